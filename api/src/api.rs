@@ -1,4 +1,4 @@
-//! What the api needs, and the router made of it.
+//! The parts of the API, and its router.
 
 use crate::agent_protocol::RunStream;
 use crate::bells::Bells;
@@ -27,31 +27,31 @@ use turnstone_store::{EventFilter, Store};
 use turnstone_telemetry::Secret;
 use utoipa_axum::router::OpenApiRouter;
 
-/// Bodies may have this many bytes unless the configuration says otherwise (OJS HTTP binding §3: at least 1 MiB).
+/// The default limit of a body, in bytes (OJS HTTP binding §3: at least 1 MiB).
 pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// How the api is set up.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
-    /// Where it listens. An address that is not loopback needs a key: see [`crate::check_exposure`].
+    /// The address to listen on. An address that is not loopback needs a key: see [`crate::check_exposure`].
     pub bind: SocketAddr,
-    /// Any of these opens the api; none means that everybody who can reach it may use it.
+    /// A client must present one of these; without any, every client that can reach the address has access.
     pub api_keys: Vec<Secret>,
-    /// What receipts are signed with; without it the fleet makes a key of its own and keeps it in the store.
+    /// The key that signs receipts. Without it the fleet makes a key of its own and keeps it in the store.
     pub attest_key: Option<Signer>,
-    /// Whether it is served over TLS.
+    /// True if it is served over TLS.
     pub tls: bool,
     /// Larger bodies are refused with 413.
     pub max_body_bytes: usize,
-    /// Whether `POST /ojs/v1/admin/reset` exists, which forgets everything.
+    /// True if `POST /ojs/v1/admin/reset` exists, which deletes everything.
     pub enable_reset: bool,
-    /// Whether webhooks may name addresses that are not of the public internet.
+    /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
-    /// Other servers that may use the agents of this one, and are believed what they say of depth, budget and user.
+    /// Other servers that may use the agents of this one. Their depth, budget and user are trusted.
     pub peers: Vec<Peer>,
-    /// The hosts that agents may name as `oagent://host/path/name`: `host` or `host:port`. None unless it is said.
+    /// The hosts that agents may name as `oagent://host/path/name`: `host` or `host:port`. None by default.
     pub remote_hosts: Vec<String>,
-    /// The users and groups who may be named as reviewers; anybody unless it is said.
+    /// The users and groups who may be named as reviewers; any user by default.
     pub reviewers: Option<Vec<String>>,
     /// The currency of the price table, if there is one: budgets in money have to be in it.
     pub currency: Option<String>,
@@ -84,7 +84,7 @@ impl Default for ApiOptions {
 /// Everything the endpoints need.
 #[derive(Clone)]
 pub struct Api {
-    /// Where jobs, agents and reviews are.
+    /// The store of jobs, agents and reviews.
     pub store: Store,
     /// The source of the current time.
     pub clock: Arc<dyn Clock>,
@@ -100,30 +100,30 @@ pub struct Api {
     pub shutdown: CancellationToken,
 }
 
-/// What the endpoints share.
+/// The state that the endpoints share.
 pub(crate) struct App {
     pub(crate) api: Api,
     pub(crate) started_at: Timestamp,
-    /// What Prometheus reads.
+    /// The metrics for Prometheus.
     pub(crate) metrics: Option<Metrics>,
     /// Compiled schemas of arguments.
     pub(crate) schemas: SchemaBook,
-    /// What receipts are signed with, once it is needed.
+    /// The key that signs receipts, once it is needed.
     pub(crate) signer: OnceCell<Signer>,
-    /// What makes ids of names, once it is needed.
+    /// The secret that makes ids of names, once it is needed.
     pub(crate) names: OnceCell<Names>,
-    /// What wakes those who follow a stream.
+    /// The notifications for the followers of a stream.
     pub(crate) bells: Arc<Bells>,
-    /// Streams of events that somebody follows.
+    /// Streams of events that are followed.
     pub(crate) feeds: Streams<EventFilter, Followed>,
-    /// Runs that somebody follows.
+    /// Runs that are followed.
     pub(crate) runs: Streams<EngagementId, RunStream>,
 }
 
 pub(crate) type Shared = Arc<App>;
 
 impl Api {
-    /// The router with all endpoints; every answer of it, errors and panics included, has the headers and the error
+    /// Returns the router with all endpoints. Every response, errors and panics included, has the headers and the error
     /// shape of the OJS HTTP binding.
     pub fn router(self) -> Router {
         let started_at = self.clock.now();

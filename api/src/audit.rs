@@ -1,4 +1,4 @@
-//! Who did what: one line in the log for everything that an operator does.
+//! The audit of operators: one line in the log for every action.
 
 use crate::api::Shared;
 use crate::reply::Failure;
@@ -8,10 +8,10 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use turnstone_domain::digest;
 
-/// Characters of a key's digest that tell keys apart without giving any away.
+/// Characters of a key's digest that distinguish keys without revealing one.
 const SHOWN: usize = 12;
 
-/// Whoever sent the request, as the log names them.
+/// The sender of the request, as the log names it.
 pub(crate) struct Operator(String);
 
 impl Operator {
@@ -24,7 +24,7 @@ impl Operator {
         ))
     }
 
-    /// Writes the line: what was done, to what, and what came of it.
+    /// Writes the line: the action, its target, and the outcome.
     pub(crate) fn did(&self, action: &str, what: &str, outcome: &str) {
         tracing::info!(who = self.0, action, what, outcome, "an operator acted");
     }

@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Authentication by API keys.
 
 use crate::api::{App, Shared};
 use crate::caller::Caller;
@@ -44,7 +44,7 @@ pub(crate) fn presented(headers: &HeaderMap) -> Option<String> {
     scheme.eq_ignore_ascii_case("bearer").then(|| digest::of_text(key.trim()))
 }
 
-/// The peer whose key this is; all are compared, as below.
+/// Returns the peer whose key this is; all are compared, as below.
 fn peer(app: &App, presented: &str) -> Option<Caller> {
     app.api.options.peers.iter().fold(None, |found, peer| {
         match equal(presented, &digest::of_text(peer.key.expose())) {
@@ -56,7 +56,7 @@ fn peer(app: &App, presented: &str) -> Option<Caller> {
 
 fn carries_key(app: &App, headers: &HeaderMap) -> bool {
     let Some(presented) = presented(headers) else { return false };
-    // Every key is compared, and digests are compared in full, so the time says nothing about any key.
+    // Every key is compared, and digests are compared in full, so the time reveals nothing about any key.
     app.api
         .options
         .api_keys
@@ -73,7 +73,7 @@ fn equal(a: &str, b: &str) -> bool {
 /// page's site in `Origin`; other clients do not send it.
 fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Failure> {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    // A name of somebody else's that was made to point here (DNS rebinding) is not this server's own.
+    // A foreign host name that was made to resolve to this server (DNS rebinding) is not its own.
     if !text(HOST).is_none_or(is_local) {
         let hint = "Without an API key this server answers to localhost and loopback addresses only; configure a key.";
         return Err(Failure(OjsError::new(403, "forbidden", "The request names another host.", hint)));
@@ -87,7 +87,7 @@ fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Failure> {
     Err(Failure(OjsError::new(403, "forbidden", "The request comes from a web page of another site.", hint)))
 }
 
-/// Whether a `Host` header names this machine by a loopback address or as `localhost`, with or without a port.
+/// Returns true if a `Host` header names this machine by a loopback address or as `localhost`, with or without a port.
 fn is_local(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

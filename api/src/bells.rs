@@ -1,7 +1,8 @@
-//! Rings for the streams of this process.
+//! Notifications for the streams of this process.
 //!
-//! One listener at the doorbell wakes those who follow the stream that rings and nobody else, and one statement finds for all of
-//! them what lost rings would have told: ten thousand readers ask the database no more often than one does.
+//! One listener at the doorbell wakes only the followers of the stream that has news. One statement finds the streams
+//! whose notifications were lost, for all followers. So ten thousand readers query the database no more often than one
+//! does.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +14,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use turnstone_store::{Ring, Store};
 
-/// The doorbell may lose a ring; so often it is looked who has something new.
+/// The interval of polling for streams with news, because the doorbell may lose a notification.
 pub(crate) const POLL: Duration = Duration::from_secs(2);
 
-/// Counts its rings, and wakes those who listen to it.
+/// Counts its notifications, and wakes its listeners.
 #[derive(Debug)]
 pub(crate) struct Bell {
     rings: watch::Sender<u64>,
@@ -32,7 +33,7 @@ impl Bell {
         self.rings.send_modify(|rings| *rings += 1);
     }
 
-    /// How often it has rung.
+    /// Returns the number of notifications so far.
     pub(crate) fn rings(&self) -> u64 {
         *self.rings.borrow()
     }
@@ -41,13 +42,13 @@ impl Bell {
         self.rings.subscribe()
     }
 
-    /// Whether a stream that it rings for was there, and is pruned.
+    /// Returns true if a stream that it belongs to existed and is pruned.
     pub(crate) fn rang_for_the_last_time(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
 }
 
-/// Which bells ring for which streams.
+/// The listeners of each stream.
 pub(crate) struct Bells {
     store: Store,
     shutdown: CancellationToken,
@@ -56,16 +57,16 @@ pub(crate) struct Bells {
 
 #[derive(Default)]
 struct Hung {
-    /// By the names that ring for them: engagements, and jobs that have none.
+    /// By name: the engagement, or the job without one.
     streams: HashMap<String, Stream>,
-    /// Whether somebody listens at the doorbell.
+    /// True if the doorbell has a listener.
     watched: bool,
 }
 
 #[derive(Default)]
 struct Stream {
     bells: Vec<Arc<Bell>>,
-    /// How many events it had when it was looked at.
+    /// The number of its events at the last query.
     newest: Option<i64>,
 }
 
@@ -75,7 +76,7 @@ impl Stream {
     }
 }
 
-/// Lets a bell ring for a stream as long as it is kept.
+/// Connects a bell with a stream as long as it is kept.
 pub(crate) struct Hook {
     bells: Arc<Bells>,
     name: String,
@@ -104,7 +105,7 @@ impl Bells {
         self.hung.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets this bell ring for a stream from now on. Hang it before you look at the stream: then nothing is missed.
+    /// Connects this bell with a stream from now on. Call it before you read the stream: then nothing is missed.
     pub(crate) fn hang(self: &Arc<Self>, name: &str, bell: &Arc<Bell>) -> Hook {
         let mut hung = self.hung();
         hung.streams.entry(name.to_owned()).or_default().bells.push(Arc::clone(bell));
@@ -136,7 +137,7 @@ impl Bells {
         }
     }
 
-    /// Looks again and again which streams have more than was known; ends when there are none.
+    /// Queries repeatedly which streams have news; ends when there are none.
     async fn look(&self) {
         let mut blind = false;
         loop {
@@ -154,7 +155,7 @@ impl Bells {
         }
     }
 
-    /// The streams that somebody follows. `None` when nobody follows any: then nobody listens any more, either.
+    /// Returns the streams that are followed. `None` when there are none: then listening ends, too.
     fn names(&self) -> Option<Vec<String>> {
         let mut hung = self.hung();
         hung.watched = !hung.streams.is_empty();

@@ -3,7 +3,7 @@
 use crate::reply::Failure;
 use turnstone_ojs::OjsError;
 
-/// Does the work on a thread that may block, when this process has a place for it.
+/// Does the work on a thread that may block, when a permit is free.
 ///
 /// # Errors
 /// 500 when the work panicked.

@@ -1,4 +1,4 @@
-//! Who asks: a client, or another Turnstone server that was given a key of its own.
+//! The caller: a client, or another Turnstone server that has a key of its own.
 
 use crate::api::Shared;
 use crate::reply::Failure;
@@ -14,16 +14,16 @@ use turnstone_telemetry::Secret;
 /// Another Turnstone server that may use the agents of this one.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// What logs and errors call it.
+    /// Its name in logs and errors.
     pub name: String,
-    /// What it presents as `Authorization: Bearer <key>`.
+    /// Its key, sent as `Authorization: Bearer <key>`.
     pub key: Secret,
 }
 
-/// Who asks.
+/// The caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Caller {
-    /// Somebody with an API key, or anybody where none is configured.
+    /// A client with an API key, or any client where none is configured.
     Client,
     /// Another server, by its name.
     Peer(String),
@@ -37,10 +37,10 @@ impl FromRequestParts<Shared> for Caller {
     }
 }
 
-/// What another server says about an engagement that works for one of its own.
+/// The context of an engagement that works for one on another server.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Errand {
-    /// Agents above it on other servers.
+    /// The number of agents above it on other servers.
     pub(crate) depth: i64,
     /// The tokens that it may spend.
     pub(crate) token_budget: Option<i64>,
@@ -48,7 +48,7 @@ pub(crate) struct Errand {
     pub(crate) user: Option<User>,
 }
 
-/// Who asks, and for which tenant.
+/// The caller and its tenant.
 pub(crate) struct Who {
     pub(crate) tenant: Tenant,
     pub(crate) caller: Caller,
@@ -64,7 +64,7 @@ impl FromRequestParts<Shared> for Who {
 }
 
 impl Caller {
-    /// The name of the server that asks, when it is one.
+    /// Returns the name of the calling server, when it is one.
     pub(crate) fn peer(&self) -> Option<&str> {
         match self {
             Self::Client => None,
@@ -72,7 +72,8 @@ impl Caller {
         }
     }
 
-    /// What only a peer needs: to find agents, to begin engagements, and to ask how they are.
+    /// Returns true if the caller may use this endpoint. A peer may find agents, begin engagements, and read their
+    /// state.
     pub(crate) fn may(&self, method: &Method, path: &str) -> bool {
         let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         match self {
@@ -90,8 +91,8 @@ impl Caller {
         }
     }
 
-    /// Reads what a peer says of an errand. From anybody else nothing of it is believed, and not ignored either: a circle
-    /// of servers would not end.
+    /// Reads a peer's request context. From any other caller it is refused: ignoring it would let a cycle of servers
+    /// never end.
     pub(crate) fn errand(&self, headers: &HeaderMap) -> Result<Option<Errand>, Failure> {
         let Some(any) = remote::HEADERS.iter().find(|name| headers.contains_key(**name)) else {
             return Ok(None);

@@ -1,7 +1,8 @@
-//! Connections whose clients have to keep moving: each wait for a client has an end, and no wait for the server has.
+//! Connections with time limits for their clients: each wait for a client has an end, and no wait for the server has
+//! one.
 //!
-//! An event stream is a request in flight, so its client may be silent. A client that takes nothing of what waits for it is
-//! disconnected: it comes back after its last event.
+//! An event stream is a request in flight, so its client may be silent. A client that does not read pending data is
+//! disconnected; it resumes after its last event.
 
 use crate::serve::ServeLimits;
 use futures::task::AtomicWaker;

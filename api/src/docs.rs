@@ -1,7 +1,7 @@
 //! The OpenAPI document: its frame, and the shapes that many endpoints share.
 //!
-//! Every endpoint describes itself where it stands (`#[utoipa::path]`); the router collects the descriptions, so what is
-//! served and what is described are the same list. The types here exist for the document only.
+//! Every endpoint describes itself in its own file (`#[utoipa::path]`). The router collects the descriptions, so the
+//! served and the described endpoints are the same list. The types here exist for the document only.
 
 #![expect(unused_qualifications, reason = "the derive of the schemas writes every name out in full")]
 
@@ -32,7 +32,7 @@ pub(crate) fn frame() -> OpenApi {
     Frame::openapi()
 }
 
-/// Adds the one shape of errors to every operation: whatever status is not described is such an error.
+/// Adds the one shape of errors to every operation: every status that is not described is such an error.
 pub(crate) fn finish(mut document: OpenApi) -> OpenApi {
     let content = Content::new(Some(RefOr::Ref(Ref::from_schema_name("ErrorReply"))));
     let refused = ResponseBuilder::new()
@@ -70,7 +70,7 @@ fn leave_streams_open(response: &mut RefOr<openapi::Response>) {
 #[expect(dead_code, reason = "it stands for the route that answers with the finished document")]
 fn openapi() {}
 
-/// `GET /openapi.json`: what is served.
+/// `GET /openapi.json`: the document.
 pub(crate) fn answer(document: &OpenApi) -> Response {
     reply::ok(&serde_json::to_value(document).unwrap_or_default())
 }
@@ -82,21 +82,21 @@ pub(crate) struct ErrorReply {
     error: ErrorBody,
 }
 
-/// What happened, where, and what to do next.
+/// The cause, the place, and the next step.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct ErrorBody {
     /// Stable; programs decide by it.
     #[schema(example = "not_found")]
     code: String,
-    /// What happened and where.
+    /// The cause and the place.
     message: String,
-    /// Whether the same request may succeed later without being changed.
+    /// True if the same request may succeed later without being changed.
     retryable: bool,
     /// The class of the error.
     #[schema(rename = "type")]
     error_type: String,
-    /// What to do next.
+    /// The next step.
     hint: String,
     /// Where the code is explained.
     docs_url: String,
@@ -106,7 +106,7 @@ pub(crate) struct ErrorBody {
     request_id: String,
 }
 
-/// A job, with every member that the client sent beside these.
+/// A job, with every further member that the client sent.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Job {
@@ -130,9 +130,9 @@ pub(crate) struct Job {
     /// RFC 3339, UTC.
     created_at: String,
     enqueued_at: String,
-    /// While it is parked: what the event that parked it says, such as `review_id`, `budget` or `children`.
+    /// While it is parked: the data of the event that parked it, such as `review_id`, `budget` or `children`.
     waits_for: Option<Map<String, Value>>,
-    /// In lists: why this job cannot be read whole. What could not be read is left out or empty.
+    /// In lists: why this job cannot be read whole. Unreadable members are left out or empty.
     damaged: Option<String>,
 }
 
@@ -152,7 +152,7 @@ pub(crate) struct CancelledJob {
     job: Job,
     id: String,
     state: String,
-    /// Where it stood before.
+    /// Its state before.
     previous_state: String,
 }
 
@@ -161,12 +161,12 @@ pub(crate) struct CancelledJob {
 #[schema(example = json!({"override": {"queue": "mail-slow", "priority": 10}}))]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct RetryRequest {
-    /// Options that it is given anew.
+    /// Options that were overridden.
     #[schema(rename = "override")]
     anew: Option<RetryOverride>,
 }
 
-/// What is not given stays as it was.
+/// Options that are not given stay as they were.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct RetryOverride {
@@ -195,7 +195,7 @@ pub(crate) struct JobSlice {
     pagination: Slice,
 }
 
-/// Where a part stands in its list.
+/// The position of a part in its list.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Slice {
@@ -207,7 +207,7 @@ pub(crate) struct Slice {
     next_cursor: Option<String>,
 }
 
-/// Where a page stands in its list.
+/// The position of a page in its list.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Pagination {
@@ -216,7 +216,7 @@ pub(crate) struct Pagination {
     per_page: u32,
 }
 
-/// A job to be enqueued. Members that are not listed are kept and given back; `ext_agent_*` make it an agent job.
+/// A job to be enqueued. Members that are not listed are kept and returned; `ext_agent_*` make it an agent job.
 #[derive(ToSchema)]
 #[schema(example = json!({"type": "email.send", "args": ["ada@example.com", "welcome"], "options": {"queue": "mail"}}))]
 #[expect(dead_code, reason = "described, never built")]

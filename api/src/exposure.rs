@@ -1,9 +1,9 @@
-//! An api that anybody can reach needs a key.
+//! An API that other machines can reach needs a key.
 
 use std::net::SocketAddr;
 use turnstone_telemetry::Secret;
 
-/// The api would be open to the network without a key.
+/// The API would be open to the network without a key.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
     "{bind} can be reached from other machines, and no API key is configured: anybody could run jobs and tools. \
@@ -17,7 +17,7 @@ pub struct ExposureError {
 /// Refuses an address that is not loopback when there is no key.
 ///
 /// # Errors
-/// [`ExposureError`] says what to do.
+/// [`ExposureError`], which contains the fix.
 pub fn check_exposure(bind: SocketAddr, api_keys: &[Secret]) -> Result<(), ExposureError> {
     if bind.ip().to_canonical().is_loopback() || !api_keys.is_empty() {
         Ok(())

@@ -1,9 +1,9 @@
 //! The HTTP side of Turnstone: OJS, agents, engagements, reviews and probes.
 //!
-//! Endpoints parse, call and answer; the rules live in `turnstone-ojs` and the domain, the SQL in the store. This crate
-//! knows nothing about workers or the scheduler: it meets them only in the store.
+//! Endpoints parse, call and answer; the rules are in `turnstone-ojs` and the domain, the SQL in the store. This crate
+//! knows nothing about workers or the scheduler: only the store connects them.
 //!
-//! One endpoint is one file; the routes stand in the `mod.rs` beside it.
+//! One endpoint is one file; the routes are in the `mod.rs` beside it.
 
 mod a2a;
 mod agent_protocol;

@@ -1,4 +1,5 @@
-//! What Prometheus reads: requests as they are answered, and what the store holds, asked for at most every few seconds.
+//! The metrics for Prometheus: counts of requests, and counts from the store, which is queried at most every few
+//! seconds.
 
 mod held;
 
@@ -17,7 +18,7 @@ use turnstone_domain::{JobState, Timestamp};
 use turnstone_store::StoreError;
 use turnstone_telemetry::names;
 
-/// How long the counts of the store are shown before it is asked again.
+/// How long the counts of the store are shown before it is queried again, in milliseconds.
 const FRESH_MS: i64 = 5_000;
 
 /// Everything that is counted.
@@ -71,7 +72,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Counts a request. A path that leads nowhere has no name of its own, so that nobody can make names at will.
+    /// Counts a request. Unknown paths share one label, so that a client cannot invent labels.
     pub(crate) fn answered(&self, method: &Method, route: Option<&MatchedPath>, status: u16, took: Duration) {
         let route = route.map_or("unknown", MatchedPath::as_str);
         let method = match route {
@@ -82,27 +83,27 @@ impl Metrics {
         self.durations.with_label_values(&[method, route]).observe(took.as_secs_f64());
     }
 
-    /// The text that Prometheus reads.
+    /// Returns the metrics as text for Prometheus.
     ///
     /// # Errors
-    /// What is counted could not be written.
+    /// The metrics could not be written.
     pub(crate) async fn text(&self, app: &App) -> Result<String, prometheus::Error> {
         let now = app.api.clock.now();
         if self.begin(now)
             && let Err(error) = self.read(app, now).await
         {
-            // What was read before stays; a scrape tells of requests even when the store does not answer.
+            // The last counts stay; a scrape shows requests even when the store does not answer.
             tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "metrics could not be read");
         }
         let uptime_ms = now.since(app.started_at);
         self.uptime_seconds.set(Duration::from_millis(u64::try_from(uptime_ms).unwrap_or(0)).as_secs_f64());
         let mut families = self.registry.gather();
-        // What the agents of this process did: of the whole server in `turnstone dev`, of nothing in a fleet's api.
+        // The agents' metrics of this process: of the whole server in `turnstone dev`, of nothing in a fleet's API.
         families.extend(turnstone_telemetry::metrics::gathered());
         written(families)
     }
 
-    /// Whether it is time to ask the store; whoever is told so does it.
+    /// Returns true if the store's counts are out of date; the caller then queries them.
     fn begin(&self, now: Timestamp) -> bool {
         let mut read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = read_at.is_some_and(|at| (0..FRESH_MS).contains(&now.since(at)));

@@ -1,9 +1,9 @@
-//! The ids of the jobs that clients name themselves: by a request's id, an idempotency key, or a message's id. The same name is
-//! always the same id, so that what is sent twice is one job.
+//! The ids of jobs that clients name themselves: by a request's id, an idempotency key, or a message's id. The same
+//! name always determines the same id, so a repeated request is one job.
 //!
-//! The id is a digest with a secret of the installation, which all its processes find in the store. Nobody outside can tell
-//! which id a name makes, so nobody enqueues a job of that id before who has the name. What was named before there was a secret
-//! is found for the tenant that named it.
+//! The id is a digest with a secret of the installation, which all its processes find in the store. Without the secret
+//! the id of a name cannot be computed. So no other client can enqueue a job of that id first. Names from before the
+//! secret existed are found for the tenant that used them.
 
 use crate::api::App;
 use ring::rand::SystemRandom;
@@ -15,7 +15,7 @@ use turnstone_store::{ServerKey, StoreError};
 /// The secret, among the keys of the fleet.
 const SECRET: &str = "names.secret";
 
-/// What makes ids of names.
+/// Makes ids of names.
 pub(crate) struct Names {
     secret: String,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Names {
 /// The names of this installation.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(crate) async fn names(app: &App) -> Result<&Names, StoreError> {
     app.names.get_or_try_init(|| made_or_found(app)).await
 }
@@ -32,26 +32,26 @@ async fn made_or_found(app: &App) -> Result<Names, StoreError> {
     let broken = |message| StoreError::Unavailable { action: "make the secret of names", message };
     let body = new_seed(&SystemRandom::new()).map_err(broken)?;
     let key = ServerKey { name: SECRET.to_owned(), body, created_at: app.api.clock.now() };
-    // Whoever comes first makes it.
+    // The first process makes it.
     let kept = app.api.store.control.keep_key(key).await?;
     Ok(Names { secret: kept.body })
 }
 
 impl Names {
-    /// The id that a name makes. The names of different kinds of things are different JSON.
+    /// Returns the id of a name. The names of different kinds of things are different JSON.
     pub(crate) fn id(&self, name: &Value) -> JobId {
         as_id(&json!([self.secret, name]))
     }
 
-    /// Whether a name makes this id, or made it before there was a secret.
+    /// Returns true if a name determines this id, or determined it before there was a secret.
     pub(crate) fn makes(&self, name: &Value, id: &JobId) -> bool {
         self.id(name) == *id || as_id(name) == *id
     }
 
-    /// The job of a name, if there is one that this tenant may see.
+    /// Returns the job of a name, if there is one that this tenant may see.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub(crate) async fn find(
         &self,
         app: &App,
@@ -61,7 +61,7 @@ impl Names {
         let views = &app.api.store.views;
         match views.job_of(&self.id(name), tenant).await? {
             Some(job) => Ok(Some(job)),
-            // Anybody can make an id of this form: only a job of the same tenant is believed to be it.
+            // Any client can make an id of this form: only a job of the same tenant is accepted.
             None => {
                 let older = views.job_of(&as_id(name), tenant).await?;
                 Ok(older.filter(|job| job.tenant.as_deref() == tenant))

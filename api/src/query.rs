@@ -1,7 +1,7 @@
-//! Query parameters that mean nothing are refused: a filter with a slip in its name would otherwise filter nothing, and a cursor
-//! by another name would begin again with each page.
+//! Unknown query parameters are refused: a filter with a misspelt name would filter nothing, and a cursor with another
+//! name would return the first page again.
 //!
-//! What an endpoint understands is what it describes in the OpenAPI document. One that describes no parameter is not looked at.
+//! The known parameters of an endpoint are those in the OpenAPI document. An endpoint without any is not checked.
 
 use crate::reply::Failure;
 use axum::extract::{MatchedPath, Query, Request, State};
@@ -14,9 +14,9 @@ use turnstone_ojs::{OjsError, meant};
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::{OpenApi, RefOr};
 
-/// Parts of lists are asked for by pages or by elements. A client that says both is understood.
+/// The parameters of paged lists. A client may send page and element parameters together.
 const PARTS: [&str; 5] = ["page", "per_page", "limit", "offset", "cursor"];
-/// What others call it.
+/// Other common names of the parameters.
 const SAME: [(&str, &[&str]); 6] = [
     ("cursor", &["after", "since"]),
     ("after", &["since", "cursor"]),
@@ -26,14 +26,14 @@ const SAME: [(&str, &[&str]); 6] = [
     ("offset", &["page", "after"]),
 ];
 
-/// Below this path others say what may be asked (the Agent Protocol).
+/// The paths below which the Agent Protocol defines the parameters.
 const OTHERS: &str = "/agents/";
 
 /// The query parameters of each endpoint.
 pub(crate) struct Described(HashMap<(String, Method), BTreeSet<String>>);
 
 impl Described {
-    /// Those that the document describes.
+    /// Returns the parameters that the document describes.
     pub(crate) fn by(document: &OpenApi) -> Arc<Self> {
         let mut known = HashMap::new();
         for (path, item) in document.paths.paths.iter().filter(|(path, _)| !path.starts_with(OTHERS)) {
@@ -54,11 +54,11 @@ impl Described {
         Arc::new(Self(known))
     }
 
-    /// What is wrong with the names of these parameters.
+    /// Returns the error about these parameters, if there is one.
     fn wrong(&self, path: &str, method: &Method, sent: &[(String, String)]) -> Option<OjsError> {
         let known = self.0.get(&(path.to_owned(), method.clone()))?;
         let of_parts = |name: &str| PARTS.contains(&name);
-        // A list that does not come in parts is whole whatever part is asked for.
+        // A list that is not paged is returned whole, with any paging parameter.
         let in_parts = !known.iter().any(|name| of_parts(name))
             || sent.iter().any(|(name, _)| of_parts(name) && known.contains(name));
         let unknown = |name: &&String| !(known.contains(*name) || in_parts && of_parts(name));
@@ -93,11 +93,11 @@ fn names(operation: &Operation) -> BTreeSet<String> {
     names
 }
 
-/// Refuses what is not understood.
+/// Refuses unknown parameters.
 pub(crate) async fn check(State(known): State<Arc<Described>>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let sent = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
-    // What cannot be read at all is told where it is read.
+    // A query that cannot be parsed is reported where it is read.
     let wrong =
         path.zip(sent.ok()).and_then(|(path, Query(sent))| known.wrong(path, request.method(), &sent));
     match wrong {

@@ -1,4 +1,4 @@
-//! Answers: JSON bodies, and errors in the one shape of OJS.
+//! Responses: JSON bodies, and errors in the one shape of OJS.
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
@@ -13,15 +13,15 @@ use turnstone_ojs::{OjsError, QUEUE_FULL};
 use turnstone_store::{NotContinued, Page, StoreError};
 use turnstone_telemetry::redact;
 
-/// What tells proxies that an answer goes on, and is not to be gathered.
+/// The header that prevents proxies from buffering a stream.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const QUEUE_DEPTH: HeaderName = HeaderName::from_static("x-ojs-queue-depth");
 const QUEUE_BOUND: HeaderName = HeaderName::from_static("x-ojs-queue-bound");
 
-/// What an endpoint returns.
+/// The result of an endpoint.
 pub(crate) type Answer = Result<Response, Failure>;
 
-/// The media type of every JSON body until [`crate::stamp`] makes it the one of OJS where that is spoken.
+/// The media type of every JSON body until [`crate::stamp`] replaces it by that of OJS where OJS applies.
 pub(crate) const JSON: &str = "application/json";
 
 /// An error on its way to the client. The body is written by [`crate::stamp`], which knows the request's id.
@@ -90,7 +90,7 @@ impl From<StoreError> for Failure {
                 let message = format!("A stored row cannot be read by this version (column {column}).");
                 Self(OjsError { retryable: false, ..OjsError::internal(message) })
             }
-            // What schedulers and workers are told; no handler asks for it.
+            // Only schedulers and workers receive these; no handler causes them.
             StoreError::Deposed | StoreError::WorkerNameTaken { .. } => {
                 Self(OjsError::internal(error.to_string()))
             }
@@ -122,7 +122,7 @@ pub(crate) fn ok(body: &impl Serialize) -> Response {
     json(StatusCode::OK, body)
 }
 
-/// A stream of events: nobody on the way keeps it, or keeps it back.
+/// Returns a stream of events, which no proxy may cache or buffer.
 pub(crate) fn streamed(events: impl IntoResponse) -> Response {
     let own =
         [(CACHE_CONTROL, HeaderValue::from_static("no-store")), (BUFFERING, HeaderValue::from_static("no"))];

@@ -1,4 +1,4 @@
-//! What comes in: path segments, query parameters and bodies, with errors in the one shape.
+//! Requests: path segments, query parameters and bodies, with errors in the one shape.
 
 use crate::api::{App, Shared};
 use crate::reply::Failure;
@@ -16,8 +16,8 @@ use turnstone_domain::{RawObject, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::Page;
 
-/// A body that is too large is read to its end up to this many bytes, so that the client reads the answer instead of
-/// meeting a closed connection while it still writes.
+/// A body that is too large is read up to this many bytes. The client then reads the response instead of a closed
+/// connection while it still writes.
 const DRAINED_BYTES: usize = 8 * 1024 * 1024;
 
 /// The one variable segment of the path, decoded.
@@ -58,7 +58,7 @@ impl FromRequestParts<Shared> for Segments {
     }
 }
 
-/// Whose things the request is about (OJS multi-tenancy): the header `X-OJS-Tenant`. Without it everything is seen.
+/// The tenant of the request (OJS multi-tenancy): the header `X-OJS-Tenant`. Without it all tenants are visible.
 pub(crate) struct Tenant(pub(crate) Option<String>);
 
 /// A header of a trace has at most this many characters.
@@ -94,9 +94,8 @@ impl FromRequestParts<Shared> for Tenant {
     }
 }
 
-/// What the client says of the request beside its body (OJS middleware, OJS observability): its own name for it, the header
-/// `X-Request-Id`, when it is one that is echoed; and the trace that it is part of, the W3C header `traceparent` with
-/// `tracestate` and `baggage`.
+/// The client's id and trace of the request (OJS middleware, OJS observability). The id is the header `X-Request-Id`,
+/// when it can be echoed. The trace is the W3C header `traceparent` with `tracestate` and `baggage`.
 pub(crate) struct RequestId {
     name: Option<String>,
     trace: Vec<(&'static str, String)>,
@@ -111,18 +110,18 @@ impl FromRequestParts<Shared> for RequestId {
 }
 
 impl RequestId {
-    /// Keeps the name and the trace in the `meta` of a job that is to be enqueued, unless the client has put one there.
+    /// Keeps the id and the trace in the `meta` of a job that is to be enqueued, unless the client has set them there.
     pub(crate) fn keep(&self, job: &mut RawObject) {
         if self.name.is_none() && self.trace.is_empty() {
             return;
         }
         let meta = job.given("meta").map_or_else(|| Some(RawObject::new()), |meta| meta.parse().ok());
-        // What is no object is refused where it is read.
+        // A value that is no object is refused where it is read.
         if let Some(mut meta) = meta {
             if let Some(name) = &self.name {
                 meta.insert_new("request_id", name.as_str());
             }
-            // A trace of the job's own is not mixed with that of the request.
+            // The job's own trace is not mixed with that of the request.
             if !meta.contains("traceparent") {
                 for (name, value) in &self.trace {
                     meta.insert_new(*name, value.as_str());
@@ -238,8 +237,8 @@ impl Params {
         self.word(name, read, "true, false, 1 and 0")
     }
 
-    /// `limit` (50 unless said otherwise, `most` at most) and `offset`, or the `cursor` of the part before, as data lists
-    /// have them.
+    /// Reads `limit` (default 50, at most `most`) and `offset`, or the `cursor` of the part before, as data lists have
+    /// them.
     pub(crate) fn slice(&self, most: u32) -> Result<Page, Failure> {
         let limit: u32 = self.number("limit", most.min(50), 1, most)?;
         let cursor: u32 = self.number("cursor", 0, 0, u32::MAX)?;
@@ -254,7 +253,7 @@ impl Params {
     }
 }
 
-/// The whole body, of any media type.
+/// The whole body, with any media type.
 pub(crate) struct Raw(pub(crate) Bytes);
 
 impl FromRequest<Shared> for Raw {
@@ -265,7 +264,7 @@ impl FromRequest<Shared> for Raw {
     }
 }
 
-/// A document that is larger than what is asked of the server otherwise, of any media type.
+/// A document, which may be larger than other requests, with any media type.
 pub(crate) struct Document(pub(crate) Bytes);
 
 /// The most bytes of a document.
@@ -279,7 +278,7 @@ impl FromRequest<Shared> for Document {
     }
 }
 
-/// The whole body, which claims to be JSON or claims nothing.
+/// The whole body, whose media type is JSON or absent.
 pub(crate) struct JsonBytes(pub(crate) Bytes);
 
 impl FromRequest<Shared> for JsonBytes {

@@ -1,4 +1,4 @@
-//! What is read of a process that has no api: its probes, and what it counts. A worker counts for itself, so each one is
+//! The endpoints of a process without an API: its probes and its metrics. A worker counts for itself, so each one is
 //! scraped.
 
 use crate::metrics;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use turnstone_store::Views;
 
-/// The limits of the connections of whoever scrapes and probes: few, and each soon done.
+/// The limits of connections of probes and scrapers: few, and each short.
 const PROBE_LIMITS: ServeLimits = ServeLimits {
     connections: 64,
     header: Duration::from_secs(10),
@@ -34,8 +34,8 @@ pub struct Probed {
     pub draining: CancellationToken,
 }
 
-/// Serves `GET /livez`, `/readyz` and `/metrics` and nothing else until `shutdown`. They ask for no key: what they say is
-/// names and numbers.
+/// Serves `GET /livez`, `/readyz` and `/metrics` and nothing else until `shutdown`. They need no key: they return names
+/// and numbers.
 ///
 /// # Errors
 /// When the listener itself fails.

@@ -34,14 +34,14 @@ const FULL: &[u8] =
 pub struct ServeLimits {
     /// The most connections that are open at once; further ones receive 503 and are closed.
     pub connections: usize,
-    /// How long a TLS handshake may take, and how long the head of a request, from its first byte or from the begin of the
+    /// The time limit of a TLS handshake. Also that of a request's head, from its first byte or from the begin of the
     /// connection.
     pub header: Duration,
-    /// How long a body may send nothing. A body also has to arrive at 1 KiB/s on average after that time.
+    /// The longest pause of a body. After that time it must also arrive at 1 KiB/s on average.
     pub body: Duration,
     /// How long a connection may wait for its next request.
     pub idle: Duration,
-    /// How long a client may take nothing of what waits for it.
+    /// How long a client may leave pending data unread.
     pub write: Duration,
 }
 
@@ -96,7 +96,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// The next connection. A listener that fails is asked again after a pause.
+/// Returns the next connection. After a failure of the listener it tries again after a pause.
 async fn accepted(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
@@ -107,7 +107,7 @@ async fn accepted(listener: &TcpListener) -> TcpStream {
     }
 }
 
-/// Answers 503 where that needs no handshake. The system takes these few bytes at once, or the client goes without.
+/// Answers 503 where no handshake is needed. The system takes these few bytes at once, or the client gets no response.
 fn refuse(stream: &TcpStream, is_tls: bool, was_logged: bool) {
     if !was_logged {
         tracing::warn!("all connections are taken; further ones are refused with 503");
@@ -137,7 +137,7 @@ async fn one(
     }
 }
 
-/// Shakes hands with a client; `None` when it does not speak TLS in time.
+/// Does the handshake with a client; `None` when it does not complete TLS in time.
 async fn greeted(tls: &Tls, stream: TcpStream, limit: Duration) -> Option<TlsStream<TcpStream>> {
     match tokio::time::timeout(limit, tls.accept(stream)).await {
         Ok(Ok(stream)) => return Some(stream),

@@ -1,4 +1,4 @@
-//! Rows as clients see them: the domain's own fields, with times in RFC 3339.
+//! Rows in responses: the domain's own fields, with times in RFC 3339.
 
 use crate::request::Tenant;
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub(crate) fn message(message: &StoredMessage) -> Value {
     value
 }
 
-/// A checkpoint. Its body may hold what a restriction withholds, so it is shown only to those who ask for it.
+/// A checkpoint. Its body may contain content that a restriction withholds, so it is shown only on request.
 pub(crate) fn checkpoint(row: &CheckpointRow, with_body: bool) -> Value {
     let mut value = with_times(row, &["at"]);
     if let (Some(fields), false) = (value.as_object_mut(), with_body) {
@@ -74,7 +74,7 @@ pub(crate) fn review(review: &Review) -> Value {
     value
 }
 
-/// What a guardrail was asked and answered; a tenant is told the verdict alone (OAS-43).
+/// Returns the question to a guardrail and its answer; a tenant receives the verdict alone (OAS-43).
 pub(crate) fn guardrail_check(check: &GuardrailCheck, tenant: &Tenant) -> Value {
     let mut value = with_times(check, &["at"]);
     if let (Some(fields), Some(_)) = (value.as_object_mut(), tenant.name()) {
@@ -83,7 +83,7 @@ pub(crate) fn guardrail_check(check: &GuardrailCheck, tenant: &Tenant) -> Value 
     value
 }
 
-/// A call; an output that is withheld is not shown (OAS-24, OAS-35).
+/// Returns a call; an output that is withheld is left out (OAS-24, OAS-35).
 pub(crate) fn tool_call(call: &ToolCall) -> Value {
     let mut value = with_times(call, &["created_at", "started_at", "completed_at"]);
     if let Some(outcome) = &call.outcome {
@@ -95,7 +95,7 @@ pub(crate) fn tool_call(call: &ToolCall) -> Value {
     value
 }
 
-/// A worker, and whether it was heard of lately.
+/// Returns a worker, with `alive` for a recent heartbeat.
 pub(crate) fn worker(worker: &WorkerBeat, now: Timestamp) -> Value {
     let mut value = with_times(worker, &["started_at", "seen_at"]);
     value["alive"] = worker.is_alive(now).into();

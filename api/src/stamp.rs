@@ -1,4 +1,4 @@
-//! What every answer carries: the request's id, the OJS version, the media type, and the one error shape.
+//! The common parts of every response: the request's id, the OJS version, the media type, and the one error shape.
 
 use crate::api::Shared;
 use crate::reply::{Answer, JSON};
@@ -17,7 +17,7 @@ use turnstone_telemetry::span::{self, Common};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const OJS_VERSION: HeaderName = HeaderName::from_static("ojs-version");
-/// What is asked every few seconds, and says nothing about anybody's work.
+/// Paths that are polled every few seconds, and concern no particular job.
 const UNSPANNED: [&str; 6] = ["/livez", "/ready", "/readyz", "/metrics", "/ojs/v1/health", "/health"];
 /// The methods that OpenTelemetry knows.
 const KNOWN: [&str; 9] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT"];
@@ -39,7 +39,7 @@ pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Nex
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     }
     headers.insert(OJS_VERSION, HeaderValue::from_static(SPEC_VERSION));
-    // A request of the Agent Protocol has a name of its own, which its answer carries.
+    // A request of the Agent Protocol has its own id, which its response carries.
     if let Some(value) = HeaderValue::from_str(&request_id).ok().filter(|_| !headers.contains_key(REQUEST_ID))
     {
         headers.insert(REQUEST_ID, value);
@@ -57,14 +57,14 @@ pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Nex
     response
 }
 
-/// The span of a request, in the trace of whoever sent it. Its name is the template of the path: what clients write into paths
-/// makes no names.
+/// Makes the span of a request, in the trace of its sender. Its name is the template of the path, so clients cannot
+/// make up names.
 fn span(method: &Method, route: Option<&MatchedPath>, headers: &HeaderMap) -> Span {
     let route = route.map(MatchedPath::as_str);
     if route.is_some_and(|route| UNSPANNED.contains(&route)) {
         return Span::none();
     }
-    // A method that nobody knows is a name of the client's making, too.
+    // An unknown method is a name of the client's making, too.
     let method = if KNOWN.contains(&method.as_str()) { method.as_str() } else { "_OTHER" };
     let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
     let span = tracing::info_span!(names::HTTP_ANSWER, otel.kind = "server", otel.name = name.as_str());
@@ -76,7 +76,7 @@ fn span(method: &Method, route: Option<&MatchedPath>, headers: &HeaderMap) -> Sp
     span
 }
 
-/// Refuses a client that speaks another version of OJS.
+/// Refuses a client that requests another version of OJS.
 pub(crate) async fn check_version(request: Request, next: Next) -> Answer {
     if let Some(version) = request.headers().get(OJS_VERSION).filter(|_| speaks_ojs(request.uri().path())) {
         let version = version.to_str().unwrap_or("?").trim();

@@ -24,32 +24,32 @@ use turnstone_domain::{EngagementId, EventName, JobId};
 use turnstone_ojs::{OjsError, cloud_event};
 use turnstone_store::{Ear, EventFilter, Piece, StoreError};
 
-/// Events that are read at once: what one stream holds in memory at most.
+/// The most events that are read at once and held in memory by one stream.
 const PAGE: u32 = 200;
-/// A list may have this many.
+/// The longest list.
 const MOST: u32 = 1000;
 /// Silence is broken this often, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Whose events are asked for.
+/// The stream that is requested.
 pub(crate) struct Source {
-    /// Which events.
+    /// The filter of its events.
     pub(crate) filter: EventFilter,
     /// The stream's name on the doorbell.
     pub(crate) bell_name: String,
-    /// Whether the (latest) job has ended already.
+    /// True if the (latest) job has ended already.
     pub(crate) ended: bool,
-    /// Whose models are heard while they speak; only on streams.
+    /// The engagement whose models' pieces are sent; only on streams.
     pub(crate) live: Option<EngagementId>,
 }
 
-/// How events are written.
+/// The form of events.
 #[derive(Clone, Copy, Default)]
 enum Form {
-    /// As the stream numbers them.
+    /// With the numbers of their stream.
     #[default]
     Own,
-    /// As the feed tells them: CloudEvents 1.0.
+    /// As the feed has them: CloudEvents 1.0.
     Cloud,
 }
 
@@ -79,11 +79,11 @@ impl Form {
     }
 }
 
-/// Answers with a page or with a stream, as the client asks.
+/// Answers with a page or with a stream, as the client requests.
 ///
 /// `?stream=true` or `Accept: text/event-stream` makes it a stream. The cursor is the header `Last-Event-ID`, else
-/// `?since=`: events after it are sent. What a model says before its turn is durable stands between them, as `delta`
-/// without an `id`: it is lost when nobody listens, and moves no cursor.
+/// `?since=`: events after it are sent. Pieces of a model's text that are not durable yet are between them, as `delta`
+/// without an `id`. A piece is lost without a listener, and moves no cursor.
 pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, params: &Params) -> Answer {
     let resumed = headers.get("last-event-id").and_then(|value| value.to_str().ok()).map(str::trim);
     let since = match resumed {
@@ -105,7 +105,7 @@ pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, par
     }
     let feed = Feed { form, ..Feed::open(app, source, since).await? };
     if feed.source.ended && feed.read.is_empty() && resumed.is_some() {
-        // What tells an EventSource that it need not come back.
+        // This status stops an EventSource from reconnecting.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
@@ -129,7 +129,7 @@ async fn page(app: &Shared, filter: &EventFilter, since: i64, limit: u32, form: 
 /// An event of a stream that is followed.
 pub(crate) struct Noted {
     event: FeedEvent,
-    /// Whether a job ended with it, and nothing followed when it was read.
+    /// True if a job ended with it, and nothing followed when it was read.
     over: bool,
 }
 
@@ -147,12 +147,12 @@ impl Placed for Noted {
     }
 
     fn size(&self) -> usize {
-        // Events carry excerpts of what is long; this is about what one takes at most.
+        // Events carry excerpts of long content; this is about the most that one takes.
         4096
     }
 }
 
-/// A stream and those who follow it.
+/// A stream and its followers.
 pub(crate) struct Followed {
     filter: EventFilter,
     together: Together<Noted>,
@@ -181,8 +181,8 @@ impl Followed {
         Ok(Page { events: noted, more })
     }
 
-    /// Whether nothing follows the end of this job: an engagement may have begun another one meanwhile, and somebody may
-    /// have had the job tried again.
+    /// Returns true if nothing follows the end of this job: another job of the engagement may have begun meanwhile, or
+    /// the job may have been tried again.
     async fn has_ended(&self, app: &App, job: &JobId) -> bool {
         let views = &app.api.store.views;
         if let EventFilter::Engagement(id) = &self.filter {
@@ -203,15 +203,15 @@ pub(crate) struct Feed {
     followed: Arc<Followed>,
     rung: watch::Receiver<u64>,
     ear: Option<Ear>,
-    /// The newest turn whose answer was sent as an event: what is heard of it afterwards is late.
+    /// The newest turn whose answer was sent as an event: pieces that arrive afterwards are late.
     answered: Option<(JobId, i64)>,
     cursor: i64,
     read: VecDeque<Arc<Noted>>,
-    /// Whether there may be more without waiting.
+    /// True if there may be more without waiting.
     more: bool,
-    /// Whether the store did not answer: then there may be more, but not before the bell rings.
+    /// True if the store did not answer: there may be more, but not before the next notification.
     failed: bool,
-    /// Whether the end of the job was sent.
+    /// True if the end of the job was sent.
     over: bool,
 }
 
@@ -222,11 +222,11 @@ fn frames(feed: Feed) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
     })
 }
 
-/// What is sent.
+/// A frame of the stream.
 pub(crate) enum Said {
-    /// Something that happened.
+    /// An event.
     Event(Arc<Noted>),
-    /// A piece of what a model is saying.
+    /// A piece of the text that a model is writing.
     Delta(Arc<Piece>),
 }
 
@@ -248,14 +248,14 @@ fn frame(said: Said, form: Form) -> Frame {
 enum Woken {
     /// There may be new events.
     Look,
-    /// A model said something.
+    /// A model wrote a piece.
     Heard(Arc<Piece>),
     /// The server drains.
     Draining,
 }
 
 impl Feed {
-    /// Listens, and reads what there is after `since`.
+    /// Subscribes, and reads the events after `since`.
     pub(crate) async fn open(app: Shared, source: Source, since: i64) -> Result<Self, StoreError> {
         let followed = app.feeds.follow(source.filter.clone(), || {
             Followed::new(&app.bells, source.filter.clone(), &source.bell_name)
@@ -279,7 +279,8 @@ impl Feed {
         })
     }
 
-    /// The next event or piece of an answer; waits for it. `None` when the job has ended and everything was sent, or when the server drains.
+    /// Returns the next event or piece of an answer; waits for it. `None` when the job has ended and everything was
+    /// sent, or when the server drains.
     pub(crate) async fn next(&mut self) -> Option<Said> {
         loop {
             if let Some(event) = self.read.pop_front() {
@@ -325,19 +326,19 @@ impl Feed {
         self.read = page.events.into();
     }
 
-    /// Waits until there may be something new. Rings go before pieces: an event that was rung before a model spoke is sent
-    /// before what it said.
+    /// Waits until there may be something new. Notifications go before pieces: an event from before a model's piece is
+    /// sent before that piece.
     async fn rung(&mut self) -> Woken {
         tokio::select! {
             biased;
             () = self.app.api.shutdown.cancelled() => Woken::Draining,
-            // The bell hangs as long as somebody follows.
+            // The hook exists as long as the stream is followed.
             _ = self.rung.changed() => Woken::Look,
             piece = heard(&mut self.ear) => Woken::Heard(piece),
         }
     }
 
-    /// Whether the whole answer was sent already.
+    /// Returns true if the whole answer was sent already.
     fn is_late(&self, piece: &Piece) -> bool {
         self.answered.as_ref().is_some_and(|(job, turn)| *job == piece.job && piece.turn <= *turn)
     }

@@ -1,4 +1,4 @@
-//! TLS of the api itself (rustls): certificate and key from files.
+//! TLS of the API itself (rustls): certificate and key from files.
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What the api proves itself with. Clones share it: what one of them reads anew, all present.
+/// The certificate of the API. Clones share it: after one of them reloads, all present the new one.
 #[derive(Clone)]
 pub struct Tls {
     certificate: PathBuf,
@@ -28,13 +28,13 @@ impl Tls {
     /// Reads a certificate, with those of its authorities below it, and its key; both in PEM.
     ///
     /// # Errors
-    /// A sentence that names the file and says what is wrong with it.
+    /// A sentence with the file and the problem.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, String> {
         let acceptor = Arc::new(RwLock::new(read(certificate, key)?));
         Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), acceptor })
     }
 
-    /// Reads the same files again. Connections that are open go on; new ones are greeted with what was read.
+    /// Reads the same files again. Open connections continue; new ones get the new certificate.
     ///
     /// # Errors
     /// As [`Self::load`]; then everything stays as it was.
@@ -48,7 +48,7 @@ impl Tls {
         self.acceptor.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Shakes hands with a client.
+    /// Does the handshake with a client.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.acceptor().accept(stream).await
     }

@@ -1,7 +1,8 @@
-//! Those who follow the same stream look at the store together: what one of them reads is kept for the others, so that a thousand
-//! readers of a stream cost the database what one costs.
+//! Shared reads of a stream: rows that one follower reads are kept for the others, so that a thousand readers cost the
+//! database as much as one.
 //!
-//! What is kept is bounded, and nobody waits for a slow reader: who is further behind than that reads by itself, page by page.
+//! The kept rows are bounded, and no reader waits for a slow one: a reader that is further behind reads by itself, page
+//! by page.
 
 use crate::bells::{Bell, POLL};
 use std::collections::{HashMap, VecDeque};
@@ -12,19 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 const KEPT: usize = 200;
 const KEPT_BYTES: usize = 256 * 1024;
 
-/// Something with a place in its stream.
+/// An item with a place in its stream.
 pub(crate) trait Placed {
-    /// Its place; those that come later have greater ones.
+    /// Returns its place; later items have greater ones.
     fn place(&self) -> i64;
     /// About how many bytes it takes.
     fn size(&self) -> usize;
 }
 
-/// What was read at once.
+/// The result of one read.
 pub(crate) struct Page<E> {
     /// In their order.
     pub(crate) events: Vec<Arc<E>>,
-    /// Whether there may be more already.
+    /// True if there may be more already.
     pub(crate) more: bool,
 }
 
@@ -34,8 +35,8 @@ impl<E> Default for Page<E> {
     }
 }
 
-/// What somebody who is behind has read by itself: there is more, because the others are further, unless nothing was found. When
-/// the store did not answer, this takes as long as it is good to wait.
+/// Returns the page that a reader behind the others has read by itself. It has more, because the others are further,
+/// unless it is empty. After an error of the store this returns after a suitable pause.
 pub(crate) async fn alone<E, X: std::fmt::Display>(read: Result<Page<E>, X>) -> Page<E> {
     match read {
         Ok(page) => Page { more: !page.events.is_empty(), ..page },
@@ -51,24 +52,24 @@ fn unread(error: &impl std::fmt::Display) {
     tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "events could not be read");
 }
 
-/// What a look found.
+/// The outcome of a read.
 pub(crate) enum Look<E> {
-    /// What follows; perhaps nothing.
+    /// The items that follow; perhaps none.
     Found(Page<E>),
-    /// The others are further: read by yourself until you are there.
+    /// The others are further: the reader reads by itself until it has caught up.
     Behind,
-    /// The store did not answer. The bell rings when it is time to look again.
+    /// The store did not answer. A notification follows when it is time to read again.
     Failed,
 }
 
-/// The end of one stream, for all who follow it.
+/// The end of one stream, for all its followers.
 pub(crate) struct Together<E> {
     pub(crate) bell: Arc<Bell>,
     tail: tokio::sync::Mutex<Option<Tail<E>>>,
 }
 
 struct Tail<E> {
-    /// The rings before the last look.
+    /// The number of notifications before the last read.
     rings: Option<u64>,
     /// Everything after this is kept …
     from: i64,
@@ -77,7 +78,7 @@ struct Tail<E> {
     kept: VecDeque<Arc<E>>,
     bytes: usize,
     more: bool,
-    /// Whether the last look failed.
+    /// True if the last read failed.
     failed: bool,
 }
 
@@ -86,8 +87,8 @@ impl<E: Placed> Together<E> {
         Self { bell: Bell::new(), tail: tokio::sync::Mutex::new(None) }
     }
 
-    /// What follows `after`, as it was at ring number `rings` or later. `others` says whether anybody else follows: otherwise
-    /// nothing is kept.
+    /// Returns the items after `after`, as of notification number `rings` or later. `others` is true if there are other
+    /// followers: otherwise nothing is kept.
     pub(crate) async fn look<X: std::fmt::Display, R: Future<Output = Result<Page<E>, X>>>(
         &self,
         rings: u64,
@@ -154,12 +155,12 @@ impl<E: Placed> Tail<E> {
     }
 }
 
-/// Streams by what they are of; each is there as long as somebody follows it.
+/// Streams by their subject; each exists as long as it is followed.
 pub(crate) struct Streams<K, S>(Mutex<Listed<K, S>>);
 
 struct Listed<K, S> {
     streams: HashMap<K, Weak<S>>,
-    /// With so many it is looked which of them are still followed.
+    /// The number of streams at which unfollowed ones are removed.
     sweep: usize,
 }
 
@@ -170,7 +171,7 @@ impl<K, S> Default for Streams<K, S> {
 }
 
 impl<K: Hash + Eq, S> Streams<K, S> {
-    /// The stream of this, or a new one.
+    /// Returns the stream of this subject, or a new one.
     pub(crate) fn follow(&self, of: K, begin: impl FnOnce() -> S) -> Arc<S> {
         let mut listed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stream) = listed.streams.get(&of).and_then(Weak::upgrade) {

@@ -1,4 +1,4 @@
-//! The agent card (A2A 1.0 §8): who an agent is, and how it is reached.
+//! The agent card (A2A 1.0 §8): a description of an agent and its addresses.
 
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer};
@@ -44,7 +44,8 @@ fn of(app: &App, agent: &AgentDefinition, headers: &HeaderMap) -> Value {
     card
 }
 
-/// The server as the client names it: cards have whole addresses, and only the client knows by which way it came.
+/// Returns the server's address as the client wrote it: cards have whole addresses, and only the client knows its route
+/// to the server.
 pub(super) fn origin(app: &App, headers: &HeaderMap) -> String {
     let named = headers.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
     let host = named.unwrap_or_else(|| app.api.options.bind.to_string());

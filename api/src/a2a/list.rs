@@ -1,7 +1,7 @@
 //! `ListTasks` (A2A 1.0 §3.1.4): the tasks of an agent, those that changed last first.
 //!
-//! Whether a parked task asks its client is known when it is looked at, so of those that match by their jobs the ones in another
-//! state are left out here: a page may have fewer tasks than it may hold, and another one follows all the same.
+//! A parked task may ask its client, which is known only when it is read. So tasks that match by their jobs but are in
+//! another state are left out here. A page may then have fewer tasks than it may hold, although another page follows.
 
 use super::method::{Sender, history};
 use super::rpc::Refusal;
@@ -13,12 +13,12 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::{EngagementId, JobState, Timestamp};
 use turnstone_store::{TaskFilter, TaskPlace};
 
-/// Tasks of a page that does not say how many.
+/// The default size of a page.
 const PAGE: u32 = 50;
-/// Tasks of a page at most.
+/// The largest page.
 const MOST: u32 = 100;
 
-/// A page of tasks. `origin` is how its client reaches this server.
+/// Returns a page of tasks. `origin` is the address by which its client reaches this server.
 pub(super) async fn tasks(
     app: &Shared,
     from: &Sender<'_>,
@@ -31,7 +31,7 @@ pub(super) async fn tasks(
     let state = text(params, "status")?.filter(|state| *state != "TASK_STATE_UNSPECIFIED");
     let size = page_size(params)?;
     let with_artifacts = flag(params, "includeArtifacts")?;
-    // Nothing of the conversation, unless it is asked for.
+    // No conversation by default.
     let length = history(params)?.or(Some(0));
     let (states, begun) = state.map_or(Ok((Vec::new(), None)), jobs_in)?;
     let since = text(params, "statusTimestampAfter")?.map(|at| {
@@ -47,7 +47,7 @@ pub(super) async fn tasks(
         since: since.transpose()?,
         after: text(params, "pageToken")?.map(place).transpose()?,
     };
-    // One more than is shown says whether another page follows.
+    // One task more than is shown reveals if another page follows.
     let (mut found, total) = app.api.store.views.tasks(&filter, size + 1).await?;
     let follows = found.len() > size as usize;
     found.truncate(size as usize);
@@ -67,7 +67,7 @@ pub(super) async fn tasks(
     Ok(json!({"tasks": shown, "nextPageToken": next, "pageSize": size, "totalSize": total}))
 }
 
-/// Whether an agent has tasks that this tenant may see; so may one that is registered no more.
+/// Returns true if an agent has tasks that this tenant may see, even when the agent is no longer registered.
 pub(super) async fn has_tasks(app: &Shared, agent: &str, tenant: &Tenant) -> Result<bool, Failure> {
     let filter = TaskFilter {
         agent: agent.to_owned(),
@@ -91,7 +91,7 @@ fn jobs_in(state: &str) -> Result<(Vec<JobState>, Option<bool>), Refusal> {
         "TASK_STATE_COMPLETED" => (vec![Completed], None),
         "TASK_STATE_FAILED" => (vec![Discarded], None),
         "TASK_STATE_CANCELED" => (vec![Cancelled], None),
-        // Nothing is ever in them: neither begun nor not.
+        // No task is ever in these states: the combination matches none.
         "TASK_STATE_REJECTED" | "TASK_STATE_AUTH_REQUIRED" => (vec![Active], Some(false)),
         _ => {
             return Err(Refusal::parameter(

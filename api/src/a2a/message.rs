@@ -1,4 +1,4 @@
-//! Messages of A2A: from the parts that a client sends to the input of a job, and back.
+//! Messages of A2A: the parts of a client's message as the input of a job, and back.
 
 use super::rpc::Refusal;
 use base64::Engine;
@@ -6,17 +6,17 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 use turnstone_domain::message::{ContentPart, ImageKind, ImageSource};
 
-/// What agents take.
+/// The media types of an agent's input.
 pub(super) const INPUT_MODES: [&str; 6] =
     ["text/plain", "application/json", "image/png", "image/jpeg", "image/gif", "image/webp"];
-/// What agents answer with.
+/// The media types of an agent's answer.
 pub(super) const OUTPUT_MODES: [&str; 2] = ["text/plain", "application/json"];
 /// The longest id of a message.
 const ID_CHARACTERS: usize = 255;
 
-/// What a client says.
+/// A client's message.
 pub(super) struct Message {
-    /// The client's own name of it: the same again is the same task.
+    /// The client's own id of it: a repeated message returns the same task.
     pub(super) id: String,
     /// The context that it continues.
     pub(super) context: Option<String>,
@@ -52,12 +52,12 @@ impl Message {
         })
     }
 
-    /// What was said, as one text.
+    /// Returns the message as one text.
     pub(super) fn as_text(&self) -> String {
         self.args.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n")
     }
 
-    /// What is sent as data, when it is one object.
+    /// Returns the data of the message, when it is one object.
     pub(super) fn data(&self) -> Option<&Map<String, Value>> {
         match self.data.as_slice() {
             [data] => data.as_object(),
@@ -75,7 +75,7 @@ fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, Refus
     }
 }
 
-/// A part as NORM takes it.
+/// Returns a part in the form that NORM reads.
 fn argument(part: &Value) -> Result<Value, Refusal> {
     let wrong =
         || Refusal::parameter("message.parts", "must each have one of `text`, `raw`, `url` and `data`");
@@ -112,7 +112,7 @@ fn picture(kind: ImageKind, media_type: String, data: String) -> Value {
     json!(ContentPart::Image { source: ImageSource { kind, media_type, data } })
 }
 
-/// Texts are kept as such, everything else as it came.
+/// Texts are decoded; other content stays in base64.
 fn document(bytes: &str, media_type: &str) -> Result<String, Refusal> {
     let wrong = |why| Refusal::parameter("message.parts", why);
     let read = BASE64_STANDARD.decode(bytes).map_err(|_| wrong("must have `raw` in base64"))?;
@@ -122,7 +122,7 @@ fn document(bytes: &str, media_type: &str) -> Result<String, Refusal> {
     String::from_utf8(read).map_err(|_| wrong("of text must be UTF-8"))
 }
 
-/// What was asked, as parts again. Data comes back as the text that the agent was given.
+/// Returns the input as parts again. Data is returned as the text that the agent received.
 pub(super) fn parts_of(args: &Value) -> Vec<Value> {
     args.as_array().map(Vec::as_slice).unwrap_or_default().iter().map(part_of).collect()
 }

@@ -1,4 +1,4 @@
-//! What may be called, and who does it.
+//! The methods and their dispatch.
 
 use super::card::origin;
 use super::rpc::{self, Call, Refusal};
@@ -14,16 +14,16 @@ use turnstone_store::CancelOutcome;
 
 const VERSION: &str = "a2a-version";
 
-/// Who calls, and which agent.
+/// The caller and the agent.
 pub(super) struct Sender<'a> {
     /// The agent's name.
     pub(super) agent: &'a str,
-    /// Whether it is registered. What runs of one that was deleted goes on as it began.
+    /// True if it is registered. Tasks of an agent that was deleted continue as they began.
     pub(super) registered: bool,
     pub(super) who: &'a Who,
-    /// What the client calls its HTTP request, and of which trace it is a part.
+    /// The client's id of the HTTP request, and its trace.
     pub(super) trace: &'a RequestId,
-    /// What another server says of the engagement that it asks for.
+    /// The context that another server sends with its request.
     pub(super) errand: Option<Errand>,
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn answer(app: &Shared, from: &Sender<'_>, headers: &HeaderMap,
     }
 }
 
-/// What a call comes to.
+/// The result of a call.
 enum Outcome {
     Told(Value),
     Stream(Box<Job>),
@@ -81,7 +81,7 @@ async fn reach(
             let job = find(app, from, id()?).await?;
             let mut told = task::shown(app, origin, &job, history(params)?).await?;
             if let (Some(_), Some(side)) = (from.who.caller.peer(), &job.agent) {
-                // What a call of another server's agent has cost is booked there.
+                // The usage of a call by another server's agent is booked there.
                 let used = app.api.store.views.budget(&side.engagement_id).await?.settled;
                 told["metadata"] = serde_json::json!({"tokensUsed": used});
             }
@@ -108,7 +108,7 @@ async fn reach(
     }
 }
 
-/// A client that names no version speaks 0.3 (A2A 1.0 §3.6).
+/// A client that names no version uses 0.3 (A2A 1.0 §3.6).
 fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
     let sent = headers.get(VERSION).and_then(|value| value.to_str().ok()).map_or("", str::trim);
     let spoken = if sent.is_empty() { "0.3" } else { sent };
@@ -118,7 +118,7 @@ fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// How much of the conversation is wanted; `None` is all.
+/// Returns the number of messages to include; `None` is all.
 pub(super) fn history(params: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
     match params.get("historyLength") {
         None | Some(Value::Null) => Ok(None),
@@ -131,7 +131,7 @@ pub(super) fn history(params: &Map<String, Value>) -> Result<Option<u64>, Refusa
     }
 }
 
-/// The task of this agent, if the caller may see it. Another server sees those that it began.
+/// Returns the task of this agent, if the caller may see it. Another server sees the tasks that it began.
 pub(super) async fn find(app: &Shared, from: &Sender<'_>, id: &str) -> Result<Job, Refusal> {
     let views = &app.api.store.views;
     let job = views.job_of(&JobId::from(id), from.tenant()).await?;

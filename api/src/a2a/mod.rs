@@ -1,7 +1,7 @@
-//! A2A 1.0: every registered agent, whatever its format, over JSON-RPC and server-sent events.
+//! A2A 1.0: every registered agent, in any format, over JSON-RPC and server-sent events.
 //!
-//! A task is a job, and its context is the engagement. What A2A calls a message is an input into that engagement; what the
-//! agent answers is the task's artifact.
+//! A task is a job, and its context is the engagement. A message is an input into that engagement; the agent's answer
+//! is the task's artifact.
 
 mod card;
 mod list;
@@ -29,7 +29,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default().routes(routes!(directory)).routes(routes!(card::card)).routes(routes!(call))
 }
 
-/// An agent, and where its card is.
+/// An agent, and the address of its card.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct A2aAgent {
@@ -51,7 +51,7 @@ struct A2aCall {
     params: Option<Value>,
 }
 
-/// The agents that speak A2A here: all of them.
+/// The agents that A2A serves: all of them.
 #[utoipa::path(
     get, path = "/a2a", tag = "a2a",
     responses((status = 200, description = "The agents.", body = [A2aAgent], content_type = "application/json")),

@@ -1,17 +1,17 @@
-//! JSON-RPC 2.0 as A2A uses it: one call, one answer or a stream of them, and errors with a reason.
+//! JSON-RPC 2.0 in A2A: one call, one response or a stream of them, and errors with a reason.
 
 use crate::reply::{self, Failure};
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 use turnstone_ojs::OjsError;
 
-/// What a client sent.
+/// A client's call.
 pub(super) struct Call {
-    /// Comes back in every answer.
+    /// Returned in every response.
     pub(super) id: Value,
-    /// What is to be done.
+    /// The method.
     pub(super) method: String,
-    /// With what.
+    /// Its parameters.
     pub(super) params: Map<String, Value>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// The task is not there, or is somebody else's.
+    /// The task does not exist, or belongs to another caller.
     pub(super) fn no_task(id: &str) -> Self {
         Self::new(-32001, "TASK_NOT_FOUND", format!("There is no task {id} of this agent."))
     }
@@ -34,23 +34,23 @@ impl Refusal {
         Self::new(-32002, "TASK_NOT_CANCELABLE", message)
     }
 
-    /// This server calls nobody back.
+    /// This server sends no push notifications.
     pub(super) fn no_push() -> Self {
         let message = "This server sends no push notifications; subscribe to the task, or register a webhook of the server.";
         Self::new(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", message.to_owned())
     }
 
-    /// It is not done here, or not now.
+    /// It is not supported, or not in this state.
     pub(super) fn unsupported(message: impl Into<String>) -> Self {
         Self::new(-32004, "UNSUPPORTED_OPERATION", message.into())
     }
 
-    /// The client takes, or sends, what the agent does not.
+    /// The client accepts, or sends, a media type that the agent does not.
     pub(super) fn content_type(message: String) -> Self {
         Self::new(-32005, "CONTENT_TYPE_NOT_SUPPORTED", message)
     }
 
-    /// There is one card, and everybody sees it.
+    /// Every caller sees the same card.
     pub(super) fn no_extended_card() -> Self {
         let message = "There is no extended card; the card says all.".to_owned();
         Self::new(-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", message)
@@ -115,9 +115,9 @@ impl From<OjsError> for Refusal {
 }
 
 impl Call {
-    /// Reads a call. The id comes back with a refusal as far as it could be read.
+    /// Reads a call. A refusal contains the id as far as it could be read.
     pub(super) fn read(body: &[u8]) -> Result<Self, (Value, Refusal)> {
-        // Depth and doubled names are checked as in any other body.
+        // Depth and duplicate names are checked as in any other body.
         let fields = turnstone_ojs::body::read_object(body)
             .map_err(|error| (Value::Null, Refusal::unreadable(error.message.trim_end_matches('.'))))?;
         let id = fields.get("id").and_then(|id| id.parse::<Value>().ok()).unwrap_or_default();
@@ -148,7 +148,7 @@ pub(super) fn answer(id: &Value, result: Result<Value, Refusal>) -> Response {
     reply::ok(&told(id, result))
 }
 
-/// The same, as it stands in a body or in a frame of a stream.
+/// Returns the same, in the form of a body or a frame of a stream.
 pub(super) fn told(id: &Value, result: Result<Value, Refusal>) -> Value {
     match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),

@@ -1,4 +1,5 @@
-//! `SendMessage` and `SendStreamingMessage`: an input that begins a task, continues a context, or answers a task that asks.
+//! `SendMessage` and `SendStreamingMessage`: an input that begins a task, continues a context, or answers a task that
+//! waits for its client.
 
 use super::message::{Message, OUTPUT_MODES};
 use super::method::{Sender, find, history};
@@ -18,14 +19,14 @@ use turnstone_domain::terms::Continues;
 use turnstone_domain::{EngagementId, Job, JobId, RawJson, RawObject};
 use turnstone_ojs::OjsError;
 
-/// What is to be sent, and how the answer is wanted.
+/// A message to send, and the form of the response.
 pub(super) struct Sending {
     message: Message,
     /// `params.metadata`, kept with the job.
     metadata: Option<Value>,
-    /// Whether the answer is wanted before the task rests.
+    /// True if the response is returned before the task rests.
     pub(super) at_once: bool,
-    /// How much of the conversation is wanted.
+    /// The number of messages to include.
     pub(super) history: Option<u64>,
 }
 
@@ -67,7 +68,7 @@ fn check_modes(accepted: Option<&Value>) -> Result<(), Refusal> {
     Err(Refusal::content_type(format!("Agents answer with {}.", OUTPUT_MODES.join(" or "))))
 }
 
-/// Does what the message asks, and returns the task.
+/// Sends the message, and returns the task.
 pub(super) async fn send(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, Refusal> {
     match &sent.message.task {
         Some(task) => {
@@ -82,8 +83,8 @@ pub(super) async fn send(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Res
     }
 }
 
-/// Begins a task: in a context of its own, or after what is said in the one that the message names. The same message again is
-/// the task that it began.
+/// Begins a task: in a new context, or as a further input of the message's context. A repeated message returns the task
+/// that it began.
 async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, Refusal> {
     let (message, tenant) = (&sent.message, from.tenant());
     let context = message.context.as_deref().unwrap_or_default();
@@ -99,7 +100,7 @@ async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, R
         None => {
             let id = names.id(&name);
             match say_it(app, from, sent, (&id, &args)).await {
-                // Somebody sent the same at the same time.
+                // A concurrent request with the same message was recorded first.
                 Err(Failure(error)) if error.code == "duplicate" => {}
                 begun => begun?,
             }
@@ -113,7 +114,7 @@ async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, R
     Ok(job)
 }
 
-/// Enqueues what a message says.
+/// Enqueues a message.
 async fn say_it(
     app: &Shared,
     from: &Sender<'_>,
@@ -171,12 +172,12 @@ async fn engage(
     Ok(())
 }
 
-/// What a message said beside its input, and who sent it; null for other jobs.
+/// Returns the parts of a message beside its input, and its sender; null for other jobs.
 pub(super) fn own(job: &Job) -> Value {
     job.envelope.meta.get("a2a").and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default()
 }
 
-/// Contexts are made here: a client may continue one, and not name one.
+/// The server makes contexts: a client may continue one, and not choose its id.
 async fn check_context(app: &Shared, from: &Sender<'_>, id: &str) -> Result<(), Failure> {
     let found = app.api.store.views.engagement_of(&EngagementId::from(id), from.tenant()).await?;
     match found {
@@ -188,7 +189,8 @@ async fn check_context(app: &Shared, from: &Sender<'_>, id: &str) -> Result<(), 
     }
 }
 
-/// Answers a task that asks. The same message again has no second effect, whatever is asked by then.
+/// Answers a task that waits for its client. A repeated message has no second effect, even when another question is
+/// open by then.
 async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Result<Job, Refusal> {
     let (id, context, message) = (&job.id, super::task::context(&job), &sent.message);
     let found = app.api.store.views.engagement(&EngagementId::from(context)).await?;

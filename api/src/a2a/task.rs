@@ -1,4 +1,4 @@
-//! A task as A2A shows it: a job of an agent, its state, what was asked and what came of it.
+//! A task in A2A: a job of an agent, its state, the input and the result.
 
 use super::message::parts_of;
 use super::rpc::Refusal;
@@ -15,7 +15,7 @@ use turnstone_domain::{Job, JobState};
 /// The id of the artifact that is the agent's answer.
 pub(super) const ANSWER: &str = "answer";
 
-/// A task. `origin` is how its client reaches this server.
+/// Returns a task. `origin` is the address by which its client reaches this server.
 pub(super) async fn shown(
     app: &App,
     origin: &str,
@@ -56,7 +56,8 @@ pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
     Ok(status)
 }
 
-/// What a task asks its client: its own agent, or one that works for it. Who asks this tells the client.
+/// Returns a task's question to its client: from its own agent, or from a delegate. The question counts as displayed to
+/// the client.
 async fn asks(app: &App, job: &Job) -> Result<Option<AskedUser>, Refusal> {
     let Some(side) = job.agent.as_ref().filter(|_| job.state == JobState::Pending) else { return Ok(None) };
     let Some((engagement, _, _)) = app.api.store.views.engagement(&side.engagement_id).await? else {
@@ -71,7 +72,7 @@ async fn asks(app: &App, job: &Job) -> Result<Option<AskedUser>, Refusal> {
     }))
 }
 
-/// Whether nothing happens to a task in this state before its client does something.
+/// Returns true if a task in this state waits for its client or has ended.
 pub(super) fn rests(status: &Value) -> bool {
     let working = ["TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"];
     !working.iter().any(|state| status["state"] == *state)
@@ -82,7 +83,7 @@ pub(super) fn context(job: &Job) -> &str {
     job.agent.as_ref().map_or("", |side| side.engagement_id.as_str())
 }
 
-/// What the agent answered.
+/// Returns the agent's answer.
 pub(super) fn artifact(job: &Job) -> Option<Value> {
     let told = results(&job.result.as_ref()?.parse().unwrap_or_default());
     let mut fields = told.as_object()?.clone();
@@ -99,7 +100,7 @@ pub(super) fn artifact(job: &Job) -> Option<Value> {
     Some(json!({"artifactId": ANSWER, "name": ANSWER, "parts": parts}))
 }
 
-/// The files that the task has made, as far as they may be had.
+/// Returns the files that the task has made, as far as they may be read.
 pub(super) async fn files(app: &App, origin: &str, job: &Job) -> Result<Vec<Value>, Refusal> {
     let Some(side) = &job.agent else { return Ok(Vec::new()) };
     let Some((engagement, agent, _)) = app.api.store.views.engagement(&side.engagement_id).await? else {
@@ -116,7 +117,7 @@ fn of_file(origin: &str, file: &Artifact) -> Value {
            "metadata": {"bytes": file.bytes, "sha256": file.digest}})
 }
 
-/// What the client asked.
+/// Returns the client's input.
 fn message(job: &Job) -> Value {
     let a2a = job.envelope.meta.get("a2a").and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default();
     let id = a2a["message_id"].as_str().unwrap_or(job.id.as_str());
@@ -129,7 +130,7 @@ fn state(job: &Job) -> &'static str {
     match job.state {
         JobState::Scheduled | JobState::Available if job.started_at.is_none() => "TASK_STATE_SUBMITTED",
         JobState::Pending if job.started_at.is_none() => "TASK_STATE_SUBMITTED",
-        // A review is somebody else's to answer: for the client the agent works.
+        // Only the reviewer may answer a review: for the client the agent works.
         JobState::Scheduled
         | JobState::Available
         | JobState::Retryable
@@ -141,7 +142,7 @@ fn state(job: &Job) -> &'static str {
     }
 }
 
-/// What there is to say about the state.
+/// Returns the message about the state.
 fn words(job: &Job, review: Option<&Review>) -> Option<String> {
     match job.state {
         JobState::Discarded | JobState::Retryable => {

@@ -1,4 +1,4 @@
-//! Waiting for a task, and telling what becomes of it as server-sent events (A2A 1.0 §3.1.2, §3.1.6).
+//! Waits for a task, and streams its changes as server-sent events (A2A 1.0 §3.1.2, §3.1.6).
 
 use super::rpc::{self, Refusal};
 use super::task::{self, ANSWER};
@@ -14,10 +14,11 @@ use tokio::time::error::Elapsed;
 use turnstone_domain::{EventName, Job, JobState};
 use turnstone_store::{EventFilter, Piece};
 
-/// How often it is looked what the delegates of a parked job ask.
+/// The interval of polling for questions of a parked job's delegates.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Waits until the task has ended or asks its client. A client that goes away ends the waiting, and not the task.
+/// Waits until the task has ended or waits for its client. A client that disconnects ends the waiting, and not the
+/// task.
 pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Refusal> {
     let mut feed = open(app, &job, false).await?;
     loop {
@@ -28,7 +29,7 @@ pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Re
             match heard(&mut feed, &job).await {
                 Ok(Some(Said::Event(event))) if !moves(event.name) => {}
                 Ok(Some(_)) | Err(_) => break,
-                // The server drains: what is known is told, and the client asks again.
+                // The server drains: the current state is returned, and the client polls again.
                 Ok(None) => return Ok(latest(app, &job).await?.unwrap_or(job)),
             }
         }
@@ -36,7 +37,7 @@ pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Re
     }
 }
 
-/// The task and what becomes of it, until it has ended or asks its client.
+/// Streams the task and its changes, until it has ended or waits for its client.
 pub(super) async fn stream(app: Shared, origin: String, id: Value, job: Job) -> Response {
     let begun = begin(&app, &origin, &job).await;
     let (feed, task) = match begun {
@@ -69,7 +70,7 @@ pub(super) async fn stream(app: Shared, origin: String, id: Value, job: Job) -> 
 
 async fn begin(app: &Shared, origin: &str, job: &Job) -> Result<(Feed, Value), Refusal> {
     let feed = open(app, job, true).await?;
-    // Read after the feed is open, so that nothing falls between the two.
+    // Read after the feed is open, so that no event is missed between the two.
     let job = latest(app, job).await?.ok_or_else(|| Refusal::no_task(job.id.as_str()))?;
     Ok((feed, task::shown(app, origin, &job, None).await?))
 }
@@ -85,8 +86,8 @@ async fn open(app: &Shared, job: &Job, live: bool) -> Result<Feed, Refusal> {
     Ok(Feed::open(app.clone(), source, 0).await?)
 }
 
-/// What is said next. An error when it is time to look at those that work for a parked job: what they ask stands in streams of
-/// their own.
+/// Returns the next frame. An error when it is time to query the delegates of a parked job: their questions are in
+/// streams of their own.
 async fn heard(feed: &mut Feed, job: &Job) -> Result<Option<Said>, Elapsed> {
     match job.state {
         JobState::Pending => tokio::time::timeout(LOOK, feed.next()).await,
@@ -98,7 +99,7 @@ async fn latest(app: &Shared, job: &Job) -> Result<Option<Job>, Refusal> {
     Ok(app.api.store.views.job(&job.id).await?)
 }
 
-/// Whether an event may have changed the state of its task.
+/// Returns true if an event may have changed the state of its task.
 fn moves(name: EventName) -> bool {
     ["job.", "review.", "lease."].iter().any(|area| name.as_str().starts_with(area))
 }
@@ -106,23 +107,23 @@ fn moves(name: EventName) -> bool {
 /// One client's stream.
 struct Watched {
     app: Shared,
-    /// How the client reaches this server.
+    /// The address by which the client reaches this server.
     origin: String,
     /// The artifacts that the client knows.
     files: BTreeSet<String>,
     id: Value,
     job: Job,
     feed: Feed,
-    /// What the client was told last.
+    /// The state that the client received last.
     state: Value,
-    /// Whether a part of the answer was sent.
+    /// True if a part of the answer was sent.
     spoken: bool,
     told: VecDeque<Value>,
     over: bool,
 }
 
 impl Watched {
-    /// What is to be told next; `None` when there is nothing more.
+    /// Returns the next frame; `None` when there are no more.
     async fn next(&mut self) -> Option<Result<Value, Refusal>> {
         loop {
             if let Some(told) = self.told.pop_front() {
@@ -154,7 +155,7 @@ impl Watched {
         }
     }
 
-    /// A piece of the answer. What begins anew replaces what was said before it.
+    /// Adds a piece of the answer. A piece that begins anew replaces the earlier ones.
     fn hear(&mut self, piece: &Piece) {
         if piece.job != self.job.id || (!self.spoken && piece.offset != 0) {
             return;
@@ -164,7 +165,7 @@ impl Watched {
         self.told.push_back(self.answer(json!([{"text": piece.text}]), append, false));
     }
 
-    /// Tells of files that the client does not know.
+    /// Sends files that the client does not know.
     async fn look_at_files(&mut self) -> Result<(), Refusal> {
         for file in task::files(&self.app, &self.origin, &self.job).await? {
             let id = file["artifactId"].as_str().unwrap_or_default().to_owned();
@@ -175,7 +176,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Tells what changed.
+    /// Sends the changes.
     async fn look(&mut self) -> Result<(), Refusal> {
         self.job =
             latest(&self.app, &self.job).await?.ok_or_else(|| Refusal::no_task(self.job.id.as_str()))?;

@@ -1,4 +1,4 @@
-//! What a client asks of an agent: one of the protocol's request types, read from a body (AP §3.3).
+//! A client's request to an agent: one of the protocol's request types, read from a body (AP §3.3).
 
 use crate::caller::{Caller, Errand};
 use crate::reply::Failure;
@@ -11,14 +11,14 @@ use turnstone_ojs::{OjsError, body};
 
 /// A request's name has at most this many characters.
 const NAME_CHARACTERS: usize = 200;
-/// The members by which a request without `type` is told from others.
+/// The members that determine the type of a request without `type`.
 const TELLING: [&str; 3] = ["input", "args", "request_keys"];
-/// The members by which a ResumeWithInput says which question it answers: a call or a review, as `wait_for_input` names it.
+/// The members by which a ResumeWithInput names its question: a call or a review, as in `wait_for_input`.
 const QUESTION: [&str; 2] = ["call_id", "review_id"];
 /// The members that every request may have.
 const BASE: [&str; 6] = ["type", "request_id", "run_id", "run_context", "logging_level", "request_metadata"];
 
-/// What is asked.
+/// The request.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Wish {
     /// One text to the agent.
@@ -29,7 +29,7 @@ pub(super) enum Wish {
     Configure(Map<String, Value>),
     /// The end of a request.
     Cancel,
-    /// What a request waits for.
+    /// The values that a request waits for.
     Resume(Map<String, Value>),
 }
 
@@ -50,27 +50,27 @@ impl Wish {
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub wish: Wish,
-    /// What the client calls it, or which request it is about.
+    /// The client's id of it, or of the request that it concerns.
     pub request_id: Option<String>,
     /// The run that it continues or configures.
     pub run_id: Option<String>,
-    /// Kept as they are, and given back in the status.
+    /// Kept unchanged, and returned in the status.
     pub kept: Map<String, Value>,
-    /// The same for bodies that mean the same.
+    /// Equal for bodies with the same meaning.
     pub digest: String,
-    /// What another server says of the engagement that it asks for.
+    /// The context that another server sends with its request.
     pub errand: Option<Errand>,
-    /// The other server, when one asks.
+    /// The other server, when it is the caller.
     pub peer: Option<String>,
     /// The call or the review that is answered, when the client names it.
     pub question: Option<String>,
 }
 
 impl Asked {
-    /// Reads a body; `run` is the run of the query, which says the same as `run_id`.
+    /// Reads a body; `run` is the run of the query, which means the same as `run_id`.
     ///
     /// # Errors
-    /// 400 for what is no JSON object, 422 for an object that is no request.
+    /// 400 for a body that is no JSON object, 422 for an object that is no request.
     pub fn read(bytes: &[u8], run: Option<&str>, operations: &[Operation]) -> Result<Self, Failure> {
         let mut fields = body::read_object(bytes)?;
         if let Some(run) = run {
@@ -116,10 +116,10 @@ impl Asked {
         Ok(Self { wish, request_id, run_id, kept, digest, errand: None, peer: None, question })
     }
 
-    /// The same, from whoever sent it.
+    /// Returns the same with its sender.
     ///
     /// # Errors
-    /// 403 for what is believed from peers only, and for settings that are not theirs to change.
+    /// 403 for members that are accepted from peers only, and for settings that a peer may not change.
     pub fn from(mut self, caller: &Caller, headers: &HeaderMap) -> Result<Self, Failure> {
         self.errand = caller.errand(headers)?;
         self.peer = caller.peer().map(str::to_owned);
@@ -137,7 +137,7 @@ impl Asked {
         self.question.clone().map(CallId).or_else(beside)
     }
 
-    /// Who the client says asks.
+    /// Returns the user that the client names.
     pub fn user(&self) -> Option<String> {
         self.kept.get("request_metadata")?["user"]["id"].as_str().map(str::to_owned)
     }
@@ -226,7 +226,7 @@ fn typed(operation: &Operation, fields: &RawObject) -> Result<Value, Failure> {
     Ok(input)
 }
 
-/// The type that is said, or the one that the members tell (AP-A8).
+/// Returns the given type, or the one that the members determine (AP-A8).
 fn kind<'a>(fields: &RawObject, operations: &'a [Operation]) -> Result<Kind<'a>, Failure> {
     let telling: Vec<&str> = TELLING.into_iter().filter(|name| fields.contains(name)).collect();
     if let [one, other, ..] = telling.as_slice() {
@@ -255,7 +255,7 @@ fn kind<'a>(fields: &RawObject, operations: &'a [Operation]) -> Result<Kind<'a>,
     }
 }
 
-/// Names of requests are short, visible, and none that a run may have (AP-A3).
+/// Names of requests are short and visible, and differ from ids of runs (AP-A3).
 fn check_name(id: &str) -> Result<(), Failure> {
     let fits = (1..=NAME_CHARACTERS).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'%'));
@@ -292,7 +292,7 @@ mod tests {
             .map_err(|failure| failure.0.status)
     }
 
-    /// AP-A8: with `type` in either spelling, or told by what is there.
+    /// AP-A8: with `type` in either spelling, or determined by the members.
     #[test]
     fn a_request_is_told_by_its_type_or_by_its_members() {
         let chat = Wish::Chat("hi".into());
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(other.map(|_| ()).map_err(|failure| failure.0.status), Err(422));
     }
 
-    /// AP §3.2: a request for an operation of the agent's own has the form that it declares.
+    /// AP §3.2: a request for an operation of the agent's own has the form that the agent declares.
     #[test]
     fn an_operation_takes_what_it_declares() {
         let operation = Operation {

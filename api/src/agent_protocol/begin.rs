@@ -23,16 +23,16 @@ const TOKEN_BUDGET: &str = "ext_agent_token_budget";
 pub(super) struct Begun {
     /// Its job.
     pub job: JobId,
-    /// What the client calls it.
+    /// The client's id of it.
     pub request_id: String,
     /// Its run.
     pub run: Engagement,
 }
 
-/// Accepts a request with this text. One that was accepted before is found again (AP-A5).
+/// Accepts a request with this text. A repeated request returns the first one (AP-A5).
 ///
 /// # Errors
-/// 404 for an unknown run, 409 for a name that was given to another request, and what the job is refused for.
+/// 404 for an unknown run, 409 for a name that was given to another request, and the errors of enqueueing a job.
 pub(super) async fn begin(
     app: &App,
     agent: &str,
@@ -116,7 +116,7 @@ async fn new(
     Ok((id, run.ok_or_else(|| OjsError::internal("The job has no engagement."))?))
 }
 
-/// Goes on with a run: it is worked on when the requests before it have ended.
+/// Continues a run with it: the request is processed when the requests before it have ended.
 async fn further(
     app: &App,
     agent: &str,
@@ -145,7 +145,7 @@ async fn further(
     Ok((taken.job, taken.engagement))
 }
 
-/// The request that was accepted under this name, when it is the same.
+/// Returns the request that was accepted under this name, when it is the same.
 async fn again(app: &App, agent: &str, asked: &Asked, job: Job, tenant: &Tenant) -> Result<Begun, Failure> {
     let request_id = name::of(names(app).await?, &job);
     let sent = name::kept(&job);
@@ -159,18 +159,18 @@ async fn again(app: &App, agent: &str, asked: &Asked, job: Job, tenant: &Tenant)
     Ok(Begun { job: job.id, request_id, run: find::run(app, agent, run.as_str(), tenant).await? })
 }
 
-/// The `args` of its job: what is said to the agent.
+/// Returns the `args` of its job: the input of the agent.
 fn args(asked: &Asked) -> Value {
     match &asked.wish {
         Wish::Chat(text) => json!([text]),
-        // As a text: an object could be taken for a message of somebody else.
+        // As a text: an object could be taken for a message of another author.
         Wish::Operation(_, input) => json!([input.to_string()]),
         _ => json!([]),
     }
 }
 
-/// The `meta` of its job. `request_metadata.user` says whose request it is, as `metadata.user` does where engagements are
-/// begun (AP-A15); everything else in it is kept and means nothing.
+/// Returns the `meta` of its job. `request_metadata.user` names the user of the request, as `metadata.user` does where
+/// engagements are begun (AP-A15). Other members are kept and have no effect.
 fn meta(agent: &str, asked: &Asked) -> RawObject {
     let mut own = asked.kept.clone();
     own.insert("request_id".to_owned(), asked.request_id.as_deref().into());
@@ -181,7 +181,7 @@ fn meta(agent: &str, asked: &Asked) -> RawObject {
     let said = asked.kept.get("request_metadata").and_then(|metadata| metadata.get("user"));
     let user = match &asked.errand {
         Some(errand) => errand.user.as_ref().map(|user| json!({"id": user.id, "email": user.email})),
-        // What is no user is refused where jobs are accepted.
+        // A value that is no user is refused where jobs are accepted.
         None => said.filter(|user| !user.is_null()).cloned(),
     };
     let mut meta = RawObject::new();

@@ -1,4 +1,4 @@
-//! CancelRequest: ends a request, wherever it stands.
+//! CancelRequest: ends a request, in any state.
 
 use super::{find, telling};
 use crate::api::App;
@@ -13,7 +13,7 @@ use turnstone_store::{CancelOutcome, StoreError};
 /// Ends a request; one that has ended already stays as it ended.
 ///
 /// # Errors
-/// 404 for an unknown request, and the store's.
+/// 404 for an unknown request, and errors of the store.
 pub(super) async fn cancel(
     app: &App,
     agent: &str,
@@ -27,10 +27,10 @@ pub(super) async fn cancel(
     }
 }
 
-/// The first or the last event of a request, once it is told.
+/// Returns the first or the last event of a request, once it is published.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(super) async fn edge(
     app: &App,
     run: &Engagement,

@@ -1,7 +1,7 @@
 //! ConfigureRequest: settings for later requests, of all runs of an agent or of one (AP-A13).
 //!
-//! A setting is what a job may say about its agent, without the prefix: `temperature` is `ext_agent_temperature`. They are
-//! checked as a job with them would be.
+//! A setting is an `ext_agent_*` field without the prefix: `temperature` is `ext_agent_temperature`. Settings are
+//! checked like those of a job.
 
 use super::asked::Asked;
 use super::find;
@@ -14,7 +14,7 @@ use turnstone_domain::engagement::Engagement;
 use turnstone_domain::{RawJson, RawObject};
 use turnstone_store::Configured;
 
-/// What can be configured, in the words of the protocol's clients.
+/// The settings, in the words of the protocol's clients.
 const SETTINGS: [&str; 9] = [
     "model",
     "fallback_models",
@@ -27,13 +27,13 @@ const SETTINGS: [&str; 9] = [
     "output_format",
 ];
 
-/// What belongs to a run from its beginning.
+/// The settings that a run takes only at its beginning.
 const OF_THE_BEGINNING: [&str; 2] = ["token_budget", "cost_budget"];
 
-/// Merges settings into those that are there; `null` takes one away. Answers the `request_completed` that says how it went.
+/// Merges settings into the existing ones; `null` removes one. Returns the `request_completed` with the outcome.
 ///
 /// # Errors
-/// 404 for an unknown run, and the store's.
+/// 404 for an unknown run, and errors of the store.
 pub(super) async fn configure(
     app: &App,
     agent: &str,
@@ -69,7 +69,7 @@ pub(super) async fn configure(
     }))
 }
 
-/// Why these settings cannot be, if that is so: `{code, message}`.
+/// Returns why these settings are refused, if they are: `{code, message}`.
 async fn refusal(
     app: &App,
     agent: &str,
@@ -123,7 +123,7 @@ async fn merge(
                 merged.insert(name.clone(), value.clone());
             }
         }
-        // Somebody else may configure at the same time: then what both said counts, the later after the earlier.
+        // A concurrent request may configure as well: then both are merged, the later after the earlier.
         if runs.configure(&of, before.version, merged).await? {
             return Ok(());
         }
@@ -134,11 +134,11 @@ fn of(agent: &str, run: Option<&Engagement>, tenant: &Tenant) -> Configured {
     Configured { agent: agent.to_owned(), tenant: tenant.0.clone(), run: run.map(|run| run.id.clone()) }
 }
 
-/// Gives a request what was configured for it: the first one of a run what holds for the agent, a later one what holds for the
-/// run, which has kept what held for the agent when it began.
+/// Applies the configured settings to a request. The first request of a run takes the agent's settings. A later one
+/// takes the run's, which began with a copy of the agent's.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(super) async fn apply(
     app: &App,
     agent: &str,

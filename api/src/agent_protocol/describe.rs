@@ -1,4 +1,4 @@
-//! `GET /agents/{name}/describe`: what an agent is for, and what can be asked of it.
+//! `GET /agents/{name}/describe`: the purpose and the operations of an agent.
 
 use super::find;
 use crate::api::Shared;
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 const ENDPOINTS: [&str; 6] =
     ["/describe", "/process", "/getevents", "/stream_request", "/request/{request_id}", "/runs"];
 
-/// What an agent is for, and what can be asked of it.
+/// The purpose and the operations of an agent.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct AgentDescriptor {
@@ -25,7 +25,7 @@ struct AgentDescriptor {
     tools: Vec<String>,
 }
 
-/// What can be asked of an agent.
+/// An operation of an agent.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct AgentOperation {

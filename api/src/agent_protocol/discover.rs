@@ -6,7 +6,7 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-/// An agent, and what the paths of its endpoints begin with.
+/// An agent, and the prefix of its endpoints' paths.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Place {
@@ -23,7 +23,7 @@ pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
     places(&app).await
 }
 
-/// The same, for clients that look below a path of their own.
+/// The same, for clients with a path prefix of their own.
 #[utoipa::path(
     get, path = "/ap/", tag = "agent protocol",
     responses((status = 200, description = "Name and path of each agent.", body = Vec<Place>, content_type = "application/json")),

@@ -1,4 +1,4 @@
-//! Agents, runs and requests by what a client calls them.
+//! Agents, runs and requests by the names of a client.
 
 use super::{name, request_id};
 use crate::agents::engage::of_key;
@@ -34,7 +34,7 @@ pub(super) async fn request(
     let missing = || Failure::from(OjsError::not_found("request", id));
     let views = &app.api.store.views;
     let names = names(app).await?;
-    // What the client named itself has an id that its name makes; what it did not name is called by its id.
+    // A name that the client chose determines the job's id; otherwise the request's name is the id.
     let job = match names.find(app, &request_id::of_name(agent, tenant.name(), id), tenant.name()).await? {
         Some(job) => Some(job),
         None => views.job_of(&JobId(id.to_owned()), tenant.name()).await?,
@@ -44,7 +44,7 @@ pub(super) async fn request(
     Ok((job, run(app, agent, engagement.as_str(), tenant).await.map_err(|_| missing())?))
 }
 
-/// The same, of the requests that this caller may ask about: another server sees only those that it sent itself.
+/// The same, of the requests that this caller may read: another server sees only those that it sent itself.
 pub(super) async fn request_of(
     app: &App,
     agent: &str,
@@ -59,11 +59,11 @@ pub(super) async fn request_of(
     }
 }
 
-/// What another server calls by this name, to end it or to answer it: the request that it sent under that name, or what it began
-/// at the agent's own address with that `Idempotency-Key`; its name here.
+/// Returns the local name of another server's request that it wants to end or to answer. It sent the request under that
+/// name, or began it at the agent's own address with that `Idempotency-Key`.
 ///
 /// # Errors
-/// 404 when it asked for nothing of that name.
+/// 404 when it sent no request of that name.
 pub(super) async fn own(
     app: &App,
     agent: &str,
@@ -78,14 +78,14 @@ pub(super) async fn own(
     request_of(app, agent, id, tenant, Some(peer)).await.map(|_| id.to_owned())
 }
 
-/// What an id of the path stands for: requests and runs live in one namespace (AP-A3).
+/// The request or run that an id of the path names: both share one namespace (AP-A3).
 pub(super) enum Subject {
     Request(Box<Job>, Engagement),
     Run(Engagement),
 }
 
-/// A request or a run of this agent, or 404. Another server is shown the requests that it sent itself, and no run: others may
-/// have a part in it.
+/// A request or a run of this agent, or 404. Another server sees the requests that it sent itself, and no run: others
+/// may take part in it.
 pub(super) async fn subject(app: &App, agent: &str, id: &str, who: &Who) -> Result<Subject, Failure> {
     let peer = who.caller.peer();
     if let Ok((job, run)) = request_of(app, agent, id, &who.tenant, peer).await {

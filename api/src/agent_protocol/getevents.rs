@@ -1,4 +1,4 @@
-//! `GET /agents/{name}/getevents/{id}`: what happened in a request or in a run, as a list or as a stream.
+//! `GET /agents/{name}/getevents/{id}`: the events of a request or of a run, as a list or as a stream.
 
 use super::find::{self, Subject};
 use super::{resume, stream, telling};
@@ -14,18 +14,18 @@ use turnstone_domain::{Job, JobId};
 use turnstone_ojs::OjsError;
 use turnstone_store::RunEvent;
 
-/// A list has at most this many events, and fewer when they are long; the next request goes on after the last.
+/// A list has at most this many events, and fewer when they are long; the next request continues after the last.
 const MOST: u32 = 1000;
 
 /// Events of a request, or all events of a run (Agent Protocol, get events).
 ///
-/// Without `since` a request answers what is new since it was polled the last time, whoever polled; a run answers from its
-/// beginning. A stream replays the request and goes on live, and ends with `request_completed`. At most 1000 events, or a megabyte
-/// of them, are answered at once.
+/// Without `since` a request returns the events since its last poll, by any client; a run returns all its events. A
+/// stream replays the request, continues live, and ends with `request_completed`. At most 1000 events, or a megabyte of
+/// them, are returned at once.
 ///
-/// A stream also has frames that are called `delta`, between the events: a piece of the text that a model is writing
-/// (`text_output_delta`, with `answer`, `offset` and `content`). They have no `id` and are not sent again: the whole text is the
-/// `text_output` of the same `answer`. Agents whose answers are checked first have none.
+/// A stream also has frames named `delta` between the events. Each is a piece of the text that a model is writing
+/// (`text_output_delta`, with `answer`, `offset` and `content`). They have no `id` and are not sent again: the whole
+/// text is the `text_output` of the same `answer`. Agents whose answers are checked first have none.
 #[utoipa::path(
     get, path = "/agents/{name}/getevents/{id}", tag = "agent protocol",
     params(
@@ -73,7 +73,7 @@ pub(crate) async fn of_parameter(
     answer(app, &agent, &id, &who, &params, &headers).await
 }
 
-/// The events of a run by the other path that the protocol writes for them (AP-A4).
+/// The events of a run by the second path that the protocol defines for them (AP-A4).
 #[utoipa::path(
     get, path = "/agents/{name}/events/{run_id}", tag = "agent protocol",
     params(
@@ -131,7 +131,8 @@ async fn list(app: &App, run: &Engagement, request: Option<&JobId>, since: i64) 
     shown(&events)
 }
 
-/// What nobody has polled yet. Two who poll at the same time share it: each event goes to one of them.
+/// Returns the events that were not polled yet. Two clients that poll at the same time share them: each event goes to
+/// one of them.
 async fn poll(app: &App, run: &Engagement, job: &Job) -> Answer {
     telling::catch_up(app, run).await?;
     let runs = &app.api.store.runs;

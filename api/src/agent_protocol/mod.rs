@@ -1,7 +1,7 @@
-//! The Agent Protocol (draft, 2025 edition): every registered agent, whatever its format, over REST and server-sent events.
+//! The Agent Protocol (draft, 2025 edition): every registered agent, in any format, over REST and server-sent events.
 //!
-//! A run is an engagement, a request is a job that carries one input into it. What happened is told by [`telling`]; the
-//! endpoints read what it wrote down.
+//! A run is an engagement, a request is a job that carries one input into it. [`telling`] writes the events of a run;
+//! the endpoints read them.
 
 mod asked;
 mod begin;

@@ -1,11 +1,11 @@
-//! What the client calls a request, and what it asked.
+//! The client's name of a request, and its input.
 
 use super::request_id;
 use crate::names::Names;
 use serde_json::Value;
 use turnstone_domain::{Job, JobId, RawJson, RawObject};
 
-/// The member of a job's `meta` in which a request of the Agent Protocol keeps what is its own.
+/// The member of a job's `meta` for the fields of the Agent Protocol.
 pub(super) const MEMBER: &str = "agent_protocol";
 
 /// The id of the request: the client's, else the job's.
@@ -13,24 +13,24 @@ pub(super) fn of(names: &Names, job: &Job) -> String {
     within(names, &job.envelope.meta, &job.id, job.tenant.as_deref())
 }
 
-/// The same, of a job of which only this is known. A name is believed only of the job that it makes: forks have the `meta` of
-/// the job that they come from, and anybody may write one.
+/// The same, from the fields of a job. A name is valid only for the job whose id it determines: forks copy the `meta`
+/// of their origin, and any client may write one.
 pub(super) fn within(names: &Names, meta: &RawObject, job: &JobId, tenant: Option<&str>) -> String {
     let agent = meta.given("agent").and_then(|agent| agent.parse::<String>().ok()).unwrap_or_default();
     let own = own(meta);
     let makes = |name: &&str| {
-        // Who operates the server may name a request in a tenant's run without naming the tenant.
+        // An operator may name a request in a tenant's run without naming the tenant.
         [tenant, None].into_iter().any(|tenant| names.makes(&request_id::of_name(&agent, tenant, name), job))
     };
     own["request_id"].as_str().filter(makes).unwrap_or(job.as_str()).to_owned()
 }
 
-/// What its client said beside the input, and `digest`, which tells other requests from it; null for other jobs.
+/// Returns the client's members beside the input, and the `digest` of the request; null for other jobs.
 pub(super) fn kept(job: &Job) -> Value {
     own(&job.envelope.meta)
 }
 
-/// Whether this caller sent the request: another server by its name, or a client.
+/// Returns true if this caller sent the request: another server by its name, or a client.
 pub(super) fn is_of(job: &Job, peer: Option<&str>) -> bool {
     kept(job)["peer"].as_str() == peer
 }
@@ -53,7 +53,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// AP-A5: a name stands for the job that it makes. A fork of it, and what only says so, are called by their own ids.
+    /// AP-A5: a name belongs to the job whose id it determines. A fork of that job, and a job that only repeats the
+    /// name, have their own ids.
     #[test]
     fn a_name_is_believed_of_the_job_that_it_makes() {
         let mut meta = RawObject::new();

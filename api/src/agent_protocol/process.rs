@@ -24,23 +24,23 @@ use turnstone_ojs::OjsError;
 use turnstone_store::Ring;
 use utoipa::ToSchema;
 
-/// A client that waits is answered after this time at the latest.
+/// The longest time until a waiting client is answered.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The doorbell may lose a ring; then it is looked without one.
+/// The interval of polling, because the doorbell may lose a notification.
 const POLL: Duration = Duration::from_millis(500);
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RUN_ID: HeaderName = HeaderName::from_static("x-run-id");
 
-/// A request to an agent. `type` says which; without it `input` makes a ChatRequest, `args` a ConfigureRequest, `request_keys`
-/// a ResumeWithInput, and `request_id` alone a CancelRequest.
+/// A request to an agent. `type` names its type. Without it `input` makes a ChatRequest, `args` a ConfigureRequest,
+/// `request_keys` a ResumeWithInput, and `request_id` alone a CancelRequest.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct AgentRequest {
     /// ChatRequest, ConfigureRequest, CancelRequest, ResumeWithInput, or an operation of the agent's own.
     r#type: Option<String>,
-    /// What the client calls the request, or, to cancel and to resume, which request is meant. The same name with the same
-    /// body is the same request.
+    /// The client's id of the request; to cancel and to resume, the id of the request that is meant. The same id with
+    /// the same body is the same request.
     request_id: Option<String>,
     /// The run that is continued or configured; without it a new one begins.
     run_id: Option<String>,
@@ -48,15 +48,16 @@ pub(super) struct AgentRequest {
     run_context: Option<Map<String, Value>>,
     /// Kept and shown in the status.
     logging_level: Option<String>,
-    /// Kept and shown in the status; `user` in it says whose request it is: `{"id": …, "email": …}`.
+    /// Kept and shown in the status; its `user` is the user of the request: `{"id": …, "email": …}`.
     request_metadata: Option<Map<String, Value>>,
-    /// ChatRequest: the text. An operation: what it takes.
+    /// ChatRequest: the text. An operation: its input.
     input: Option<Value>,
     /// ConfigureRequest: settings for later requests.
     args: Option<Map<String, Value>>,
-    /// ResumeWithInput: what the request waits for.
+    /// ResumeWithInput: the values that the request waits for.
     request_keys: Option<Map<String, Value>>,
-    /// ResumeWithInput: which question is answered, as `wait_for_input` names it: the answer is to no other one then.
+    /// ResumeWithInput: the question that is answered, as in `wait_for_input`; the answer then applies to no other
+    /// question.
     call_id: Option<String>,
     /// The same, when it is a review.
     review_id: Option<String>,
@@ -64,9 +65,9 @@ pub(super) struct AgentRequest {
 
 /// Sends a request to an agent (Agent Protocol, process).
 ///
-/// Without `wait` the answer is 202 with an empty body; `Location` is where its events are, `X-Request-Id` and `X-Run-Id` its
-/// names. With `wait` a ChatRequest or a ResumeWithInput is answered with its RequestStarted, a ConfigureRequest and a
-/// CancelRequest with RequestCompleted; 202 after five seconds.
+/// Without `wait` the response is 202 with an empty body; `Location` is the address of its events, `X-Request-Id` and
+/// `X-Run-Id` are its names. With `wait` a ChatRequest or a ResumeWithInput returns its RequestStarted, a
+/// ConfigureRequest or a CancelRequest its RequestCompleted. The response is 202 after five seconds.
 #[utoipa::path(
     post, path = "/agents/{name}/process", tag = "agent protocol",
     params(
@@ -99,7 +100,7 @@ pub(crate) async fn process(
     let wait = params.flag("wait")?.unwrap_or(false);
     let operations = record.as_ref().map_or(&[][..], |record| &record.definition.operations);
     let asked = read(body?, &params, operations).await;
-    // What runs of an agent that is registered no more goes on as it began, and can be ended and answered.
+    // Runs of an agent that is no longer registered continue, and can be ended and answered.
     let goes_on = asked.as_ref().is_ok_and(|asked| matches!(asked.wish, Wish::Cancel | Wish::Resume(_)));
     if record.is_none() && !goes_on {
         return Err(OjsError::not_found("agent", &agent).into());
@@ -129,7 +130,7 @@ pub(crate) async fn process(
     }
 }
 
-/// The request that is ended or answered. Another server does that to what it asked for itself.
+/// Returns the request that is ended or answered. Another server may do so only with its own requests.
 async fn about(app: &App, agent: &str, asked: &Asked, tenant: &Tenant) -> Result<String, Failure> {
     let id = asked.request_id.as_deref().unwrap_or_default();
     match (&asked.peer, &asked.wish) {
@@ -180,7 +181,7 @@ fn configured(completed: &Value, wait: bool) -> Answer {
     if wait {
         return Ok(reply::ok(completed));
     }
-    // Nobody could hear of it later: such a request belongs to no run.
+    // Such a request belongs to no run, so its outcome could not be read later.
     match completed["error"]["message"].as_str() {
         Some(why) => Err(OjsError::validation("args", why).into()),
         None => Ok(StatusCode::ACCEPTED.into_response()),
@@ -239,7 +240,7 @@ fn name_it(response: &mut Response, agent: &str, begun: &Begun) {
     }
 }
 
-/// Reads a request, where it may block when its input is checked against a schema.
+/// Reads a request on a thread that may block, because its input may be checked against a schema.
 async fn read(
     JsonBytes(bytes): JsonBytes,
     params: &Params,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// What such a request is called among all names: the same one is always one job (AP-A5).
+/// Returns the unique name of such a request: the same one always determines the same job (AP-A5).
 pub(super) fn of_name(agent: &str, tenant: Option<&str>, name: &str) -> Value {
     json!(["agent protocol", agent, tenant, name])
 }

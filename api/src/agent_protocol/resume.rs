@@ -1,4 +1,4 @@
-//! ResumeWithInput: what a request waits for, an answer of its user or the word of the caller as reviewer.
+//! ResumeWithInput: the values that a request waits for, an answer of its user or the caller's answer as a reviewer.
 
 use super::begin::Begun;
 use super::find;
@@ -12,11 +12,11 @@ use turnstone_domain::Job;
 use turnstone_domain::engagement::Engagement;
 use turnstone_store::{RunEvent, StoreError};
 
-/// Gives a request what it waits for, or what one waits for that works for it. The same once more has no second effect.
+/// Answers a request, or one of its delegates. A repeated answer has no second effect.
 ///
 /// # Errors
-/// 404 for an unknown request; 422 that names a missing key, and it still waits; 403 for another user; 409 when it does not
-/// wait, or was answered otherwise.
+/// 404 for an unknown request; 422 that names a missing key, and it still waits; 403 for another user; 409 when it does
+/// not wait, or was answered differently.
 pub(super) async fn resume(
     app: &App,
     agent: &str,
@@ -29,23 +29,23 @@ pub(super) async fn resume(
     Ok(Begun { job: job.id, request_id: id.to_owned(), run })
 }
 
-/// Whether a request waits for what its caller is to say. Who asks this tells the caller.
+/// Returns true if a request waits for its caller. The question then counts as displayed to the caller.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(super) async fn waits(app: &App, run: &Engagement, job: &Job) -> Result<bool, Failure> {
     let waiting = waiting(app, run, job, Among::Reviews).await?;
     waiting::tell(app, &waiting).await?;
     Ok(!waiting.is_empty())
 }
 
-/// Notes which questions stand among events that are sent to somebody.
+/// Notes the questions among events that are sent, which count as displayed from then on.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(super) async fn heard(app: &App, events: &[RunEvent]) -> Result<(), StoreError> {
     let question = |event: &RunEvent| {
-        // Most events are none, and long ones need not be read.
+        // Most events are no question, and long ones need not be parsed.
         let body = event.body.contains(r#""request_keys""#).then_some(event.body.as_str())?;
         let event: Value = serde_json::from_str(body).ok()?;
         let asks = event["type"] == "wait_for_input";

@@ -18,7 +18,7 @@ struct ListedRun {
     agent: String,
     created_at: String,
     updated_at: String,
-    /// The number of its newest event that somebody was told of.
+    /// The number of its newest event that a client has received.
     last_event_id: i64,
     /// Its requests, the oldest first; at most 100.
     requests: Vec<String>,
@@ -43,7 +43,7 @@ pub(crate) async fn runs(
     let page = params.page()?.1;
     let runs = app.api.store.runs.runs_of(&agent, tenant.name(), page).await?;
     if runs.is_empty() {
-        // Runs of an agent that is registered no more are kept.
+        // Runs of an agent that is no longer registered are kept.
         find::agent(&app, &agent).await?;
     }
     let names = names(&app).await?;

@@ -1,4 +1,4 @@
-//! `GET /agents/{name}/request/{request_id}`: where a request stands.
+//! `GET /agents/{name}/request/{request_id}`: the status of a request.
 
 use super::{find, name, telling};
 use crate::api::Shared;
@@ -14,7 +14,7 @@ use turnstone_domain::{Job, JobState};
 use turnstone_store::{Page, ReviewFilter};
 use utoipa::ToSchema;
 
-/// Where a request stands.
+/// The status of a request.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct RequestStatus {
@@ -40,7 +40,7 @@ struct RequestStatus {
     logging_level: Option<String>,
 }
 
-/// Where a request stands (Agent Protocol, optional endpoint).
+/// The status of a request (Agent Protocol, optional endpoint).
 #[utoipa::path(
     get, path = "/agents/{name}/request/{request_id}", tag = "agent protocol",
     params(

@@ -23,17 +23,17 @@ pub(crate) const JOB_TYPE: &str = "agent.engagement";
 /// The longest idempotency key.
 const KEY_CHARACTERS: usize = 255;
 
-/// One input of a user; instead of an object a text may be sent.
+/// One input of a user; a text may be sent instead of an object.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct InputBody {
-    /// What the user says; `text` means the same.
+    /// The user's text; `text` means the same.
     input: String,
-    /// Becomes the job's `meta`; `user` in it says who asks: `{"id": …, "email": …}`.
+    /// Becomes the job's `meta`; its `user` is the caller's user: `{"id": …, "email": …}`.
     metadata: Option<Map<String, Value>>,
 }
 
-/// An engagement, and where its state is.
+/// An engagement, and the address of its state.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Begun {
@@ -93,7 +93,7 @@ pub(crate) async fn engage(
     }
     match app.api.store.intake.push(vec![job]).await {
         Ok(_) => {}
-        // The same request again: what it began goes on.
+        // A repeated request: the engagement that it began continues.
         Err(StoreError::DuplicateJob(_)) if named.is_some() => {
             let before = app.api.store.views.job(&id).await?;
             let before = before.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
@@ -105,7 +105,7 @@ pub(crate) async fn engage(
     Ok(see(&began))
 }
 
-/// An error about `meta` of the job, said of the `metadata` that the client sent: it knows nothing of the job.
+/// Rewrites an error about the job's `meta` for the client, who sent `metadata` and knows nothing of the job.
 fn as_sent(failure: impl Into<Failure>) -> Failure {
     let mut error = failure.into().0;
     let field =
@@ -119,7 +119,7 @@ fn as_sent(failure: impl Into<Failure>) -> Failure {
     Failure(error)
 }
 
-/// The fields of an enqueue request. What `metadata` says of the agent is the path's to say.
+/// Returns the fields of an enqueue request. The path names the agent, not `metadata`.
 fn fields(name: &str, input: &Input, errand: Option<&Errand>) -> RawObject {
     let mut meta = input.metadata.clone();
     meta.insert("agent", name);
@@ -139,7 +139,7 @@ fn fields(name: &str, input: &Input, errand: Option<&Errand>) -> RawObject {
     fields
 }
 
-/// An engagement stands below those that wait for it on other servers.
+/// Places an engagement below its callers on other servers.
 pub(crate) fn place(job: &mut NewJob, errand: &Errand) -> Result<(), Failure> {
     let Some(new) = &mut job.engagement else { return Ok(()) };
     let most = i64::from(new.agent.limits.max_delegation_depth.min(MAX_DELEGATION_DEPTH));
@@ -165,7 +165,7 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fai
     Err(OjsError::invalid_request("the header Idempotency-Key", why).into())
 }
 
-/// What this caller called by this key what it began with an agent, or would begin.
+/// Returns the unique name for this caller's key and agent.
 pub(crate) fn of_key(agent: &str, key: &str, tenant: &Tenant, caller: &Caller) -> Value {
     named(&[agent, key, tenant.name().unwrap_or_default(), &format!("{caller:?}")])
 }
@@ -175,15 +175,15 @@ pub(crate) fn named(parts: &[&str]) -> Value {
     json!(["engage", parts])
 }
 
-/// What the client says in `meta`: the id of the request is another each time.
+/// Returns the client's part of `meta`, without the id of the request, which differs each time.
 fn said(meta: &RawObject) -> RawObject {
     let mut said = meta.clone();
     said.remove("request_id");
     said
 }
 
-/// What the first of several equal requests began. A request that begins an engagement is not equal to one with other
-/// metadata: the user stands there, for whom the engagement acts.
+/// Returns the engagement that the first of several equal requests began. A request that begins an engagement is not
+/// equal to one with other metadata, because the metadata names the user for whom the engagement acts.
 pub(crate) fn again(job: Job, args: &RawJson, meta: Option<&RawObject>) -> Answer {
     if job.envelope.args != *args || meta.is_some_and(|meta| said(&job.envelope.meta) != *meta) {
         let message = "This Idempotency-Key was used for another input, or with other metadata.";
@@ -198,7 +198,7 @@ pub(crate) fn see(id: &EngagementId) -> axum::response::Response {
     see_with(id, json!({}))
 }
 
-/// The same, and what else there is to say.
+/// Returns the same, with further members.
 pub(crate) fn see_with(id: &EngagementId, mut told: Value) -> axum::response::Response {
     let state = format!("/engagements/{id}");
     told["engagement_id"] = id.as_str().into();

@@ -1,4 +1,4 @@
-//! One input of a user, as OpenAgentSpec's endpoints take it (OAS-73): a JSON string, or an object with `input`.
+//! One input of a user at OpenAgentSpec's endpoints (OAS-73): a JSON string, or an object with `input`.
 
 use crate::reply::Failure;
 use crate::request::JsonBytes;
@@ -7,7 +7,7 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::{OjsError, body};
 
-/// What a user says, and what the client says about it.
+/// A user's text, and the client's metadata.
 pub(crate) struct Input {
     /// The text.
     pub(crate) text: String,
@@ -19,7 +19,7 @@ impl Input {
     /// Reads a body.
     ///
     /// # Errors
-    /// 400 when it is no JSON, has another shape, or a member that nobody knows.
+    /// 400 when it is no JSON, has another shape, or an unknown member.
     pub(crate) fn read(JsonBytes(bytes): &JsonBytes) -> Result<Self, Failure> {
         if bytes.trim_ascii_start().first() == Some(&b'"') {
             let text = serde_json::from_slice(bytes)
@@ -51,7 +51,7 @@ fn object(metadata: RawJson) -> Result<RawObject, Failure> {
     metadata.parse().map_err(|_| OjsError::invalid_request("metadata", "must be an object").into())
 }
 
-/// Refuses a body that says it is something else than JSON.
+/// Refuses a body with another media type than JSON.
 ///
 /// # Errors
 /// 415.
@@ -65,7 +65,7 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
     Err(OjsError::new(415, "unsupported_media_type", "The input must be JSON.", hint).into())
 }
 
-/// Refuses a client that takes none of these media types.
+/// Refuses a client that accepts none of these media types.
 ///
 /// # Errors
 /// 406.

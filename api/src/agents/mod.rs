@@ -30,9 +30,9 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 struct ListedAgent {
     name: String,
     description: String,
-    /// Where its document is.
+    /// The address of its document.
     url: String,
-    /// What the paths of its Agent Protocol endpoints begin with.
+    /// The prefix of the paths of its Agent Protocol endpoints.
     path: String,
     /// openagentspec or ossa.
     format: String,
@@ -48,12 +48,12 @@ struct RegisteredAgent {
     url: String,
     path: String,
     format: String,
-    /// Whether anything changed.
+    /// True if anything changed.
     changed: bool,
     warnings: Vec<Remark>,
 }
 
-/// What is odd about a document, and where.
+/// A problem of a document, and its place.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Remark {

@@ -36,7 +36,7 @@ pub(crate) async fn register(State(app): State<Shared>, params: Params, Raw(byte
     store(&app, bytes, &params, None).await
 }
 
-/// Registers what a document says; `name` is the one that it has to say.
+/// Registers the agent of a document; `name` is the name that it must have.
 pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option<&str>) -> Answer {
     let open = unresolved(params)?;
     let source = String::from_utf8(bytes.into()).map_err(|_| OjsError {
@@ -104,7 +104,7 @@ async fn read(
     }
 }
 
-/// Whether references may lead to what is not there yet (OAS-A17).
+/// Returns true if references may name agents and tools that do not exist yet (OAS-A17).
 pub(super) fn unresolved(params: &Params) -> Result<bool, Failure> {
     let read = |text: &str| match text {
         "1" | "true" => Some(true),
@@ -127,7 +127,7 @@ fn refusal(problems: &[Problem]) -> OjsError {
     OjsError::new(422, "validation_error", message, hint).with("problems", problems)
 }
 
-/// Agents that ask one another in a circle are legal, and end at the delegation depth (OAS-A18).
+/// Agents that call one another in a cycle are legal, and end at the delegation depth (OAS-A18).
 fn circular(way: &[String]) -> Value {
     let message = format!("{} is a circle; only the delegation depth ends it", way.join(" asks "));
     json!({"line": 1, "column": 1, "rule": "OAS-A18", "severity": "warning", "message": message})

@@ -1,4 +1,4 @@
-//! `DELETE /agents/{name}`: takes an agent out of the register.
+//! `DELETE /agents/{name}`: removes an agent from the registry.
 
 use super::register::unresolved;
 use crate::api::Shared;

@@ -1,4 +1,4 @@
-//! `PUT /agents/{name}`: the same as registering, for the agent of that name alone.
+//! `PUT /agents/{name}`: registers the agent of that name.
 
 use super::register;
 use crate::api::Shared;

@@ -1,5 +1,5 @@
-//! `GET /artifacts/{id}`: what is in an artifact. It is always saved and never shown by a browser: an agent wrote it, and what
-//! it wrote must not run with the rights of this server's pages.
+//! `GET /artifacts/{id}`: the content of an artifact. A browser always saves it and never shows it: an agent wrote it,
+//! and its content must not run with the rights of this server's pages.
 
 use crate::api::Shared;
 use crate::reply::{Answer, Failure};
@@ -15,7 +15,7 @@ use turnstone_domain::ArtifactId;
 use turnstone_domain::artifact::{self, Artifact};
 use turnstone_ojs::OjsError;
 
-/// What is in an artifact, with its media type, to be saved. Its `ETag` is the SHA-256 of the content.
+/// The content of an artifact, with its media type, to be saved. Its `ETag` is the SHA-256 of the content.
 #[utoipa::path(
     get, path = "/artifacts/{id}", tag = "engagements",
     params(
@@ -51,7 +51,7 @@ pub(crate) async fn download(
     Ok(with_headers(content.into_response(), &artifact))
 }
 
-/// Whether `If-None-Match` names this content (RFC 9110 §13.1.2).
+/// Returns true if `If-None-Match` names this content (RFC 9110 §13.1.2).
 fn names(sent: &HeaderValue, digest: &str) -> bool {
     let tags = sent.to_str().unwrap_or_default().split(',').map(str::trim);
     tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag))
@@ -74,7 +74,7 @@ fn with_headers(mut response: Response, artifact: &Artifact) -> Response {
     response
 }
 
-/// `Content-Disposition` with the name as it is, and in ASCII for those who read no more (RFC 6266).
+/// Returns the `Content-Disposition` with the name as it is, and in ASCII for clients that read no more (RFC 6266).
 fn disposition(name: &str) -> String {
     let plain: String =
         name.chars()

@@ -1,4 +1,4 @@
-//! `GET /costs?days=`: what was spent on models, by day, tenant and model.
+//! `GET /costs?days=`: spending on models, by day, tenant and model.
 
 use super::{DAYS, date, rows, since};
 use crate::api::Shared;
@@ -8,7 +8,7 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-/// What was spent on a model in a day.
+/// Spending on a model in a day.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Daily {
@@ -24,14 +24,14 @@ struct Daily {
     cost: String,
 }
 
-/// What was spent, newest day first.
+/// Spending, newest day first.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Costs {
     costs: Vec<Daily>,
 }
 
-/// What was spent on models, by day, tenant and model, as far as history is kept.
+/// Spending on models, by day, tenant and model, as far as history is kept.
 #[utoipa::path(
     get, path = "/costs", tag = "budgets",
     params(("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said.")),

@@ -1,4 +1,4 @@
-//! `GET /engagements/{id}/cost`: what an engagement has cost, by job, phase and tool.
+//! `GET /engagements/{id}/cost`: the cost of an engagement, by job, phase and tool.
 
 use super::rows;
 use crate::api::{App, Shared};
@@ -10,7 +10,7 @@ use turnstone_domain::EngagementId;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
-/// What was spent on one thing.
+/// Spending on one thing.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Part {
@@ -25,7 +25,7 @@ struct Part {
     cost: String,
 }
 
-/// What an engagement has cost.
+/// The cost of an engagement.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Cost {
@@ -38,7 +38,7 @@ struct Cost {
     tools: Vec<Part>,
 }
 
-/// What an engagement has cost, by job, phase and tool.
+/// The cost of an engagement, by job, phase and tool.
 #[utoipa::path(
     get, path = "/engagements/{id}/cost", tag = "engagements",
     params(("id" = String, Path, description = "The engagement.")),
@@ -61,7 +61,7 @@ pub(crate) async fn engagement_cost(
     Ok(reply::ok(&shown))
 }
 
-/// The phases and tools of an engagement with what they cost.
+/// Returns the phases and tools of an engagement with their cost.
 pub(crate) async fn parts(app: &App, engagement: &EngagementId) -> Result<Value, Failure> {
     let cost = app.api.store.budgets.cost_of(engagement).await?;
     let part = |job: &str, name: &str, spent| {

@@ -1,4 +1,4 @@
-//! `DELETE /budgets/{name}`: a shared budget no longer limits anything.
+//! `DELETE /budgets/{name}`: deletes a shared budget, which then limits nothing.
 
 use super::named;
 use crate::api::Shared;
@@ -10,7 +10,7 @@ use serde_json::json;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
-/// A budget that was forgotten.
+/// A budget that was deleted.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Forgotten {
@@ -18,7 +18,7 @@ struct Forgotten {
     deleted: bool,
 }
 
-/// Forgets a shared budget. What was spent stays in the ledger, and counts again when the budget is made again.
+/// Deletes a shared budget. Its spending stays in the ledger, and counts again when the budget is made again.
 #[utoipa::path(
     delete, path = "/budgets/{name}", operation_id = "delete_budget", tag = "budgets",
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),

@@ -1,5 +1,5 @@
-//! Budgets: what may be spent by a tenant, an agent, on a model or by the fleet, what one engagement may spend, and what
-//! was spent.
+//! Budgets: limits on the spending of a tenant, an agent, on a model, of the fleet or of one engagement, and the
+//! spending itself.
 
 mod costs;
 pub(crate) mod engagement_cost;
@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Days that are shown unless somebody asks for more.
+/// The default number of days.
 const DAYS: u32 = 7;
 const DAY_MS: i64 = 86_400_000;
 
@@ -76,7 +76,7 @@ fn date(day: i64) -> String {
     text
 }
 
-/// By how much limits are raised: those that there are.
+/// Amounts to add to existing limits.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(example = json!({"tokens_per_day": 500_000, "cost_per_day": "10.00"}))]

@@ -1,4 +1,4 @@
-//! `PATCH /engagements/{id}/budget`: what one engagement and its delegates may spend.
+//! `PATCH /engagements/{id}/budget`: the limits of one engagement and its delegates.
 
 use super::{RaiseRequest, read, rows};
 use crate::api::Shared;
@@ -13,7 +13,7 @@ use turnstone_ojs::OjsError;
 use turnstone_store::OwnBudget;
 use utoipa::ToSchema;
 
-/// What changes of an engagement's budget; what is not given stays, `null` takes a limit away.
+/// Changes of an engagement's budget; members that are not given stay, `null` removes a limit.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"raise": {"tokens": 50_000}}))]
@@ -26,7 +26,7 @@ struct PatchBudget {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     cost: Option<Option<Amount>>,
-    /// Added to the limits that there are: `tokens` and `cost`.
+    /// Added to the existing limits: `tokens` and `cost`.
     raise: Option<RaiseRequest>,
     /// retry, park or fail.
     #[schema(value_type = Option<String>)]
@@ -43,14 +43,14 @@ struct Own {
     on_exceed: Option<String>,
 }
 
-/// Tells `null` from nothing.
+/// Distinguishes `null` from an absent member.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(deserializer).map(Some)
 }
 
-/// Changes what an engagement and its delegates may spend; jobs that wait for it go on.
+/// Changes the limits of an engagement and its delegates; jobs that wait for it continue.
 #[utoipa::path(
     patch, path = "/engagements/{id}/budget", tag = "budgets",
     params(("id" = String, Path, description = "The engagement.")),

@@ -1,4 +1,4 @@
-//! `PUT /budgets/{name}`: what a shared budget limits.
+//! `PUT /budgets/{name}`: sets the limits of a shared budget.
 
 use super::{after, named, read, rows};
 use crate::api::Shared;
@@ -11,7 +11,7 @@ use turnstone_domain::budget::{Amount, BudgetRule, OnExceed};
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
-/// What a shared budget limits. What is not given is not limited.
+/// The limits of a shared budget. A limit that is not given does not apply.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"tokens_per_day": 1_000_000, "cost_per_day": "25.00", "on_exceed": "park"}))]
@@ -26,16 +26,16 @@ struct PutBudget {
     /// Money per day of UTC, as a decimal.
     #[schema(value_type = Option<String>)]
     cost_per_day: Option<Amount>,
-    /// ISO 4217: the currency of the price table, which it is unless said otherwise; USD where there is none.
+    /// ISO 4217; by default the currency of the price table, and USD without one.
     currency: Option<String>,
     /// retry, park or fail.
     #[schema(value_type = Option<String>)]
     on_exceed: Option<OnExceed>,
-    /// The percentage of a limit at which a warning is given; 80 unless said otherwise.
+    /// The percentage of a limit at which a warning is given; 80 by default.
     warn_at: Option<i64>,
 }
 
-/// Makes a shared budget, or changes what it limits; jobs that wait for it go on.
+/// Makes a shared budget, or changes its limits; jobs that wait for it continue.
 #[utoipa::path(
     put, path = "/budgets/{name}", operation_id = "put_budget", tag = "budgets",
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),

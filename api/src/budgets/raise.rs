@@ -1,4 +1,4 @@
-//! `POST /budgets/{name}/raise`: more of what a shared budget limits.
+//! `POST /budgets/{name}/raise`: raises the limits of a shared budget.
 
 use super::{RaiseRequest, after, named, read, rows};
 use crate::api::Shared;
@@ -10,7 +10,7 @@ use turnstone_domain::budget::BudgetRule;
 use turnstone_ojs::OjsError;
 use turnstone_store::Raise;
 
-/// Raises the limits of a shared budget; jobs that wait for it go on.
+/// Raises the limits of a shared budget; jobs that wait for it continue.
 #[utoipa::path(
     post, path = "/budgets/{name}/raise", tag = "budgets",
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
@@ -38,7 +38,7 @@ pub(crate) async fn raise(
     after(&app, &name, &tenant).await
 }
 
-/// A limit that there is not cannot be raised: the jobs that wait would wait on, and the caller would not know.
+/// Refuses to raise a limit that does not exist: the waiting jobs would still wait, and the caller would not know.
 fn limited(rule: &BudgetRule, by: Raise) -> Result<(), OjsError> {
     let limits = [
         ("tokens", by.tokens, rule.tokens),

@@ -1,4 +1,4 @@
-//! How budgets and what was spent are shown.
+//! The shapes of budgets and spending in responses.
 
 use super::date;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(crate) struct Money {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct Row {
-    /// The day of UTC; `null` counts altogether.
+    /// The day of UTC; `null` counts the whole lifetime.
     day: Option<String>,
     tokens: Tokens,
     cost: Money,
@@ -38,7 +38,7 @@ pub(super) struct Row {
     waiting: u64,
 }
 
-/// What a shared budget limits.
+/// The limits of a shared budget.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct Limits {
@@ -61,7 +61,7 @@ pub(super) struct Shared {
     /// The percentage of a limit at which a warning is given.
     warn_at: i64,
     limits: Limits,
-    /// What was spent, newest day first.
+    /// Spending, newest day first.
     rows: Vec<Row>,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn sides(budget: &Budget) -> Value {
     })
 }
 
-/// A row with the limits that are set. What is stored beside it is never less than what is spent.
+/// A row with the limits that are set. The stored balance is never less than the spending.
 fn row(rule: &BudgetRule, row: &BudgetRow) -> Value {
     let mut budget = row.budget;
     (budget.limit, budget.money.limit) = match row.day {
@@ -125,7 +125,7 @@ pub(super) fn shared(budget: &SharedBudget) -> Value {
     })
 }
 
-/// What was spent.
+/// Returns the spending.
 pub(super) fn spending(spent: &Spending) -> Value {
     json!({
         "runs": spent.runs,

@@ -1,4 +1,4 @@
-//! `GET /budgets/{name}?days=`: a shared budget and what was spent of it.
+//! `GET /budgets/{name}?days=`: a shared budget and its spending.
 
 use super::{DAYS, named, rows, since};
 use crate::api::Shared;

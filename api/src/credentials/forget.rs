@@ -1,4 +1,4 @@
-//! `DELETE /credentials/{owner}/{tool}?header=`: forgets what a tool was called with.
+//! `DELETE /credentials/{owner}/{tool}?header=`: deletes credentials of a tool.
 
 use super::place;
 use crate::api::Shared;
@@ -10,7 +10,7 @@ use serde_json::json;
 use turnstone_ojs::OjsError;
 use utoipa::ToSchema;
 
-/// Credentials that were forgotten.
+/// Credentials that were deleted.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct ForgottenCredentials {
@@ -19,7 +19,7 @@ struct ForgottenCredentials {
     deleted: bool,
 }
 
-/// Forgets the credentials of an owner for a tool, or one header of them.
+/// Deletes the credentials of an owner for a tool, or one header of them.
 #[utoipa::path(
     delete, path = "/credentials/{owner}/{tool}", operation_id = "delete_credential", tag = "credentials",
     params(

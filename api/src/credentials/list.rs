@@ -1,4 +1,4 @@
-//! `GET /credentials`: which there are.
+//! `GET /credentials`: the stored credentials.
 
 use super::whole_fleet;
 use crate::api::Shared;
@@ -15,7 +15,7 @@ struct CredentialList {
     credentials: Vec<super::ShownCredential>,
 }
 
-/// Lists the credentials, without what is secret.
+/// Lists the credentials, without the secrets.
 #[utoipa::path(
     get, path = "/credentials", operation_id = "list_credentials", tag = "credentials",
     responses((status = 200, description = "The credentials.", body = CredentialList, content_type = "application/json")),

@@ -1,4 +1,5 @@
-//! What tools are called with for users and for static identities (OAS-26, OAS-27). A secret that came in never comes out.
+//! Credentials that tools are called with, for users and for static identities (OAS-26, OAS-27). No endpoint returns a
+//! secret.
 
 mod forget;
 mod list;
@@ -17,7 +18,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default().routes(routes!(list::list)).routes(routes!(put::put, forget::forget))
 }
 
-/// A credential, without what is secret.
+/// A credential, without the secret.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct ShownCredential {

@@ -1,4 +1,4 @@
-//! `PUT /credentials/{owner}/{tool}`: keeps a header that is sent with the calls of a tool.
+//! `PUT /credentials/{owner}/{tool}`: stores a header that is sent with the calls of a tool.
 
 use super::place;
 use crate::api::{Api, Shared};
@@ -47,13 +47,13 @@ pub(crate) struct CredentialRequest {
     value: Option<String>,
 }
 
-/// A credential that is kept, without what is secret.
+/// A credential that is stored, without the secret.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct KeptCredential {
     #[serde(flatten)]
     kept: super::ShownCredential,
-    /// What should be said of it, such as that no tool of this name is known.
+    /// Remarks, such as that no tool of this name is known.
     remarks: Vec<String>,
 }
 
@@ -96,7 +96,8 @@ impl CredentialRequest {
     }
 }
 
-/// What should be said of a credential that is kept all the same: workers may have tools that this server does not know of.
+/// Returns remarks on a credential that is stored all the same: workers may have tools that this server does not know
+/// of.
 fn remarks(api: &Api, tool: &str) -> Vec<String> {
     let options = &api.options;
     let of_server =
@@ -113,7 +114,7 @@ fn remarks(api: &Api, tool: &str) -> Vec<String> {
     }
 }
 
-/// Keeps a credential in place of the one for the same owner, tool and header.
+/// Stores a credential in place of the one for the same owner, tool and header.
 #[utoipa::path(
     put, path = "/credentials/{owner}/{tool}", operation_id = "put_credential", tag = "credentials",
     params(

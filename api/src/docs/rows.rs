@@ -1,4 +1,4 @@
-//! The shapes of what `show.rs` writes: events, messages, checkpoints, reviews, tool calls and workers.
+//! The shapes of rows in `show.rs`: events, messages, checkpoints, reviews, tool calls and workers.
 
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ pub(crate) struct ArtifactRow {
     bytes: i64,
     /// Lower-case hex; also its `ETag`.
     sha256: String,
-    /// Where it is downloaded: a path of this server.
+    /// The address of its download: a path of this server.
     url: String,
     engagement_id: String,
     /// As long as it is on record.
@@ -80,7 +80,7 @@ pub(crate) struct Message {
     parts: Option<Vec<Map<String, Value>>>,
     /// Of an input: where it came from.
     metadata: Option<MessageMetadata>,
-    /// Of what is recalled of an earlier engagement and was not said in this one (its turn is 0): that engagement.
+    /// Of a message recalled from an earlier engagement (its turn is 0): that engagement.
     recalled_from: Option<String>,
     created_at: String,
 }
@@ -132,7 +132,7 @@ pub(crate) struct EngagementPage {
     pagination: CursorEnd,
 }
 
-/// Where a list goes on.
+/// The position at which a list continues.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct CursorEnd {
@@ -166,7 +166,7 @@ pub(crate) struct Checkpoints {
     pagination: OpenEnd,
 }
 
-/// Where a page stands in a list that is not counted.
+/// The position of a page in a list that is not counted.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct OpenEnd {
@@ -199,7 +199,7 @@ pub(crate) struct ToolCall {
     retries: i64,
     /// The tries that failed before the last one: code, duration_ms, at.
     tried: Option<Vec<Value>>,
-    /// What a handler made of a failure: strategy, code, message.
+    /// The reaction of a handler to a failure: strategy, code, message.
     handled: Option<Value>,
     /// When its first request may have left.
     started_at: Option<String>,
@@ -217,7 +217,7 @@ pub(crate) struct ToolCalls {
     has_more: bool,
 }
 
-/// What an engagement did.
+/// The actions of an engagement.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Audit {
@@ -231,18 +231,18 @@ pub(crate) struct Audit {
     /// To be sent as `after` for the next attempts.
     cursor: u32,
     has_more: bool,
-    /// What guardrails were asked and answered, oldest first; a tenant sees the verdicts alone.
+    /// The questions to guardrails and their answers, oldest first; a tenant sees the verdicts alone.
     guardrails: Vec<GuardrailCheck>,
     /// The answer that an output guardrail kept from the user; null for tenants, and when there is none.
     answer_withheld: Option<String>,
     reviews: Vec<Review>,
-    /// What each turn changed of the agent's state: mode, changes, transaction_id and status.
+    /// The changes of the agent's state in each turn: mode, changes, transaction_id and status.
     state: Vec<Map<String, Value>>,
-    /// What was used and paid for: `phases` and `tools`, by job.
+    /// The usage and its cost: `phases` and `tools`, by job.
     cost: Value,
 }
 
-/// What a guardrail was asked and answered.
+/// A question to a guardrail, and its answer.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct GuardrailCheck {
@@ -275,7 +275,7 @@ pub(crate) struct Review {
     /// input, output or `unknown_outcome`.
     kind: String,
     reviewer: String,
-    /// What the reviewer sees.
+    /// The reviewer's view.
     question: Value,
     arguments_hash: String,
     /// open, approved, rejected or expired.
@@ -283,25 +283,25 @@ pub(crate) struct Review {
     decided_by: Option<String>,
     reason: Option<String>,
     created_at: String,
-    /// When silence is a no, or those whom `escalates_to` names are asked.
+    /// The deadline, after which the review counts as rejected, or goes to the reviewers that `escalates_to` names.
     deadline_at: Option<String>,
     decided_at: Option<String>,
-    /// Those who are asked now.
+    /// The reviewers of the current step.
     members: Vec<String>,
-    /// How their votes stand: `needed`, `of`, `approvals` and `rejections`.
+    /// The votes: `needed`, `of`, `approvals` and `rejections`.
     quorum: Value,
-    /// Every vote, where more than one is asked: `by`, `approve`, `reason`, `at`, `step`.
+    /// Every vote, where there are several reviewers: `by`, `approve`, `reason`, `at`, `step`.
     votes: Vec<Value>,
-    /// How often others were asked instead.
+    /// The number of escalations so far.
     step: i64,
-    /// The group or user who is asked after those who are asked now.
+    /// The group or user to which the review is escalated next.
     escalates_to: Option<String>,
     /// When they are reminded next, and how often they were.
     remind_at: Option<String>,
     reminders: i64,
-    /// The engagement in which an agent is asked.
+    /// The engagement in which an agent reviews.
     asked_engagement_id: Option<String>,
-    /// Whether its no counts no more, because the job was tried again: there only when it is so.
+    /// True if its rejection no longer counts, because the job was tried again; absent otherwise.
     spent: Option<bool>,
 }
 
@@ -319,7 +319,7 @@ pub(crate) struct ReviewPage {
 #[schema(example = json!({"by": "ada", "reason": "the price is fine"}))]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct ReviewAnswer {
-    /// Who answers.
+    /// The reviewer.
     by: String,
     /// Why.
     reason: Option<String>,
@@ -335,7 +335,7 @@ pub(crate) struct Worker {
     host: String,
     pid: i64,
     version: String,
-    /// `*` stands for all.
+    /// `*` means all.
     queues: Vec<String>,
     slots: i64,
     busy: i64,
@@ -343,11 +343,11 @@ pub(crate) struct Worker {
     state: String,
     started_at: String,
     seen_at: String,
-    /// Whether it was heard of lately.
+    /// True if its last heartbeat is recent.
     alive: bool,
 }
 
-/// What an agent keeps between turns.
+/// The state that an agent keeps between turns.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct SessionState {
@@ -355,7 +355,7 @@ pub(crate) struct SessionState {
     /// stateless, session or long_running.
     mode: String,
     isolation_level: String,
-    /// Whether other engagements of the same user have the same state.
+    /// True if other engagements of the same user share the state.
     shared: bool,
     /// How often it was changed.
     version: i64,

@@ -1,4 +1,4 @@
-//! `POST /engagements/{id}/answer`: what the user says to the question that an engagement waits with.
+//! `POST /engagements/{id}/answer`: the user's answer to the question that an engagement waits with.
 
 use super::answering::{Given, give, key_of};
 use super::find;
@@ -16,35 +16,35 @@ use turnstone_domain::question::Said;
 use turnstone_ojs::{Fields, OjsError};
 use utoipa::ToSchema;
 
-/// The kind of a key that stands in a header.
+/// The kind of a key from a header.
 pub(crate) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// A value for each key that was asked for.
+/// A value for each requested key.
 #[derive(ToSchema)]
 #[schema(example = json!({"answers": {"city": "Oslo"}}))]
 #[expect(dead_code, reason = "described, read by hand")]
 pub(crate) struct AnswerBody {
-    /// The values; keys that were not asked for are ignored.
+    /// The values; other keys are ignored.
     answers: Map<String, Value>,
-    /// The call that asked, as `awaiting` names it: it is no answer to another question then.
+    /// The call that asked, as in `awaiting`; the answer then applies to no other question.
     call_id: Option<String>,
-    /// Who answers: the user of the engagement.
+    /// The user of the engagement.
     by: Option<String>,
 }
 
-/// An answer that counts.
+/// An answer that was accepted.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct AnswerTaken {
     engagement_id: String,
     job_id: String,
     call_id: String,
-    /// Whether the same answer counted before.
+    /// True if the same answer was accepted before.
     repeated: bool,
 }
 
-/// Answers what an agent asks its user. The parked job goes on; the same answer once more changes nothing. An answer that names no
-/// question, by `call_id`, and has no key is for the one that `awaiting` showed.
+/// Answers an agent's question to its user. The parked job continues; repeating the same answer changes nothing.
+/// Without `call_id` and without a key, the answer goes to the last question displayed in `awaiting`.
 #[utoipa::path(
     post, path = "/engagements/{id}/answer", tag = "engagements",
     params(

@@ -1,7 +1,7 @@
-//! What is said to agents that wait. Every door has one rule by which question an answer is for: one that names its question is
-//! for that question; one that has a key of its own is new, unless the key gave an answer before; and one that has neither is
-//! for a question that somebody was told of. When nobody was told of what is asked by now, it is for the one before: the same once
-//! more, because its reply was lost, or too late.
+//! Answers to agents that wait. Every protocol matches answers to questions by the same rule. An answer with a call id
+//! or a review id goes to that question. An answer with a key is new, unless the key was used before. Without either,
+//! it goes to the last question displayed. If the open question was never displayed, the answer counts as a repetition
+//! of the one before, whose reply was lost, or as too late.
 
 use super::waiting::{Among, Seat, Waiting, Wanted, has_voted, reviews, seats, waiting};
 use crate::api::App;
@@ -15,48 +15,49 @@ use turnstone_domain::{CallId, Job, JobId, digest};
 use turnstone_ojs::OjsError;
 use turnstone_store::{AnswerOutcome, Decision, DecisionOutcome, GivenAnswer, NewAnswer, StoreError};
 
-/// The key by which a reviewer answers.
+/// The key of a reviewer's answer.
 pub(crate) const APPROVE: &str = "approve";
-/// The detail of an error that says that one text is no answer to several questions.
+/// The detail of the error for one text as an answer to several keys.
 pub(crate) const SEVERAL: &str = "request_keys";
-/// Calls of a job among which its newest answer is looked for.
+/// Calls of a job that are searched for its newest answer.
 const CALLS: u32 = 50;
 
-/// What is said.
+/// An answer.
 #[derive(Clone)]
 pub(crate) struct Given {
     pub(crate) said: Said,
     /// The question that it answers, by the call or the review that asks.
     pub(crate) call: Option<CallId>,
-    /// By what it is given, so that the same once more is known whatever is asked by then: see [`key_of`].
+    /// The idempotency key of the answer, so that a repetition is recognised even when another question is open: see
+    /// [`key_of`].
     pub(crate) key: Option<String>,
-    /// Who answers, when it is said; the user of the engagement.
+    /// The user who answers, when it is given; by default the user of the engagement.
     pub(crate) by: Option<String>,
-    /// What its sender calls it.
+    /// The sender's id of it.
     pub(crate) message: Option<String>,
 }
 
-/// An answer that counts.
+/// An answer that was accepted.
 #[derive(Debug)]
 pub(crate) struct Taken {
     /// The job that asked.
     pub(crate) job: JobId,
     /// The call or the review that asked.
     pub(crate) question: String,
-    /// Whether it counted already, and nothing changed.
+    /// True if it was accepted before, and nothing changed.
     pub(crate) repeated: bool,
 }
 
-/// The key of an answer: what a client calls its request, as `kind` of name.
+/// Returns the key of an answer: the client's id of its request, and the `kind` of that id.
 pub(crate) fn key_of(kind: &str, name: &str) -> String {
     digest::of_json(&json!([kind, name]))
 }
 
-/// Gives a job what it waits for, or one what it waits for that works for it. The same once more has no second effect.
+/// Answers a job, or one of its delegates. A repeated answer has no second effect.
 ///
 /// # Errors
-/// 403 when somebody else than its user answers; 422 that names the missing keys, and it still waits; 409 when nobody waits for
-/// it, another answer counted, or several things are asked and one text is said.
+/// 403 when another user answers. 422 that names the missing keys, and it still waits. 409 when nothing waits for an
+/// answer, another answer was accepted, or one text answers several keys.
 pub(crate) async fn give(
     app: &App,
     (of, job): (&Engagement, &Job),
@@ -70,7 +71,7 @@ pub(crate) async fn give(
     }
 }
 
-/// The same, and `None` when nobody waits for it.
+/// The same, and `None` when nothing waits for it.
 ///
 /// # Errors
 /// As [`give`].
@@ -82,7 +83,7 @@ pub(crate) async fn give_if_asked(
     among: Among,
 ) -> Result<Option<Taken>, Failure> {
     let open = meant(app, waiting(app, of, job, among).await?, given, among).await?;
-    // After it is read who waits: what was answered meanwhile has left its key.
+    // Read after the waiting questions: a question that was answered meanwhile has left its key.
     if let Some(key) = &given.key {
         for seat in seats(app, of, &job.id, among, false).await? {
             if let Some(known) = app.api.store.questions.answer_given(&seat.engagement.id, key).await? {
@@ -94,7 +95,7 @@ pub(crate) async fn give_if_asked(
     if given.by.as_ref().is_some_and(|by| *by != of.user.id) {
         return Err(OjsError::forbidden(format!("Engagement {} is another user's.", of.id)).into());
     }
-    // With a key it is no repetition, as its key would be known; it may still be for what was asked before.
+    // A repetition with a key would be known by the key; the answer may still be for an earlier question.
     let is_plain = given.call.is_some() || (told && (given.key.is_some() || fits(&open, given)));
     if !is_plain {
         match before(app, (of, job), given, among).await? {
@@ -112,7 +113,7 @@ pub(crate) async fn give_if_asked(
     }
 }
 
-/// Which of those who wait is answered, and whether somebody was told of it.
+/// Returns the waiting question that is answered, and whether it was displayed.
 async fn meant(
     app: &App,
     mut waiting: Vec<Waiting>,
@@ -135,8 +136,8 @@ struct Candidate {
     fits: bool,
 }
 
-/// The first that somebody was told of and, where all of them are told at once, that is answered; else the first. Where one is told
-/// at a time, what does not answer that one answers no other.
+/// Returns the first displayed question and, where all are displayed at once, the first that the answer fits; else the
+/// first. Where one is displayed at a time, an answer that does not fit it fits no other.
 fn chosen(candidates: &[Candidate], all_at_once: bool) -> Option<usize> {
     let first = |wanted: &dyn Fn(&Candidate) -> bool| candidates.iter().position(wanted);
     let fitting = first(&|one| one.told && one.fits).filter(|_| all_at_once);
@@ -150,11 +151,11 @@ fn fits(one: &Waiting, given: &Given) -> bool {
     }
 }
 
-/// What counted before.
+/// An earlier answer.
 enum Before {
-    /// What is said now: then the reply was lost, and it is said once more.
+    /// The same answer: its reply was lost, and it is sent once more.
     Same(Taken),
-    /// Something else, to a question that this could be an answer to.
+    /// Another answer, to a question that this one could answer.
     Different,
     Nothing,
 }
@@ -188,7 +189,7 @@ async fn before(
     Ok(found)
 }
 
-/// What is said to a job that does not wait for it: what counted already, or nothing that it could take.
+/// Returns the outcome for a job that does not wait: the accepted answer when it is repeated, or an error.
 async fn again(
     app: &App,
     (of, job): (&Engagement, &Job),
@@ -222,7 +223,7 @@ async fn again_at(app: &App, seat: &Seat, given: &Given, among: Among) -> Result
     let answers = app.api.store.questions.answers_of(&seat.job, CALLS).await?;
     let named = |answer: &GivenAnswer| given.call.as_ref().is_none_or(|call| *call == answer.call);
     match answers.into_iter().find(named) {
-        // What has a key of its own is no other answer once more.
+        // An answer with a key of its own is no repetition of another one.
         Some(counted) if given.call.is_some() || given.key.is_none() => same(counted, given),
         Some(_) | None => Err(waits_not(&seat.engagement)),
     }
@@ -243,7 +244,7 @@ fn several(open: &Waiting) -> Failure {
     OjsError::new(409, "conflict", message, hint).with(SEVERAL, keys).into()
 }
 
-/// The answer that counted, when the same is said.
+/// Returns the accepted answer, when this one equals it.
 fn same(counted: GivenAnswer, given: &Given) -> Result<Taken, Failure> {
     match given.said.is(&counted.values) {
         true => Ok(Taken { job: counted.job, question: counted.call.0, repeated: true }),
@@ -290,7 +291,7 @@ async fn answer(
     Ok(Taken { job: seat.job.clone(), question: call.0, repeated })
 }
 
-/// What a reviewer says, if it says anything.
+/// Returns the reviewer's answer, if there is one.
 fn agreement(given: &Given) -> Option<&Value> {
     match &given.said {
         Said::Values(values) => values.get(APPROVE),
@@ -298,7 +299,7 @@ fn agreement(given: &Given) -> Option<&Value> {
     }
 }
 
-/// Yes or no.
+/// Returns the decision.
 fn word(given: &Given) -> Result<ReviewState, OjsError> {
     let wrong = |why: &str| OjsError::validation(APPROVE, format!("request_keys.{APPROVE} {why}."));
     match agreement(given) {
@@ -311,7 +312,7 @@ fn word(given: &Given) -> Result<ReviewState, OjsError> {
     }
 }
 
-/// The word of the user on a review.
+/// Answers a review as the user.
 async fn decide(app: &App, review: &Review, user: &str, given: &Given) -> Result<Taken, Failure> {
     let agreed = word(given)?;
     let taken = |repeated| Taken { job: review.job_id.clone(), question: review.id.0.clone(), repeated };
@@ -348,7 +349,7 @@ async fn decide(app: &App, review: &Review, user: &str, given: &Given) -> Result
 mod tests {
     use super::*;
 
-    /// AP §6.3.6: what nobody was told of is meant only when there is nothing else, however well it fits.
+    /// AP §6.3.6: a question that was not displayed is answered only when there is no other, however well it fits.
     #[test]
     fn a_question_that_was_told_is_meant_before_one_that_was_not() {
         let of = |told, fits| Candidate { told, fits };

@@ -1,5 +1,5 @@
-//! `GET /engagements/{id}/audit`: the Engagement object as expressions see it (OAS-54 … OAS-65), every attempt with its tries
-//! (RS-27), what guardrails were asked and answered (OAS-41 … OAS-46), and the reviews, escalations among them.
+//! `GET /engagements/{id}/audit`: the Engagement object as expressions see it (OAS-54 … OAS-65), and every attempt with
+//! its tries (RS-27). It also has the checks of guardrails (OAS-41 … OAS-46), and the reviews, escalations among them.
 
 use super::object;
 use super::tool_calls::Part;
@@ -68,13 +68,13 @@ pub(crate) async fn audit(
     })))
 }
 
-/// The answer that an output guardrail kept from the user, for those who operate the server.
+/// Returns the answer that an output guardrail kept from the user, for operators of the server.
 fn withheld<'a>(newest_first: &'a [GuardrailCheck], tenant: &Tenant) -> Option<&'a str> {
     let last = newest_first.iter().find(|check| check.side == Side::Output)?;
     last.text().filter(|_| !last.passed && tenant.name().is_none())
 }
 
-/// What turns changed of the agent's state, oldest first: the records of PERSIST that have changes (RS-31).
+/// Returns the changes of the agent's state, oldest first: the records of PERSIST that have changes (RS-31).
 async fn transactions(views: &dyn Views, id: &EngagementId) -> Result<Vec<Value>, StoreError> {
     let newest_first = views.checkpoints_of(id, Phase::Persist, TURNS).await?.into_iter().rev();
     let changed = newest_first.filter(|row| {

@@ -1,4 +1,4 @@
-//! `GET /engagements/{id}/checkpoints?page=&per_page=&bodies=true`: which phases are done, oldest first.
+//! `GET /engagements/{id}/checkpoints?page=&per_page=&bodies=true`: the phases that are done, oldest first.
 
 use crate::api::Shared;
 use crate::docs::rows;

@@ -1,4 +1,4 @@
-//! `GET /engagements/{id}/diff?with=`: where two engagements part, and what each of their turns cost.
+//! `GET /engagements/{id}/diff?with=`: the first difference of two engagements, and the cost of each of their turns.
 
 use super::export;
 use crate::api::{App, Shared};
@@ -18,15 +18,16 @@ use utoipa::ToSchema;
 pub(super) struct Diff {
     a: String,
     b: String,
-    /// `null` when they are the same: else `turn`, `phase`, `what` (input, tools, prompt, model, tool call, answer, result or
-    /// end), and what either has.
+    /// `null` when they are the same. Else `turn`, `phase`, `what` (input, tools, prompt, model, tool call, answer,
+    /// result or end), and the value of each.
     parts_at: Option<Value>,
-    /// Of each turn: whether both read the same rows, whether both say the same, and model, tools, tokens and cost of either.
+    /// For each turn: shared rows, equal content, and model, tools, tokens and cost of each.
     turns: Vec<Value>,
     total: Value,
 }
 
-/// Where two engagements part, and what each of their turns cost. What an output guardrail holds back is not compared.
+/// The first difference of two engagements, and the cost of each of their turns. Content that an output guardrail holds
+/// back is not compared.
 #[utoipa::path(
     get, path = "/engagements/{id}/diff", tag = "engagements",
     params(

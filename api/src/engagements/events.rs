@@ -1,4 +1,4 @@
-//! `GET /engagements/{id}/events`: what happened in an engagement, as a page or as a stream.
+//! `GET /engagements/{id}/events`: the events of an engagement, as a page or as a stream.
 
 use crate::api::Shared;
 use crate::docs::rows;
@@ -10,11 +10,12 @@ use axum::http::HeaderMap;
 use turnstone_domain::EngagementId;
 use turnstone_store::EventFilter;
 
-/// What happened in an engagement, as a page or as a stream.
+/// The events of an engagement, as a page or as a stream.
 ///
-/// A stream also has `delta` between the events: a piece of the text that the model is writing, with `job_id`, `turn`,
-/// `offset` (characters said before it; 0 begins anew) and `text`. Deltas have no `id` and are not sent again: the whole
-/// answer is a message when its turn's `infer` is done. Agents whose answers are checked first have none.
+/// A stream also has `delta` between the events. Each is a piece of the text that the model is writing, with `job_id`,
+/// `turn`, `offset` and `text`. `offset` counts the characters before it; 0 begins anew. Deltas have no `id` and are
+/// not sent again: the whole answer is a message when its turn's `infer` is done. Agents whose answers are checked
+/// first have none.
 #[utoipa::path(
     get, path = "/engagements/{id}/events", tag = "engagements",
     params(

@@ -1,4 +1,4 @@
-//! `GET /engagements/{id}/export`: everything that is on record of an engagement, as one document.
+//! `GET /engagements/{id}/export`: the whole record of an engagement, as one document.
 
 mod past;
 
@@ -23,10 +23,10 @@ use turnstone_store::{EventFilter, Page, ReviewFilter};
 /// Rows that are read at once.
 const PAGE: u32 = 500;
 
-/// What is on record of an engagement that has ended, as one document of a JSON value per line, with a digest of the whole: the
-/// agent, the job, checkpoints, conversation, tool journal, reviews, events and state, with all content in the clear. A fork's
-/// document has the past that it shares. Another server takes it at `POST /engagements/import`, and `turnstone engagement replay`
-/// runs it again.
+/// The record of an engagement that has ended, as one document of a JSON value per line, with a digest of the whole. It
+/// has the agent, the job, checkpoints, conversation, tool journal, reviews, events and state, with all content in the
+/// clear. A fork's document includes the past that it shares. Another server imports it with `POST
+/// /engagements/import`, and `turnstone engagement replay` runs it again.
 #[utoipa::path(
     get, path = "/engagements/{id}/export", tag = "engagements",
     params(("id" = String, Path, description = "The engagement.")),
@@ -108,8 +108,8 @@ async fn reviews(app: &App, id: &EngagementId) -> Result<Vec<Review>, Failure> {
     Ok(rows)
 }
 
-/// The agents that one may ask: for calls of its capabilities, when those fail, and as reviewers. Names of persons are among
-/// them, and nobody's agents.
+/// Returns the agents that one may call: for its capabilities, as fallbacks, and as reviewers. Names of persons are
+/// among them, and belong to no agent.
 fn agents_of(app: &App, agent: &AgentDefinition) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for capability in &agent.capabilities {

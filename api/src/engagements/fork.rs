@@ -1,4 +1,4 @@
-//! `POST /engagements/{id}/fork`: a new engagement goes on from a turn of this one, with something changed.
+//! `POST /engagements/{id}/fork`: a new engagement that continues from a turn of this one, with something changed.
 
 use crate::api::Shared;
 use crate::reply::{self, Answer, Failure};
@@ -22,32 +22,32 @@ const MOST_PROMPT: usize = 4 * 1024 * 1024;
 /// The longest name of a model or provider, in bytes.
 const MOST_NAME: usize = 255;
 
-/// Where to part, and what is otherwise.
+/// The fork point, and the changes.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"at_turn": 2, "phase": "infer", "set": {"prompt": "Be brief."}}))]
 #[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct Asked {
-    /// The turn in which they part. Turns before it are shared.
+    /// The turn of the fork point. Turns before it are shared.
     #[schema(minimum = 1)]
     at_turn: i64,
-    /// The first phase of the turn that is run anew: init (unless said otherwise), norm, resol, infer, exec, persist or emit.
+    /// The first phase of the turn that is run anew: init (the default), norm, resol, infer, exec, persist or emit.
     phase: Option<String>,
-    /// What is changed.
+    /// The changes.
     set: Option<Set>,
-    /// Whether tools and delegates are called. Otherwise the outcomes that are on record stand for calls with the same name and
+    /// True if tools and delegates are called. Otherwise recorded outcomes replace calls with the same name and
     /// arguments, and a call without one fails the fork.
     live_tools: Option<bool>,
 }
 
-/// What is changed.
+/// The changes.
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "described, read by hand")]
 struct Set {
     /// The agent's instructions.
     prompt: Option<String>,
-    /// The one model that is asked.
+    /// The one model that is called.
     model: Option<String>,
-    /// The provider that is asked.
+    /// The provider that is called.
     provider: Option<String>,
     /// The outputs of recorded calls, by the ids of the calls.
     tool_results: Option<BTreeMap<String, Value>>,
@@ -61,7 +61,7 @@ pub(super) struct Forked {
     forked_from: ForkedFrom,
 }
 
-/// Where an engagement was forked from.
+/// The origin of an engagement.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ForkedFrom {
     engagement_id: String,
@@ -69,11 +69,11 @@ pub(crate) struct ForkedFrom {
     /// The first phase of its own.
     phase: String,
     live_tools: bool,
-    /// What was changed: prompt, model, provider, and the calls whose outputs were.
+    /// The changes: prompt, model, provider, and the calls whose outputs were replaced.
     set: Vec<String>,
 }
 
-/// An origin as clients see it.
+/// Returns an origin in the form of the API.
 pub(super) fn origin(origin: &Origin) -> Value {
     json!(ForkedFrom {
         engagement_id: origin.engagement_id.0.clone(),
@@ -84,8 +84,8 @@ pub(super) fn origin(origin: &Origin) -> Value {
     })
 }
 
-/// Forks an engagement: a new one goes on from a turn of this one, with its own id, job and budget. What lies before the point
-/// is shared and paid for. This one stays as it is.
+/// Forks an engagement: a new one continues from a turn of this one, with its own id, job and budget. The past before
+/// the fork point is shared and paid for. This one stays as it is.
 #[utoipa::path(
     post, path = "/engagements/{id}/fork", operation_id = "fork_engagement", tag = "engagements",
     params(("id" = String, Path, description = "The engagement.")),
@@ -168,7 +168,7 @@ fn changes(fields: &Fields) -> Result<ForkChanges, Failure> {
     })
 }
 
-/// Why there is no fork, for the client.
+/// Returns why there is no fork, for the client.
 fn refused(id: &str, turn: i64, refusal: &ForkRefusal) -> Failure {
     let hint = "GET /engagements/{id}/checkpoints lists the phases that are done.";
     let error = match refusal {

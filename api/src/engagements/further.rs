@@ -1,4 +1,4 @@
-//! A further input of an engagement: the one way in for OpenAgentSpec's endpoint and for the runs of the Agent Protocol.
+//! A further input of an engagement: shared by OpenAgentSpec's endpoint and the runs of the Agent Protocol.
 
 use super::find;
 use crate::api::App;
@@ -10,23 +10,23 @@ use turnstone_domain::terms::Continues;
 use turnstone_domain::{EngagementId, Job, JobId, JobState, NewJob, RawObject};
 use turnstone_ojs::{OjsError, rules};
 
-/// What the options of the first input say about that one alone.
+/// The options of the first input that apply to that input alone.
 const OF_ONE_INPUT: [&str; 5] = ["delay_until", "scheduled_at", "expires_at", "unique", "pending"];
-/// The same of its `meta`.
+/// The members of its `meta` that apply to that input alone.
 const OF_ONE_REQUEST: [&str; 6] =
     ["a2a", "agent_protocol", "baggage", "request_id", "traceparent", "tracestate"];
 
-/// What is said to an engagement.
+/// A further input.
 pub(crate) struct Further {
     /// The id of its job, when the caller names it.
     pub(crate) job: Option<JobId>,
     /// OJS `args`: normalized as those of every agent job are.
     pub(crate) args: turnstone_domain::RawJson,
-    /// Its `meta`; what it does not say is as it was with the input before.
+    /// Its `meta`; absent members stay as they were with the input before.
     pub(crate) metadata: RawObject,
-    /// `ext_agent_*` fields that hold for the engagement from now on.
+    /// `ext_agent_*` fields that apply to the engagement from now on.
     pub(crate) settings: RawObject,
-    /// Whether an engagement that has ended goes on with it.
+    /// The rule for an engagement that has ended.
     pub(crate) continues: Continues,
 }
 
@@ -36,16 +36,16 @@ pub(crate) struct Taken {
     pub(crate) engagement: EngagementId,
     /// Its job.
     pub(crate) job: JobId,
-    /// `pending` while other inputs of the engagement are worked on.
+    /// `pending` while other inputs of the engagement are processed.
     pub(crate) state: JobState,
 }
 
 /// Enqueues a further input: the same agent as it was when the engagement began, the same user, budget and queue. It is
-/// worked on when the inputs before it have ended, in whichever way.
+/// processed when the inputs before it have ended, in whatever state.
 ///
 /// # Errors
-/// 404 when there is no such engagement of this tenant; 403 when `metadata.user` is somebody else; 409 when the engagement
-/// takes none, or the id of the job is taken (`duplicate_job`); what enqueuing refuses otherwise.
+/// 404 when there is no such engagement of this tenant. 403 when `metadata.user` is another user. 409 when the
+/// engagement takes no input, or the id of the job is taken (`duplicate_job`). The errors of enqueueing a job.
 pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> Result<Taken, Failure> {
     let (engagement, agent, latest) = find(app, id, tenant).await?;
     let latest = app.api.store.views.job(&latest).await?;
@@ -83,7 +83,7 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
     Ok(Taken { engagement: engagement.id, job: pushed.id, state: pushed.state })
 }
 
-/// The fields of an enqueue request: what is said, on the terms of the input before.
+/// Returns the fields of an enqueue request: the input, on the terms of the input before.
 fn fields(latest: &Job, agent: &str, said: Further) -> RawObject {
     let (mut options, mut before) = (latest.envelope.options.clone(), latest.envelope.meta.clone());
     for name in OF_ONE_INPUT {

@@ -13,7 +13,7 @@ use turnstone_ojs::OjsError;
 use turnstone_store::ImportRefusal;
 use utoipa::ToSchema;
 
-/// What was taken in.
+/// The imported engagement.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Imported {
     engagement_id: String,
@@ -29,8 +29,8 @@ pub(super) struct Imported {
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct BinaryDocument(Vec<u8>);
 
-/// Takes in an engagement that was exported, whole or not at all. It keeps its ids, and what it cost was paid elsewhere: shared
-/// budgets of this server do not count it.
+/// Imports an engagement that another server exported, whole or not at all. It keeps its ids. Its cost was paid on the
+/// other server: shared budgets of this server do not count it.
 #[utoipa::path(
     post, path = "/engagements/import", tag = "engagements",
     request_body(description = "The document of an export, of any media type.", content(

@@ -8,7 +8,8 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use turnstone_store::{EngagementFilter, ListedEngagement};
 
-/// Lists engagements, newest first. A list that is read on with `next_cursor` shows each of them once, whatever begins meanwhile.
+/// Lists engagements, newest first. A list that is continued with `next_cursor` shows each of them once, even when
+/// others begin meanwhile.
 #[utoipa::path(
     get, path = "/engagements", operation_id = "list_engagements", tag = "engagements",
     params(

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use turnstone_domain::CallId;
 use turnstone_domain::message::{Role, StoredMessage};
 
-/// Stands for a tool's output that is withheld (OAS-24, OAS-35).
+/// Replaces a tool's output that is withheld (OAS-24, OAS-35).
 const WITHHELD: &str = "(withheld)";
 
 /// The conversation of an engagement, oldest message first.
@@ -42,14 +42,14 @@ pub(crate) async fn messages(
     }
     let cursor = messages.last().map_or(after, |stored| stored.seq);
     let released = super::released(&app, &engagement, &agent).await?;
-    // What a user said; the one who asks a delegate is a model.
+    // The user's messages; the caller of a guarded agent's delegate is a model.
     let by_user = |role: Role| role == Role::User && !agent.guardrails.for_guarded;
     messages.retain(|stored| stored.turn <= released || by_user(stored.message.role));
     let messages: Vec<Value> = messages.iter().map(show::message).collect();
     Ok(reply::ok(&json!({"messages": messages, "cursor": cursor, "has_more": has_more})))
 }
 
-/// The model has read these outputs; nobody outside may.
+/// Withholds outputs: the model has read them, and no one outside may.
 fn withhold(messages: &mut [StoredMessage], calls: &[CallId]) {
     let withheld: HashSet<&CallId> = calls.iter().collect();
     for stored in messages {

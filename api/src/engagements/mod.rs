@@ -32,7 +32,7 @@ use turnstone_ojs::OjsError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Turns that are looked at for the newest answer.
+/// Turns that are searched for the newest answer.
 const TURNS: u32 = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -52,8 +52,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(events::events))
 }
 
-/// The last turn up to which a caller may read what a model said: with an output guardrail, that of the newest answer that
-/// has passed it (OAS-43). Of one that works for an agent with such a guardrail nothing is read but the audit.
+/// Returns the last turn up to which a caller may read the model's messages. With an output guardrail, that is the turn
+/// of the newest answer that has passed it (OAS-43). Of a delegate of such an agent only the audit may be read.
 pub(crate) async fn released(
     app: &App,
     engagement: &Engagement,
@@ -70,8 +70,8 @@ pub(crate) async fn released(
     Ok(released.map(|row| row.checkpoint.turn).max().unwrap_or(0))
 }
 
-/// Refuses a tenant what only those who operate the server may see before the answer has passed an output guardrail (OAS-43):
-/// the audit, and an export.
+/// Refuses a tenant the audit and the export before the answer has passed an output guardrail (OAS-43). Only operators
+/// of the server may read them until then.
 async fn not_held_back(
     app: &App,
     agent: &AgentDefinition,
@@ -81,7 +81,7 @@ async fn not_held_back(
     if tenant.name().is_none() || !agent.guardrails.hold_back() {
         return Ok(());
     }
-    // What works for a guarded agent is released by nothing of its own.
+    // A guarded agent's delegate has no answer of its own that releases it.
     let passes = !agent.guardrails.for_guarded;
     if passes && app.api.store.views.job(job).await?.is_some_and(|job| job.state == JobState::Completed) {
         return Ok(());
@@ -91,7 +91,7 @@ async fn not_held_back(
     Err(OjsError::new(403, "forbidden", message, "Leave the header X-OJS-Tenant out.").into())
 }
 
-/// The engagement, its agent, and the job that works on its input or else its latest one; or 404.
+/// Returns the engagement, its agent, and the job that processes its input or else its latest one; or 404.
 pub(crate) async fn find(
     app: &App,
     id: &str,

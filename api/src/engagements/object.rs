@@ -33,7 +33,7 @@ pub(super) async fn of(
     }
 }
 
-/// What a call adds to the object, in bytes.
+/// Returns the bytes that a call adds to the object.
 fn size(call: &ToolCall) -> usize {
     let output = match &call.outcome {
         Some(ToolOutcome::Success { output }) => output,

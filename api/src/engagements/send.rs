@@ -30,12 +30,12 @@ pub(crate) struct Sent {
     location: String,
     /// The job that carries it; absent when the same request was sent before.
     job_id: Option<String>,
-    /// `pending` while what was said before is worked on, else `available`.
+    /// `pending` while earlier inputs are processed, else `available`.
     state: Option<String>,
 }
 
-/// Says something more to an agent. It is worked on when what was said before is answered, and what was said before is
-/// remembered. While the agent waits for one answer of its user, it is that answer.
+/// Sends a further input to an agent. It is processed after the earlier inputs, and the agent remembers them. While the
+/// agent waits for one answer of its user, the input is that answer.
 #[utoipa::path(
     post, path = "/engagements/{id}", tag = "engagements",
     params(
@@ -72,12 +72,12 @@ pub(crate) async fn send(
     let (engagement, _, latest) = find(&app, &id, &tenant).await?;
     let latest = app.api.store.views.job(&latest).await?;
     let latest = latest.ok_or_else(|| OjsError::not_found("engagement", &id))?;
-    // Before it is looked for the same request: what is asked because of that one is not answered by it.
+    // Read before the search for the same request: a question that the request caused is not answered by it.
     let asks = waiting(&app, &engagement, &latest, Among::Own).await?;
     if let Some(named) = &named
         && let Some(before) = names.find(&app, named, tenant.name()).await?
     {
-        // The same request again: what it said is said.
+        // A repeated request has no second effect.
         return again(before, &args, None);
     }
     let asks = asks.first().map_or("", Waiting::name);
@@ -108,8 +108,8 @@ pub(crate) async fn send(
     Ok(see_with(&taken.engagement, json!({"job_id": taken.job, "state": taken.state})))
 }
 
-/// A text is the answer to the one question that the engagement waits with, if there is one, or to the one that its key
-/// answered before. What has a key is for the question that was seen, or for none.
+/// A text is the answer to the one question that the engagement waits with, or to the one that its key answered before.
+/// An input with a key belongs to the question that was displayed, or to none.
 async fn answered(
     app: &App,
     (engagement, job): (&Engagement, &Job),

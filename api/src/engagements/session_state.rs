@@ -1,4 +1,4 @@
-//! `GET /engagements/{id}/state`: what the agent keeps between turns (OSSA §3).
+//! `GET /engagements/{id}/state`: the state that the agent keeps between turns (OSSA §3).
 
 use crate::api::Shared;
 use crate::docs::rows;
@@ -9,7 +9,7 @@ use axum::extract::State;
 use serde_json::{Value, json};
 use turnstone_domain::session_state::Scope;
 
-/// The state that the agent keeps, as it is committed: changes of a turn that still runs are not in it.
+/// The state that the agent keeps, as committed: changes of a running turn are not in it.
 #[utoipa::path(
     get, path = "/engagements/{id}/state", tag = "engagements",
     params(("id" = String, Path, description = "The engagement.")),

@@ -15,10 +15,10 @@ use turnstone_domain::{AgentDefinition, EngagementId, Job, JobId, JobState};
 use turnstone_ojs::OjsError;
 use turnstone_store::{Kindred, Page, ReviewFilter};
 
-/// At most this many of a tree are shown.
+/// The most engagements of a tree that are shown.
 const MOST_KIN: u32 = 1000;
 
-/// More reviews of an engagement are not open at one time.
+/// The most open reviews of an engagement at one time.
 const MOST_REVIEWS: u32 = 100;
 
 /// The state of an engagement that its caller may see.
@@ -47,11 +47,11 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     Ok(reply::ok(&shown))
 }
 
-/// How often a job is read anew that changes while it is looked at.
+/// How often a job is read anew that changes while it is read.
 const LOOKS: usize = 5;
 
-/// A job with those who work for it and the review that it waits for, as they were at one time: nobody is told that it waits for
-/// somebody when it waits for somebody else.
+/// Returns a job, its delegates and the review that it waits for, as they were at one time. So the response never names
+/// a wrong reviewer.
 async fn at_once(
     app: &App,
     engagement: &EngagementId,
@@ -78,7 +78,7 @@ async fn at_once(
     Err(OjsError::internal("Nothing was read.").into())
 }
 
-/// Why exposed values are not there (OAS-A12).
+/// Returns why exposed values are missing (OAS-A12).
 async fn unexposed(
     app: &App,
     engagement: &Engagement,
@@ -98,7 +98,7 @@ async fn unexposed(
     }))
 }
 
-/// The review that the job waits for, whether it is about a call or about the engagement itself.
+/// Returns the review that the job waits for, of a call or of the engagement itself.
 pub(crate) async fn open_review(app: &App, id: &EngagementId) -> Result<Option<Review>, Failure> {
     let filter = ReviewFilter {
         state: Some(ReviewState::Open),

@@ -1,4 +1,4 @@
-//! What a caller sees of an engagement: never `recent` or `history`, only what the agent exposes.
+//! The caller's view of an engagement: never `recent` or `history`, only the values that the agent exposes.
 
 use serde_json::{Value, json};
 use turnstone_domain::agent::delegation::DelegationState;
@@ -23,7 +23,7 @@ pub(crate) struct State {
     started_at: String,
     updated_at: String,
     awaiting: Option<Awaiting>,
-    /// The answer as `text`, and beside it what the agent exposes.
+    /// The answer as `text`, and beside it the values that the agent exposes.
     results: Option<Value>,
     /// Why a value that the agent exposes is null.
     warnings: Vec<StateWarning>,
@@ -31,22 +31,22 @@ pub(crate) struct State {
     /// The latest job.
     job_id: String,
     turns: i64,
-    /// Of the whole tree: all engagements in it spend from one budget.
+    /// Of the whole tree: all engagements in it share one budget.
     tokens: StateTokens,
     /// Of the engagement and its delegates, in the currency of the price table.
     cost: crate::budgets::rows::Money,
-    /// How many agents stand above it.
+    /// The number of agents above it.
     depth: i64,
-    /// Where it was forked from, if it was.
+    /// Its origin, if it is a fork.
     forked_from: Option<super::fork::ForkedFrom>,
-    /// For whom it works.
+    /// The engagement that it works for.
     parent: Option<StateParent>,
-    /// The engagements that work for it, at once or through others, parents before their children; at most 1000.
+    /// Its delegates, direct and indirect, parents before their children; at most 1000.
     children: Vec<StateChild>,
     tree: StateTree,
 }
 
-/// For whom an engagement works.
+/// The engagement that another one works for.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct StateParent {
@@ -82,7 +82,7 @@ struct StateTree {
     tokens_used: i64,
 }
 
-/// Whose an engagement is.
+/// The user of an engagement.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct StateUser {
@@ -90,7 +90,7 @@ struct StateUser {
     email: Option<String>,
 }
 
-/// Why a value is not there.
+/// Why a value is missing.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct StateWarning {
@@ -98,7 +98,7 @@ struct StateWarning {
     message: String,
 }
 
-/// What an engagement waits for. What the reviewer is shown stands in the review: it is not for the caller.
+/// The reason why an engagement waits. The reviewer's view is in the review: it is not for the caller.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Awaiting {
@@ -110,9 +110,9 @@ struct Awaiting {
     reviewer: Option<String>,
     /// Of an input: the call that asks.
     call_id: Option<String>,
-    /// Of an input: the keys that an answer has to have, and what each means.
+    /// Of an input: the keys that an answer must have, and the meaning of each.
     request_keys: Option<Value>,
-    /// What is asked, in a sentence.
+    /// The question, in a sentence.
     prompt: String,
 }
 
@@ -124,7 +124,7 @@ struct StateError {
     message: String,
 }
 
-/// What an engagement has spent and may spend.
+/// The spending of an engagement, and its limit.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct StateTokens {
@@ -178,13 +178,13 @@ pub(crate) fn of(
     })
 }
 
-/// What the user is asked.
+/// Returns the question to the user.
 pub(crate) fn awaiting_input(asked: &AskedUser) -> Value {
     json!({"kind": "input", "call_id": asked.call_id, "prompt": asked.question.prompt(),
            "request_keys": asked.question.request_keys()})
 }
 
-/// What a review asks, without what only its reviewer may see: arguments, outputs and the Engagement object.
+/// Returns the question of a review, without the parts for its reviewer: arguments, outputs and the Engagement object.
 pub(crate) fn prompt(review: &Review) -> String {
     let about = match review.question.get("name").and_then(Value::as_str) {
         Some(name) => format!("the call of `{name}`"),
@@ -199,7 +199,7 @@ pub(crate) fn prompt(review: &Review) -> String {
     }
 }
 
-/// Whether somebody works for a call of this job.
+/// Returns true if a delegate works for a call of this job.
 fn works_for(kin: &Kin, job: &Job) -> bool {
     kin.parent_job_id == job.id && kin.call_id.is_some() && kin.status == DelegationState::Open
 }
@@ -228,7 +228,8 @@ fn last_known_change(job: &Job, review: Option<&Review>) -> Timestamp {
     times.into_iter().flatten().max().unwrap_or(job.created_at)
 }
 
-/// The answer as `text`, beside it what the agent exposes (OAS-47). A demanded JSON answer stands in `output` too.
+/// Returns the answer as `text`, and beside it the values that the agent exposes (OAS-47). A demanded JSON answer is in
+/// `output` too.
 pub(crate) fn results(result: &Value) -> Value {
     match result {
         Value::String(text) => json!({"text": text}),

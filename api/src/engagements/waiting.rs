@@ -1,7 +1,7 @@
-//! What a job waits for that its caller is to say: what its own agent asks, or one of those that work for it.
+//! The questions that a job waits with for its caller: those of its own agent or of a delegate.
 //!
-//! A delegate works for the same user as the agent that set it to work. Its parent only waits, so whoever follows the parent is
-//! told of the delegate's questions, and answers them there.
+//! A delegate works for the same user as its parent, which only waits. So callers of the parent receive the delegate's
+//! questions, and answer them there.
 
 use crate::api::App;
 use crate::reply::Failure;
@@ -11,51 +11,51 @@ use turnstone_domain::review::{Review, ReviewState, is_call_of_review};
 use turnstone_domain::{EngagementId, Job, JobId, JobState};
 use turnstone_store::{Kin, Page, ReviewFilter};
 
-/// At most this many of a tree are looked through.
+/// The most engagements of a tree that are searched.
 const MOST_KIN: u32 = 1000;
-/// Reviews of an engagement that are looked through.
+/// The most reviews of an engagement that are searched.
 const REVIEWS: u32 = 1000;
 
-/// Who is looked at, and what for.
+/// The agents and the questions that are searched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Among {
-    /// The own agent, and what it asks its user.
+    /// The own agent, and its questions to its user.
     Own,
-    /// The same, and those who work for it.
+    /// The same, and its delegates.
     Delegates,
-    /// The same, and the reviews that the user is asked for.
+    /// The same, and the reviews that are addressed to the user.
     Reviews,
 }
 
 impl Among {
-    /// Whether reviews are meant, too.
+    /// Returns true if reviews are included.
     pub(crate) fn reviews(self) -> bool {
         self == Self::Reviews
     }
 }
 
-/// Who may wait for the caller: the caller's own agent, or one that works for it.
+/// An agent that may wait for the caller: the caller's own agent, or a delegate.
 pub(crate) struct Seat {
     pub(crate) engagement: Engagement,
     pub(crate) job: JobId,
 }
 
-/// What is to be said.
+/// The answer that is needed.
 pub(crate) enum Wanted {
     /// An answer of the user.
     Answer(AskedUser),
-    /// The word of the user as a reviewer.
+    /// The user's answer as a reviewer.
     Word(Box<Review>),
 }
 
-/// Somebody who waits.
+/// An agent that waits.
 pub(crate) struct Waiting {
     pub(crate) seat: Seat,
     pub(crate) wanted: Wanted,
 }
 
 impl Waiting {
-    /// By what it is told from others: the call that asks, or the review.
+    /// Returns its unique name: the call that asks, or the review.
     pub(crate) fn name(&self) -> &str {
         match &self.wanted {
             Wanted::Answer(asked) => asked.call_id.as_str(),
@@ -64,10 +64,10 @@ impl Waiting {
     }
 }
 
-/// What a job of this engagement waits for, its own agent before those that work for it.
+/// Returns the questions that a job of this engagement waits with, those of its own agent before those of delegates.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(crate) async fn waiting(
     app: &App,
     of: &Engagement,
@@ -91,11 +91,11 @@ pub(crate) async fn waiting(
     Ok(found)
 }
 
-/// The own agent of a job and those who work for it; with `parked` of the latter those whose own job waits. What one says that
-/// works behind an output guardrail is for nobody outside, so nobody has anything to say to it either (OAS-43).
+/// Returns the own agent of a job and its delegates; with `parked`, only delegates whose own job waits. Delegates
+/// behind an output guardrail are left out: their questions are not shown outside (OAS-43).
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(crate) async fn seats(
     app: &App,
     of: &Engagement,
@@ -116,10 +116,10 @@ pub(crate) async fn seats(
     Ok(seats)
 }
 
-/// Those who work for a job; with `parked` those whose own job waits.
+/// Returns the delegates of a job; with `parked`, those whose own job waits.
 async fn below(app: &App, job: &JobId, parked: bool) -> Result<Vec<(EngagementId, JobId)>, Failure> {
     let kindred = app.api.store.delegations.kindred(job, MOST_KIN).await?;
-    // Reviewers are asked by the reviewed agent, and are nobody's to talk to.
+    // The reviewed agent calls reviewing agents; no user answers them.
     let reviews = |kin: &Kin| kin.call_id.as_ref().is_some_and(|call| is_call_of_review(call.as_str()));
     let below = kindred.below.into_iter().filter(|kin| !reviews(kin));
     let below = below.filter(|kin| !parked || kin.state == JobState::Pending);
@@ -147,10 +147,10 @@ async fn asked(app: &App, engagement: &EngagementId, job: &Job) -> Result<Option
     Ok(question.map(|question| AskedUser { call_id, question }))
 }
 
-/// Notes that somebody is told of these: who names no question may mean them from now on.
+/// Notes that these questions are displayed: an answer that names none may go to them from now on.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(crate) async fn tell(app: &App, waiting: &[Waiting]) -> Result<(), Failure> {
     let questions: Vec<String> = waiting.iter().map(|one| one.name().to_owned()).collect();
     if !questions.is_empty() {
@@ -159,15 +159,15 @@ pub(crate) async fn tell(app: &App, waiting: &[Waiting]) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Whether a review has the word of one of several who are asked together.
+/// Returns true if a review of several reviewers has this user's vote.
 pub(crate) fn has_voted(review: &Review, user: &str) -> bool {
     review.votes.iter().any(|vote| vote.step == review.step && vote.by == user)
 }
 
-/// The reviews of a job that its own user is asked for, alone or with others, the newest last.
+/// Returns the reviews of a job that are addressed to its own user, alone or with others, the newest last.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(crate) async fn reviews(app: &App, of: &Engagement, job: &JobId) -> Result<Vec<Review>, Failure> {
     if !of.user.is_known() {
         return Ok(Vec::new());

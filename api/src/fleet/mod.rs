@@ -1,4 +1,4 @@
-//! The fleet itself: who works in it, and what it leaves alone for a while.
+//! The fleet itself: its workers and its circuit breakers.
 
 mod breakers;
 mod reset_breaker;
@@ -18,7 +18,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(reset_breaker::reset))
 }
 
-/// Breakers stand before what all tenants use, and their names tell of agents and tools.
+/// Breakers concern all tenants, and their names reveal agents and tools.
 fn whole_fleet(tenant: &Tenant) -> Result<(), Failure> {
     match tenant.name() {
         None => Ok(()),

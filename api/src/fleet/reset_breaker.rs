@@ -1,4 +1,4 @@
-//! `DELETE /breakers/{name}`: what is known against something is forgotten.
+//! `DELETE /breakers/{name}`: resets a circuit breaker.
 
 use crate::api::Shared;
 use crate::audit::Operator;

@@ -1,4 +1,4 @@
-//! `GET /workers`: the workers of the fleet by name, with those that fell silent without leaving.
+//! `GET /workers`: the workers of the fleet by name, including silent ones that did not leave.
 
 use crate::api::Shared;
 use crate::docs::rows;
@@ -7,7 +7,7 @@ use crate::show;
 use axum::extract::State;
 use serde_json::Value;
 
-/// The workers of the fleet, by name, with those that fell silent without leaving.
+/// The workers of the fleet, by name, including silent ones that did not leave.
 #[utoipa::path(
     get, path = "/workers", operation_id = "list_workers", tag = "fleet",
     responses((status = 200, description = "The workers.", body = [rows::Worker], content_type = "application/json")),

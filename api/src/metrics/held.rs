@@ -1,4 +1,4 @@
-//! What operators are warned by: what ended, what waits, who is asked, and what is left to spend.
+//! Metrics for alerts: ended and waiting jobs, open reviews, and the rest of the budgets.
 
 use super::number;
 use crate::api::App;
@@ -10,7 +10,7 @@ use turnstone_domain::budget::day_of;
 use turnstone_store::StoreError;
 use turnstone_telemetry::names;
 
-/// Budgets that are shown, by name; an alert on more than these is one on `GET /budgets`.
+/// The most budgets that are shown, by name; for an alert on more, poll `GET /budgets`.
 const MOST_BUDGETS: usize = 100;
 
 /// The metrics.
@@ -42,14 +42,14 @@ impl Held {
         all.into_iter().try_for_each(|one| registry.register(one))
     }
 
-    /// Asks the store.
+    /// Queries the store.
     ///
     /// # Errors
     /// It does not answer.
     pub(super) async fn read(&self, app: &App, now: Timestamp) -> Result<(), StoreError> {
         let views = &app.api.store.views;
         let found = views.gauges().await?;
-        // They grow in the store, and begin there again with each process.
+        // The store counts them: each read replaces the values.
         self.ended.reset();
         for (queue, state, jobs) in found.ended {
             self.ended.with_label_values(&[queue.as_str(), state.as_str()]).inc_by(jobs);

@@ -4,7 +4,7 @@ use crate::reply;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-/// Whether the process answers.
+/// Shows that the process answers.
 #[utoipa::path(
     get, path = "/livez", tag = "server",
     responses((status = 200, description = "It does.", body = super::Status, content_type = "application/json"))

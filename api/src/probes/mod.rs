@@ -1,4 +1,4 @@
-//! Probes for whoever restarts or balances: neither needs a key.
+//! Probes for supervisors and load balancers: neither needs a key.
 
 pub(crate) mod livez;
 mod readyz;
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// A store that has not answered by then is not well.
+/// A store that has not answered after this time is unhealthy.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -26,15 +26,14 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(readyz::ready))
 }
 
-/// How something is, in one word.
+/// A status, in one word.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Status {
     #[schema(example = "ok")]
     status: &'static str,
 }
 
-/// 200 with a body about a store that answers, 503 with one about a store that does not. The body is told which, and how
-/// many milliseconds the store took.
+/// Returns 200 if the store answers, else 503. `body` receives that result and the milliseconds that the store took.
 pub(crate) async fn about_the_store<T: Serialize>(
     views: &dyn Views,
     body: impl FnOnce(bool, u64) -> T,
@@ -46,7 +45,7 @@ pub(crate) async fn about_the_store<T: Serialize>(
     reply::json(status, &body(answers, took_ms))
 }
 
-/// Whether the store answers within the probe's patience.
+/// Returns true if the store answers within the probe's time limit.
 async fn store_answers(views: &dyn Views) -> bool {
     match tokio::time::timeout(PATIENCE, views.ping()).await {
         Ok(Ok(())) => true,

@@ -9,7 +9,7 @@ use axum::response::Response;
 use tokio_util::sync::CancellationToken;
 use turnstone_store::Views;
 
-/// Whether requests can be served.
+/// Shows if requests can be served.
 #[utoipa::path(
     get, path = "/readyz", tag = "server",
     responses(
@@ -22,7 +22,7 @@ pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
     readiness(app.api.store.views.as_ref(), &app.api.shutdown).await
 }
 
-/// Whether requests can be served, by the name that OJS gives it.
+/// Shows if requests can be served, at the path that OJS defines.
 #[utoipa::path(
     get, path = "/ready", tag = "server",
     responses(

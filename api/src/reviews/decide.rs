@@ -1,5 +1,5 @@
-//! `POST /reviews/{id}/approve` and `/reject` with `{"by", "reason"?}` (OAS-30 … OAS-32): the first answer counts, and of
-//! several reviewers each has one vote.
+//! `POST /reviews/{id}/approve` and `/reject` with `{"by", "reason"?}` (OAS-30 … OAS-32): the first answer counts, and
+//! each of several reviewers has one vote.
 
 use crate::api::Shared;
 use crate::docs::{self, rows};
@@ -12,7 +12,7 @@ use turnstone_domain::{ReviewId, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Decision, DecisionOutcome};
 
-/// Says yes to a review. The first answer counts.
+/// Approves a review. The first answer counts.
 #[utoipa::path(
     post, path = "/reviews/{id}/approve", tag = "reviews",
     params(("id" = String, Path, description = "The review.")),
@@ -33,7 +33,7 @@ pub(crate) async fn approve(
     decide(&app, &id, &tenant, (true, &body)).await
 }
 
-/// Says no to a review. The first answer counts.
+/// Rejects a review. The first answer counts.
 #[utoipa::path(
     post, path = "/reviews/{id}/reject", tag = "reviews",
     params(("id" = String, Path, description = "The review.")),
@@ -77,8 +77,8 @@ async fn decide(app: &Shared, id: &str, tenant: &Tenant, (approve, body): (bool,
     }
 }
 
-/// Only those whom the document names may confirm a call or its result (OAS-32). Who holds a key of this server is believed
-/// when it says whose answer it brings, unless that is an agent's: those answer in engagements of their own.
+/// Only the reviewers that the document names may confirm a call or its result (OAS-32). A caller with a key of this
+/// server may answer for any user, but not for an agent: agents answer in engagements of their own.
 fn not_asked(review: &Review, by: &str) -> OjsError {
     if let Some(engagement) = &review.asked {
         let message = format!(

@@ -1,4 +1,4 @@
-//! Shared budgets: what is refused when one is set.
+//! Shared budgets: the refusals when one is set.
 
 use super::server::Server;
 use crate::ApiOptions;

@@ -1,4 +1,4 @@
-//! The OpenAPI document: everything that is served stands in it.
+//! The OpenAPI document: it contains every endpoint.
 
 use super::server::Server;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Engagements and reviews, moved along by hand as a worker would.
+//! Engagements and reviews, advanced by hand as a worker would.
 
 use super::server::Server;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Events of a run as server-sent events: each frame has the number as `id` and the event as `data`, and no name, so that
-//! `EventSource.onmessage` gets it. What a model says while it speaks stands between them as `delta`, without an `id`.
+//! Events of a run as server-sent events. Each frame has the number as `id` and the event as `data`, and no name, so
+//! that `EventSource.onmessage` receives it. Pieces of a model's text are between them as `delta`, without an `id`.
 
 mod run;
 mod spoken;
@@ -32,10 +32,10 @@ use turnstone_store::{Ear, Piece, StoreError};
 /// Silence is broken this often, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Where a client that comes back stands: the header `Last-Event-ID`.
+/// Returns the position of a client that comes back: the header `Last-Event-ID`.
 ///
 /// # Errors
-/// 400 for what is no number of an event.
+/// 400 for a value that is no number of an event.
 pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<i64>, Failure> {
     let Some(sent) = headers.get("last-event-id") else { return Ok(None) };
     let number = sent.to_str().ok().and_then(|text| text.trim().parse::<i64>().ok());
@@ -80,20 +80,20 @@ struct Reader {
     request: Option<JobId>,
     rung: watch::Receiver<u64>,
     ears: Vec<Ear>,
-    /// Whom the ears hear.
+    /// The engagements whose pieces are received.
     parts: Arc<[EngagementId]>,
     spoken: Spoken,
-    /// Where the client stood when it came.
+    /// The position of the client when it connected.
     since: i64,
     cursor: i64,
     read: VecDeque<Arc<Told>>,
-    /// Whether it is known what was before the first event that is sent.
+    /// True if the state before the first event that is sent is known.
     begun: bool,
-    /// Whether there may be something that was not looked at.
+    /// True if there may be unread events.
     fresh: bool,
-    /// Whether the client was asked for something.
+    /// True if the client was sent a question.
     asked: bool,
-    /// Whether the end of the request was sent.
+    /// True if the end of the request was sent.
     over: bool,
 }
 
@@ -112,8 +112,8 @@ enum Woken {
 }
 
 impl Reader {
-    /// The next event, or piece of an answer; waits for it. `None` when the request has ended and everything was sent, or the server
-    /// drains.
+    /// Returns the next event, or piece of an answer; waits for it. `None` when the request has ended and everything
+    /// was sent, or the server drains.
     async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(told) = self.read.pop_front() {
@@ -156,9 +156,9 @@ impl Reader {
         }
     }
 
-    /// Whether the run is pruned: nothing will be told of it.
+    /// Returns true if the run is pruned: it will have no more events.
     async fn is_gone(&self) -> bool {
-        // A stream of the run is; perhaps that of an agent that worked for it.
+        // The run of the stream is not; perhaps that of a delegate is.
         let views = &self.app.api.store.views;
         self.stream.together.bell.rang_for_the_last_time()
             && matches!(views.engagement(&self.stream.run().id).await, Ok(None))
@@ -182,7 +182,7 @@ impl Reader {
         self.listen();
     }
 
-    /// Hears everybody whose models may speak in this run.
+    /// Subscribes to the pieces of all models in this run.
     fn listen(&mut self) {
         let parts = self.stream.parts();
         if !Arc::ptr_eq(&parts, &self.parts) {
@@ -192,9 +192,9 @@ impl Reader {
         }
     }
 
-    /// Whether nothing comes before the client does something: the request has ended before the stream began, or waits for what
-    /// its caller was just asked for (AP §3.4). Who comes back after that event waits with the request. `None` when the server
-    /// drains.
+    /// Returns true if nothing comes before the client acts. The request ended before the stream began, or it waits for
+    /// an answer to the question that was just sent (AP §3.4). A client that reconnects after that event waits with the
+    /// request. `None` when the server drains.
     async fn rests(&mut self) -> Option<bool> {
         if self.begun && !self.asked {
             return Some(false);
@@ -232,7 +232,7 @@ impl Reader {
         }
     }
 
-    /// Learns whose answer is under way, which was told before this stream began.
+    /// Recalls the answer under way, which began before this stream.
     async fn recall(&mut self) -> Result<(), StoreError> {
         let (run, runs) = (&self.stream.run().id, &self.app.api.store.runs);
         let before = runs.run_events(run, (self.cursor - i64::from(PAGE)).max(0), None, PAGE).await?;
@@ -242,20 +242,20 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether this request has ended with what was sent.
+    /// Returns true if this request has ended with the events that were sent.
     async fn has_ended(&self, request: &JobId) -> Result<bool, StoreError> {
         let requests = self.app.api.store.runs.run_requests(&self.stream.run().id).await?;
         let ended = requests.iter().find(|other| other.job == *request).and_then(|request| request.ended);
         Ok(ended.is_some_and(|ended| self.cursor >= ended))
     }
 
-    /// Waits until there may be something new. Rings go before pieces: an event that was rung before a model spoke is sent before
-    /// what it said.
+    /// Waits until there may be something new. Notifications go before pieces: an event from before a model's piece is
+    /// sent before that piece.
     async fn woken(&mut self) -> Woken {
         tokio::select! {
             biased;
             () = self.app.api.shutdown.cancelled() => Woken::Draining,
-            // The bell hangs as long as somebody follows.
+            // The hook exists as long as the stream is followed.
             _ = self.rung.changed() => Woken::Look,
             piece = heard(&mut self.ears) => Woken::Heard(piece),
         }

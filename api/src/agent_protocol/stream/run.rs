@@ -1,4 +1,4 @@
-//! A run and those who follow it: what is new is told, and read, once for all of them.
+//! A run and its followers: new events are written, and read, once for all of them.
 
 use super::super::telling;
 use crate::api::App;
@@ -12,7 +12,7 @@ use turnstone_domain::engagement::Engagement;
 use turnstone_domain::{EngagementId, JobId};
 use turnstone_store::RunEvent;
 
-/// Events that one stream holds in memory at most; fewer when they are long.
+/// The most events that one stream holds in memory; fewer when they are long.
 pub(super) const PAGE: u32 = 200;
 
 /// An event of a run that is followed.
@@ -21,34 +21,34 @@ pub(super) struct Told {
     pub id: i64,
     /// The request that it belongs to.
     pub request: Option<JobId>,
-    /// As it is sent: JSON.
+    /// The event as it is sent: JSON.
     pub body: String,
-    /// What it is to a stream.
+    /// Its role in a stream.
     pub what: What,
 }
 
-/// What an event is to a stream.
+/// The role of an event in a stream.
 pub(super) enum What {
     /// The request ends with it.
     Ends,
-    /// The caller is asked for something.
+    /// The caller is sent a question.
     Asks,
-    /// A model is asked, and may be heard from now on.
+    /// A model is called, and its pieces may follow from now on.
     Calls(Answer, Caller),
-    /// The model's answer is told.
+    /// The model's answer.
     Answers(Answer),
-    /// Nothing special.
+    /// No special role.
     Other,
 }
 
-/// A model's answer: that of an engagement in a turn.
+/// The answer of a model: that of an engagement in a turn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Answer {
     pub engagement: EngagementId,
     pub turn: i64,
 }
 
-/// Who asks a model.
+/// The caller of a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Caller {
     pub agent: String,
@@ -106,7 +106,7 @@ impl Placed for Told {
     }
 }
 
-/// A run that somebody follows.
+/// A run that is followed.
 pub(crate) struct RunStream {
     run: Engagement,
     bells: Arc<Bells>,
@@ -139,21 +139,21 @@ impl RunStream {
         Arc::clone(&self.parts.lock().unwrap_or_else(PoisonError::into_inner).names)
     }
 
-    /// Reads on after a number.
+    /// Reads the events after a number.
     pub(super) async fn read(&self, app: &App, after: i64) -> Result<Page<Told>, String> {
         let told = self.tell(app, after).await;
         told.map_err(|Failure(error)| error.message)
     }
 
     async fn tell(&self, app: &App, after: i64) -> Result<Page<Told>, Failure> {
-        // Whose bell is hung now may have rung before.
+        // An engagement whose hook is new may have had events before.
         while self.follow(&telling::catch_up(app, &self.run).await?.bells) {}
         let page = app.api.store.runs.run_events(&self.run.id, after, None, PAGE).await?;
         let events = page.events.into_iter().map(|event| Arc::new(event.into())).collect();
         Ok(Page { events, more: page.more })
     }
 
-    /// Lets these ring, and nobody else. True when one of them did not before.
+    /// Hooks exactly these engagements. Returns true when one of them is new.
     fn follow(&self, names: &[String]) -> bool {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let before = parts.hooks.len();

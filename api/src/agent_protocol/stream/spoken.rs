@@ -1,5 +1,5 @@
-//! What models say while they speak, between the events of a run: sent after the `completion_call` of the answer that it is part
-//! of, and never after the answer itself.
+//! Pieces of models' text, between the events of a run. They are sent after the `completion_call` of their answer, and
+//! never after the answer itself.
 
 use super::run::{Answer, Caller, Told, What};
 use std::collections::{HashMap, VecDeque};
@@ -10,16 +10,16 @@ use turnstone_store::Piece;
 /// Pieces that wait for their `completion_call`; older ones are not sent.
 const HELD: usize = 64;
 
-/// A call to a model that was told.
+/// A call to a model whose event was read.
 struct Called {
     turn: i64,
     request: Option<JobId>,
     caller: Arc<Caller>,
-    /// Whether its answer was told as well.
+    /// True if its answer was read as well.
     answered: bool,
 }
 
-/// What one stream knows of models that speak.
+/// The state of one stream about models that are writing.
 #[derive(Default)]
 pub(super) struct Spoken {
     calls: HashMap<EngagementId, Called>,
@@ -45,7 +45,7 @@ impl Spoken {
         }
     }
 
-    /// Takes a piece that was heard.
+    /// Adds a piece that was received.
     pub fn hear(&mut self, piece: Arc<Piece>) {
         if self.held.len() >= HELD {
             self.held.pop_front();
@@ -53,7 +53,7 @@ impl Spoken {
         self.held.push_back(piece);
     }
 
-    /// The next piece that may be sent, with its request and who said it.
+    /// Returns the next piece that may be sent, with its request and the model's caller.
     pub fn next(&mut self) -> Option<(Arc<Piece>, Option<JobId>, Arc<Caller>)> {
         let calls = &self.calls;
         let call = |piece: &Piece| calls.get(&piece.engagement);

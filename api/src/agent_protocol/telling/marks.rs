@@ -1,21 +1,21 @@
-//! Up to where each engagement of a run was told.
+//! The position up to which each engagement of a run was written.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use turnstone_domain::{EngagementId, JobId};
 
-/// Up to where one engagement was told, and which part it plays in the run.
+/// The position of one engagement, and its part in the run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Mark {
-    /// The number of the last event in its own stream that was looked at.
+    /// The number of the last event in its own stream that was read.
     pub seq: i64,
     /// Its agent.
     pub agent: String,
-    /// How many agents stand between it and the caller.
+    /// The number of agents between it and the caller.
     pub depth: i64,
     /// The request of the run that it works for; its own jobs are the requests at depth 0.
     pub request: Option<JobId>,
-    /// For whom it works.
+    /// The engagement that it works for.
     pub above: Option<EngagementId>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Mark {
 pub(super) struct Marks(BTreeMap<String, Mark>);
 
 impl Marks {
-    /// Reads what was kept; a run that was never told begins with its own engagement.
+    /// Reads the stored marks; a new run begins with its own engagement.
     pub fn read(text: &str, run: &EngagementId, agent: &str) -> Self {
         let kept: Option<Self> = serde_json::from_str(text).ok();
         kept.unwrap_or_else(|| {
@@ -56,13 +56,13 @@ impl Marks {
         self.0.remove(engagement.as_str());
     }
 
-    /// Those that work for this one.
+    /// Returns the delegates of this one.
     pub fn below(&self, engagement: &EngagementId) -> Vec<EngagementId> {
         let below = self.0.iter().filter(|(_, mark)| mark.above.as_ref() == Some(engagement));
         below.map(|(id, _)| EngagementId::from(id.as_str())).collect()
     }
 
-    /// Everybody whose bell rings for this run.
+    /// Returns all engagements whose events concern this run.
     pub fn all(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }

@@ -1,8 +1,8 @@
-//! Tells a run: reads what is new in an engagement and in those that work for it, and writes it down with the numbers that
-//! every reader of the Agent Protocol sees.
+//! Writes the events of a run. It reads new events of an engagement and its delegates, and stores them with the numbers
+//! that every reader of the Agent Protocol sees.
 //!
-//! What an agent does that works for another comes after the event that set it to work and before the one that tells of its
-//! end, whatever the clocks of their workers say.
+//! A delegate's events come after the event that started it and before the one of its end, whatever the clocks of the
+//! workers are.
 
 mod marks;
 mod render;
@@ -22,26 +22,26 @@ use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{CallId, EngagementId, EventName, JobId, ReviewId};
 use turnstone_store::{EventFilter, News, StoreError};
 
-/// Events of ours that are read at once.
+/// Our events that are read at once.
 const PAGE: u32 = 200;
-/// Events that are told at once, and about how many bytes of them; a long run takes several rounds.
+/// The most events that are written at once, and about how many bytes of them; a long run takes several rounds.
 const ROUND: usize = 500;
 const ROUND_BYTES: usize = 2 * 1024 * 1024;
-/// Messages of a turn that are looked through for the model's answer.
+/// Messages of a turn that are searched for the model's answer.
 const MESSAGES: u32 = 200;
 
-/// Up to where a run is told.
+/// The position up to which a run is written.
 pub(super) struct Heard {
     /// The number of its last event.
     pub last: i64,
-    /// The engagements whose bells ring when there is more.
+    /// The engagements whose events announce more.
     pub bells: Vec<String>,
 }
 
-/// Brings a run up to date and says up to where it is told.
+/// Writes all new events of a run and returns its position.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, StoreError> {
     let (whole, agent, run) = (run, &run.agent, &run.id);
     let runs = &app.api.store.runs;
@@ -61,7 +61,7 @@ pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, Store
     }
 }
 
-/// What one look finds.
+/// The findings of one round.
 struct Round<'a> {
     app: &'a App,
     run: EngagementId,
@@ -71,18 +71,18 @@ struct Round<'a> {
     marks: Marks,
     /// Requests that have begun, and whether they have ended.
     begun: BTreeMap<JobId, bool>,
-    /// What the client calls its requests, and which model they ask for.
+    /// The client's ids of its requests, and their models.
     jobs: BTreeMap<JobId, Asked>,
     events: Vec<(JobId, Draft)>,
     bytes: usize,
     requests: BTreeMap<JobId, (i64, Option<i64>)>,
-    /// Whether what an agent says may be told before its whole answer counts (AP-A17).
+    /// True for engagements whose pieces may be sent before the whole answer counts (AP-A17).
     live: BTreeMap<EngagementId, bool>,
-    /// Which model the agent of each engagement prefers; none is the server's default.
+    /// The preferred model of each engagement's agent; none is the server's default.
     models: BTreeMap<EngagementId, Option<String>>,
 }
 
-/// What is known of the job of a request.
+/// The facts about the job of a request.
 #[derive(Clone, Default)]
 struct Asked {
     name: String,
@@ -126,7 +126,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Reads on in one engagement, and, with `below`, in those that work for it. False when the round is full before
+    /// Reads on in one engagement, and, with `below`, in its delegates. Returns false when the round is full before
     /// everything was read.
     async fn walk(&mut self, engagement: EngagementId, below: bool) -> Result<bool, StoreError> {
         loop {
@@ -155,13 +155,14 @@ impl<'a> Round<'a> {
         Ok(true)
     }
 
-    /// One event of ours. False when the round is full before what has to come first was told.
+    /// Writes one of our events. Returns false when the round is full before the events that have to come first were
+    /// written.
     async fn step(&mut self, engagement: &EngagementId, event: &Event) -> Result<bool, StoreError> {
         let Some(mark) = self.marks.of(engagement).cloned() else { return Ok(true) };
         let other = || event.data["engagement_id"].as_str().map(EngagementId::from);
         let of_parent = event.data["role"] == "parent";
         match (event.name, other().filter(|_| of_parent)) {
-            // What an agent says of another one's output, when it is asked as a reviewer, is nobody's to hear (OAS-32, §6.1.3).
+            // A reviewing agent's events about another agent's output are not published (OAS-32, §6.1.3).
             (EventName::DelegationStarted, Some(_))
                 if event.data["call_id"].as_str().is_some_and(is_call_of_review) =>
             {
@@ -201,7 +202,7 @@ impl<'a> Round<'a> {
         let job = mark.request.clone().unwrap_or_else(|| event.job_id.clone());
         let begins = mark.depth == 0 && (event.name == EventName::JobStarted || event.name.ends_job());
         let state = self.begun.get(&job).copied();
-        // After its end nothing is told of a request, also when somebody revives the job.
+        // After its end no event of a request is published, also when an operator revives the job.
         if state == Some(true) || (state.is_none() && !begins) {
             return Ok(());
         }
@@ -237,7 +238,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Whether the rest is for another round.
+    /// Returns true if the rest is for another round.
     fn is_full(&self) -> bool {
         self.events.len() >= ROUND || self.bytes >= ROUND_BYTES
     }
@@ -265,7 +266,7 @@ impl<'a> Round<'a> {
         Ok(asked)
     }
 
-    /// What the event does not carry itself.
+    /// Returns the facts that the event does not carry itself.
     async fn beside(
         &mut self,
         id: &EngagementId,
@@ -274,7 +275,7 @@ impl<'a> Round<'a> {
     ) -> Result<Beside, StoreError> {
         let mut beside = Beside::default();
         if event.name == EventName::PhaseCompleted && event.data["phase"] == "resol" {
-            // The job of a request names the model of the caller's own agent, and of no other.
+            // The job of a request names the model of the caller's own agent only.
             let own = asked.model.clone().filter(|_| *id == self.run);
             beside.model = if own.is_some() { own } else { self.model_of(id).await? };
         }
@@ -302,7 +303,7 @@ impl<'a> Round<'a> {
         if event.name == EventName::JobCompleted {
             let job = store.views.job(&event.job_id).await?;
             beside.result = job.and_then(|job| job.result?.parse().ok());
-            // Of one that works for a guarded agent nothing is told at all: what it said passes no guardrail of its own.
+            // No text of a guarded agent's delegate is published: no guardrail of its own has passed it.
             beside.held_back = !self.speaks_live(id).await? && !self.works_for_guarded(id).await?;
             beside.files = self.held_files(id, &event.job_id).await?;
         }
@@ -328,7 +329,8 @@ impl<'a> Round<'a> {
         let call = CallId::from(event.data["call_id"].as_str().unwrap_or_default());
         let Some(call) = self.app.api.store.questions.tool_call(id, &call).await? else { return Ok(()) };
         if ends_untold && call.sends == 0 {
-            // The arguments of a guarded agent's delegate are its words, which no guardrail has passed (OAS-43).
+            // The arguments of a guarded agent's delegate come from its model, and no guardrail has passed them
+            // (OAS-43).
             let found = self.app.api.store.views.engagement(id).await?;
             let guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded);
             beside.untold = Some(if guarded { json!({}) } else { call.input });
@@ -340,7 +342,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// The files of a job that has passed an output guardrail just now: nothing was told of them before (OAS-43).
+    /// Returns the files of a job that has just passed an output guardrail: no event contained them before (OAS-43).
     async fn held_files(&self, id: &EngagementId, job: &JobId) -> Result<Vec<Artifact>, StoreError> {
         let store = &self.app.api.store;
         let Some((_, agent, _)) = store.views.engagement(id).await? else { return Ok(Vec::new()) };
@@ -352,7 +354,7 @@ impl<'a> Round<'a> {
         Ok(files)
     }
 
-    /// Whether what this one's agent says may be told before its whole answer has passed every check.
+    /// Returns true if this agent's text may be published before its whole answer has passed every check.
     async fn speaks_live(&mut self, id: &EngagementId) -> Result<bool, StoreError> {
         if let Some(live) = self.live.get(id) {
             return Ok(*live);
@@ -363,7 +365,7 @@ impl<'a> Round<'a> {
         Ok(live)
     }
 
-    /// The model that this one's agent prefers, if it says one.
+    /// Returns the model that this agent prefers, if it names one.
     async fn model_of(&mut self, id: &EngagementId) -> Result<Option<String>, StoreError> {
         if let Some(model) = self.models.get(id) {
             return Ok(model.clone());
@@ -374,7 +376,7 @@ impl<'a> Round<'a> {
         Ok(model)
     }
 
-    /// Whether this one works for an agent with an output guardrail (OAS-43).
+    /// Returns true if it works for an agent with an output guardrail (OAS-43).
     async fn works_for_guarded(&self, id: &EngagementId) -> Result<bool, StoreError> {
         let found = self.app.api.store.views.engagement(id).await?;
         Ok(found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded))

@@ -1,4 +1,5 @@
-//! What an event of ours is in the Agent Protocol: none, one or several events. Pure: what it needs is read before.
+//! The events of the Agent Protocol for one of ours: none, one or several. Pure: the facts that it needs are read
+//! before.
 
 use crate::engagements::answering::APPROVE;
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use turnstone_domain::{ArtifactId, EventName, Timestamp};
 pub(super) struct Part {
     /// The agent's name.
     pub agent: String,
-    /// How many agents stand between it and the caller.
+    /// The number of agents between it and the caller.
     pub depth: i64,
     /// The request it works for, as the caller knows it.
     pub request: String,
@@ -19,35 +20,36 @@ pub(super) struct Part {
     pub caller: String,
 }
 
-/// What is read beside an event, because the event does not carry it.
+/// The facts that are read beside an event, because the event does not carry them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
-    /// What the model said in this turn.
+    /// The model's text in this turn.
     pub text: Option<String>,
-    /// The model that is asked.
+    /// The model that is called.
     pub model: Option<String>,
     /// The whole result of the job that ended.
     pub result: Option<Value>,
-    /// Whether nothing of the answer was told before the job ended, because it had to pass a check first (AP-A17).
+    /// True if no piece of the answer was published before the job ended, because it had to pass a check first
+    /// (AP-A17).
     pub held_back: bool,
     /// The whole output of the call that ended.
     pub output: Option<Value>,
     /// The arguments of the call that ended, when no `tool.called` event was published for it: the call was refused, or a
     /// recorded call replaces it.
     pub untold: Option<Value>,
-    /// Whether what is asked is not for the caller, because it works behind an output guardrail (OAS-43).
+    /// True if its questions are not for the caller, because it works behind an output guardrail (OAS-43).
     pub guarded: bool,
-    /// Whether the caller is one of those whom the review asks together.
+    /// True if the caller is one of several reviewers.
     pub caller_is_asked: bool,
-    /// The files of the job that ended, when nothing was told of them before.
+    /// The files of the job that ended, when no event contained them before.
     pub files: Vec<Artifact>,
 }
 
-/// An event without its number and its run: those are given when it is told.
+/// An event without its number and its run: those are set when it is written.
 pub(super) type Draft = Map<String, Value>;
 
-/// What this event is to the readers of a run. Requests begin and end only where the caller's own agent does: the ends
-/// of those who work for it are results of calls.
+/// Returns the events for the readers of a run. Only the caller's own agent begins and ends requests: the ends of its
+/// delegates are results of calls.
 pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> {
     let own = part.depth == 0;
     let say = |kind: &str, role: &str, fields: Value| draft(part, event.at, kind, role, fields);
@@ -68,7 +70,7 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             let call = beside.untold.as_ref().map(|input| tool_call(part, event, input));
             call.into_iter().chain([say("tool_result", "tool", fields)]).collect()
         }
-        // Of what a guardrail holds back, the event does not say what it is.
+        // The event of a file that a guardrail holds back does not name the file.
         EventName::ArtifactGenerated if event.data.get("file").is_some() => {
             let data = &event.data;
             let id = ArtifactId(as_text(&data["artifact_id"]));
@@ -181,7 +183,7 @@ fn answered(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> {
     drafts
 }
 
-/// What the call to a model, its result, its text and the pieces of its text have in common.
+/// Returns the fields that the call to a model, its result, its text and the pieces of its text share.
 fn answer(event: &Event) -> Value {
     let engagement = event.engagement_id.as_ref();
     engagement.map_or(Value::Null, |engagement| format!("{engagement}:{}", event.turn).into())
@@ -192,7 +194,7 @@ fn of_file(file: &Artifact) -> Value {
            "mime_type": file.media_type, "bytes": file.bytes, "sha256": file.digest})
 }
 
-/// Arguments are an object; what the model wrote instead of one stands in `input`.
+/// Arguments are an object; another value of the model becomes the member `input`.
 fn arguments(input: &Value) -> Value {
     match input {
         Value::Object(_) => input.clone(),
@@ -209,7 +211,8 @@ fn as_text(value: &Value) -> String {
     }
 }
 
-/// A result is a text, and beside it what the agent exposes (OAS-47); any other JSON is text and nothing beside it.
+/// A result is a text, and beside it the values that the agent exposes (OAS-47); any other JSON is text and nothing
+/// beside it.
 fn result(event: &Event, beside: &Beside) -> (Value, Value) {
     match beside.result.as_ref().unwrap_or(&event.data["result"]) {
         Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => {
@@ -279,8 +282,8 @@ mod tests {
         assert_eq!(kinds(1, EventName::ToolFailed, json!({"message": "no"}), &none), ["tool_error"]);
     }
 
-    /// AP §4.2, AP-A16: a review is the caller's to answer when it is addressed to the caller, whether its own agent asks or one
-    /// that works for it; behind an output guardrail nobody asks.
+    /// AP §4.2, AP-A16: the caller answers reviews that are addressed to it, of its own agent and of delegates. Behind
+    /// an output guardrail no question is published.
     #[test]
     fn what_the_caller_is_asked_is_told_to_it() {
         let none = Beside::default();
@@ -302,7 +305,8 @@ mod tests {
         assert!(kinds(1, EventName::ReviewOpened, review("ada"), &guarded).is_empty());
     }
 
-    /// Seed: `ArtifactGenerated` has name, id (facts §3.3: `artifact_id`), url and mime_type, and is told when it may be.
+    /// Seed: `ArtifactGenerated` has name, id (facts §3.3: `artifact_id`), url and mime_type, and is published when it
+    /// may be.
     #[test]
     fn a_file_is_told_once_it_may_be_had() {
         let none = Beside::default();

@@ -1,5 +1,5 @@
-//! What guardrails and reviewers said in the past that a fork shares with others, and of recorded calls that stand for its own:
-//! with it the fork's document is whole.
+//! The results of guardrails and reviews in the past that a fork shares, and of recorded calls that it reuses. They
+//! complete the fork's document.
 
 use super::{events, reviews};
 use crate::api::App;
@@ -11,19 +11,19 @@ use turnstone_domain::review::Review;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{CallId, EventName, JobId, Phase};
 
-/// What is on record elsewhere and belongs to this engagement's past.
+/// The records of other engagements that belong to this one's past.
 #[derive(Default)]
 pub(super) struct Past {
-    /// What guardrails came to, oldest first.
+    /// The results of guardrails, oldest first.
     pub events: Vec<Event>,
-    /// What was decided, oldest first.
+    /// The reviews, oldest first.
     pub reviews: Vec<Review>,
 }
 
 /// The past of a job's engagement; empty for one that is no fork. `calls` are all of its calls.
 pub(super) async fn of(app: &App, job: &JobId, calls: &[ToolCall]) -> Result<Past, Failure> {
     let (mut past, mut job, mut until) = (Past::default(), job.clone(), None::<ForkPoint>);
-    // Which of its calls a recorded one stands for.
+    // The calls that reuse the outcome of each recorded call.
     let mut stubs: BTreeMap<CallId, BTreeSet<(CallId, i64)>> = BTreeMap::new();
     for call in calls {
         if let Some(of) = &call.stub_of {
@@ -47,7 +47,7 @@ pub(super) async fn of(app: &App, job: &JobId, calls: &[ToolCall]) -> Result<Pas
         }
         past.events.splice(0..0, checks);
         past.reviews.splice(0..0, decided);
-        // A recorded call may stand for an older one itself.
+        // A recorded call may reuse the outcome of an older one itself.
         for call in app.api.store.views.tool_calls(parent).await? {
             if let (Some(of), Some(own)) = (call.stub_of, stubs.get(&call.call_id).cloned()) {
                 stubs.entry(of).or_default().extend(own);
@@ -58,7 +58,7 @@ pub(super) async fn of(app: &App, job: &JobId, calls: &[ToolCall]) -> Result<Pas
     Ok(past)
 }
 
-/// Whether a guardrail was asked before the point.
+/// Returns true if a guardrail checked it before the fork point.
 fn is_shared(event: &Event, point: ForkPoint) -> bool {
     RecordedCheck::told(event.turn, &event.data)
         .is_some_and(|check| (check.turn, check.phase()) < (point.turn, point.phase))

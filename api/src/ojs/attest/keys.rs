@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/attest/keys`: what receipts are verified with, by anybody.
+//! `GET /ojs/v1/attest/keys`: the keys that verify receipts, for every client.
 
 use super::signer::public_keys;
 use crate::api::Shared;
@@ -26,7 +26,7 @@ struct Keys {
     keys: Vec<Key>,
 }
 
-/// Every key that this fleet ever signed receipts with.
+/// Every key with which this fleet ever signed receipts.
 #[utoipa::path(
     get, path = "/ojs/v1/attest/keys", tag = "attest",
     responses((status = 200, description = "The keys.", body = Keys, content_type = "application/openjobspec+json")),

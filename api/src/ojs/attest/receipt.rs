@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/jobs/{id}/receipt`: what the server says about a job that it accepted, signed.
+//! `GET /ojs/v1/jobs/{id}/receipt`: the signed receipt of a job that the server accepted.
 
 use super::signer::signer;
 use crate::api::Shared;
@@ -12,7 +12,7 @@ use turnstone_ojs::OjsError;
 use turnstone_ojs::attest::{self, Asked};
 use utoipa::ToSchema;
 
-/// A receipt. What is signed, and how, is described in docs/OJS.md.
+/// A receipt. docs/OJS.md describes the signed text and the signature.
 #[derive(ToSchema)]
 #[schema(as = Receipt)]
 #[expect(dead_code, reason = "described, never built")]
@@ -24,18 +24,18 @@ pub(super) struct ReceiptShape {
     job_type: String,
     /// When the job was accepted: RFC 3339, UTC.
     issued_at: String,
-    /// Lower-case hex SHA-256 of the job's `args`, as the JSON text that the server gives back.
+    /// Lower-case hex SHA-256 of the job's `args`, as the JSON text that the server returns.
     args_sha256: String,
     quote: QuoteShape,
     signature: SignatureShape,
 }
 
-/// What is known of the machine that a job runs on.
+/// The quote of the machine that a job runs on.
 #[derive(ToSchema)]
 #[schema(as = Quote)]
 #[expect(dead_code, reason = "described, never built")]
 struct QuoteShape {
-    /// `none`, or what the job says in `ext_attest.quote.type`.
+    /// `none`, or the job's own `ext_attest.quote.type`.
     #[schema(rename = "type", example = "none")]
     kind: String,
     issued_at: String,

@@ -1,7 +1,7 @@
-//! The key that receipts are signed with, and those that they are verified with.
+//! The key that signs receipts, and the keys that verify them.
 //!
-//! It comes from the configuration; else the first process that needs one makes it, and all others find it in the store.
-//! Every public key that ever signed stays there, so a receipt outlives its key.
+//! It comes from the configuration. Otherwise the first process that needs one makes it, and all others find it in the
+//! store. Every public key that ever signed stays there, so a receipt outlives its key.
 
 use crate::api::Shared;
 use crate::reply::Failure;
@@ -37,9 +37,9 @@ async fn made_or_found(app: &Shared) -> Result<Signer, Failure> {
     Ok(signer)
 }
 
-/// Every key that this fleet ever signed with.
+/// Returns every key with which this fleet ever signed.
 pub(super) async fn public_keys(app: &Shared) -> Result<Vec<PublicKey>, Failure> {
-    // A fleet that has not signed anything yet tells the key that it is going to sign with.
+    // A fleet that has not signed anything yet publishes the key that it is going to sign with.
     signer(app).await?;
     let kept = app.api.store.control.keys(PUBLIC).await?;
     Ok(kept.iter().filter_map(|key| PublicKey::read(&key.body).ok()).collect())

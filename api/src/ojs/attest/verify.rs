@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/attest/verify`: whether a receipt says what this fleet signed.
+//! `POST /ojs/v1/attest/verify`: verifies a receipt of this fleet.
 
 use super::receipt::ReceiptShape;
 use super::signer::public_keys;
@@ -12,7 +12,7 @@ use turnstone_ojs::attest::{self, Receipt};
 use turnstone_ojs::{Fields, OjsError};
 use utoipa::ToSchema;
 
-/// A receipt, as it was given.
+/// A receipt, as it was issued.
 #[derive(Deserialize, ToSchema)]
 #[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct Verify {
@@ -20,18 +20,18 @@ pub(super) struct Verify {
     receipt: serde_json::Value,
 }
 
-/// Whether it is valid.
+/// The validity.
 #[derive(Serialize, ToSchema)]
 struct Verified {
     valid: bool,
-    /// Why it is not.
+    /// Why it is not valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// The key that the receipt names; null when it names none.
     key_id: Option<String>,
 }
 
-/// Says whether a receipt is valid: a key of this fleet signed exactly what it says.
+/// Verifies a receipt: it is valid if a key of this fleet signed exactly its text.
 #[utoipa::path(
     post, path = "/ojs/v1/attest/verify", tag = "attest",
     request_body(content = Verify, content_type = "application/openjobspec+json"),

@@ -1,4 +1,4 @@
-//! What a request for control says, and why one is refused.
+//! The members of a control request, and the reasons of a refusal.
 
 use crate::api::Shared;
 use crate::reply::Failure;
@@ -17,7 +17,7 @@ pub(super) fn text(fields: &Fields, name: &str, most: usize) -> Result<Option<St
     }
 }
 
-/// A text of at most 255 bytes that has to be there and says something.
+/// Reads a text of at most 255 bytes that is required and not blank.
 pub(super) fn name(fields: &Fields, name: &str) -> Result<String, Failure> {
     match text(fields, name, 255)? {
         Some(text) if !text.is_empty() => Ok(text),
@@ -25,12 +25,12 @@ pub(super) fn name(fields: &Fields, name: &str) -> Result<String, Failure> {
     }
 }
 
-/// The job that is meant, now.
+/// Returns the target job, as of now.
 pub(super) fn target(app: &Shared, job: &str, tenant: Tenant) -> Target {
     Target { job: JobId::from(job), tenant: tenant.0, at: app.api.clock.now() }
 }
 
-/// Why the store did nothing, for the client.
+/// Returns why the store refused it, for the client.
 pub(super) fn refused(job: &str, refusal: &Refusal) -> Failure {
     let error = match refusal {
         Refusal::NoJob => OjsError::not_found("job", job),

@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/agents/{id}/fork`: a new job goes on from a turn of this one.
+//! `POST /ojs/v1/agents/{id}/fork`: a new job that continues from a turn of this one.
 
 use super::asked::{refused, target, text};
 use crate::api::Shared;
@@ -12,16 +12,16 @@ use turnstone_ojs::Fields;
 use turnstone_store::Fork;
 use utoipa::ToSchema;
 
-/// Where to part, and what to call the branch.
+/// The fork point, and the name of the branch.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"at_turn": 2, "branch_name": "experiment-a"}))]
 #[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct Asked {
-    /// The first turn of the branch's own; everything before it is taken over. 0 and 1 are the beginning. Left out: the turn
-    /// that the job stands at.
+    /// The first turn of the branch's own; everything before it is inherited. 0 and 1 are the beginning. Left out: the
+    /// current turn of the job.
     #[schema(minimum = 0)]
     at_turn: Option<i64>,
-    /// Apart from all other branches of the same job.
+    /// Unique among the branches of the job.
     branch_name: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Forked {
     branch_id: String,
     /// The new job.
     job_id: String,
-    /// Lower-case hex SHA-256 of what was taken over: equal branches have equal ones.
+    /// Lower-case hex SHA-256 of the inherited content: equal branches have equal ones.
     content_id: String,
     branch_name: Option<String>,
     /// The first turn of the branch's own.
@@ -42,7 +42,7 @@ pub(super) struct Forked {
     state: &'static str,
 }
 
-/// Forks an agent: a new job goes on from a turn of this one, with everything before it. This one stays as it is.
+/// Forks an agent: a new job continues from a turn of this one, with everything before it. This one stays as it is.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/fork", operation_id = "fork_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Asked>, content_type = "application/openjobspec+json"),

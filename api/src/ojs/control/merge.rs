@@ -12,7 +12,7 @@ use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Merge, Strategy};
 use utoipa::ToSchema;
 
-/// Two branches of the job, and whose turns are taken over.
+/// Two branches of the job, and the branch whose turns are kept.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"branch_a": "experiment-a", "branch_b": "experiment-b", "strategy": "union"}))]
 #[expect(dead_code, reason = "described, read by hand")]
@@ -20,17 +20,18 @@ pub(super) struct Asked {
     /// A branch's id or name, or the id of its job.
     branch_a: String,
     branch_b: String,
-    /// `ours` (branch_a, when it is left out), `theirs` (branch_b), or `union`: branch_a, then branch_b from where they part.
+    /// `ours` (branch_a, the default), `theirs` (branch_b), or `union`: branch_a, then branch_b from the first turn in
+    /// which they differ.
     strategy: Option<String>,
 }
 
-/// The merged branch. It is paused: nothing is spent until somebody resumes it.
+/// The merged branch. It is paused: it spends nothing until it is resumed.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Reply {
     merged_id: String,
     /// The new job.
     job_id: String,
-    /// Lower-case hex SHA-256 of what was taken over.
+    /// Lower-case hex SHA-256 of the inherited content.
     content_id: String,
     strategy: &'static str,
     #[schema(example = "paused")]

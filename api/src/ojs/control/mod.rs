@@ -1,5 +1,5 @@
-//! Control of agents: pause, resume, fork, merge, tool-retry (facts: the agent cases are the only definition). Each also
-//! answers at the path that OJS's SDKs use, `/v1/agent/jobs/{id}/…`.
+//! Control of agents: pause, resume, fork, merge, tool-retry (facts: the agent cases are the only definition). Each
+//! also has an endpoint at the path that OJS's SDKs use, `/v1/agent/jobs/{id}/…`.
 
 mod asked;
 mod fork;

@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/agents/{id}/pause`: nobody claims the job until it is resumed.
+//! `POST /ojs/v1/agents/{id}/pause`: no worker claims the job until it is resumed.
 
 use super::asked::{refused, target, text};
 use crate::api::Shared;
@@ -19,19 +19,19 @@ pub(super) struct Pause {
     reason: Option<String>,
 }
 
-/// How the agent stands.
+/// The status of the agent.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Standing {
     /// `paused` or `running`.
     #[schema(example = "paused")]
     pub(super) state: &'static str,
     pub(super) job_id: String,
-    /// The state of the job, which is apart from the agent's. An active job is given back after its current phase.
+    /// The state of the job, which is independent of the agent's. An active job is given back after its current phase.
     #[schema(example = "available")]
     pub(super) job_state: &'static str,
 }
 
-/// Pauses an agent. A job that a worker is busy with stops after its current phase and frees the slot.
+/// Pauses an agent. An active job stops after its current phase and frees the slot.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/pause", operation_id = "pause_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),

@@ -11,7 +11,7 @@ use serde_json::json;
 use turnstone_ojs::Fields;
 use utoipa::ToSchema;
 
-/// What a person decided; both are kept in the event `agent.resumed`.
+/// A person's decision; both members are kept in the event `agent.resumed`.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"approved": true, "comment": "go on"}))]
 #[expect(dead_code, reason = "described, read by hand")]
@@ -20,7 +20,7 @@ pub(super) struct Resume {
     comment: Option<String>,
 }
 
-/// Lets a paused agent go on where it stopped.
+/// Lets a paused agent continue where it stopped.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/resume", operation_id = "resume_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),

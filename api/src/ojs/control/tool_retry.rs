@@ -12,29 +12,29 @@ use turnstone_ojs::Fields;
 use turnstone_store::ToolRetry;
 use utoipa::ToSchema;
 
-/// The call, and under which conditions it is made again.
+/// The call, and the conditions of the retry.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"tool_call_id": "tc-001", "error": "provider timeout", "use_alternate": true}))]
 #[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct Asked {
     tool_call_id: String,
-    /// What went wrong; kept in the event `agent.tool_retried`.
+    /// The problem; kept in the event `agent.tool_retried`.
     error: Option<String>,
-    /// Whether the job's `ext_agent_v2.tool_retry.alternate_provider` is called instead: for an agent's job, another of its
+    /// True to call the job's `ext_agent_v2.tool_retry.alternate_provider` instead: for an agent's job, another of its
     /// tools.
     use_alternate: Option<bool>,
-    /// Whether a call that is not idempotent may be made once more.
+    /// True to allow a second call of a tool that is not idempotent.
     approved: Option<bool>,
 }
 
-/// What will be made again.
+/// The call that will be made again.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Reply {
     retried: bool,
     tool_call_id: String,
-    /// Who is called; null when only the job's worker knows.
+    /// The tool that is called; null when only the job's worker knows it.
     provider: Option<String>,
-    /// How often this call was asked to be made again.
+    /// The number of requested retries of this call.
     attempt: i64,
 }
 

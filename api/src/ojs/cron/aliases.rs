@@ -46,7 +46,7 @@ pub(crate) async fn show(app: State<Shared>, name: Segment, tenant: Tenant) -> A
     super::show_cron::show_cron(app, name, tenant).await
 }
 
-/// Changes a cron entry. What is not sent stays as it is.
+/// Changes a cron entry. Members that are not sent stay as they are.
 #[utoipa::path(
     patch, path = "/ojs/v1/crons/{id}", tag = "cron",
     params(("id" = String, Path, description = "The name of the entry.")),
@@ -58,7 +58,7 @@ pub(crate) async fn change(app: State<Shared>, name: Segment, tenant: Tenant, bo
     super::change_cron::change_cron(app, name, tenant, body).await
 }
 
-/// Forgets a cron entry and its history. The jobs that it made stay.
+/// Deletes a cron entry and its history. The jobs that it made stay.
 #[utoipa::path(
     delete, path = "/ojs/v1/crons/{id}", operation_id = "delete_cron_alias", tag = "cron",
     params(("id" = String, Path, description = "The name of the entry.")),

@@ -1,4 +1,4 @@
-//! `PATCH /ojs/v1/cron/{name}`: what is not sent stays as it is.
+//! `PATCH /ojs/v1/cron/{name}`: changes an entry; members that are not sent stay as they are.
 
 use super::{ChangeCron, CronReply, find, wrapped};
 use crate::api::Shared;
@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use turnstone_ojs::{OjsError, body, cron};
 
-/// Changes a cron entry. What is not sent stays as it is.
+/// Changes a cron entry. Members that are not sent stay as they are.
 #[utoipa::path(
     patch, path = "/ojs/v1/cron/{name}", tag = "cron",
     params(("name" = String, Path, description = "The entry.")),

@@ -1,4 +1,4 @@
-//! `DELETE /ojs/v1/cron/{name}`: the entry and its history; the jobs that it made stay.
+//! `DELETE /ojs/v1/cron/{name}`: deletes the entry and its history; the jobs that it made stay.
 
 use super::{ForgottenCron, wrapped};
 use crate::api::Shared;
@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use turnstone_ojs::OjsError;
 
-/// Forgets a cron entry and its history. The jobs that it made stay.
+/// Deletes a cron entry and its history. The jobs that it made stay.
 #[utoipa::path(
     delete, path = "/ojs/v1/cron/{name}", tag = "cron",
     params(("name" = String, Path, description = "The entry.")),

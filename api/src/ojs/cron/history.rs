@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/cron/{name}/history?limit=`: what became of the latest occurrences.
+//! `GET /ojs/v1/cron/{name}/history?limit=`: the outcomes of the latest occurrences.
 
 use super::{CronHistory, find};
 use crate::api::Shared;

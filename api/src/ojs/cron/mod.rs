@@ -1,4 +1,4 @@
-//! Cron entries (OJS cron §3): make, list, look, change, forget, trigger, history.
+//! Cron entries (OJS cron §3): make, list, show, change, delete, trigger, history.
 
 mod aliases;
 mod change_cron;
@@ -103,7 +103,7 @@ struct CronList {
     count: u64,
 }
 
-/// An entry that was forgotten.
+/// An entry that was deleted.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct ForgottenCron {
@@ -113,7 +113,7 @@ struct ForgottenCron {
     name: String,
 }
 
-/// What an entry made besides its times.
+/// The job that a trigger made.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct TriggeredCron {
@@ -131,7 +131,7 @@ struct CronRun {
     at: String,
     /// triggered, skipped or failed.
     outcome: String,
-    /// The job that was made, or the one that stood in the way.
+    /// The job that was made, or the one that prevented it.
     job_id: Option<String>,
     /// Why no job could be made.
     message: Option<String>,
@@ -146,7 +146,7 @@ struct CronHistory {
     jobs: Vec<docs::Job>,
 }
 
-/// A request to make or replace an entry. The job may stand in `job_template` or beside the other members.
+/// A request to make or replace an entry. The job may be in `job_template` or beside the other members.
 #[derive(ToSchema)]
 #[schema(example = json!({
     "name": "nightly-report", "expression": "0 3 * * *", "timezone": "Europe/Berlin",
@@ -158,7 +158,7 @@ struct PutCron {
     name: String,
     /// Five fields, six with seconds in front, or an alias such as @daily and @every 5m.
     expression: String,
-    /// An IANA name; UTC unless said otherwise.
+    /// An IANA name; UTC by default.
     timezone: Option<String>,
     /// skip (the default), allow, `cancel_previous` or enqueue.
     overlap_policy: Option<String>,
@@ -170,7 +170,7 @@ struct PutCron {
     job_template: docs::Enqueue,
 }
 
-/// A request to change an entry; what is not sent stays as it is.
+/// A request to change an entry; members that are not sent stay as they are.
 #[derive(ToSchema)]
 #[schema(example = json!({"enabled": false}))]
 #[expect(dead_code, reason = "described, never built")]

@@ -1,5 +1,5 @@
-//! `POST /ojs/v1/cron/{name}/trigger`: a job now, besides the entry's times. Somebody has asked for it, so neither the
-//! overlap policy nor `enabled` keeps it from being made.
+//! `POST /ojs/v1/cron/{name}/trigger`: makes a job now, besides the entry's times. The request is explicit, so neither
+//! the overlap policy nor `enabled` prevents the job.
 
 use super::{TriggeredCron, find, wrapped};
 use crate::api::Shared;
@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use turnstone_ojs::{OjsError, cron, job_to_json};
 
-/// Makes a job of a cron entry now, whatever its overlap policy says.
+/// Makes a job of a cron entry now, regardless of its overlap policy.
 #[utoipa::path(
     post, path = "/ojs/v1/cron/{name}/trigger", tag = "cron",
     params(("name" = String, Path, description = "The entry.")),

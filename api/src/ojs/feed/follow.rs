@@ -16,20 +16,20 @@ use tokio::sync::broadcast::error::RecvError;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
 use turnstone_store::Ring;
 
-/// Events that are read at once: what one stream holds in memory at most.
+/// The most events that are read at once and held in memory by one stream.
 const PAGE: u32 = 200;
-/// The doorbell may lose a ring; then the stream looks by itself.
+/// The interval of polling, because the doorbell may lose a notification.
 const POLL: Duration = Duration::from_secs(2);
-/// After a ring the events may still wait for an older transaction to end: the stream looks this often …
+/// After a notification the events may still wait for an older transaction to end: the stream queries this often …
 const LOOKS: u32 = 5;
-/// … with this between two looks.
+/// … with this between two queries.
 const SOON: Duration = Duration::from_millis(100);
-/// Rings that come together are answered by one look.
+/// Notifications within this time are handled by one query.
 const GATHER: Duration = Duration::from_millis(10);
 /// Silence is broken this often, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Whether the client asks for a stream where a page is given as well.
+/// Returns true if the client requests a stream where a page is offered as well.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     accepts.contains("text/event-stream")
@@ -39,7 +39,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 pub(super) async fn answer(app: Shared, params: &Params, tenant: Tenant, headers: &HeaderMap) -> Answer {
     let (filter, types) = filter(params, tenant)?;
     let resumed = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
-    // Register before looking, so that nothing that happens after the look is missed.
+    // Subscribe before the query, so that nothing that happens after it is missed.
     let bell = app.api.store.doorbell.listen();
     let cursor = match (resumed, params.text("after")) {
         (Some(id), _) => cursor("the header Last-Event-ID", id)?,
@@ -59,9 +59,9 @@ struct Follower {
     bell: Receiver<Ring>,
     cursor: Cursor,
     read: VecDeque<FeedEvent>,
-    /// Whether there may be more without waiting.
+    /// True if there may be more without waiting.
     more: bool,
-    /// Looks that are left to be made soon.
+    /// Queries that are left to be made soon.
     looks: u32,
 }
 
@@ -78,7 +78,7 @@ fn frames(follower: Follower) -> impl Stream<Item = Result<Frame, Infallible>> +
 }
 
 impl Follower {
-    /// The next event; waits for it. `None` when the server drains.
+    /// Returns the next event; waits for it. `None` when the server drains.
     async fn next(&mut self) -> Option<FeedEvent> {
         loop {
             if let Some(event) = self.read.pop_front() {
@@ -106,7 +106,7 @@ impl Follower {
         }
     }
 
-    /// Waits until there may be something new; `false` when the server drains.
+    /// Waits until there may be something new; returns `false` when the server drains.
     async fn rung(&mut self) -> bool {
         let wait = if self.looks > 0 { SOON } else { POLL };
         self.looks = self.looks.saturating_sub(1);

@@ -9,12 +9,12 @@ use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use turnstone_domain::feed::Cursor;
 
-/// A page has this many events unless it is said otherwise.
+/// The default size of a page.
 const USUAL: u32 = 100;
-/// A page has at most this many.
+/// The largest page.
 const MOST: u32 = 1_000;
 
-/// All events in one order, oldest first. A reader that goes on from `cursor` misses nothing and sees nothing twice.
+/// All events in one order, oldest first. A reader that continues from `cursor` misses nothing and sees nothing twice.
 #[utoipa::path(
     get, path = "/ojs/v1/events", tag = "events",
     params(

@@ -21,7 +21,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(stream_events::stream_events))
 }
 
-/// Something that happened, as CloudEvents 1.0 has it.
+/// An event in the form of CloudEvents 1.0.
 #[derive(ToSchema)]
 #[schema(example = json!({
     "specversion": "1.0", "id": "evt_1042.17.3", "type": "job.completed", "source": "ojs://turnstone",
@@ -56,7 +56,7 @@ pub(crate) struct EventPage {
     events: Vec<CloudEvent>,
     /// To be sent as `after` for the next page; also when there are no events.
     cursor: String,
-    /// Whether there may be more already.
+    /// True if there may be more already.
     has_more: bool,
 }
 
@@ -66,7 +66,7 @@ fn list(params: &Params, name: &str) -> Vec<String> {
     items.filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
-/// Which events are asked for.
+/// Returns the filter of the query.
 fn filter(params: &Params, tenant: Tenant) -> Result<(FeedFilter, Types), Failure> {
     let mut types = list(params, "types");
     if let Some(wrong) = types.iter().find(|name| !is_pattern(name)) {
@@ -93,11 +93,11 @@ fn filter(params: &Params, tenant: Tenant) -> Result<(FeedFilter, Types), Failur
     Ok((filter, Types(types)))
 }
 
-/// The types that a reader asks for.
+/// The types that a reader requests.
 struct Types(Vec<String>);
 
 impl Types {
-    /// The event in the form that is asked for: its type, and the CloudEvent. `None` when it is not asked for.
+    /// Returns the event in the requested form: its type, and the CloudEvent. `None` when it was not requested.
     fn told(&self, event: &FeedEvent) -> Option<(&'static str, Value)> {
         let form = form(self.0.iter().map(String::as_str), event)?;
         Some((type_of(event, form), Value::Object(told(event, form))))

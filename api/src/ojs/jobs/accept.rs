@@ -1,5 +1,5 @@
-//! From what a client sent to a job that can be pushed: the one way in, for a body, a member of a batch, a step of a
-//! workflow and the template of a cron entry alike.
+//! Turns a client's members into a job that can be pushed. Bodies, members of a batch, steps of a workflow and
+//! templates of cron entries all take this way.
 
 use crate::api::App;
 use crate::blocking;
@@ -28,7 +28,7 @@ pub(crate) async fn accept(
     accept_knowing(app, &mut Known::default(), fields, tenant, now).await
 }
 
-/// Reads the members of a job, where it may block when they bring schemas.
+/// Reads the members of a job, on a thread that may block when they contain schemas.
 pub(crate) async fn read(
     allowance: &mut Allowance,
     fields: RawObject,
@@ -70,7 +70,7 @@ pub(super) async fn accept_knowing(
         None => None,
     };
     let job = request.into_new_job(registered, app.api.ids.as_ref())?;
-    // Gates that look at the whole job stand here, each one line: they may refuse it, and change nothing.
+    // Checks of the whole job are here, one per line: they may refuse it, and change nothing.
     rules::check(&job)?;
     app.schemas.check(app, &job).await?;
     Ok(job)

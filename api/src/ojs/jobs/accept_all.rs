@@ -1,4 +1,4 @@
-//! The same way in for many jobs at once: each agent is looked up once, and an error says which member it is about.
+//! Accepts many jobs at once: each agent is looked up once, and an error names its member.
 
 use super::accept::{Known, accept_knowing};
 use crate::api::App;
@@ -7,7 +7,7 @@ use turnstone_domain::{NewJob, RawObject, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::StoreError;
 
-/// Members of one request on their way in.
+/// The members of one request.
 pub(crate) struct Members<'a> {
     app: &'a App,
     tenant: Option<&'a str>,
@@ -20,7 +20,7 @@ impl<'a> Members<'a> {
         Self { app, tenant, now, known: Known::default() }
     }
 
-    /// Checks the next member; `place` says where it stands in the body, and `index` is its number.
+    /// Checks the next member; `place` is its place in the body, and `index` its number.
     pub(crate) async fn accept(
         &mut self,
         fields: RawObject,
@@ -32,7 +32,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// What the store says of one of these jobs, with its place in the body.
+/// Returns the store's error about one of these jobs, with its place in the body.
 pub(crate) fn refused<'a>(
     error: StoreError,
     jobs: impl IntoIterator<Item = (&'a NewJob, String)>,

@@ -36,7 +36,7 @@ pub(crate) struct BatchReply {
     count: usize,
 }
 
-/// Accepts up to 1,000 jobs, all or none. They are durable when 201 is answered.
+/// Accepts up to 1,000 jobs, all or none. They are durable when the response is 201.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/batch", tag = "jobs",
     params(
@@ -95,7 +95,8 @@ pub(crate) async fn batch(
     Ok(reply::json_text(StatusCode::CREATED, body))
 }
 
-/// The answer to a request that was applied before. One that was never given is made of the jobs as they stand.
+/// Returns the response to a request that was applied before. If none was recorded, it is made from the jobs as they
+/// are now.
 async fn repeated(app: &App, key: &KeyedRequest, recorded: RecordedPush) -> Answer {
     let body = match recorded.answer {
         Some(body) => body,
@@ -110,7 +111,7 @@ async fn repeated(app: &App, key: &KeyedRequest, recorded: RecordedPush) -> Answ
     Ok(reply::json_text(StatusCode::CREATED, body))
 }
 
-/// The body with the jobs as they were sent; `None` where the store has to be asked for one.
+/// Returns the body with the jobs as they were sent; `None` where one has to be read from the store.
 fn all_as_sent(jobs: &[NewJob], pushed: &[Pushed]) -> Option<String> {
     let replaced = may_be_replaced(jobs);
     let shown = |(job, pushed): (&NewJob, &Pushed)| {
@@ -121,7 +122,7 @@ fn all_as_sent(jobs: &[NewJob], pushed: &[Pushed]) -> Option<String> {
     text(jobs).ok()
 }
 
-/// The body with the jobs as they stand.
+/// Returns the body with the jobs as they are now.
 async fn stored_all(app: &App, jobs: Vec<NewJob>, pushed: &[Pushed]) -> Result<String, Failure> {
     let replaced = may_be_replaced(&jobs);
     let mut shown = Vec::with_capacity(jobs.len());

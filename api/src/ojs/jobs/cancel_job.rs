@@ -9,7 +9,7 @@ use turnstone_domain::JobId;
 use turnstone_ojs::{OjsError, job_reply};
 use turnstone_store::CancelOutcome;
 
-/// Cancels a job. An active one loses its lease, and its worker is told.
+/// Cancels a job. An active one loses its lease, and its worker is notified.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/cancel", tag = "jobs",
     params(("id" = String, Path, description = "The job.")),
@@ -24,7 +24,7 @@ pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment, 
     cancel(&app, id, &tenant).await
 }
 
-/// Cancels a job. An active one loses its lease, and its worker is told.
+/// Cancels a job. An active one loses its lease, and its worker is notified.
 #[utoipa::path(
     delete, path = "/ojs/v1/jobs/{id}", tag = "jobs",
     params(("id" = String, Path, description = "The job.")),

@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/jobs`: accept a job. 201 is answered only after it is durable (OJS HTTP binding §5.1).
+//! `POST /ojs/v1/jobs`: accepts a job. The response is 201 only after it is durable (OJS HTTP binding §5.1).
 
 use super::super::queues::pressure;
 use super::accept::accept;
@@ -17,7 +17,7 @@ use turnstone_domain::{Job, NewJob};
 use turnstone_ojs::{OjsError, accepted, agent_fields, body, job_reply};
 use turnstone_store::{Pushed, RecordedPush};
 
-/// Accepts a job. It is durable when 201 is answered.
+/// Accepts a job. It is durable when the response is 201.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs", tag = "jobs",
     params(
@@ -86,7 +86,8 @@ pub(crate) async fn enqueue(
     Ok(response)
 }
 
-/// The answer to a request that was applied before. One that was never given is made of the job as it stands.
+/// Returns the response to a request that was applied before. If none was recorded, it is made from the job as it is
+/// now.
 async fn repeated(app: &App, key: &KeyedRequest, recorded: RecordedPush) -> Answer {
     let pushed = one(recorded.pushed)?;
     let body = match recorded.answer {
@@ -121,14 +122,14 @@ fn answer(pushed: &Pushed, body: String) -> Response {
     response
 }
 
-/// Returns whether the accepted job is the one that was sent, so that the store need not be asked for it.
+/// Returns true if the accepted job equals the one that was sent, so that the store need not be read again.
 pub(super) fn stands_as_sent(job: &NewJob, pushed: &Pushed) -> bool {
     let keeps_schedule = OnConflict::ReplaceExceptSchedule;
     let moved = job.terms.unique.as_ref().is_some_and(|unique| unique.on_conflict == keeps_schedule);
     !pushed.deduplicated && !moved
 }
 
-/// The job as it stands now. The store is asked again only where it may differ from what was sent.
+/// Returns the job as it is now. The store is read again only where it may differ from the request.
 pub(super) async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Job, Failure> {
     if stands_as_sent(&job, pushed) {
         return Ok(accepted(job, pushed.state));

@@ -1,7 +1,8 @@
-//! The header `Idempotency-Key` of requests that enqueue: the same request is applied once, and answered alike for 24 hours.
+//! The header `Idempotency-Key` of requests that enqueue: the same request is applied once, and gets the same response
+//! for 24 hours.
 //!
-//! A key belongs to its principal: the API key and the tenant of the request. The record is written in the transaction of the
-//! push, so neither a crash nor a lost answer enqueues twice.
+//! A key belongs to its principal: the API key and the tenant of the request. The record is written in the transaction
+//! of the push, so neither a crash nor a lost response enqueues twice.
 
 use crate::api::{App, Shared};
 use crate::auth::presented;
@@ -22,7 +23,7 @@ const KEY_CHARACTERS: usize = 255;
 /// How long a key is kept.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// The header of a request, and whose key it is.
+/// The header of a request, and the principal of its key.
 pub(super) struct IdempotencyKey(Option<Key>);
 
 struct Key {
@@ -37,7 +38,7 @@ impl FromRequestParts<Shared> for IdempotencyKey {
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
         let Some(key) = sent(&parts.headers)? else { return Ok(Self(None)) };
         let tenant = Tenant::from_request_parts(parts, app).await?;
-        // Without configured keys all requests have the same principal, whatever they present.
+        // Without configured keys all requests have the same principal, with any credentials.
         let checked = !app.api.options.api_keys.is_empty();
         let principal = checked.then(|| presented(&parts.headers)).flatten();
         let name = digest::of_json(&json!([principal, tenant.name(), key]));
@@ -69,7 +70,7 @@ impl IdempotencyKey {
     /// The request of this body to this endpoint, if it carries a key.
     pub(super) fn of(self, app: &App, endpoint: &str, body: &[u8]) -> Option<KeyedRequest> {
         let Key { key, name } = self.0?;
-        // With the key in it, the digest says nothing about the body to readers of the database.
+        // With the key in it, the digest reveals nothing about the body to readers of the database.
         let request = digest::of_json(&json!([key, endpoint, digest::of_bytes(body)]));
         Some(KeyedRequest { name, request, now: app.api.clock.now() })
     }
@@ -85,11 +86,11 @@ impl KeyedRequest {
         found.map(|recorded| self.check(recorded)).transpose()
     }
 
-    /// Pushes jobs, unless a concurrent request has pushed them. `answer` makes the body that is recorded with them, unless
-    /// that takes a look at other jobs.
+    /// Pushes jobs, unless a concurrent request has pushed them. `answer` makes the body that is recorded with them,
+    /// unless that needs other jobs.
     ///
     /// # Errors
-    /// Those of a push without a key. The caller lets [`Self::check`] look at the rest.
+    /// Those of a push without a key. The caller passes the rest to [`Self::check`].
     pub(super) async fn push(
         &self,
         app: &App,
@@ -107,7 +108,7 @@ impl KeyedRequest {
         app.api.store.idempotency.push_once(push).await
     }
 
-    /// Records an answer that could not be recorded with its push, and returns the one that counts.
+    /// Records a response that could not be recorded with its push, and returns the one that is valid.
     pub(super) async fn record(&self, app: &App, answer: String) -> Result<String, Failure> {
         Ok(app.api.store.idempotency.record(&self.name, &self.request, answer).await?)
     }

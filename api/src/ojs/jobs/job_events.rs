@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/jobs/{id}/events`: what happened to one job, plain or agent, as a page or as a stream.
+//! `GET /ojs/v1/jobs/{id}/events`: the events of one job, plain or agent, as a page or as a stream.
 
 use crate::api::Shared;
 use crate::docs::rows;
@@ -11,7 +11,7 @@ use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 use turnstone_store::EventFilter;
 
-/// What happened to a job, as a page or as a stream.
+/// The events of a job, as a page or as a stream.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs/{id}/events", tag = "jobs",
     params(

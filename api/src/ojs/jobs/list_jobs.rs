@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/admin/jobs`: jobs as operators look for them.
+//! `GET /ojs/v1/admin/jobs`: jobs by the filters of operators.
 
 use crate::api::Shared;
 use crate::docs;
@@ -9,7 +9,7 @@ use turnstone_domain::JobState;
 use turnstone_ojs::job_to_json;
 use turnstone_store::{JobFilter, JobOrder};
 
-/// Lists jobs, newest first unless another order is asked for.
+/// Lists jobs, newest first by default.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/jobs", tag = "admin",
     params(
@@ -32,7 +32,7 @@ pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params:
     Ok(reply::ok(&reply::page(jobs.iter().map(job_to_json), page, slice, total)))
 }
 
-/// What the query says of the jobs.
+/// Returns the filter of the query.
 pub(in crate::ojs) fn filter(params: &Params) -> Result<JobFilter, Failure> {
     let words = JobState::ALL.map(JobState::as_str).join(", ");
     let order = |word: &str| match word {

@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/jobs`: jobs as clients look for them, newest first.
+//! `GET /ojs/v1/jobs`: jobs by the filters of clients, newest first.
 
 use crate::api::Shared;
 use crate::docs;

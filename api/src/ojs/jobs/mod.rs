@@ -1,4 +1,4 @@
-//! Jobs: enqueue, look, list, cancel, and what happened to one.
+//! Jobs: enqueue, show, list, cancel, and their events.
 
 pub(crate) mod accept;
 pub(crate) mod accept_all;

@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/jobs/{id}/result`: what a job came to, without the rest of it.
+//! `GET /ojs/v1/jobs/{id}/result`: the result of a job, without the rest of it.
 
 use crate::api::Shared;
 use crate::reply::{self, Answer};
@@ -9,7 +9,7 @@ use turnstone_domain::{JobId, RawJson, RawObject};
 use turnstone_ojs::{OjsError, job_to_json};
 use utoipa::ToSchema;
 
-/// What a job came to.
+/// The result of a job.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct JobResult {
@@ -23,7 +23,7 @@ pub(super) struct JobResult {
     completed_at: Option<String>,
 }
 
-/// What a job came to so far: its result, or why its latest attempt failed.
+/// The result of a job so far, or why its latest attempt failed.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs/{id}/result", tag = "jobs",
     params(("id" = String, Path, description = "The job.")),

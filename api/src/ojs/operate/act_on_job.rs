@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/admin/jobs/{id}/cancel` and `/retry`: what an operator does to one job.
+//! `POST /ojs/v1/admin/jobs/{id}/cancel` and `/retry`: an operator's actions on one job.
 
 use crate::api::Shared;
 use crate::audit::Operator;
@@ -11,7 +11,7 @@ use turnstone_domain::JobId;
 use turnstone_ojs::{Fields, OjsError, job_reply, overrides};
 use turnstone_store::ActionOutcome;
 
-/// Cancels a job. An active one loses its lease, and its worker is told.
+/// Cancels a job. An active one loses its lease, and its worker is notified.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/jobs/{id}/cancel", operation_id = "admin_cancel_job", tag = "admin",
     params(("id" = String, Path, description = "The job.")),
@@ -31,7 +31,7 @@ pub(crate) async fn cancel(
     Ok(answer)
 }
 
-/// Lets a discarded job run again from its first attempt, or a retryable one before its time. An agent job goes on where
+/// Runs a discarded job again from its first attempt, or a retryable one before its time. An agent job continues where
 /// it stopped.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/jobs/{id}/retry", operation_id = "admin_retry_job", tag = "admin",

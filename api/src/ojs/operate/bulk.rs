@@ -1,4 +1,4 @@
-//! One thing done to all jobs that a filter finds: the request and the answer that these endpoints share.
+//! One action on all jobs of a filter: the request and the response that these endpoints share.
 
 use crate::api::App;
 use crate::audit::Operator;
@@ -11,25 +11,25 @@ use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Bulk, BulkOutcome, JobAction, JobFilter};
 use utoipa::ToSchema;
 
-/// Jobs of one call: the bound of how long it takes. `remaining` says that there are more.
+/// The most jobs of one request, which bounds its duration. `remaining` counts the rest.
 pub(super) const MOST: usize = 10_000;
-/// Refusals that are told one by one.
+/// The most refusals that are listed.
 const TOLD: usize = 100;
 
-/// What is to be done to which jobs.
+/// The action's jobs and conditions.
 #[derive(ToSchema)]
 #[schema(example = json!({"filter": {"queue": "mail", "type": "email.send"}, "confirm": true}))]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct BulkRequest {
-    /// Which jobs; without members, every job that this can be done to.
+    /// The jobs; without members, every job that the action applies to.
     filter: Option<BulkFilter>,
-    /// Has to be true, unless nothing is to be done.
+    /// Must be true, unless it is a dry run.
     confirm: Option<bool>,
-    /// Nothing is done; the answer says what would be.
+    /// True for a dry run: the response contains the result, and nothing changes.
     dry_run: Option<bool>,
 }
 
-/// Which jobs: those that agree with every member.
+/// The jobs that match every member.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct BulkFilter {
@@ -44,7 +44,7 @@ pub(crate) struct BulkFilter {
     until: Option<String>,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BulkReply {
     /// retry, cancel or delete.
@@ -55,15 +55,15 @@ pub(crate) struct BulkReply {
     succeeded: usize,
     /// Jobs that were in another state when their turn came.
     failed: usize,
-    /// Jobs that were found and not reached; the same request goes on with them.
+    /// Jobs that were found and not reached; the same request continues with them.
     remaining: u64,
-    /// Those it was done to, or would be.
+    /// The jobs that were changed, or would be.
     ids: Vec<String>,
     /// The first hundred refusals.
     errors: Vec<Refusal>,
 }
 
-/// A job it was not done to.
+/// A job that was not changed.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Refusal {
     id: String,
@@ -71,7 +71,7 @@ pub(crate) struct Refusal {
     message: String,
 }
 
-/// Reads the request and does it.
+/// Reads the request and applies it.
 pub(crate) async fn run(
     app: &App,
     (action, dead_letters): (JobAction, bool),
@@ -104,7 +104,7 @@ pub(crate) async fn run(
     Ok(reply::json(StatusCode::OK, &answer(action, dry_run, outcome)))
 }
 
-/// Which jobs a bulk is about, for the operators' log.
+/// Returns the filter in words, for the operators' log.
 fn in_words(bulk: &Bulk) -> String {
     let states: Vec<&str> = bulk.states.iter().map(|state| state.as_str()).collect();
     let kind = if bulk.dead_letters { "dead letters" } else { "jobs" };
@@ -141,7 +141,7 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
     }
 }
 
-/// What a filter says. A member that is not known is refused: left out, it would reach more jobs than were meant.
+/// Reads a filter. An unknown member is refused: ignoring it would reach more jobs than were meant.
 fn read(filter: &Fields, with_states: bool) -> Result<(Vec<JobState>, JobFilter), OjsError> {
     let known: &[&str] = if with_states {
         &["state", "states", "queue", "type", "since", "until"]

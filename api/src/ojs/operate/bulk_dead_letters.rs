@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/dead-letter/{retry,purge}`: one thing done to all dead letters that a filter finds.
+//! `POST /ojs/v1/dead-letter/{retry,purge}`: one action on all dead letters of a filter.
 
 use super::bulk::{self, BulkReply, BulkRequest};
 use crate::api::Shared;
@@ -8,7 +8,7 @@ use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use turnstone_store::JobAction;
 
-/// Lets dead letters run again from their first attempt.
+/// Runs dead letters again from their first attempt.
 #[utoipa::path(
     post, path = "/ojs/v1/dead-letter/retry", operation_id = "retry_dead_letters", tag = "dead letters",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),

@@ -1,5 +1,5 @@
-//! `POST /ojs/v1/admin/jobs/bulk/{retry,cancel,delete}`: one thing done to all jobs that a filter finds. The same stands
-//! below `/ojs/v1/jobs/bulk`, where OJS's command line looks for it.
+//! `POST /ojs/v1/admin/jobs/bulk/{retry,cancel,delete}`: one action on all jobs of a filter. The same endpoints exist
+//! below `/ojs/v1/jobs/bulk`, where OJS's command line expects them.
 
 use super::bulk::{self, BulkReply, BulkRequest};
 use crate::api::Shared;
@@ -9,7 +9,7 @@ use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 use turnstone_store::JobAction;
 
-/// Lets discarded jobs run again from their first attempt, and retryable ones before their time.
+/// Runs discarded jobs again from their first attempt, and retryable ones before their time.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/jobs/bulk/retry", operation_id = "admin_retry_jobs", tag = "admin",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
@@ -58,7 +58,7 @@ pub(crate) async fn delete(
     bulk::run(&app, (JobAction::Delete, false), tenant, &operator, &body).await
 }
 
-/// Lets discarded jobs run again from their first attempt, and retryable ones before their time.
+/// Runs discarded jobs again from their first attempt, and retryable ones before their time.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/bulk/retry", tag = "jobs",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),

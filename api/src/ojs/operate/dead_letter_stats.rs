@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/admin/dead-letter/stats` and `GET /ojs/v1/dead-letter/stats`: how many dead letters there are, and of what.
+//! `GET /ojs/v1/admin/dead-letter/stats` and `GET /ojs/v1/dead-letter/stats`: the numbers of dead letters.
 
 use crate::api::Shared;
 use crate::reply::{self, Answer};

@@ -1,5 +1,5 @@
-//! `DELETE /ojs/v1/dead-letter/{id}` (200) and `DELETE /ojs/v1/admin/dead-letter/{id}` (204): a dead letter goes, with
-//! its history.
+//! `DELETE /ojs/v1/dead-letter/{id}` (200) and `DELETE /ojs/v1/admin/dead-letter/{id}` (204): deletes a dead letter,
+//! with its history.
 
 use crate::api::{App, Shared};
 use crate::audit::Operator;

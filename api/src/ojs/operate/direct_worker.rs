@@ -1,5 +1,5 @@
-//! `POST /ojs/v1/admin/workers/{id}/quiet` and `DELETE /ojs/v1/admin/workers/{id}`: what a worker over HTTP is told with
-//! the answer to its next beat.
+//! `POST /ojs/v1/admin/workers/{id}/quiet` and `DELETE /ojs/v1/admin/workers/{id}`: directives that a worker over HTTP
+//! receives with its next heartbeat.
 
 use crate::api::{App, Shared};
 use crate::audit::Operator;
@@ -13,7 +13,7 @@ use turnstone_ojs::OjsError;
 use turnstone_store::{Directive, WorkerKind};
 use utoipa::ToSchema;
 
-/// What a worker is told.
+/// The directive of a worker.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DirectedWorker {
     id: String,
@@ -22,7 +22,7 @@ pub(crate) struct DirectedWorker {
     directive: &'static str,
 }
 
-/// Tells a worker to take no further jobs.
+/// Directs a worker to take no further jobs.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/workers/{id}/quiet", tag = "admin",
     params(("id" = String, Path, description = "The worker.")),
@@ -35,7 +35,7 @@ pub(crate) async fn quiet(State(app): State<Shared>, Segment(id): Segment, opera
     direct(&app, id, Directive::Quiet, &operator).await
 }
 
-/// Tells a worker to end.
+/// Directs a worker to end.
 #[utoipa::path(
     delete, path = "/ojs/v1/admin/workers/{id}", tag = "admin",
     params(("id" = String, Path, description = "The worker.")),

@@ -1,4 +1,4 @@
-//! `DELETE /ojs/v1/admin/queues/{name}/jobs`: what is in a queue goes.
+//! `DELETE /ojs/v1/admin/queues/{name}/jobs`: deletes the jobs of a queue.
 
 use super::bulk;
 use crate::api::Shared;
@@ -13,7 +13,7 @@ use turnstone_ojs::OjsError;
 use turnstone_store::{Bulk, JobAction, JobFilter};
 use utoipa::ToSchema;
 
-/// What became of it.
+/// The outcome.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PurgedQueue {
     queue: String,
@@ -23,7 +23,7 @@ pub(crate) struct PurgedQueue {
     failed: usize,
 }
 
-/// Deletes jobs of a queue, with their history. Those that wait are cancelled before; those that are active stay.
+/// Deletes jobs of a queue, with their history. Waiting jobs are cancelled first; active ones stay.
 #[utoipa::path(
     delete, path = "/ojs/v1/admin/queues/{name}/jobs", operation_id = "admin_purge_queue", tag = "admin",
     params(

@@ -1,5 +1,5 @@
-//! `POST /ojs/v1/admin/reset`: forgets everything. It exists only where `--enable-reset` asked for it, for test suites
-//! that need an empty server, so it is not described.
+//! `POST /ojs/v1/admin/reset`: deletes everything. It exists only with `--enable-reset`, for test suites that need an
+//! empty server, so the OpenAPI document does not contain it.
 
 use crate::api::Shared;
 use crate::audit::Operator;

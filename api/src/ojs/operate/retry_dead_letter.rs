@@ -1,5 +1,5 @@
-//! `POST /ojs/v1/dead-letter/{id}/retry` (OJS dead letter §4.3) and the same under `/ojs/v1/admin`: a dead letter runs
-//! again, from its first attempt. An agent job goes on where it stopped.
+//! `POST /ojs/v1/dead-letter/{id}/retry` (OJS dead letter §4.3) and the same under `/ojs/v1/admin`: runs a dead letter
+//! again, from its first attempt. An agent job continues where it stopped.
 
 use crate::api::{App, Shared};
 use crate::audit::Operator;
@@ -11,7 +11,7 @@ use turnstone_domain::JobId;
 use turnstone_ojs::{Fields, OjsError, job_reply, overrides};
 use turnstone_store::ActionOutcome;
 
-/// Lets a dead letter run again, from its first attempt and without its errors.
+/// Runs a dead letter again, from its first attempt and without its errors.
 #[utoipa::path(
     post, path = "/ojs/v1/dead-letter/{id}/retry", operation_id = "retry_dead_letter", tag = "dead letters",
     params(("id" = String, Path, description = "The job.")),
@@ -28,7 +28,7 @@ pub(crate) async fn retry(
     again(&app, &id, &tenant, &operator, &body).await
 }
 
-/// Lets a dead letter run again, from its first attempt and without its errors.
+/// Runs a dead letter again, from its first attempt and without its errors.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/dead-letter/{id}/retry", tag = "admin",
     params(("id" = String, Path, description = "The job.")),

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 pub(crate) struct Stats {
     /// Queues that are known.
     queues: usize,
-    /// Workers that were heard of lately.
+    /// Workers with a recent heartbeat.
     workers: usize,
     jobs: StateCounts,
     throughput: Throughput,

@@ -37,7 +37,7 @@ pub(crate) struct Hour {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct History {
     items: Vec<Hour>,
-    /// The first hour that was looked at, RFC 3339.
+    /// The first hour that was searched, RFC 3339.
     since: String,
 }
 

@@ -1,4 +1,4 @@
-//! `/ojs/v1/admin/tenants/{id}` (OJS multi-tenancy §8, §10): what a tenant may have, and what it has of it.
+//! `/ojs/v1/admin/tenants/{id}` (OJS multi-tenancy §8, §10): the limits of a tenant, and its jobs.
 
 use super::counts::StateCounts;
 use crate::api::{App, Shared};
@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 /// No limit is greater; beyond it sums could overflow.
 const MOST: i64 = 1_000_000_000_000;
 
-/// What a tenant may have.
+/// The limits of a tenant.
 #[derive(ToSchema)]
 #[schema(example = json!({"max_concurrency": 20, "max_queue_depth": 50_000, "max_scheduled": 10_000,
                           "max_enqueue_rate": {"limit": 1000, "period": "PT1M"}}))]
@@ -62,7 +62,7 @@ pub(super) struct TenantDetail {
     updated_at: Option<String>,
 }
 
-/// What a tenant may have; null is as much as it likes.
+/// The limits of a tenant; null is unlimited.
 #[derive(Serialize, ToSchema)]
 #[schema(as = TenantLimits)]
 pub(super) struct ShownLimits {
@@ -87,7 +87,7 @@ pub(super) struct ForgottenTenant {
     tenant_id: String,
 }
 
-/// Shows a tenant: its limits and its jobs. One that nobody knows has neither.
+/// Shows a tenant: its limits and its jobs. An unknown one has neither.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_show_tenant", tag = "admin",
     params(
@@ -101,7 +101,7 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     detail(&app, id).await
 }
 
-/// Sets a tenant up: its limits stand in place of those it had.
+/// Sets up a tenant: the limits replace those it had.
 #[utoipa::path(
     put, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_put_tenant", tag = "admin",
     params(("id" = String, Path, description = "The tenant.")),
@@ -136,7 +136,7 @@ pub(crate) async fn put_limits(
     set(&app, id, &operator, &Fields::read(&body)?, "").await
 }
 
-/// Takes the limits of a tenant away. Its jobs stay.
+/// Removes the limits of a tenant. Its jobs stay.
 #[utoipa::path(
     delete, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_delete_tenant", tag = "admin",
     params(("id" = String, Path, description = "The tenant.")),
@@ -151,7 +151,7 @@ pub(crate) async fn forget(State(app): State<Shared>, Segment(id): Segment, oper
     Ok(reply::ok(&ForgottenTenant { deleted: true, tenant_id: id }))
 }
 
-/// Lists the jobs of a tenant as operators look for them.
+/// Lists the jobs of a tenant, by the filters of operators.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/tenants/{id}/jobs", tag = "admin",
     params(
@@ -213,7 +213,7 @@ fn rate_of(rate: &RawObject, path: &str) -> Result<Rate, OjsError> {
     read_limit(&path, rate)?.rate.ok_or_else(missing)
 }
 
-/// What the text has and this server does not do is refused: it would be believed otherwise.
+/// Refuses members of the specification that this server does not support: clients would rely on them otherwise.
 fn unspoken(sent: &Fields) -> Result<(), OjsError> {
     match ["fairness_weight", "priority_boost"].into_iter().find(|name| sent.0.given(name).is_some()) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/admin/tenants`: whose jobs there are.
+//! `GET /ojs/v1/admin/tenants`: the tenants with jobs.
 
 use crate::api::Shared;
 use crate::docs;
@@ -18,7 +18,7 @@ pub(crate) struct TenantItem {
     total_jobs: i64,
     /// Jobs that have not ended.
     unfinished_jobs: i64,
-    /// When it was given a job last, RFC 3339.
+    /// The time of its last enqueued job, RFC 3339.
     last_job_at: String,
 }
 

@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/admin/workers`: who works, over HTTP and of our own.
+//! `GET /ojs/v1/admin/workers`: workers over HTTP and our own.
 
 use crate::api::Shared;
 use crate::reply::{self, Answer};
@@ -14,16 +14,16 @@ use utoipa::ToSchema;
 #[derive(Serialize, ToSchema)]
 pub(crate) struct WorkerItem {
     id: String,
-    /// running; quiet, when it takes no further jobs; terminate, when it was told to end; stale, when it fell silent.
+    /// running; quiet, when it takes no further jobs; terminate, when it was directed to end; stale, when it is silent.
     state: &'static str,
-    /// own: it serves agent jobs; http: it serves plain jobs.
+    /// own: it runs agent jobs; http: it runs plain jobs.
     kind: WorkerItemKind,
-    /// What it was told to do.
+    /// Its directive.
     directive: Option<&'static str>,
-    /// `*` stands for all; workers over HTTP do not say.
+    /// `*` means all; workers over HTTP do not report them.
     queues: Vec<String>,
     active_jobs: i64,
-    /// The most at once; 0 when it does not say.
+    /// The most jobs at once; 0 when it does not report it.
     concurrency: i64,
     hostname: String,
     pid: i64,
@@ -32,7 +32,7 @@ pub(crate) struct WorkerItem {
     last_heartbeat_at: String,
 }
 
-/// Whose worker it is.
+/// The kind of a worker.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WorkerItemKind {
@@ -57,7 +57,7 @@ pub(crate) struct WorkerPage {
     pagination: WorkerPlace,
 }
 
-/// Where the page stands in the list.
+/// The position of the page in the list.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct WorkerPlace {
     total: usize,
@@ -65,7 +65,7 @@ pub(crate) struct WorkerPlace {
     per_page: u32,
 }
 
-/// Lists workers by name, with those that fell silent without leaving.
+/// Lists workers by name, including silent ones that did not leave.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/workers", operation_id = "admin_list_workers", tag = "admin",
     params(

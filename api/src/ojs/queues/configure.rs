@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use turnstone_ojs::Fields;
 use utoipa::ToSchema;
 
-/// How much a queue takes, and how fast it gives.
+/// The bounds and limits of a queue.
 #[derive(ToSchema)]
 #[schema(example = json!({"backpressure": {"max_depth": 10000, "strategy": "reject", "warning_threshold": 0.8},
                           "concurrency": 20, "rate_limit": {"max_per_second": 50}}))]
@@ -27,7 +27,7 @@ pub(super) struct QueueConfig {
     retention: Option<Map<String, Value>>,
 }
 
-/// How much a queue takes.
+/// The bounds of a queue.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct Backpressure {
@@ -37,9 +37,10 @@ pub(super) struct Backpressure {
     /// Their payloads together, at most.
     #[schema(minimum = 0)]
     max_size_bytes: Option<i64>,
-    /// `reject`, or `block`, which over HTTP is the same: the client is told when to come back.
+    /// `reject`, or `block`, which over HTTP is the same: the response contains the time of the next try.
     strategy: Option<String>,
-    /// Clients are told from here on how full the queue is: a part of `max_depth` up to 1, or a number of jobs.
+    /// The threshold from which responses contain the depth of the queue: a part of `max_depth` up to 1, or a number of
+    /// jobs.
     warning_threshold: Option<f64>,
 }
 

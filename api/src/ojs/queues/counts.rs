@@ -1,4 +1,4 @@
-//! Jobs of a queue per state, and what follows from them.
+//! Jobs of a queue per state, and values derived from them.
 
 use serde::Serialize;
 use turnstone_domain::JobState;
@@ -19,7 +19,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Those of one queue among the counts of several.
+    /// Returns those of one queue among the counts of several.
     pub(super) fn of(queue: &str, counted: &[(String, JobState, u64)]) -> Self {
         let mut counts = Self::default();
         for (_, state, jobs) in counted.iter().filter(|(name, ..)| name == queue) {
@@ -64,7 +64,7 @@ pub(super) struct Brief {
 }
 
 impl Brief {
-    /// What is known of a queue. One that nobody has used yet is like any other: it comes to be when it is named.
+    /// Returns the facts about a queue. An unused queue is like any other: naming a queue creates it.
     pub(super) fn of(name: String, queue: Option<&Queue>) -> Self {
         let paused = queue.is_some_and(|queue| queue.paused);
         let created_at = queue.and_then(|queue| queue.created_at).map(|at| at.to_rfc3339());

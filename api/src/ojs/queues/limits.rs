@@ -1,5 +1,5 @@
-//! `/ojs/v1/rate-limits` (OJS rate limiting): the limits that jobs name, what is used of them, and an operator's own. Each
-//! tenant has keys of its own: the header `X-OJS-Tenant` says whose is meant.
+//! `/ojs/v1/rate-limits` (OJS rate limiting): the limits that jobs name, their usage, and an operator's own. Each
+//! tenant has keys of its own: the header `X-OJS-Tenant` selects the tenant.
 
 use super::list_queues::Slice;
 use crate::api::Shared;
@@ -15,12 +15,12 @@ use turnstone_ojs::{Fields, OjsError, read_limit};
 use turnstone_store::{Limit, Page};
 use utoipa::ToSchema;
 
-/// A limit and what is used of it.
+/// A limit and its usage.
 #[derive(Serialize, ToSchema)]
 pub(super) struct LimitReply {
     #[schema(example = "stripe")]
     key: String,
-    /// Whose key it is; absent for that of nobody in particular.
+    /// The tenant of the key; absent for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     tenant_id: Option<String>,
     concurrency: Concurrency,
@@ -28,11 +28,11 @@ pub(super) struct LimitReply {
     rate: Option<RateUse>,
     /// The least time between two starts; null when there is none.
     throttle_ms: Option<i64>,
-    /// The same, with when the next one may be; null when there is none.
+    /// The same, with the time of the next start; null when there is none.
     throttle: Option<ThrottleUse>,
     /// Available jobs that name it.
     waiting_count: i64,
-    /// Whether an operator's limit stands in place of the one that jobs name.
+    /// True if an operator's limit replaces the one that jobs name.
     overridden: bool,
 }
 
@@ -51,10 +51,10 @@ pub(super) struct Concurrency {
 pub(super) struct RateUse {
     limit: i64,
     period_ms: i64,
-    /// How many started in the window that is open now.
+    /// The starts in the current window.
     current_count: i64,
     remaining: i64,
-    /// When all of them are there again, RFC 3339.
+    /// The end of the window, RFC 3339.
     resets_at: String,
     /// The same.
     window_resets_at: String,
@@ -168,7 +168,7 @@ pub(crate) async fn override_limit(
     reply(&app, &tenant, &key).await
 }
 
-/// Takes an operator's limit away: the one that jobs name counts again.
+/// Removes an operator's limit: the one that jobs name applies again.
 #[utoipa::path(
     delete, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
     params(("key" = String, Path, description = "The key.", example = "stripe")),

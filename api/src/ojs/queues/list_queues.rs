@@ -17,7 +17,7 @@ pub(super) struct QueueList {
     pagination: Slice,
 }
 
-/// Where a part of a list stands in it.
+/// The position of a part in its list.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Slice {
     total: u64,
@@ -27,7 +27,7 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// The part that `page` asks for, of which `shown` are here.
+    /// Returns the position of the part that `page` selects, of which `shown` are here.
     pub(super) fn of(total: u64, page: Page, shown: usize) -> Self {
         let seen = u64::from(page.offset).saturating_add(shown as u64);
         Self { total, limit: page.limit, offset: page.offset, has_more: seen < total }
@@ -52,14 +52,14 @@ pub(crate) async fn list_queues(State(app): State<Shared>, tenant: Tenant, param
     Ok(reply::json(StatusCode::OK, &QueueList { queues, pagination }))
 }
 
-/// Queues with what stands in them.
+/// Queues with their jobs.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CountedQueues {
     items: Vec<CountedQueue>,
     pagination: Place,
 }
 
-/// A queue with what stands in it.
+/// A queue with its jobs.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CountedQueue {
     #[schema(example = "default")]
@@ -75,7 +75,7 @@ pub(super) struct CountedQueue {
     pool: Option<String>,
 }
 
-/// Where a page stands in its list.
+/// The position of a page in its list.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Place {
     pub(super) total: u64,

@@ -1,4 +1,4 @@
-//! Queues: what stands in them, whether they are paused, what bounds and limits them, and how they share workers.
+//! Queues: their jobs, pauses, bounds and limits, and the sharing of workers.
 
 mod configure;
 mod counts;

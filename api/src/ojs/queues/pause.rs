@@ -1,5 +1,5 @@
 //! `POST /ojs/v1/queues/{name}/pause|resume`, and the same below `/admin` (OJS core §8.3): nothing in a paused queue is
-//! claimed; enqueueing into it goes on.
+//! claimed; enqueueing into it continues.
 
 use super::counts::Brief;
 use super::settings::queue_name;
@@ -24,7 +24,7 @@ pub(super) struct PausedQueue {
     status: &'static str,
 }
 
-/// Pauses a queue: workers pass it over until it is resumed. A queue without jobs can be paused before its first one.
+/// Pauses a queue: workers skip it until it is resumed. A queue without jobs can be paused before its first one.
 #[utoipa::path(
     post, path = "/ojs/v1/queues/{name}/pause", operation_id = "pause_queue", tag = "queues",
     params(("name" = String, Path, description = "The queue.", example = "default")),
@@ -34,7 +34,7 @@ pub(crate) async fn pause(State(app): State<Shared>, Segment(name): Segment) -> 
     set(&app, name, true).await
 }
 
-/// Resumes a queue: its jobs are claimed in the order in which they would have been.
+/// Resumes a queue: its jobs are claimed in their original order.
 #[utoipa::path(
     post, path = "/ojs/v1/queues/{name}/resume", operation_id = "resume_queue", tag = "queues",
     params(("name" = String, Path, description = "The queue.", example = "default")),

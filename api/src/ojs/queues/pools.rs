@@ -33,7 +33,7 @@ pub(super) struct PoolRequest {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct Weight {
-    /// 1 unless said otherwise.
+    /// 1 by default.
     #[schema(minimum = 1, maximum = 1000000)]
     weight: Option<i64>,
 }
@@ -53,7 +53,7 @@ pub(super) struct PoolList {
     pools: Vec<Map<String, Value>>,
 }
 
-/// What the queues of pools got.
+/// The shares of the queues of pools.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SchedulingStats {
     stats: PoolStats,
@@ -72,14 +72,14 @@ pub(super) struct PoolStats {
     queues: usize,
 }
 
-/// What the counts cover.
+/// The period of the counts.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Window {
     since: Option<String>,
     until: String,
 }
 
-/// What a queue got of its pool.
+/// The share of a queue in its pool.
 #[derive(Serialize, ToSchema)]
 pub(super) struct QueueShare {
     queue: String,
@@ -140,7 +140,7 @@ pub(crate) async fn show_pool(State(app): State<Shared>, Segment(name): Segment)
     Ok(reply::json(StatusCode::OK, &PoolReply { pool: pool.config }))
 }
 
-/// What the queues of pools got, as counted in the transactions of the claims.
+/// The shares of the queues of pools, as counted in the transactions of the claims.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/scheduling/stats", tag = "queues",
     responses((status = 200, description = "The shares.", body = SchedulingStats, content_type = "application/openjobspec+json")),
@@ -181,7 +181,7 @@ pub(crate) async fn scheduling_stats(State(app): State<Shared>) -> Answer {
     Ok(reply::json(StatusCode::OK, &SchedulingStats { stats, queues, window }))
 }
 
-/// The weight that counts.
+/// Returns the effective weight.
 fn weight(share: &Share) -> i64 {
     if share.strategy == PoolStrategy::RoundRobin { 1 } else { share.weight }
 }
@@ -191,7 +191,7 @@ fn part(of: i64, all: i64) -> f64 {
     if all == 0 { 0.0 } else { of as f64 / all as f64 }
 }
 
-/// Reads a pool. What was sent is kept for those who read it again; the name is always there.
+/// Reads a pool. The members are kept as they were sent; the name is always included.
 fn read(name: &str, sent: &Fields) -> Result<Pool, OjsError> {
     if name.is_empty() || name.chars().count() > 128 || name.chars().any(char::is_control) {
         return Err(OjsError::invalid_request("the pool's name", "must have 1 to 128 visible characters"));
@@ -215,7 +215,7 @@ fn read(name: &str, sent: &Fields) -> Result<Pool, OjsError> {
     Ok(Pool { name: name.to_owned(), strategy, config, queues })
 }
 
-/// The strategy that a word stands for; the same one has many names.
+/// Returns the strategy for a word; a strategy has several names.
 fn strategy(word: &str) -> Option<PoolStrategy> {
     let plain = word.to_ascii_lowercase().replace(['-', ' '], "_");
     let has = |parts: &[&str]| parts.iter().any(|part| plain.contains(part));

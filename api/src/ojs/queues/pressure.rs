@@ -1,4 +1,4 @@
-//! What an accepted job's answer says of its queue and its limit in headers (OJS backpressure, OJS rate limiting).
+//! Headers about the queue and the limit in the response to an accepted job (OJS backpressure, OJS rate limiting).
 
 use crate::api::App;
 use crate::reply::Failure;
@@ -12,8 +12,8 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// Says how full the queue is, when its operator wants clients to know, and what is left of the limit that the job
-/// names, if it names one: the limit, what may start now, and when all of it is there again (Unix seconds).
+/// Adds the depth of the queue, when its operator wants clients to receive it, and the usage of the job's limit, if it
+/// names one. The usage is the limit, the starts that are left now, and the end of the window (Unix seconds).
 pub(crate) async fn tell(
     app: &App,
     headers: &mut HeaderMap,
@@ -37,7 +37,7 @@ pub(crate) async fn tell(
     Ok(())
 }
 
-/// The limit, what is left of it at `now`, and when all of it is there again. What is scarcest counts.
+/// Returns the limit, the starts that are left at `now`, and the end of the window. The scarcest limit counts.
 fn left(known: Option<&Limit>, asked: &RateLimit, now: Timestamp) -> (i64, i64, i64) {
     let seconds = |at: Timestamp| at.0.div_euclid(1_000) + i64::from(at.0.rem_euclid(1_000) > 0);
     let Some(limit) = known else {

@@ -1,4 +1,4 @@
-//! `PUT /ojs/v1/queues/{name}`: what a queue asks of the jobs that come in.
+//! `PUT /ojs/v1/queues/{name}`: the attestation policy and the settings of a queue.
 
 use super::counts::Counts;
 use super::settings::{self, queue_name};
@@ -12,14 +12,14 @@ use serde_json::{Map, Value};
 use turnstone_ojs::{Fields, OjsError};
 use utoipa::ToSchema;
 
-/// What a queue asks of the jobs that come in, and its settings.
+/// The attestation policy and the settings of a queue.
 #[derive(ToSchema)]
 #[schema(example = json!({"name": "receipts", "attest_policy": {"required": true, "allowed_algorithms": ["ed25519"]}}))]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct QueueRequest {
     /// The queue, as in the path.
     name: Option<String>,
-    /// Whether its jobs have to be attested, and how: `required` and `allowed_algorithms`.
+    /// The attestation that its jobs need: `required` and `allowed_algorithms`.
     attest_policy: Option<Map<String, Value>>,
     backpressure: Option<Map<String, Value>>,
     concurrency: Option<i64>,
@@ -28,7 +28,7 @@ pub(super) struct QueueRequest {
     retention: Option<Map<String, Value>>,
 }
 
-/// Sets what is named and leaves the rest as it is; `null` takes a setting away.
+/// Sets the given members and leaves the rest as it is; `null` removes a setting.
 #[utoipa::path(
     put, path = "/ojs/v1/queues/{name}", tag = "queues",
     params(("name" = String, Path, description = "The queue.", example = "receipts")),

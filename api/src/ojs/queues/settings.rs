@@ -1,4 +1,4 @@
-//! What operators may set for a queue, read member by member and understood.
+//! The settings of a queue, read and checked member by member.
 
 use serde_json::{Map, Value};
 use turnstone_domain::RawObject;
@@ -7,9 +7,9 @@ use turnstone_domain::terms::RateLimit;
 use turnstone_ojs::{Fields, OjsError, check_queue_name, read_limit};
 use turnstone_store::{ConfigChange, QueueLimits, Retention};
 
-/// What `PUT …/config` sets.
+/// The members of `PUT …/config`.
 const OPERATED: [&str; 4] = ["backpressure", "concurrency", "rate_limit", "retention"];
-/// What `PUT /queues/{name}` may set as well.
+/// The further member of `PUT /queues/{name}`.
 const POLICY: &str = "attest_policy";
 /// No bound is greater; beyond it sums could overflow.
 const MOST: i64 = 1_000_000_000_000;
@@ -21,7 +21,7 @@ pub(super) fn queue_name(name: &str) -> Result<(), OjsError> {
     check_queue_name(name).map_err(|why| OjsError::invalid_request("the queue's name", why))
 }
 
-/// Settings in place of all that there were.
+/// Returns settings that replace all others.
 ///
 /// # Errors
 /// 400 when no setting is named, which would remove all of them.
@@ -79,7 +79,7 @@ fn check_policy(policy: &Value) -> Result<(), OjsError> {
     Ok(())
 }
 
-/// What the settings mean.
+/// Returns the limits of the settings.
 fn limits(settings: &Map<String, Value>) -> Result<QueueLimits, OjsError> {
     let mut limits =
         QueueLimits { concurrency: number(settings, "", "concurrency", 1)?, ..QueueLimits::default() };

@@ -18,7 +18,7 @@ pub(super) struct QueueReply {
     queue: Brief,
 }
 
-/// Shows one queue. A queue comes to be when it is named, so there is none that is not found.
+/// Shows one queue. Naming a queue creates it, so every queue is found.
 #[utoipa::path(
     get, path = "/ojs/v1/queues/{name}", tag = "queues",
     params(("name" = String, Path, description = "The queue.", example = "default")),
@@ -30,7 +30,7 @@ pub(crate) async fn show_queue(State(app): State<Shared>, _tenant: Tenant, Segme
     Ok(reply::json(StatusCode::OK, &QueueReply { queue: Brief::of(name, known.as_ref()) }))
 }
 
-/// What stands in a queue, twice: as clients of the conformance cases read it, and as those of the binding do.
+/// The jobs of a queue, in two shapes: for clients of the conformance cases, and for those of the binding.
 #[derive(Serialize, ToSchema)]
 pub(super) struct QueueStats {
     queue: CountedBrief,
@@ -109,7 +109,7 @@ pub(super) struct QueueDetail {
     depth: u64,
     /// The most that may wait; null when there is no bound.
     max_depth: Option<i64>,
-    /// What operators set, as it was sent.
+    /// The settings of operators, as they were sent.
     config: Map<String, Value>,
     /// The pool in which it shares workers.
     pool: Option<String>,
@@ -119,7 +119,7 @@ pub(super) struct QueueDetail {
     created_at: Option<String>,
 }
 
-/// Shows everything that is known of a queue.
+/// Shows all facts about a queue.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/queues/{name}", tag = "queues",
     params(("name" = String, Path, description = "The queue.", example = "default")),
@@ -135,7 +135,7 @@ pub(crate) async fn queue_detail(
     Ok(reply::json(StatusCode::OK, &detail(name, known, counts)))
 }
 
-/// A queue that nobody has used yet is empty and has no settings.
+/// Returns a queue; an unused one is empty and has no settings.
 pub(super) fn detail(name: String, known: Option<Queue>, counts: Counts) -> QueueDetail {
     let paused = known.as_ref().is_some_and(|queue| queue.paused);
     let (config, pool, weight, max_depth, created_at) = known.map_or_else(

@@ -1,4 +1,4 @@
-//! `/ojs/v1/schemas`: the registry as its own text has it (OJS schema registry §10), over the same schemas as
+//! `/ojs/v1/schemas`: the registry as its specification defines it (OJS schema registry §10), over the same schemas as
 //! `/ojs/v1/admin/schemas`.
 
 use super::{ArgsSchema, ArgsSchemas, list_schemas, missing, named, shown};
@@ -23,7 +23,7 @@ pub(super) struct PostedSchema {
     job_type: String,
     /// A whole number, also as `2.0` or `2.0.0`.
     version: Value,
-    /// JSON Schema 2020-12, draft 7, or what `$schema` says.
+    /// JSON Schema 2020-12, draft 7, or the draft of `$schema`.
     schema: Map<String, Value>,
     /// off (the default), warn, or enforce, which is also called strict.
     mode: Option<String>,
@@ -157,13 +157,13 @@ pub(crate) async fn remove(app: State<Shared>, segments: Segments) -> Answer {
     super::remove::remove(app, segments).await
 }
 
-/// What is registered for a job type, or 404.
+/// Returns the registered schemas of a job type, or 404.
 async fn found(app: &App, job_type: &str, version: Option<i64>) -> Result<Vec<RegisteredSchema>, Failure> {
     let schemas = app.api.store.schemas.schemas(Some(job_type), version).await?;
     if schemas.is_empty() { Err(missing(job_type, version)) } else { Ok(schemas) }
 }
 
-/// A schema in the registry's wrapper, with what names it beside.
+/// Returns a schema in the registry's wrapper, with its type and version beside.
 fn wrapped(schema: &RegisteredSchema) -> RawObject {
     let mut inner = shown(schema);
     inner.insert("job_type", schema.job_type.as_str());

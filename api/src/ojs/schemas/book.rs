@@ -1,5 +1,5 @@
-//! Compiled schemas of this process. What another process registers is seen after [`FRESH_MS`]; what this one registers,
-//! at once.
+//! Compiled schemas of this process. Schemas that another process registers are seen after [`FRESH_MS`]; this process's
+//! own at once.
 
 use crate::api::App;
 use crate::blocking;
@@ -11,7 +11,7 @@ use turnstone_domain::schema::Mode;
 use turnstone_domain::{NewJob, Timestamp};
 use turnstone_ojs::{ArgsSchemas, Misfit};
 
-/// How long what was read is believed.
+/// How long schemas that were read are used without another query, in milliseconds.
 const FRESH_MS: i64 = 2_000;
 /// Job types that are remembered.
 const MOST_TYPES: usize = 1_000;
@@ -26,12 +26,12 @@ struct Read {
 pub(crate) struct SchemaBook(Mutex<HashMap<String, Read>>);
 
 impl SchemaBook {
-    /// A schema of this type was changed by this process.
+    /// Forgets the schemas of a type that this process has changed.
     pub(crate) fn forget(&self, job_type: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(job_type);
     }
 
-    /// Refuses a job whose arguments do not fit a schema that is enforced: 400 `schema_validation`.
+    /// Refuses a job whose arguments do not match an enforced schema: 400 `schema_validation`.
     pub(crate) async fn check(&self, app: &App, job: &NewJob) -> Result<(), Failure> {
         match self.misfit(app, job).await? {
             Some(misfit) if misfit.mode == Mode::Enforce => Err(misfit.refusal(&job.job_type).into()),
@@ -48,7 +48,7 @@ impl SchemaBook {
         }
     }
 
-    /// What a schema that only warns says of a job that was accepted.
+    /// Returns the warning of a schema in mode `warn` about an accepted job.
     pub(crate) async fn warning(&self, app: &App, job: &NewJob) -> Result<Option<String>, Failure> {
         let misfit = self.misfit(app, job).await?.filter(|misfit| misfit.mode == Mode::Warn);
         Ok(misfit.map(|misfit| format!("version {}: {}", misfit.version, misfit.why)))

@@ -1,4 +1,4 @@
-//! `PATCH /ojs/v1/admin/schemas/{type}` and `/{version}` with `{"mode"}`: what becomes of jobs that do not fit.
+//! `PATCH /ojs/v1/admin/schemas/{type}` and `/{version}` with `{"mode"}`: the treatment of jobs that do not match.
 
 use super::register::mode;
 use super::{ArgsSchema, ArgsSchemaVersions, SchemaMode, list, missing, named, shown};

@@ -1,4 +1,4 @@
-//! Schemas of arguments (OJS schema registry): register, look, change the mode, remove; and what enqueue makes of them.
+//! Schemas of arguments (OJS schema registry): register, show, change the mode, remove; and the check at enqueue.
 
 mod binding;
 mod book;
@@ -83,7 +83,7 @@ struct ArgsSchema {
     version: i64,
     /// enforce, warn or off.
     mode: String,
-    /// What `args` has to look like.
+    /// The schema of `args`.
     schema: Value,
     created_at: String,
 }
@@ -114,13 +114,13 @@ struct ArgsSchemas {
 }))]
 #[expect(dead_code, reason = "described, never built")]
 struct NewArgsSchema {
-    /// JSON Schema 2020-12, draft 7, or what `$schema` says.
+    /// JSON Schema 2020-12, draft 7, or the draft of `$schema`.
     schema: serde_json::Map<String, Value>,
     /// off (the default), warn or enforce.
     mode: Option<String>,
 }
 
-/// Another mode.
+/// A new mode.
 #[derive(ToSchema)]
 #[schema(example = json!({"mode": "enforce"}))]
 #[expect(dead_code, reason = "described, never built")]

@@ -1,5 +1,5 @@
-//! `PUT /ojs/v1/admin/schemas/{type}/{version}`: a version is registered once, so that a job that names it means what
-//! its writer meant.
+//! `PUT /ojs/v1/admin/schemas/{type}/{version}`: a version is registered once, so that its meaning never changes for
+//! jobs that name it.
 
 use super::{ArgsSchema, NewArgsSchema, named, shown};
 use crate::api::{App, Shared};

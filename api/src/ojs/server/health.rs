@@ -1,4 +1,4 @@
-//! `GET /health` and `GET /ojs/v1/health`: whether the server and its store are well (OJS HTTP binding §4.2).
+//! `GET /health` and `GET /ojs/v1/health`: the health of the server and its store (OJS HTTP binding §4.2).
 
 use crate::api::{App, Shared};
 use crate::probes;
@@ -7,7 +7,7 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Whether the server and its store are well.
+/// The health of the server and its store.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
     /// ok or unhealthy.
@@ -18,7 +18,7 @@ pub(crate) struct Health {
     backend: BackendHealth,
 }
 
-/// Whether the store is well.
+/// The health of the store.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BackendHealth {
     /// sqlite or postgres.
@@ -32,7 +32,7 @@ pub(crate) struct BackendHealth {
     latency_ms: u64,
 }
 
-/// Whether the server and its store are well.
+/// The health of the server and its store.
 #[utoipa::path(
     get, path = "/health", tag = "server",
     responses(

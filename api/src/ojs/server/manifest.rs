@@ -1,4 +1,4 @@
-//! `GET /ojs/manifest`: what this server speaks (OJS HTTP binding §4.1).
+//! `GET /ojs/manifest`: the supported parts of OJS (OJS HTTP binding §4.1).
 
 use crate::api::Shared;
 use crate::reply;
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use turnstone_ojs::SPEC_VERSION;
 use utoipa::ToSchema;
 
-/// What the server can do, by the names of the conformance levels. Each is there or is not in the list.
+/// The capabilities of the server, by the names of the conformance levels. A capability that is missing here is not
+/// supported.
 const CAPABILITIES: [&str; 20] = [
     "backpressure",
     "batch_enqueue",
@@ -59,11 +60,11 @@ const OFFICIAL: [&str; 18] = [
     "webhooks",
 ];
 
-/// Extensions whose texts are not settled, and those that only carry their members.
+/// Extensions whose specifications are not settled, and those that only carry their members.
 const EXPERIMENTAL: [&str; 6] =
     ["agent-control", "ai-agents", "attest", "federation", "ml-resources", "runtime"];
 
-/// What this server speaks.
+/// The supported parts of OJS.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Manifest {
     #[schema(example = "1.0")]
@@ -78,12 +79,12 @@ pub(crate) struct Manifest {
     #[schema(example = "sqlite")]
     backend: String,
     unique_job_strength: &'static str,
-    /// What is there, by name.
+    /// The capabilities, by name.
     capabilities: BTreeMap<&'static str, bool>,
     extensions: Extensions,
 }
 
-/// Who speaks.
+/// The implementation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Implementation {
     #[schema(example = "turnstone")]
@@ -109,7 +110,7 @@ pub(crate) struct Extension {
     version: &'static str,
 }
 
-/// What this server speaks.
+/// The supported parts of OJS.
 #[utoipa::path(
     get, path = "/ojs/manifest", tag = "server",
     responses((status = 200, description = "The manifest.", body = Manifest,

@@ -1,4 +1,4 @@
-//! `GET /metrics`: what Prometheus reads, as `text/plain` without parameters (OJS observability §4).
+//! `GET /metrics`: the metrics for Prometheus, as `text/plain` without parameters (OJS observability §4).
 
 use crate::api::Shared;
 use crate::reply::Answer;
@@ -7,7 +7,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use turnstone_ojs::OjsError;
 
-/// What Prometheus reads.
+/// The metrics for Prometheus.
 #[utoipa::path(
     get, path = "/metrics", tag = "server",
     responses((status = 200, description = "Counters and gauges in the text format of Prometheus.", body = String,

@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! The endpoints about the server itself.
 
 mod health;
 mod manifest;

@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/webhooks/subscriptions`: from now on somebody is told of events.
+//! `POST /ojs/v1/webhooks/subscriptions`: subscribes an address to events.
 
 use super::{Filter, SubscriptionReply, made_secret, wrapped};
 use crate::api::Shared;
@@ -29,7 +29,7 @@ pub(crate) struct New {
     active: Option<bool>,
 }
 
-/// Subscribes to events. The answer is the only one that shows the secret.
+/// Subscribes to events. Only this response contains the secret.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions", operation_id = "create_webhook", tag = "webhooks",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs are told.")),

@@ -1,4 +1,4 @@
-//! `DELETE /ojs/v1/webhooks/subscriptions/{id}`: nobody is told any more.
+//! `DELETE /ojs/v1/webhooks/subscriptions/{id}`: deletes a subscription.
 
 use super::missing;
 use crate::api::Shared;

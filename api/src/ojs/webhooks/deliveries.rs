@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/webhooks/subscriptions/{id}/deliveries?state=&limit=&offset=`: what was sent, and what became of it.
+//! `GET /ojs/v1/webhooks/subscriptions/{id}/deliveries?state=&limit=&offset=`: deliveries and their outcomes.
 
 use super::{Delivery, find};
 use crate::api::Shared;
@@ -11,7 +11,7 @@ use turnstone_ojs::delivery_to_json;
 use turnstone_store::Page;
 use utoipa::ToSchema;
 
-/// Which part of the list it is.
+/// The position of the part in the list.
 #[derive(ToSchema)]
 #[schema(as = WebhookDeliveriesPart)]
 #[expect(dead_code, reason = "described, never built")]
@@ -31,7 +31,7 @@ pub(crate) struct Deliveries {
     pagination: Part,
 }
 
-/// What was sent to a subscription, newest first.
+/// The deliveries of a subscription, newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/webhooks/subscriptions/{id}/deliveries", tag = "webhooks",
     params(

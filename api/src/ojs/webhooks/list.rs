@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/webhooks/subscriptions`: who is told of events.
+//! `GET /ojs/v1/webhooks/subscriptions`: the subscriptions.
 
 use super::Subscription;
 use crate::api::Shared;
@@ -19,7 +19,7 @@ pub(crate) struct Subscriptions {
     count: usize,
 }
 
-/// Who is told of events.
+/// The subscriptions to events.
 #[utoipa::path(
     get, path = "/ojs/v1/webhooks/subscriptions", operation_id = "list_webhooks", tag = "webhooks",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),

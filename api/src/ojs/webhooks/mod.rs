@@ -44,7 +44,7 @@ fn missing(id: &str) -> OjsError {
     OjsError::not_found("subscription", id)
 }
 
-/// A secret that nobody can guess, in the form of Standard Webhooks.
+/// Returns a random secret, in the form of Standard Webhooks.
 fn made_secret(ids: &dyn Ids) -> SigningSecret {
     SigningSecret(format!("whsec_{}", BASE64_STANDARD.encode(secret_bytes(ids))))
 }
@@ -60,7 +60,7 @@ fn wrapped(webhook: &Webhook, with_secret: bool) -> RawObject {
     reply
 }
 
-/// What the events have to be about; empty lists match all.
+/// The filter of the events; empty lists match all.
 #[derive(ToSchema)]
 #[schema(as = WebhookFilter)]
 #[expect(dead_code, reason = "described, never built")]
@@ -69,7 +69,7 @@ pub(crate) struct Filter {
     job_types: Option<Vec<String>>,
 }
 
-/// Who is told of which events.
+/// A subscription to events.
 #[derive(ToSchema)]
 #[schema(as = WebhookSubscription)]
 #[expect(dead_code, reason = "described, never built")]
@@ -113,7 +113,7 @@ pub(crate) struct Delivery {
     /// pending, delivered or failed.
     state: String,
     attempts: i64,
-    /// What the receiver answered last.
+    /// The last HTTP status of the receiver.
     status: Option<i64>,
     /// Why the last attempt failed.
     error: Option<String>,

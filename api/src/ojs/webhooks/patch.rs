@@ -1,4 +1,4 @@
-//! `PATCH /ojs/v1/webhooks/subscriptions/{id}`: what is named is changed, the rest stays.
+//! `PATCH /ojs/v1/webhooks/subscriptions/{id}`: changes the given members.
 
 use super::{Filter, SubscriptionReply, missing, wrapped};
 use crate::api::Shared;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use turnstone_ojs::read_change;
 use utoipa::ToSchema;
 
-/// What is to be changed; at least one of these.
+/// The changes; at least one of these.
 #[derive(ToSchema)]
 #[schema(as = WebhookSubscriptionChange, example = json!({"active": false}))]
 #[expect(dead_code, reason = "described, never built")]
@@ -18,7 +18,8 @@ pub(crate) struct Change {
     events: Option<Vec<String>>,
     filter: Option<Filter>,
     metadata: Option<Map<String, Value>>,
-    /// What happens while it is not active is never told; deliveries that wait go on when it is active again.
+    /// Events that occur while it is not active are never delivered; waiting deliveries continue when it is active
+    /// again.
     active: Option<bool>,
 }
 

@@ -1,4 +1,5 @@
-//! `POST /ojs/v1/webhooks/subscriptions/{id}/deliveries/{delivery}/redeliver`: the same once more, under the same id.
+//! `POST /ojs/v1/webhooks/subscriptions/{id}/deliveries/{delivery}/redeliver`: sends a delivery once more, under the
+//! same id.
 
 use super::{DeliveryReply, find};
 use crate::api::Shared;
@@ -9,7 +10,7 @@ use axum::http::StatusCode;
 use serde_json::json;
 use turnstone_ojs::{OjsError, delivery_to_json};
 
-/// Sends a delivery again, whatever became of it, with all its attempts.
+/// Sends a delivery again, in any state, with all its attempts.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/deliveries/{delivery}/redeliver", tag = "webhooks",
     params(

@@ -1,4 +1,5 @@
-//! `POST /ojs/v1/webhooks/subscriptions/{id}/rotate-secret`: a new secret signs, the old one for a while beside it.
+//! `POST /ojs/v1/webhooks/subscriptions/{id}/rotate-secret`: replaces the secret; the old one still signs for a while
+//! beside it.
 
 use super::{SubscriptionReply, made_secret, missing, wrapped};
 use crate::api::Shared;
@@ -16,12 +17,12 @@ use utoipa::ToSchema;
 pub(crate) struct Asked {
     /// The new secret; made by the server when it is left out.
     secret: Option<String>,
-    /// How long the old one signs beside it: a day unless said otherwise.
+    /// How long the old one signs beside it, in seconds: a day by default.
     #[schema(minimum = 0, maximum = 2_592_000)]
     grace_seconds: Option<i64>,
 }
 
-/// Replaces the secret. The answer is the only one that shows the new one.
+/// Replaces the secret. Only this response contains the new one.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/rotate-secret", tag = "webhooks",
     params(("id" = String, Path, description = "The subscription.")),

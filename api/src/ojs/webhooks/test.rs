@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/webhooks/subscriptions/{id}/test`: sends what is no event, to see whether it arrives.
+//! `POST /ojs/v1/webhooks/subscriptions/{id}/test`: sends a test that is no event.
 
 use super::{DeliveryReply, find};
 use crate::api::Shared;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use turnstone_domain::webhook::{Delivery, DeliveryState, NewDelivery};
 use turnstone_ojs::{OjsError, delivery_to_json, test_event};
 
-/// Sends a test. What became of it stands among the deliveries.
+/// Sends a test. Its outcome is among the deliveries.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/test", tag = "webhooks",
     params(("id" = String, Path, description = "The subscription.")),

@@ -11,7 +11,7 @@ use turnstone_ojs::work::AckBody;
 use turnstone_ojs::{OjsError, job_to_json};
 use turnstone_store::{Report, ReportedEnd};
 
-/// Ends an active job well. Its result is durable when this is answered.
+/// Completes an active job. Its result is durable when this returns.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/ack", tag = "workers",
     request_body(content = shapes::Ack, content_type = "application/openjobspec+json"),
@@ -28,7 +28,7 @@ pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(bod
     complete(&app, job.into(), tenant, body).await
 }
 
-/// Ends an active job well. Its result is durable when this is answered.
+/// Completes an active job. Its result is durable when this returns.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/ack", tag = "workers",
     params(("id" = String, Path, description = "The job.")),

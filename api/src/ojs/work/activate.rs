@@ -9,7 +9,7 @@ use axum::extract::State;
 use turnstone_domain::{JobId, JobState};
 use turnstone_ojs::job_reply;
 
-/// Lets a job go on that waits for somebody outside.
+/// Activates a job that waits in `pending`.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/activate", tag = "jobs",
     params(("id" = String, Path, description = "The job.")),

@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/workers/beat` (OJS graceful shutdown §4): a worker says in which state it is.
+//! `POST /ojs/v1/workers/beat` (OJS graceful shutdown §4): a worker reports its state.
 
 use super::{heartbeat, shapes};
 use crate::api::Shared;
@@ -7,7 +7,7 @@ use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
 
-/// Hears in which state a worker is. One that drains is given no more jobs.
+/// Receives the state of a worker. A worker that drains gets no more jobs.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/beat", tag = "workers",
     request_body(content = shapes::Beat, content_type = "application/openjobspec+json"),

@@ -9,7 +9,7 @@ use serde_json::json;
 use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 
-/// Forgets the saved state. Without one there is nothing to forget, and that is no error.
+/// Deletes the saved state. Without one there is nothing to delete, and that is no error.
 #[utoipa::path(
     delete, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
     params(("id" = String, Path, description = "The job.")),

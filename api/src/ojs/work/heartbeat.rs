@@ -11,7 +11,7 @@ use turnstone_ojs::OjsError;
 use turnstone_ojs::work::BeatBody;
 use turnstone_store::{Directive, Heartbeat, HeartbeatAnswer, StoreError, WorkerState};
 
-/// Renews the reservations of the jobs that are named, and says what the worker is to do.
+/// Renews the reservations of the named jobs, and returns the directive of the worker.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/heartbeat", tag = "workers",
     request_body(content = shapes::Beat, content_type = "application/openjobspec+json"),
@@ -32,7 +32,7 @@ pub(crate) async fn heartbeat(
     Ok(reply::ok(&reply))
 }
 
-/// Hears a beat; the reply holds what all beats are answered.
+/// Records a heartbeat; returns the members of every heartbeat's response.
 pub(super) async fn hear(
     app: &App,
     tenant: Tenant,

@@ -1,11 +1,11 @@
-//! Why something about a job was not done.
+//! Why an action on a job was refused.
 
 use crate::reply::Failure;
 use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 use turnstone_store::RemoteOutcome;
 
-/// What was done, or the error that says why not. `what` completes a sentence that begins with the job: `cannot be
+/// Returns the result, or the error with the reason. `what` completes a sentence that begins with the job: `cannot be
 /// acknowledged`.
 pub(super) fn done<T>(outcome: RemoteOutcome<T>, job: &JobId, what: &str) -> Result<T, Failure> {
     Err(match outcome {

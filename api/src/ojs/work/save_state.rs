@@ -30,7 +30,7 @@ pub(crate) async fn save_state(
     save(&app, id.into(), &tenant, &body).await
 }
 
-/// The same, as the text of the specification has it.
+/// The same, as the specification defines it.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
     params(("id" = String, Path, description = "The job.")),

@@ -1,10 +1,10 @@
-//! The shapes of what workers send and are answered, for the document.
+//! The shapes of workers' requests and responses, for the OpenAPI document.
 
 use crate::docs;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// Which jobs a worker asks for.
+/// The jobs that a worker requests.
 #[derive(ToSchema)]
 #[schema(as = FetchRequest, example = json!({"queues": ["mail", "default"], "count": 5, "worker_id": "mailer-1"}))]
 #[expect(dead_code, reason = "described, never built")]
@@ -19,7 +19,7 @@ pub(super) struct Fetch {
     runtime: Option<Runtime>,
 }
 
-/// What a worker's runtime has to offer: it is given only jobs that need no more.
+/// The tags that a worker's runtime offers: it gets only jobs that need no others.
 #[derive(ToSchema)]
 #[schema(as = FetchRuntime)]
 #[expect(dead_code, reason = "described, never built")]
@@ -37,7 +37,7 @@ pub(super) struct Fetched {
     jobs: Vec<docs::Job>,
 }
 
-/// A job is done.
+/// The result of a job.
 #[derive(ToSchema)]
 #[schema(as = AckRequest, example = json!({"job_id": "0190a7b2-0000-7000-8000-000000000001", "result": {"sent": true}}))]
 #[expect(dead_code, reason = "described, never built")]
@@ -86,10 +86,10 @@ pub(super) struct Nack {
 pub(super) struct FailureReport {
     code: Option<String>,
     message: Option<String>,
-    /// The class of the error, by which `non_retryable_errors` may mean it.
+    /// The class of the error, which `non_retryable_errors` may list.
     #[schema(rename = "type")]
     error_type: Option<String>,
-    /// `false` ends the job whatever its retry policy says.
+    /// `false` ends the job regardless of its retry policy.
     retryable: Option<bool>,
     details: Option<Map<String, Value>>,
 }
@@ -114,24 +114,24 @@ pub(super) struct Nacked {
     job: docs::Job,
 }
 
-/// A sign of life. Jobs that are named are reserved anew.
+/// A heartbeat. Named jobs are reserved anew.
 #[derive(ToSchema)]
 #[schema(as = BeatRequest, example = json!({"worker_id": "mailer-1", "active_jobs": ["0190a7b2-0000-7000-8000-000000000001"]}))]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct Beat {
     worker_id: String,
-    /// Ids of jobs, or how many there are.
+    /// Ids of jobs, or their number.
     active_jobs: Option<Value>,
     active_job_ids: Option<Vec<String>>,
     job_id: Option<String>,
     /// How long the reservations last from now.
     visibility_timeout_ms: Option<u64>,
-    /// running; or quiet, drain, draining, shutting_down, terminate, after which it is given no more jobs.
+    /// running; or quiet, drain, draining, shutting_down, terminate, after which it gets no more jobs.
     #[schema(example = "running")]
     state: Option<String>,
 }
 
-/// What the worker is to do.
+/// The directive of the worker.
 #[derive(ToSchema)]
 #[schema(as = HeartbeatReply)]
 #[expect(dead_code, reason = "described, never built")]
@@ -144,21 +144,21 @@ pub(super) struct Heard {
     server_time: String,
 }
 
-/// The beat is known.
+/// The heartbeat was recorded.
 #[derive(ToSchema)]
 #[schema(as = BeatReply)]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct Beaten {
     acknowledged: bool,
-    /// running or draining: what the worker says of itself.
+    /// running or draining: the state that the worker reported.
     state: String,
-    /// running, quiet or terminate: what it is to do.
+    /// running, quiet or terminate: its directive.
     directive: String,
     jobs_extended: Vec<String>,
     server_time: String,
 }
 
-/// How a worker is.
+/// The health of a worker.
 #[derive(ToSchema)]
 #[schema(as = WorkerHealth)]
 #[expect(dead_code, reason = "described, never built")]
@@ -181,7 +181,7 @@ pub(super) struct NewState {
     state: Value,
 }
 
-/// What is kept, and the same in `checkpoint` for clients that expect a wrapper.
+/// The saved state, and the same in `checkpoint` for clients that expect a wrapper.
 #[derive(ToSchema)]
 #[schema(as = SavedState)]
 #[expect(dead_code, reason = "described, never built")]
@@ -194,7 +194,7 @@ pub(super) struct SavedState {
     checkpoint: Map<String, Value>,
 }
 
-/// Nothing is kept any more.
+/// The saved state was deleted.
 #[derive(ToSchema)]
 #[schema(as = ForgottenState)]
 #[expect(dead_code, reason = "described, never built")]
@@ -203,12 +203,12 @@ pub(super) struct Forgotten {
     deleted: bool,
 }
 
-/// How far a job is.
+/// The progress of a job.
 #[derive(ToSchema)]
 #[schema(as = NewProgress, example = json!({"progress": 0.5, "message": "half of the pages"}))]
 #[expect(dead_code, reason = "described, never built")]
 pub(super) struct NewProgress {
-    /// From 0 to 1; what is more or less is cut.
+    /// From 0 to 1; other values are clamped.
     progress: f64,
     message: Option<String>,
     /// Any JSON.
@@ -217,7 +217,7 @@ pub(super) struct NewProgress {
     checkpoint: Option<Value>,
 }
 
-/// How far a job is; `null` where nobody has said.
+/// The progress of a job; `null` when none was reported.
 #[derive(ToSchema)]
 #[schema(as = JobProgress)]
 #[expect(dead_code, reason = "described, never built")]
@@ -226,12 +226,12 @@ pub(super) struct Progress {
     progress: Option<f64>,
     message: Option<String>,
     data: Option<Value>,
-    /// Where the job stands.
+    /// The state of the job.
     state: String,
     updated_at: Option<String>,
 }
 
-/// A job that may go on.
+/// A job that may continue.
 #[derive(ToSchema)]
 #[schema(as = ActivatedJob)]
 #[expect(dead_code, reason = "described, never built")]

@@ -9,7 +9,7 @@ use turnstone_domain::{JobId, RawJson, RawObject, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::Progress;
 
-/// How far a job is; a completed one is all done.
+/// The progress of a job; a completed one has 1.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
     params(("id" = String, Path, description = "The job.")),

@@ -10,8 +10,8 @@ use turnstone_ojs::OjsError;
 use turnstone_ojs::work::ProgressBody;
 use turnstone_store::NewProgress;
 
-/// Tells how far an active job is, and renews its reservation. Within an attempt progress never goes back. A job that is
-/// not active keeps what it has.
+/// Reports the progress of an active job, and renews its reservation. Within an attempt progress never decreases. A job
+/// that is not active keeps its value.
 #[utoipa::path(
     put, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
     params(("id" = String, Path, description = "The job.")),

@@ -10,7 +10,7 @@ use serde_json::json;
 use turnstone_ojs::OjsError;
 use turnstone_store::WorkerState;
 
-/// How a worker is, by what it last said of itself.
+/// The health of a worker, from its last report.
 #[utoipa::path(
     get, path = "/ojs/v1/workers/{id}/health", tag = "workers",
     params(("id" = String, Path, description = "The worker.")),

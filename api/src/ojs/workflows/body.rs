@@ -1,4 +1,4 @@
-//! A workflow as clients read it.
+//! A workflow in responses.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -39,13 +39,13 @@ pub(super) struct WorkflowBody {
     /// How many succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     jobs_completed: Option<i64>,
-    /// Members that ended otherwise.
+    /// Members that ended in another way.
     failed: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<Vec<StepBody>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     jobs: Option<Vec<StepBody>>,
-    /// What a batch enqueues when its members have ended: on_complete, on_success, on_failure.
+    /// The callbacks of a batch, enqueued when its members have ended: on_complete, on_success, on_failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     callbacks: Option<BTreeMap<&'static str, StepBody>>,
 }
@@ -62,7 +62,7 @@ pub(super) struct StepBody {
     job_type: String,
     /// waiting, enqueued, succeeded, failed or skipped.
     state: &'static str,
-    /// Where its job stands, once it is enqueued.
+    /// The state of its job, once it is enqueued.
     #[serde(skip_serializing_if = "Option::is_none")]
     job_state: Option<&'static str>,
     /// The steps it waits for, by their ids, or by their positions when they have none.

@@ -8,7 +8,7 @@ use axum::extract::State;
 use turnstone_ojs::OjsError;
 use turnstone_store::WorkflowCancel;
 
-/// Ends a workflow: what waits never starts, what has not begun is cancelled, what is active may end.
+/// Ends a workflow: waiting jobs never start, enqueued ones are cancelled, active ones may end.
 #[utoipa::path(
     delete, path = "/ojs/v1/workflows/{id}", operation_id = "delete_workflow", tag = "workflows",
     params(("id" = String, Path, description = "Of the workflow."),
@@ -20,7 +20,7 @@ pub(super) async fn delete(State(app): State<Shared>, tenant: Tenant, Segment(id
     end(&app, &tenant, &id).await
 }
 
-/// Ends a workflow: what waits never starts, what has not begun is cancelled, what is active may end.
+/// Ends a workflow: waiting jobs never start, enqueued ones are cancelled, active ones may end.
 #[utoipa::path(
     post, path = "/ojs/v1/workflows/{id}/cancel", operation_id = "cancel_workflow", tag = "workflows",
     params(("id" = String, Path, description = "Of the workflow."),

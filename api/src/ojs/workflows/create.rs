@@ -1,4 +1,4 @@
-//! `POST /ojs/v1/workflows`: make a workflow; what waits for nothing is enqueued at once.
+//! `POST /ojs/v1/workflows`: makes a workflow; steps without dependencies are enqueued at once.
 
 use super::super::jobs::accept_all::{Members, refused};
 use super::body::{WorkflowReply, missing};
@@ -36,7 +36,7 @@ pub(crate) struct Create {
     callbacks: Option<Map<String, Value>>,
 }
 
-/// Makes a workflow. It and its first jobs are durable when 201 is answered.
+/// Makes a workflow. It and its first jobs are durable when the response is 201.
 #[utoipa::path(
     post, path = "/ojs/v1/workflows", operation_id = "create_workflow", tag = "workflows",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),

@@ -17,7 +17,7 @@ pub(super) struct WorkflowList {
     pagination: WorkflowPagination,
 }
 
-/// Where this part stands in the list.
+/// The position of this part in the list.
 #[derive(Serialize, ToSchema)]
 pub(super) struct WorkflowPagination {
     total: u64,

@@ -1,4 +1,4 @@
-//! `GET /ojs/v1/workflows/{id}/progress`: how far a workflow is, in numbers.
+//! `GET /ojs/v1/workflows/{id}/progress`: the progress of a workflow, in numbers.
 
 use super::body::missing;
 use crate::api::Shared;
@@ -23,7 +23,7 @@ pub(super) struct WorkflowProgress {
     progress: f64,
 }
 
-/// How far a workflow is.
+/// The progress of a workflow.
 #[utoipa::path(
     get, path = "/ojs/v1/workflows/{id}/progress", tag = "workflows",
     params(("id" = String, Path, description = "Of the workflow."),
