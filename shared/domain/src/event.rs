@@ -48,17 +48,17 @@ events! {
     JobStarted = "job.started", "attempt, worker_id";
     /// The job ended well.
     JobCompleted = "job.completed", "attempt, duration_ms, result (result_bytes instead when it is longer than 8 KiB, neither for who works behind an output guardrail); tokens_used, model_used (agent jobs)";
-    /// An attempt failed; `job.retrying` or `job.discarded` follows and says what becomes of the job.
+    /// An attempt failed; `job.retrying` or `job.discarded` follows with the outcome for the job.
     JobFailed = "job.failed", "attempt, code, message, type, ossa_code, recoverable; retry_after_ms, cause, escalation (when there are)";
     /// The job failed and will be tried again.
     JobRetrying = "job.retrying", "as job.failed without attempt, retry_delay_ms, next_retry_at";
     /// The job failed for good.
     JobDiscarded = "job.discarded", "as job.failed without attempt";
-    /// Somebody ended the job.
+    /// The job was cancelled.
     JobCancelled = "job.cancelled", "previous_state";
     /// The job's `expires_at` passed before it ended.
     JobExpired = "job.expired", "previous_state";
-    /// The job waits for somebody outside and holds no slot.
+    /// The job waits for an event outside, such as a review, and holds no slot.
     JobParked = "job.parked", "review_id, kind, reviewer; children instead, when it waits for other agents";
     /// A waiting, scheduled or retryable job became available.
     JobAvailable = "job.available", "reason";
@@ -68,7 +68,7 @@ events! {
     JobRescheduled = "job.rescheduled", "reason, scheduled_at";
     /// The worker gave the job back between two phases; not a failure.
     JobYielded = "job.yielded", "reason";
-    /// The worker's lease ran out; another worker goes on from the last checkpoint.
+    /// The worker's lease ran out; another worker continues from the last checkpoint.
     LeaseExpired = "lease.expired", "worker_id";
     /// A cron entry made this job.
     CronTriggered = "cron.triggered", "cron_name, scheduled_at";
@@ -78,11 +78,11 @@ events! {
     PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, cost, tool_calls";
     /// A model of the list did not answer; the next one is tried.
     ModelFailed = "model.failed", "model, provider, message";
-    /// No model of the list answered; all of them are asked once more.
+    /// No model of the list answered; all of them are called once more.
     ModelRetrying = "model.retrying", "as job.failed without attempt, retry, delay_ms";
     /// A declared tool is not available in this turn.
     ToolUnavailable = "tool.unavailable", "name, message";
-    /// A tool call leaves for its tool.
+    /// A tool call is sent to its tool.
     ToolCalled = "tool.called", "call_id, name, input";
     /// A tool answered.
     ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long), stub_of (a recorded call that stands for it)";
@@ -90,19 +90,20 @@ events! {
     ArtifactGenerated = "artifact.generated", "artifact_id, call_id, bytes; file, media_type, sha256 (absent when an output guardrail holds back what was said)";
     /// A tool failed, or its call was refused.
     ToolFailed = "tool.failed", "call_id, name, code, message, type, ossa_code, recoverable; retry_after_ms (when there is one)";
-    /// A try of a tool call failed, and it goes on: the same again, or another tool instead.
+    /// A try of a tool call failed. The call continues with another try, or with another tool.
     ToolRetrying = "tool.retrying", "as tool.failed, retry, delay_ms; instead (another tool)";
-    /// An agent of another server could not be told that nobody waits for its work any more: it may go on, and cost money.
+    /// A remote agent could not be cancelled although its result is no longer needed: it may continue, and cost money.
     ToolNotCalledOff = "tool.not_called_off", "call_id, agent, message";
     /// A circuit breaker opened: the fleet stops calling a tool or a model for a while.
     BreakerOpened = "breaker.opened", "tool, or provider and model; until";
-    /// An error was handed to somebody: a review asks them, or, when the agent's document names nobody, the dead letters tell.
+    /// An error was escalated: a review asks the contact. If the agent's document names none, the job is a dead letter.
     ErrorEscalated = "error.escalated", "as job.failed without attempt";
-    /// An error was replaced by the value that the agent's document gives for it, and the job completed with that.
+    /// An error was replaced by the value that the agent's document gives for it, and the job completed with that
+    /// value.
     ErrorReplaced = "error.replaced", "as job.failed without attempt";
-    /// Another agent works for this one; told in the stream of either.
+    /// A delegate began to work for an agent; the streams of both have this event.
     DelegationStarted = "delegation.started", "role (parent or child), agent_id, mode, call_id, job_id and engagement_id of the other side, depth, timeout_ms";
-    /// The other agent has ended; told in the stream of either.
+    /// The delegate has ended; the streams of both have this event.
     DelegationCompleted = "delegation.completed", "role, agent_id, status (success, error or timeout), duration_ms, tokens_used, call_id, job_id and engagement_id of the other side";
     /// The agent asks its user; the job waits for the answer.
     InputRequested = "input.requested", "call_id, request_keys (each key and what it means)";
@@ -112,47 +113,50 @@ events! {
     ReviewOpened = "review.opened", "review_id, kind, reviewer, name";
     /// One of several reviewers voted.
     ReviewVoted = "review.voted", "review_id, approve, by, reason, approvals, rejections, needed";
-    /// Those who are asked have not answered yet.
+    /// The reviewers have not answered yet.
     ReviewReminded = "review.reminded", "review_id, kind, reviewer, name, missing, reminders, deadline_at";
-    /// Those who were asked did not answer in time, and others are asked.
+    /// The reviewers did not answer in time, and the review was escalated.
     ReviewEscalated = "review.escalated", "review_id, kind, from, reviewer, members, name, deadline_at";
     /// A review was decided.
     ReviewDecided = "review.decided", "review_id, state, decided_by, reason";
-    /// Somebody answered a review that was answered, or over, already: on record, and without effect.
+    /// A review was answered after it had been decided or had expired: on record, and without effect.
     ReviewAnsweredLate = "review.answered_late", "review_id, approve, by, reason, state";
     /// The provider reported more tokens than the call could use; the rest was not booked.
     UsageClamped = "budget.usage_clamped", "reported, booked";
-    /// A model call would not have fitted into what is left of the budget.
+    /// A model call would not have fitted into the rest of the budget.
     BudgetExceeded = "budget.exceeded", "limit, settled, needed; budget, unit (budgets that are shared, or in money)";
-    /// More than the set part of a budget is spent.
+    /// More than the configured part of a budget is spent.
     BudgetWarning = "budget.warning", "unit, percent; budget (a shared one) or limit, settled (the engagement's own)";
-    /// Somebody changed a budget; jobs that waited for it go on.
+    /// A budget was changed; jobs that waited for it continue.
     BudgetChanged = "budget.changed", "subject, limits before and after";
-    /// The final answer had not the demanded form; the model is asked once more.
+    /// The final answer did not have the demanded form; the model is called once more.
     OutputRejected = "output.rejected", "message";
-    /// A filter of the agent found something on its way in or out; `found` names kinds, never the text.
+    /// A filter of the agent matched an input or output; `found` names kinds, never the text.
     ContentFlagged = "content.flagged", "where (input, tool or answer), found, action (redact, block or warn), name (of a tool)";
-    /// What does not fit into the window any more was replaced by a summary, for which a model was paid.
+    /// Messages that no longer fit into the window were replaced by a summary, which a model wrote and which was paid
+    /// for.
     HistorySummarized = "history.summarized", "messages, model, provider, tokens_in, tokens_out";
-    /// The engagement begins with what was said in earlier ones with the same user; `GET /engagements/{id}/messages` shows it.
+    /// The engagement begins with messages of earlier ones with the same user; `GET /engagements/{id}/messages` shows
+    /// them.
     MemoryRecalled = "memory.recalled", "engagements, messages";
-    /// The tool of a guardrail looked at what goes in or out.
+    /// The tool of a guardrail checked an input or output.
     GuardrailChecked = "guardrail.checked", "side (input or output), tool, passed, position, text_sha256 (of a text that is shown), on_record (when a record said it), away (when its tool could not be asked)";
     /// State changes of a turn are committed.
     StateChanged = "state.changed", "transaction_id, changes (key and operation)";
     /// State changes of a turn that failed were dropped.
     StateRolledBack = "state.rolled_back", "changes (key and operation), reason";
-    /// Somebody paused the job: nobody claims it until it is resumed.
+    /// The job was paused: no worker claims it until it is resumed.
     AgentPaused = "agent.paused", "reason";
-    /// Somebody resumed the job.
+    /// The job was resumed.
     AgentResumed = "agent.resumed", "approved, comment";
-    /// A new job goes on from a turn of this one.
+    /// A new job continues from a turn of this one.
     AgentForked = "agent.forked", "branch_id, job_id, at_turn, branch_name, content_id";
-    /// The engagement begins as a fork of another one and shares its past up to there; `set` names what was changed.
+    /// The engagement begins as a fork of another one and shares its past up to the fork point; `set` names the
+    /// changes.
     EngagementForked = "engagement.forked", "forked_from, at_turn, phase, live_tools, set";
     /// Two branches became one.
     AgentMerged = "agent.merged", "merged_id, job_id, branch_a, branch_b, strategy, conflicts";
-    /// A call was asked to be made again.
+    /// A retry of a call was requested.
     ToolRetried = "agent.tool_retried", "tool_call_id, error, provider, attempt";
     /// A workflow was made; its first jobs are enqueued.
     WorkflowStarted = "workflow.started", "workflow_id, type, name, steps, queues (of its jobs)";
@@ -162,11 +166,11 @@ events! {
     WorkflowCompleted = "workflow.completed", "workflow_id, type, name, queues";
     /// A step of a workflow did not succeed.
     WorkflowFailed = "workflow.failed", "workflow_id, type, name, succeeded, steps, queues";
-    /// Somebody ended a workflow.
+    /// A workflow was cancelled.
     WorkflowCancelled = "workflow.cancelled", "workflow_id, type, name, queues";
-    /// Somebody paused the queue: nothing in it is claimed.
+    /// The queue was paused: nothing in it is claimed.
     QueuePaused = "queue.paused", "queue, subject";
-    /// Somebody resumed the queue.
+    /// The queue was resumed.
     QueueResumed = "queue.resumed", "queue, subject";
 }
 

@@ -37,11 +37,11 @@ macro_rules! forms {
 forms! {
     /// A turn began.
     TurnStarted = "io.ossa.agent.turn.started" of PhaseCompleted;
-    /// A turn went through all of its phases, and what follows from it is no failure.
+    /// A turn went through all of its phases, and its outcome is no failure.
     TurnCompleted = "io.ossa.agent.turn.completed" of PhaseCompleted;
     /// An attempt of a job failed in this turn.
     TurnFailed = "io.ossa.agent.turn.failed" of JobFailed;
-    /// A call leaves for its tool.
+    /// A call is sent to its tool.
     ToolCalled = "io.ossa.tool.called" of ToolCalled;
     /// A tool answered.
     ToolCompleted = "io.ossa.tool.completed" of ToolCompleted;
@@ -49,7 +49,7 @@ forms! {
     ToolFailed = "io.ossa.tool.failed" of ToolFailed;
     /// State changes of a turn are committed.
     StateChanged = "io.ossa.state.changed" of StateChanged;
-    /// Another agent was asked.
+    /// Another agent was called.
     DelegationStarted = "io.ossa.delegation.started" of DelegationStarted;
     /// That agent has ended.
     DelegationCompleted = "io.ossa.delegation.completed" of DelegationCompleted;
