@@ -76,7 +76,7 @@ fn least(headings: &[&str], rows: &[Vec<String>]) -> usize {
     first.max(longest(headings, rows, 0)) + 2 + others
 }
 
-/// For a window that is too narrow for columns: each item on lines of its own, what is empty left out.
+/// For a window that is too narrow for columns: each item on lines of its own, without empty fields.
 fn records(headings: &[&str], rows: &[Vec<String>], window: usize) -> String {
     let record = |row: &Vec<String>| {
         let mut cells = headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty());

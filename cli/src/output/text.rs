@@ -98,8 +98,8 @@ pub fn wrapped(text: &str, columns: Option<usize>) -> String {
     lines.join("\n")
 }
 
-/// JSON text in which what a terminal would obey is written as `\uXXXX`. Its meaning stays the same, because such
-/// characters can only stand inside of strings.
+/// JSON text in which characters that a terminal would obey are written as `\uXXXX`. Its meaning stays the same,
+/// because such characters only occur inside of strings.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| is_harmless(c) || c == '\n') {

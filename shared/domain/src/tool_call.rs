@@ -115,8 +115,8 @@ impl ToolOutcome {
         Some(JobError { retryable: retryable.unwrap_or(error.retryable), ..error })
     }
 
-    /// Returns the error in the form of event data, as [`JobError::told`] does, with the code that the tool gave;
-    /// `None` for a success.
+    /// Returns the error in the form of event data, as for the errors of jobs, with the code that the tool gave; `None`
+    /// for a success.
     #[must_use]
     pub fn told(&self) -> Option<Value> {
         let Self::Error { code, .. } = self else { return None };

@@ -31,7 +31,7 @@ pub struct TurnWrite {
     pub state: Option<StateCommit>,
     /// At most one movement of money and of the budgets that the engagement shares with others.
     pub charge: Option<Box<ChargeMove>>,
-    /// Where the job stands after this write, when it moved to another turn.
+    /// The position of the job after this write, when it moved to another turn.
     pub position: Option<Position>,
     /// With the settlement of a job that completes: the request to remember its exchange.
     pub remember: Option<Remember>,

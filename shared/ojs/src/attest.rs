@@ -1,7 +1,6 @@
-//! Receipts: what the server says about a job that it accepted, signed with ed25519 (OJS attest; the published cases are
-//! the only definition).
+//! Receipts of accepted jobs, signed with ed25519 (OJS attest; the published cases are the only definition).
 //!
-//! What is signed is a text of lines `name=value`, each ended by a line feed, in this order and in UTF-8:
+//! The signed text has lines `name=value`, each ended by a line feed, in this order and in UTF-8:
 //!
 //! ```text
 //! turnstone-receipt-v1
@@ -16,8 +15,8 @@
 //! key_id=…
 //! ```
 //!
-//! `signature.value` is the signature of that text in base64, `key_id` the first 16 hex digits of the SHA-256 of the public
-//! key. So a receipt is verified with any ed25519 library and a public key of `GET /ojs/v1/attest/keys`.
+//! `signature.value` is the signature of that text in base64, `key_id` the first 16 hex digits of the SHA-256 of the
+//! public key. So a receipt is verified with any ed25519 library and a public key of `GET /ojs/v1/attest/keys`.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

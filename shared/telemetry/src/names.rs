@@ -18,7 +18,7 @@ pub enum Kind {
     Metric,
 }
 
-/// A name with what it means.
+/// A name with its meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
     /// The kind.

@@ -26,7 +26,7 @@ fn asking_for_the_tool() -> ModelAnswer {
     }
 }
 
-/// Calls the tool until the conversation has so many messages, then takes its time.
+/// Calls the tool until the conversation has a number of messages, then takes its time.
 pub struct Patient {
     messages: usize,
     reached: watch::Sender<usize>,
@@ -52,7 +52,7 @@ impl Model for Patient {
     }
 }
 
-/// Calls the tool again and again, notes the times of its calls, and ends after so many turns.
+/// Calls the tool again and again, notes the times of its calls, and ends after a number of turns.
 pub struct Restless {
     turns: usize,
     calls: Mutex<(usize, mpsc::Sender<Instant>)>,

@@ -17,7 +17,7 @@ pub enum BudgetCommand {
     List,
     /// Show a budget, day by day
     Show(ShowArgs),
-    /// Make a budget, or change what it limits
+    /// Make a budget, or change its limits
     Set(set::SetArgs),
     /// Raise a budget; jobs that wait for it continue
     Raise(change::RaiseArgs),

@@ -138,7 +138,7 @@ pub async fn register(
 
 type Found = BTreeMap<String, (AgentDefinition, String)>;
 
-/// Reads the documents; they may name one another, whatever their order.
+/// Reads the documents; they may name one another, in any order.
 fn read_all(
     documents: Vec<Document>,
     known_tools: &KnownTools,

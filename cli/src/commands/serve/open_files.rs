@@ -46,7 +46,7 @@ fn fitting(slots: u32, configured: u32, files: Option<u64>) -> u64 {
 pub const ADVICE: &str =
     "raise it (`ulimit -n`, LimitNOFILE= of systemd, `ulimits` of compose), or give the worker fewer slots";
 
-/// Why the files that the machine allows at most are not enough for so many turns at once; `None` when they are.
+/// Returns why the most files that the machine allows are not enough for this many turns at once; `None` when they are.
 #[must_use]
 pub fn short_of(slots: u32) -> Option<String> {
     shortage(slots, getrlimit(Resource::Nofile).maximum)

@@ -15,7 +15,7 @@ pub enum Target {
     /// A tool; where the worker has no tool of this name, the agent that is registered under it (OAS-09, OAS-12).
     #[default]
     Named,
-    /// An agent, whatever tools there are (OAS-13).
+    /// An agent, even if a tool has the same name (OAS-13).
     Agent(Delegate),
     /// An agent on another server (OAS-11).
     Remote {

@@ -28,7 +28,7 @@ pub struct Charge {
     pub budgets: Vec<String>,
 }
 
-/// One movement of money and of shared budgets, applied in the same transaction as what it belongs to.
+/// One movement of money and of shared budgets, applied in the same transaction as the call's own write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChargeMove {
     /// With [`super::BudgetMove::Reserve`]: sets the same tokens and the money aside in every budget that applies, or
@@ -43,7 +43,7 @@ pub enum ChargeMove {
     },
     /// Books money at once, for a call whose price is known before it is made.
     Spend {
-        /// The price, and what it is charged to.
+        /// The price, and the budgets that it is charged to.
         charge: Charge,
         /// The tool calls it is for, with their prices.
         calls: Vec<(CallId, i64)>,

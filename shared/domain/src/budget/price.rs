@@ -37,7 +37,7 @@ impl Price {
         whole(sum)
     }
 
-    /// The most that a call of at most so many tokens can cost: nothing comes from the cache.
+    /// Returns the most that a call of at most this many tokens can cost: nothing comes from the cache.
     #[must_use]
     pub fn bound(&self, input: i64, output: i64) -> i64 {
         let dearest = self.input.max(self.cached_input);

@@ -37,7 +37,7 @@ impl Left {
         Self { bytes, list }
     }
 
-    /// Takes so many bytes.
+    /// Subtracts bytes from the rest.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), PolicyError> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| {
             PolicyError::Input("what the expression reads or gives is too large for it".to_owned())

@@ -182,7 +182,7 @@ fn is_one(kind: PersonalKind, text: &str) -> bool {
     }
 }
 
-/// `2026-11-21`, and whatever time stands behind it.
+/// `2026-11-21`, with or without a time behind it.
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split(['-', '/', '.', ' ']).collect();
     let lengths: Vec<usize> = parts.iter().take(3).map(|part| part.len()).collect();

@@ -39,7 +39,7 @@ pub(crate) struct JobOptions {
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) timeout_ms: Option<i64>,
     pub(crate) retry: RetryPolicy,
-    /// Becomes a term once what it compares is known.
+    /// Becomes a term once the compared values are known.
     pub(crate) unique: Option<UniquePolicy>,
     pub(crate) terms: Terms,
 }
