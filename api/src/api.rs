@@ -30,7 +30,7 @@ use utoipa_axum::router::OpenApiRouter;
 /// The default limit of a body, in bytes (OJS HTTP binding §3: at least 1 MiB).
 pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// How the api is set up.
+/// The settings of the API.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
     /// The address to listen on. An address that is not loopback needs a key: see [`crate::check_exposure`].
@@ -53,7 +53,7 @@ pub struct ApiOptions {
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; any user by default.
     pub reviewers: Option<Vec<String>>,
-    /// The currency of the price table, if there is one: budgets in money have to be in it.
+    /// The currency of the price table, if there is one: budgets in money must use it.
     pub currency: Option<String>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
     pub mcp_servers: Vec<String>,

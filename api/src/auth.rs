@@ -37,7 +37,7 @@ pub(crate) async fn guard(State(app): State<Shared>, mut request: Request, next:
     Ok(next.run(request).await)
 }
 
-/// The digest of the key that a request carries.
+/// Returns the digest of the key that a request carries.
 pub(crate) fn presented(headers: &HeaderMap) -> Option<String> {
     let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok())?;
     let (scheme, key) = header.split_once(' ')?;

@@ -191,7 +191,7 @@ impl TimedBody {
         Self { body, limit, began: Instant::now(), received: 0, timer: None }
     }
 
-    /// When the next part has to be there.
+    /// Returns the time by which the next part must arrive.
     fn deadline(&self) -> Instant {
         let slowest = self.limit + Duration::from_secs(self.received / SLOWEST_BODY);
         (Instant::now() + self.limit).min(self.began + slowest)

@@ -27,7 +27,7 @@ const OJS: &str = "application/openjobspec+json";
 )]
 struct Frame;
 
-/// The frame, to which the router adds what is served.
+/// Returns the frame, to which the router adds the endpoints.
 pub(crate) fn frame() -> OpenApi {
     Frame::openapi()
 }
@@ -98,7 +98,7 @@ pub(crate) struct ErrorBody {
     error_type: String,
     /// The next step.
     hint: String,
-    /// Where the code is explained.
+    /// The address of the code's explanation.
     docs_url: String,
     /// Facts for programs, such as the field.
     details: Map<String, Value>,

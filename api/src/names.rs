@@ -20,7 +20,7 @@ pub(crate) struct Names {
     secret: String,
 }
 
-/// The names of this installation.
+/// Returns the names of this installation.
 ///
 /// # Errors
 /// The error of the store.
@@ -75,7 +75,7 @@ impl Names {
     }
 }
 
-/// An id in the form of a UUIDv7.
+/// Returns an id in the form of a UUIDv7.
 fn as_id(name: &Value) -> JobId {
     let hex = digest::of_json(name);
     JobId(format!("{}-{}-7{}-8{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30]))

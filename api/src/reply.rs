@@ -103,7 +103,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// Why an engagement takes no further input.
+/// Returns why an engagement takes no further input.
 fn not_continued(id: &str, why: NotContinued) -> OjsError {
     match why {
         NotContinued::Unknown => OjsError::not_found("engagement", id),
@@ -131,7 +131,7 @@ pub(crate) fn streamed(events: impl IntoResponse) -> Response {
     response
 }
 
-/// A JSON body with any status.
+/// Returns a JSON body with any status.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     match text(body) {
         Ok(text) => json_text(status, text),
@@ -139,12 +139,12 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     }
 }
 
-/// A body that is JSON already, with any status.
+/// Returns a body that is JSON already, with any status.
 pub(crate) fn json_text(status: StatusCode, text: String) -> Response {
     (status, [(CONTENT_TYPE, JSON)], text).into_response()
 }
 
-/// A value as JSON text.
+/// Returns a value as JSON text.
 ///
 /// # Errors
 /// 500 when the value has no JSON form.
@@ -155,7 +155,7 @@ pub(crate) fn text(body: &impl Serialize) -> Result<String, Failure> {
     })
 }
 
-/// A part of a data list (OJS HTTP binding §3.5).
+/// Returns a part of a data list (OJS HTTP binding §3.5).
 pub(crate) fn slice(
     name: &'static str,
     items: impl Iterator<Item = RawObject>,
@@ -170,7 +170,7 @@ pub(crate) fn slice(
     listed(name, items, place)
 }
 
-/// A page of an admin list.
+/// Returns a page of an admin list.
 pub(crate) fn page(items: impl Iterator<Item = RawObject>, page: u32, slice: Page, total: u64) -> RawObject {
     listed("items", items, json!({"total": total, "page": page, "per_page": slice.limit}))
 }

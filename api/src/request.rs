@@ -132,7 +132,7 @@ impl RequestId {
     }
 }
 
-/// The trace that a request is part of; nothing when it has none that is well formed.
+/// Returns the trace that a request is part of; empty without a well-formed one.
 fn sent_trace(headers: &HeaderMap) -> Vec<(&'static str, String)> {
     let sent = |name: &'static str| {
         let value = headers.get(name)?.to_str().ok()?.trim();
@@ -183,12 +183,12 @@ impl Params {
         }
     }
 
-    /// A parameter that is given and not empty.
+    /// Returns a parameter that is given and not empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 
-    /// A parameter that is one of a closed set of words.
+    /// Reads a parameter that is one of a closed set of words.
     pub(crate) fn word<T>(
         &self,
         name: &str,
@@ -202,7 +202,7 @@ impl Params {
         }
     }
 
-    /// A time with a zone (RFC 3339).
+    /// Reads a time with a zone (RFC 3339).
     pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Failure> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let why = "must be a time with a zone, such as 2026-01-31T12:00:00Z";
@@ -212,7 +212,7 @@ impl Params {
         }
     }
 
-    /// A whole number within bounds, or `default` when it is not given.
+    /// Reads a whole number within bounds, or returns `default` when it is not given.
     pub(crate) fn number<T>(&self, name: &str, default: T, least: T, most: T) -> Result<T, Failure>
     where
         T: FromStr + PartialOrd + std::fmt::Display,
@@ -227,7 +227,7 @@ impl Params {
         }
     }
 
-    /// A yes or no, in any of the spellings of clients.
+    /// Reads a yes or no, in any of the spellings of clients.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Failure> {
         let read = |text: &str| match text.to_ascii_lowercase().as_str() {
             "true" | "1" => Some(true),

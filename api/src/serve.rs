@@ -57,8 +57,8 @@ impl Default for ServeLimits {
     }
 }
 
-/// Serves, over TLS if there is any, until `shutdown`, then finishes the requests in flight. Use the token of [`crate::Api`], so that event
-/// streams end as well. Clients that exceed the `limits` are disconnected.
+/// Serves, over TLS if there is any, until `shutdown`, then finishes the requests in flight. Use the token of
+/// [`crate::Api`], so that event streams end as well. Clients that exceed the `limits` are disconnected.
 ///
 /// # Errors
 /// When the listener itself fails.

@@ -28,7 +28,7 @@ pub(crate) fn time_of(value: &mut Value, name: &str) {
     }
 }
 
-/// A key of an agent's state.
+/// Returns a key of an agent's state.
 pub(crate) fn state_entry(entry: &StateEntry) -> Value {
     with_times(entry, &["updated_at", "expires_at"])
 }
@@ -45,7 +45,7 @@ pub(crate) fn message(message: &StoredMessage) -> Value {
     value
 }
 
-/// A checkpoint. Its body may contain content that a restriction withholds, so it is shown only on request.
+/// Returns a checkpoint. Its body may contain content that a restriction withholds, so it is shown only on request.
 pub(crate) fn checkpoint(row: &CheckpointRow, with_body: bool) -> Value {
     let mut value = with_times(row, &["at"]);
     if let (Some(fields), false) = (value.as_object_mut(), with_body) {

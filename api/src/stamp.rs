@@ -22,7 +22,7 @@ const UNSPANNED: [&str; 6] = ["/livez", "/ready", "/readyz", "/metrics", "/ojs/v
 /// The methods that OpenTelemetry knows.
 const KNOWN: [&str; 9] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT"];
 
-/// The outermost layer: ids, headers, error bodies, and one line in the log.
+/// The outermost layer: adds ids, headers, error bodies, and one line in the log.
 pub(crate) async fn stamp(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let request_id = sent_id(request.headers()).unwrap_or_else(|| format!("req_{}", app.api.ids.next()));
@@ -94,7 +94,7 @@ fn speaks_ojs(path: &str) -> bool {
     matches!(path, "/health" | "/ready") || path == "/ojs" || path.starts_with("/ojs/")
 }
 
-/// The client's own id, when it is short and visible ASCII.
+/// Returns the client's own id, when it is short and visible ASCII.
 pub(crate) fn sent_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(REQUEST_ID)?.to_str().ok()?;
     ((1..=200).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())).then(|| id.to_owned())

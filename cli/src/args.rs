@@ -43,7 +43,7 @@ pub struct GlobalArgs {
     /// Reference to the API key: env:NAME or file:/path [default: env:TURNSTONE_API_KEY, if it is set]
     #[arg(long, global = true, value_name = "REF")]
     pub api_key_ref: Option<String>,
-    /// The form of what is printed: table, json or ids
+    /// The form of the output: table, json or ids
     #[arg(
         short,
         long,
@@ -92,7 +92,7 @@ pub enum Command {
     /// Run a scheduler of a fleet; several may run, one leads
     #[command(after_help = "Example: DATABASE_URL=postgres://turnstone@db/turnstone turnstone scheduler")]
     Scheduler(SchedulerArgs),
-    /// Run a worker of a fleet, or look at and direct those that run
+    /// Run a worker of a fleet, or list and direct running ones
     #[command(after_help = "\
 Examples:
   DATABASE_URL=postgres://turnstone@db/turnstone turnstone worker --slots 512 --queues ai-agents,default
@@ -121,22 +121,22 @@ Examples:
     /// Check, register and list agents
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// List the configured MCP servers, and look at what agents get of them
+    /// List the configured MCP servers, and show the tools that agents get from them
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
     /// Look at what agents do, and at their delegates
     #[command(subcommand)]
     Engagement(engagement::EngagementCommand),
-    /// Try an agent's assertions on what has happened
+    /// Evaluate an agent's assertions over recorded engagements
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// Answer what agents ask
+    /// Answer the questions of agents
     #[command(subcommand)]
     Review(review::ReviewCommand),
     /// Show and reset circuit breakers
     #[command(subcommand)]
     Breaker(breaker::BreakerCommand),
-    /// Show, set and raise what may be spent
+    /// Show, set and raise spending limits
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
     /// Store credentials that tools are called with, for users and for static identities
@@ -145,7 +145,7 @@ Examples:
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Measure what this machine can do
+    /// Measure the performance of this machine
     Bench(bench::BenchArgs),
     /// Print a completion script for a shell
     #[command(

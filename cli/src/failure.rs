@@ -28,7 +28,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The number that the shell sees.
+    /// Returns the number that the shell sees.
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
@@ -42,7 +42,7 @@ impl Exit {
         }
     }
 
-    /// The exit that belongs to an HTTP status.
+    /// Returns the exit that belongs to an HTTP status.
     #[must_use]
     pub fn of_status(status: u16) -> Self {
         match status {
@@ -89,19 +89,19 @@ pub struct Refusal {
 }
 
 impl Failure {
-    /// A failure with this exit.
+    /// Returns a failure with this exit.
     #[must_use]
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), hint: None, refusal: None }
     }
 
-    /// Something that failed.
+    /// Returns a failure with exit code 1.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
-    /// A wrong command line or configuration.
+    /// Returns the failure for a wrong command line or configuration.
     #[must_use]
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)

@@ -21,7 +21,7 @@ impl SchedulerOptions {
     /// How long ended engagements and jobs are kept.
     pub const RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-    /// The usual terms and retention, for a scheduler of this name.
+    /// Returns the usual terms and retention, for a scheduler of this name.
     #[must_use]
     pub fn new(holder: impl Into<String>) -> Self {
         Self { holder: holder.into(), term: Self::TERM, retention: Some(Self::RETENTION) }

@@ -51,12 +51,12 @@ pub(crate) struct Setback {
 }
 
 impl Setback {
-    /// The store answers.
+    /// Returns the state without failures.
     pub(crate) fn none() -> Self {
         Self { delays: None }
     }
 
-    /// The store failed. Returns whether this is the first failure of a row, and how long to wait.
+    /// Counts a failure of the store. Returns whether it is the first of a series, and how long to wait.
     pub(crate) fn failed(&mut self) -> (bool, Duration) {
         let first = self.delays.is_none();
         let delays = self.delays.get_or_insert_with(|| {
@@ -69,7 +69,7 @@ impl Setback {
         (first, delays.next().unwrap_or(FALLBACK))
     }
 
-    /// The store answered. Returns whether it had failed before.
+    /// Ends a series of failures. Returns whether there was one.
     pub(crate) fn recovered(&mut self) -> bool {
         self.delays.take().is_some()
     }

@@ -54,13 +54,13 @@ impl Scheduler {
         Self { upkeep, doorbell, clock, retention: options.retention, leadership, crons: None, courier: None }
     }
 
-    /// The same, which fires the cron entries of `store` as well; their jobs take their ids from `ids`.
+    /// Returns the same, which fires the cron entries of `store` as well; their jobs take their ids from `ids`.
     #[must_use]
     pub fn with_crons(self, store: &Store, ids: Arc<dyn Ids>) -> Self {
         Self { crons: Some(FireCron::new(store, ids)), ..self }
     }
 
-    /// The same, which also posts events to webhooks, as long as it leads.
+    /// Returns the same, which also posts events to webhooks, as long as it leads.
     #[must_use]
     pub fn with_courier(self, courier: Courier) -> Self {
         Self { courier: Some(courier), ..self }

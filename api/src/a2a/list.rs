@@ -81,7 +81,7 @@ pub(super) async fn has_tasks(app: &Shared, agent: &str, tenant: &Tenant) -> Res
     Ok(!app.api.store.views.tasks(&filter, 1).await?.0.is_empty())
 }
 
-/// The states of jobs whose tasks may be in this state, and whether those have begun.
+/// Returns the states of jobs whose tasks may be in this state, and whether those have begun.
 fn jobs_in(state: &str) -> Result<(Vec<JobState>, Option<bool>), Refusal> {
     use JobState::{Active, Available, Cancelled, Completed, Discarded, Pending, Retryable, Scheduled};
     Ok(match state {
@@ -119,7 +119,7 @@ fn flag(params: &Map<String, Value>, name: &str) -> Result<bool, Refusal> {
     }
 }
 
-/// A text; absent when it is empty, as protobuf has it.
+/// Reads a text; an empty one counts as absent, as in protobuf.
 fn text<'p>(params: &'p Map<String, Value>, name: &str) -> Result<Option<&'p str>, Refusal> {
     match params.get(name) {
         None | Some(Value::Null) => Ok(None),

@@ -66,7 +66,7 @@ impl Message {
     }
 }
 
-/// A text; absent when it is empty, as protobuf has it.
+/// Reads a text; an empty one counts as absent, as in protobuf.
 fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, Refusal> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),

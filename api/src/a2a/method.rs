@@ -28,7 +28,7 @@ pub(super) struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// The tenant's name.
+    /// Returns the tenant's name.
     pub(super) fn tenant(&self) -> Option<&str> {
         self.who.tenant.name()
     }

@@ -24,55 +24,55 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// The task does not exist, or belongs to another caller.
+    /// Returns the error for a task that does not exist, or belongs to another caller.
     pub(super) fn no_task(id: &str) -> Self {
         Self::new(-32001, "TASK_NOT_FOUND", format!("There is no task {id} of this agent."))
     }
 
-    /// The task has ended.
+    /// Returns the error for a task that has ended.
     pub(super) fn not_cancelable(message: String) -> Self {
         Self::new(-32002, "TASK_NOT_CANCELABLE", message)
     }
 
-    /// This server sends no push notifications.
+    /// Returns the error for push notifications, which this server does not send.
     pub(super) fn no_push() -> Self {
         let message = "This server sends no push notifications; subscribe to the task, or register a webhook of the server.";
         Self::new(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", message.to_owned())
     }
 
-    /// It is not supported, or not in this state.
+    /// Returns the error for a request that is not supported, or not in this state.
     pub(super) fn unsupported(message: impl Into<String>) -> Self {
         Self::new(-32004, "UNSUPPORTED_OPERATION", message.into())
     }
 
-    /// The client accepts, or sends, a media type that the agent does not.
+    /// Returns the error for a media type that the client accepts or sends, and the agent does not.
     pub(super) fn content_type(message: String) -> Self {
         Self::new(-32005, "CONTENT_TYPE_NOT_SUPPORTED", message)
     }
 
-    /// Every caller sees the same card.
+    /// Returns the error for an extended card: every caller sees the same one.
     pub(super) fn no_extended_card() -> Self {
         let message = "There is no extended card; the card says all.".to_owned();
         Self::new(-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", message)
     }
 
-    /// Another version.
+    /// Returns the error for another version.
     pub(super) fn version(spoken: &str) -> Self {
         let message = format!("A2A {spoken} is not spoken here; send the header `A2A-Version: 1.0`.");
         Self::new(-32009, "VERSION_NOT_SUPPORTED", message)
     }
 
-    /// The body is no JSON.
+    /// Returns the error for a body that is no JSON.
     pub(super) fn unreadable(why: &str) -> Self {
         Self::new(-32700, "PARSE_ERROR", format!("The body is not JSON: {why}."))
     }
 
-    /// The body is no call.
+    /// Returns the error for a body that is no call.
     pub(super) fn malformed(message: impl Into<String>) -> Self {
         Self::new(-32600, "INVALID_REQUEST", message.into())
     }
 
-    /// There is no such method.
+    /// Returns the error for an unknown method.
     pub(super) fn no_method(name: &str) -> Self {
         let name: String = name.chars().take(80).collect();
         Self::new(
@@ -82,7 +82,7 @@ impl Refusal {
         )
     }
 
-    /// A parameter is wrong.
+    /// Returns the error for a wrong parameter.
     pub(super) fn parameter(name: &str, why: &str) -> Self {
         Self::new(-32602, "INVALID_PARAMS", format!("`{name}` {why}."))
     }
@@ -143,7 +143,7 @@ impl Call {
     }
 }
 
-/// The answer to a call.
+/// Returns the answer to a call.
 pub(super) fn answer(id: &Value, result: Result<Value, Refusal>) -> Response {
     reply::ok(&told(id, result))
 }

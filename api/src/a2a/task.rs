@@ -35,7 +35,7 @@ pub(super) async fn shown(
     Ok(task)
 }
 
-/// The status of a task: its state, since when, and why.
+/// Returns the status of a task: its state, since when, and why.
 pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
     let review = match (&job.agent, job.state) {
         (Some(side), JobState::Pending) => open_review(app, &side.engagement_id).await?,
@@ -78,7 +78,7 @@ pub(super) fn rests(status: &Value) -> bool {
     !working.iter().any(|state| status["state"] == *state)
 }
 
-/// The engagement, which is the context of the task.
+/// Returns the engagement, which is the context of the task.
 pub(super) fn context(job: &Job) -> &str {
     job.agent.as_ref().map_or("", |side| side.engagement_id.as_str())
 }

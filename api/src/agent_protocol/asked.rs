@@ -34,7 +34,7 @@ pub(super) enum Wish {
 }
 
 impl Wish {
-    /// The protocol's name of the type.
+    /// Returns the protocol's name of the type.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Chat(_) => "ChatRequest",
@@ -131,7 +131,7 @@ impl Asked {
         Ok(self)
     }
 
-    /// The call or the review that is answered, when the client names it: in the body, or beside it.
+    /// Returns the call or the review that is answered, when the client names it: in the body, or beside it.
     pub fn call(&self) -> Option<CallId> {
         let beside = || self.kept.get("request_metadata")?["call_id"].as_str().map(CallId::from);
         self.question.clone().map(CallId).or_else(beside)
@@ -213,7 +213,7 @@ impl Kind<'_> {
     }
 }
 
-/// The input of an operation, when it has the form that the agent declares.
+/// Returns the input of an operation, when it has the form that the agent declares.
 fn typed(operation: &Operation, fields: &RawObject) -> Result<Value, Failure> {
     let input = fields.given("input").map_or(Ok(Value::Null), |input| parsed("input", input))?;
     if let Some(schema) = &operation.input_schema {

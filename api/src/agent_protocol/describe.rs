@@ -64,7 +64,7 @@ fn descriptor(agent: &AgentDefinition) -> Value {
     })
 }
 
-/// The operation that every agent has.
+/// Returns the operation that every agent has.
 fn chat() -> Value {
     let text_in =
         |name: &str| json!({"type": "object", "required": [name], "properties": {name: {"type": "string"}}});

@@ -12,19 +12,19 @@ use turnstone_domain::{EngagementId, Job, JobId};
 use turnstone_ojs::OjsError;
 use turnstone_store::AgentRecord;
 
-/// A registered agent, or 404.
+/// Returns a registered agent, or 404.
 pub(super) async fn agent(app: &App, name: &str) -> Result<AgentRecord, Failure> {
     app.api.store.views.agent(name).await?.ok_or_else(|| OjsError::not_found("agent", name).into())
 }
 
-/// A run of this agent, or 404: also when it is another agent's or another tenant's.
+/// Returns a run of this agent, or 404: also when it is another agent's or another tenant's.
 pub(super) async fn run(app: &App, agent: &str, id: &str, tenant: &Tenant) -> Result<Engagement, Failure> {
     let found = app.api.store.views.engagement_of(&EngagementId::from(id), tenant.name()).await?;
     let run = found.map(|(engagement, ..)| engagement).filter(|run| run.agent == agent);
     run.ok_or_else(|| OjsError::not_found("run", id).into())
 }
 
-/// A request to this agent with its run, or 404.
+/// Returns a request to this agent with its run, or 404.
 pub(super) async fn request(
     app: &App,
     agent: &str,
@@ -44,7 +44,7 @@ pub(super) async fn request(
     Ok((job, run(app, agent, engagement.as_str(), tenant).await.map_err(|_| missing())?))
 }
 
-/// The same, of the requests that this caller may read: another server sees only those that it sent itself.
+/// Returns the same, of the requests that this caller may read: another server sees only those that it sent itself.
 pub(super) async fn request_of(
     app: &App,
     agent: &str,
@@ -84,8 +84,8 @@ pub(super) enum Subject {
     Run(Engagement),
 }
 
-/// A request or a run of this agent, or 404. Another server sees the requests that it sent itself, and no run: others
-/// may take part in it.
+/// Returns a request or a run of this agent, or 404. Another server sees the requests that it sent itself, and no run:
+/// others may take part in it.
 pub(super) async fn subject(app: &App, agent: &str, id: &str, who: &Who) -> Result<Subject, Failure> {
     let peer = who.caller.peer();
     if let Ok((job, run)) = request_of(app, agent, id, &who.tenant, peer).await {

@@ -8,13 +8,13 @@ use turnstone_domain::{Job, JobId, RawJson, RawObject};
 /// The member of a job's `meta` for the fields of the Agent Protocol.
 pub(super) const MEMBER: &str = "agent_protocol";
 
-/// The id of the request: the client's, else the job's.
+/// Returns the id of the request: the client's, else the job's.
 pub(super) fn of(names: &Names, job: &Job) -> String {
     within(names, &job.envelope.meta, &job.id, job.tenant.as_deref())
 }
 
-/// The same, from the fields of a job. A name is valid only for the job whose id it determines: forks copy the `meta`
-/// of their origin, and any client may write one.
+/// Returns the same, from the fields of a job. A name is valid only for the job whose id it determines: forks copy the
+/// `meta` of their origin, and any client may write one.
 pub(super) fn within(names: &Names, meta: &RawObject, job: &JobId, tenant: Option<&str>) -> String {
     let agent = meta.given("agent").and_then(|agent| agent.parse::<String>().ok()).unwrap_or_default();
     let own = own(meta);
@@ -39,7 +39,7 @@ fn own(meta: &RawObject) -> Value {
     meta.given(MEMBER).and_then(|own| own.parse::<Value>().ok()).unwrap_or_default()
 }
 
-/// The text that the user sent: the job's only argument, or all of them as JSON.
+/// Returns the text that the user sent: the job's only argument, or all of them as JSON.
 pub(super) fn input(job: &Job) -> String {
     let args = &job.envelope.args;
     match args.parse::<Vec<RawJson>>().ok().as_deref() {

@@ -188,7 +188,7 @@ fn configured(completed: &Value, wait: bool) -> Answer {
     }
 }
 
-/// An event of the request when the client waits for it and it comes in time, else 202.
+/// Returns an event of the request when the client waits for it and it comes in time, else 202.
 async fn answer(app: &App, agent: &str, begun: &Begun, wait: bool, last: bool) -> Answer {
     let event = if wait { within_patience(app, &begun.run, &begun.job, last).await? } else { None };
     let mut response = match event {

@@ -170,7 +170,7 @@ pub(crate) fn of_key(agent: &str, key: &str, tenant: &Tenant, caller: &Caller) -
     named(&[agent, key, tenant.name().unwrap_or_default(), &format!("{caller:?}")])
 }
 
-/// The name that these parts make: see [`crate::names`].
+/// Returns the name that these parts make: see [`crate::names`].
 pub(crate) fn named(parts: &[&str]) -> Value {
     json!(["engage", parts])
 }

@@ -65,7 +65,7 @@ struct Remark {
     message: String,
 }
 
-/// An agent as lists show it.
+/// Returns an agent as lists show it.
 fn summary(agent: &AgentDefinition) -> Value {
     json!({
         "name": agent.name,

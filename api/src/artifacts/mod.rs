@@ -16,8 +16,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default().routes(routes!(list::list)).routes(routes!(download::download))
 }
 
-/// The artifacts of an engagement that a caller may have: not those of calls whose output is withheld, and with an output
-/// guardrail only those of turns whose answer has passed it (OAS-43).
+/// Returns the artifacts of an engagement that a caller may read. Those of calls with withheld output are left out.
+/// With an output guardrail, only those of turns whose answer has passed it are included (OAS-43).
 pub(crate) async fn visible(
     app: &App,
     engagement: &Engagement,

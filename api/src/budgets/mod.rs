@@ -38,7 +38,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(costs::costs))
 }
 
-/// The name in the path. A tenant may name its own budgets only.
+/// Returns the name in the path. A tenant may name its own budgets only.
 fn named(name: &str, tenant: &Tenant) -> Result<BudgetName, Failure> {
     let name: BudgetName = name.parse().map_err(|why: String| OjsError::invalid_request("the path", why))?;
     match tenant.name() {
@@ -49,7 +49,7 @@ fn named(name: &str, tenant: &Tenant) -> Result<BudgetName, Failure> {
     }
 }
 
-/// A shared budget as it is after a change.
+/// Returns a shared budget as it is after a change.
 async fn after(app: &Shared, name: &str, tenant: &Tenant) -> Answer {
     let since = since(app.api.clock.now(), DAYS);
     let found = app.api.store.budgets.list(Some(name), tenant.name(), since).await?.pop();
@@ -57,19 +57,19 @@ async fn after(app: &Shared, name: &str, tenant: &Tenant) -> Answer {
     Ok(reply::ok(&rows::shared(&budget)))
 }
 
-/// A body as this endpoint takes it.
+/// Reads a body.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(body)
         .map_err(|error| OjsError::invalid_request("the body", format!("cannot be used: {error}")).into())
 }
 
-/// The beginning of the day `days` before today.
+/// Returns the beginning of the day `days` before today.
 fn since(now: Timestamp, days: u32) -> Timestamp {
     let today = now.0.div_euclid(DAY_MS);
     Timestamp((today - i64::from(days.max(1)) + 1) * DAY_MS)
 }
 
-/// A day of UTC as text.
+/// Returns a day of UTC as text.
 fn date(day: i64) -> String {
     let mut text = Timestamp(day.saturating_mul(DAY_MS)).to_rfc3339();
     text.truncate(10);
@@ -95,7 +95,7 @@ struct RaiseRequest {
 }
 
 impl RaiseRequest {
-    /// The same for the store.
+    /// Returns the same for the store.
     fn by(&self) -> Result<Raise, Failure> {
         let by = Raise {
             tokens: self.tokens.into(),

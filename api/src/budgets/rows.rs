@@ -69,7 +69,7 @@ fn money(amount: i64) -> Value {
     Amount(amount).to_string().into()
 }
 
-/// The money of a budget.
+/// Returns the money of a budget.
 pub(crate) fn purse(purse: &Purse) -> Value {
     json!({
         "used": money(purse.settled),
@@ -93,7 +93,7 @@ pub(super) fn sides(budget: &Budget) -> Value {
     })
 }
 
-/// A row with the limits that are set. The stored balance is never less than the spending.
+/// Returns a row with the limits that are set. The stored balance is never less than the spending.
 fn row(rule: &BudgetRule, row: &BudgetRow) -> Value {
     let mut budget = row.budget;
     (budget.limit, budget.money.limit) = match row.day {
@@ -106,7 +106,7 @@ fn row(rule: &BudgetRule, row: &BudgetRow) -> Value {
     shown
 }
 
-/// A shared budget.
+/// Returns a shared budget.
 pub(super) fn shared(budget: &SharedBudget) -> Value {
     let rule = &budget.rule;
     json!({

@@ -43,7 +43,7 @@ pub(crate) struct CredentialRequest {
     prefix: String,
     /// The name of a secret among `secrets` of the workers' `[tool_policy]`.
     secret: Option<String>,
-    /// The secret itself; refused unless what is stored is encrypted.
+    /// The secret itself; refused unless stored data is encrypted.
     value: Option<String>,
 }
 

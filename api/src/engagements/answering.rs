@@ -71,7 +71,7 @@ pub(crate) async fn give(
     }
 }
 
-/// The same, and `None` when nothing waits for it.
+/// Returns the same, and `None` when nothing waits for it.
 ///
 /// # Errors
 /// As [`give`].

@@ -52,7 +52,7 @@ pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tena
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], text).into_response())
 }
 
-/// All checkpoints, each with its job.
+/// Returns all checkpoints, each with its job.
 pub(super) async fn checkpoints(app: &App, id: &EngagementId) -> Result<Vec<(JobId, Checkpoint)>, Failure> {
     let mut rows = Vec::new();
     for offset in (0..).step_by(PAGE as usize) {
@@ -66,7 +66,7 @@ pub(super) async fn checkpoints(app: &App, id: &EngagementId) -> Result<Vec<(Job
     Ok(rows)
 }
 
-/// The whole conversation.
+/// Returns the whole conversation.
 pub(super) async fn messages(app: &App, id: &EngagementId) -> Result<Vec<StoredMessage>, Failure> {
     let mut rows: Vec<StoredMessage> = Vec::new();
     loop {
@@ -165,7 +165,7 @@ async fn record(
     Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, deputies, tools })
 }
 
-/// A job as it was enqueued, and how it ended.
+/// Returns a job as it was enqueued, and how it ended.
 fn parted(engagement: Engagement, agent: AgentDefinition, job: Job, depth: i64) -> (NewJob, JobEnd) {
     let side = job.agent.map(|side| (side.position, side.tokens_used));
     let (position, tokens_used) = side.unwrap_or_default();

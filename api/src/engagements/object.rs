@@ -11,7 +11,7 @@ const AT_ONCE: u32 = 100;
 /// An object whose inputs and outputs have more bytes than this is not built for an answer.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 
-/// The object as expressions see it; `None` when it is too large to be built here.
+/// Returns the object as expressions see it; `None` when it is too large to be built here.
 pub(super) async fn of(
     views: &dyn Views,
     engagement: &Engagement,

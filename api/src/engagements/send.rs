@@ -108,8 +108,8 @@ pub(crate) async fn send(
     Ok(see_with(&taken.engagement, json!({"job_id": taken.job, "state": taken.state})))
 }
 
-/// A text is the answer to the one question that the engagement waits with, or to the one that its key answered before.
-/// An input with a key belongs to the question that was displayed, or to none.
+/// Answers the one question that the engagement waits with, or the one that the input's key answered before. An input
+/// with a key belongs to the question that was displayed, or to none.
 async fn answered(
     app: &App,
     (engagement, job): (&Engagement, &Job),

@@ -19,7 +19,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The part that the query asks for.
+    /// Returns the part that the query asks for.
     pub(super) async fn asked(
         views: &dyn Views,
         id: &EngagementId,

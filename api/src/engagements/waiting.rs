@@ -138,7 +138,7 @@ async fn wanted(app: &App, of: &Engagement, job: &Job, among: Among) -> Result<O
     Ok(review.map(|review| Wanted::Word(Box::new(review))))
 }
 
-/// The question that a job waits with.
+/// Returns the question that a job waits with.
 async fn asked(app: &App, engagement: &EngagementId, job: &Job) -> Result<Option<AskedUser>, Failure> {
     let asks = job.agent.as_ref().and_then(|agent| agent.position.asks.clone());
     let Some(call_id) = asks.filter(|_| job.state == JobState::Pending) else { return Ok(None) };

@@ -87,7 +87,7 @@ impl Held {
     }
 }
 
-/// A part of a whole; exact enough for a gauge.
+/// Returns a part as a share of the whole; exact enough for a gauge.
 #[expect(clippy::cast_precision_loss, reason = "a gauge shows a few digits")]
 fn ratio(part: i64, whole: i64) -> f64 {
     part as f64 / whole as f64

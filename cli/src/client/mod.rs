@@ -34,7 +34,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client for the configured server. Nothing is sent yet.
+    /// Returns a client for the configured server. Nothing is sent yet.
     ///
     /// # Errors
     /// The address or the API key cannot be used.
@@ -60,7 +60,7 @@ impl Client {
         Ok(Self { http, base, output })
     }
 
-    /// The server's address, without credentials.
+    /// Returns the server's address, without credentials.
     #[must_use]
     pub fn address(&self) -> String {
         let mut shown = self.base.clone();
@@ -90,7 +90,7 @@ impl Client {
         self.pages(path, filters, "items", limit).await
     }
 
-    /// The same for a list in the member `name`; a list without pages is read as it is.
+    /// Reads the same from a list in the member `name`; a list without pages is read as it is.
     ///
     /// # Errors
     /// The error of the server or of the connection.
@@ -285,7 +285,7 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// The header that shows the API key, if there is one.
+/// Returns the header that shows the API key, if there is one.
 fn key_header(reference: Option<&SecretRef>) -> Result<HeaderMap, Failure> {
     let by_default = SecretRef::Env(KEY_VARIABLE.to_owned());
     let reference = match reference {
@@ -304,7 +304,7 @@ fn key_header(reference: Option<&SecretRef>) -> Result<HeaderMap, Failure> {
     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
 }
 
-/// The elements of a list answer: an array, or an object with the array below `name` or `items`.
+/// Returns the elements of a list answer: an array, or an object with the array below `name` or `items`.
 #[must_use]
 pub fn elements(mut answer: Value, name: &str) -> Vec<Value> {
     let inside = [name, "items"].into_iter().find(|name| answer[*name].is_array());
@@ -318,7 +318,7 @@ pub fn elements(mut answer: Value, name: &str) -> Vec<Value> {
     }
 }
 
-/// The part of an answer below `name`, or the whole answer when it is not wrapped.
+/// Returns the part of an answer below `name`, or the whole answer when it is not wrapped.
 #[must_use]
 pub fn unwrapped(mut answer: Value, name: &str) -> Value {
     if answer[name].is_object() { answer[name].take() } else { answer }

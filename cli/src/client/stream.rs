@@ -166,7 +166,7 @@ mod tests {
     use tokio::net::TcpListener;
     use tokio::task::JoinHandle;
 
-    /// A server that sends one response per connection and records the requests.
+    /// Starts a server that sends one response per connection and records the requests.
     async fn server(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -191,7 +191,7 @@ mod tests {
         format!("id: {seq}\nevent: {name}\ndata: {{\"seq\":{seq},\"name\":\"{name}\"}}\n\n")
     }
 
-    /// A stream that claims to be longer than it is, so that its end is a broken connection.
+    /// Returns a stream that claims to be longer than it is, so that its end is a broken connection.
     fn broken_off(events: &str) -> String {
         format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n{events}")
     }

@@ -74,7 +74,7 @@ impl BudgetConfig {
 }
 
 impl BudgetsConfig {
-    /// The shared budgets.
+    /// Returns the shared budgets.
     ///
     /// # Errors
     /// The first one that cannot work, with its name.
@@ -93,7 +93,7 @@ impl BudgetsConfig {
         self.0.get(ENGAGEMENT)?.on_exceed
     }
 
-    /// How long a parked job waits for its budget to be raised; `None` is without end.
+    /// Returns how long a parked job waits for its budget to be raised; `None` is without end.
     #[must_use]
     pub fn raise_wait(&self) -> Option<Duration> {
         let said = self.0.get(ENGAGEMENT).and_then(|config| config.raise_wait_ms);

@@ -49,7 +49,7 @@ impl EncryptionConfig {
 mod tests {
     use super::*;
 
-    /// The keys of a configuration that names these in files.
+    /// Returns the keys of a configuration that names these in files.
     fn keys(key: Option<&str>, previous: &[&str]) -> Result<Option<EncryptionKeys>, Failure> {
         let folder = tempfile::tempdir().unwrap();
         let kept = |(at, text): (usize, &str)| {

@@ -75,7 +75,7 @@ pub struct Loaded {
 }
 
 impl Layers {
-    /// The layers of this process.
+    /// Returns the layers of this process.
     #[must_use]
     pub fn of_process(file: Option<PathBuf>, flags: Vec<(&'static str, String)>) -> Self {
         Self {
@@ -224,7 +224,7 @@ impl Loaded {
         }
     }
 
-    /// The file that was read, with its text.
+    /// Returns the file that was read, with its text.
     pub(super) fn file(&self) -> Option<&FileText> {
         self.file.as_ref()
     }

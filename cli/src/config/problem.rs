@@ -76,7 +76,7 @@ pub fn explain(error: &ConfigError, loaded: &Loaded) -> Failure {
     }
 }
 
-/// The place of the key, followed by the problem.
+/// Returns the place of the key, followed by the problem.
 fn place(loaded: &Loaded, key: &[&str]) -> String {
     let origin = (1..=key.len())
         .rev()
@@ -91,7 +91,7 @@ fn place(loaded: &Loaded, key: &[&str]) -> String {
     }
 }
 
-/// The key that an error is about, and the reason without the `config` crate's own remarks on its origin.
+/// Returns the key that an error is about, and the reason without the `config` crate's own remarks on its origin.
 fn dissect(error: &ConfigError) -> (String, String) {
     match error {
         ConfigError::Type { unexpected, expected, key, .. } => {

@@ -193,7 +193,7 @@ pub struct WorkerConfig {
 }
 
 impl WorkerConfig {
-    /// The queues by name; `None` is every queue.
+    /// Returns the queues by name; `None` is every queue.
     #[must_use]
     pub fn named_queues(&self) -> Option<&[String]> {
         (!self.queues.iter().any(|queue| queue == "*")).then_some(&self.queues)
@@ -228,7 +228,7 @@ pub struct SchedulerConfig {
 }
 
 impl SchedulerConfig {
-    /// How long they are kept; `None` is for ever.
+    /// Returns how long they are kept; `None` is for ever.
     #[must_use]
     pub fn retention(&self) -> Option<Duration> {
         (self.retention_days > 0).then(|| Duration::from_secs(u64::from(self.retention_days) * 24 * 60 * 60))
@@ -262,7 +262,7 @@ impl Default for WebhooksConfig {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelsConfig {
-    /// The provider of a model that is named without one.
+    /// The default provider of models that are named without one.
     pub default_provider: Option<String>,
     /// The model of an agent that names none.
     pub default_model: Option<String>,

@@ -16,7 +16,7 @@ pub struct Shown {
     pub source: String,
 }
 
-/// Every value with its source, in the order of the sections.
+/// Returns every value with its source, in the order of the sections.
 #[must_use]
 pub fn shown(loaded: &Loaded) -> Vec<Shown> {
     let mut list = Vec::new();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::io::{self, IsTerminal as _, Write};
 use turnstone_telemetry::redact;
 
-/// The form of what is printed.
+/// The form of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Format {
     /// For people: a table or a timeline.
@@ -23,7 +23,7 @@ pub enum Format {
 /// Where and how this run prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// The form asked for.
+    /// The requested form.
     pub format: Format,
     /// True if standard output is a terminal that obeys cursor movements.
     pub tty: bool,
@@ -69,7 +69,7 @@ impl Output {
         self.line(&text::json(&serde_json::to_string(value)?))
     }
 
-    /// Prints a list in the form asked for; `id` names the field that identifies an item.
+    /// Prints a list in the requested form; `id` names the field that identifies an item.
     ///
     /// # Errors
     /// Standard output cannot be written.
@@ -97,7 +97,7 @@ impl Output {
         }
     }
 
-    /// A detail for those who asked for it with `--verbose`, on standard error.
+    /// Prints a detail with `--verbose`, on standard error.
     pub fn detail(&self, detail: &str) {
         if self.verbose {
             say(detail);
@@ -110,7 +110,7 @@ fn say(words: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", text::block(&redact(words)));
 }
 
-/// How wide the terminal is; `None` when standard output is none.
+/// Returns the width of the terminal; `None` when standard output is none.
 #[must_use]
 pub fn columns(output: &Output) -> Option<usize> {
     output.tty.then(|| comfy_table::Table::new().width()).flatten().map(usize::from)

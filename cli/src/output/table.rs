@@ -14,13 +14,13 @@ pub struct Column {
     pub cell: fn(&Value) -> String,
 }
 
-/// A column that shows what `cell` makes of an item.
+/// Returns a column that shows what `cell` makes of an item.
 #[must_use]
 pub const fn column(heading: &'static str, cell: fn(&Value) -> String) -> Column {
     Column { heading, cell }
 }
 
-/// The table as text, without a trailing line break.
+/// Returns the table as text, without a trailing line break.
 #[must_use]
 pub fn of(items: &[Value], columns: &[Column], tty: bool) -> String {
     let rows =
@@ -62,14 +62,14 @@ pub fn ruled(headings: Vec<&str>, rows: Vec<Vec<String>>, tty: bool) -> String {
     table.trim_fmt()
 }
 
-/// The columns that the longest word of a column takes: a word is never broken over two lines.
+/// Returns the columns that the longest word of a column takes: a word is never broken over two lines.
 fn longest(headings: &[&str], rows: &[Vec<String>], at: usize) -> usize {
     let cells = rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
     let words = cells.chain(headings.get(at).copied()).flat_map(|cell| cell.split(' '));
     words.map(text::width).max().unwrap_or(0)
 }
 
-/// The narrowest window that the table fits into. The first column is never broken at all.
+/// Returns the narrowest window that the table fits into. The first column is never broken at all.
 fn least(headings: &[&str], rows: &[Vec<String>]) -> usize {
     let first = rows.iter().filter_map(|row| row.first()).map(|cell| text::width(cell)).max().unwrap_or(0);
     let others: usize = (1..headings.len()).map(|at| longest(headings, rows, at) + 2).sum();
@@ -91,7 +91,7 @@ fn records(headings: &[&str], rows: &[Vec<String>], window: usize) -> String {
     rows.iter().map(record).collect::<Vec<_>>().join("\n")
 }
 
-/// A scalar field as people write it; nothing for what is absent.
+/// Returns a scalar field as people write it; empty for an absent field.
 #[must_use]
 pub fn plain(value: &Value) -> String {
     match value {
@@ -101,7 +101,7 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// A point in time, given as RFC 3339 or as milliseconds since the epoch, as RFC 3339 in UTC without fractions.
+/// Returns a point in time, given as RFC 3339 or as milliseconds since the epoch, as RFC 3339 in UTC without fractions.
 #[must_use]
 pub fn time(value: &Value) -> String {
     let time = value.as_i64().map(Timestamp).or_else(|| value.as_str().and_then(Timestamp::parse_rfc3339));

@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text without anything that a terminal would obey; line breaks and tabs stay.
+/// Returns the text without anything that a terminal would obey; line breaks and tabs stay.
 #[must_use]
 pub fn block(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| is_harmless(c) || matches!(c, '\n' | '\t')) {
@@ -27,7 +27,7 @@ pub fn block(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// How many there are of something, in words: `1 turn`, `2 turns`.
+/// Returns a count in words: `1 turn`, `2 turns`.
 #[must_use]
 pub fn counted(count: i64, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
@@ -39,13 +39,13 @@ pub fn line(text: &str) -> String {
     block(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// How many columns the text takes on a terminal.
+/// Returns how many columns the text takes on a terminal.
 #[must_use]
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text cut to at most `columns` columns; an ellipsis shows that something is missing.
+/// Returns the text cut to at most `columns` columns; an ellipsis shows that something is missing.
 #[must_use]
 pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
@@ -65,7 +65,7 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
-/// A time that people wait for, from minutes on: `12m`, `22h55m`, `3d4h`.
+/// Returns a time that people wait for, from minutes on: `12m`, `22h55m`, `3d4h`.
 #[must_use]
 pub fn span(ms: i64) -> String {
     let minutes = ms.max(0) / 60_000;
@@ -77,8 +77,8 @@ pub fn span(ms: i64) -> String {
     }
 }
 
-/// The text with its lines broken between words, so that none is wider than `columns`; a word that is stays whole. Without
-/// a width nothing is broken.
+/// Returns the text with its lines broken between words, so that none is wider than `columns`; a word that is stays
+/// whole. Without a width nothing is broken.
 #[must_use]
 pub fn wrapped(text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };

@@ -71,7 +71,7 @@ impl FireCron {
         self.crons.fire(Firing { entry, due, next_run_at, at: now }, term).await
     }
 
-    /// The job of an occurrence, read as a body of `POST /jobs` is. The inner error is the template's.
+    /// Returns the job of an occurrence, read as a body of `POST /jobs`. The inner error is the template's.
     async fn job(
         &self,
         entry: &CronEntry,

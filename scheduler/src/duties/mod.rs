@@ -22,8 +22,8 @@ pub(crate) const BATCH: usize = 500;
 /// The most transactions of a duty before the other duties have their turn.
 pub(crate) const BATCHES: usize = 20;
 
-/// All duties, in the order in which a tick runs them. Ends come first: a job whose time is over must not be handed
-/// to a worker by a later duty of the same tick. What is counted can be pruned, so statistics come before that.
+/// All duties, in the order in which a tick runs them. Ends come first: an expired job must not be handed to a worker
+/// by a later duty of the same tick. Statistics come before pruning, which deletes only counted jobs.
 pub(crate) const DUTIES: &[Entry] = &[
     expire_jobs::ENTRY,
     expire_reviews::ENTRY,

@@ -183,7 +183,7 @@ impl Courier {
         Ok(if soon { wait.min(SOON) } else { wait })
     }
 
-    /// Makes deliveries of new events and begins to post what is due. `None` when that was all there was.
+    /// Makes deliveries of new events and begins to post due ones. `None` when there is nothing more to do.
     async fn step(&self, term: &Term, under_way: &mut UnderWay) -> Result<Option<()>, StoreError> {
         let hooks = self.webhooks.active_webhooks().await?;
         under_way.idle = hooks.is_empty();
@@ -200,7 +200,7 @@ impl Courier {
         let taken = self.webhooks.take_deliveries(term, taking, now).await?;
         let any = !taken.is_empty();
         for delivery in taken {
-            // One that was made meanwhile is taken again in a minute.
+            // A webhook that was made meanwhile: its delivery is taken again in a minute.
             let Some(webhook) = hooks.get(&delivery.webhook_id) else { continue };
             *under_way.of.entry(delivery.webhook_id.clone()).or_default() += 1;
             under_way.posts.spawn(self.deliver(webhook.clone(), delivery));

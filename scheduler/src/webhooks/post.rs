@@ -117,7 +117,7 @@ async fn told(response: Response) -> Told {
     if status.as_u16() == 410 { Told::Gone(why) } else { Told::Refused(status.as_u16(), why) }
 }
 
-/// The beginning of an answer, in one line; nothing when it is not text.
+/// Returns the beginning of an answer, in one line; nothing when it is not text.
 async fn excerpt(mut response: Response) -> String {
     let mut read = Vec::new();
     while read.len() < EXCERPT_BYTES {
@@ -131,7 +131,7 @@ async fn excerpt(mut response: Response) -> String {
     if text.is_empty() { String::new() } else { format!(": {}", turnstone_telemetry::redact(text)) }
 }
 
-/// An error with its last cause, without the URL, which may hold a secret.
+/// Returns an error with its last cause, without the URL, which may hold a secret.
 fn describe(error: &reqwest::Error) -> String {
     let what = if error.is_timeout() {
         "the receiver did not answer in time"

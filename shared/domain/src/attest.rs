@@ -33,13 +33,13 @@ impl Asked {
     }
 }
 
-/// Which jobs a queue takes (`attest_policy` of the queue's configuration).
+/// The jobs that a queue accepts (`attest_policy` of the queue's configuration).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct AttestPolicy {
     /// True if a job has to request attestation.
     pub required: bool,
-    /// Which algorithms it may ask for; an empty list allows every one.
+    /// The algorithms that it may request; an empty list allows every one.
     pub allowed_algorithms: Vec<String>,
 }
 

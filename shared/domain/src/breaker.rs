@@ -15,7 +15,7 @@ const FAILURE_COUNTS_MS: i64 = 300_000;
 /// job whose trial call failed last may make the next one only after the same time.
 const TRIAL_MS: i64 = 60_000;
 
-/// How long a call that found every place taken waits before it asks again, in milliseconds.
+/// The pause before a call that found every place taken tries again, in milliseconds.
 const ASK_AGAIN_MS: i64 = 1_000;
 
 /// The permission to make a call.
@@ -64,13 +64,13 @@ struct Open {
     failed: Option<(String, Timestamp)>,
 }
 
-/// A trial call that is under way. It ends with the lease of its job, if nothing is known of it before.
+/// A trial call that is under way. It ends with the lease of its job, unless its outcome is known before.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Trial {
     job: String,
     /// The token of the lease.
     lease: String,
-    /// Its place is its own until then.
+    /// The time until which no other call may take its place.
     until: Timestamp,
 }
 
@@ -78,7 +78,7 @@ fn milliseconds(ms: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// The time for which a trial call has its place for itself, in milliseconds.
+/// Returns the time for which a trial call keeps its place, in milliseconds.
 fn trial_ms(rule: &Breaker) -> i64 {
     milliseconds(rule.timeout_ms).max(if rule.once_per_job { TRIAL_MS } else { 0 })
 }
@@ -95,7 +95,7 @@ impl Open {
         found.map(|at| self.trials.remove(at)).is_some()
     }
 
-    /// The places that no trial call has for itself.
+    /// Returns the places that no trial call has for itself.
     fn free_places(&self, now: Timestamp) -> usize {
         let taken = self.trials.iter().filter(|trial| now < trial.until).count();
         (self.places as usize).saturating_sub(taken)
@@ -124,7 +124,7 @@ impl BreakerState {
         Passage::Trial
     }
 
-    /// The jobs whose trial calls are under way, with the tokens of their leases.
+    /// Returns the jobs whose trial calls are under way, with the tokens of their leases.
     #[must_use]
     pub fn trials(&self) -> Vec<(JobId, String)> {
         let trials = self.open.iter().flat_map(|open| &open.trials);
@@ -200,13 +200,14 @@ impl BreakerState {
         self.open.is_none() && self.failures() == 0
     }
 
-    /// The failed calls among those that count.
+    /// Returns the number of failed calls among those that count.
     #[must_use]
     pub fn failures(&self) -> i64 {
         self.calls.iter().map(|call| i64::from(call.failed.is_some())).sum()
     }
 
-    /// The time until which an open breaker refuses every call. A half-open breaker returns a time that has passed.
+    /// Returns the time until which an open breaker refuses every call. A half-open breaker returns a time that has
+    /// passed.
     #[must_use]
     pub fn open_until(&self) -> Option<Timestamp> {
         self.open.as_ref().map(|open| open.until)
@@ -218,7 +219,7 @@ impl BreakerState {
         self.open.as_ref().map(|open| if now < open.until { 0 } else { open.free_places(now) })
     }
 
-    /// The jobs with a failure that still counts.
+    /// Returns the jobs with a failure that still counts.
     #[must_use]
     pub fn failing_jobs(&self) -> BTreeSet<&str> {
         self.calls.iter().filter_map(|call| call.failed.as_deref()).collect()
@@ -262,12 +263,12 @@ mod tests {
         Breaker::of_models()
     }
 
-    /// The lease of a job, whose token is its name.
+    /// Returns the lease of a job, whose token is its name.
     fn lease(job: &str) -> Lease {
         Lease { job: JobId(job.to_owned()), token: job.to_owned(), expires_at: NOW }
     }
 
-    /// A breaker of models that twenty jobs opened at [`NOW`].
+    /// Returns a breaker of models that twenty jobs opened at [`NOW`].
     fn open() -> BreakerState {
         let mut state = BreakerState::default();
         for job in 0..20 {

@@ -15,13 +15,13 @@ use serde::Serialize;
 /// The day number of a row that counts the whole lifetime of a shared budget.
 pub const ALL_DAYS: i64 = -1;
 
-/// The day of a time in UTC, counted from the epoch.
+/// Returns the day of a time in UTC, counted from the epoch.
 #[must_use]
 pub fn day_of(at: crate::Timestamp) -> i64 {
     at.0.div_euclid(DAY_MS)
 }
 
-/// When a day of UTC has ended.
+/// Returns the end of a day of UTC.
 #[must_use]
 pub fn end_of(day: i64) -> crate::Timestamp {
     crate::Timestamp(day.saturating_add(1).saturating_mul(DAY_MS))
@@ -59,7 +59,7 @@ pub struct Budget {
     pub settled: i64,
     /// Tokens set aside for calls in flight.
     pub reserved: i64,
-    /// The same in money.
+    /// The same for money.
     pub money: Purse,
     /// The treatment of a job that needs more; `None` leaves it to the server.
     pub on_exceed: Option<OnExceed>,
@@ -74,13 +74,13 @@ impl Budget {
         self.tokens().left()
     }
 
-    /// The tokens alone.
+    /// Returns the tokens alone.
     #[must_use]
     pub fn tokens(&self) -> Purse {
         Purse { limit: self.limit, settled: self.settled, reserved: self.reserved }
     }
 
-    /// The tokens or the money.
+    /// Returns the tokens or the money.
     #[must_use]
     pub fn purse(&self, measure: Measure) -> Purse {
         match measure {
@@ -98,7 +98,7 @@ impl Budget {
     }
 }
 
-/// One side of a budget: tokens, or money in millionths of the currency. Money is always a whole number of them.
+/// One unit of a budget: tokens, or money in millionths of the currency. Money is always a whole number of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Purse {
     /// The most that may ever be spent; `None` is unlimited.
@@ -139,7 +139,7 @@ pub fn prompt_upper_bound(bytes: usize, parts: usize, images: usize) -> i64 {
     i64::try_from(bytes.saturating_add(template).saturating_add(pictures)).unwrap_or(i64::MAX)
 }
 
-/// Fits a call into what is left: the completion cap shrinks to what remains after the prompt.
+/// Fits a call into the rest of the budget: the completion cap shrinks to the rest after the prompt.
 ///
 /// `None` when not even a one-token answer fits.
 #[must_use]

@@ -1,4 +1,4 @@
-//! The durable fact that phase p of turn t is done, with what later phases need.
+//! The durable fact that phase p of turn t is done, with the data for later phases.
 
 use crate::{Phase, RawJson, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct Checkpoint<B = Value> {
 pub type NewCheckpoint = Checkpoint<RawJson>;
 
 impl<B> Checkpoint<B> {
-    /// The same with another body.
+    /// Returns the same with another body.
     #[must_use]
     pub fn with<C>(self, body: impl FnOnce(B) -> C) -> Checkpoint<C> {
         let Self { turn, phase, version, body: old, duration_ms, tokens_in, tokens_out, at, spent } = self;

@@ -45,7 +45,7 @@ impl fmt::Display for Timestamp {
 
 /// The source of the current time.
 pub trait Clock: Send + Sync + 'static {
-    /// The current time.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 

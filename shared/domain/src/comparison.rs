@@ -114,7 +114,7 @@ pub fn compare(a: &Side, b: &Side) -> Comparison {
     Comparison { parts_at, turns, total }
 }
 
-/// One turn of one side.
+/// One turn of one engagement.
 struct Turn<'a> {
     number: i64,
     agent: &'a AgentDefinition,

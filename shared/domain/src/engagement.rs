@@ -76,7 +76,7 @@ pub struct EngagementObject {
 }
 
 impl EngagementObject {
-    /// The object before the first call: `history.<name>` is `[]` for every declared capability.
+    /// Returns the object before the first call: `history.<name>` is `[]` for every declared capability.
     #[must_use]
     pub fn begin(engagement: &Engagement, agent: &AgentDefinition) -> Self {
         Self {
@@ -150,19 +150,20 @@ impl EngagementObject {
         self.kept.changed_last(name);
     }
 
-    /// The object as it is.
+    /// Returns the object as it is.
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View { parts: self.parts(), next: Next::Nothing }
     }
 
-    /// The view of an input restriction: pending inputs are the tool's most recent ones; nothing else has happened.
+    /// Returns the view of an input restriction: pending inputs are the tool's most recent ones; nothing else has
+    /// happened.
     #[must_use]
     pub fn with_pending<'a>(&'a self, name: &'a str, inputs: &'a Value) -> View<'a> {
         View { parts: self.parts(), next: Next::Pending(name, inputs) }
     }
 
-    /// The view of an output restriction: the invocation as if it were already part of the object.
+    /// Returns the view of an output restriction: the invocation as if it were already part of the object.
     #[must_use]
     pub fn with_made<'a>(&'a self, name: &'a str, inputs: &Value, outputs: &Value) -> View<'a> {
         View { parts: self.parts(), next: Next::Made(name, json!({"inputs": inputs, "outputs": outputs})) }
@@ -180,7 +181,7 @@ impl EngagementObject {
         }
     }
 
-    /// The object as JSON, with the exact field names of the specification.
+    /// Returns the object as JSON, with the exact field names of the specification.
     #[must_use]
     pub fn to_json(&self) -> Value {
         self.view().to_json()

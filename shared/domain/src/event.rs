@@ -18,19 +18,19 @@ macro_rules! events {
             /// All names.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The name as on the wire and in the database.
+            /// Returns the name as on the wire and in the database.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// The meaning, for the documentation.
+            /// Returns the meaning, for the documentation.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+)),+ }
             }
 
-            /// The fields of its `data`, for the documentation.
+            /// Returns the fields of its `data`, for the documentation.
             #[must_use]
             pub fn data_fields(self) -> &'static str {
                 match self { $(Self::$variant => $data),+ }

@@ -103,7 +103,7 @@ impl FeedEvent {
         job.or_else(|| SUBJECTS.iter().find_map(|member| self.said(member)))
     }
 
-    /// The queue of the job, else the one that its data names.
+    /// Returns the queue of the job, else the one that its data names.
     #[must_use]
     pub fn queue(&self) -> Option<&str> {
         self.queue.as_deref().or_else(|| self.said("queue"))
@@ -117,7 +117,7 @@ impl FeedEvent {
         among(queues, self.queue()) || of_workflow().any(|queue| among(queues, queue.as_str()))
     }
 
-    /// The type of the job, else the one that its data names.
+    /// Returns the type of the job, else the one that its data names.
     #[must_use]
     pub fn job_type(&self) -> Option<&str> {
         self.job_type.as_deref().or_else(|| self.said("job_type"))
@@ -140,7 +140,7 @@ pub struct FeedFilter {
 }
 
 impl FeedFilter {
-    /// All events with these names.
+    /// Returns all events with these names.
     #[must_use]
     pub fn of_names(names: Vec<EventName>) -> Self {
         Self { names, queues: Vec::new(), job_types: Vec::new(), subject: None, tenant: None }
@@ -163,7 +163,7 @@ pub fn among(list: &[String], value: Option<&str>) -> bool {
     list.is_empty() || value.is_some_and(|value| list.iter().any(|item| item == value))
 }
 
-/// The names that are shown to readers that name none.
+/// Returns the names that are shown to readers that name none.
 #[must_use]
 pub fn names_by_default() -> Vec<EventName> {
     EventName::ALL.iter().copied().filter(|name| !name.inside_turn()).collect()

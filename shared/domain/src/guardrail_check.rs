@@ -42,7 +42,7 @@ pub struct Asked {
 }
 
 impl GuardrailCheck {
-    /// The text that was checked.
+    /// Returns the text that was checked.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         self.asked.input.as_object()?.values().next()?.as_str()

@@ -13,7 +13,7 @@ macro_rules! id {
         pub struct $name(pub String);
 
         impl $name {
-            /// The id as text.
+            /// Returns the id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -63,7 +63,7 @@ id!(
 
 /// The source of new ids.
 pub trait Ids: Send + Sync + 'static {
-    /// A new UUIDv7 in lower case; later calls sort after earlier ones within one process.
+    /// Returns a new UUIDv7 in lower case; later calls sort after earlier ones within one process.
     fn next(&self) -> String;
 }
 
@@ -102,7 +102,7 @@ pub enum IdForm {
 }
 
 impl IdForm {
-    /// A new id of this form.
+    /// Returns a new id of this form.
     #[must_use]
     pub fn next(self, ids: &dyn Ids) -> String {
         match self {
@@ -143,7 +143,7 @@ fn ulid(bytes: [u8; 16]) -> String {
     (0..26).rev().map(|digit| char::from(ALPHABET[(number >> (digit * 5)) as usize & 31])).collect()
 }
 
-/// The lowest UUIDv7 of this time: ids that were made before sort before it.
+/// Returns the lowest UUIDv7 of this time: ids that were made before sort before it.
 #[must_use]
 pub fn lowest_at(time: Timestamp) -> String {
     let ms = time.0.clamp(0, 0xffff_ffff_ffff);

@@ -120,7 +120,7 @@ pub struct Job {
     pub result: Option<RawJson>,
     /// Failed attempts, oldest first.
     pub errors: Vec<FailedAttempt>,
-    /// For an agent job: what the server knows about its engagement.
+    /// For an agent job: the facts about its engagement.
     pub agent: Option<AgentJob>,
     /// While it is parked: the data of the event that parked it.
     pub waits_for: Option<Value>,

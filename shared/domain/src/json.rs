@@ -27,14 +27,14 @@ impl RawJson {
         RawValue::from_string(text).map(Self)
     }
 
-    /// The text of a value.
+    /// Returns the text of a value.
     #[must_use]
     pub fn of(value: &Value) -> Self {
         // A `Value` has only texts for keys, so it can always be written.
         serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), Self)
     }
 
-    /// The text of anything that can be written as JSON.
+    /// Returns the text of anything that can be written as JSON.
     ///
     /// # Errors
     /// It cannot, because a map in it has a key that is no text.
@@ -42,7 +42,7 @@ impl RawJson {
         serde_json::value::to_raw_value(value).map(Self)
     }
 
-    /// The text of a list.
+    /// Returns the text of a list.
     #[must_use]
     pub fn list<T: Serialize>(items: &[T]) -> Self {
         serde_json::value::to_raw_value(items).map_or_else(|_| Self::empty_array(), Self)
@@ -66,13 +66,13 @@ impl RawJson {
         Self::of(&Value::Object(Map::new()))
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// The text, without a copy.
+    /// Returns the text, without a copy.
     #[must_use]
     pub fn into_text(self) -> String {
         Box::<str>::from(self.0).into()
@@ -154,19 +154,19 @@ impl<T: Into<Value>> From<T> for RawJson {
 pub struct RawObject(Vec<(Cow<'static, str>, RawJson)>);
 
 impl RawObject {
-    /// An object without members.
+    /// Returns an object without members.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same as a map of values.
+    /// Returns the same as a map of values.
     #[must_use]
     pub fn of(map: &Map<String, Value>) -> Self {
         map.iter().map(|(name, value)| (Cow::Owned(name.clone()), RawJson::of(value))).collect()
     }
 
-    /// How many members it has.
+    /// Returns the number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -178,13 +178,13 @@ impl RawObject {
         self.0.is_empty()
     }
 
-    /// A member.
+    /// Returns a member.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawJson> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// A member that is there and not `null`.
+    /// Returns a member that is present and not `null`.
     #[must_use]
     pub fn given(&self, name: &str) -> Option<&RawJson> {
         self.get(name).filter(|value| !value.is_null())
@@ -213,8 +213,7 @@ impl RawObject {
         }
     }
 
-    /// Adds members at the end, except those that are there. However many there are, the time grows with their number
-    /// only.
+    /// Adds members at the end, except those that are present. The time grows only with the number of members.
     pub fn extend_new(&mut self, members: impl IntoIterator<Item = (Cow<'static, str>, RawJson)>) {
         let known: HashSet<&str> = self.names().collect();
         let new: Vec<_> = members.into_iter().filter(|(name, _)| !known.contains(name.as_ref())).collect();
@@ -227,17 +226,17 @@ impl RawObject {
         Some(self.0.remove(at).1)
     }
 
-    /// The members in their order.
+    /// Returns the members in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), value))
     }
 
-    /// The names in their order.
+    /// Returns the names in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_ref())
     }
 
-    /// The same as a map of values.
+    /// Returns the same as a map of values.
     ///
     /// # Errors
     /// The name of the first member in which a number is out of range, and why.
@@ -249,7 +248,7 @@ impl RawObject {
         self.iter().map(member).collect()
     }
 
-    /// The text of the whole object.
+    /// Returns the text of the whole object.
     #[must_use]
     pub fn to_raw(&self) -> RawJson {
         // Every part of it was written or read as JSON before.

@@ -38,7 +38,7 @@ pub struct RequestedCall {
 pub struct Message {
     /// The author.
     pub role: Role,
-    /// The text. Of a message with parts it is all of them as text, for readers that take nothing else.
+    /// The text. For a message with parts, all of them as text, for readers that accept only text.
     pub content: String,
     /// The content in ordered parts; empty when it is `content` and nothing else (OSSA §1.2 rule 3).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,7 +95,7 @@ pub enum Source {
 }
 
 impl Message {
-    /// A message that is only text.
+    /// Returns a message that is only text.
     #[must_use]
     pub fn text(role: Role, content: impl Into<String>) -> Self {
         let (parts, tool_calls) = (Vec::new(), Vec::new());
@@ -104,13 +104,13 @@ impl Message {
         Self { role, content, parts, tool_calls, call_id, summary, metadata, recalled_from }
     }
 
-    /// A message in ordered parts.
+    /// Returns a message in ordered parts.
     #[must_use]
     pub fn of_parts(role: Role, parts: Vec<ContentPart>) -> Self {
         Self { parts: parts.clone(), ..Self::text(role, part::as_text(&parts)) }
     }
 
-    /// A tool's outcome for the call `call_id`.
+    /// Returns a tool's outcome for the call `call_id`.
     #[must_use]
     pub fn tool(call_id: CallId, content: impl Into<String>) -> Self {
         Self { call_id: Some(call_id), ..Self::text(Role::Tool, content) }

@@ -28,7 +28,7 @@ impl Phase {
     pub const ALL: [Self; 7] =
         [Self::Init, Self::Norm, Self::Resol, Self::Infer, Self::Exec, Self::Persist, Self::Emit];
 
-    /// The phase after this one; `None` after [`Phase::Emit`].
+    /// Returns the phase after this one; `None` after [`Phase::Emit`].
     #[must_use]
     pub fn next(self) -> Option<Self> {
         Self::ALL.get(self.index() + 1).copied()
@@ -40,19 +40,19 @@ impl Phase {
         self as usize
     }
 
-    /// The phase with this index, as stored in the database.
+    /// Returns the phase with this index, as stored in the database.
     #[must_use]
     pub fn from_index(index: i64) -> Option<Self> {
         usize::try_from(index).ok().and_then(|i| Self::ALL.get(i)).copied()
     }
 
-    /// The phase in lower case, as on the wire.
+    /// Returns the phase in lower case, as on the wire.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         ["init", "norm", "resol", "infer", "exec", "persist", "emit"][self.index()]
     }
 
-    /// The phase that runs next after the checkpoints of an unfinished turn; `None` when the turn is complete.
+    /// Returns the phase that runs next after the checkpoints of an unfinished turn; `None` when the turn is complete.
     ///
     /// Phases are committed in order, so the number of checkpoints determines the next phase.
     #[must_use]

@@ -89,7 +89,7 @@ pub enum Unanswered {
 }
 
 impl Question {
-    /// The schema of the arguments.
+    /// Returns the schema of the arguments.
     #[must_use]
     pub fn schema() -> Value {
         json!({
@@ -128,7 +128,7 @@ impl Question {
         Ok(Self { keys })
     }
 
-    /// The keys and what each means.
+    /// Returns the keys and their meanings.
     #[must_use]
     pub fn request_keys(&self) -> Value {
         let keys: Map<String, Value> =
@@ -136,7 +136,7 @@ impl Question {
         keys.into()
     }
 
-    /// The one key, when there is only one.
+    /// Returns the one key, when there is only one.
     #[must_use]
     pub fn only_key(&self) -> Option<&str> {
         match self.keys.as_slice() {

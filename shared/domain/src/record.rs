@@ -98,7 +98,7 @@ struct Foot {
 }
 
 impl EngagementRecord {
-    /// The engagement's id; empty for a job without one.
+    /// Returns the engagement's id; empty for a job without one.
     #[must_use]
     pub fn engagement_id(&self) -> EngagementId {
         self.job.engagement.as_ref().map_or_else(|| EngagementId(String::new()), |new| new.id.clone())
@@ -119,7 +119,7 @@ impl EngagementRecord {
         }
     }
 
-    /// The document.
+    /// Returns the document.
     ///
     /// # Errors
     /// When a part cannot be written as JSON.

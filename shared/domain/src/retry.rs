@@ -118,7 +118,7 @@ impl RetryPolicy {
         Ok(())
     }
 
-    /// The delay after failure number `failures` (1-based), in milliseconds; `random` is uniform in `[0, 1)`.
+    /// Returns the delay after failure number `failures` (1-based), in milliseconds; `random` is uniform in `[0, 1)`.
     #[must_use]
     pub fn delay_ms(&self, failures: u32, random: f64) -> i64 {
         let millis = |text: &str| parse_iso8601_ms(text).unwrap_or(1000) as f64;
@@ -156,8 +156,9 @@ impl RetryPolicy {
         Decision::After { delay_ms: self.delay_ms(failures, random).max(asked) }
     }
 
-    /// The number of a failure (this one included) among those that are counted with it, as [`RetryPolicy::decide`] takes it.
-    /// Failures in an outage are counted apart from the failures of the work, unless the job stated its policy.
+    /// Returns the number of a failure (this one included) among those that are counted with it, as
+    /// [`RetryPolicy::decide`] takes it. Failures in an outage are counted apart from the failures of the work, unless
+    /// the job stated its policy.
     #[must_use]
     pub fn number(&self, failures: i64, outages: u32, error: &JobError) -> u32 {
         let failures = u32::try_from(failures).unwrap_or(u32::MAX);
@@ -169,7 +170,7 @@ impl RetryPolicy {
         before.saturating_add(1)
     }
 
-    /// The policy as clients see it.
+    /// Returns the policy as clients see it.
     #[must_use]
     pub fn shown(&self) -> Self {
         Self { stated: false, ..self.clone() }

@@ -33,7 +33,7 @@ pub enum ReviewKind {
 }
 
 impl ReviewKind {
-    /// The kind as on the wire and in the database.
+    /// Returns the kind as on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ pub enum ReviewState {
 }
 
 impl ReviewState {
-    /// The state as on the wire and in the database.
+    /// Returns the state as on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -179,7 +179,7 @@ fn is_false(flag: &bool) -> bool {
 mod tests {
     use super::*;
 
-    /// A question to ann.
+    /// Returns a review by ann.
     pub(super) fn review() -> Review {
         Review {
             id: ReviewId("r".into()),

@@ -1,4 +1,4 @@
-//! How a lease ends.
+//! The end of a lease.
 
 use crate::agent::delegation::DelegationMode;
 use crate::budget::BudgetWait;
@@ -81,7 +81,7 @@ pub struct NewChild {
 }
 
 impl Settlement {
-    /// The edge of the transition table that this settlement takes.
+    /// Returns the edge of the transition table that this settlement takes.
     #[must_use]
     pub fn trigger(&self) -> crate::state::Trigger {
         use crate::state::Trigger;

@@ -21,7 +21,7 @@ pub struct ShortCircuit {
 }
 
 impl ShortCircuit {
-    /// A watch with `short_circuit: limit`; `limit` must be at least 1 (a document with less is refused).
+    /// Returns a watch with `short_circuit: limit`; `limit` must be at least 1 (a document with less is refused).
     #[must_use]
     pub fn new(limit: u32) -> Self {
         Self {

@@ -73,7 +73,7 @@ impl JobState {
         Self::Discarded,
     ];
 
-    /// The state as on the wire and in the database.
+    /// Returns the state as on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl JobState {
         matches!(self, Self::Completed | Self::Cancelled | Self::Discarded)
     }
 
-    /// The state after `trigger`; `None` when the table has no such edge.
+    /// Returns the state after `trigger`; `None` when the table has no such edge.
     #[must_use]
     pub fn after(self, trigger: Trigger) -> Option<Self> {
         TRANSITIONS.iter().find(|(from, by, _)| *from == self && *by == trigger).map(|(_, _, to)| *to)

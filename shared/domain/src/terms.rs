@@ -15,7 +15,7 @@ pub struct Terms {
     pub pending: bool,
     /// The uniqueness that it requires.
     pub unique: Option<Unique>,
-    /// How fast it and its likes may start.
+    /// The start rate of the job and of all that share its limit.
     pub rate_limit: Option<RateLimit>,
     /// The tags that the runtime of its worker must offer.
     pub runtime_tags: Vec<String>,
@@ -96,7 +96,7 @@ pub struct Rate {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLimit {
-    /// It stays available and is passed over.
+    /// It stays available and is skipped.
     #[default]
     Wait,
     /// It is scheduled for the time at which the limit allows it.
@@ -106,7 +106,7 @@ pub enum OnLimit {
 }
 
 impl OnLimit {
-    /// The word as on the wire and in the database.
+    /// Returns the word as on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

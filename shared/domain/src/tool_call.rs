@@ -18,7 +18,7 @@ pub enum ToolCallState {
 }
 
 impl ToolCallState {
-    /// The state as on the wire and in the database.
+    /// Returns the state as on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -63,13 +63,13 @@ pub enum ToolOutcome {
 }
 
 impl ToolOutcome {
-    /// A refusal before the call was made.
+    /// Returns a refusal before the call was made.
     #[must_use]
     pub fn refused(code: &str, message: impl Into<String>) -> Self {
         Self::error(code, message.into(), false)
     }
 
-    /// A failure of a call that was made.
+    /// Returns a failure of a call that was made.
     #[must_use]
     pub fn failed(code: &str, message: impl Into<String>) -> Self {
         Self::error(code, message.into(), true)
@@ -79,7 +79,7 @@ impl ToolOutcome {
         Self::Error { code: code.to_owned(), message, invoked, retryable: None, retry_after_ms: None }
     }
 
-    /// The same, when another try of the call can only fail the same way.
+    /// Returns the same, when another try of the call can only fail the same way.
     #[must_use]
     pub fn again_is_useless(mut self) -> Self {
         if let Self::Error { retryable, .. } = &mut self {
@@ -88,7 +88,7 @@ impl ToolOutcome {
         self
     }
 
-    /// The same with the wait that the tool requested, in milliseconds.
+    /// Returns the same with the wait that the tool requested, in milliseconds.
     #[must_use]
     pub fn retry_after(mut self, ms: Option<u64>) -> Self {
         if let Self::Error { retry_after_ms, .. } = &mut self {
@@ -106,7 +106,7 @@ impl ToolOutcome {
         }
     }
 
-    /// The error as a job would carry it; `None` for a success.
+    /// Returns the error as a job would carry it; `None` for a success.
     #[must_use]
     pub fn as_error(&self) -> Option<JobError> {
         let Self::Error { code, message, retryable, retry_after_ms, .. } = self else { return None };
@@ -125,8 +125,8 @@ impl ToolOutcome {
         Some(told)
     }
 
-    /// The outcome as clients see it: an error with OSSA's code, the OJS type and whether it is recoverable, and a
-    /// timeout as OSSA §1.5 names it.
+    /// Returns the outcome as clients see it: an error with OSSA's code, the OJS type and whether it is recoverable,
+    /// and a timeout as OSSA §1.5 names it.
     #[must_use]
     pub fn shown(&self) -> Value {
         let mut shown = serde_json::to_value(self).unwrap_or_default();
@@ -146,7 +146,7 @@ impl ToolOutcome {
         !matches!(self, Self::Error { invoked: false, .. })
     }
 
-    /// The outcome as text for the model.
+    /// Returns the outcome as text for the model.
     #[must_use]
     pub fn for_model(&self) -> String {
         match self {
@@ -181,7 +181,7 @@ impl ToolCall {
         !Self::parted_id(self.call_id.as_str()).1.is_empty()
     }
 
-    /// The number of a note about this call; `None` for any other id.
+    /// Returns the number of a note about this call; `None` for any other id.
     #[must_use]
     pub fn note_number(id: &CallId, call: &CallId) -> Option<usize> {
         id.as_str().strip_prefix(call.as_str())?.strip_prefix(NOTE)?.parse().ok()

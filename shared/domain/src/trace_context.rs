@@ -32,7 +32,8 @@ pub fn is_traceparent(text: &str) -> bool {
     }
 }
 
-/// The members of a `baggage`, without their properties; values stay percent-encoded. `None` when it is malformed.
+/// Returns the members of a `baggage`, without their properties; values stay percent-encoded. `None` when it is
+/// malformed.
 #[must_use]
 pub fn baggage(text: &str) -> Option<BTreeMap<String, String>> {
     if text.len() > MOST_BAGGAGE {

@@ -10,7 +10,7 @@ use crate::tool_call::ToolCallMove;
 use crate::{CallId, NewCheckpoint, NewEvent, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Everything new that a turn has to make durable at a barrier. All of it is committed, or none of it.
+/// The new rows that a turn makes durable at a barrier. All of them are committed, or none.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct TurnWrite {
     /// Phases that are done, in order.
@@ -73,7 +73,7 @@ pub struct Position {
     /// The call whose outcome its user provides; set as long as the job waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<CallId>,
-    /// When waiting for a budget to be raised is given up; set when the job parks for it, forgotten when a call fits.
+    /// The time at which waiting for a raise of a budget ends; set when the job parks for it, cleared when a call fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise_until: Option<Timestamp>,
     /// The agent to which control was handed over, by its name: it is the agent of the inputs that follow.

@@ -73,7 +73,7 @@ impl Webhook {
         if concerned { form(self.events.iter().map(String::as_str), event) } else { None }
     }
 
-    /// The secrets that sign at this time, the current one first.
+    /// Returns the secrets that sign at this time, the current one first.
     pub fn secrets(&self, now: Timestamp) -> impl Iterator<Item = &SigningSecret> {
         let old = self.old_secret.as_ref().filter(|(_, until)| *until > now).map(|(secret, _)| secret);
         std::iter::once(&self.secret).chain(old)
@@ -113,7 +113,7 @@ impl DeliveryState {
     /// All states.
     pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Failed];
 
-    /// The word on the wire and in the database.
+    /// Returns the word on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

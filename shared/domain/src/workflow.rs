@@ -20,7 +20,7 @@ impl WorkflowKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Chain, Self::Group, Self::Batch, Self::Graph];
 
-    /// The word on the wire and in the database.
+    /// Returns the word on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl WorkflowState {
     /// All states.
     pub const ALL: [Self; 4] = [Self::Running, Self::Completed, Self::Failed, Self::Cancelled];
 
-    /// The word on the wire and in the database.
+    /// Returns the word on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -98,7 +98,7 @@ impl StepRole {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Member, Self::OnComplete, Self::OnSuccess, Self::OnFailure];
 
-    /// The word on the wire and in the database.
+    /// Returns the word on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -136,7 +136,7 @@ impl StepState {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Waiting, Self::Enqueued, Self::Succeeded, Self::Failed, Self::Skipped];
 
-    /// The word on the wire and in the database.
+    /// Returns the word on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -48,7 +48,7 @@ pub const SYSTEM_MANAGED: [&str; 5] = [
     "ext_agent_engagement_id",
 ];
 
-/// Every field that a client may set and has set. One of them makes a job an agent job.
+/// Returns every field that a client may set and has set. One of them makes a job an agent job.
 ///
 /// # Errors
 /// 400 `AGENT_INVALID_PARAMETER` when a number in one of them is out of range.

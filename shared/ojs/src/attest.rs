@@ -73,7 +73,7 @@ pub struct Signature {
 }
 
 impl Receipt {
-    /// The text that is signed; `None` when a member holds a control character, which could forge a line.
+    /// Returns the text that is signed; `None` when a member holds a control character, which could forge a line.
     fn text(&self) -> Option<String> {
         let lines = [
             ("version", &self.version),
@@ -130,7 +130,7 @@ impl PublicKey {
     }
 }
 
-/// A new seed for [`Signer::from_seed`]: 32 random bytes in base64.
+/// Returns a new seed for [`Signer::from_seed`]: 32 random bytes in base64.
 ///
 /// # Errors
 /// A sentence, when there is no randomness to be had.
@@ -141,7 +141,7 @@ pub fn new_seed(random: &dyn SecureRandom) -> Result<String, String> {
 }
 
 impl Signer {
-    /// The key of a seed: 32 bytes in base64.
+    /// Returns the key of a seed: 32 bytes in base64.
     ///
     /// # Errors
     /// A sentence that does not repeat the seed.
@@ -152,13 +152,13 @@ impl Signer {
         Ok(Self { pair: Arc::new(pair), key })
     }
 
-    /// The key that verifies what this one signs.
+    /// Returns the key that verifies what this one signs.
     #[must_use]
     pub fn public_key(&self) -> &PublicKey {
         &self.key
     }
 
-    /// The receipt of a job. The same job has the same receipt at any time.
+    /// Returns the receipt of a job. The same job has the same receipt at any time.
     #[must_use]
     pub fn receipt(&self, job: &Job) -> Receipt {
         let issued_at = job.created_at.to_rfc3339();

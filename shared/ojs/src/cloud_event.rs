@@ -8,7 +8,7 @@ use turnstone_domain::feed::{FeedEvent, Form, OssaEvent};
 /// The `source`: the same for every event of every process.
 const SOURCE: &str = "ojs://turnstone";
 
-/// An event. `data` begins with the job, its type and its queue; the members that the name promises follow.
+/// Returns an event. `data` begins with the job, its type and its queue; the members that the name promises follow.
 #[must_use]
 pub fn cloud_event(event: &FeedEvent) -> Map<String, Value> {
     let mut data = Map::new();
@@ -28,7 +28,7 @@ pub fn cloud_event(event: &FeedEvent) -> Map<String, Value> {
     frame(&event.cursor.to_string(), event.name.as_str(), event.subject(), event.at, data)
 }
 
-/// The `type` of an event in this form.
+/// Returns the `type` of an event in this form.
 #[must_use]
 pub fn type_of(event: &FeedEvent, form: Form) -> &'static str {
     match form {
@@ -37,7 +37,7 @@ pub fn type_of(event: &FeedEvent, form: Form) -> &'static str {
     }
 }
 
-/// An event in this form.
+/// Returns an event in this form.
 #[must_use]
 pub fn told(event: &FeedEvent, form: Form) -> Map<String, Value> {
     match form {

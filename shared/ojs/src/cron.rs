@@ -96,7 +96,7 @@ pub fn read_change(fields: RawObject, entry: &CronEntry, now: Timestamp) -> Resu
     Ok(CronChange { next_run_at: Some(next_run_at), ..change })
 }
 
-/// The request that each run of an entry enqueues, at this time.
+/// Returns the request that each run of an entry enqueues, at this time.
 ///
 /// # Errors
 /// The stored template can no longer be read.
@@ -113,7 +113,7 @@ pub fn stamp(job: &mut NewJob, entry: &CronEntry, scheduled_at: Timestamp, now: 
     job.terms.cron = Some(entry.name.clone());
 }
 
-/// An entry as clients see it.
+/// Returns an entry as clients see it.
 #[must_use]
 pub fn entry_to_json(entry: &CronEntry) -> RawObject {
     let template = RawJson::from_text(entry.template.clone()).unwrap_or_else(|_| RawJson::null());
@@ -144,7 +144,7 @@ pub fn entry_to_json(entry: &CronEntry) -> RawObject {
     out
 }
 
-/// A run as clients see it.
+/// Returns a run as clients see it.
 #[must_use]
 pub fn run_to_json(run: &CronRun) -> RawObject {
     let mut out = RawObject::new();

@@ -105,7 +105,7 @@ impl EnqueueRequest {
         })
     }
 
-    /// The registered agent that `meta.agent` names; look it up and pass it to [`Self::into_new_job`].
+    /// Returns the registered agent that `meta.agent` names; look it up and pass it to [`Self::into_new_job`].
     #[must_use]
     pub fn agent_name(&self) -> Option<&str> {
         self.agent.as_ref().and_then(|agent| agent.name.as_deref())
@@ -154,7 +154,7 @@ fn check_version(top: &RawObject) -> Result<(), OjsError> {
         .with("field", "specversion"))
 }
 
-/// The type, and the version that it carries, if it does.
+/// Returns the type, and the version that it carries, if it does.
 fn job_type(value: Option<RawJson>) -> Result<(String, Option<String>), OjsError> {
     let wrong = |why: String| OjsError::invalid_request("type", why);
     let Some(value) = value else { return Err(wrong("is missing".to_owned())) };
@@ -287,7 +287,7 @@ mod tests {
         read(body)?.into_new_job(registered, &Counted::default())
     }
 
-    /// The shape of the agent extension's own example, with our words.
+    /// Returns the shape of the agent extension's own example, with our words.
     fn research() -> Value {
         json!({
             "type": "agent.research",

@@ -31,7 +31,7 @@ pub struct OjsError {
 }
 
 impl OjsError {
-    /// An error that the same request will meet again.
+    /// Returns an error that a repeated request will get again.
     #[must_use]
     pub fn new(status: u16, code: &'static str, message: impl Into<String>, hint: &'static str) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl OjsError {
         }
     }
 
-    /// Where the code is explained.
+    /// Returns the address of the code's explanation.
     #[must_use]
     pub fn docs_url(&self) -> String {
         format!("https://openjobspec.org/errors/{}", self.code.to_uppercase())
@@ -113,7 +113,7 @@ impl OjsError {
         Self::new(409, "duplicate", message, hint).with("existing_workflow_id", id)
     }
 
-    /// 409: a job that has to be unique would not be (OJS unique jobs §4).
+    /// 409: a job that has to be unique conflicts with another one (OJS unique jobs §4).
     #[must_use]
     pub fn not_unique(existing: &str) -> Self {
         let hint = "The other job stands for this one; GET it, or choose another on_conflict.";
@@ -169,7 +169,7 @@ impl OjsError {
         Self::new(401, "unauthorized", "The request carries no valid API key.", hint)
     }
 
-    /// 503: the store did not do it; nothing was written.
+    /// 503: the store failed; nothing was written.
     #[must_use]
     pub fn backend(message: impl Into<String>) -> Self {
         let hint =
@@ -194,7 +194,7 @@ impl OjsError {
         Self { error_type: kind.ojs_type(), ..error }
     }
 
-    /// A failure of an agent job that is known before the job is stored (agent extension §3): 400 for a wrong
+    /// Returns a failure of an agent job that is known before the job is stored (agent extension §3): 400 for a wrong
     /// parameter, else 422.
     #[must_use]
     pub fn agent(error: JobError) -> Self {
@@ -211,7 +211,7 @@ impl OjsError {
         }
     }
 
-    /// The body of the answer: always with `hint`, `docs_url` and `details`.
+    /// Returns the body of the answer: always with `hint`, `docs_url` and `details`.
     #[must_use]
     pub fn to_json(&self, request_id: &str) -> Value {
         json!({"error": {

@@ -25,7 +25,7 @@ impl Fields {
         if bytes.iter().all(u8::is_ascii_whitespace) { Ok(Self::default()) } else { Self::read(bytes) }
     }
 
-    /// A text.
+    /// Reads a text.
     ///
     /// # Errors
     /// 400 when it is something else.
@@ -33,7 +33,7 @@ impl Fields {
         self.given(name, |value| read::text(value).map(str::to_owned))
     }
 
-    /// A text that is not empty and has to be there.
+    /// Reads a text that is required and not empty.
     ///
     /// # Errors
     /// 400 when it is not.
@@ -41,7 +41,7 @@ impl Fields {
         self.required(name, |value| read::filled_text(value).map(str::to_owned))
     }
 
-    /// A whole number within bounds.
+    /// Reads a whole number within bounds.
     ///
     /// # Errors
     /// 400 when it is something else.
@@ -49,7 +49,7 @@ impl Fields {
         self.given(name, |value| read::integer_between(value, least, most))
     }
 
-    /// True or false.
+    /// Reads true or false.
     ///
     /// # Errors
     /// 400 when it is something else.
@@ -59,7 +59,7 @@ impl Fields {
         })
     }
 
-    /// A list of texts, none of them empty.
+    /// Reads a list of texts, none of them empty.
     ///
     /// # Errors
     /// 400 when it is something else.
@@ -67,7 +67,7 @@ impl Fields {
         self.given(name, read::texts)
     }
 
-    /// An object.
+    /// Reads an object.
     ///
     /// # Errors
     /// 400 when it is something else.
@@ -78,7 +78,7 @@ impl Fields {
         if value.is_object() { value.parse().map(Some).map_err(|_| wrong()) } else { Err(wrong()) }
     }
 
-    /// A list of objects.
+    /// Reads a list of objects.
     ///
     /// # Errors
     /// 400 when it is something else.
@@ -96,7 +96,7 @@ impl Fields {
         items.into_iter().enumerate().map(object).collect::<Result<_, _>>().map(Some)
     }
 
-    /// A member as the text that was sent; `null` is a value here.
+    /// Returns a member as the text that was sent; `null` is a value here.
     #[must_use]
     pub fn raw(&self, name: &str) -> Option<&RawJson> {
         self.0.get(name)
@@ -119,7 +119,7 @@ impl Fields {
             .map_err(|why| OjsError::invalid_request(name, why))
     }
 
-    /// The same for a member that has to be there.
+    /// Returns the same for a member that has to be there.
     ///
     /// # Errors
     /// 400 when it is missing or `null`, or as for [`Self::given`].

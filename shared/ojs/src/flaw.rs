@@ -20,7 +20,7 @@ enum Open<'t> {
     Array { index: usize },
 }
 
-/// The first flaw of a text, which need not be JSON otherwise; nesting that is too deep ends the search.
+/// Returns the first flaw of a text, which is not checked for being JSON; nesting that is too deep ends the search.
 pub(crate) fn first_flaw(text: &str, max_depth: usize) -> Option<Flaw> {
     let bytes = text.as_bytes();
     let mut search = Search { open: Vec::new(), names: Vec::new(), found: None };
@@ -49,7 +49,8 @@ pub(crate) fn first_flaw(text: &str, max_depth: usize) -> Option<Flaw> {
     search.found
 }
 
-/// Where the quotation mark is that ends the string, which begins at `from`; the end of the text when there is none.
+/// Returns the position of the quotation mark that ends the string, which begins at `from`. Without one it returns the
+/// end of the text.
 fn string_end(bytes: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(&byte) = bytes.get(at) {

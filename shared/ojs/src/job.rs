@@ -9,7 +9,7 @@ use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{Job, JobState, NewJob, RawJson, RawObject, Timestamp};
 
-/// The job right after it was stored, so that the answer needs no second read of the store.
+/// Returns the job right after it was stored, so that the answer needs no second read of the store.
 #[must_use]
 pub fn accepted(job: NewJob, state: JobState) -> Job {
     let agent = job.engagement.map(|engagement| AgentJob {
@@ -51,7 +51,7 @@ pub fn accepted(job: NewJob, state: JobState) -> Job {
     }
 }
 
-/// The response with one job: the job itself and, for clients that expect a wrapper, the job in `job`.
+/// Returns the response with one job: the job itself and, for clients that expect a wrapper, the job in `job`.
 #[must_use]
 pub fn job_reply(job: &Job) -> RawObject {
     let flat = job_to_json(job);
@@ -61,8 +61,8 @@ pub fn job_reply(job: &Job) -> RawObject {
     reply
 }
 
-/// The job alone. A field that has no value is absent; a client's own fields follow in the client's order and never
-/// override one of ours.
+/// Returns the job alone. A field that has no value is absent; a client's own fields follow in the client's order and
+/// never override one of ours.
 #[must_use]
 pub fn job_to_json(job: &Job) -> RawObject {
     let mut out = RawObject::new();

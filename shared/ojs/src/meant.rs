@@ -3,7 +3,7 @@
 /// The least likeness at which one name is taken for a slip of the other.
 const ALIKE: f64 = 0.85;
 
-/// The known word that is most like this one, if any is alike enough.
+/// Returns the known word that is most like this one, if any is alike enough.
 #[must_use]
 pub fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let known = known.into_iter().map(|known| (strsim::jaro_winkler(word, known), known));

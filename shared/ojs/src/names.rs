@@ -54,7 +54,7 @@ fn is_version(text: &str) -> bool {
     text.split('.').count() <= 3 && text.split('.').all(number)
 }
 
-/// The version of a schema that a text names. Schemas have whole numbers here, so that `2`, `2.0` and `2.0.0` are the
+/// Reads the version of a schema from a text. Schemas have whole numbers here, so that `2`, `2.0` and `2.0.0` are the
 /// same one, and `2.1` is none.
 #[must_use]
 pub fn schema_version(text: &str) -> Option<i64> {
@@ -66,7 +66,7 @@ pub fn schema_version(text: &str) -> Option<i64> {
     number.parse().ok().filter(|version| whole && *version > 0)
 }
 
-/// The version of a schema that the member `version` of a job names: a whole number, or such a text.
+/// Returns the version of a schema that the member `version` of a job names: a whole number, or such a text.
 #[must_use]
 pub fn schema_version_of(version: &RawJson) -> Option<i64> {
     match version.parse::<i64>() {

@@ -7,10 +7,10 @@ use turnstone_domain::{Overrides, Timestamp};
 /// The settings that can be overridden.
 const KNOWN: [&str; 5] = ["queue", "priority", "timeout_ms", "retry", "retry_policy"];
 
-/// Reads `override`, whose members mean what they mean in `options` of an enqueue request.
+/// Reads `override`, whose members have the same meaning as in `options` of an enqueue request.
 ///
 /// # Errors
-/// 400 or 422, as for the option; 400 for a member that cannot be given anew.
+/// 400 or 422, as for the option; 400 for a member that cannot be overridden.
 pub fn overrides(body: &Fields, now: Timestamp) -> Result<Overrides, OjsError> {
     let Some(sent) = body.object("override")? else { return Ok(Overrides::default()) };
     if let Some(name) = sent.names().find(|name| !KNOWN.contains(name)) {

@@ -77,7 +77,7 @@ pub(crate) fn raw_kind(raw: &RawJson) -> &'static str {
     }
 }
 
-/// The first `limit` characters of a text that a client sent or caused, for an error message.
+/// Returns the first `limit` characters of a text that a client sent or caused, for an error message.
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),

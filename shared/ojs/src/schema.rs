@@ -32,7 +32,7 @@ pub struct Misfit {
 }
 
 impl ArgsSchemas {
-    /// Compiles what is registered for a job type, the newest version first.
+    /// Compiles the registered schemas of a job type, the newest version first.
     #[must_use]
     pub fn of(registered: Vec<RegisteredSchema>) -> Self {
         let compiled = |schema: RegisteredSchema| Compiled {
@@ -80,7 +80,7 @@ impl ArgsSchemas {
 }
 
 impl Misfit {
-    /// The refusal of a job of this type: 400 `schema_validation`.
+    /// Returns the refusal of a job of this type: 400 `schema_validation`.
     #[must_use]
     pub fn refusal(&self, job_type: &str) -> OjsError {
         let Self { version, why, .. } = self;

@@ -173,7 +173,7 @@ fn time(at: Option<Timestamp>) -> Value {
     at.map_or(Value::Null, |at| at.to_rfc3339().into())
 }
 
-/// A subscription. The secret is shown only `with_secret`: by the answer that made it.
+/// Returns a subscription. The secret is included only `with_secret`: in the response that made it.
 #[must_use]
 pub fn subscription_to_json(webhook: &Webhook, with_secret: bool) -> RawObject {
     let mut shown = RawObject::new();
@@ -191,7 +191,7 @@ pub fn subscription_to_json(webhook: &Webhook, with_secret: bool) -> RawObject {
     shown
 }
 
-/// A delivery, without what is posted.
+/// Returns a delivery, without its body.
 #[must_use]
 pub fn delivery_to_json(delivery: &Delivery) -> Map<String, Value> {
     let members = [

@@ -36,7 +36,7 @@ fn declaration(value: &Value) -> Result<ToolDeclaration, String> {
     Ok(ToolDeclaration { name: name.to_owned(), description: description.map(str::to_owned), parameters })
 }
 
-/// `^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,252}$`: the union of what the specifications allow.
+/// `^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,252}$`: the union of the names that the specifications allow.
 fn named(name: &str) -> Result<&str, String> {
     let first = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     let rest = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
@@ -49,7 +49,7 @@ fn named(name: &str) -> Result<&str, String> {
     ))
 }
 
-/// A JSON Schema that is an object and compiles.
+/// Reads a JSON Schema that is an object and compiles.
 pub(crate) fn schema(value: &Value) -> Result<Value, String> {
     read::object(value)?;
     Schema::verify(value).map_err(|why| format!("cannot be used: {}", read::shortened(&why, 300)))?;

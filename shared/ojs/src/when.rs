@@ -26,7 +26,7 @@ pub(crate) fn read(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     if at > LATEST { Err("lies after the year 9999".to_owned()) } else { Ok(at) }
 }
 
-/// How a point in time is shown again: an absolute one in the client's own spelling, a relative one resolved.
+/// Returns a point in time for a response: an absolute one in the client's own spelling, a relative one resolved.
 pub(crate) fn shown(text: &str, sent_at: Timestamp) -> Option<String> {
     match text.starts_with('+') {
         true => read(text, sent_at).ok().map(Timestamp::to_rfc3339),

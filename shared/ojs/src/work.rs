@@ -183,7 +183,7 @@ fn takes_jobs(state: &Value) -> Result<bool, String> {
     }
 }
 
-/// The state to be saved: `state` of `PUT /jobs/{id}/checkpoint`, or `checkpoint` of a progress report.
+/// Reads the state to be saved: `state` of `PUT /jobs/{id}/checkpoint`, or `checkpoint` of a progress report.
 ///
 /// # Errors
 /// 400 when it is missing, 413 when it is larger than [`MAX_STATE_BYTES`].
@@ -250,7 +250,7 @@ fn visibility(fields: &Fields) -> Result<Option<i64>, OjsError> {
     fields.integer("visibility_timeout_ms", 1, LONGEST_MS)
 }
 
-/// An error about a member of a member.
+/// Returns an error about a member of a member.
 fn within(place: &str, error: OjsError) -> OjsError {
     let field = format!("{place}{}", error.details["field"].as_str().unwrap_or_default());
     OjsError { message: format!("{place}{}", error.message), ..error.with("field", field) }

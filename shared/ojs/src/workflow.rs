@@ -97,7 +97,7 @@ fn members(fields: &Fields, kind: WorkflowKind) -> Result<(&'static str, Vec<Raw
     Err(OjsError::invalid_request(names[0], "is missing"))
 }
 
-/// An `id` that is no UUIDv7 is the client's name for the step; one that is, is the id of its job.
+/// Reads a step. An `id` that is no UUIDv7 is the client's name for the step; a UUIDv7 is the id of its job.
 fn step(place: String, mut job: RawObject) -> Result<RequestedStep, OjsError> {
     let mut name = job.get("id").and_then(|id| id.parse::<String>().ok());
     match &name {

@@ -187,7 +187,7 @@ impl Counted {
         meters().invocations.add(1, &self.labels);
     }
 
-    /// A turn is complete, after so long in this process.
+    /// A turn is complete, after this time in this process.
     pub fn turned(&self, took: Duration) {
         meters().turns.add(1, &self.labels);
         meters().latency.record(took.as_secs_f64() * 1000.0, &self.labels);
@@ -219,7 +219,7 @@ impl Counted {
         meters().call_tokens.record(whole(output), &labels);
     }
 
-    /// A call to a model ended after so long; with what kind of error, if it failed.
+    /// A call to a model ended after this time; with the kind of the error, if it failed.
     pub fn asked(&self, provider: &str, took: Duration, failed: Option<&'static str>) {
         let (call, seconds) = (self.call(provider), took.as_secs_f64());
         match failed {

@@ -92,7 +92,7 @@ impl Format {
     }
 }
 
-/// A context by its parts in hex; short trace ids, which B3 and Jaeger know, are filled up.
+/// Builds a context from its parts in hex; short trace ids, which B3 and Jaeger know, are padded.
 fn span_context(trace: &str, span: &str, sampled: bool) -> Option<SpanContext> {
     let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
     let flags = TraceFlags::default().with_sampled(sampled);

@@ -15,7 +15,7 @@ const SHORTEST_REDACTED: usize = 6;
 /// Values that came without a reference, as credentials of users do, are forgotten beyond so many.
 const MOST: usize = 50_000;
 
-/// The last use of what was resolved by reference: it is never forgotten.
+/// The last use of secrets that were resolved by reference: they are never forgotten.
 const ALWAYS: u64 = u64::MAX;
 
 static KNOWN: LazyLock<RwLock<Known>> = LazyLock::new(RwLock::default);
@@ -89,8 +89,8 @@ impl Serialize for SecretRef {
 pub struct Secret(String);
 
 impl Secret {
-    /// A secret that came by its value, without a reference. From then on it is struck out of logs and errors, until
-    /// tens of thousands of others were used since.
+    /// Returns a secret that came by its value, without a reference. From then on it is struck out of logs and errors,
+    /// until tens of thousands of others were used since.
     #[must_use]
     pub fn given(value: impl Into<String>) -> Self {
         let value = value.into();
@@ -99,7 +99,7 @@ impl Secret {
         Self(value)
     }
 
-    /// The value itself.
+    /// Returns the value itself.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -142,7 +142,7 @@ struct Known {
     uses: AtomicU64,
     /// Finds most of them at once.
     most: Option<AhoCorasick>,
-    /// Those that came since it was made.
+    /// Secrets that were added since it was made.
     new: Vec<String>,
 }
 
@@ -156,8 +156,8 @@ impl Known {
         known.is_some()
     }
 
-    /// Takes one in. Of more than `most` those are forgotten that were not used for longest: credentials that were rotated, or
-    /// whose users are gone.
+    /// Adds a secret. Beyond `most` secrets, those that were unused for longest are forgotten: credentials that were
+    /// rotated, or whose users are gone.
     fn add(&mut self, form: String, used: u64, most: usize) {
         if self.touched(&form, used) {
             return;
@@ -203,7 +203,7 @@ impl Known {
     }
 }
 
-/// The text with every secret that was resolved so far struck out.
+/// Returns the text with every secret that was resolved so far struck out.
 #[must_use]
 pub fn redact(text: &str) -> String {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);

@@ -129,12 +129,12 @@ impl RunStream {
         Self { run, bells: Arc::clone(bells), parts, together }
     }
 
-    /// The run.
+    /// Returns the run.
     pub(super) fn run(&self) -> &Engagement {
         &self.run
     }
 
-    /// The engagements of the run that may have news; the same list as long as they are the same.
+    /// Returns the engagements of the run that may have news. The list is shared until it changes.
     pub(super) fn parts(&self) -> Arc<[EngagementId]> {
         Arc::clone(&self.parts.lock().unwrap_or_else(PoisonError::into_inner).names)
     }

@@ -33,7 +33,7 @@ impl Marks {
         })
     }
 
-    /// As it is kept.
+    /// Returns the marks as the text that is stored.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

@@ -243,12 +243,12 @@ impl<'a> Round<'a> {
         self.events.len() >= ROUND || self.bytes >= ROUND_BYTES
     }
 
-    /// The number of the next event.
+    /// Returns the number of the next event.
     fn next(&self) -> i64 {
         self.last + 1 + i64::try_from(self.events.len()).unwrap_or(i64::MAX - 1)
     }
 
-    /// The job of a request.
+    /// Returns the job of a request.
     async fn asked(&mut self, job: &JobId) -> Result<Asked, StoreError> {
         if let Some(known) = self.jobs.get(job) {
             return Ok(known.clone());

@@ -134,7 +134,7 @@ pub(super) fn size(draft: &Draft) -> usize {
     draft.iter().map(|(name, value)| name.len() + of(value)).sum()
 }
 
-/// The two events that a request begins with.
+/// Returns the two events that a request begins with.
 pub(super) fn beginning(part: &Part, at: Timestamp, input: Option<&str>) -> [Draft; 2] {
     [
         draft(part, at, "request_started", "system", json!({})),
@@ -156,7 +156,7 @@ fn draft(part: &Part, at: Timestamp, kind: &str, role: &str, fields: Value) -> D
     draft
 }
 
-/// The call that an event is about.
+/// Returns the call that an event is about.
 fn tool_call(part: &Part, event: &Event, input: &Value) -> Draft {
     let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                         "args": arguments(input)});
@@ -211,8 +211,8 @@ fn as_text(value: &Value) -> String {
     }
 }
 
-/// A result is a text, and beside it the values that the agent exposes (OAS-47); any other JSON is text and nothing
-/// beside it.
+/// Returns the result as a text, and beside it the values that the agent exposes (OAS-47). Any other JSON is text and
+/// nothing beside it.
 fn result(event: &Event, beside: &Beside) -> (Value, Value) {
     match beside.result.as_ref().unwrap_or(&event.data["result"]) {
         Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => {

@@ -20,7 +20,7 @@ pub(super) struct Past {
     pub reviews: Vec<Review>,
 }
 
-/// The past of a job's engagement; empty for one that is no fork. `calls` are all of its calls.
+/// Returns the past of a job's engagement; empty for one that is no fork. `calls` are all of its calls.
 pub(super) async fn of(app: &App, job: &JobId, calls: &[ToolCall]) -> Result<Past, Failure> {
     let (mut past, mut job, mut until) = (Past::default(), job.clone(), None::<ForkPoint>);
     // The calls that reuse the outcome of each recorded call.

@@ -15,7 +15,7 @@ const SEED: &str = "attest.seed";
 /// Public keys, followed by their ids.
 const PUBLIC: &str = "attest.public.";
 
-/// The key that signs.
+/// Returns the key that signs.
 pub(super) async fn signer(app: &Shared) -> Result<&Signer, Failure> {
     app.signer.get_or_try_init(|| made_or_found(app)).await
 }

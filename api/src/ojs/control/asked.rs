@@ -7,7 +7,7 @@ use turnstone_domain::JobId;
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Refusal, Target};
 
-/// A text of at most `most` bytes.
+/// Reads a text of at most `most` bytes.
 pub(super) fn text(fields: &Fields, name: &str, most: usize) -> Result<Option<String>, Failure> {
     match fields.text(name)? {
         Some(text) if text.len() > most => {

@@ -70,7 +70,7 @@ pub(crate) async fn tool_retry(
     }
 }
 
-/// The same beside the paths of OJS's SDKs.
+/// The same at a path beside those of OJS's SDKs.
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Asked, content_type = "application/openjobspec+json"),

@@ -32,13 +32,13 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(aliases::show, aliases::change, aliases::forget))
 }
 
-/// The entry of this name that the tenant may see, or 404.
+/// Returns the entry of this name that the tenant may see, or 404.
 async fn find(app: &App, name: &str, tenant: &Tenant) -> Result<CronEntry, Failure> {
     let found = app.api.store.crons.cron(name, tenant.name()).await?;
     found.ok_or_else(|| OjsError::not_found("cron entry", name).into())
 }
 
-/// An entry under both of its names.
+/// Returns an entry under both of its names.
 fn wrapped(entry: &CronEntry) -> RawObject {
     let cron = entry_to_json(entry).to_raw();
     let mut out = RawObject::new();

@@ -42,7 +42,7 @@ pub(crate) async fn put_cron(
     Ok(reply::json(status, &wrapped(&stored)))
 }
 
-/// A period keeps the beginning of the replaced entry.
+/// Lets a period keep the beginning of the replaced entry.
 fn continued(entry: CronEntry, known: Option<CronEntry>) -> CronEntry {
     let Some(known) = known.filter(|_| entry.enabled) else { return entry };
     let schedule = Schedule::parse(&entry.expression, &entry.timezone);

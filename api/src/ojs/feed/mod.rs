@@ -60,7 +60,7 @@ pub(crate) struct EventPage {
     has_more: bool,
 }
 
-/// A list with commas between.
+/// Reads a list separated by commas.
 fn list(params: &Params, name: &str) -> Vec<String> {
     let items = params.text(name).unwrap_or_default().split(',').map(str::trim);
     items.filter(|item| !item.is_empty()).map(str::to_owned).collect()

@@ -7,8 +7,8 @@ use crate::request::{Params, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
 
-/// All events as they happen. `Last-Event-ID` resumes: nothing is missed and nothing comes twice. Without a cursor the
-/// stream begins with what happens next.
+/// All events as they happen. `Last-Event-ID` resumes: nothing is missed and nothing is sent twice. Without a cursor
+/// the stream begins with the next event.
 #[utoipa::path(
     get, path = "/ojs/v1/events/stream", tag = "events",
     params(

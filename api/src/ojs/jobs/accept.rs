@@ -49,7 +49,7 @@ pub(crate) async fn read(
     Ok(request?)
 }
 
-/// The same, for one of many: agents are looked up once.
+/// Returns the same, for one of many: agents are looked up once.
 pub(super) async fn accept_knowing(
     app: &App,
     known: &mut Known,

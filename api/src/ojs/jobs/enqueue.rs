@@ -137,7 +137,7 @@ pub(super) async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Jo
     as_it_stands(app, pushed).await
 }
 
-/// The job as the store has it.
+/// Returns the job as the store has it.
 pub(super) async fn as_it_stands(app: &App, pushed: &Pushed) -> Result<Job, Failure> {
     let found = app.api.store.views.job(&pushed.id).await?;
     Ok(found.ok_or_else(|| OjsError::not_found("job", pushed.id.as_str()))?)

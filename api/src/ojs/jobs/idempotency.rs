@@ -46,7 +46,7 @@ impl FromRequestParts<Shared> for IdempotencyKey {
     }
 }
 
-/// The key that a request carries.
+/// Returns the key that a request carries.
 fn sent(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     let mut sent = headers.get_all(HEADER).iter();
     let Some(value) = sent.next() else { return Ok(None) };
@@ -67,7 +67,7 @@ pub(super) struct KeyedRequest {
 }
 
 impl IdempotencyKey {
-    /// The request of this body to this endpoint, if it carries a key.
+    /// Returns the request of this body to this endpoint, if it carries a key.
     pub(super) fn of(self, app: &App, endpoint: &str, body: &[u8]) -> Option<KeyedRequest> {
         let Key { key, name } = self.0?;
         // With the key in it, the digest reveals nothing about the body to readers of the database.

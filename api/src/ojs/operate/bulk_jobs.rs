@@ -41,8 +41,8 @@ pub(crate) async fn cancel(
     bulk::run(&app, (JobAction::Cancel, false), tenant, &operator, &body).await
 }
 
-/// Deletes jobs that have ended, with their history. Jobs that wait are cancelled before when their state is named; those
-/// that are active stay.
+/// Deletes jobs that have ended, with their history. Waiting jobs are cancelled first when their state is named; active
+/// ones stay.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/jobs/bulk/delete", operation_id = "admin_delete_jobs", tag = "admin",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),

@@ -35,12 +35,12 @@ impl StateCounts {
         }
     }
 
-    /// All of them.
+    /// Returns the number of all jobs.
     pub(crate) fn total(&self) -> u64 {
         self.unfinished() + self.completed + self.cancelled + self.discarded
     }
 
-    /// Those that have not ended.
+    /// Returns the number of jobs that have not ended.
     pub(crate) fn unfinished(&self) -> u64 {
         self.scheduled + self.available + self.pending + self.active + self.retryable
     }

@@ -26,12 +26,12 @@ use turnstone_ojs::OjsError;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The error for a job whose past is shared by forks.
+/// Returns the error for a job whose past is shared by forks.
 fn forked(id: &str) -> OjsError {
     OjsError::conflict(format!("Job {id} stays as long as forks of its engagement do, which read its past."))
 }
 
-/// The error for a job whose engagement has not ended.
+/// Returns the error for a job whose engagement has not ended.
 fn goes_on(id: &str) -> OjsError {
     OjsError::conflict(format!(
         "Job {id} stays until its engagement has ended, which goes on with a further input."
@@ -63,7 +63,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(direct_worker::terminate))
 }
 
-/// The routes for many jobs at once.
+/// Returns the routes for many jobs at once.
 fn of_many() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(bulk_jobs::retry))
@@ -74,7 +74,7 @@ fn of_many() -> OpenApiRouter<Shared> {
         .routes(routes!(bulk_jobs::delete_for_clients))
 }
 
-/// The routes for tenants and their limits.
+/// Returns the routes for tenants and their limits.
 fn of_tenants() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
         .routes(routes!(tenants::list))

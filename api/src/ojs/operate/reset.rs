@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::routing::post;
 use serde_json::json;
 
-/// The route.
+/// Returns the route.
 pub(crate) fn route() -> Router<Shared> {
     Router::new().route("/ojs/v1/admin/reset", post(reset))
 }

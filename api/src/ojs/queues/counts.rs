@@ -37,7 +37,7 @@ impl Counts {
         counts
     }
 
-    /// Jobs that wait: what a bound of the queue is compared with.
+    /// Returns the waiting jobs, which a bound of the queue is compared with.
     pub(super) fn depth(&self) -> u64 {
         self.available + self.scheduled + self.retryable
     }

@@ -55,7 +55,7 @@ pub(super) fn merged(sent: &Fields, before: Option<&Map<String, Value>>) -> Resu
     Ok(ConfigChange { members, limits })
 }
 
-/// A member as it was sent; `null` is a value.
+/// Returns a member as it was sent; `null` is a value.
 fn member(sent: &Fields, name: &str) -> Result<Option<Value>, OjsError> {
     let Some(raw) = sent.raw(name) else { return Ok(None) };
     let wrong = |_| OjsError::invalid_request(name, "holds a number that is out of range");
@@ -105,7 +105,7 @@ fn limits(settings: &Map<String, Value>) -> Result<QueueLimits, OjsError> {
     Ok(limits)
 }
 
-/// How long ended jobs are kept: an ISO 8601 duration, or seconds.
+/// Reads how long ended jobs are kept: an ISO 8601 duration, or seconds.
 fn kept(retention: &Map<String, Value>, name: &str) -> Result<Option<i64>, OjsError> {
     let ms = match retention.get(name) {
         None | Some(Value::Null) => return Ok(None),
@@ -143,7 +143,7 @@ fn number(from: &Map<String, Value>, path: &str, name: &str, least: i64) -> Resu
     }
 }
 
-/// A threshold up to 1 is a part of the bound, a greater one a number of jobs.
+/// Reads a threshold: up to 1 it is a part of the bound, above that a number of jobs.
 fn warning(bounds: &Map<String, Value>, max_depth: Option<i64>) -> Result<Option<i64>, OjsError> {
     const NAME: &str = "backpressure.warning_threshold";
     let Some(value) = bounds.get("warning_threshold").filter(|value| !value.is_null()) else {

@@ -34,7 +34,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(binding::version, binding::remove))
 }
 
-/// A version: a whole number, which may be written as `2.0` or `2.0.0`.
+/// Reads a version: a whole number, which may be written as `2.0` or `2.0.0`.
 fn version(text: &str) -> Result<i64, OjsError> {
     match schema_version(text) {
         Some(version @ 1..=1_000_000_000) => Ok(version),
@@ -56,7 +56,7 @@ fn missing(job_type: &str, version: Option<i64>) -> Failure {
     OjsError::not_found("schema", &id).into()
 }
 
-/// A schema as clients see it.
+/// Returns a schema as clients see it.
 fn shown(schema: &RegisteredSchema) -> RawObject {
     let mut out = RawObject::new();
     out.insert("type", schema.job_type.as_str());

@@ -34,7 +34,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(redeliver::redeliver))
 }
 
-/// The webhook with this id.
+/// Returns the webhook with this id.
 async fn find(app: &App, id: &str, tenant: &Tenant) -> Result<Webhook, Failure> {
     let found = app.api.store.webhooks.webhook(id, tenant.name()).await?;
     found.ok_or_else(|| missing(id).into())

@@ -21,7 +21,7 @@ pub(crate) async fn fetch(State(app): State<Shared>, tenant: Tenant, JsonBytes(b
     claim(&app, tenant, &body).await
 }
 
-/// The same: jobs whose runtime tags the worker lacks are left for others.
+/// The same; jobs whose runtime tags the worker lacks are left for others.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/fetch", tag = "workers",
     request_body(content = shapes::Fetch, content_type = "application/openjobspec+json"),

@@ -30,7 +30,7 @@ pub(crate) async fn show_state(State(app): State<Shared>, Segment(id): Segment, 
     Ok(reply::ok(&shown(&job_id, &saved)?))
 }
 
-/// A saved state as clients see it.
+/// Returns a saved state as clients see it.
 pub(super) fn shown(job: &JobId, saved: &SavedState) -> Result<RawObject, Failure> {
     let unreadable = |_| OjsError::internal("The saved state cannot be read by this version.");
     let state = RawJson::from_text(saved.state.clone()).map_err(unreadable)?;

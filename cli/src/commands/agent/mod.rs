@@ -57,7 +57,7 @@ pub struct FilesArgs {
 pub struct ApplyArgs {
     #[command(flatten)]
     files: FilesArgs,
-    /// Register them although they name agents or tools that are not there yet; calls of those fail until they are
+    /// Register them although they name agents or tools that do not exist yet; calls of those fail until they exist
     #[arg(long)]
     allow_unresolved: bool,
 }
@@ -95,7 +95,7 @@ pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<Exi
     }
 }
 
-/// The text of a file and the name it is reported under.
+/// Returns the text of a file and the name it is reported under.
 fn read(file: &str) -> Result<(String, String), Failure> {
     use std::io::Read as _;
     let (name, text) = if file == "-" {

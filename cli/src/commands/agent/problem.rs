@@ -25,7 +25,7 @@ pub struct FoundProblem {
 }
 
 impl FoundProblem {
-    /// A problem that the reader of this process found.
+    /// Returns a problem that the reader of this process found.
     #[must_use]
     pub fn of(file: &str, problem: Problem) -> Self {
         let severity = match problem.severity {
@@ -42,14 +42,14 @@ impl FoundProblem {
         }
     }
 
-    /// A file that cannot be read at all.
+    /// Returns the problem of a file that cannot be read at all.
     #[must_use]
     pub fn unreadable(file: &str, message: String) -> Self {
         let (rule, severity) = ("file".to_owned(), "error".to_owned());
         Self { file: file.to_owned(), line: 0, column: 0, rule, severity, message }
     }
 
-    /// Something that the document names and that cannot be reached from here.
+    /// Returns the problem of a thing that the document names and that cannot be reached from here.
     #[must_use]
     pub fn unreached(file: &str, missing: Missing) -> Self {
         Self {

@@ -41,7 +41,7 @@ enum Trial {
     Known(Missing),
     /// The host of a URL.
     Host { what: String, url: String, private: bool },
-    /// A server, and the tool of it that is wanted.
+    /// A server, and the tool that it must offer.
     Server { what: String, server: Arc<McpServer>, tool: Option<String> },
     /// A remote agent, by its address.
     Agent(String),
@@ -49,7 +49,7 @@ enum Trial {
     Named(String),
 }
 
-/// Tries what documents name.
+/// Tries to reach the things that documents name.
 pub struct Reach {
     config: Config,
     equipment: Equipment,
@@ -91,7 +91,7 @@ impl Reach {
                 .collect(),
             models => models.to_vec(),
         };
-        // One provider is tried once, whichever of its models are named.
+        // One provider is tried once, regardless of its models.
         let providers: BTreeMap<_, _> = models.iter().map(|model| (model.provider.clone(), model)).collect();
         let mut trials: Vec<Trial> =
             providers.into_values().filter_map(|model| self.provider(model)).collect();
@@ -231,7 +231,7 @@ async fn offered(server: &Arc<McpServer>, tool: Option<&str>, format: AgentForma
     }
 }
 
-/// The host of a URL, without the path, which may have places for arguments.
+/// Returns the host of a URL, without the path, which may have places for arguments.
 fn whole_host(url: &str) -> Result<Url, String> {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let rest = url.get(after_scheme..).unwrap_or_default();
@@ -253,7 +253,7 @@ mod tests {
         layers.load().unwrap().config
     }
 
-    /// A server that answers everything with 404; its port.
+    /// Starts a server that answers everything with 404, and returns its port.
     async fn listening() -> u16 {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -88,7 +88,7 @@ fn append(dir: &Path) -> io::Result<Disk> {
     })
 }
 
-/// The value that `percent` of the sorted values do not exceed; 0 of nothing.
+/// Returns the value that `percent` of the sorted values do not exceed; 0 of nothing.
 #[must_use]
 pub fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);

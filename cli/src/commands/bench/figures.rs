@@ -14,7 +14,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit as it is shown.
+    /// Returns the unit as it is shown.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Spread {
     }
 }
 
-/// The median of sorted values; 0 of nothing.
+/// Returns the median of sorted values; 0 of nothing.
 #[must_use]
 pub fn median(sorted: &[f64]) -> f64 {
     let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
@@ -148,7 +148,7 @@ impl Series {
         self.rounds.push(Round { value, naive: Some(naive), fdatasync_per_s: None });
     }
 
-    /// The figure over all rounds.
+    /// Returns the figure over all rounds.
     #[must_use]
     pub fn figure(&self) -> Figure {
         let of = |part: &dyn Fn(&Round) -> Option<f64>| Spread::over(self.rounds.iter().filter_map(part));

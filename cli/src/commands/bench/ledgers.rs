@@ -217,7 +217,7 @@ impl Naive {
     }
 }
 
-/// A write as one part for each phase; everything else but the events goes with the last one.
+/// Splits a write into one part for each phase; everything else but the events goes with the last one.
 fn phase_by_phase(mut write: TurnWrite) -> Vec<TurnWrite> {
     let checkpoints = std::mem::take(&mut write.checkpoints);
     let mut events = std::mem::take(&mut write.events).into_iter();

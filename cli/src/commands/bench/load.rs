@@ -11,7 +11,7 @@ use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{AgentDefinition, Clock as _, Ids as _, JobId, NewJob, RawJson, SystemClock};
 use turnstone_store::StoreError;
 
-/// The queue of every job that is measured with; workers of a measurement serve no other.
+/// The queue of every job of a measurement; workers of a measurement serve no other.
 pub const QUEUE: &str = "turnstone-bench";
 /// The provider that agents of a measurement name; no configuration should have one of this name.
 pub const PROVIDER: &str = "turnstone-bench";
@@ -22,7 +22,7 @@ const WORDS: &str = "Compare the three suppliers of the attached list by price, 
 /// Jobs that are enqueued together before a measurement.
 const TOGETHER: usize = 500;
 
-/// A plain OJS job.
+/// Returns a plain OJS job.
 #[must_use]
 pub fn plain() -> NewJob {
     let now = SystemClock.now();
@@ -42,21 +42,21 @@ pub fn plain() -> NewJob {
     }
 }
 
-/// A job of an agent with a budget of its own and without tools.
+/// Returns a job of an agent with a budget of its own and without tools.
 #[must_use]
 pub fn agent() -> NewJob {
     let limits = Limits { token_budget: Some(50_000), ..Limits::default() };
     of(AgentDefinition { limits, ..model() })
 }
 
-/// A job of this agent.
+/// Returns a job of this agent.
 #[must_use]
 pub fn of(agent: AgentDefinition) -> NewJob {
     let engagement = NewEngagement { id: SystemIds.next().into(), agent, user: User::default(), depth: 0 };
     NewJob { job_type: "bench.agent".to_owned(), engagement: Some(engagement), ..plain() }
 }
 
-/// An agent that is served by the model of the measurement.
+/// Returns an agent that uses the model of the measurement.
 #[must_use]
 pub fn model() -> AgentDefinition {
     let model = ModelRef { provider: Some(PROVIDER.to_owned()), model: "noop".to_owned() };
@@ -82,7 +82,7 @@ pub async fn enqueue(
     Ok(ids)
 }
 
-/// Cancels what is left of these jobs in a store of the user; a temporary one goes as a whole.
+/// Cancels the rest of these jobs in a store of the user; a temporary store is removed as a whole.
 ///
 /// # Errors
 /// The store failed.

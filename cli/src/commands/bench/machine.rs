@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Machine {
     /// This program's version.
     pub turnstone: &'static str,
-    /// `release` or `debug`; figures of a debug build say nothing about the product.
+    /// `release` or `debug`; figures of a debug build do not apply to the product.
     pub profile: &'static str,
     /// Processors this program may use.
     pub cores: usize,
@@ -55,8 +55,8 @@ pub fn processor_ms() -> Option<f64> {
     ticks(&std::fs::read_to_string("/proc/self/stat").ok()?).map(|ticks| ticks as f64 * 10.0)
 }
 
-/// The same of all processes of this name on this machine, with that of their children that have ended; `None` when there is
-/// no such process.
+/// Returns the same of all processes of this name on this machine, with that of their children that have ended; `None`
+/// when there is no such process.
 #[must_use]
 pub fn processor_ms_of(name: &str) -> Option<f64> {
     let processes = std::fs::read_dir("/proc").ok()?.filter_map(Result::ok);
@@ -75,7 +75,7 @@ fn ticks(stat: &str) -> Option<u64> {
     sum(stat, 2)
 }
 
-/// The same with the time of children that have ended.
+/// Returns the same with the time of children that have ended.
 fn ticks_of_all(stat: &str) -> Option<u64> {
     sum(stat, 4)
 }

@@ -101,7 +101,8 @@ pub struct BenchArgs {
     /// The store to measure, as sqlite:PATH or postgres://…; jobs of the measurement stay in it. Without it: fresh files
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// Where the temporary files are: on the disk that matters [default: the store's, else the current directory]
+    /// The directory of the temporary files: on the disk that matters [default: the store's, else the current
+    /// directory]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Clients of `enqueue`, or turns at once of `turns` and `memory` [default: several]

@@ -89,7 +89,7 @@ impl Idle {
     /// Its name.
     pub const NAME: &str = "idle";
 
-    /// The tool.
+    /// Returns the tool.
     #[must_use]
     pub fn new() -> Self {
         let spec = ToolSpec {

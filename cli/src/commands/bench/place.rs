@@ -36,7 +36,7 @@ pub struct Ground {
 }
 
 impl Place {
-    /// The store at `url`, else fresh files below `dir`.
+    /// Returns the store at `url`, else fresh files below `dir`.
     ///
     /// # Errors
     /// The URL is none that this version understands, or there is no such directory.
@@ -90,7 +90,7 @@ impl Place {
         commits.map_err(|error| Failure::failed(error.to_string()))
     }
 
-    /// A store: the user's, or one that is new each time.
+    /// Opens a store: the user's, or one that is new each time.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -120,7 +120,7 @@ impl Place {
         Ok(Ground { store, clock: Arc::new(SystemClock), temporary: dir.is_some(), _dir: dir })
     }
 
-    /// The same store with new connections: a server counts what a connection did at the latest when it ends.
+    /// Opens the same store with new connections: a server counts the work of a connection at the latest when it ends.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -132,7 +132,7 @@ impl Place {
         self.open().await
     }
 
-    /// The place in words.
+    /// Returns the place in words.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.given {
@@ -143,7 +143,7 @@ impl Place {
         }
     }
 
-    /// The flags that name this place to another process of this program.
+    /// Returns the flags that name this place to another process of this program.
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let mut flags = vec!["--dir".to_owned(), self.dir.display().to_string()];

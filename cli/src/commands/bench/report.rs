@@ -97,7 +97,7 @@ fn row(figure: &Figure) -> Vec<String> {
     ]
 }
 
-/// A number with three significant digits, and with separators of thousands.
+/// Returns a number with three significant digits, and with separators of thousands.
 fn number(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,

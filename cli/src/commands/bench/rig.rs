@@ -29,7 +29,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A worker of the product as it is.
+    /// Returns a worker of the product as it is.
     pub fn new(slots: usize, model: impl Model) -> Self {
         let (model, ids) = (Arc::new(model), Arc::new(SystemIds));
         Self { slots, model, toolbox: Toolbox::default(), ids, naive: false }

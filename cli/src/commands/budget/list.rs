@@ -1,4 +1,4 @@
-//! `turnstone budget list`: budgets with what is left of them.
+//! `turnstone budget list`: budgets with their rest.
 
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// `turnstone budget`.
 #[derive(Debug, Subcommand)]
 pub enum BudgetCommand {
-    /// List the budgets that engagements share, with what is left of them today
+    /// List the budgets that engagements share, with the rest of today
     List,
     /// Show a budget, day by day
     Show(ShowArgs),
@@ -23,7 +23,7 @@ pub enum BudgetCommand {
     Raise(change::RaiseArgs),
     /// Forget budgets, so that they no longer limit anything
     Delete(NamesArgs),
-    /// Show what was spent by day, tenant and model, or what an engagement has cost
+    /// Show the spending by day, tenant and model, or the cost of an engagement
     Cost(cost::CostArgs),
 }
 

@@ -51,7 +51,7 @@ impl DataDir {
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
-    /// The database file.
+    /// Returns the database file.
     #[must_use]
     pub fn database(&self) -> PathBuf {
         Self::database_in(&self.path)
@@ -63,7 +63,7 @@ impl DataDir {
         path.join(DATABASE)
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -55,13 +55,13 @@ impl ExampleTools {
         Ok(Self { address, _serving: AbortOnDropHandle::new(tokio::spawn(serving)) })
     }
 
-    /// Where it answers.
+    /// Returns the address of the server.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The demo's script and the example tools, bound to this server.
+    /// Returns the demo's script and the example tools, bound to this server.
     ///
     /// # Errors
     /// The script or the example configuration is not well-formed.
@@ -78,7 +78,7 @@ impl ExampleTools {
     }
 }
 
-/// The example agents, when they are wanted.
+/// Returns the example agents, when they are wanted.
 #[must_use]
 pub fn agents(wanted: bool) -> Vec<Document> {
     let all = AGENTS.iter().map(|(file, source)| (format!("examples/agents/{file}"), (*source).to_owned()));

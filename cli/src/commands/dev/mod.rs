@@ -192,7 +192,7 @@ async fn demo(config: &Config, url: String, session: &Session) -> anyhow::Result
     demo::show(&client, session, &next).await
 }
 
-/// The number of jobs that have neither ended nor wait for a time or a person.
+/// Returns the number of jobs that have neither ended nor wait for a time or a person.
 async fn unfinished(store: &Store) -> anyhow::Result<u64> {
     let goes_on =
         |state: &JobState| matches!(state, JobState::Available | JobState::Active | JobState::Retryable);

@@ -30,7 +30,7 @@ pub struct NextCommands {
 }
 
 impl NextCommands {
-    /// The commands for clients of this process.
+    /// Returns the commands for clients of this process.
     #[must_use]
     pub fn of_process(global: &GlobalArgs, config: &Config, url: &str, key: Option<&SecretRef>) -> Self {
         let arguments: Vec<String> =
@@ -98,7 +98,7 @@ Ctrl-C stops me."
     }
 }
 
-/// An argument as a shell takes it.
+/// Returns an argument as a shell takes it.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {

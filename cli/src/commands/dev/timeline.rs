@@ -79,7 +79,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A timeline on standard output. The spinner is on standard error, and only when standard output is a terminal.
+    /// Returns a timeline on standard output. The spinner is on standard error, and only when standard output is a
+    /// terminal.
     #[must_use]
     pub fn new(output: Output) -> Self {
         let spinner = (output.tty && !output.quiet).then(ProgressBar::new_spinner);

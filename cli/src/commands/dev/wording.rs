@@ -56,7 +56,7 @@ impl Words {
     }
 }
 
-/// The words for an event; one that this version does not know is shown with its data.
+/// Returns the words for an event; one that this version does not know is shown with its data.
 #[must_use]
 pub fn of(event: &SeenEvent) -> Words {
     let data = Fields(&event.data);

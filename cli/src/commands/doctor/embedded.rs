@@ -40,7 +40,7 @@ pub async fn encryption(config: &Config) -> Option<Finding> {
     if file.is_file() { Some(SqliteStore::check(&file, keys.as_ref()).await) } else { None }
 }
 
-/// The empty path is the current directory.
+/// Returns true if the path exists; the empty path is the current directory.
 fn exists(path: &Path) -> bool {
     path.as_os_str().is_empty() || path.exists()
 }

@@ -41,7 +41,8 @@ async fn redis(config: &Config) -> Vec<Finding> {
     }
 }
 
-/// The time of the database is the one that counts, so a machine's wrong clock is a remark and no problem.
+/// Checks this machine's clock. The time of the database is the one that counts, so a wrong clock is a remark and no
+/// problem.
 fn time(database: &dyn Clock) -> Finding {
     let apart = SystemClock.now().since(database.now());
     if apart.unsigned_abs() < NOTICED_MS {
@@ -54,7 +55,7 @@ fn time(database: &dyn Clock) -> Finding {
     }
 }
 
-/// The workers. A fleet may be set up before its workers are, so their absence is a remark and no problem.
+/// Checks for workers. A fleet may be set up before its workers are, so their absence is a remark and no problem.
 async fn workers(ground: &Ground, now: Timestamp) -> Finding {
     match ground.store.views.workers().await {
         Err(error) => Finding::bad("the workers of the fleet cannot be read", error.to_string()),

@@ -72,14 +72,14 @@ async fn parked(found: &[Value], client: &Client) -> Option<Vec<Value>> {
     .await
 }
 
-/// The query of the filters that are given.
+/// Returns the query of the filters that are given.
 #[must_use]
 pub fn filters(agent: Option<&str>, since: Option<&str>) -> Vec<(&'static str, String)> {
     let given = [("agent", agent), ("since", since)];
     given.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned()))).collect()
 }
 
-/// The newest `limit` engagements, read page by page.
+/// Returns the newest `limit` engagements, read page by page.
 ///
 /// # Errors
 /// The error of the server or of the connection.

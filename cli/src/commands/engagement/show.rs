@@ -29,7 +29,7 @@ pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The engagement on its own lines, then one line for each delegate, indented by depth.
+/// Returns the engagement on its own lines, then one line for each delegate, indented by depth.
 fn lines(engagement: &Value) -> Vec<String> {
     let tokens = &engagement["tokens"];
     let limit = tokens["limit"].as_i64().map(|limit| format!(" of {limit}")).unwrap_or_default();

@@ -51,7 +51,7 @@ pub async fn export(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The text of a file; `-` is standard input.
+/// Returns the text of a file; `-` is standard input.
 pub(super) fn read(file: &str) -> Result<String, Failure> {
     let read = if file == "-" {
         let mut text = String::new();

@@ -76,7 +76,7 @@ fn error(record: &Value) -> JobError {
     JobError { details: Box::new(details), ..JobError::new(kind, "") }
 }
 
-/// One field per line; objects and lists as indented JSON below their name.
+/// Returns one field per line; objects and lists as indented JSON below their name.
 fn fields(job: &Value) -> String {
     let Some(fields) = job.as_object() else { return text::block(&job.to_string()).into_owned() };
     let widest = fields.keys().map(|name| text::width(&text::line(name))).max().unwrap_or(0);

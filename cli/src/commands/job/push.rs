@@ -223,7 +223,7 @@ fn jobs_in(text: &str, source: &str) -> Result<Given, Failure> {
     Ok(Given { jobs, together })
 }
 
-/// A job from flags.
+/// Returns a job from flags.
 fn quick(job_type: &str, args: &PushArgs) -> Result<Value, Failure> {
     let arguments: Value = serde_json::from_str(&args.args).map_err(|error| {
         Failure::usage(format!("--args is not JSON: {error}")).hint("for example --args '[\"a question\"]'")

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// `turnstone policy`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Evaluate an agent file's assertions on recorded engagements, and show what they would have refused
+    /// Evaluate an agent file's assertions on recorded engagements, and show the calls that they would have refused
     Test(test::TestArgs),
 }
 

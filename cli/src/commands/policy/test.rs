@@ -47,7 +47,7 @@ pub struct TestArgs {
     pub fail_on_denied: bool,
 }
 
-/// Reads the document and the engagements, and prints what would have been refused.
+/// Reads the document and the engagements, and prints the calls that would have been refused.
 ///
 /// # Errors
 /// The document is wrong, or an engagement cannot be read.
@@ -157,7 +157,7 @@ async fn recorded_ids(client: &Client, args: &TestArgs, own: &str) -> anyhow::Re
     Ok(found.iter().filter_map(|one| one["engagement_id"].as_str()).map(str::to_owned).collect())
 }
 
-/// The audit of an engagement with all of its attempts, which come in parts.
+/// Returns the audit of an engagement with all of its attempts, which come in parts.
 async fn audit(client: &Client, id: &str) -> Result<Value, Failure> {
     let path = ["engagements", id, "audit"];
     let mut audit = client.get(&path, &[]).await?;
@@ -188,7 +188,7 @@ fn over(rehearsal: &Rehearsal<'_>, id: &str, audit: &Value) -> anyhow::Result<Fo
     Ok(rehearsal.over(&engagement, &calls))
 }
 
-/// A call of the audit; `None` for one whose outcome is not known yet.
+/// Returns a call of the audit; `None` for one whose outcome is not known yet.
 fn recorded(attempt: &Value) -> Option<Recorded> {
     let outcome = attempt.get("outcome").filter(|outcome| !outcome.is_null())?;
     let failed = outcome.get("code").is_some();

@@ -19,10 +19,10 @@ pub struct SetArgs {
     /// Refuse jobs while this many wait; none takes the bound away
     #[arg(long, value_name = "N", value_parser = bound)]
     pub max_depth: Option<Bound>,
-    /// At most this many jobs are active at once; none takes the limit away
+    /// At most this many jobs are active at once; none removes the limit
     #[arg(long, value_name = "N", value_parser = bound)]
     pub concurrency: Option<Bound>,
-    /// At most this many jobs start per second; none takes the limit away
+    /// At most this many jobs start per second; none removes the limit
     #[arg(long, value_name = "N", value_parser = bound)]
     pub per_second: Option<Bound>,
 }
@@ -38,7 +38,7 @@ fn bound(text: &str) -> Result<Bound, String> {
     text.parse().map(|number| Bound(Some(number))).map_err(|_| "write a whole number, or none".to_owned())
 }
 
-/// Sets what is given and leaves the rest as it is.
+/// Sets the given values and leaves the rest as it is.
 ///
 /// # Errors
 /// Nothing is given, or the server refused.

@@ -24,7 +24,7 @@ pub struct DecideArgs {
     /// The reviews' ids; `-` reads them from standard input, one per line
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
-    /// Why; it is kept with the answer
+    /// The reason; it is kept with the answer
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     /// The reviewer's name; not needed for reviews by the operators

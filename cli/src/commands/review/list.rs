@@ -39,7 +39,7 @@ fn votes(review: &Value) -> String {
     }
 }
 
-/// The question in a line: the tool with its inputs, or the error.
+/// Returns the question in a line: the tool with its inputs, or the error.
 fn asked(question: &Value) -> String {
     match (question["name"].as_str(), question.get("inputs")) {
         (Some(name), Some(inputs)) => format!("{name} {}", plain(inputs)),

@@ -51,7 +51,7 @@ pub(super) fn votes(review: &Value) -> String {
     format!("{yes} yes, {no} no; {} of {} have to agree", plain(&quorum["needed"]), plain(&quorum["of"]))
 }
 
-/// The user with the address, if there is one.
+/// Returns the user with the address, if there is one.
 fn user(user: &Value) -> String {
     match (plain(&user["id"]), plain(&user["email"])) {
         (id, email) if email.is_empty() => id,

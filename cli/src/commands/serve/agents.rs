@@ -22,7 +22,7 @@ pub type Document = (String, String);
 pub struct KnownTools {
     /// The tools of the registry.
     pub tools: Vec<String>,
-    /// Those of them that take no credentials.
+    /// The tools that take no credentials.
     pub keyless: Vec<String>,
     /// The MCP servers.
     pub servers: Vec<String>,
@@ -33,7 +33,7 @@ pub struct KnownTools {
 }
 
 impl KnownTools {
-    /// Those of a worker with this toolbox.
+    /// Returns the names for a worker with this toolbox.
     #[must_use]
     pub fn of(toolbox: &Toolbox, remote: &[String], reviewers: Option<Vec<String>>) -> Self {
         Self {
@@ -91,7 +91,7 @@ pub fn documents(dir: &Path) -> Result<Vec<Document>, Failure> {
         .collect()
 }
 
-/// The files in a directory that are documents by their names, in their order.
+/// Returns the files in a directory that are documents by their names, in their order.
 ///
 /// # Errors
 /// The directory cannot be read.

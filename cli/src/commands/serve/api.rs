@@ -49,13 +49,13 @@ pub struct Materials {
     pub tools: Vec<ToolSpec>,
     /// The MCP servers whose tools they may name.
     pub mcp_servers: Vec<String>,
-    /// Those of the tools that take no credentials.
+    /// The tools that take no credentials.
     pub keyless_tools: Vec<String>,
     /// The kind of store, as health and manifest name it.
     pub backend: &'static str,
 }
 
-/// The api as a part of this process.
+/// Returns the API as a part of this process.
 #[must_use]
 pub fn part(listening: Listening, materials: Materials) -> Part {
     Part::start("api", |shutdown| {

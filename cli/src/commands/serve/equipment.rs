@@ -68,7 +68,7 @@ impl Equipment {
         Ok(Self { providers, toolbox, scripted })
     }
 
-    /// The rate limits that the configuration sets for these providers.
+    /// Returns the rate limits that the configuration sets for these providers.
     ///
     /// # Errors
     /// The section that is wrong.

@@ -31,7 +31,7 @@ impl Ground {
         Ok(Self { store, clock, ids })
     }
 
-    /// The same for a service, with the configured Redis, if there is one, as accelerator.
+    /// Opens the same for a service, with the configured Redis, if there is one, as accelerator.
     ///
     /// # Errors
     /// As [`Ground::open`]. Also when a configured Redis cannot be reached or evicts keys.
@@ -63,7 +63,7 @@ pub fn redis_url(config: &Config) -> Result<Option<String>, Failure> {
     url.map_err(|problem| Failure::usage(format!("`redis.url`: {problem}")))
 }
 
-/// How the configured database is reached.
+/// Returns the options for reaching the configured database.
 ///
 /// # Errors
 /// None is configured, or it is no PostgreSQL.

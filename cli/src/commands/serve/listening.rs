@@ -97,7 +97,7 @@ impl Listening {
     }
 }
 
-/// The keys of the configuration.
+/// Returns the keys of the configuration.
 ///
 /// # Errors
 /// A reference cannot be resolved.
@@ -120,7 +120,7 @@ fn limits(config: &Config, slots: u32) -> ServeLimits {
     }
 }
 
-/// Certificate and key of `[server.tls]`.
+/// Returns certificate and key of `[server.tls]`.
 ///
 /// # Errors
 /// They cannot be read, or do not belong together.
@@ -132,7 +132,7 @@ pub fn tls(config: &Config) -> Result<Option<Tls>, Failure> {
     })
 }
 
-/// The servers of `[remote.peers.<name>]`, and their keys.
+/// Returns the servers of `[remote.peers.<name>]`, and their keys.
 ///
 /// # Errors
 /// A reference cannot be resolved, or two have the same key.
@@ -161,7 +161,7 @@ pub fn attest_key(config: &Config) -> Result<Option<Signer>, Failure> {
     Signer::from_seed(secret.expose()).map(Some).map_err(wrong)
 }
 
-/// The address under which clients on this machine reach the listener.
+/// Returns the address under which clients on this machine reach the listener.
 fn url_of(mut address: SocketAddr, scheme: &str) -> String {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),

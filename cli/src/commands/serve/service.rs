@@ -65,7 +65,7 @@ impl Part {
 }
 
 impl Service {
-    /// A service of these parts; the first one is stopped first.
+    /// Returns a service of these parts; the first one is stopped first.
     #[must_use]
     pub fn of(parts: Vec<Part>) -> Self {
         Self { parts }

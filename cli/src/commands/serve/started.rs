@@ -23,7 +23,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// A service of this process.
+    /// Returns a service of this process.
     #[must_use]
     pub fn new(service: &'static str, line: String) -> Self {
         Self { service, name: None, url: None, pid: std::process::id(), line }

@@ -94,7 +94,7 @@ pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
     }
 }
 
-/// The worker as a part of this process.
+/// Returns the worker as a part of this process.
 #[must_use]
 pub fn part(worker: Worker) -> Part {
     Part::start("worker", |stop| async { worker.run(stop).await.map_err(anyhow::Error::from_boxed) })

@@ -17,10 +17,10 @@ use turnstone_domain::EventName;
     after_help = "Example: turnstone webhook add https://example.com/hook --events job.completed,job.discarded"
 )]
 pub struct AddArgs {
-    /// Where events are posted
+    /// The URL that events are posted to
     #[arg(value_name = "URL")]
     pub target: String,
-    /// Which events; `*` is every one, `job.*` every one of jobs
+    /// The events; `*` matches every one, `job.*` every one of jobs
     #[arg(long, value_delimiter = ',', required = true, value_name = "NAMES")]
     pub events: Vec<String>,
     /// Only events of jobs in these queues, and of workflows with such jobs

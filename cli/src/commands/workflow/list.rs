@@ -39,7 +39,7 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many of its steps or jobs have succeeded.
+/// Returns how many of its steps or jobs have succeeded.
 fn done(workflow: &Value) -> String {
     let of = |unit: &str| {
         let (done, total) = (&workflow[format!("{unit}_completed")], &workflow[format!("{unit}_total")]);

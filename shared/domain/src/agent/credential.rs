@@ -19,7 +19,7 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// An end user of a tenant, or of none.
+    /// Returns an end user of a tenant, or of none.
     #[must_use]
     pub fn end_user(tenant: Option<&str>, id: &str) -> Self {
         match tenant {
@@ -38,7 +38,7 @@ impl Owner {
         }
     }
 
-    /// The user's id, that of a tenant with the tenant before it, or the identity's name.
+    /// Returns the user's id, that of a tenant with the tenant before it, or the identity's name.
     #[must_use]
     pub fn subject(&self) -> &str {
         match self {

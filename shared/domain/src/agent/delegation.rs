@@ -19,7 +19,7 @@ pub enum Target {
     Agent(Delegate),
     /// An agent on another server (OAS-11).
     Remote {
-        /// Where its definition is read and its engagements begin.
+        /// The address of its definition and its engagements.
         url: String,
     },
 }
@@ -111,14 +111,14 @@ pub enum DelegationMode {
     /// The parent waits and continues with the result.
     #[default]
     Supervisor,
-    /// The same, and all such delegates of a turn work at the same time.
+    /// As supervised delegation, but all such delegates of a turn work at the same time.
     Parallel,
     /// The delegate's answer is the answer of the parent, which takes no further turn.
     Handoff,
 }
 
 impl DelegationMode {
-    /// The word as in documents and in the database.
+    /// Returns the word as in documents and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -194,7 +194,7 @@ pub enum DelegationState {
 }
 
 impl DelegationState {
-    /// The word as on the wire and in the database.
+    /// Returns the word as on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

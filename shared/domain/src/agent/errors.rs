@@ -10,9 +10,9 @@ use serde_json::Value;
 pub struct ErrorPolicy {
     /// Handlers in document order; the first that matches a code applies.
     pub handlers: Vec<ErrorHandler>,
-    /// How failed tool calls are tried again, for capabilities that do not say.
+    /// The retry rule for failed tool calls, for capabilities without one.
     pub retry: Option<RetryRule>,
-    /// How failed model calls are tried again within the turn; `None` leaves it to the job's retry policy.
+    /// The retry rule for failed model calls within the turn; `None` leaves it to the job's retry policy.
     pub model_retry: Option<RetryRule>,
     /// The circuit breaker of tools that do not say.
     pub breaker: Breaker,
@@ -28,7 +28,7 @@ pub struct ErrorHandler {
     pub codes: Vec<OssaCode>,
     /// The reaction.
     pub strategy: Strategy,
-    /// How often the same is tried again before that.
+    /// The number of retries before that.
     #[serde(default)]
     pub max_retries: Option<u32>,
     /// The value that replaces the output.
@@ -43,7 +43,7 @@ pub struct ErrorHandler {
 }
 
 impl ErrorHandler {
-    /// A handler with this strategy and nothing else.
+    /// Returns a handler with this strategy and nothing else.
     #[must_use]
     pub fn of(strategy: Strategy) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl ErrorHandler {
     }
 }
 
-/// How the delay between two tries grows.
+/// The growth of the delay between two tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pause {
@@ -89,13 +89,13 @@ impl Pause {
     }
 }
 
-/// How something is tried again within a turn.
+/// The rule for retries within a turn.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetryRule {
     /// Tries beyond the first; `None` is the number that the error's code defines.
     pub retries: Option<u32>,
-    /// How the delay grows.
+    /// The growth of the delay.
     pub pause: Pause,
     /// The first delay, in milliseconds.
     pub initial_delay_ms: u64,
@@ -118,7 +118,7 @@ impl Default for RetryRule {
 }
 
 impl RetryRule {
-    /// The delay before try number `retry` beyond the first (1-based), in milliseconds.
+    /// Returns the delay before try number `retry` beyond the first (1-based), in milliseconds.
     #[must_use]
     pub fn delay_ms(&self, retry: u32) -> u64 {
         let first = self.initial_delay_ms;
@@ -137,7 +137,7 @@ impl RetryRule {
     }
 }
 
-/// When calls to a service stop because it fails (OSSA §1.5, RS-26).
+/// The rule for stopping calls to a service that fails (OSSA §1.5, RS-26).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Breaker {
@@ -145,11 +145,11 @@ pub struct Breaker {
     pub enabled: bool,
     /// The failed calls that open it.
     pub failure_threshold: u32,
-    /// The share of the last calls, in percent, that these failures have to be. With 100 they have to come in a row.
+    /// The least share of failures among the last calls, in percent. With 100 they have to be consecutive.
     pub failure_share: u32,
     /// A job that fails repeatedly counts as one failure.
     pub once_per_job: bool,
-    /// How long it refuses every call, in milliseconds.
+    /// The time for which it refuses every call, in milliseconds.
     pub timeout_ms: u64,
     /// Trial calls that have to succeed after that to close it.
     pub half_open_requests: u32,
@@ -170,7 +170,7 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// The default for models. Many jobs share a model, and a few of them may fail by themselves.
+    /// Returns the default for models. Many jobs share a model, and a few of them may fail by themselves.
     #[must_use]
     pub fn of_models() -> Self {
         Self {
@@ -182,7 +182,7 @@ impl Breaker {
         }
     }
 
-    /// The number of last calls that are looked at.
+    /// Returns the number of last calls that are considered.
     #[must_use]
     pub fn window(&self) -> usize {
         let (threshold, share) = (self.failure_threshold.clamp(1, 1_000), self.failure_share.clamp(1, 100));
@@ -232,7 +232,7 @@ pub struct Contact {
     pub timeout_ms: Option<u64>,
 }
 
-/// How turns follow one another (OSSA §4).
+/// The rules for a sequence of turns (OSSA §4).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnChain {
@@ -255,7 +255,7 @@ impl Default for TurnChain {
 pub struct Remedy {
     /// How often it may be tried again in all.
     pub retries: u32,
-    /// How long to wait between tries, and which errors are worth it.
+    /// The delays between tries, and the errors that are retried.
     pub rule: RetryRule,
     /// The reaction when all tries are used up; `None` passes the failure to the model.
     pub handler: Option<ErrorHandler>,
@@ -289,7 +289,7 @@ impl ErrorPolicy {
         let said = handler.as_ref().and_then(|handler| handler.max_retries).or(rule.retries);
         let retries = match handler.as_ref().map(|handler| handler.strategy) {
             None | Some(Strategy::Retry) => said.unwrap_or_else(|| code.retries()),
-            // Another strategy comes at once, unless the document asks for tries before it.
+            // Another strategy applies at once, unless the document sets retries before it.
             Some(_) => said.unwrap_or(0),
         };
         let tried = matches!(code, OssaCode::ToolError | OssaCode::ToolTimeout | OssaCode::RateLimited);
@@ -328,7 +328,8 @@ mod tests {
         assert_eq!((linear.delay_ms(3), fixed.delay_ms(3)), (3000, 1000));
     }
 
-    /// RS-50: a handler replaces the default, the capability's own goes first, and tries come only where asked for.
+    /// RS-50: a handler replaces the default, the capability's own takes precedence, and retries come only where they
+    /// are set.
     #[test]
     fn the_nearest_handler_counts() {
         let skip = ErrorHandler { codes: vec![OssaCode::ToolTimeout], ..ErrorHandler::of(Strategy::Skip) };

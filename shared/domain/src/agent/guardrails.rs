@@ -39,7 +39,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The word in the document.
+    /// Returns the word in the document.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,8 +54,8 @@ impl Side {
         [Self::Input, Self::Output].into_iter().find(|side| side.as_str() == word)
     }
 
-    /// The arguments of the guardrail's tool: under the name of its one required text when it has exactly one, else under
-    /// `input` or `output` (agents brief §1.7).
+    /// Returns the arguments of the guardrail's tool: under the name of its one required text when it has exactly one,
+    /// else under `input` or `output` (agents brief §1.7).
     #[must_use]
     pub fn arguments(self, schema: &Value, text: &str) -> Value {
         let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -81,7 +81,7 @@ impl Guardrails {
         self.input.is_none() && self.output.is_none() && !self.for_guarded
     }
 
-    /// The guardrail of this side.
+    /// Returns the guardrail of this side.
     #[must_use]
     pub fn of(&self, side: Side) -> Option<&Guardrail> {
         match side {

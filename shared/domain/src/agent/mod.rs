@@ -60,7 +60,7 @@ pub struct AgentDefinition {
     pub owner: String,
     /// The system prompt: OpenAgentSpec's `intent`, OSSA's `role`. Empty for an ad-hoc agent.
     pub instructions: String,
-    /// Which model, and how it is called.
+    /// The model and its parameters.
     pub model: ModelChoice,
     /// The capabilities that it may call, in document order.
     pub capabilities: Vec<Capability>,
@@ -100,7 +100,7 @@ pub struct AgentDefinition {
     /// The reaction to errors.
     #[serde(default)]
     pub errors: ErrorPolicy,
-    /// How its turns follow one another.
+    /// The rules for its sequence of turns.
     #[serde(default)]
     pub chain: TurnChain,
     /// Spending limits beyond the tokens of one engagement.
@@ -117,7 +117,7 @@ pub struct AgentDefinition {
     pub version: Option<String>,
 }
 
-/// Which model, and how it is called.
+/// The model and its parameters.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ModelChoice {
     /// The preferred model and, in order, its fallbacks. Empty means the server's default model.
@@ -186,7 +186,7 @@ pub struct Capability {
 }
 
 impl Capability {
-    /// A capability with every default of OpenAgentSpec.
+    /// Returns a capability with every default of OpenAgentSpec.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Self {
         Self {
@@ -265,7 +265,7 @@ pub enum ToolChoice {
 pub struct Limits {
     /// The most turns an engagement may take (OSSA §6).
     pub max_turns: u32,
-    /// The most consecutive turns that ask for tools (OSSA §4); `None` leaves it to `max_turns`.
+    /// The most consecutive turns that call tools (OSSA §4); `None` leaves it to `max_turns`.
     pub max_tool_turns: Option<u32>,
     /// The most tokens the engagement may spend; `None` is unlimited.
     pub token_budget: Option<i64>,
@@ -387,7 +387,7 @@ pub struct ToolDeclaration {
 }
 
 impl AgentDefinition {
-    /// The agent that a job's fields alone make.
+    /// Returns the agent that a job's fields alone define.
     #[must_use]
     pub fn ad_hoc(job_type: &str, fields: AgentFields) -> Self {
         let mut agent = Self { name: job_type.to_owned(), ..Self::default() };
@@ -397,7 +397,8 @@ impl AgentDefinition {
         agent
     }
 
-    /// This agent as a job may use it: the job picks model and form of the answer, and narrows everything else.
+    /// Returns this agent for one job: the job selects the model and the form of the answer, and narrows everything
+    /// else.
     ///
     /// # Errors
     /// [`FailureKind::ToolNotFound`] when the job names a tool that the agent does not have.
@@ -468,7 +469,7 @@ impl AgentDefinition {
         };
     }
 
-    /// The capability of this name.
+    /// Returns the capability of this name.
     #[must_use]
     pub fn capability(&self, name: &str) -> Option<&Capability> {
         self.capabilities.iter().find(|capability| capability.name == name)

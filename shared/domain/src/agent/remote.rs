@@ -1,4 +1,4 @@
-//! Agents on other Turnstone servers: where they are, and what travels with the call (OAS-11, OAS-14).
+//! Agents on other Turnstone servers: their addresses, and the headers of a call (OAS-11, OAS-14).
 
 use std::fmt::Write as _;
 

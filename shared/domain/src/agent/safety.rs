@@ -11,7 +11,7 @@ pub struct Safety {
     pub content: Option<ContentRule>,
     /// Personal data in inputs and in everything that leaves the worker.
     pub personal: Option<PersonalRule>,
-    /// Personal data in what leaves the worker only.
+    /// Personal data in output that leaves the worker.
     pub output: Option<PersonalRule>,
 }
 
@@ -41,7 +41,7 @@ pub struct PersonalRule {
 pub enum FilterAction {
     /// It is replaced by the name of its kind. Only for personal data.
     Redact,
-    /// It does not pass.
+    /// It is blocked.
     Block,
     /// It passes, and an event records it.
     Warn,
@@ -53,7 +53,7 @@ pub enum FilterAction {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
-    /// Contempt for people for what they are.
+    /// Contempt for people because of their identity.
     Hate,
     /// Violence against others.
     Violence,
@@ -100,7 +100,7 @@ impl PersonalKind {
     /// All kinds.
     pub const ALL: [Self; 5] = [Self::Email, Self::Phone, Self::Ssn, Self::CreditCard, Self::IpAddress];
 
-    /// The kind as in a manifest.
+    /// Returns the kind as in a manifest.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl Category {
     pub const ALL: [Self; 6] =
         [Self::Hate, Self::Violence, Self::Sexual, Self::SelfHarm, Self::Profanity, Self::Pii];
 
-    /// The kind as in a manifest.
+    /// Returns the kind as in a manifest.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

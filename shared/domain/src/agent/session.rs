@@ -1,8 +1,8 @@
-//! How an agent keeps state (OSSA `spec.state`, OSSA §3).
+//! The rules for an agent's state (OSSA `spec.state`, OSSA §3).
 
 use serde::{Deserialize, Serialize};
 
-/// How an agent keeps state.
+/// The rules for an agent's state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StateOptions {
@@ -56,7 +56,7 @@ pub enum Isolation {
     ReadCommitted,
     /// All reads of a turn see the same; of two turns that write the same key the second one is run again.
     RepeatableRead,
-    /// As if turns that use state ran one after the other.
+    /// As if the turns that use state ran one after the other.
     #[default]
     Serializable,
 }
@@ -66,7 +66,7 @@ impl Isolation {
     pub const ALL: [Self; 4] =
         [Self::ReadUncommitted, Self::ReadCommitted, Self::RepeatableRead, Self::Serializable];
 
-    /// The level as in a manifest.
+    /// Returns the level as in a manifest.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -50,7 +50,7 @@ pub enum ChargeMove {
     },
 }
 
-/// Which budget has too little left for a call.
+/// The budget that has too little left for a call.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Short {
     /// Its name; `None` is the budget of the engagement and its delegates.
@@ -63,7 +63,7 @@ pub struct Short {
     pub settled: i64,
     /// The treatment of the job; `None` leaves it to the server.
     pub on_exceed: Option<OnExceed>,
-    /// When it begins anew, if it counts per day.
+    /// The time at which it is reset, if it counts per day.
     pub resets_at: Option<Timestamp>,
 }
 
@@ -72,13 +72,13 @@ pub struct Short {
 pub struct BudgetWait {
     /// The budget's name; `None` is that of its engagement.
     pub name: Option<String>,
-    /// When it begins anew, if it counts per day.
+    /// The time at which it is reset, if it counts per day.
     pub resets_at: Option<Timestamp>,
     /// The unit that was short.
     pub measure: Measure,
     /// The amount that the call may need.
     pub needed: Option<i64>,
-    /// When it is given up; `None` is never.
+    /// The time at which waiting ends; `None` is never.
     pub until: Option<Timestamp>,
 }
 

@@ -1,11 +1,11 @@
 //! The price of a model's tokens.
 
-/// Tokens of one call by what they are.
+/// The tokens of one call by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Prompt tokens, those from the provider's cache included.
     pub input: i64,
-    /// Those of them that the provider had in its cache.
+    /// The prompt tokens that were in the provider's cache.
     pub cached_input: i64,
     /// Completion tokens.
     pub output: i64,
@@ -44,8 +44,8 @@ impl Price {
         whole(i128::from(input) * i128::from(dearest) + i128::from(output) * i128::from(self.output))
     }
 
-    /// How many completion tokens `money` pays for beside a prompt of at most `input` tokens; negative when not even the
-    /// prompt is paid for.
+    /// Returns how many completion tokens `money` pays for beside a prompt of at most `input` tokens; negative when not
+    /// even the prompt is paid for.
     #[must_use]
     pub fn affords(&self, money: i64, input: i64) -> i64 {
         let dearest = self.input.max(self.cached_input);

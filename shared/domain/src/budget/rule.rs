@@ -20,7 +20,7 @@ pub enum OnExceed {
 }
 
 impl OnExceed {
-    /// The word as on the wire and in the database.
+    /// Returns the word as on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ pub struct BudgetName {
 }
 
 impl BudgetName {
-    /// The budget of an agent.
+    /// Returns the budget of an agent.
     #[must_use]
     pub fn of_agent(agent: &str) -> Self {
         Self { agent: Some(agent.to_owned()), ..Self::default() }
@@ -131,7 +131,7 @@ pub fn name_of_delegate(engagement: &EngagementId) -> String {
     format!("{OF_DELEGATE}{engagement}")
 }
 
-/// The engagement whose own budget has this name.
+/// Returns the engagement whose own budget has this name.
 #[must_use]
 pub fn delegate_named(name: &str) -> Option<&str> {
     name.strip_prefix(OF_DELEGATE)
@@ -159,7 +159,7 @@ pub struct BudgetRule {
 }
 
 impl BudgetRule {
-    /// A rule without limits.
+    /// Returns a rule without limits.
     #[must_use]
     pub fn of(name: BudgetName) -> Self {
         Self {

@@ -25,7 +25,7 @@ macro_rules! words {
             /// The words of all of them.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// The word as on the wire and in the database.
+            /// Returns the word as on the wire and in the database.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
@@ -119,7 +119,7 @@ pub struct CronEntry {
 }
 
 impl CronEntry {
-    /// The occurrences up to `now` for which a job is due, oldest first, and the next one after `now`.
+    /// Returns the occurrences up to `now` for which a job is due, oldest first, and the next one after `now`.
     #[must_use]
     pub fn due(&self, schedule: &Schedule, now: Timestamp) -> (Vec<Timestamp>, Option<Timestamp>) {
         let next = schedule.next_after(now, self.created_at);
@@ -156,11 +156,11 @@ pub struct CronChange {
     pub template: Option<String>,
     /// In the operator's words.
     pub description: Option<String>,
-    /// The next occurrence, when what it depends on is changed.
+    /// The next occurrence, when the expression, the time zone or `enabled` is changed.
     pub next_run_at: Option<Option<Timestamp>>,
 }
 
-/// One occurrence of an entry, as remembered.
+/// One occurrence of an entry, as recorded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CronRun {
     /// The time of the occurrence; for a manual trigger, the time of the request.

@@ -60,7 +60,7 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// The first occurrence after `at`; `None` when there is none. `anchor` is where a period begins.
+    /// Returns the first occurrence after `at`; `None` when there is none. `anchor` is where a period begins.
     #[must_use]
     pub fn next_after(&self, at: Timestamp, anchor: Timestamp) -> Option<Timestamp> {
         match &self.rule {
@@ -81,7 +81,8 @@ impl Schedule {
         }
     }
 
-    /// The latest occurrence that is not after `at`; `None` when there is none. `anchor` is where a period begins.
+    /// Returns the latest occurrence that is not after `at`; `None` when there is none. `anchor` is where a period
+    /// begins.
     #[must_use]
     pub fn latest_until(&self, at: Timestamp, anchor: Timestamp) -> Option<Timestamp> {
         match &self.rule {
@@ -92,7 +93,7 @@ impl Schedule {
             Rule::Clock(cron) => {
                 let mut clock = self.wall_clock(at)?;
                 if matches!(self.zone.from_local_datetime(&clock), MappedLocalTime::Ambiguous(..)) {
-                    // It may show this for the second time: then it has shown later times before.
+                    // The clock may show this time for the second time: then it has shown later times before.
                     clock = clock.checked_add_signed(LONGEST_REPETITION)?;
                 }
                 for passed_over in 0..MOST_PASSED_OVER {
@@ -112,7 +113,7 @@ impl Schedule {
         Some(instant.with_timezone(&self.zone).naive_local())
     }
 
-    /// When the wall clock shows this for the first time; `None` when it never does.
+    /// Returns the first time at which the wall clock shows this; `None` when it never does.
     fn instant(&self, clock: NaiveDateTime) -> Option<Timestamp> {
         self.zone.from_local_datetime(&clock).earliest().map(|at| Timestamp(at.timestamp_millis()))
     }
@@ -160,7 +161,7 @@ fn read(text: &str) -> Result<Cron, String> {
     parser.parse(text).map_err(|error| format!("`{}` cannot be read: {error}", shown(text)))
 }
 
-/// The first field that cannot be read alone, and why.
+/// Returns the first field that cannot be read alone, and why.
 fn wrong_field(fields: &[&str]) -> Option<String> {
     let names = &FIELDS[FIELDS.len() - fields.len()..];
     fields.iter().zip(names).enumerate().find_map(|(at, (field, name))| {
@@ -236,7 +237,7 @@ mod tests {
         Timestamp::parse_rfc3339(text).unwrap()
     }
 
-    /// The occurrences after a time, in UTC without milliseconds.
+    /// Returns the occurrences after a time, in UTC without milliseconds.
     fn occurrences(expression: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
         let schedule = Schedule::parse(expression, zone).unwrap();
         let mut now = at(after);

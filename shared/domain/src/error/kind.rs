@@ -17,19 +17,19 @@ macro_rules! kinds {
             /// All kinds, for the documentation.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The stable code of the error on the wire.
+            /// Returns the stable code of the error on the wire.
             #[must_use]
             pub fn code(self) -> &'static str {
                 match self { $(Self::$variant => $code),+ }
             }
 
-            /// The code of OSSA §2 for the same failure.
+            /// Returns the code of OSSA §2 for the same failure.
             #[must_use]
             pub fn ossa(self) -> OssaCode {
                 match self { $(Self::$variant => OssaCode::$ossa),+ }
             }
 
-            /// The `type` of the OJS error record, such as `agent.token_budget`.
+            /// Returns the `type` of the OJS error record, such as `agent.token_budget`.
             #[must_use]
             pub fn ojs_type(self) -> &'static str {
                 match self { $(Self::$variant => $ojs),+ }
@@ -71,7 +71,7 @@ kinds! {
     ModelTimeout = "OSSA_LLM_TIMEOUT", LlmTimeout, "agent.model_timeout", true;
     /// The engagement's own state could not be read or written; the turn's changes of it are rolled back.
     State = "BACKEND_ERROR", StateError, "agent.state", true;
-    /// The provider, or a limit that the job names, asked us to slow down.
+    /// The provider, or a limit that the job names, requires a pause.
     RateLimited = "RATE_LIMITED", RateLimited, "agent.rate_limited", true;
     /// The token budget is used up.
     TokenBudget = "AGENT_TOKEN_BUDGET_EXCEEDED", QuotaExceeded, "agent.token_budget", true;

@@ -44,7 +44,7 @@ const OUTAGE: &str = "outage";
 const HOLD: &str = "hold";
 
 impl JobError {
-    /// An error of this kind with the kind's own answer to "may it be tried again?".
+    /// Returns an error of this kind with the kind's own answer to "may it be tried again?".
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self {
@@ -126,19 +126,19 @@ impl JobError {
         Value::Object(told)
     }
 
-    /// The code of the error on the wire.
+    /// Returns the code of the error on the wire.
     #[must_use]
     pub fn code(&self) -> &str {
         self.reported.as_ref().map_or(self.kind.code(), |reported| &reported.code)
     }
 
-    /// The `type` of the OJS error record.
+    /// Returns the `type` of the OJS error record.
     #[must_use]
     pub fn error_type(&self) -> &str {
         self.reported.as_ref().map_or(self.kind.ojs_type(), |reported| &reported.error_type)
     }
 
-    /// The names by which `non_retryable_errors` may mean it (OJS retry §5).
+    /// Returns the names that `non_retryable_errors` may list for it (OJS retry §5).
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let Some(reported) = &self.reported else {

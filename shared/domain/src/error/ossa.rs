@@ -23,7 +23,7 @@ impl Strategy {
     /// All strategies.
     pub const ALL: [Self; 5] = [Self::Retry, Self::Fallback, Self::Skip, Self::Escalate, Self::Abort];
 
-    /// The word of the specification.
+    /// Returns the word of the specification.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,19 +54,19 @@ macro_rules! ossa_codes {
             /// All codes.
             pub const ALL: [Self; 16] = [$(Self::$variant),+];
 
-            /// The code as in manifests and on the wire.
+            /// Returns the code as in manifests and on the wire.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// The reaction unless the agent sets another.
+            /// Returns the reaction unless the agent sets another.
             #[must_use]
             pub fn strategy(self) -> Strategy {
                 match self { $(Self::$variant => Strategy::$strategy),+ }
             }
 
-            /// The number of retries within the turn, beyond the first try.
+            /// Returns the number of retries within the turn, beyond the first try.
             #[must_use]
             pub fn retries(self) -> u32 {
                 match self { $(Self::$variant => $retries),+ }

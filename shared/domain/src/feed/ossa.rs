@@ -15,7 +15,7 @@ macro_rules! forms {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The `type` of the CloudEvent.
+            /// Returns the `type` of the CloudEvent.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
@@ -25,7 +25,7 @@ macro_rules! forms {
                 match self { $(Self::$variant => EventName::$stored),+ }
             }
 
-            /// The meaning, for the documentation.
+            /// Returns the meaning, for the documentation.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+)),+ }

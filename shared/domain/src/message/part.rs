@@ -50,7 +50,7 @@ pub enum ImageKind {
 }
 
 impl ImageSource {
-    /// The picture as a URL, for providers that take nothing else: bytes become a `data:` URL.
+    /// Returns the picture as a URL, for providers that take nothing else: bytes become a `data:` URL.
     #[must_use]
     pub fn as_url(&self) -> String {
         match self.kind {
@@ -61,7 +61,7 @@ impl ImageSource {
 }
 
 impl ContentPart {
-    /// The part as text for a reader that takes nothing else; a picture is named, not shown.
+    /// Returns the part as text for a reader that takes nothing else; a picture is named, not shown.
     #[must_use]
     pub fn as_text(&self) -> String {
         match self {
@@ -78,7 +78,7 @@ impl ContentPart {
     }
 }
 
-/// All parts as one text, in order, each in a paragraph of its own.
+/// Returns all parts as one text, in order, each in a paragraph of its own.
 #[must_use]
 pub fn as_text(parts: &[ContentPart]) -> String {
     parts.iter().map(ContentPart::as_text).collect::<Vec<_>>().join("\n\n")

@@ -88,7 +88,7 @@ fn doubts(program: &Program, source: &str, around: &Surroundings) -> Vec<Doubt> 
     found
 }
 
-/// Why it can never be true.
+/// Returns why it can never be true.
 fn never(program: &Program, root: &IdedExpr, source: &str, reads: bool) -> Option<Doubt> {
     let of_type = |kind: &str| {
         let message = format!("it is {kind}, and only true lets anything pass; compare it with something");
@@ -274,7 +274,7 @@ impl Walk<'_> {
     }
 }
 
-/// The variable at the root and the keys below it; keys that are computed are put into `keys`.
+/// Returns the variable at the root and the keys below it; keys that are computed are put into `keys`.
 fn path<'a>(node: &'a IdedExpr, keys: &mut Vec<&'a IdedExpr>) -> Option<Vec<Option<&'a str>>> {
     match &node.expr {
         Expr::Ident(name) => Some(vec![Some(name.as_str())]),

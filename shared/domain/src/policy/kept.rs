@@ -28,7 +28,7 @@ struct List {
 }
 
 impl Kept {
-    /// The list under this key as it is now, with `next` behind it.
+    /// Returns the list under this key as it is now, with `next` behind it.
     pub(super) fn list(
         &self,
         key: &str,

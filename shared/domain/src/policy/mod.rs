@@ -62,7 +62,7 @@ pub enum PolicyError {
     /// It failed: a missing key, a wrong type, a division by zero.
     #[error("the expression failed: {0}")]
     Evaluation(String),
-    /// It did not end in time, or the evaluator is not there.
+    /// It did not end in time, or the evaluator is not available.
     #[error("the expression was given up: {0}")]
     GivenUp(&'static str),
 }
@@ -101,9 +101,9 @@ impl fmt::Debug for Expression {
 }
 
 impl Expression {
-    /// Compiles an expression. `names` are the capability names of the agent: with them the dotted form that the
-    /// specification's own examples use (`recent.search-faqs.inputs`) becomes the form that CEL can read
-    /// (`recent["search-faqs"].inputs`); the longest known name wins.
+    /// Compiles an expression. `names` are the capability names of the agent. A dotted form of them, as in the
+    /// specification's examples (`recent.search-faqs.inputs`), becomes the form that CEL reads
+    /// (`recent["search-faqs"].inputs`). The longest known name wins.
     ///
     /// # Errors
     /// [`PolicyError`] when the source is too long, not CEL, names an unknown variable or function, or loops too much.
@@ -116,7 +116,7 @@ impl Expression {
     /// Compiles the assertion of a guardrail, which sees the output of the guardrail's tool and nothing else (OAS-45).
     ///
     /// # Errors
-    /// As [`Expression::compile`]. Which variables there are is known only when there is an output.
+    /// As [`Expression::compile`]. The variables are known only when there is an output.
     pub fn compile_over_output(source: &str) -> Result<Self, PolicyError> {
         let text = (source.len() <= MAX_SOURCE_BYTES).then(|| source.to_owned());
         Self::parsed(source, text, Scope::Output)
@@ -134,7 +134,7 @@ impl Expression {
         Ok(Self { inner: Arc::new(Inner { source: source.to_owned(), program: Some(program), vetted }) })
     }
 
-    /// The expression as it was written.
+    /// Returns the expression as it was written.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.inner.source
@@ -173,7 +173,7 @@ impl Expression {
             return Err(PolicyError::GivenUp("it has been dropped"));
         };
         if small && inner.vetted.is_light() {
-            // It cannot take long and does not recurse deeply, so there is no need to change the thread.
+            // It cannot take long and does not recurse deeply, so the thread need not be changed.
             let run = || execute(&program, variables, &inner.source);
             return catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
                 Err(PolicyError::GivenUp("the evaluator failed on it; simplify the expression"))

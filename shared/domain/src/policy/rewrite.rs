@@ -59,7 +59,7 @@ pub(super) fn addressable(source: &str, names: &[&str]) -> String {
     out
 }
 
-/// The name that stands after the dot at the start of `rest`.
+/// Returns the name that stands after the dot at the start of `rest`.
 fn longest_name<'a>(rest: &str, names: &[&'a str]) -> Option<&'a str> {
     let after = rest.strip_prefix('.')?;
     let fits = |name: &&&str| {
@@ -77,7 +77,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// The length of the token at the start of `rest`: an identifier, a string, a comment, or one character.
+/// Returns the length of the token at the start of `rest`: an identifier, a string, a comment, or one character.
 fn token(rest: &str) -> usize {
     let word = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
     let tail = &rest[word..];
@@ -95,7 +95,7 @@ fn token(rest: &str) -> usize {
     rest.chars().next().map_or(0, char::len_utf8)
 }
 
-/// The length of the string literal at the start of `rest`; an unfinished one goes to the end.
+/// Returns the length of the string literal at the start of `rest`; an unfinished one goes to the end.
 fn string(rest: &str, raw: bool) -> usize {
     let quote =
         ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| rest.starts_with(quote)).unwrap_or("\"");

@@ -48,11 +48,11 @@ pub(super) fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// Drops a value on the policy thread, without waiting.
 pub(super) fn forget_there(value: impl Send + 'static) {
-    // Without a thread there is nothing better than to drop it here.
+    // Without a thread it can only be dropped here.
     let _ = submit(Box::new(move || drop(value)));
 }
 
-/// Hands work to the open desk, opening one if there is none; returns which desk took it.
+/// Sends work to the open queue, opening one if there is none; returns the number of the queue.
 fn submit(work: Work) -> Result<u64, PolicyError> {
     let mut desk = DESK.lock().unwrap_or_else(PoisonError::into_inner);
     let work = match &desk.sender {
@@ -69,7 +69,7 @@ fn submit(work: Work) -> Result<u64, PolicyError> {
     sent.map(|()| desk.opened).map_err(|_| PolicyError::GivenUp("the evaluator has stopped"))
 }
 
-/// Closes a desk that is stuck, so that the next caller gets another one. Its thread ends with its last work.
+/// Closes a queue that is stuck, so that the next caller gets another one. Its thread ends with its last work.
 fn leave(stuck: u64) {
     let mut desk = DESK.lock().unwrap_or_else(PoisonError::into_inner);
     if desk.opened == stuck {

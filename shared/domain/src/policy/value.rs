@@ -62,7 +62,7 @@ impl Left {
     }
 }
 
-/// A JSON value as CEL reads it.
+/// Returns a JSON value as CEL reads it.
 pub(super) fn cel(value: &Value, depth: usize, left: &mut Left) -> Result<Bound, PolicyError> {
     Ok(match value {
         Value::Null => {
@@ -113,7 +113,7 @@ pub(super) fn object<'a>(
     Ok(CelMap::from(map))
 }
 
-/// The key of a map.
+/// Returns the key of a map.
 pub(super) fn key(name: &str) -> CelMapKey<'static> {
     CelMapKey::String(CelString::from(name.to_owned()))
 }
@@ -125,7 +125,7 @@ fn deeper(depth: usize) -> Result<usize, PolicyError> {
     Err(PolicyError::Input(format!("it nests deeper than {MAX_DEPTH} levels")))
 }
 
-/// A result as JSON: timestamps as RFC 3339, durations in seconds with an `s`.
+/// Returns a result as JSON: timestamps as RFC 3339, durations in seconds with an `s`.
 pub(super) fn to_json(value: &Cel) -> Result<Value, PolicyError> {
     json(value, 0, &mut Left::new(MAX_BYTES, usize::MAX))
 }

@@ -272,8 +272,8 @@ impl Walk {
         body
     }
 
-    /// The step of a loop. `map` and `filter` are `[condition ?] result + [item] [: result]`: the item may only be
-    /// made of what it is made from, so that a list never grows beyond what was read.
+    /// The step of a loop. `map` and `filter` are `[condition ?] result + [item] [: result]`. The item may only be made
+    /// from its source, so that a list never grows beyond the input.
     fn step(&mut self, step: &IdedExpr, result: &str) -> Result<(), PolicyError> {
         let Expr::Call(call) = &step.expr else { return self.visit(step) };
         let is_result = |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name == result);

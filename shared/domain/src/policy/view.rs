@@ -39,7 +39,7 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// The view as JSON, with the exact field names of the specification: what a reviewer is shown (OAS-31).
+    /// Returns the view as JSON, with the exact field names of the specification: what a reviewer is shown (OAS-31).
     #[must_use]
     pub fn to_json(&self) -> Value {
         let parts = &self.parts;
@@ -155,7 +155,7 @@ impl View<'_> {
     }
 }
 
-/// The entry of a tool that is about to be called: its most recent outputs stay what they were.
+/// Returns the entry of a tool that is about to be called: its most recent outputs stay what they were.
 fn pending(recent: Option<&Value>, inputs: &Value) -> Value {
     let mut entry = json!({"inputs": inputs});
     if let Some(outputs) = recent.and_then(|recent| recent.get("outputs")) {

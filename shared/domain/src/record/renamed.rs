@@ -10,14 +10,14 @@ use std::collections::HashMap;
 pub type NewIds = HashMap<String, String>;
 
 impl EngagementRecord {
-    /// The first turn that it does not share with the engagement that it was forked from; 0 when it is no fork.
+    /// Returns the first turn that it does not share with the engagement that it was forked from; 0 when it is no fork.
     #[must_use]
     pub fn shared_until(&self) -> i64 {
         let forked = self.events.iter().rev().find(|event| event.name == EventName::EngagementForked);
         forked.and_then(|event| event.data.get("at_turn")?.as_i64()).unwrap_or(0)
     }
 
-    /// The calls of the turns that it shares.
+    /// Returns the calls of the turns that it shares.
     pub fn shared_calls(&self) -> impl Iterator<Item = &CallId> {
         let at = self.shared_until();
         self.calls.iter().filter(move |call| call.turn < at).map(|call| &call.call_id)

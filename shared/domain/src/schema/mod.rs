@@ -191,7 +191,7 @@ pub fn bytes_of(value: &Value) -> usize {
     }
 }
 
-/// The length of the longest text in a value, in bytes.
+/// Returns the length of the longest text in a value, in bytes.
 fn longest(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

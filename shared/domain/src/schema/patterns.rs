@@ -101,7 +101,7 @@ pub(crate) fn cost(pattern: &str, most: u64) -> Result<u64, String> {
     Ok(read.saturating_add(transitions(&parsed)))
 }
 
-/// The cost of a pattern of a JSON Schema.
+/// Returns the cost of a pattern of a JSON Schema.
 fn ecma_cost(pattern: &str, most: u64) -> Result<u64, String> {
     if pattern.len() > LONGEST {
         return Err(format!("has {} bytes; at most {LONGEST} are allowed", pattern.len()));

@@ -22,7 +22,7 @@ impl Mode {
     /// The words of all of them.
     pub const WORDS: [&'static str; 3] = ["enforce", "warn", "off"];
 
-    /// The word as on the wire and in the database.
+    /// Returns the word as on the wire and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

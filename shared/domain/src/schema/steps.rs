@@ -147,7 +147,7 @@ impl<'a> Count<'a> {
         if value.is_some() && sum > MOST_STEPS { Err(too_many()) } else { Ok(sum) }
     }
 
-    /// The steps of a reference; each target is counted once for a place.
+    /// Returns the steps of a reference; each target is counted once for a place.
     fn followed(
         &mut self,
         reference: &str,
@@ -239,7 +239,7 @@ impl<'a> Count<'a> {
 /// The addresses of the published schemas of JSON Schema.
 const PUBLISHED: [&str; 2] = ["http://json-schema.org/draft-", "https://json-schema.org/draft/"];
 
-/// The schemas that a keyword holds: itself, a list, or a map.
+/// Returns the schemas that a keyword holds: itself, a list, or a map.
 fn held<'a>(schema: &'a Map<String, Value>, keyword: &str) -> Vec<&'a Value> {
     match schema.get(keyword) {
         Some(Value::Array(items)) => items.iter().collect(),

@@ -189,7 +189,7 @@ fn is_date(text: &str) -> bool {
     lengths == [4, 2, 2] || lengths == [2, 2, 4]
 }
 
-/// The check digit of payment cards.
+/// Returns true if the check digit of a payment card is right.
 fn luhn(digits: &[u32]) -> bool {
     let sum: u32 = digits
         .iter()

@@ -57,7 +57,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A turn that has changed nothing yet.
+    /// Returns a turn that has changed nothing yet.
     #[must_use]
     pub fn new(options: &StateOptions, snapshot: StateSnapshot) -> Self {
         let mut buffer = Self {
@@ -100,13 +100,13 @@ impl Buffer {
             .collect();
     }
 
-    /// The version of the state that the turn reads.
+    /// Returns the version of the state that the turn reads.
     #[must_use]
     pub fn version(&self) -> i64 {
         self.version
     }
 
-    /// Applies an operation that an earlier process did in the same turn; `version` is what it had read.
+    /// Applies an operation that an earlier process did in the same turn; `version` is the version that it had read.
     pub fn repeat(&mut self, operation: &Operation, version: Option<i64>, at: Timestamp) {
         if version.is_some_and(|version| version != self.version) {
             self.read_before = version;
@@ -273,7 +273,7 @@ impl Buffer {
         Ok(json!({"rolled_back": before - self.changes.len()}))
     }
 
-    /// Every key with its value as the turn sees it now, by name.
+    /// Returns every key with its value as the turn sees it now, by name.
     pub fn seen(&self, now: Timestamp) -> impl Iterator<Item = (&str, &Value)> {
         let below = self.base.iter().filter(|(key, _)| !self.writes.contains_key(*key));
         let mut all: Vec<(&String, &Kept)> =

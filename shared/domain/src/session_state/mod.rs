@@ -1,8 +1,9 @@
-//! State that an agent keeps between turns: keys with JSON values, changed in the transaction of a turn (OSSA §1.6, §3).
+//! State that an agent keeps between turns: keys with JSON values, changed in the transaction of a turn (OSSA §1.6,
+//! §3).
 //!
-//! It is read and changed by operations that the model may call as tools. What a turn changes waits in a [`Buffer`] and is
-//! committed with the checkpoint of PERSIST, or dropped when the turn fails. Conversation, journal, tokens and events are
-//! not state: they record what happened and are never rolled back (D10).
+//! It is read and changed by operations that the model may call as tools. A turn's changes wait in a [`Buffer`]. They
+//! are committed with the checkpoint of PERSIST, or dropped when the turn fails. Conversation, journal, tokens and
+//! events are not state: they are a record and are never rolled back (D10).
 
 mod buffer;
 mod operation;
@@ -96,13 +97,13 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The scope of an engagement alone.
+    /// Returns the scope of one engagement.
     #[must_use]
     pub fn of_one(engagement: &Engagement) -> Self {
         Self { name: format!("engagement {}", engagement.id), of_engagement: true }
     }
 
-    /// The scope of a fork's state, which no other engagement shares; `None` when the agent keeps none.
+    /// Returns the scope of a fork's state, which no other engagement shares; `None` when the agent keeps none.
     #[must_use]
     pub fn of_fork(agent: &AgentDefinition, engagement: &Engagement) -> Option<Self> {
         (agent.state.mode != StateMode::Stateless).then(|| Self::of_one(engagement))
@@ -132,7 +133,8 @@ impl Scope {
     }
 }
 
-/// The session that a caller names in the job's `meta`: `session_id`, or `ossa.session.id` of the baggage (RS-03).
+/// Returns the session that a caller names in the job's `meta`: `session_id`, or `ossa.session.id` of the baggage
+/// (RS-03).
 #[must_use]
 pub fn inherited_session(identity: &Identity, meta: &RawObject) -> Option<String> {
     if !identity.inherit_session {

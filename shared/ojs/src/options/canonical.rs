@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 /// Up to here every whole number is a float of its own, so `1.0` and `1` compare as the same.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The one spelling of a value.
+/// Returns the one spelling of a value.
 pub(super) fn canonical(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);

@@ -89,7 +89,7 @@ fn queue_name(value: &Value) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// A number, or one of the words of OJS core.
+/// Reads a number, or one of the words of OJS core.
 fn priority(value: &Value) -> Result<i64, String> {
     let named = |word: &str| match word.to_ascii_lowercase().as_str() {
         "high" => Some(10),

@@ -63,7 +63,7 @@ fn rate(sent: Section<'_>) -> Result<Option<Rate>, OjsError> {
     per_period(sent, "rate", period_ms)
 }
 
-/// The time between two starts: as it is, or that of `limit` starts in a `period`.
+/// Reads the time between two starts: as it is, or that of `limit` starts in a `period`.
 fn throttle(sent: Section<'_>) -> Result<Option<i64>, OjsError> {
     if sent.members.given("throttle").is_none_or(|throttle| !throttle.is_object()) {
         return sent.given("throttle", period);
@@ -91,7 +91,7 @@ fn key(value: &Value) -> Result<String, String> {
     Ok(key.to_owned())
 }
 
-/// A period: a word, an ISO 8601 duration, or seconds.
+/// Reads a period: a word, an ISO 8601 duration, or seconds.
 fn period(value: &Value) -> Result<i64, String> {
     Ok(match value.as_str() {
         Some("second") => SECOND_MS,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use turnstone_domain::duration::parse_iso8601_ms;
 use turnstone_domain::{RawJson, RawObject};
 
-/// Nothing that a job asks for lasts longer than this: ten years.
+/// The longest duration that a job may request: ten years.
 const LONGEST_MS: i64 = 10 * 365 * 86_400_000;
 
 /// The most letters by which a misspelling differs from the name that was meant.
@@ -24,7 +24,7 @@ impl Section<'_> {
         OjsError::invalid_request(&self.path_of(name), why)
     }
 
-    /// The path of a member.
+    /// Returns the path of a member.
     pub(crate) fn path_of(self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
@@ -52,7 +52,7 @@ impl Section<'_> {
     }
 }
 
-/// The known name that an unknown one probably misspells.
+/// Returns the known name that an unknown one probably misspells.
 pub(super) fn misspelling<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let is_extension = ["x_", "x-", "ext_"].iter().any(|prefix| name.starts_with(prefix));
     if is_extension || known.contains(&name) {
@@ -61,18 +61,18 @@ pub(super) fn misspelling<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> 
     known.iter().copied().find(|known| strsim::osa_distance(name, known) <= SLIP)
 }
 
-/// The members of an object.
+/// Reads the members of an object.
 pub(crate) fn object(raw: &RawJson) -> Result<RawObject, String> {
     let wrong = || format!("must be an object, not {}", read::raw_kind(raw));
     if raw.is_object() { raw.parse().map_err(|_| wrong()) } else { Err(wrong()) }
 }
 
-/// A time that is longer than none, in milliseconds.
+/// Reads a duration above zero, in milliseconds.
 pub(crate) fn milliseconds(value: &Value) -> Result<i64, String> {
     read::integer_between(value, 1, LONGEST_MS)
 }
 
-/// A time that is longer than none, as an ISO 8601 duration or in seconds; the answer is in milliseconds.
+/// Reads a duration above zero, as an ISO 8601 duration or in seconds; returns milliseconds.
 pub(crate) fn duration(value: &Value) -> Result<i64, String> {
     let ms = match value {
         Value::String(text) => {

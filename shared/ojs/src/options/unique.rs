@@ -89,7 +89,7 @@ impl UniquePolicy {
         })
     }
 
-    /// All arguments, or the named members of those that are objects.
+    /// Returns all arguments, or the named members of those that are objects.
     fn compared_args(&self, args: Value) -> Value {
         let Value::Array(items) = args else { return args };
         if self.args_keys.is_empty() {
@@ -107,7 +107,7 @@ fn out_of_range(field: &str, why: &str) -> OjsError {
     OjsError::invalid_request(field, format!("{why}, and options.unique compares it"))
 }
 
-/// A list of what is compared; one word for one thing is the older spelling.
+/// Reads a list of the compared things; one word for one thing is the older spelling.
 fn keys(value: &Value) -> Result<Vec<String>, String> {
     let keys = match value {
         Value::String(one) => vec![one.clone()],

@@ -10,7 +10,7 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Sends what is logged.
+/// Exports log lines.
 pub(crate) struct LogRecords {
     logger: SdkLogger,
 }

@@ -120,7 +120,7 @@ pub fn exports_spans() -> bool {
     STARTED.get().is_some_and(|started| started.exports_spans)
 }
 
-/// Sends what is left, for at most `patience`, and ends. Call it once, when nothing makes telemetry any more and outside of
+/// Sends the rest, for at most `patience`, and ends. Call it once, when no telemetry is made any more and outside of
 /// any asynchronous runtime.
 pub fn shut_down(patience: Duration) {
     let Some(Providers { spans, logs, .. }) = STARTED.get() else { return };

@@ -18,7 +18,7 @@ pub(crate) struct Settings {
     pub(crate) problems: Vec<String>,
 }
 
-/// A variable of this process; an empty one counts as none.
+/// Returns a variable of this process; an empty one counts as none.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }

@@ -67,7 +67,7 @@ fn job() -> turnstone_domain::NewJob {
     })
 }
 
-/// The median of a turn (counted from 1) and its neighbours.
+/// Returns the median of a turn (counted from 1) and its neighbours.
 fn around(turns: &[f64], turn: usize) -> f64 {
     let mut some: Vec<f64> =
         turns.iter().skip(turn - 1 - NEIGHBOURS).take(2 * NEIGHBOURS + 1).copied().collect();

@@ -48,7 +48,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// One round in a process of its own.
+/// Runs one round in a process of its own.
 async fn elsewhere(bench: &Bench, waiting: usize, messages: usize) -> anyhow::Result<f64> {
     let program = std::env::current_exe().context("this program does not know where it is")?;
     let mut command = tokio::process::Command::new(program);

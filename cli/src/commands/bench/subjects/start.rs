@@ -63,7 +63,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The same at [`RATE`] jobs a second, without waiting for slow jobs.
+/// Measures the same at [`RATE`] jobs a second, without waiting for slow jobs.
 async fn under_load(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let name = |part: &str| format!("enqueue to first checkpoint at {RATE}/s, {part}");
     let mut series = [("p50", 50), ("p95", 95), ("p99", 99)]

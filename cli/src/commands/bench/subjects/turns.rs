@@ -142,7 +142,7 @@ async fn rate(bench: &Bench, at_once: usize, naive: bool) -> anyhow::Result<Rate
     Ok(Rate { per_second: settled / took.as_secs_f64(), processor_ms: busy / settled, database })
 }
 
-/// How often one job that takes one turn waits for the disk, from claim to settlement.
+/// Measures how often a job of one turn waits for the disk, from claim to settlement.
 async fn lone(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let mut ours = Series::new(
         "waits for durability of a lone turn, claim and settlement included",
