@@ -115,7 +115,7 @@ impl ToolOutcome {
         Some(JobError { retryable: retryable.unwrap_or(error.retryable), ..error })
     }
 
-    /// Returns the error in the form of event data, as for the errors of jobs, with the code that the tool gave; `None`
+    /// Returns the error in the form of event data (see [`JobError::told`]), with the code that the tool gave; `None`
     /// for a success.
     #[must_use]
     pub fn told(&self) -> Option<Value> {
