@@ -25,8 +25,8 @@ const PAGE: u32 = 500;
 
 /// The record of an engagement that has ended, as one document of a JSON value per line, with a digest of the whole. It
 /// has the agent, the job, checkpoints, conversation, tool journal, reviews, events and state, with all content in the
-/// clear. A fork's document includes the past that it shares. Another server imports it with `POST
-/// /engagements/import`, and `turnstone engagement replay` runs it again.
+/// clear. A fork's document includes the past that it shares. Another server imports it with
+/// `POST /engagements/import`, and `turnstone engagement replay` runs it again.
 #[utoipa::path(
     get, path = "/engagements/{id}/export", tag = "engagements",
     params(("id" = String, Path, description = "The engagement.")),

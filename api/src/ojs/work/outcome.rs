@@ -5,8 +5,8 @@ use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
 use turnstone_store::RemoteOutcome;
 
-/// Returns the result, or the error with the reason. `what` completes a sentence that begins with the job: `cannot be
-/// acknowledged`.
+/// Returns the result, or the error with the reason. `what` completes a sentence that begins with the job:
+/// `cannot be acknowledged`.
 pub(super) fn done<T>(outcome: RemoteOutcome<T>, job: &JobId, what: &str) -> Result<T, Failure> {
     Err(match outcome {
         RemoteOutcome::Done(done) => return Ok(done),

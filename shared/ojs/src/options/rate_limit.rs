@@ -33,9 +33,9 @@ pub(super) fn rate_limit(members: &RawObject) -> Result<RateLimit, OjsError> {
     Ok(limit)
 }
 
-/// Reads `{key?, concurrency?, max_per_second? | rate? | limit?, period?, throttle?, on_limit?}`. `rate` is `{limit,
-/// period}` or a number per `period`. `throttle` is `{limit, period}` or the time between two starts. A concurrency of
-/// 0 lets nothing start. `path` precedes the names of members in errors; it may be empty.
+/// Reads `{key?, concurrency?, max_per_second? | rate? | limit?, period?, throttle?, on_limit?}`. `rate` is
+/// `{limit, period}` or a number per `period`. `throttle` is `{limit, period}` or the time between two starts. A
+/// concurrency of 0 lets nothing start. `path` precedes the names of members in errors; it may be empty.
 ///
 /// # Errors
 /// 400 for a member that is wrong.
