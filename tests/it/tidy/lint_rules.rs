@@ -24,7 +24,7 @@ const RULES: &[(&str, &str)] = &[
     ("AS-15", "a component is of the kind that its place asks for"),
     ("AS-16", "a disaggregated document holds `$referenced_components` alone"),
     ("AS-17", "the document has not too many components, levels or repeated values"),
-    ("AS-18", "a warning: a secret that stands in the document"),
+    ("AS-18", "a warning: a secret in the document itself"),
     ("AS-20", "a property has a `title`, which templates and edges can hold"),
     ("AS-21", "a property has a type that the type system has"),
     ("AS-22", "a `default` is of the type of its property"),

@@ -26,7 +26,7 @@ pub(crate) struct Component {
     pub(crate) declared: Declared,
     /// The first version that has all that it uses, and what that is.
     pub(crate) bound: (Version, String),
-    /// Whether everything in it could be read, so that rules over several fields can be checked.
+    /// `true` when everything in it could be read, so that rules over several fields can be checked.
     pub(crate) is_whole: bool,
 }
 

@@ -5,6 +5,7 @@
 
 mod class;
 mod component;
+mod export;
 pub mod model;
 mod property;
 mod reader;
@@ -15,6 +16,7 @@ mod survey;
 mod types;
 mod version;
 
+pub use export::export;
 pub use property::{Property, placeholders};
 pub use registry::Registry;
 pub use secret::Secret;

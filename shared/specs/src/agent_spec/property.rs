@@ -2,6 +2,7 @@
 
 use super::types::Type;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// An input or an output: a JSON Schema with a title.
 #[derive(Clone, PartialEq, Debug)]
@@ -18,7 +19,7 @@ pub struct Property {
     pub schema: Value,
 }
 
-/// Why a schema is no property: the rule and a sentence.
+/// The reason why a schema is no property: the rule and a sentence.
 pub(super) type Refusal = (&'static str, String);
 
 impl Property {
@@ -91,7 +92,7 @@ fn check_titles(schema: &Value, outermost: bool) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether a default is of its type. Numbers and booleans are cast to one another, and an object may leave out what
+/// Returns whether a default is of its type. Numbers and booleans are cast to one another, and an object may leave out what
 /// has a default of its own.
 fn fits(value: &Value, schema: &Value) -> bool {
     if let Some(Value::Array(members)) = schema.get("anyOf") {
@@ -134,19 +135,47 @@ fn fits_named(value: &Value, name: &str, schema: &Value) -> bool {
 /// no placeholder.
 #[must_use]
 pub fn placeholders(text: &str) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("{{") {
-        let (name, after) = placeholder(&rest[at + 2..]);
-        if let Some(name) = name
-            && !names.iter().any(|known| known == name)
-        {
-            names.push(name.to_owned());
+    let mut names = Names::default();
+    names.add_from(text);
+    names.listed
+}
+
+/// Names in the order of their first use.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) listed: Vec<String>,
+    known: HashSet<String>,
+}
+
+impl Names {
+    fn add_from(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(at) = rest.find("{{") {
+            let (name, after) = placeholder(&rest[at + 2..]);
+            if let Some(name) = name
+                && self.known.insert(name.to_owned())
+            {
+                self.listed.push(name.to_owned());
+            }
+            // After a brace that opens nothing, the next one may.
+            rest = after.unwrap_or(&rest[at + 1..]);
         }
-        // After a brace that opens nothing, the next one may.
-        rest = after.unwrap_or(&rest[at + 1..]);
     }
-    names
+
+    /// Adds the placeholders in every text of a value, keys included.
+    pub(super) fn add_all(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.add_from(text),
+            Value::Array(items) => items.iter().for_each(|item| self.add_all(item)),
+            Value::Object(map) => {
+                for (key, value) in map {
+                    self.add_from(key);
+                    self.add_all(value);
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The name between double braces, and the text behind them.
@@ -157,31 +186,5 @@ fn placeholder(inside: &str) -> (Option<&str>, Option<&str>) {
     match rest.trim_start().strip_prefix("}}") {
         Some(after) if !name.is_empty() => (Some(name), Some(after)),
         _ => (None, None),
-    }
-}
-
-/// The placeholders in every text of a value, keys included.
-pub(super) fn placeholders_in(value: &Value, found: &mut Vec<String>) {
-    let mut add = |text: &str| {
-        for name in placeholders(text) {
-            if !found.contains(&name) {
-                found.push(name);
-            }
-        }
-    };
-    match value {
-        Value::String(text) => add(text),
-        Value::Array(items) => items.iter().for_each(|item| placeholders_in(item, found)),
-        Value::Object(map) => {
-            for (key, value) in map {
-                for name in placeholders(key) {
-                    if !found.contains(&name) {
-                        found.push(name);
-                    }
-                }
-                placeholders_in(value, found);
-            }
-        }
-        _ => {}
     }
 }

@@ -5,6 +5,7 @@ use super::component::{Component, Declared, Filter, Held};
 use super::property::Property;
 use super::registry::Registry;
 use super::rules;
+use super::rules::signature::MAX_LISTED;
 use super::secret::Secret;
 use super::survey::{REFERENCE, REFERENCED, Survey};
 use super::version::Version;
@@ -24,6 +25,11 @@ pub(super) const MAX_NESTING: usize = 64;
 
 /// The most values that may be copied to replace references in plain values.
 const MAX_COPIED: usize = 200_000;
+
+/// The most unknown keys of a component that are told.
+const MAX_UNKNOWN: usize = 20;
+/// The most values of all signatures together: a node repeats the signature of what it holds.
+const MAX_SIGNATURES: usize = 1_000_000;
 
 /// Keys that any component may have.
 const COMMON: [&str; 8] = [
@@ -45,9 +51,11 @@ pub(super) struct Reader<'a, 'p> {
     unnamed: usize,
     /// The ids of the components that came from the registry.
     registered: HashSet<String>,
-    /// How many references led nowhere, which the survey reported.
+    /// The count of references that led nowhere, which the survey reported.
     lost: usize,
-    /// How many values were copied to replace references in plain values.
+    /// The values of all signatures.
+    signatures: usize,
+    /// The count of values that were copied to replace references in plain values.
     copied: usize,
     problems: &'p mut Problems,
 }
@@ -68,6 +76,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             unnamed: 0,
             registered: HashSet::new(),
             lost: 0,
+            signatures: 0,
             copied: 0,
             problems,
         }
@@ -108,6 +117,12 @@ impl<'a, 'p> Reader<'a, 'p> {
             self.problems.error(Place::default(), "AS-17", message);
             return None;
         }
+        if self.signatures > MAX_SIGNATURES {
+            self.lost += 1;
+            let message = "inputs and outputs repeat too many values; write smaller or fewer ones";
+            self.problems.error(Place::default(), "AS-17", message);
+            return None;
+        }
         self.components.insert(key, State::Reading);
         self.depth += 1;
         let component = self.first(target, what).map(Arc::new);
@@ -145,6 +160,8 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
         component.is_whole = (self.problems.errors(), self.lost) == before;
         rules::settle(&mut component, self.problems);
+        let signature = component.inputs.iter().chain(&component.outputs);
+        self.signatures += signature.map(|property| values_in(&property.schema)).sum::<usize>();
         component.is_whole = (self.problems.errors(), self.lost) == before;
         Some(component)
     }
@@ -198,7 +215,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         class
     }
 
-    /// What every component has (AS-04).
+    /// Reads the fields of every component (AS-04).
     fn common(&mut self, node: &'a Node, class: &'static Class) -> Component {
         let name = self.common_text(node, "name", class);
         if name.is_none() && node.get("name").is_none() {
@@ -262,10 +279,15 @@ impl<'a, 'p> Reader<'a, 'p> {
             Io::Properties => &["inputs", "outputs"],
             Io::Node => &["inputs", "outputs", "branches"],
         };
+        let mut unknown = 0_usize;
         for entry in node.entries() {
             let key = entry.key.as_str();
             let known = || class.fields().map(|field| field.name).chain(own.iter().copied());
             if !COMMON.contains(&key) && !known().any(|name| name == key) {
+                unknown += 1;
+                if unknown > MAX_UNKNOWN {
+                    break;
+                }
                 let hint = suggest::hint(key, known());
                 let message = format!(
                     "{} has no field `{}`; it has no effect{hint}",
@@ -419,7 +441,13 @@ impl<'a, 'p> Reader<'a, 'p> {
         let what = format!("`{key}` of {}", component.shown());
         let target = self.resolve(said)?;
         let mut properties: Vec<Property> = Vec::new();
-        for item in self.items(target, &what)? {
+        let items = self.items(target, &what)?;
+        if items.len() > MAX_LISTED {
+            let message = format!("{what} has {} properties; at most {MAX_LISTED} are read", items.len());
+            self.problems.error(said.at, "AS-17", message);
+            return None;
+        }
+        for item in items {
             let Some(schema) = self.expanded(item, 0) else { continue };
             match Property::of(&schema.to_json()) {
                 Err((rule, message)) => self.problems.error(item.at, rule, format!("{what}: {message}")),
@@ -520,6 +548,14 @@ impl<'a, 'p> Reader<'a, 'p> {
                 self.problems.error(component.at, "AS-10", message);
             }
         }
+    }
+}
+
+fn values_in(schema: &Value) -> usize {
+    1 + match schema {
+        Value::Array(items) => items.iter().map(values_in).sum(),
+        Value::Object(map) => map.values().map(values_in).sum(),
+        _ => 0_usize,
     }
 }
 

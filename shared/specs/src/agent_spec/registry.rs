@@ -51,7 +51,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// Whether a document is a part of others: it holds components and is none.
+/// Returns whether a document is a part of others: it holds components and is none.
 pub(super) fn is_disaggregated(root: &Node) -> bool {
     root.get(REFERENCED).is_some()
         && root.get("component_type").is_none()

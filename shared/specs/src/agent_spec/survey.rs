@@ -12,7 +12,7 @@ pub(super) const REFERENCE: &str = "$component_ref";
 /// The ids of a document.
 #[derive(Default)]
 pub(super) struct Survey<'a> {
-    /// What `$referenced_components` of any level define.
+    /// The definitions of `$referenced_components` of any level.
     pub(super) definitions: HashMap<&'a str, &'a Node>,
     /// The ids of all components, wherever they are defined.
     ids: HashMap<&'a str, Place>,
@@ -33,9 +33,12 @@ impl<'a> Survey<'a> {
         survey.ids = own.0;
         survey.used.truncate(own.1);
         let known: Vec<&str> = survey.definitions.keys().copied().collect();
+        let mut missing = 0_usize;
         for (id, at, may_be_open) in &survey.used {
             if !(*may_be_open || survey.definitions.contains_key(id) || registry.get(id).is_some()) {
-                let hint = if known.len() <= 1000 {
+                missing += 1;
+                // A suggestion costs a look at every id.
+                let hint = if known.len() <= 1000 && missing <= 20 {
                     crate::suggest::hint(id, known.iter().copied())
                 } else {
                     String::new()
@@ -50,7 +53,7 @@ impl<'a> Survey<'a> {
         survey
     }
 
-    /// Whether a component of this id is defined anywhere.
+    /// Returns whether a component of this id is defined anywhere.
     pub(super) fn has_id(&self, id: &str) -> bool {
         self.ids.contains_key(id)
     }

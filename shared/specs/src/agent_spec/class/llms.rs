@@ -173,7 +173,7 @@ const fn generation() -> Field {
     Field::plain("default_generation_parameters", ANY_MAP).or_null()
 }
 
-/// How requests are tried again.
+/// The retries of requests.
 pub(super) const fn retry_policy() -> Field {
     Field::plain("retry_policy", Shape::Object(&RETRY_POLICY)).or_null().since(V26_1_2)
 }

@@ -15,7 +15,7 @@ pub(crate) struct Class {
     pub(crate) name: &'static str,
     pub(crate) families: &'static [Family],
     pub(crate) since: Version,
-    /// Whether it has inputs and outputs.
+    /// Its inputs and outputs, if any.
     pub(crate) io: Io,
     pub(crate) fields: &'static [&'static [Field]],
 }
@@ -64,7 +64,7 @@ pub(crate) struct Field {
     pub(crate) required: bool,
     pub(crate) nullable: bool,
     pub(crate) default: Default,
-    /// Whether an export writes it.
+    /// `true` when an export writes it.
     pub(crate) exported: bool,
 }
 

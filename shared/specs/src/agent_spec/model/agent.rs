@@ -62,7 +62,7 @@ pub struct Agent {
     pub head: Head,
     /// The placeholders of the system prompt.
     pub inputs: Vec<Property>,
-    /// What it must yield before it ends; none for a conversation without an end.
+    /// The values that it yields before it ends; empty for a conversation without an end.
     pub outputs: Vec<Property>,
     /// The model.
     pub llm_config: Arc<LlmConfig>,
@@ -72,13 +72,13 @@ pub struct Agent {
     pub tools: Vec<Arc<Tool>>,
     /// Sources of more tools.
     pub toolboxes: Vec<Arc<MCPToolBox>>,
-    /// Whether it may ask the user.
+    /// Permits questions to the user.
     pub human_in_the_loop: bool,
     /// Transforms of the messages before each model call, in order.
     pub transforms: Vec<Arc<MessageTransform>>,
 }
 
-/// An agent and what it has besides.
+/// An agent and additions to it.
 #[derive(Clone, Debug)]
 pub struct SpecializedAgent {
     /// Id, name and description.
@@ -89,11 +89,11 @@ pub struct SpecializedAgent {
     pub outputs: Vec<Property>,
     /// The agent.
     pub agent: Arc<Agent>,
-    /// What it has besides.
+    /// The additions to the agent.
     pub agent_specialization_parameters: AgentSpecializationParameters,
 }
 
-/// What a specialized agent adds to an agent.
+/// The additions of a specialized agent to an agent.
 #[derive(Clone, Debug)]
 pub struct AgentSpecializationParameters {
     /// Instructions after those of the agent.

@@ -11,15 +11,15 @@ pub struct Flow {
     pub head: Head,
     /// Those of the start node.
     pub inputs: Vec<Property>,
-    /// What it yields; an output that the end node lacks takes its default from here.
+    /// Its outputs; one that the end node lacks takes its default from here.
     pub outputs: Vec<Property>,
     /// The position of the node that runs first.
     pub start_node: usize,
     /// The nodes.
     pub nodes: Vec<Arc<Node>>,
-    /// Which node follows which.
+    /// The edges from node to node.
     pub control_flow_connections: Vec<ControlFlowEdge>,
-    /// Which output fills which input.
+    /// The edges from outputs to inputs.
     pub data_flow_connections: DataFlow,
 }
 
@@ -60,7 +60,7 @@ pub struct ControlFlowEdge {
     pub to_node: usize,
 }
 
-/// How values reach inputs.
+/// The way in which values reach inputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DataFlow {
     /// Every output fills every input of its name.

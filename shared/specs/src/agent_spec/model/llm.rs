@@ -24,13 +24,13 @@ pub struct LlmConfig {
     pub api_key: Option<Secret>,
     /// The parameters of every call; nulls left out.
     pub default_generation_parameters: Map<String, Value>,
-    /// How calls are tried again.
+    /// The retries of calls.
     pub retry_policy: Option<RetryPolicy>,
-    /// Whose model it is.
+    /// The kind of access.
     pub kind: LlmKind,
 }
 
-/// Whose model it is.
+/// The kind of access.
 #[derive(Clone, Debug)]
 pub enum LlmKind {
     /// Any.
@@ -59,25 +59,25 @@ pub enum LlmKind {
         compartment_id: String,
         /// `ON_DEMAND` or `DEDICATED`.
         serving_mode: String,
-        /// How the cloud is reached.
-        client_config: OciClientConfig,
-        /// Where conversations are kept.
+        /// The access to the cloud.
+        client_config: Box<OciClientConfig>,
+        /// The store of conversations.
         conversation_store_id: Option<String>,
     },
     /// One that an Oracle database calls.
     DbmsVectorChainLlmConfig {
-        /// Where it runs.
+        /// The place of its execution.
         host: Option<String>,
         /// The credential of the database.
         credential_name: Option<String>,
         /// Seconds until a call is given up.
         transfer_timeout: Option<u64>,
         /// The database.
-        connection_config: Option<OracleDatabaseConnectionConfig>,
+        connection_config: Option<Box<OracleDatabaseConnectionConfig>>,
     },
 }
 
-/// How a client of Google proves itself.
+/// The credentials of a client of Google.
 #[derive(Clone, Debug)]
 pub enum GeminiAuthConfig {
     /// With a key.
@@ -96,7 +96,7 @@ pub enum GeminiAuthConfig {
     },
 }
 
-/// How Oracle's cloud is reached.
+/// The access to Oracle's cloud.
 #[derive(Clone, Debug)]
 pub struct OciClientConfig {
     /// Id, name and description.
@@ -143,7 +143,7 @@ fn kind(read: &Read) -> Option<LlmKind> {
         "OciGenAiConfig" => LlmKind::OciGenAiConfig {
             compartment_id: read.text("compartment_id"),
             serving_mode: read.text("serving_mode"),
-            client_config: oci_client(read.one("client_config")?)?,
+            client_config: Box::new(oci_client(read.one("client_config")?)?),
             conversation_store_id: read.optional_text("conversation_store_id"),
         },
         "DbmsVectorChainLlmConfig" => LlmKind::DbmsVectorChainLlmConfig {
@@ -151,7 +151,7 @@ fn kind(read: &Read) -> Option<LlmKind> {
             credential_name: read.optional_text("credential_name"),
             transfer_timeout: read.value("transfer_timeout").as_u64(),
             connection_config: match read.one("connection_config") {
-                Some(connection) => Some(super::store::oracle(connection)?),
+                Some(connection) => Some(Box::new(super::store::oracle(connection)?)),
                 None => None,
             },
         },

@@ -35,7 +35,7 @@ use super::component;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What every component has.
+/// The fields of every component.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Head {
     /// Its id, unique in its document.
@@ -44,7 +44,7 @@ pub struct Head {
     pub name: String,
     /// Its description.
     pub description: Option<String>,
-    /// What its author's tools keep with it.
+    /// Data of its author's tools.
     pub metadata: Value,
 }
 

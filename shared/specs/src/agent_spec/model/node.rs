@@ -16,11 +16,11 @@ pub struct Node {
     pub outputs: Vec<Property>,
     /// The branches that it may take; none for an end node.
     pub branches: Vec<String>,
-    /// What it does.
+    /// Its work.
     pub kind: NodeKind,
 }
 
-/// What a node does.
+/// The work of a node.
 #[derive(Clone, Debug)]
 pub enum NodeKind {
     /// Passes the inputs of the flow on.
@@ -52,14 +52,14 @@ pub enum NodeKind {
     MapNode {
         /// The flow.
         subflow: Arc<Flow>,
-        /// How each collected output is made, by the output of the flow.
+        /// The outputs of the flow that are collected, each with its reducer.
         reducers: Vec<(String, Reducer)>,
     },
     /// Runs a flow for each item of lists, all at once.
     ParallelMapNode {
         /// The flow.
         subflow: Arc<Flow>,
-        /// How each collected output is made, by the output of the flow.
+        /// The outputs of the flow that are collected, each with its reducer.
         reducers: Vec<(String, Reducer)>,
     },
     /// Runs flows at once.
@@ -70,17 +70,17 @@ pub enum NodeKind {
     ApiNode(Box<Request>),
     /// Asks the user.
     InputMessageNode {
-        /// What the user reads first, a template over the inputs.
+        /// The message before the question, a template over the inputs.
         message: Option<String>,
     },
     /// Says something to the user.
     OutputMessageNode {
-        /// What it says, a template over the inputs.
+        /// The message, a template over the inputs.
         message: String,
     },
 }
 
-/// How the outputs of iterations become one.
+/// A function from the outputs of all iterations to one value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reducer {
     /// A list of them.

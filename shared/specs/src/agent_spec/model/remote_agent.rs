@@ -15,13 +15,13 @@ pub struct A2AAgent {
     pub outputs: Vec<Property>,
     /// Its address.
     pub agent_url: String,
-    /// How it is connected to.
+    /// The connection to it.
     pub connection_config: A2AConnectionConfig,
     /// Seconds until its answer is given up.
     pub timeout: f64,
-    /// Seconds between two looks at a task.
+    /// Seconds between two polls of a task.
     pub poll_interval: f64,
-    /// How many looks may fail in a row.
+    /// The most polls that may fail in a row.
     pub max_retries: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct A2AConnectionConfig {
     pub timeout: f64,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
-    /// Whether certificates are checked.
+    /// Checks the server's certificate.
     pub verify: bool,
     /// The client's key.
     pub key_file: Option<String>,
@@ -40,7 +40,7 @@ pub struct A2AConnectionConfig {
     pub cert_file: Option<String>,
     /// The authority that the server's certificate is of.
     pub ssl_ca_cert: Option<String>,
-    /// How requests are tried again.
+    /// The retries of requests.
     pub retry_policy: Option<RetryPolicy>,
 }
 
@@ -55,8 +55,8 @@ pub struct OciAgent {
     pub outputs: Vec<Property>,
     /// Its endpoint.
     pub agent_endpoint_id: String,
-    /// How the cloud is reached.
+    /// The access to the cloud.
     pub client_config: OciClientConfig,
-    /// How requests are tried again.
+    /// The retries of requests.
     pub retry_policy: Option<RetryPolicy>,
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How requests are tried again. The default is the one of the specification.
+/// The retries of requests. The default is the one of the specification.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RetryPolicy {
     /// Tries after the first one.
@@ -16,15 +16,15 @@ pub struct RetryPolicy {
     pub max_retry_delay: f64,
     /// By how much delays grow.
     pub backoff_factor: f64,
-    /// How delays are spread; `None` for not at all.
+    /// The jitter of delays; `None` for none.
     pub jitter: Option<Jitter>,
-    /// Whether every status of 500 and more is tried again.
+    /// Retries every status of 500 and more.
     pub service_error_retry_on_any_5xx: bool,
     /// More statuses that are tried again, each with the error codes that it is limited to.
     pub recoverable_statuses: BTreeMap<String, Vec<String>>,
 }
 
-/// How delays are spread.
+/// The jitter of delays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Jitter {
     /// Half of the delay, and a random part of the other half.

@@ -14,11 +14,11 @@ pub struct Datastore {
     pub head: Head,
     /// The collections and the schemas of their entities.
     pub datastore_schema: Map<String, Value>,
-    /// Where it is.
+    /// Its location.
     pub kind: DatastoreKind,
 }
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Clone, Debug)]
 pub enum DatastoreKind {
     /// In memory.

@@ -14,24 +14,24 @@ pub struct Swarm {
     pub outputs: Vec<Property>,
     /// The agent that begins.
     pub first_agent: AgenticComponent,
-    /// Who may call whom: caller and recipient.
+    /// The permitted calls: caller and recipient.
     pub relationships: Vec<(AgenticComponent, AgenticComponent)>,
-    /// Whether conversations are handed over.
+    /// The use of handoffs.
     pub handoff: Handoff,
 }
 
-/// Whether an agent of a swarm hands the conversation over.
+/// The use of handoffs between the agents of a swarm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handoff {
     /// It calls others and waits for their answer.
     Never,
     /// It may do either.
     Optional,
-    /// It hands over, and waits for nobody.
+    /// It hands over, and never waits for an answer.
     Always,
 }
 
-/// A manager who gives work to workers.
+/// A manager that assigns work to workers.
 #[derive(Clone, Debug)]
 pub struct ManagerWorkers {
     /// Id, name and description.
@@ -40,7 +40,7 @@ pub struct ManagerWorkers {
     pub inputs: Vec<Property>,
     /// Its outputs.
     pub outputs: Vec<Property>,
-    /// The manager, who alone talks to the user.
+    /// The manager; only it talks to the user.
     pub group_manager: AgenticComponent,
     /// The workers.
     pub workers: Vec<AgenticComponent>,

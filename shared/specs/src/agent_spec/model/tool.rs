@@ -15,18 +15,18 @@ pub struct Tool {
     pub inputs: Vec<Property>,
     /// Its results: one is the value itself, several are the members of an object.
     pub outputs: Vec<Property>,
-    /// Whether a human agrees to each call.
+    /// Requires a confirmation before each call.
     pub requires_confirmation: bool,
-    /// Where it runs.
+    /// The place of its execution.
     pub kind: ToolKind,
 }
 
-/// Where a tool runs.
+/// The place in which a tool is executed.
 #[derive(Clone, Debug)]
 pub enum ToolKind {
     /// At the server, found by its name.
     ServerTool,
-    /// At the client, who gives the result.
+    /// At the client, which returns the result.
     ClientTool,
     /// Behind an HTTP endpoint.
     RemoteTool(Box<Request>),
@@ -34,12 +34,12 @@ pub enum ToolKind {
     MCPTool {
         /// The way to it.
         client_transport: Arc<ClientTransport>,
-        /// How requests are tried again.
+        /// The retries of requests.
         retry_policy: Option<RetryPolicy>,
     },
     /// In another runtime.
     BuiltinTool {
-        /// Which one it is.
+        /// The name of the tool in that runtime.
         tool_type: String,
         /// Its configuration.
         configuration: Option<Value>,
@@ -53,11 +53,11 @@ pub enum ToolKind {
 /// An HTTP request. Every text in it is a template over the inputs.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Where it goes.
+    /// Its address.
     pub url: String,
     /// Its method.
     pub http_method: String,
-    /// Where the endpoint is described.
+    /// The address of the endpoint's description.
     pub api_spec_uri: Option<String>,
     /// Its body; an empty map for none.
     pub data: Value,
@@ -69,6 +69,6 @@ pub struct Request {
     pub sensitive_headers: Option<Secret>,
     /// The addresses that it may go to; `None` for any.
     pub url_allow_list: Option<Vec<String>>,
-    /// How it is tried again.
+    /// Its retries.
     pub retry_policy: Option<RetryPolicy>,
 }

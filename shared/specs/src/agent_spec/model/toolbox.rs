@@ -9,11 +9,11 @@ use std::sync::Arc;
 pub struct MCPToolBox {
     /// Id, name and description.
     pub head: Head,
-    /// Whether a human agrees to each call of any of them.
+    /// Requires a confirmation before each call of any of them.
     pub requires_confirmation: bool,
     /// The way to the server.
     pub client_transport: Arc<ClientTransport>,
-    /// How requests are tried again.
+    /// The retries of requests.
     pub retry_policy: Option<RetryPolicy>,
     /// The tools that are used; `None` for all of them, an empty list for none.
     pub tool_filter: Option<Vec<ToolFilter>>,
@@ -37,6 +37,6 @@ pub struct MCPToolSpec {
     pub inputs: Option<Vec<Property>>,
     /// Its result; `None` for any.
     pub outputs: Option<Vec<Property>>,
-    /// Whether a human agrees to each call.
+    /// Requires a confirmation before each call.
     pub requires_confirmation: bool,
 }

@@ -10,32 +10,32 @@ use std::sync::Arc;
 pub struct MessageTransform {
     /// Id, name and description.
     pub head: Head,
-    /// How summaries are made and kept.
+    /// The making and caching of summaries.
     pub summary: Summary,
-    /// What is summarised.
+    /// The texts that are summarised.
     pub kind: TransformKind,
 }
 
-/// How summaries are made and kept.
+/// The making and caching of summaries.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The model that writes them.
     pub llm: Arc<LlmConfig>,
     /// The instructions of that model.
     pub summarization_instructions: String,
-    /// How they are shown, a template over `summary`.
+    /// The text around a summary, a template over `summary`.
     pub template: String,
-    /// Where they are kept; `None` for the runtime's own memory.
+    /// The store of the cache; `None` for the runtime's own memory.
     pub datastore: Option<Arc<Datastore>>,
     /// The collection in which they are kept.
     pub cache_collection_name: String,
-    /// How many are kept; `None` for all.
+    /// The most entries of the cache; `None` for no limit.
     pub max_cache_size: Option<u64>,
     /// Seconds for which they are kept; `None` for ever.
     pub max_cache_lifetime: Option<u64>,
 }
 
-/// What is summarised.
+/// The texts that are summarised.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TransformKind {
     /// A long message.

@@ -15,11 +15,11 @@ pub struct ClientTransport {
     pub head: Head,
     /// Seconds until an answer is given up.
     pub read_timeout_seconds: f64,
-    /// Which way.
+    /// The transport.
     pub kind: TransportKind,
 }
 
-/// Which way leads to a server.
+/// A transport to a server.
 #[derive(Clone, Debug)]
 pub enum TransportKind {
     /// A process that is started.
@@ -48,11 +48,11 @@ pub struct RemoteTransport {
     pub headers: BTreeMap<String, String>,
     /// More headers.
     pub sensitive_headers: Option<Secret>,
-    /// How tokens are obtained.
+    /// The way to obtain tokens.
     pub auth: Option<OAuthConfig>,
     /// The certificates of a connection that proves both sides.
     pub tls: Option<MutualTls>,
-    /// How requests are tried again.
+    /// The retries of requests.
     pub retry_policy: Option<RetryPolicy>,
 }
 
@@ -67,7 +67,7 @@ pub struct MutualTls {
     pub ca_file: Secret,
 }
 
-/// How tokens are obtained by OAuth.
+/// The way to obtain tokens by OAuth.
 #[derive(Clone, Debug)]
 pub struct OAuthConfig {
     /// Id, name and description.
@@ -84,11 +84,11 @@ pub struct OAuthConfig {
     pub client_secret: Option<Secret>,
     /// The address of a document about the client.
     pub client_id_metadata_url: Option<Secret>,
-    /// How the client proves itself at the token endpoint.
+    /// The authentication of the client at the token endpoint.
     pub token_endpoint_auth_method: Option<String>,
-    /// Where clients register.
+    /// The endpoint at which clients register.
     pub registration_endpoint: Option<String>,
-    /// Where the user returns to.
+    /// The address to which the user returns.
     pub redirect_uri: String,
     /// The scopes that are asked for.
     pub scopes: Vec<String>,

@@ -38,7 +38,7 @@ fn is_one_text(component: &Component) -> bool {
     matches!(component.outputs.as_slice(), [only] if only.r#type == Type::String)
 }
 
-/// Whether a field says anything that its absence does not.
+/// Returns whether a field says anything that its absence does not.
 fn is_used(held: &Held, default: &Value) -> bool {
     match held {
         Held::Plain(value) => !(value.is_null() || value == default || *value == serde_json::json!({})),

@@ -1,5 +1,6 @@
 //! The control flow of a flow: where it starts and ends, and which node follows which.
 
+use super::MAX_HINTED;
 use crate::agent_spec::component::Component;
 use crate::problem::Problems;
 use crate::shape::shortened;
@@ -122,13 +123,19 @@ fn check_edges(flow: &Component, graph: &Graph<'_>, problems: &mut Problems) {
         }
         let branch = edge.optional_text("from_branch").unwrap_or_else(|| "next".to_owned());
         if !from.branches.contains(&branch) {
-            let hint = crate::suggest::hint(&branch, from.branches.iter().map(String::as_str));
+            let hint =
+                crate::suggest::hint(&branch, from.branches.iter().map(String::as_str).take(MAX_HINTED));
             let message = format!(
                 "{} leaves {} by the branch `{}`, which it does not have; it has {}{hint}",
                 edge.shown(),
                 from.shown(),
                 shortened(&branch),
-                from.branches.iter().map(|name| shortened(name)).collect::<Vec<_>>().join(", ")
+                from.branches
+                    .iter()
+                    .take(MAX_HINTED)
+                    .map(|name| shortened(name))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             );
             problems.unrunnable(edge.place("from_branch"), "AS-32", message);
         }

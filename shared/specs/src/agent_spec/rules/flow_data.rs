@@ -1,5 +1,6 @@
 //! The data flow of a flow: which output fills which input.
 
+use super::MAX_HINTED;
 use super::flow::Graph;
 use crate::agent_spec::component::{Component, Held};
 use crate::agent_spec::property::Property;
@@ -45,7 +46,7 @@ fn check_edges(flow: &Component, graph: &Graph<'_>, problems: &mut Problems) {
         let (output, input) = (edge.text("source_output"), edge.text("destination_input"));
         let from = named(&source.outputs, &output);
         if from.is_none() {
-            let known = source.outputs.iter().map(|property| property.title.as_str());
+            let known = source.outputs.iter().map(|property| property.title.as_str()).take(MAX_HINTED);
             let hint = crate::suggest::hint(&output, known);
             let message =
                 format!("{}: {} has no output `{}`{hint}", edge.shown(), source.shown(), shortened(&output));
@@ -53,7 +54,7 @@ fn check_edges(flow: &Component, graph: &Graph<'_>, problems: &mut Problems) {
         }
         let to = named(&destination.inputs, &input);
         if to.is_none() {
-            let known = destination.inputs.iter().map(|property| property.title.as_str());
+            let known = destination.inputs.iter().map(|property| property.title.as_str()).take(MAX_HINTED);
             let hint = crate::suggest::hint(&input, known);
             let message = format!(
                 "{}: {} has no input `{}`{hint}",

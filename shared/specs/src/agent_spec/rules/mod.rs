@@ -5,12 +5,15 @@ mod bounds;
 mod flow;
 mod flow_data;
 mod requests;
-mod signature;
+pub(super) mod signature;
 mod subflows;
 mod transforms;
 
 use super::component::Component;
 use crate::problem::Problems;
+
+/// So many names are looked at to suggest one.
+const MAX_HINTED: usize = 50;
 
 /// Completes a component (what it infers, the version it needs) and checks it.
 pub(super) fn settle(component: &mut Component, problems: &mut Problems) {
@@ -25,6 +28,7 @@ pub(super) fn settle(component: &mut Component, problems: &mut Problems) {
             flow::check(component, problems);
             flow_data::check(component, problems);
         }
+        "StartNode" | "EndNode" => signature::check_passed_on(component, problems),
         "MapNode" | "ParallelMapNode" => subflows::check_reducers(component, problems),
         "ParallelFlowNode" => subflows::check_parallel(component, problems),
         "CatchExceptionNode" => subflows::check_catch(component, problems),

@@ -3,12 +3,12 @@
 use super::subflows;
 use crate::agent_spec::class::Io;
 use crate::agent_spec::component::Component;
-use crate::agent_spec::property::{Property, placeholders, placeholders_in};
+use crate::agent_spec::property::{Names, Property, placeholders};
 use crate::problem::Problems;
 use crate::shape::shortened;
 use serde_json::Value;
 
-/// What a component infers; `None` is left to its author.
+/// The signature that a component infers; `None` is left to its author.
 #[derive(Default)]
 struct Inferred {
     inputs: Option<Vec<Property>>,
@@ -16,9 +16,12 @@ struct Inferred {
     branches: Option<Vec<String>>,
     /// Inputs that may be declared as well, and need not be.
     optional: Vec<String>,
-    /// Whether the types are those of other components. Placeholders infer strings, which may be declared as anything.
+    /// `true` when the types are those of other components. Placeholders infer strings, which may be declared as anything.
     is_typed: bool,
 }
+
+/// The most inputs, outputs or branches of a component.
+pub(in crate::agent_spec) const MAX_LISTED: usize = 1000;
 
 /// The output of an `LlmNode` that declares none.
 const GENERATED_TEXT: &str = "generated_text";
@@ -54,6 +57,14 @@ pub(super) fn settle(component: &mut Component, problems: &mut Problems) {
             compare_branches(component, &branches, problems);
         }
         component.branches = branches;
+    }
+    let most = component.inputs.len().max(component.outputs.len()).max(component.branches.len());
+    if most > MAX_LISTED {
+        let message = format!(
+            "{} has {most} inputs, outputs or branches; at most {MAX_LISTED} are read",
+            component.shown()
+        );
+        problems.error(component.at, "AS-17", message);
     }
 }
 
@@ -134,12 +145,25 @@ fn ends(component: &Component) -> Inferred {
     Inferred { inputs, outputs, branches: Some(branches), is_typed: true, ..Inferred::default() }
 }
 
+/// A start and an end change no type: inputs and outputs that are both declared are equal (AS-24).
+pub(super) fn check_passed_on(component: &Component, problems: &mut Problems) {
+    for output in &component.outputs {
+        let input = component.inputs.iter().find(|input| input.title == output.title);
+        if input.is_some_and(|input| input.r#type != output.r#type) {
+            let title = shortened(&output.title);
+            let message =
+                format!("{}: `{title}` has one type as input and another as output", component.shown());
+            problems.error(component.place("outputs"), "AS-24", message);
+        }
+    }
+}
+
 fn branching(component: &Component) -> Inferred {
-    let mut branches: Vec<String> = Vec::new();
+    let (mut branches, mut known) = (Vec::new(), std::collections::HashSet::new());
     let mapping = component.value("mapping");
     let named = mapping.as_object().into_iter().flatten().filter_map(|(_, branch)| branch.as_str());
     for branch in named.chain(["default"]) {
-        if !branches.iter().any(|known| known == branch) {
+        if known.insert(branch) {
             branches.push(branch.to_owned());
         }
     }
@@ -153,20 +177,20 @@ fn branching(component: &Component) -> Inferred {
 
 /// The placeholders of a request. Those of its secret headers may be declared: they are rendered too.
 fn request(component: &Component) -> Inferred {
-    let mut names = Vec::new();
+    let mut names = Names::default();
     for field in ["url", "http_method", "api_spec_uri", "data", "query_params", "headers"] {
-        placeholders_in(&component.value(field), &mut names);
+        names.add_all(&component.value(field));
     }
-    let mut optional = Vec::new();
+    let mut optional = Names::default();
     if let Some(headers) = component.secret("sensitive_headers").and_then(|secret| secret.reveal()) {
-        placeholders_in(headers, &mut optional);
+        optional.add_all(headers);
     }
     let response = || vec![Property::inferred("response", serde_json::json!({}))];
     let answers = component.class.name == "ApiNode" && !component.declared.outputs;
     Inferred {
-        inputs: Some(names.iter().map(|name| Property::text(name)).collect()),
+        inputs: Some(names.listed.iter().map(|name| Property::text(name)).collect()),
         outputs: answers.then(response),
-        optional,
+        optional: optional.listed,
         ..Inferred::default()
     }
 }

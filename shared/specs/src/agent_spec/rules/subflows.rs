@@ -1,5 +1,6 @@
 //! Nodes that hold flows, and the nodes whose own rules are short.
 
+use super::MAX_HINTED;
 use crate::agent_spec::component::Component;
 use crate::agent_spec::property::Property;
 use crate::agent_spec::types::Type;
@@ -77,7 +78,10 @@ pub(super) fn check_reducers(component: &Component, problems: &mut Problems) {
     let reducers = component.value("reducers");
     for (name, method) in reducers.as_object().into_iter().flatten() {
         let Some(output) = flow.outputs.iter().find(|output| output.title == *name) else {
-            let hint = crate::suggest::hint(name, flow.outputs.iter().map(|output| output.title.as_str()));
+            let hint = crate::suggest::hint(
+                name,
+                flow.outputs.iter().map(|output| output.title.as_str()).take(MAX_HINTED),
+            );
             let message =
                 format!("{}: its subflow has no output `{}`{hint}", component.shown(), shortened(name));
             problems.error(component.place("reducers"), "AS-41", message);

@@ -98,7 +98,7 @@ fn references_are_checked_before_anything_is_built() {
     );
     assert_eq!(
         flow("llm_config: {component_type: OpenAiConfig", "llm_config: {component_type: ServerTool")[0],
-        "AS-07@18:61"
+        "AS-15@19:17"
     );
     assert_eq!(
         rules(&with(FLOW, "start_node: {$component_ref: start}", "start_node: {$component_ref: c1}")),
@@ -170,7 +170,8 @@ fn a_secret_is_never_shown() {
         let Component::AgenticComponent(AgenticComponent::Agent(agent)) = specification.component() else {
             panic!("{specification:?}");
         };
-        let shown = format!("{specification:?} {agent:?} {registry:?}");
+        let shown =
+            format!("{specification:?} {agent:?} {registry:?} {}", agent_spec::export(&specification));
         assert!(!shown.contains(secret), "{shown}");
         let key = agent.llm_config.api_key.clone().unwrap();
         assert!(!serde_json::to_string(&key).unwrap().contains(secret));

@@ -167,6 +167,9 @@ fn nodes_have_the_signature_of_their_kind() {
         ["AS-23@5:9", "AS-23@5:9"]
     );
     assert_eq!(rules(&node("component_type: EndNode\ninputs: [{title: a}]")), [""; 0]);
+    let changed =
+        "component_type: EndNode\ninputs: [{title: a, type: string}]\noutputs: [{title: a, type: integer}]";
+    assert_eq!(errors(&node(changed)), ["AS-24@6:10"]);
     let tool = "component_type: ToolNode\ntool: {component_type: ServerTool, id: t, name: t, inputs: [{title: a, type: array, items: {type: string}}]}\n";
     assert_eq!(rules(&node(tool)), [""; 0]);
     assert_eq!(errors(&node(&format!("{tool}inputs: [{{title: a, type: integer}}]"))), ["AS-24@6:9"]);

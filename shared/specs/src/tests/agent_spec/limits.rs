@@ -100,6 +100,29 @@ fn thousands_of_mistakes_are_told_in_bounded_time() {
     assert_eq!(found.len(), 100);
 }
 
+/// AS-17: a signature is bounded, and so is what nodes repeat of one another's.
+#[test]
+fn signatures_are_bounded() {
+    let names: Vec<String> = (0..1001).map(|at| format!("{{{{p{at}}}}}")).collect();
+    let prompt = json!({"component_type": "OutputMessageNode", "id": "n", "name": "n", "message": names.join(" "),
+                        "agentspec_version": "26.3.1"});
+    assert_eq!(rules(&prompt.to_string()), ["AS-17"]);
+    let inputs: Vec<Value> = (0..1001).map(|at| json!({"title": format!("p{at}")})).collect();
+    let tool = json!({"component_type": "ServerTool", "id": "t", "name": "t", "inputs": inputs});
+    assert_eq!(rules(&with_version(&tool)), ["AS-17"]);
+    let large: Vec<Value> = (0..2000).map(|at| json!(at)).collect();
+    let mut document = row(700);
+    document["$referenced_components"]["t"]["inputs"] =
+        json!([{"title": "v", "type": "string", "examples": large}]);
+    assert_eq!(rules(&document.to_string()), ["AS-17"]);
+}
+
+fn with_version(component: &Value) -> String {
+    let mut document = component.clone();
+    document["agentspec_version"] = json!("26.3.1");
+    document.to_string()
+}
+
 #[test]
 fn text_that_is_no_document_is_refused() {
     for (source, rule) in [

@@ -2,6 +2,7 @@
 
 mod components;
 mod documents;
+mod exports;
 mod flows;
 mod limits;
 mod models;
