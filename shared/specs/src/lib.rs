@@ -1,10 +1,12 @@
 //! Readers that turn what people write about an agent into the one model that Turnstone runs,
 //! [`turnstone_domain::AgentDefinition`]: OpenAgentSpec documents and OSSA 0.2.9 manifests, in YAML or JSON.
+//! Documents of Agent Spec have a model of their own ([`agent_spec`]), which is checked and not run yet.
 //!
 //! A reader reports every problem it can find in one pass, each with line, column and the rule that is broken. An
 //! unknown key is an error: a misspelt `input_restrictions` must not silently remove a restriction. What a document
 //! demands and this version cannot do is refused or warned about, never quietly ignored.
 
+pub mod agent_spec;
 mod expression;
 mod name;
 mod openagentspec;
@@ -17,7 +19,7 @@ mod tree;
 pub use ossa::with_template;
 pub use problem::{Problem, Severity};
 
-use problem::Problems;
+use problem::{Place, Problems};
 use tree::Node;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::capability_name;
@@ -30,6 +32,8 @@ pub enum Format {
     OpenAgentSpec,
     /// `apiVersion: ossa/v0.2.9`, `kind: Agent`.
     Ossa,
+    /// `component_type` and `agentspec_version`.
+    AgentSpec,
 }
 
 /// What the server knows, so that references can be resolved.
@@ -73,15 +77,22 @@ pub fn read(
     names: Option<&Names<'_>>,
 ) -> Result<(AgentDefinition, Vec<Problem>), Vec<Problem>> {
     let mut problems = Problems::default();
+    if agent_spec::is_agent_spec(source) {
+        let message = "this is a document of Agent Spec; `turnstone agent lint` checks it, but it cannot be run yet. \
+                       Write an OpenAgentSpec document or an OSSA manifest";
+        problems.error(Place { line: 1, column: 1 }, "AS-00", message);
+        return Err(problems.in_order());
+    }
     let agent = tree::parse(source, &mut problems).and_then(|root| {
         if let Err(why) = Allowance::default().take(&root.to_json()) {
             problems.error(root.at, "patterns", why);
             return None;
         }
-        Some(match format_of(&root, &mut problems)? {
-            Format::OpenAgentSpec => openagentspec::read(&root, names, &mut problems),
-            Format::Ossa => ossa::read(&root, names, &mut problems),
-        })
+        match format_of(&root, &mut problems)? {
+            Format::OpenAgentSpec => Some(openagentspec::read(&root, names, &mut problems)),
+            Format::Ossa => Some(ossa::read(&root, names, &mut problems)),
+            Format::AgentSpec => None,
+        }
     });
     let failed = problems.any_error();
     match agent {
@@ -93,9 +104,12 @@ pub fn read(
 /// The format of a document, without checking the rest of it.
 ///
 /// # Errors
-/// The problem when the document is not YAML or belongs to neither format.
+/// The problem when the document is not YAML or belongs to no format.
 pub fn detect(source: &str) -> Result<Format, Vec<Problem>> {
     let mut problems = Problems::default();
+    if agent_spec::is_agent_spec(source) {
+        return Ok(Format::AgentSpec);
+    }
     let format = tree::parse(source, &mut problems).and_then(|root| format_of(&root, &mut problems));
     format.ok_or_else(|| problems.in_order())
 }

@@ -46,13 +46,29 @@ pub(crate) struct Place {
 /// More problems than this help nobody.
 const MAX_PROBLEMS: usize = 100;
 
+/// So many are kept to choose from; a document of many thousand mistakes is still read in bounded time.
+const MAX_KEPT: usize = 10 * MAX_PROBLEMS;
+
 /// Problems found so far.
 #[derive(Default)]
 pub(crate) struct Problems {
     found: Vec<Problem>,
+    errors: usize,
+    for_running: bool,
 }
 
 impl Problems {
+    /// Problems of a document that is to be run, not only checked.
+    pub(crate) fn for_running() -> Self {
+        Self { for_running: true, ..Self::default() }
+    }
+
+    /// What a valid document may have and no run of it can: a warning, and an error when it is to be run.
+    pub(crate) fn unrunnable(&mut self, at: Place, rule: &'static str, message: impl Into<String>) {
+        let severity = if self.for_running { Severity::Error } else { Severity::Warning };
+        self.add(at, rule, severity, message.into());
+    }
+
     pub(crate) fn error(&mut self, at: Place, rule: &'static str, message: impl Into<String>) {
         self.add(at, rule, Severity::Error, message.into());
     }
@@ -62,6 +78,11 @@ impl Problems {
     }
 
     fn add(&mut self, at: Place, rule: &'static str, severity: Severity, message: String) {
+        self.errors += usize::from(severity == Severity::Error);
+        // The first error is kept whatever comes before it.
+        if self.found.len() >= MAX_KEPT && !(severity == Severity::Error && self.errors == 1) {
+            return;
+        }
         let problem = Problem { line: at.line, column: at.column, rule, severity, message };
         // Aliases repeat what they stand for, and so its problems.
         if !self.found.contains(&problem) {
@@ -70,7 +91,12 @@ impl Problems {
     }
 
     pub(crate) fn any_error(&self) -> bool {
-        self.found.iter().any(|problem| problem.severity == Severity::Error)
+        self.errors > 0
+    }
+
+    /// How many errors there are, repeated ones included.
+    pub(crate) const fn errors(&self) -> usize {
+        self.errors
     }
 
     /// All of them in the order of the document, errors first when there are too many to show.

@@ -1,3 +1,4 @@
+mod agent_spec;
 mod examples;
 
 use crate::{Format, Names, Severity, detect, read};

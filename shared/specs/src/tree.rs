@@ -8,10 +8,19 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Location, Options, Spanned, UserMessageFormatter};
 use std::fmt;
 
-/// The longest document, in bytes.
-pub(crate) const MAX_BYTES: usize = 1024 * 1024;
-const MAX_DEPTH: usize = 32;
-const MAX_NODES: usize = 20_000;
+/// How much of a document is read.
+pub(crate) struct Limits {
+    bytes: usize,
+    depth: usize,
+    values: usize,
+}
+
+/// The limits of a document that describes one agent.
+pub(crate) const ORDINARY: Limits = Limits { bytes: 1024 * 1024, depth: 32, values: 20_000 };
+
+/// The limits of a document that holds everything an agent is made of, as those of Agent Spec do.
+pub(crate) const LARGE: Limits = Limits { bytes: 4 * 1024 * 1024, depth: 64, values: 200_000 };
+
 const MAX_ALIASES: usize = 100;
 
 /// A value and where it stands.
@@ -107,41 +116,46 @@ impl Node {
 ///
 /// Keys that are there twice are reported and kept, so that the rest is still checked (OAS-A19).
 pub(crate) fn parse(source: &str, problems: &mut Problems) -> Option<Node> {
-    if source.len() > MAX_BYTES {
-        let message = format!("the document has {} bytes; at most {MAX_BYTES} are read", source.len());
+    parse_within(source, &ORDINARY, problems)
+}
+
+/// Reads one document, as much of it as the limits allow.
+pub(crate) fn parse_within(source: &str, limits: &Limits, problems: &mut Problems) -> Option<Node> {
+    if source.len() > limits.bytes {
+        let message = format!("the document has {} bytes; at most {} are read", source.len(), limits.bytes);
         problems.error(Place::default(), "OAS-A19", message);
         return None;
     }
-    match serde_saphyr::from_str_with_options::<Node>(source, options()) {
+    match serde_saphyr::from_str_with_options::<Node>(source, options(limits)) {
         Ok(root) => {
             report_twice(&root, problems);
             Some(root)
         }
         Err(e) => {
             let at = e.location().map(place).unwrap_or_default();
-            let (rule, message) = describe(&e);
+            let (rule, message) = describe(&e, limits);
             problems.error(at, rule, message);
             None
         }
     }
 }
 
-fn options() -> Options {
+fn options(limits: &Limits) -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: MAX_DEPTH,
-            flow_nesting_limit: MAX_DEPTH,
-            max_nodes: MAX_NODES,
-            max_events: MAX_NODES * 4,
+            max_depth: limits.depth,
+            flow_nesting_limit: limits.depth,
+            max_nodes: limits.values,
+            max_events: limits.values * 4,
             max_aliases: MAX_ALIASES,
             max_anchors: MAX_ALIASES,
             max_merge_keys: MAX_ALIASES,
             max_documents: 2,
-            max_recorded_anchor_events: MAX_NODES * 4,
-            max_recorded_anchor_bytes: MAX_BYTES * 4,
-            max_total_scalar_bytes: MAX_BYTES,
+            max_recorded_anchor_events: limits.values * 4,
+            max_recorded_anchor_bytes: limits.bytes * 4,
+            max_total_scalar_bytes: limits.bytes,
         },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_NODES },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: limits.values },
         // We report them ourselves, each at its place.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         strict_booleans: true,
@@ -153,7 +167,7 @@ fn options() -> Options {
     }
 }
 
-fn describe(error: &Error) -> (&'static str, String) {
+fn describe(error: &Error, limits: &Limits) -> (&'static str, String) {
     match error {
         Error::MultipleDocuments { .. } => {
             ("OAS-A19", "a second document begins here; write one agent per file".to_owned())
@@ -164,18 +178,19 @@ fn describe(error: &Error) -> (&'static str, String) {
         | Error::AliasReplayStackDepthExceeded { .. } => (
             "OAS-A19",
             format!(
-                "the document is too large: at most {MAX_NODES} values, {MAX_DEPTH} levels and {MAX_ALIASES} aliases are \
-                 read, and what an alias repeats counts too"
+                "the document is too large: at most {} values, {} levels and {MAX_ALIASES} aliases are read, and what an \
+                 alias repeats counts too",
+                limits.values, limits.depth
             ),
         ),
-        Error::AliasError { error, .. } | Error::WithSnippet { error, .. } => describe(error),
+        Error::AliasError { error, .. } | Error::WithSnippet { error, .. } => describe(error, limits),
         Error::Eof { .. } => ("YAML", "the document is empty".to_owned()),
         other => {
             let message = other.render_with_formatter(&UserMessageFormatter);
             // The place is reported beside the message.
             let message = message.split(" at line ").next().unwrap_or_default();
             if message.contains("recursion limit") {
-                return ("OAS-A19", format!("the document nests deeper than {MAX_DEPTH} levels"));
+                return ("OAS-A19", format!("the document nests deeper than {} levels", limits.depth));
             }
             ("YAML", format!("not readable as YAML: {message}"))
         }

@@ -208,3 +208,32 @@ async fn the_configuration_is_shown_and_checked() {
     let checked = run_in(folder.path(), &["config", "check"]).await;
     assert!(checked.code == Some(2) && checked.stderr.contains("turnstone.toml:2"), "{checked:?}");
 }
+
+/// Documents of Agent Spec are checked, together with the parts that they share; nothing runs them yet.
+#[tokio::test]
+async fn agent_spec_documents_are_checked_and_not_run() {
+    let (dev, _tools, folder) = dev().await;
+    let main = "component_type: Agent\nid: a\nname: desk\nsystem_prompt: You help.\nllm_config: {$component_ref: model}\nagentspec_version: 25.4.1\n";
+    let parts =
+        "$referenced_components:\n  model: {component_type: OpenAiConfig, id: m, name: m, model_id: small}\n";
+    for (file, text) in [("spec.yaml", main), ("parts.yaml", parts)] {
+        std::fs::write(folder.path().join(file), text).unwrap();
+    }
+    let together = dev.run(&["agent", "lint", "spec.yaml", "parts.yaml"]).await;
+    assert_eq!(together.code, Some(0), "{together:?}");
+    let alone = dev.run(&["agent", "lint", "spec.yaml", "-o", "json"]).await;
+    assert_eq!(alone.code, Some(1), "{alone:?}");
+    let problems = alone.json();
+    assert_eq!(
+        (&problems[0]["rule"], &problems[0]["line"], &problems[0]["column"]),
+        (&json!("AS-11"), &json!(5), &json!(13))
+    );
+    let applied = dev.run(&["agent", "apply", "spec.yaml"]).await;
+    let said = format!("{}{}", applied.stdout, applied.stderr);
+    assert!(
+        applied.code == Some(1) && said.contains("AS-00") && said.contains("cannot be run yet"),
+        "{said}"
+    );
+    assert_eq!(dev.run(&["agent", "list", "-o", "ids"]).await.stdout, "booker\n");
+    stop(dev).await;
+}

@@ -3,9 +3,60 @@
 use crate::house::{files, none, read, root};
 use std::collections::BTreeSet;
 
-/// The rules by id. Those of OpenAgentSpec have the numbers of its checklist, `docs/OAS-ROWS.md`.
+/// The rules by id. Those of Agent Spec begin with `AS-`; those of OpenAgentSpec have the numbers of its checklist, `docs/OAS-ROWS.md`.
 const RULES: &[(&str, &str)] = &[
     ("YAML", "the text is YAML, or JSON, and one document"),
+    ("AS-00", "the document is not one of Agent Spec, when it is to be run: only `lint` reads those so far"),
+    ("AS-01", "`component_type` is the name of a component"),
+    ("AS-02", "a component is not one of a plugin"),
+    ("AS-03", "`component_type` is a component and not a family of components"),
+    ("AS-04", "`id`, `name`, `description` and `metadata` are of the right type, and `name` is there"),
+    ("AS-05", "a required field is there"),
+    ("AS-06", "a field has a value of the right type"),
+    ("AS-07", "a warning: a field that the component has not, and that has no effect"),
+    ("AS-08", "`agentspec_version` is a published version"),
+    ("AS-09", "a warning: `agentspec_version` is missing, or one that was never published"),
+    ("AS-10", "`agentspec_version` has everything that the document uses"),
+    ("AS-11", "`$component_ref` is the id of a component of the document or its registry"),
+    ("AS-12", "no two components have one id"),
+    ("AS-13", "an id is in `$referenced_components` of one level"),
+    ("AS-14", "references form no circle"),
+    ("AS-15", "a component is of the kind that its place asks for"),
+    ("AS-16", "a disaggregated document holds `$referenced_components` alone"),
+    ("AS-17", "the document has not too many components, levels or repeated values"),
+    ("AS-18", "a warning: a secret in the document itself"),
+    ("AS-20", "a property has a `title`, which templates and edges can hold"),
+    ("AS-21", "a property has a type that the type system has"),
+    ("AS-22", "a `default` is of the type of its property"),
+    ("AS-23", "declared inputs and outputs have the names that the fields of the component ask for"),
+    ("AS-24", "declared inputs and outputs have types that go with those inside"),
+    ("AS-25", "no two inputs, and no two outputs, have one title"),
+    ("AS-30", "a flow has one StartNode, its `start_node`; a warning: a node that is listed twice"),
+    ("AS-31", "a flow has an EndNode"),
+    (
+        "AS-32",
+        "control edges connect nodes of the flow, one from each branch that a node has; none enters the start or leaves an end",
+    ),
+    ("AS-33", "an edge leads to every node; a warning from `lint`"),
+    ("AS-34", "data edges connect an output and an input of nodes of the flow"),
+    ("AS-35", "an output can be cast to the type of the input that it fills"),
+    ("AS-36", "every input without a default is filled on every path to its node; a warning from `lint`"),
+    ("AS-37", "an output of a flow comes from every EndNode, with one type, or has a default"),
+    ("AS-39", "`branches` are those that the node has"),
+    ("AS-40", "a BranchingNode has one input"),
+    ("AS-41", "a reducer is one for the type of an output of the subflow"),
+    ("AS-42", "a CatchExceptionNode has a default for each output, and a subflow without its names"),
+    ("AS-43", "the subflows of a ParallelFlowNode have inputs of one type and outputs of different names"),
+    ("AS-44", "an InputMessageNode has one output, a string"),
+    ("AS-50", "a Swarm has relationships; a warning: one that is there twice, or a deprecated `handoff`"),
+    ("AS-51", "a ManagerWorkers has workers, and its manager is none of them"),
+    ("AS-52", "an input of an agent and of its specialization has one type"),
+    ("AS-53", "the tools of an agent have different names"),
+    ("AS-54", "a header is not in `headers` and `sensitive_headers`"),
+    ("AS-55", "an MCPToolSpec has one output, a string"),
+    ("AS-56", "a retry policy has known fields, and delays that grow"),
+    ("AS-57", "a transform has one threshold, and a collection for its cache"),
+    ("AS-58", "the collections of a datastore hold objects"),
     ("OAS-03", "a name has at most 253 characters"),
     ("OAS-04", "a name has a-z, 0-9, `-` and `.` only"),
     ("OAS-05", "a name begins with a letter or digit"),
@@ -99,7 +150,7 @@ fn the_page_of_lint_is_generated_from_its_rules() {
 fn named(text: &str) -> BTreeSet<String> {
     let literals = text.split('"').skip(1).step_by(2);
     let is_rule = |word: &&str| {
-        let rest = word.strip_prefix("OAS-").or_else(|| word.strip_prefix("OSSA-"));
+        let rest = ["AS-", "OAS-", "OSSA-"].iter().find_map(|prefix| word.strip_prefix(prefix));
         *word == "YAML"
             || rest.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
     };

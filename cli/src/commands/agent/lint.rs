@@ -7,6 +7,7 @@ use crate::commands::Session;
 use crate::failure::Exit;
 use crate::output::Format;
 use std::process::ExitCode;
+use turnstone_specs::agent_spec::{self, Registry};
 
 /// Reads the files and prints their problems. Only a server knows its tools, so their names are not checked here.
 ///
@@ -19,7 +20,7 @@ pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode>
         false => None,
     };
     let files = args.files.expanded();
-    let (mut found, mut unreadable) = (Vec::new(), false);
+    let (mut found, mut documents, mut unreadable) = (Vec::new(), Vec::new(), false);
     for (file, given) in files.iter().zip(0_usize..) {
         let file = match file {
             Ok(file) => file,
@@ -30,14 +31,21 @@ pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode>
                 continue;
             }
         };
-        let (name, source) = match super::read(file) {
-            Ok(read) => read,
+        match super::read(file) {
+            Ok(read) => documents.push(read),
             Err(failure) => {
                 unreadable = true;
                 found.push(FoundProblem::unreadable(file, failure.message));
-                continue;
             }
-        };
+        }
+    }
+    let registry = registry_of(&documents);
+    for (name, source) in documents {
+        if agent_spec::is_agent_spec(&source) {
+            let problems = agent_spec::lint(&source, &registry).unwrap_or_else(|problems| problems);
+            found.extend(problems.into_iter().map(|problem| FoundProblem::of(&name, problem)));
+            continue;
+        }
         let (agent, problems) = match turnstone_specs::read(&source, None) {
             Ok((agent, warnings)) => (Some(agent), warnings),
             Err(problems) => (None, problems),
@@ -68,4 +76,14 @@ pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode>
         (false, _) => Exit::Failed,
     };
     Ok(exit.into())
+}
+
+/// What the documents of Agent Spec refer to: the parts among the files, which hold components and are none.
+fn registry_of(documents: &[(String, String)]) -> Registry {
+    let mut registry = Registry::default();
+    for (_, source) in documents.iter().filter(|(_, source)| agent_spec::is_disaggregated(source)) {
+        // A document whose form is wrong is reported when it is checked itself.
+        registry = registry.clone().with_document(source).unwrap_or(registry);
+    }
+    registry
 }

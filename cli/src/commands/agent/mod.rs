@@ -47,7 +47,7 @@ pub struct LintArgs {
 /// Files of agents.
 #[derive(Clone, Debug, Args)]
 pub struct FilesArgs {
-    /// OpenAgentSpec or OSSA documents; of a directory its *.yaml, *.yml and *.json; `-` is standard input
+    /// OpenAgentSpec or OSSA documents, and for `lint` those of Agent Spec; of a directory its *.yaml, *.yml and *.json; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
 }

@@ -1,0 +1,83 @@
+//! Flows: nodes, and the edges between them.
+
+use super::{Head, Node};
+use crate::agent_spec::property::Property;
+use std::sync::Arc;
+
+/// A graph of nodes. A node is known by its position in `nodes`.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Id, name and description.
+    pub head: Head,
+    /// Those of the start node.
+    pub inputs: Vec<Property>,
+    /// Its outputs; one that the end node lacks takes its default from here.
+    pub outputs: Vec<Property>,
+    /// The position of the node that runs first.
+    pub start_node: usize,
+    /// The nodes.
+    pub nodes: Vec<Arc<Node>>,
+    /// The edges from node to node.
+    pub control_flow_connections: Vec<ControlFlowEdge>,
+    /// The edges from outputs to inputs.
+    pub data_flow_connections: DataFlow,
+}
+
+impl Flow {
+    /// Returns the position of the node that follows a branch of a node; `None` where the flow ends without an end node.
+    #[must_use]
+    pub fn next(&self, from: usize, branch: &str) -> Option<usize> {
+        let is_it = |edge: &&ControlFlowEdge| edge.from_node == from && edge.from_branch == branch;
+        self.control_flow_connections.iter().find(is_it).map(|edge| edge.to_node)
+    }
+
+    /// Returns the inputs that an output of a node fills, as positions of nodes and titles.
+    #[must_use]
+    pub fn filled_by<'a>(&'a self, source: usize, output: &'a str) -> Vec<(usize, &'a str)> {
+        match &self.data_flow_connections {
+            DataFlow::Edges(edges) => edges
+                .iter()
+                .filter(|edge| edge.source_node == source && edge.source_output == output)
+                .map(|edge| (edge.destination_node, edge.destination_input.as_str()))
+                .collect(),
+            DataFlow::ByName => {
+                let takes = |node: &&Arc<Node>| node.inputs.iter().any(|input| input.title == output);
+                let nodes = self.nodes.iter().enumerate();
+                nodes.filter(|(_, node)| takes(node)).map(|(at, _)| (at, output)).collect()
+            }
+        }
+    }
+}
+
+/// The node that follows a branch of a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ControlFlowEdge {
+    /// The position of the node that ran.
+    pub from_node: usize,
+    /// The branch that it took; `next` unless the document says another.
+    pub from_branch: String,
+    /// The position of the node that runs next.
+    pub to_node: usize,
+}
+
+/// The way in which values reach inputs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DataFlow {
+    /// Every output fills every input of its name.
+    ByName,
+    /// Along edges only; without any, inputs have their defaults.
+    Edges(Vec<DataFlowEdge>),
+}
+
+/// An output and an input that it fills.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DataFlowEdge {
+    /// The position of the node with the output.
+    pub source_node: usize,
+    /// The title of the output.
+    pub source_output: String,
+    /// The position of the node with the input.
+    pub destination_node: usize,
+    /// The title of the input.
+    pub destination_input: String,
+}
