@@ -3,7 +3,6 @@
 use reqwest::{Client, ClientBuilder};
 
 /// Builds a client that uses no proxy and trusts no certificate: to parse those of the system takes longer than most tests.
-#[must_use]
 pub fn client_builder() -> ClientBuilder {
     Client::builder().no_proxy().tls_certs_only([])
 }
