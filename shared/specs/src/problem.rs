@@ -63,7 +63,7 @@ impl Problems {
         Self { for_running: true, ..Self::default() }
     }
 
-    /// What a valid document may have and no run of it can: a warning, and an error when it is to be run.
+    /// Adds a problem of a valid document with which no run can succeed: a warning in `lint`, an error before a run.
     pub(crate) fn unrunnable(&mut self, at: Place, rule: &'static str, message: impl Into<String>) {
         let severity = if self.for_running { Severity::Error } else { Severity::Warning };
         self.add(at, rule, severity, message.into());

@@ -78,7 +78,7 @@ pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode>
     Ok(exit.into())
 }
 
-/// What the documents of Agent Spec refer to: the parts among the files, which hold components and are none.
+/// The shared components of Agent Spec documents. They come from those files that only hold `$referenced_components`.
 fn registry_of(documents: &[(String, String)]) -> Registry {
     let mut registry = Registry::default();
     for (_, source) in documents.iter().filter(|(_, source)| agent_spec::is_disaggregated(source)) {

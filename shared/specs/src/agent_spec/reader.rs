@@ -26,7 +26,7 @@ pub(super) const MAX_NESTING: usize = 64;
 /// The most values that may be copied to replace references in plain values.
 const MAX_COPIED: usize = 200_000;
 
-/// The most unknown keys of a component that are told.
+/// The most unknown keys of a component that are reported.
 const MAX_UNKNOWN: usize = 20;
 /// The most values of all signatures together: a node repeats the signature of what it holds.
 const MAX_SIGNATURES: usize = 1_000_000;

@@ -29,7 +29,7 @@ impl<'a> Survey<'a> {
         for part in registry.nodes() {
             survey.walk(part, false, &mut Problems::default());
         }
-        // What a registry holds besides, and this document does not use, is no matter of it.
+        // Components of the registry that this document does not use are not checked.
         survey.ids = own.0;
         survey.used.truncate(own.1);
         let known: Vec<&str> = survey.definitions.keys().copied().collect();

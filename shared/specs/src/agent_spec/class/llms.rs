@@ -120,7 +120,7 @@ pub(super) static CLASSES: &[Class] = &[
 const COMPATIBLE: &[&[Field]] = &[&[
     Field::plain("model_id", Shape::Text),
     Field::plain("provider", Shape::Text).or_null().since(V26_1_2),
-    // Where it is the name of the class, it says nothing new.
+    // It may repeat the name of the class; exports leave it out.
     Field::plain("api_provider", Shape::Text).or_null().unexported(),
     openai_api_type(),
     Field::plain("url", Shape::Text),

@@ -1,4 +1,4 @@
-//! How requests are tried again.
+//! Retry policies of requests.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

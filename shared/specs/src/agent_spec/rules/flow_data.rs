@@ -116,7 +116,7 @@ fn check_filled(flow: &Component, graph: &Graph<'_>, problems: &mut Problems) {
                 problems.error(flow.at, "AS-17", message);
                 return;
             }
-            // What fills the input ends a path: beyond it the input is set.
+            // A node that fills the input ends the search on its path: the input is set from there on.
             if graph.reached_from(start, |node| filled.contains(&node))[at] {
                 let message = match filled.is_empty() {
                     true => format!("{}: nothing fills its input `{}`", node.shown(), shortened(title)),

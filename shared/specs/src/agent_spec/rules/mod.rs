@@ -19,7 +19,7 @@ const MAX_HINTED: usize = 50;
 pub(super) fn settle(component: &mut Component, problems: &mut Problems) {
     component.bound = bounds::of(component);
     if !component.is_whole {
-        // What follows would repeat what was reported already.
+        // The remaining rules would repeat problems that are already reported.
         return;
     }
     signature::settle(component, problems);
