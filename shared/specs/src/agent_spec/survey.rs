@@ -44,7 +44,7 @@ impl<'a> Survey<'a> {
                     String::new()
                 };
                 let message = format!(
-                    "nothing has the id `{}`: neither `$referenced_components` of this document nor a registry{hint}",
+                    "no component has the id `{}`: neither `$referenced_components` of this document nor a registry defines it{hint}",
                     crate::shape::shortened(id)
                 );
                 problems.error(*at, "AS-11", message);
