@@ -16,7 +16,7 @@ const EVERY_MODEL: &str = "*";
 /// The interval at which a waiting call asks again: tokens that other calls did not use may return early.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A section `[limits."<provider>/<model>"]`; `*` stands for every other model of the provider.
+/// A section `[limits."<provider>/<model>"]`; `*` means every other model of the provider.
 ///
 /// ```toml
 /// [limits."openai/gpt-4o"]
@@ -27,8 +27,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// requests_per_minute = 60
 /// ```
 ///
-/// Each tenant (`meta.tenant_id` of a job) has buckets of its own for each model. A section without numbers only keeps
-/// every worker to the `Retry-After` of the provider.
+/// Each tenant (`meta.tenant_id` of a job) has separate buckets for each model. A section without numbers
+/// only applies the provider's `Retry-After` to every worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitConfig {

@@ -32,7 +32,8 @@ pub struct EmitBody {
 /// Runs EMIT: one log line per turn, and the checkpoint that completes the turn.
 ///
 /// # Errors
-/// [`Stop::Fail`] when INFER's checkpoint cannot be read, or the answer does not pass the agent's guardrail (OAS-46).
+/// [`Stop::Fail`] when INFER's checkpoint cannot be read, or the answer does not pass the agent's guardrail
+/// (OAS-46).
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let inferred = turn.inferred()?;
     let released = match verdict(turn, &inferred) {
@@ -40,7 +41,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
             guard::answer(turn, &result).await?;
             true
         }
-        // When the turn is complete, `verdict` decides about every other case.
+        // The other verdicts are handled once the turn is complete.
         _ => false,
     };
     let body = EmitBody {

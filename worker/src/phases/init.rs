@@ -26,9 +26,9 @@ pub struct InitBody {
     pub trace_context: Option<Value>,
     /// W3C baggage of the submitter.
     pub baggage: Option<BTreeMap<String, String>>,
-    /// 1-based within the engagement.
+    /// The number of the turn within the engagement, from 1.
     pub turn_number: i64,
-    /// When the turn began.
+    /// The time at which the turn began.
     pub started_at: Timestamp,
     /// W3C `traceparent` of the claim's span, for a worker that resumes it; since version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,8 @@ use turnstone_telemetry::SecretRef;
 const OWN: [&str; 7] =
     ["connection", "content-length", "host", "idempotency-key", "te", "transfer-encoding", "upgrade"];
 
-/// Headers whose value is a credential: a literal is refused, because configuration files get shown and shared.
+/// Headers whose value is a credential: a literal is refused, because configuration files get shown and
+/// shared.
 const CREDENTIALS: [&str; 5] = ["api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"];
 
 /// The value of a configured header.

@@ -38,7 +38,8 @@ pub struct HttpTool {
 }
 
 impl HttpTool {
-    /// Makes a tool from its configuration. `client` is behind the address guard unless `config.allow_private`.
+    /// Makes a tool from its configuration. `client` is behind the address guard unless
+    /// `config.allow_private`.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.

@@ -1,4 +1,5 @@
-//! The part of the conversation that the model sees (OSSA §4): the newest messages, and always the job's input.
+//! The part of the conversation that the model sees (OSSA §4): the newest messages, and always the job's
+//! input.
 
 use std::collections::{BTreeMap, VecDeque};
 use turnstone_domain::CallId;

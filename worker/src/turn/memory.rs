@@ -1,8 +1,8 @@
 //! The agent's memory of its user across engagements (OAS-50, OAS-51).
 //!
-//! Memory is between a user and an agent. An engagement that another agent began neither reads nor writes it,
-//! because its input comes from a model, and a reviewer has to judge by its own input. An engagement without
-//! a known user has none either.
+//! Memory is between a user and an agent. An engagement that another agent began neither reads nor writes it.
+//! Its input comes from a model, and a reviewer has to judge by its own input. An engagement without a known
+//! user has none either.
 
 use super::state::Turn;
 use super::stop::Stop;

@@ -116,8 +116,8 @@ pub struct Turn {
     pub fork: Option<Box<Fork>>,
     /// The slot that it has in this worker.
     pub place: Place,
-    /// The worker drains, or the job is paused: the turn stops before its next phase. A checkpoint that finds the job paused
-    /// cancels it.
+    /// The worker drains, or the job is paused: the turn stops before its next phase. A checkpoint that finds
+    /// the job paused cancels it.
     pub draining: CancellationToken,
     /// The remote calls of the current turn.
     pub abroad: Abroad,
@@ -303,8 +303,8 @@ impl Turn {
     /// Returns the result of RESOL: known, or read from its checkpoint.
     ///
     /// # Errors
-    /// When the checkpoint was written by a version that this worker does not know: the attempt fails and may be
-    /// retried by a newer worker.
+    /// When the checkpoint was written by a version that this worker does not know: the attempt fails and may
+    /// be retried by a newer worker.
     pub fn resolved(&mut self) -> Result<Arc<ResolBody>, Stop> {
         if self.resolved.is_none() {
             self.resolved = Some(Arc::new(self.recalled(Phase::Resol, resol::VERSIONS)?));
@@ -352,8 +352,8 @@ impl Turn {
         Stop::Fail(JobError::new(FailureKind::Internal, message))
     }
 
-    /// Completes a phase: its checkpoint becomes durable with the next barrier. The events of INIT and EMIT name the turn and
-    /// the instance.
+    /// Completes a phase: its checkpoint becomes durable with the next barrier. The events of INIT and EMIT
+    /// name the turn and the instance.
     ///
     /// # Errors
     /// When the body cannot be written as JSON.
@@ -474,8 +474,8 @@ impl Turn {
     /// Runs a barrier: waits until everything recorded so far is durable.
     ///
     /// # Errors
-    /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit or the state was changed
-    /// by another turn; then everything but the reservation and the state is still pending.
+    /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit or the state
+    /// was changed by another turn; then everything but the reservation and the state is still pending.
     pub async fn barrier(&mut self) -> Result<(), Stop> {
         self.try_barrier().await.map_err(Stop::from)?;
         self.deadline.check().map_err(Stop::from)

@@ -79,8 +79,8 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
     }
 }
 
-/// Exactly `max_turns` turns may run (OSSA §6): one more fails without a model call. The contact of an
-/// escalation may grant as many again; returns the number granted.
+/// Returns the number of granted turns. Exactly `max_turns` turns may run (OSSA §6): one more fails without a
+/// model call, unless the contact of an escalation grants as many again.
 fn enough_turns(turn: &Turn) -> Result<i64, Stop> {
     let (block, granted) = (i64::from(turn.agent.limits.max_turns), turn.position.granted);
     let limit = block + granted;
@@ -117,8 +117,7 @@ pub fn may_begin(turn: &mut Turn) -> Result<(), Stop> {
 }
 
 /// Returns the number of consecutive turns with tool calls. After `max_tool_turns` of them, the next turn
-/// offers no tools and an answer is due (OSSA §4). A model that calls tools all the same has used up its
-/// turns.
+/// offers no tools and an answer is due (OSSA §4). A model that calls tools even then has used up its turns.
 fn enough_tool_turns(turn: &Turn) -> Result<u32, Stop> {
     if infer::may_call(turn) {
         return Ok(turn.position.tool_turns + 1);

@@ -1,5 +1,5 @@
-//! Maps a failed call to an error, which tells the turn to try the next model, wait, or give up. All
-//! providers share this mapping.
+//! Maps a failed call to an error, by which the turn tries the next model, waits, or gives up. All providers
+//! share this mapping.
 
 use crate::model::ModelError;
 use crate::tool::outbound::{self, excerpt};

@@ -53,7 +53,8 @@ pub(super) fn body(request: &ModelRequest, config: &ResponsesConfig, names: &Wir
     Value::Object(body)
 }
 
-/// The schema is not strict, for the reason above; the answer is validated in any case.
+/// Returns the demanded form of the answer. Its schema is not strict, for the reason above; the answer is
+/// validated in any case.
 fn format(output: &OutputContract) -> Option<Value> {
     match &output.schema {
         Some(schema) => {

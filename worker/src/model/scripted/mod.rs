@@ -12,9 +12,10 @@
 //!   - answer: {text: "I found ${last_tool/results/0/title}."}
 //! ```
 //!
-//! The first rule that matches and is not used up answers. `times` bounds how often a rule answers within one process;
-//! conditions on the conversation (`tool_results`, `last_contains`) are the better way to tell turns apart, because
-//! they hold across a restart. When no usage is given it is counted as bytes / 4, which is roughly what models count.
+//! The first rule that matches and is not used up answers. `times` bounds how often a rule answers within one
+//! process. Conditions on the conversation (`tool_results`, `last_contains`) distinguish turns better,
+//! because they hold across a restart. Without usage, tokens are counted as bytes / 4, which is roughly what
+//! models count.
 
 mod count;
 mod script;

@@ -1,4 +1,5 @@
-//! The circuit breakers of tools (RS-26): while many calls cannot reach a tool, the whole fleet stops calling it.
+//! The circuit breakers of tools (RS-26): while many calls cannot reach a tool, the whole fleet stops calling
+//! it.
 
 use super::call::{Call, Made};
 use crate::breakers::Success;

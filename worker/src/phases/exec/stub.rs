@@ -75,7 +75,7 @@ pub fn recalled(turn: &mut Turn) {
 }
 
 /// Applies the reviews of a recorded call to the call that it replaces, unless the fork changed the outcome.
-/// So no reviewer is asked again, and no reviewing agent is paid again.
+/// So no reviewer answers again, and no reviewing agent is paid again.
 fn reviewed(turn: &mut Turn, call: &CallId, of: &CallId) {
     let Some(fork) = &turn.fork else { return };
     if fork.origin.changes.tool_results.contains_key(of.as_str()) {

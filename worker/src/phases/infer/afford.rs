@@ -79,8 +79,8 @@ impl Afforded {
 /// room.
 ///
 /// # Errors
-/// [`Stop::Fail`] when a budget has not enough left for even one token of an answer, or is in money while the model has no
-/// price.
+/// [`Stop::Fail`] when a budget has not enough left for one token of an answer. Also when it is in money and
+/// the model has no price.
 pub async fn reserve(
     turn: &mut Turn,
     before: &mut Option<Afforded>,
@@ -103,7 +103,7 @@ pub async fn reserve(
     let unlimited =
         turn.budget.limit.is_none() && turn.budget.money.limit.is_none() && turn.budgets.is_empty();
     let known = budget::allow(prompt_bound, wanted, turn.budget.left());
-    // If nothing seems to be left, the ledger decides: other jobs may have released tokens.
+    // The ledger decides even if nothing seems to be left: other jobs may have released tokens.
     let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
     let mut shortage: Option<Shortage> = None;
     for _ in 0..FITTINGS {

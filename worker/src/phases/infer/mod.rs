@@ -84,8 +84,8 @@ struct Facts<'a> {
 /// Runs INFER.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the budget does not allow a call or no model answers; [`Stop::Drain`] when the worker drains
-/// while the call waits for a rate limit.
+/// [`Stop::Fail`] when the budget does not allow a call or no model answers; [`Stop::Drain`] when the worker
+/// drains while the call waits for a rate limit.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     summary::make(turn, draining).await?;
     let mut request = request(turn)?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use turnstone_domain::Clock;
 use turnstone_domain::agent::ToolSpec;
 
-/// Returns the current time in UTC.
+/// The tool for the current time in UTC.
 pub struct ClockTool {
     spec: ToolSpec,
     clock: Arc<dyn Clock>,

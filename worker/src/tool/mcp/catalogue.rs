@@ -50,8 +50,8 @@ impl Catalogue {
         self.tools.get(tool)
     }
 
-    /// Returns the tool that an agent of this format means: OpenAgentSpec documents name tools by their capability names
-    /// ([`capability_name`]), all others by the server's own.
+    /// Returns the tool that an agent of this format means: OpenAgentSpec documents name tools by their
+    /// capability names ([`capability_name`]), all others by the server's own.
     ///
     /// # Errors
     /// A sentence with the server's actual offer: nothing, no tool that may be used, or several tools with

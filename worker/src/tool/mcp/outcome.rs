@@ -90,7 +90,7 @@ fn texts(content: &[ContentBlock]) -> Vec<&str> {
         .collect()
 }
 
-/// A server that echoes our credentials must not carry them into the conversation.
+/// Redacts secrets: a server that echoes our credentials must not carry them into the conversation.
 fn clean(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(redact(&text)),
