@@ -64,7 +64,8 @@ impl Problems {
         Self { for_running: true, ..Self::default() }
     }
 
-    /// Adds a problem of a valid document with which no run can succeed: a warning in `lint`, an error before a run.
+    /// Adds a problem of a valid document with which no run can succeed: a warning in `lint`, an error before a
+    /// run.
     pub(crate) fn unrunnable(&mut self, at: Place, rule: &'static str, message: impl Into<String>) {
         let severity = if self.for_running { Severity::Error } else { Severity::Warning };
         self.add(at, rule, severity, message.into());

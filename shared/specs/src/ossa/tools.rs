@@ -154,7 +154,7 @@ fn check_name(at: Place, name: &str, reached: &Reached, names: Option<&Names<'_>
     }
     match reached {
         Reached::Registry => {}
-        // A server or an address is asked for it only when a turn needs it (RS-14).
+        // Only a turn that needs the tool finds out if a server or an address has it (RS-14).
         Reached::Mcp { .. } | Reached::Http(_) => return,
         Reached::Unserved { kind } => {
             let message = format!(
