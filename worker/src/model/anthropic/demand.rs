@@ -22,9 +22,9 @@ pub(super) enum Demand {
 }
 
 impl Demand {
-    /// Returns the form of the answer to `request`. It is text if the schema refers to itself, because such a
-    /// schema cannot be wrapped. It is text as well if the answer must begin with a tool call. In both cases
-    /// only the prompt demands the form.
+    /// Returns the form of the answer to `request`. It is text if the schema needs wrapping but refers to
+    /// itself, because such a schema cannot be wrapped. It is text as well if the answer must begin with a
+    /// tool call. In both cases only the prompt demands the form.
     pub(super) fn of(request: &ModelRequest, offered: StructuredOutput) -> Self {
         let Some(schema) = request.output.schema.as_ref().filter(|_| offered == StructuredOutput::Native)
         else {

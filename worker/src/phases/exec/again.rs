@@ -22,7 +22,7 @@ pub async fn again(turn: &mut Turn, asked: &AtomicBool) -> Result<(), Stop> {
     if turn.again.is_empty() {
         return Ok(());
     }
-    // They are the first calls of their phase, so a pause that was requested earlier stops them.
+    // They are the first calls of their phase, so a pause that was acknowledged earlier stops them.
     turn.barrier().await?;
     turn.unless_draining()?;
     for row in std::mem::take(&mut turn.again) {

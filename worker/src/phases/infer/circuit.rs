@@ -15,8 +15,8 @@ use turnstone_domain::ids::fraction;
 use turnstone_domain::{EventName, JobError};
 use turnstone_store::breakers::{BreakerKey, DETAIL, Passage};
 
-/// The least delay of a refused job, in milliseconds, unless the breaker releases it earlier; three times as
-/// much is the longest.
+/// The least delay of a refused job after the end of the refusal, in milliseconds, unless the closing breaker
+/// releases it earlier. Three times as much is the longest.
 const WAIT_MS: f64 = 30_000.0;
 
 /// Asks for permission to call a model.
