@@ -481,8 +481,8 @@ impl Turn {
         self.deadline.check().map_err(Stop::from)
     }
 
-    /// Stops the turn before the next phase when the worker drains or the job is paused. Directly after a barrier
-    /// it is exact: a pause that was acknowledged before the barrier is known.
+    /// Stops the turn before the next phase when the worker drains or the job is paused. Directly after a
+    /// barrier it is exact: a pause that was acknowledged before the barrier is known.
     ///
     /// # Errors
     /// [`Stop::Drain`].
