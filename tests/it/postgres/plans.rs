@@ -9,6 +9,9 @@ use turnstone_store::{ClaimRequest, JobKind, Store};
 use turnstone_tests::servers::{Database, Postgres};
 use turnstone_tests::{Place, wait};
 
+#[path = "../../../shared/store/build/expand.rs"]
+mod expand;
+
 /// A statement of the store, and how it finds its jobs.
 struct Golden {
     name: &'static str,
@@ -49,21 +52,15 @@ const GOLDEN: &[Golden] = &[
         ["jobs_waiting", "jobs_waiting_in"],
         true
     ),
-    golden!("postgres/jobs_due", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
-    golden!("postgres/jobs_lapsed", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),
-    golden!("postgres/jobs_timed_out", "(bigint, bigint, bigint)", "(5, 500, 0)", ["jobs_timed"], false),
-    golden!("postgres/jobs_expiring", "(bigint, bigint)", "(5, 500)", ["jobs_expiring"], false),
-    golden!(
-        "postgres/jobs_prunable",
-        "(bigint, bigint)",
-        "(5, 500)",
-        ["jobs_ended", "jobs_engagement"],
-        false
-    ),
-    golden!("postgres/jobs_by_lease", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], true),
-    golden!("postgres/jobs_to_change", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
+    golden!("common/jobs_due", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
+    golden!("common/jobs_lapsed", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),
+    golden!("common/jobs_timed_out", "(bigint, bigint, bigint)", "(5, 500, 0)", ["jobs_timed"], false),
+    golden!("common/jobs_expiring", "(bigint, bigint)", "(5, 500)", ["jobs_expiring"], false),
+    golden!("common/jobs_prunable", "(bigint, bigint)", "(5, 500)", ["jobs_ended", "jobs_engagement"], false),
+    golden!("common/jobs_by_lease", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], true),
+    golden!("common/jobs_to_change", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
     golden!("common/job_by_id", "(text, text)", "('a', NULL)", ["jobs_id_key"], false),
-    golden!("postgres/job_to_change", "(text, text)", "('a', 'acme')", ["jobs_id_key"], false),
+    golden!("common/job_to_change", "(text, text)", "('a', 'acme')", ["jobs_id_key"], false),
     golden!(
         "postgres/select_before_push",
         "(text[], text[], bigint)",
@@ -71,7 +68,7 @@ const GOLDEN: &[Golden] = &[
         ["jobs_id_key"],
         false
     ),
-    golden!("postgres/rate_keys_active", "(text[])", "('{a,b}')", ["jobs_started"], false),
+    golden!("common/rate_keys_active", "(text[])", "('{a,b}')", ["jobs_started"], false),
     golden!(
         "common/jobs_bring_forward",
         "(text, text, text, bigint, text)",
@@ -79,16 +76,16 @@ const GOLDEN: &[Golden] = &[
         ["jobs_limited", "jobs_pkey"],
         false
     ),
-    golden!("postgres/leases_held", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], false),
+    golden!("common/leases_held", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], false),
     golden!(
-        "postgres/leases_extend",
+        "common/leases_extend",
         "(text[], text[], bigint)",
         "('{a,b}', '{c,d}', 5)",
         ["jobs_id_key"],
         false
     ),
     golden!(
-        "postgres/jobs_touch",
+        "common/jobs_touch",
         "(bigint[], bigint[], text[], bigint[], bigint[], bigint[], bigint[], text[], bigint[])",
         "('{1}', '{1}', '{a}', '{1}', '{1}', '{1}', '{1}', '{b}', '{0}')",
         ["jobs_pkey"],
@@ -169,6 +166,10 @@ async fn with_a_backlog_of(waiting: u32) {
 impl Golden {
     async fn problem(&self, postgres: &Postgres, database: &Database, mode: &str) -> Option<String> {
         let Self { name, text, types, values, .. } = self;
+        let text = match name.starts_with("common/") {
+            true => expand::expand(text, expand::Dialect::Postgres).unwrap(),
+            false => (*text).to_owned(),
+        };
         let sql = format!(
             "SET plan_cache_mode = {mode}; PREPARE p {types} AS {text}; EXPLAIN (FORMAT JSON) EXECUTE p {values};"
         );

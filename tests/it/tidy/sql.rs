@@ -3,56 +3,65 @@
 use crate::house::{files, none, read, root};
 use crate::lines::take_apart;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// Paths without `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut plain, part| {
-        match part.as_os_str().to_string_lossy().as_ref() {
-            ".." => {
-                plain.pop();
-            }
-            "." => {}
-            _ => plain.push(part),
-        }
-        plain
-    })
-}
-
-/// Every `.sql` file that the store's sources include: by its path, or by its name in a list that a macro prefixes
-/// with a folder and ends with `.sql`. A constant that is never used is a warning of the compiler.
-fn included() -> BTreeSet<PathBuf> {
-    let mut named = BTreeSet::new();
-    for path in files("shared/store", ".rs") {
-        let here = path.parent().unwrap();
-        let literals = take_apart(&read(&path)).literals;
-        let folders =
-            literals.iter().filter(|(_, literal)| literal.ends_with('/') && literal.contains("sql/"));
-        for (_, folder) in folders {
-            named.extend(literals.iter().map(|(_, name)| plain(&here.join(format!("{folder}{name}.sql")))));
-        }
-        named.extend(
-            literals
-                .iter()
-                .filter(|(_, name)| name.ends_with(".sql"))
-                .map(|(_, name)| plain(&here.join(name))),
-        );
-    }
-    named
+/// Every word of the store's code. A statement is a constant that is named like its file.
+fn words_of_the_store() -> BTreeSet<String> {
+    let constant =
+        |word: &&str| word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    files("shared/store/src", ".rs")
+        .iter()
+        .flat_map(|path| {
+            let code = take_apart(&read(path)).code;
+            let words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+            words.filter(constant).map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 #[test]
-fn every_sql_file_is_used() {
-    let named = included();
-    let mut all = files("shared/store", ".sql");
-    all.extend(files("migrations", ".sql"));
+fn every_statement_is_used() {
+    let used = words_of_the_store();
+    let all = files("shared/store/sql", ".sql");
     assert!(!all.is_empty(), "no SQL file was found");
     let problems: Vec<String> = all
         .iter()
-        .filter(|path| !named.contains(*path))
-        .map(|path| format!("{}: nothing in shared/store includes it", path.display()))
+        .filter(|path| !used.contains(&path.file_stem().unwrap().to_string_lossy().to_uppercase()))
+        .map(|path| format!("{}: nothing in shared/store names it", path.display()))
         .collect();
-    none("A SQL file is not used:", &problems);
+    none("A statement is not used:", &problems);
+}
+
+#[test]
+fn every_migration_is_used() {
+    let list = root().join("shared/store/src/migrations.rs");
+    let named = take_apart(&read(&list)).literals;
+    let problems: Vec<String> = files("migrations", ".sql")
+        .iter()
+        .filter(|path| {
+            let path = path.to_string_lossy();
+            !named
+                .iter()
+                .any(|(_, name)| name.ends_with(".sql") && path.ends_with(name.trim_start_matches("../")))
+        })
+        .map(|path| format!("{}: {} does not list it", path.display(), list.display()))
+        .collect();
+    none("A migration is not used:", &problems);
+}
+
+#[test]
+fn a_text_for_one_database_says_why() {
+    let problems: Vec<String> = ["sqlite", "postgres"]
+        .iter()
+        .flat_map(|dialect| files(&format!("shared/store/sql/{dialect}"), ".sql"))
+        .filter(|path| {
+            let text = read(path);
+            let comment = text.lines().take_while(|line| line.starts_with("--"));
+            !comment.collect::<Vec<_>>().join(" ").contains("Differs from ")
+        })
+        .map(|path| format!("{}: say in its first comment what differs", path.display()))
+        .collect();
+    none("A statement has two texts and does not say why:", &problems);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 -- Rows of shared budgets that are not there yet, with the limits of their rules. $1: names, $2: days; -1 counts altogether.
--- Differs from SQLite: arrays, and a sequence numbers them, in one order for all.
+-- Differs from SQLite: many connections write, so a sequence gives the numbers, in one order for all.
 INSERT INTO totals (seq, scope, name, day, currency, token_limit, money_limit, on_exceed, warn_at)
 SELECT -nextval('shared_budgets_seq'),
        CASE WHEN u.model IS NOT NULL THEN 'model' WHEN u.agent IS NOT NULL THEN 'agent' WHEN u.tenant IS NOT NULL THEN 'tenant' ELSE 'fleet' END,

@@ -2,7 +2,7 @@
 
 use super::connection::failed;
 use super::session::Readers;
-use crate::StoreError;
+use crate::{StoreError, sql};
 use sqlx::postgres::PgConnection;
 use sqlx::{PgExecutor, Row};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,7 +11,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 use turnstone_domain::{Clock, Timestamp};
 
-const CLOCK: &str = include_str!("../../sql/postgres_alone/clock.sql");
 /// How often the two clocks are compared.
 const COMPARE: Duration = Duration::from_secs(30);
 /// How soon the comparing ends after the last user of the clock has.
@@ -43,7 +42,7 @@ impl Clock for DatabaseClock {
 
 /// The database's time. One message asks for it: through a pooler in transaction mode two might part.
 async fn time(conn: impl PgExecutor<'_>) -> Result<i64, sqlx::Error> {
-    sqlx::raw_sql(CLOCK).fetch_one(conn).await?.try_get(0)
+    sqlx::raw_sql(sql::CLOCK.postgres).fetch_one(conn).await?.try_get(0)
 }
 
 fn millis(span: Duration) -> i64 {

@@ -2,10 +2,8 @@
 
 use super::PostgresOptions;
 use super::connection::{Address, failed};
-use crate::StoreError;
+use crate::{StoreError, sql};
 use sqlx::{Connection, Row};
-
-const COUNTERS: &str = include_str!("../../sql/postgres_alone/select_counters.sql");
 
 /// What was written since the server began to count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +17,10 @@ pub struct Counters {
 /// Reads them over a connection of its own.
 pub(super) async fn read(options: &PostgresOptions) -> Result<Counters, StoreError> {
     let mut conn = Address::of(options)?.connect().await?;
-    let row = sqlx::raw_sql(COUNTERS).fetch_one(&mut conn).await.map_err(failed("read its counters"))?;
+    let row = sqlx::raw_sql(sql::SELECT_COUNTERS.postgres)
+        .fetch_one(&mut conn)
+        .await
+        .map_err(failed("read its counters"))?;
     let count = |column: &str| row.try_get::<i64, _>(column).map_err(failed("read its counters"));
     let counters = Counters { rows: count("rows")?, wal_bytes: count("bytes")? };
     // What is left of the connection is the server's to clean up.

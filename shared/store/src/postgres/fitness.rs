@@ -10,8 +10,6 @@ use sqlx::Row;
 use sqlx::migrate::AppliedMigration;
 use sqlx::postgres::{PgConnection, PgRow};
 
-const FITNESS: &str = include_str!("../../sql/postgres_alone/fitness.sql");
-const APPLIED: &str = include_str!("../../sql/postgres_alone/migrations_applied.sql");
 /// The oldest PostgreSQL that is tested.
 const OLDEST: i64 = 140_000;
 
@@ -49,7 +47,7 @@ struct Server {
 
 async fn server(conn: &mut PgConnection) -> Result<Server, StoreError> {
     // Raw, here and below: one message asks, because through a pooler in transaction mode two might part.
-    let row = sqlx::raw_sql(FITNESS).fetch_one(conn).await;
+    let row = sqlx::raw_sql(sql::FITNESS.postgres).fetch_one(conn).await;
     let row = row.map_err(failed("tell what it is"))?;
     let flag = |column: &str| row.try_get::<i64, _>(column).map_err(failed("tell what it is"));
     Ok(Server {
@@ -91,7 +89,7 @@ pub(super) async fn applied(conn: &mut PgConnection) -> Result<Vec<AppliedMigrat
         let checksum = row.try_get::<Vec<u8>, _>("checksum")?.into();
         Ok(AppliedMigration { version: row.try_get("version")?, checksum })
     };
-    match sqlx::raw_sql(APPLIED).fetch_all(conn).await {
+    match sqlx::raw_sql(sql::MIGRATIONS_APPLIED.postgres).fetch_all(conn).await {
         // 42P01: there is no table of migrations yet.
         Err(error) if error.as_database_error().is_some_and(|e| e.code().as_deref() == Some("42P01")) => {
             Ok(Vec::new())

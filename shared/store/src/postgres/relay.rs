@@ -5,7 +5,7 @@
 
 use super::session::Readers;
 use crate::doorbell::WeakDoorbell;
-use crate::{Doorbell, Ring};
+use crate::{Doorbell, Ring, sql};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sqlx::postgres::PgListener;
@@ -17,7 +17,6 @@ use tokio::sync::broadcast::error::RecvError;
 
 /// The name in `notify.sql`.
 const CHANNEL: &str = "turnstone";
-const NOTIFY: &str = include_str!("../../sql/postgres_alone/notify.sql");
 /// `NOTIFY` takes at most 8,000 bytes.
 const LARGEST: usize = 7_500;
 /// Notifications of one process are at least this far apart: a commit with `NOTIFY` is a queue of its own.
@@ -72,7 +71,7 @@ async fn carry_out(mut rung: Receiver<Ring>, readers: &Readers, origin: &str) {
             }
         }
         let payload = serde_json::to_string(&Rings { from: origin, rings }).unwrap_or_default();
-        let told = sqlx::query(NOTIFY).bind(payload).execute(readers.pool()).await;
+        let told = sqlx::query(sql::NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
         if let Err(error) = told {
             tracing::debug!(%error, "bells were not carried to other processes; they will poll");
         }

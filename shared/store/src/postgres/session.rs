@@ -10,7 +10,7 @@ use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::Fields;
 use crate::engine::session::{Alone, Arg, Args, CommitError, Reader, Session, Write};
-use crate::sql::Text;
+use crate::sql::{self, Text};
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection, Postgres, Row};
@@ -20,16 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::Ids;
 
-/// Leaves the name of a transaction as it begins.
-const BEGIN: &str = include_str!("../../sql/postgres_alone/begin.sql");
-/// Leaves the name of a transaction: `$1` its writer, `$2` its own.
-const MARK: &str = include_str!("../../sql/postgres_alone/mark.sql");
-/// Makes the row that [`MARK`] changes.
-const INSERT_WRITER: &str = include_str!("../../sql/postgres_alone/insert_writer.sql");
-/// Takes that row away.
-const DELETE_WRITER: &str = include_str!("../../sql/postgres_alone/delete_writer.sql");
-/// The name of the last transaction that was committed.
-const OUTCOME: &str = include_str!("../../sql/postgres_alone/outcome.sql");
 /// How long a writer waits for one answer. A database whose machine is gone never says so.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long a connection that reads is taken for alive after it was used.
@@ -178,7 +168,7 @@ impl Writing {
     async fn go_on(&mut self) -> Result<(), StoreError> {
         if !self.begun {
             // Ids are UUIDs: nothing in them could end the literal that they stand in.
-            let mark = BEGIN.replace(":writer", &self.name).replace(":commit", &self.commit);
+            let mark = sql::BEGIN.postgres.replace(":writer", &self.name).replace(":commit", &self.commit);
             let settings = if self.persistent { String::new() } else { Address::settings_of_transaction() };
             let text = format!("BEGIN; {settings}{mark}");
             let begun = within(sqlx::raw_sql(AssertSqlSafe(text)).execute(self.connected().await?)).await;
@@ -214,7 +204,7 @@ impl Writing {
     /// Runs writes as a transaction of one statement.
     async fn run_alone(&mut self, mut writes: Vec<Write>) -> Result<(), CommitError> {
         let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len(), write.each));
-        let text = self.alone.of(&writes, || alone(texts, MARK));
+        let text = self.alone.of(&writes, || alone(texts, sql::MARK.postgres));
         let mut query = sqlx::query(AssertSqlSafe(text));
         for write in &mut writes {
             query = with_columns(query, std::mem::take(&mut write.rows.columns));
@@ -244,7 +234,7 @@ impl Writing {
         if self.named {
             return self.connected().await.map(|_| ());
         }
-        let query = sqlx::query(INSERT_WRITER).bind(self.name.clone()).bind(self.ids.next());
+        let query = sqlx::query(sql::INSERT_WRITER.postgres).bind(self.name.clone()).bind(self.ids.next());
         let made = within(query.execute(self.connected().await?)).await;
         self.heard(made).map_err(failed("make a row for commits"))?;
         self.named = true;
@@ -329,8 +319,8 @@ impl Session for Writing {
     }
 
     async fn outcome(&mut self) -> Result<bool, StoreError> {
-        let query = sqlx::query(OUTCOME).persistent(false).bind(self.name.clone());
-        let delete = sqlx::query(DELETE_WRITER).persistent(false).bind(self.name.clone());
+        let query = sqlx::query(sql::OUTCOME.postgres).persistent(false).bind(self.name.clone());
+        let delete = sqlx::query(sql::DELETE_WRITER.postgres).persistent(false).bind(self.name.clone());
         let commit = self.commit.clone();
         let conn = self.connected().await?;
         // In a transaction of its own: through a pooler the statement and its execution must not part.

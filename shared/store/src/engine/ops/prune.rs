@@ -9,43 +9,19 @@ use crate::{StoreError, sql::PRUNE_WORKERS};
 use std::collections::BTreeSet;
 use turnstone_domain::{JobState, Timestamp};
 
-/// What belongs to one job.
-const OF_JOBS: &[&Text] = &[
-    &sql::PRUNE_TOOL_CALLS,
-    &sql::PRUNE_TOOL_RETRIES,
-    &sql::PRUNE_BRANCHES,
-    &sql::PRUNE_STUBS,
-    &sql::PRUNE_INPUT_DEFINITIONS,
-    &sql::PRUNE_ELSEWHERE,
-    &sql::PRUNE_GUARDRAIL_CHECKS,
-    &sql::PRUNE_MEMORIES,
-    &sql::PRUNE_DELEGATIONS,
-    &sql::PRUNE_REVIEWS,
-    &sql::BUDGET_WAITS_DELETE,
-    &sql::DELETE_BREAKER_WAITS,
-    &sql::PRUNE_RESULTS,
-    &sql::PRUNE_ERRORS,
-    &sql::PRUNE_SAVED_STATES,
-    &sql::PRUNE_PROGRESS,
-    &sql::PRUNE_ENVELOPES,
-    &sql::PRUNE_JOBS,
-];
+/// The statements that delete what belongs to jobs, and then the jobs.
+fn of_jobs() -> impl Iterator<Item = &'static Text> {
+    let also_alone = [&sql::BUDGET_WAITS_DELETE, &sql::DELETE_BREAKER_WAITS, &sql::PRUNE_ERRORS];
+    also_alone.into_iter().chain(&sql::DELETE_OF_JOBS)
+}
 
-/// What belongs to a stream whose last job is gone: an engagement, or a plain job.
-const OF_STREAMS: &[&Text] = &[
-    &sql::DELETE_JOURNAL,
-    &sql::PRUNE_FORKS,
-    &sql::PRUNE_INHERITANCES,
-    &sql::PRUNE_ARTIFACT_USES,
-    &sql::PRUNE_ARTIFACTS,
-    &sql::PRUNE_STATE_KEYS,
-    &sql::PRUNE_RUN_EVENTS,
-    &sql::PRUNE_RUN_REQUESTS,
-    &sql::PRUNE_RUNS,
-    &sql::PRUNE_RUN_SETTINGS,
-    &sql::PRUNE_STATE_SCOPES,
-    &sql::PRUNE_ENGAGEMENTS,
-];
+/// The statements that delete what belongs to streams whose last job is gone. The first ones look at rows that the last
+/// one deletes.
+fn of_streams() -> impl Iterator<Item = &'static Text> {
+    let others =
+        [&sql::DELETE_JOURNAL, &sql::PRUNE_ARTIFACT_USES, &sql::PRUNE_STATE_KEYS, &sql::PRUNE_RUN_SETTINGS];
+    others.into_iter().chain(&sql::DELETE_OF_STREAMS)
+}
 
 /// Deletes at most `limit` jobs of streams that ended before `before`, or longer ago than their queue keeps them, and what
 /// belongs to them, and as many deliveries of webhooks. Conversations go whose agent wants them kept no longer. Idempotency keys
@@ -179,7 +155,7 @@ pub(in super::super) async fn delete<S: Session>(
     let text = &sql::INPUT_DEFINITIONS_BY_JOB;
     let named = read_by(session, "look at old inputs", text, jobs, |row| rows::get::<String>(row, "digest"));
     let named = named.await?;
-    for text in OF_JOBS {
+    for text in of_jobs() {
         let keys = Columns::of(old.iter().map(|(seq, _)| (*seq,)).collect());
         session.execute("delete old jobs", text, Args::Rows(keys, &[])).await?;
     }
@@ -190,7 +166,7 @@ pub(in super::super) async fn delete<S: Session>(
     });
     let (mut digests, roots): (BTreeSet<String>, BTreeSet<i64>) = referred.await?.into_iter().unzip();
     digests.extend(named);
-    for text in OF_STREAMS {
+    for text in of_streams() {
         let keys = Columns::of(streams.iter().map(|stream| (*stream,)).collect());
         session.execute("delete old engagements", text, Args::Rows(keys, &[])).await?;
     }

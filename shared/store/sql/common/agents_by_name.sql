@@ -1,0 +1,5 @@
+-- What registered agents mean.
+SELECT d.digest, d.definition
+FROM agents AS a
+JOIN agent_definitions AS d ON d.digest = a.digest
+WHERE a.name {in: names}

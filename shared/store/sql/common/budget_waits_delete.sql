@@ -1,0 +1,2 @@
+-- Forgets what jobs waited for.
+DELETE FROM budget_waits WHERE job_seq {in: seqs}

@@ -1,0 +1,2 @@
+-- Deletes the breakers that jobs waited for.
+DELETE FROM breaker_waits WHERE job_seq {in: seqs}

@@ -1,0 +1,5 @@
+-- The meta of jobs that may tell their worker what to do, and of those whose meta is sealed.
+SELECT t.job_seq, t.meta
+FROM job_envelopes AS t
+WHERE t.job_seq {in: seqs}
+  AND (t.meta LIKE '%"test_directive"%' OR t.meta LIKE 'sealed:1:%')

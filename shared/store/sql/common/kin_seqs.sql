@@ -1,0 +1,11 @@
+-- The numbers of jobs, of all that work for one of them, and of the inputs that one of them waits for.
+WITH RECURSIVE kin (job_seq) AS (
+    SELECT j.seq FROM jobs AS j WHERE j.id {in: ids}
+    UNION
+    SELECT d.job_seq FROM kin AS k JOIN delegations AS d ON d.parent_seq = k.job_seq)
+SELECT k.job_seq FROM kin AS k
+UNION
+SELECT o.seq
+FROM jobs AS j
+JOIN jobs AS o ON o.engagement_seq = j.engagement_seq
+WHERE j.id {in: ids} AND o.ended_at IS NULL AND o.seq < j.seq

@@ -1,0 +1,2 @@
+-- Deletes workflows.
+DELETE FROM workflows WHERE seq {in: seqs}

@@ -1,0 +1,2 @@
+-- Results.
+INSERT INTO job_results {values: job_seq, result}

@@ -1,0 +1,6 @@
+-- What these tenants may enqueue. Nobody else enqueues for them until this transaction ends.
+SELECT t.tenant, t.max_queue_depth, t.max_scheduled, t.enqueue_rate, t.enqueue_period_ms, t.window_at, t.enqueued
+FROM tenant_limits AS t
+WHERE t.tenant {in: tenants}
+ORDER BY t.tenant
+{lock}

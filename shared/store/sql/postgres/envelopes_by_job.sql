@@ -1,4 +1,0 @@
--- What the clients sent. $1: seqs. Differs from SQLite: an array.
-SELECT v.job_seq, v.retry, v.args, v.meta, v.options, v.extra, v.parent_results
-FROM job_envelopes AS v
-WHERE v.job_seq = ANY($1)

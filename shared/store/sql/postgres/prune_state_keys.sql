@@ -1,8 +1,0 @@
--- Deletes the keys of streams whose last job is gone. $1: seqs. Differs from SQLite: an array.
-DELETE FROM state_keys
-WHERE scope IN (
-    SELECT s.name
-    FROM state_scopes AS s
-    WHERE s.engagement_seq = ANY($1)
-      AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.engagement_seq = s.engagement_seq)
-)

@@ -1,4 +1,0 @@
--- Deletes the scopes of streams whose last job is gone. $1: seqs. Differs from SQLite: an array.
-DELETE FROM state_scopes
-WHERE engagement_seq = ANY($1)
-  AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.engagement_seq = state_scopes.engagement_seq)

@@ -1,5 +1,0 @@
--- Deletes the totals of engagements that are gone and from whose budgets no other one spends. $1: seqs. Differs from SQLite: an array.
-DELETE FROM totals
-WHERE seq = ANY($1)
-  AND NOT EXISTS (SELECT 1 FROM engagements AS e WHERE e.seq = totals.seq)
-  AND NOT EXISTS (SELECT 1 FROM engagements AS e WHERE e.budget_seq = totals.seq)

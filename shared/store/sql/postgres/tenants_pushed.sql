@@ -1,7 +1,0 @@
--- What these tenants may enqueue. Nobody else enqueues for them until this transaction ends.
--- Differs from SQLite: an array, and the rows are locked.
-SELECT t.tenant, t.max_queue_depth, t.max_scheduled, t.enqueue_rate, t.enqueue_period_ms, t.window_at, t.enqueued
-FROM tenant_limits AS t
-WHERE t.tenant = ANY($1)
-ORDER BY t.tenant
-FOR UPDATE

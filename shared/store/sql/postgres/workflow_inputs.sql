@@ -1,7 +1,0 @@
--- What steps of workflows get beside what their clients sent. $1: seqs of their jobs.
--- Differs from SQLite: an array.
-SELECT j.seq, w.id, v.parent_results
-FROM jobs AS j
-JOIN workflows AS w ON w.seq = j.workflow_seq
-JOIN job_envelopes AS v ON v.job_seq = j.seq
-WHERE j.seq = ANY($1)

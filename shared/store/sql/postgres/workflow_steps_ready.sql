@@ -1,6 +1,0 @@
--- Those of these steps that wait for nothing any more. $1: workflow_seqs, $2: steps.
--- Differs from SQLite: an array per column.
-SELECT s.workflow_seq, s.step, s.role, s.state, s.needs, s.next, s.job
-FROM unnest($1, $2) AS r (workflow_seq, step)
-JOIN workflow_steps AS s ON s.workflow_seq = r.workflow_seq AND s.step = r.step
-WHERE s.state = 'waiting' AND s.waits = 0

@@ -1,2 +1,0 @@
--- Forgets what jobs waited for. $1: JSON [[seq], …]. Differs from PostgreSQL: json_each.
-DELETE FROM budget_waits WHERE job_seq IN (SELECT r.value ->> 0 FROM json_each($1) AS r)

@@ -1,8 +1,0 @@
--- For whom these jobs work. $1: JSON [[job_seq], …]. Differs from PostgreSQL: json_each.
-SELECT d.job_seq, d.parent_seq, p.id AS parent_id, d.call_id, d.turn, d.agent, d.state, d.started_at, d.deadline_at,
-       j.tokens_used, e.id AS engagement_id
-FROM json_each($1) AS r
-JOIN delegations AS d ON d.job_seq = r.value ->> 0
-JOIN jobs AS p ON p.seq = d.parent_seq
-JOIN jobs AS j ON j.seq = d.job_seq
-JOIN engagements AS e ON e.seq = j.engagement_seq

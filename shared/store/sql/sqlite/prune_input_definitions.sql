@@ -1,2 +1,0 @@
--- Deletes what names the agents of jobs that are pruned. $1: JSON [[seq], …]. Differs from PostgreSQL: json_each.
-DELETE FROM input_definitions WHERE job_seq IN (SELECT r.value ->> 0 FROM json_each($1) AS r)

@@ -1,2 +1,0 @@
--- Deletes the results of jobs that are pruned. $1: JSON [[seq], …]. Differs from PostgreSQL: json_each.
-DELETE FROM job_results WHERE job_seq IN (SELECT r.value ->> 0 FROM json_each($1) AS r)

@@ -1,4 +1,0 @@
--- Deletes the requests of streams whose last job is gone. $1: JSON [[seq], …]. Differs from PostgreSQL: json_each.
-DELETE FROM run_requests
-WHERE engagement_seq IN (SELECT r.value ->> 0 FROM json_each($1) AS r)
-  AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.engagement_seq = run_requests.engagement_seq)

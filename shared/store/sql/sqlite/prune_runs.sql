@@ -1,4 +1,0 @@
--- Deletes the runs of streams whose last job is gone. $1: JSON [[seq], …]. Differs from PostgreSQL: json_each.
-DELETE FROM runs
-WHERE engagement_seq IN (SELECT r.value ->> 0 FROM json_each($1) AS r)
-  AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.engagement_seq = runs.engagement_seq)

@@ -1,8 +1,0 @@
--- Deletes the keys of streams whose last job is gone. $1: JSON [[seq], …]. Differs from PostgreSQL: json_each.
-DELETE FROM state_keys
-WHERE scope IN (
-    SELECT s.name
-    FROM state_scopes AS s
-    WHERE s.engagement_seq IN (SELECT r.value ->> 0 FROM json_each($1) AS r)
-      AND NOT EXISTS (SELECT 1 FROM jobs AS j WHERE j.engagement_seq = s.engagement_seq)
-)

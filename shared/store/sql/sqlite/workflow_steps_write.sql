@@ -1,4 +1,0 @@
--- Where steps stand. $1: JSON [[workflow_seq, step, state], …]. Differs from PostgreSQL: json_each.
-UPDATE workflow_steps SET state = r.value ->> 2
-FROM json_each($1) AS r
-WHERE workflow_steps.workflow_seq = r.value ->> 0 AND workflow_steps.step = r.value ->> 1
