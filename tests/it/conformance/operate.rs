@@ -81,8 +81,8 @@ async fn tables(place: &Place) -> BTreeSet<String> {
 async fn an_emptied_store_is_as_new_and_whoever_works_goes_on(at: &Opened) {
     // The texts are what is tested: a table that is added and forgotten there would keep its rows.
     let text = match at.place {
-        Place::Sqlite(_) => include_str!("../../../shared/store/sql/sqlite/reset.sql"),
-        Place::Postgres(_) => include_str!("../../../shared/store/sql/postgres/reset.sql"),
+        Place::Sqlite(_) => include_str!("../../../shared/store/sql/sqlite/delete_everything.sql"),
+        Place::Postgres(_) => include_str!("../../../shared/store/sql/postgres/delete_everything.sql"),
     };
     for table in tables(&at.place).await {
         let statements = text.lines().filter(|line| !line.starts_with("--"));

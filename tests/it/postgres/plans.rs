@@ -39,28 +39,28 @@ macro_rules! golden {
 
 const GOLDEN: &[Golden] = &[
     golden!(
-        "postgres/jobs_available",
+        "postgres/lock_available_jobs",
         "(text, text, bigint, bigint, text, text, text)",
         "('plain', 'q3', 100, 5, NULL, NULL, '[\"busy\"]')",
         ["jobs_available"],
         false
     ),
     golden!(
-        "postgres/jobs_due_in_queue",
+        "postgres/lock_due_jobs_of_queue",
         "(text, text, bigint, bigint, text, text)",
         "('plain', 'q3', 100, 5, NULL, NULL)",
         ["jobs_waiting", "jobs_waiting_in"],
         true
     ),
-    golden!("common/jobs_due", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
-    golden!("common/jobs_lapsed", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),
-    golden!("common/jobs_timed_out", "(bigint, bigint, bigint)", "(5, 500, 0)", ["jobs_timed"], false),
-    golden!("common/jobs_expiring", "(bigint, bigint)", "(5, 500)", ["jobs_expiring"], false),
-    golden!("common/jobs_prunable", "(bigint, bigint)", "(5, 500)", ["jobs_ended", "jobs_engagement"], false),
-    golden!("common/jobs_by_lease", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], true),
-    golden!("common/jobs_to_change", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
-    golden!("common/job_by_id", "(text, text)", "('a', NULL)", ["jobs_id_key"], false),
-    golden!("common/job_to_change", "(text, text)", "('a', 'acme')", ["jobs_id_key"], false),
+    golden!("common/lock_due_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
+    golden!("common/lock_lapsed_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),
+    golden!("common/lock_timed_out_jobs", "(bigint, bigint, bigint)", "(5, 500, 0)", ["jobs_timed"], false),
+    golden!("common/lock_expiring_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_expiring"], false),
+    golden!("common/lock_old_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_ended", "jobs_engagement"], false),
+    golden!("common/lock_jobs_by_lease", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], true),
+    golden!("common/lock_jobs", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
+    golden!("common/select_job_by_id", "(text, text)", "('a', NULL)", ["jobs_id_key"], false),
+    golden!("common/lock_job", "(text, text)", "('a', 'acme')", ["jobs_id_key"], false),
     golden!(
         "postgres/select_before_push",
         "(text[], text[], bigint)",
@@ -68,31 +68,31 @@ const GOLDEN: &[Golden] = &[
         ["jobs_id_key"],
         false
     ),
-    golden!("common/rate_keys_active", "(text[])", "('{a,b}')", ["jobs_started"], false),
+    golden!("common/select_active_of_rate_keys", "(text[])", "('{a,b}')", ["jobs_started"], false),
     golden!(
-        "common/jobs_bring_forward",
+        "common/update_next_limited_jobs",
         "(text, text, text, bigint, text)",
         "('plain', 'q3', 'a', 5, NULL)",
         ["jobs_limited", "jobs_pkey"],
         false
     ),
-    golden!("common/leases_held", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], false),
+    golden!("common/select_held_leases", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], false),
     golden!(
-        "common/leases_extend",
+        "common/update_leases",
         "(text[], text[], bigint)",
         "('{a,b}', '{c,d}', 5)",
         ["jobs_id_key"],
         false
     ),
     golden!(
-        "common/jobs_touch",
+        "common/update_active_jobs",
         "(bigint[], bigint[], text[], bigint[], bigint[], bigint[], bigint[], text[], bigint[])",
         "('{1}', '{1}', '{a}', '{1}', '{1}', '{1}', '{1}', '{b}', '{0}')",
         ["jobs_pkey"],
         false
     ),
     golden!(
-        "common/queues_ready",
+        "common/select_ready_queues",
         "(text, bigint)",
         "('plain', 5)",
         [
@@ -106,7 +106,13 @@ const GOLDEN: &[Golden] = &[
         ],
         true
     ),
-    golden!("common/next_due", "", "", ["jobs_active", "jobs_expiring", "jobs_timed", "jobs_waiting"], false),
+    golden!(
+        "common/select_next_due",
+        "",
+        "",
+        ["jobs_active", "jobs_expiring", "jobs_timed", "jobs_waiting"],
+        false
+    ),
 ];
 
 /// So many jobs are available. Beside them are some in every other state, as in a fleet that works.

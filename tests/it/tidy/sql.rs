@@ -50,6 +50,30 @@ fn every_migration_is_used() {
 }
 
 #[test]
+fn a_statement_is_named_by_what_it_does() {
+    let verbs = [
+        ("insert_", ["INSERT", " INTO "].concat()),
+        ("select_", ["SELECT", " "].concat()),
+        ("update_", ["UPDATE", " "].concat()),
+        ("delete_", ["DELETE", " FROM "].concat()),
+        // SQLite has nothing to lock.
+        ("lock_", ["SELECT", " "].concat()),
+    ];
+    let problems: Vec<String> = files("shared/store/sql", ".sql")
+        .iter()
+        .filter(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let verb = verbs.iter().find(|(verb, _)| name.starts_with(verb));
+            !verb.is_some_and(|(_, words)| read(path).contains(words.as_str()))
+        })
+        .map(|path| {
+            format!("{}: begin its name with insert_, select_, update_, lock_ or delete_", path.display())
+        })
+        .collect();
+    none("A statement is not named by what it does:", &problems);
+}
+
+#[test]
 fn a_text_for_one_database_says_why() {
     let problems: Vec<String> = ["sqlite", "postgres"]
         .iter()

@@ -97,7 +97,7 @@ impl Keyring {
         reader: &R,
         keys: Option<&EncryptionKeys>,
     ) -> Result<Option<Arc<Self>>, StoreError> {
-        let rows = DataKey::all(&reader.read(READ, &sql::DATA_KEYS, Args::Values(&[])).await?)?;
+        let rows = DataKey::all(&reader.read(READ, &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?)?;
         fits(keys, &rows)?;
         let Some(keys) = keys else { return Ok(None) };
         let ring = Self { keys: keys.clone(), known: RwLock::default(), random: SystemRandom::new() };
@@ -172,20 +172,20 @@ impl Keyring {
             let seq = rows.last().map_or(0, |row| row.seq) + 1;
             let body = current.seal(&self.random, &self.secret()?, place(&seq.to_string()))?;
             let values = [seq.into(), body.as_str().into()];
-            session.execute("make a data key", &sql::DATA_KEY_INSERT, Args::Values(&values)).await?;
+            session.execute("make a data key", &sql::INSERT_DATA_KEY, Args::Values(&values)).await?;
             rows = self.rows(session).await?;
         }
         for row in rows.iter_mut().filter(|row| row.sealed_with() != current.id) {
             let Some(secret) = row.opened(&self.keys) else { continue };
             row.body = current.seal(&self.random, &secret, place(&row.seq.to_string()))?;
             let values = [row.seq.into(), row.body.as_str().into()];
-            session.execute("seal a data key", &sql::DATA_KEY_WRITE, Args::Values(&values)).await?;
+            session.execute("seal a data key", &sql::UPDATE_DATA_KEY, Args::Values(&values)).await?;
         }
         Ok(rows)
     }
 
     async fn rows<S: Session>(&self, session: &mut S) -> Result<Vec<DataKey>, StoreError> {
-        let rows = DataKey::all(&session.rows(READ, &sql::DATA_KEYS, Args::Values(&[])).await?)?;
+        let rows = DataKey::all(&session.rows(READ, &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?)?;
         fits(Some(&self.keys), &rows)?;
         Ok(rows)
     }

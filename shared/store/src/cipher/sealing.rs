@@ -233,7 +233,7 @@ impl<S: Session> Session for Sealing<S> {
             }
         };
         if ring.lacks(text, &rows) {
-            let new = self.inner.rows("read data keys", &sql::DATA_KEYS, Args::Values(&[])).await?;
+            let new = self.inner.rows("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
             ring.learn_rows(&new)?;
         }
         Ok(ring.open_rows(text, rows))
@@ -308,7 +308,7 @@ impl<R: Reader> Reader for Sealing<R> {
         let rows = self.inner.read(action, text, args).await?;
         let Some(ring) = &self.ring else { return Ok(plain(rows)) };
         if ring.lacks(text, &rows) {
-            let new = self.inner.read("read data keys", &sql::DATA_KEYS, Args::Values(&[])).await?;
+            let new = self.inner.read("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
             ring.learn_rows(&new)?;
         }
         Ok(ring.open_rows(text, rows))

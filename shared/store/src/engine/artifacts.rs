@@ -33,13 +33,13 @@ pub(super) async fn of_engagement<R: Reader>(
     engagement: &EngagementId,
 ) -> Result<Vec<Artifact>, StoreError> {
     let values = [engagement.as_str().into()];
-    all(readers, "list artifacts", &sql::ARTIFACTS_OF_ENGAGEMENT, &values, decode).await
+    all(readers, "list artifacts", &sql::SELECT_ARTIFACTS_OF_ENGAGEMENT, &values, decode).await
 }
 
 /// See [`Artifacts::artifact_content`].
 pub(super) async fn content<R: Reader>(readers: &R, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
     let values = [id.as_str().into()];
-    one(readers, "read what is in an artifact", &sql::ARTIFACT_CONTENT, &values, |row| {
+    one(readers, "read what is in an artifact", &sql::SELECT_ARTIFACT_CONTENT, &values, |row| {
         let text = get::<&str>(row, "content")?;
         BASE64_STANDARD.decode(text).map_err(|error| wrong("content", error))
     })
@@ -54,7 +54,7 @@ impl<R: Reader> Artifacts for Engine<R> {
 
     async fn artifact(&self, id: &ArtifactId, tenant: Option<&str>) -> Result<Option<Artifact>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
-        one(&self.readers, "read an artifact", &sql::ARTIFACT_BY_ID, &values, decode).await
+        one(&self.readers, "read an artifact", &sql::SELECT_ARTIFACT_BY_ID, &values, decode).await
     }
 
     async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {

@@ -41,7 +41,7 @@ impl<R: Reader> Engine<R> {
         let mut sums: BTreeMap<(i64, usize), (JobId, Phase, Spending)> = BTreeMap::new();
         for offset in (0_u32..).step_by(ROWS as usize) {
             let values = [engagement.as_str().into(), ROWS.into(), offset.into()];
-            let (action, text) = ("add up phases", &sql::CHECKPOINTS_OF_JOBS);
+            let (action, text) = ("add up phases", &sql::SELECT_CHECKPOINTS_OF_JOBS);
             let page = all(&self.readers, action, text, &values, |row| {
                 let job = (get::<i64>(row, "job_seq")?, get::<String>(row, "job_id")?);
                 Ok((job, journal::checkpoints(row)?))
@@ -128,7 +128,7 @@ impl<R: Reader> Budgets for Engine<R> {
     ) -> Result<Vec<SharedBudget>, StoreError> {
         let (action, readers) = ("list budgets", &self.readers);
         let rules =
-            all(readers, action, &sql::BUDGET_RULES_LISTED, &[name.into(), tenant.into()], rule).await?;
+            all(readers, action, &sql::SELECT_BUDGET_RULES, &[name.into(), tenant.into()], rule).await?;
         let values = [name.into(), tenant.into(), day_of(since).into()];
         let decode = |row: &R::Row| {
             let (day, waiting): (i64, i64) = (get(row, "day")?, get(row, "waiting")?);
@@ -137,7 +137,7 @@ impl<R: Reader> Budgets for Engine<R> {
             Ok((get::<String>(row, "name")?, row_of))
         };
         let mut rows: BTreeMap<String, Vec<BudgetRow>> = BTreeMap::new();
-        for (name, row) in all(readers, action, &sql::BUDGET_ROWS_LISTED, &values, decode).await? {
+        for (name, row) in all(readers, action, &sql::SELECT_BUDGET_ROWS, &values, decode).await? {
             rows.entry(name).or_default().push(row);
         }
         let shared = |(rule, _): (BudgetRule, _)| {
@@ -155,13 +155,13 @@ impl<R: Reader> Budgets for Engine<R> {
             let spent = Spending { runs, duration_ms, cost, ..Spending::default() };
             Ok((JobId(get(row, "job_id")?), get::<String>(row, "name")?, spent))
         };
-        let tools = all(&self.readers, "add up tools", &sql::COST_OF_TOOLS, &values, decode).await?;
+        let tools = all(&self.readers, "add up tools", &sql::SELECT_COST_OF_TOOLS, &values, decode).await?;
         Ok(EngagementCost { phases, tools })
     }
 
     async fn daily(&self, tenant: Option<&str>, since: Timestamp) -> Result<Vec<DailyCost>, StoreError> {
         let values = [since.0.into(), tenant.into()];
-        all(&self.readers, "add up costs", &sql::COSTS_DAILY, &values, |row| {
+        all(&self.readers, "add up costs", &sql::SELECT_DAILY_COSTS, &values, |row| {
             let spent = Spending {
                 runs: get(row, "runs")?,
                 duration_ms: 0,

@@ -215,7 +215,7 @@ impl<R: Reader> Ledger for Engine<R> {
 
     async fn standing(&self, held: &[Lease]) -> Result<Standing, StoreError> {
         let keys = Args::Rows(Columns::of(leases::keys(held)), &[]);
-        let rows = self.readers.read("check leases", &sql::LEASES_HELD, keys).await?;
+        let rows = self.readers.read("check leases", &sql::SELECT_HELD_LEASES, keys).await?;
         let found = decode_all(&rows, |row| {
             let (held, again) = (rows::get::<bool>(row, "held")?, rows::get::<i64>(row, "calls_again")?);
             Ok((rows::get::<String>(row, "lease_token")?, held, again))
@@ -236,7 +236,8 @@ impl<R: Reader> Ledger for Engine<R> {
     }
 
     async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
-        let rows = self.readers.read("look for urgent jobs", &sql::QUEUES_URGENT, Args::Values(&[])).await?;
+        let rows =
+            self.readers.read("look for urgent jobs", &sql::SELECT_URGENT_QUEUES, Args::Values(&[])).await?;
         let found = decode_all(&rows, |row| {
             Ok((rows::get::<String>(row, "name")?, rows::maybe::<i64>(row, "priority")?))
         })?;
@@ -295,14 +296,15 @@ impl<R: Reader> Ledger for Engine<R> {
 #[async_trait]
 impl<R: Reader> Upkeep for Engine<R> {
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        let rows = self.readers.read("look for what is due", &sql::NEXT_DUE, Args::Values(&[])).await?;
+        let rows =
+            self.readers.read("look for what is due", &sql::SELECT_NEXT_DUE, Args::Values(&[])).await?;
         let due = decode_all(&rows, |row| rows::maybe::<i64>(row, "due"))?;
         Ok(due.into_iter().flatten().next().map(Timestamp))
     }
 
     async fn lead(&self, holder: &str, lease_ms: i64, now: Timestamp) -> Result<Option<Term>, StoreError> {
         // A standby asks often, and only reads while the other's term lasts.
-        let rows = self.readers.read("look who leads", &sql::LEADER_SEEN, Args::Values(&[])).await?;
+        let rows = self.readers.read("look who leads", &sql::SELECT_LEADER, Args::Values(&[])).await?;
         let leads = decode_all(&rows, |row| {
             Ok((rows::get::<String>(row, "holder")?, rows::time(row, "expires_at")?))
         })?;

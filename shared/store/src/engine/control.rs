@@ -70,7 +70,7 @@ impl<R: Reader> Control for Engine<R> {
     }
 
     async fn keys(&self, beginning: &str) -> Result<Vec<ServerKey>, StoreError> {
-        let rows = self.readers.read("read keys", &sql::SERVER_KEYS, Args::Values(&[])).await?;
+        let rows = self.readers.read("read keys", &sql::SELECT_SERVER_KEYS, Args::Values(&[])).await?;
         let mut keys = decode_all(&rows, rows::server_key)?;
         keys.retain(|key| key.name.starts_with(beginning));
         Ok(keys)

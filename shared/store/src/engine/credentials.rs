@@ -69,13 +69,13 @@ impl<R: Reader> Credentials for Engine<R> {
     }
 
     async fn listed(&self) -> Result<Vec<ListedCredential>, StoreError> {
-        let (action, text) = ("list credentials", &sql::CREDENTIALS_LISTED);
+        let (action, text) = ("list credentials", &sql::SELECT_CREDENTIALS);
         decode_all(&self.readers.read(action, text, Args::Values(&[])).await?, listed)
     }
 
     async fn of_call(&self, owner: &Owner, tool: &str) -> Result<Vec<Credential>, StoreError> {
         let values = [owner.kind().into(), owner.subject().into(), tool.into(), ANY_TOOL.into()];
-        let (action, text) = ("read credentials", &sql::CREDENTIALS_OF_CALL);
+        let (action, text) = ("read credentials", &sql::SELECT_CREDENTIALS_OF_CALL);
         let mut found =
             decode_all(&self.readers.read(action, text, Args::Values(&values)).await?, credential)?;
         let own: Vec<String> =

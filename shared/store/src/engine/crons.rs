@@ -59,7 +59,7 @@ impl<R: Reader> Engine<R> {
         enabled: Option<bool>,
     ) -> Result<Vec<CronEntry>, StoreError> {
         let values = [name.into(), tenant.into(), Arg::Int(enabled.map(i64::from))];
-        let rows = self.readers.read("list cron entries", &sql::CRONS_LISTED, Args::Values(&values)).await?;
+        let rows = self.readers.read("list cron entries", &sql::SELECT_CRONS, Args::Values(&values)).await?;
         decode_all(&rows, entry)
     }
 }
@@ -105,8 +105,10 @@ impl<R: Reader> Crons for Engine<R> {
 
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<CronEntry>, StoreError> {
         let values = [now.0.into(), limit.into()];
-        let rows =
-            self.readers.read("look for due cron entries", &sql::CRONS_DUE, Args::Values(&values)).await?;
+        let rows = self
+            .readers
+            .read("look for due cron entries", &sql::SELECT_DUE_CRONS, Args::Values(&values))
+            .await?;
         decode_all(&rows, entry)
     }
 
@@ -131,7 +133,7 @@ impl<R: Reader> Crons for Engine<R> {
     async fn history(&self, entry: &CronEntry, limit: u32) -> Result<Vec<CronRun>, StoreError> {
         let tenant = entry.tenant.as_deref().unwrap_or_default();
         let values = [tenant.into(), entry.name.as_str().into(), limit.into()];
-        let (action, text) = ("read the history of a cron entry", &sql::CRON_RUNS_LISTED);
+        let (action, text) = ("read the history of a cron entry", &sql::SELECT_CRON_RUNS);
         decode_all(&self.readers.read(action, text, Args::Values(&values)).await?, run)
     }
 }

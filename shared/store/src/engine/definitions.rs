@@ -29,7 +29,7 @@ impl Definitions {
             return Ok(Arc::clone(known));
         }
         let action = "read an agent definition";
-        let mut found = read(session, action, &sql::DEFINITION_BY_DIGEST, &[digest.into()], |row| {
+        let mut found = read(session, action, &sql::SELECT_DEFINITION_BY_DIGEST, &[digest.into()], |row| {
             rows::json(row, "definition")
         })
         .await?;

@@ -19,7 +19,7 @@ pub(super) async fn agents<R: Reader>(
         return Ok(Vec::new());
     }
     let keys = Args::Rows(Columns::of(names.iter().map(|name| (name.clone(),)).collect()), &[]);
-    let rows = readers.read("read agents", &sql::AGENTS_BY_NAME, keys).await?;
+    let rows = readers.read("read agents", &sql::SELECT_AGENTS_BY_NAME, keys).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
         match json(row, "definition").map_err(StoreError::from) {
@@ -37,7 +37,7 @@ pub(super) async fn of_turn<R: Reader>(
     turn: i64,
 ) -> Result<Vec<Delegated>, StoreError> {
     let values = [job.as_str().into(), turn.into()];
-    all(readers, "recall delegations", &sql::DELEGATIONS_OF_TURN, &values, |row| {
+    all(readers, "recall delegations", &sql::SELECT_DELEGATIONS_OF_TURN, &values, |row| {
         let result = maybe::<String>(row, "result")?
             .map(|text| RawJson::from_text(text).unwrap_or_else(|_| RawJson::null()));
         let error = match maybe::<&str>(row, "error")? {
@@ -63,14 +63,14 @@ pub(super) async fn of_turn<R: Reader>(
 impl<R: Reader> Delegations for Engine<R> {
     async fn kindred(&self, job: &JobId, most: u32) -> Result<Kindred, StoreError> {
         let (action, values) = ("read a family", [job.as_str().into()]);
-        let above = one(&self.readers, action, &sql::FAMILY_ABOVE, &values, |row| {
+        let above = one(&self.readers, action, &sql::SELECT_FAMILY_ABOVE, &values, |row| {
             let parent =
                 maybe::<String>(row, "parent_id")?.zip(maybe::<String>(row, "parent_engagement_id")?);
             Ok((get::<i64>(row, "depth")?, parent))
         });
         let (depth, parent) = above.await?.unwrap_or_default();
         let values = [job.as_str().into(), most.into()];
-        let below = all(&self.readers, action, &sql::FAMILY_BELOW, &values, |row| {
+        let below = all(&self.readers, action, &sql::SELECT_FAMILY_BELOW, &values, |row| {
             Ok(Kin {
                 job_id: JobId(get(row, "id")?),
                 engagement_id: get::<String>(row, "engagement_id")?.into(),

@@ -19,7 +19,7 @@ impl<R: Reader> Elsewhere for Engine<R> {
         limit: usize,
     ) -> Result<Vec<CallOff>, StoreError> {
         let values = [now.0.into(), row_limit(limit).into()];
-        let (action, text) = ("look for what is to be called off", &sql::ELSEWHERE_DUE);
+        let (action, text) = ("look for what is to be called off", &sql::SELECT_DUE_REMOTE_CALLS);
         let rows = self.readers.read(action, text, Args::Values(&values)).await?;
         if decode_all(&rows, call_off)?.is_empty() {
             return Ok(Vec::new());

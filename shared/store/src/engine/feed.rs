@@ -60,7 +60,8 @@ impl<R: Reader> Engine<R> {
     /// Where the next window ends, and whether it is full.
     async fn window(&self, after: Cursor) -> Result<Option<(Cursor, bool)>, StoreError> {
         let values = [after.tx.into(), after.stream.into(), after.seq.into(), WINDOW.into()];
-        let read = self.readers.read("look for events", &sql::FEED_WINDOW, Args::Values(&values)).await?;
+        let read =
+            self.readers.read("look for events", &sql::SELECT_FEED_WINDOW, Args::Values(&values)).await?;
         let ends = decode_all(&read, |row| Ok((cursor(row)?, get::<i64>(row, "rows_found")?)))?;
         Ok(ends.into_iter().next().map(|(end, rows)| (end, rows >= i64::from(WINDOW))))
     }
@@ -88,7 +89,7 @@ impl<R: Reader> Engine<R> {
             // The first row may hold nothing that is new.
             limit.saturating_add(1).into(),
         ];
-        let read = self.readers.read("read events", &sql::FEED_READ, Args::Values(&values)).await?;
+        let read = self.readers.read("read events", &sql::SELECT_FEED, Args::Values(&values)).await?;
         let mut found = wanted(&read, filter, after)?;
         found.truncate(limit as usize);
         Ok(found)
@@ -117,7 +118,7 @@ impl<R: Reader> Engine<R> {
             filter.tenant.as_deref().into(),
             limit.saturating_add(1).into(),
         ];
-        let read = self.readers.read("read events", &sql::FEED_OF_JOB, Args::Values(&values)).await?;
+        let read = self.readers.read("read events", &sql::SELECT_FEED_OF_JOB, Args::Values(&values)).await?;
         wanted(&read, filter, after)
     }
 }
@@ -165,7 +166,8 @@ impl<R: Reader> Feed for Engine<R> {
     }
 
     async fn feed_end(&self) -> Result<Cursor, StoreError> {
-        let read = self.readers.read("look for the newest event", &sql::FEED_END, Args::Values(&[])).await?;
+        let read =
+            self.readers.read("look for the newest event", &sql::SELECT_FEED_END, Args::Values(&[])).await?;
         let ends = decode_all(&read, |row| get::<i64>(row, "tx"))?;
         Ok(Cursor::after_all_of(ends.into_iter().next().unwrap_or_default()))
     }

@@ -29,7 +29,7 @@ impl<R: Reader> Forks for Engine<R> {
 /// Where the engagement of a job was forked from.
 pub(super) async fn origin<R: Reader>(readers: &R, job: &JobId) -> Result<Option<Origin>, StoreError> {
     let values = [job.as_str().into()];
-    one(readers, "look for a fork", &sql::FORK_OF_JOB, &values, rows::origin).await
+    one(readers, "look for a fork", &sql::SELECT_FORK_OF_JOB, &values, rows::origin).await
 }
 
 /// Recorded calls whose arguments are read at once.
@@ -48,7 +48,7 @@ pub(super) async fn recorded<R: Reader>(
     let mut calls: Vec<RecordedCall> = Vec::new();
     for offset in (0_u32..).step_by(CALLS as usize) {
         let values = [job.as_str().into(), CALLS.into(), offset.into()];
-        let page = all(readers, "read the record of a fork", &sql::FORK_RECORD, &values, call).await?;
+        let page = all(readers, "read the record of a fork", &sql::SELECT_FORK_RECORD, &values, call).await?;
         let is_last = page.len() < CALLS as usize;
         calls.extend(page);
         if is_last {
@@ -56,7 +56,7 @@ pub(super) async fn recorded<R: Reader>(
         }
     }
     let values = [job.as_str().into()];
-    let used = all(readers, "read the stubs of a job", &sql::STUBS_OF_JOB, &values, |row| {
+    let used = all(readers, "read the stubs of a job", &sql::SELECT_STUBS_OF_JOB, &values, |row| {
         get::<String>(row, "of_call").map(CallId)
     });
     let used = used.await?.into_iter().collect();
@@ -68,13 +68,14 @@ pub(super) async fn recorded<R: Reader>(
     if origin.live_tools {
         return Ok(Some((origin, recorded)));
     }
-    let text = &sql::FORK_CHECKS;
+    let text = &sql::SELECT_FORK_CHECKS;
     let found = all(readers, "read what guardrails came to", text, &values, journal::events).await?;
     // The newest row comes first, and so does its newest event.
     let told = found.iter().flat_map(|events| events.iter().rev());
     let checks = told.filter(|event| event.name == EventName::GuardrailChecked);
     recorded.checks = checks.filter_map(|event| RecordedCheck::told(event.turn, &event.data)).collect();
-    recorded.reviews = all(readers, "read what was decided", &sql::FORK_REVIEWS, &values, review).await?;
+    recorded.reviews =
+        all(readers, "read what was decided", &sql::SELECT_FORK_REVIEWS, &values, review).await?;
     Ok(Some((origin, recorded)))
 }
 
@@ -85,7 +86,7 @@ pub(super) async fn recorded_call<R: Reader>(
     call: &CallId,
 ) -> Result<Option<ToolCall>, StoreError> {
     let values = [job.as_str().into(), call.as_str().into()];
-    one(readers, "read a recorded call", &sql::FORK_CALL, &values, rows::tool_call).await
+    one(readers, "read a recorded call", &sql::SELECT_FORK_CALL, &values, rows::tool_call).await
 }
 
 fn call(row: &impl Fields) -> Result<RecordedCall, Inconsistency> {

@@ -114,21 +114,24 @@ impl<R: Reader> Engine<R> {
     async fn belongings(&self, rows: &[JobRow]) -> Result<Belongings, StoreError> {
         let readers = &self.readers;
         let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
-        let envelopes = by_seqs(readers, "read envelopes", &sql::ENVELOPES_BY_JOB, &seqs, rows::envelope);
+        let envelopes =
+            by_seqs(readers, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, &seqs, rows::envelope);
         let envelopes =
             envelopes.await?.into_iter().map(|(seq, retry, envelope)| (seq, (retry, envelope))).collect();
         let result = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<RawJson>(row, "result")?));
         let ended = rows.iter().filter(|row| row.state.is_terminal()).map(|row| row.seq).collect::<Vec<_>>();
-        let results = by_seqs(readers, "read results", &sql::RESULTS_BY_JOB, &ended, result);
+        let results = by_seqs(readers, "read results", &sql::SELECT_RESULTS_BY_JOB, &ended, result);
         let results = results.await?.into_iter().collect();
-        let saved = by_seqs(readers, "read saved states", &sql::SAVED_BY_JOB, &seqs, remote::saved);
+        let saved = by_seqs(readers, "read saved states", &sql::SELECT_SAVED_STATES, &seqs, remote::saved);
         let saved = saved.await?.into_iter().collect();
         let mut errors: HashMap<i64, Vec<FailedAttempt>> = HashMap::new();
         let failed = |row: &R::Row| {
             let (attempt, error, at) = (get(row, "attempt")?, json(row, "error")?, time(row, "at")?);
             Ok((get::<i64>(row, "job_seq")?, FailedAttempt { attempt, error, at }))
         };
-        for (seq, failed) in by_seqs(readers, "read errors", &sql::ERRORS_BY_JOB, &seqs, failed).await? {
+        for (seq, failed) in
+            by_seqs(readers, "read errors", &sql::SELECT_ERRORS_BY_JOB, &seqs, failed).await?
+        {
             errors.entry(seq).or_default().push(failed);
         }
         let pending: Vec<i64> =
@@ -137,7 +140,7 @@ impl<R: Reader> Engine<R> {
             let told = journal::events(row)?.into_iter().rfind(|event| event.name == EventName::JobParked);
             Ok((get::<i64>(row, "job_seq")?, told.map(|event| event.data)))
         };
-        let parked = by_seqs(readers, "read what jobs wait for", &sql::PARKED_BY_JOB, &pending, why);
+        let parked = by_seqs(readers, "read what jobs wait for", &sql::SELECT_PARKED_JOBS, &pending, why);
         let parked = parked.await?.into_iter().filter_map(|(seq, why)| Some((seq, why?))).collect();
         Ok(Belongings { envelopes, results, saved, errors, parked })
     }
@@ -148,20 +151,21 @@ impl<R: Reader> Engine<R> {
         let mut engagements: Vec<i64> = jobs.iter().filter_map(|row| row.engagement_seq).collect();
         engagements.sort_unstable();
         engagements.dedup();
-        let (action, text) = ("read engagements", &sql::ENGAGEMENTS_BY_SEQ);
+        let (action, text) = ("read engagements", &sql::SELECT_ENGAGEMENTS_BY_SEQ);
         let engagements = by_seqs(readers, action, text, &engagements, EngagementRow::decode).await?;
         let engagements: HashMap<i64, EngagementRow> =
             engagements.into_iter().map(|engagement| (engagement.seq, engagement)).collect();
         let seqs: Vec<i64> =
             jobs.iter().filter(|row| row.engagement_seq.is_some()).map(|row| row.seq).collect();
         let cost = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, get::<i64>(row, "cost")?));
-        let costs = by_seqs(readers, "add up jobs", &sql::COSTS_BY_JOB, &seqs, cost).await?;
+        let costs = by_seqs(readers, "add up jobs", &sql::SELECT_COSTS_BY_JOB, &seqs, cost).await?;
         let costs: HashMap<i64, i64> = costs.into_iter().collect();
         let engagement_of = |row: &JobRow| engagements.get(&row.engagement_seq?);
         let several = jobs.iter().filter(|row| engagement_of(row).is_some_and(|found| found.inputs > 1));
         let several: Vec<i64> = several.map(|row| row.seq).collect();
         let own = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, get::<String>(row, "digest")?));
-        let own = by_seqs(readers, "read agents of inputs", &sql::INPUT_DEFINITIONS_BY_JOB, &several, own);
+        let own =
+            by_seqs(readers, "read agents of inputs", &sql::SELECT_INPUT_DEFINITIONS_BY_JOB, &several, own);
         let own: HashMap<i64, String> = own.await?.into_iter().collect();
         let digest_of = |row: &JobRow, engagement: &EngagementRow| {
             own.get(&row.seq).unwrap_or(&engagement.digest).clone()
@@ -202,7 +206,7 @@ impl<R: Reader> Engine<R> {
                 let size = maybe::<&str>(row, "outcome")?.map_or(0, str::len);
                 Ok((get::<i64>(row, "seq")?, size, rows::tool_call(row)?))
             };
-            let (action, text) = ("read the tool journal", &sql::TOOL_CALLS_NEWEST);
+            let (action, text) = ("read the tool journal", &sql::SELECT_NEWEST_TOOL_CALLS);
             let part = all(&self.readers, action, text, &values, read).await?;
             let is_last = part.len() < CALLS_AT_ONCE as usize;
             for (seq, size, call) in part {
@@ -230,8 +234,10 @@ impl<R: Reader> Engine<R> {
     async fn guardrails(&self, digest: &str) -> Result<Guardrails, StoreError> {
         let (action, values) = ("read a definition", [digest.into()]);
         let found: Option<AgentDefinition> =
-            one(&self.readers, action, &sql::DEFINITION_BY_DIGEST, &values, |row| json(row, "definition"))
-                .await?;
+            one(&self.readers, action, &sql::SELECT_DEFINITION_BY_DIGEST, &values, |row| {
+                json(row, "definition")
+            })
+            .await?;
         Ok(found.map(|agent| agent.guardrails).unwrap_or_default())
     }
 }

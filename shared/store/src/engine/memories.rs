@@ -27,7 +27,7 @@ pub(super) async fn of_job<R: Reader>(
     rules: &str,
 ) -> Result<Vec<Exchange>, StoreError> {
     let values = [job.as_str().into(), rules.into(), MOST_EXCHANGES.into()];
-    let rows = all(readers, "recall what is remembered", &sql::MEMORIES_OF_JOB, &values, |row| {
+    let rows = all(readers, "recall what is remembered", &sql::SELECT_MEMORIES_OF_JOB, &values, |row| {
         let turns = (get::<i64>(row, "began")?, get::<i64>(row, "ended")?);
         let engagement = EngagementId(get(row, "engagement_id")?);
         let mut said = journal::messages(row)?.into_iter();

@@ -69,7 +69,8 @@ impl<R: Reader> Engine<R> {
         after: i64,
         limit: usize,
     ) -> Result<Vec<(i64, JobId)>, StoreError> {
-        let (text, mut values) = chosen(bulk, filter, &sql::JOBS_FOUND, &sql::DEAD_FOUND);
+        let (text, mut values) =
+            chosen(bulk, filter, &sql::SELECT_JOBS_BY_TEXT, &sql::SELECT_DEAD_JOBS_BY_TEXT);
         values.push(after.into());
         values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
         all(&self.readers, "look for jobs", text, &values, |row| {
@@ -85,7 +86,7 @@ impl<R: Reader> Engine<R> {
         filter: &JobFilter,
         outcome: &mut BulkOutcome,
     ) -> Result<(), StoreError> {
-        let (text, values) = chosen(bulk, filter, &sql::JOBS_COUNTED, &sql::DEAD_COUNTED);
+        let (text, values) = chosen(bulk, filter, &sql::SELECT_JOB_COUNTS, &sql::SELECT_DEAD_COUNT);
         let count = one(&self.readers, "count jobs", text, &values, |row| get::<i64>(row, "jobs")).await?;
         outcome.matched += count.unwrap_or_default().unsigned_abs();
         let waits = filter.state.is_some_and(|state| !state.is_terminal() && state != JobState::Active);
@@ -115,22 +116,23 @@ impl<R: Reader> Engine<R> {
 impl<R: Reader> Operate for Engine<R> {
     async fn dead_letters(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
         let readers = &self.readers;
-        let (action, text) = ("count dead letters", &sql::DEAD_COUNTED);
+        let (action, text) = ("count dead letters", &sql::SELECT_DEAD_COUNT);
         let total = one(readers, action, text, &dead(filter), |row| get::<i64>(row, "jobs")).await?;
         let part = [page.limit.into(), page.offset.into()];
         let values: Vec<Arg<'_>> = dead(filter).into_iter().chain(part).collect();
-        let rows = all(readers, "list dead letters", &sql::DEAD_LISTED, &values, JobRow::salvage).await?;
+        let rows =
+            all(readers, "list dead letters", &sql::SELECT_DEAD_JOBS, &values, JobRow::salvage).await?;
         Ok((self.jobs_listed(rows).await?, total.unwrap_or_default().unsigned_abs()))
     }
 
     async fn dead_letter(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
         let (action, values) = ("read a dead letter", [id.as_str().into(), tenant.into()]);
-        let rows = all(&self.readers, action, &sql::DEAD_BY_ID, &values, JobRow::decode).await?;
+        let rows = all(&self.readers, action, &sql::SELECT_DEAD_JOB, &values, JobRow::decode).await?;
         Ok(self.complete(rows).await?.pop())
     }
 
     async fn dead_totals(&self, tenant: Option<&str>) -> Result<Vec<DeadTotal>, StoreError> {
-        all(&self.readers, "count dead letters", &sql::DEAD_TOTALS, &[tenant.into()], |row| {
+        all(&self.readers, "count dead letters", &sql::SELECT_DEAD_TOTALS, &[tenant.into()], |row| {
             Ok(DeadTotal {
                 queue: get(row, "queue")?,
                 job_type: get(row, "job_type")?,
@@ -182,7 +184,7 @@ impl<R: Reader> Operate for Engine<R> {
         since: Timestamp,
     ) -> Result<Vec<(JobState, u64)>, StoreError> {
         let values = [since.0.into(), tenant.into()];
-        all(&self.readers, "count ended jobs", &sql::ENDED_LATELY, &values, |row| {
+        all(&self.readers, "count ended jobs", &sql::SELECT_ENDED_RECENTLY, &values, |row| {
             let jobs: i64 = get(row, "jobs")?;
             Ok((rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
         })
@@ -191,15 +193,15 @@ impl<R: Reader> Operate for Engine<R> {
 
     async fn history_of(&self, tenant: &str, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
         let (action, values) = ("count ended jobs", [since.0.into(), tenant.into()]);
-        all(&self.readers, action, &sql::ENDED_HOURLY, &values, rows::hourly_count).await
+        all(&self.readers, action, &sql::SELECT_ENDED_PER_HOUR, &values, rows::hourly_count).await
     }
 
     async fn tenants(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<TenantTotal>, u64), StoreError> {
-        let (action, text) = ("count tenants", &sql::TENANTS_COUNTED);
+        let (action, text) = ("count tenants", &sql::SELECT_TENANT_COUNT);
         let decode = |row: &R::Row| get::<i64>(row, "tenants");
         let total = one(&self.readers, action, text, &[tenant.into()], decode).await?;
         let values = [tenant.into(), page.limit.into(), page.offset.into()];
-        let tenants = all(&self.readers, "list tenants", &sql::TENANTS_LISTED, &values, |row| {
+        let tenants = all(&self.readers, "list tenants", &sql::SELECT_TENANTS, &values, |row| {
             Ok(TenantTotal {
                 tenant: get(row, "tenant")?,
                 jobs: get(row, "jobs")?,

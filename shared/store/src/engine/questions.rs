@@ -27,19 +27,19 @@ pub(super) fn given(row: &impl Fields) -> Result<GivenAnswer, Inconsistency> {
 impl<R: Reader> Questions for Engine<R> {
     async fn tool_call(&self, of: &EngagementId, id: &CallId) -> Result<Option<ToolCall>, StoreError> {
         let values = [of.as_str().into(), id.as_str().into()];
-        one(&self.readers, "read a tool call", &sql::TOOL_CALL_BY_ID, &values, rows::tool_call).await
+        one(&self.readers, "read a tool call", &sql::SELECT_TOOL_CALL_BY_ID, &values, rows::tool_call).await
     }
 
     async fn answer_given(&self, of: &EngagementId, key: &str) -> Result<Option<GivenAnswer>, StoreError> {
         let values = [of.as_str().into(), key.into()];
-        one(&self.readers, "look for an answer", &sql::ANSWER_GIVEN, &values, given).await
+        one(&self.readers, "look for an answer", &sql::SELECT_GIVEN_ANSWER, &values, given).await
     }
 
     async fn answers_of(&self, job: &JobId, limit: u32) -> Result<Vec<GivenAnswer>, StoreError> {
         let [one, other] = TOOLS;
         let values = [job.as_str().into(), one.into(), other.into(), limit.into()];
         let mut answers =
-            all(&self.readers, "read answers of a user", &sql::ANSWERS_OF_JOB, &values, given).await?;
+            all(&self.readers, "read answers of a user", &sql::SELECT_ANSWERS_OF_JOB, &values, given).await?;
         // A call that was refused has an outcome, too, and no answer.
         answers.retain(|answer| !answer.values.is_empty());
         Ok(answers)
@@ -48,7 +48,7 @@ impl<R: Reader> Questions for Engine<R> {
     async fn was_told(&self, question: &str) -> Result<bool, StoreError> {
         let (action, values) = ("look for a question", [question.into()]);
         let told =
-            one(&self.readers, action, &sql::QUESTION_WAS_TOLD, &values, |row| get::<String>(row, "id"));
+            one(&self.readers, action, &sql::SELECT_QUESTION_SHOWN, &values, |row| get::<String>(row, "id"));
         Ok(told.await?.is_some())
     }
 

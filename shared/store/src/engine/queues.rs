@@ -90,14 +90,14 @@ fn strategy(row: &impl Fields) -> Result<PoolStrategy, Inconsistency> {
 #[async_trait]
 impl<R: Reader> Queues for Engine<R> {
     async fn queue(&self, name: &str) -> Result<Option<Queue>, StoreError> {
-        Ok(self.queue_rows(&sql::QUEUE_BY_NAME, &[name.into()], queue).await?.pop())
+        Ok(self.queue_rows(&sql::SELECT_QUEUE_BY_NAME, &[name.into()], queue).await?.pop())
     }
 
     async fn page(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Queue>, u64), StoreError> {
         let values = [page.limit.into(), page.offset.into(), tenant.into()];
-        let queues = self.queue_rows(&sql::QUEUES_PAGE, &values, queue).await?;
+        let queues = self.queue_rows(&sql::SELECT_QUEUES_PAGE, &values, queue).await?;
         let decode = |row: &R::Row| get::<i64>(row, "queues");
-        let total = self.queue_rows(&sql::QUEUES_TOTAL, &[tenant.into()], decode).await?;
+        let total = self.queue_rows(&sql::SELECT_QUEUE_TOTAL, &[tenant.into()], decode).await?;
         Ok((queues, total.into_iter().next().unwrap_or_default().unsigned_abs()))
     }
 
@@ -108,7 +108,8 @@ impl<R: Reader> Queues for Engine<R> {
     ) -> Result<Vec<(String, JobState, u64)>, StoreError> {
         let keys = Columns::of(queues.iter().map(|name| (name.clone(),)).collect());
         let tenant = [tenant.into()];
-        let rows = self.readers.read("count jobs", &sql::QUEUES_COUNTED, Args::Rows(keys, &tenant)).await?;
+        let rows =
+            self.readers.read("count jobs", &sql::SELECT_QUEUE_COUNTS, Args::Rows(keys, &tenant)).await?;
         decode_all(&rows, |row| {
             let jobs: i64 = get(row, "jobs")?;
             Ok((get(row, "queue")?, rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
@@ -132,7 +133,7 @@ impl<R: Reader> Queues for Engine<R> {
             let config = rows::json(row, "config")?;
             Ok(Pool { name: get(row, "name")?, strategy: strategy(row)?, config, queues: Vec::new() })
         };
-        let mut pools = self.queue_rows(&sql::POOLS_LISTED, &[name.into()], decode).await?;
+        let mut pools = self.queue_rows(&sql::SELECT_POOLS, &[name.into()], decode).await?;
         let mut members: BTreeMap<String, Vec<(String, i64)>> = BTreeMap::new();
         for share in self.shares().await? {
             members.entry(share.pool).or_default().push((share.queue, share.weight));
@@ -154,27 +155,27 @@ impl<R: Reader> Queues for Engine<R> {
                 since: time(row, "updated_at")?,
             })
         };
-        self.queue_rows(&sql::SHARES_LISTED, &[], decode).await
+        self.queue_rows(&sql::SELECT_SHARES, &[], decode).await
     }
 
     async fn limits(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Limit>, u64), StoreError> {
         let own = tenant.map(|tenant| limit_name::stored(Some(tenant), ""));
         let own = own.as_deref();
         let values = [None::<&str>.into(), page.limit.into(), page.offset.into(), own.into()];
-        let limits = self.queue_rows(&sql::RATE_KEYS_LISTED, &values, limit).await?;
+        let limits = self.queue_rows(&sql::SELECT_RATE_KEYS, &values, limit).await?;
         let decode = |row: &R::Row| get::<i64>(row, "keys");
-        let total = self.queue_rows(&sql::RATE_KEYS_TOTAL, &[own.into()], decode).await?;
+        let total = self.queue_rows(&sql::SELECT_RATE_KEY_TOTAL, &[own.into()], decode).await?;
         Ok((limits, total.into_iter().next().unwrap_or_default().unsigned_abs()))
     }
 
     async fn limit(&self, tenant: Option<&str>, key: &str) -> Result<Option<Limit>, StoreError> {
         let key = limit_name::stored(tenant, key);
         let values = [key.as_str().into(), 1_i64.into(), 0_i64.into(), None::<&str>.into()];
-        Ok(self.queue_rows(&sql::RATE_KEYS_LISTED, &values, limit).await?.pop())
+        Ok(self.queue_rows(&sql::SELECT_RATE_KEYS, &values, limit).await?.pop())
     }
 
     async fn limit_of_queue(&self, queue: &str) -> Result<Option<Limit>, StoreError> {
-        let found = self.queue_rows(&sql::QUEUE_LIMIT, &[queue.into()], limit).await?.pop();
+        let found = self.queue_rows(&sql::SELECT_QUEUE_LIMIT, &[queue.into()], limit).await?.pop();
         let limits = |limit: &Limit| {
             limit.concurrency.is_some() || limit.rate.is_some() || limit.throttle_ms.is_some()
         };

@@ -46,7 +46,7 @@ impl<R: Reader> Engine<R> {
     async fn worker(&self, name: &str) -> Result<Option<WorkerBeat>, StoreError> {
         let values = [name.into()];
         let rows =
-            self.readers.read("look for a worker", &sql::WORKERS_LISTED, Args::Values(&values)).await?;
+            self.readers.read("look for a worker", &sql::SELECT_WORKERS, Args::Values(&values)).await?;
         Ok(decode_all(&rows, rows::worker)?.pop())
     }
 }
@@ -153,7 +153,8 @@ impl<R: Reader> Remote for Engine<R> {
 
     async fn progress(&self, job: &JobId, tenant: Option<&str>) -> Result<Option<Progress>, StoreError> {
         let values = [job.as_str().into(), tenant.into()];
-        let rows = self.readers.read("read progress", &sql::PROGRESS_OF_JOB, Args::Values(&values)).await?;
+        let rows =
+            self.readers.read("read progress", &sql::SELECT_PROGRESS_OF_JOB, Args::Values(&values)).await?;
         let told = decode_all(&rows, |row| {
             let job_state = rows::word(row, "state", JobState::parse)?;
             let done = (job_state == JobState::Completed).then_some(1_000_000);

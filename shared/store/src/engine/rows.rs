@@ -275,7 +275,7 @@ impl JobRow {
         Ok(())
     }
 
-    /// The row as `jobs_touch.sql` takes it.
+    /// The row as `update_active_jobs.sql` takes it.
     pub(super) fn touched(&self) -> Result<impl BulkRow + use<>, StoreError> {
         let position = self.position.as_ref().map(as_json).transpose()?;
         let (reserved, used) = (self.reserved, self.tokens_used);
@@ -283,7 +283,7 @@ impl JobRow {
         Ok((self.seq, self.lapses, position, reserved, used, self.events, until, token, held))
     }
 
-    /// The row as `jobs_write.sql` takes it.
+    /// The row as `update_jobs.sql` takes it.
     pub(super) fn changes(&self) -> Result<impl BulkRow + use<>, StoreError> {
         let position = self.position.as_ref().map(as_json).transpose()?;
         Ok((

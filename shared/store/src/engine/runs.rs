@@ -31,7 +31,7 @@ impl<R: Reader> Engine<R> {
 impl<R: Reader> Runs for Engine<R> {
     async fn told(&self, run: &EngagementId) -> Result<Told, StoreError> {
         let values = [run.as_str().into()];
-        let rows = self.readers.read("read a run", &sql::RUN_STATE, Args::Values(&values)).await?;
+        let rows = self.readers.read("read a run", &sql::SELECT_RUN_STATE, Args::Values(&values)).await?;
         let told = decode_all(&rows, |row| Ok(Told { last: get(row, "told")?, marks: get(row, "marks")? }))?;
         Ok(told.into_iter().next().unwrap_or_default())
     }
@@ -49,8 +49,10 @@ impl<R: Reader> Runs for Engine<R> {
     ) -> Result<RunPage, StoreError> {
         let request = request.map(JobId::as_str);
         let values = [run.as_str().into(), after.into(), request.into(), limit.into(), LENGTH.into()];
-        let rows =
-            self.readers.read("read events of a run", &sql::RUN_EVENTS_AFTER, Args::Values(&values)).await?;
+        let rows = self
+            .readers
+            .read("read events of a run", &sql::SELECT_RUN_EVENTS_AFTER, Args::Values(&values))
+            .await?;
         let events = decode_all(&rows, |row| {
             let (id, body) = (get(row, "id")?, get(row, "body")?);
             Ok((
@@ -65,14 +67,15 @@ impl<R: Reader> Runs for Engine<R> {
 
     async fn said(&self, id: &EngagementId, turn: i64, limit: u32) -> Result<Vec<StoredMessage>, StoreError> {
         let values = [id.as_str().into(), turn.into(), limit.into()];
-        let rows = self.readers.read("read messages", &sql::MESSAGES_OF_TURN, Args::Values(&values)).await?;
+        let rows =
+            self.readers.read("read messages", &sql::SELECT_MESSAGES_OF_TURN, Args::Values(&values)).await?;
         let said = decode_all(&rows, journal::messages)?.into_iter().flatten();
         Ok(said.take(limit as usize).collect())
     }
 
     async fn run_requests(&self, run: &EngagementId) -> Result<Vec<RunRequest>, StoreError> {
         let values = [run.as_str().into()];
-        let (action, text) = ("read requests of a run", &sql::RUN_REQUESTS_LISTED);
+        let (action, text) = ("read requests of a run", &sql::SELECT_RUN_REQUESTS);
         let rows = self.readers.read(action, text, Args::Values(&values)).await?;
         decode_all(&rows, |row| {
             Ok(RunRequest {
@@ -91,7 +94,7 @@ impl<R: Reader> Runs for Engine<R> {
         page: Page,
     ) -> Result<Vec<RunRow>, StoreError> {
         let values = [agent.into(), tenant.into(), page.limit.into(), page.offset.into()];
-        let rows = self.readers.read("list runs", &sql::RUNS_OF_AGENT, Args::Values(&values)).await?;
+        let rows = self.readers.read("list runs", &sql::SELECT_RUNS_OF_AGENT, Args::Values(&values)).await?;
         let mut runs = decode_all(&rows, |row| {
             Ok(RunRow {
                 id: EngagementId(get(row, "id")?),
@@ -103,7 +106,7 @@ impl<R: Reader> Runs for Engine<R> {
         })?;
         for run in &mut runs {
             let values = [run.id.as_str().into(), REQUESTS.into()];
-            let (action, text) = ("list the jobs of a run", &sql::RUN_JOBS);
+            let (action, text) = ("list the jobs of a run", &sql::SELECT_RUN_JOBS);
             let rows = self.readers.read(action, text, Args::Values(&values)).await?;
             run.requests = decode_all(&rows, |row| {
                 Ok((JobId(get(row, "job_id")?), json(row, "meta")?, maybe(row, "tenant")?))
@@ -119,7 +122,7 @@ impl<R: Reader> Runs for Engine<R> {
     async fn settings(&self, of: &Configured) -> Result<RunSettings, StoreError> {
         let run = of.run.as_ref().map_or("", EngagementId::as_str);
         let values = [of.agent.as_str().into(), of.tenant.as_deref().unwrap_or("").into(), run.into()];
-        let (action, text) = ("read settings of runs", &sql::RUN_SETTINGS_OF);
+        let (action, text) = ("read settings of runs", &sql::SELECT_RUN_SETTINGS_OF);
         let rows = self.readers.read(action, text, Args::Values(&values)).await?;
         let settings = decode_all(&rows, |row| {
             let settings = RunSettings { version: get(row, "version")?, args: json(row, "args")? };

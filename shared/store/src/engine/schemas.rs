@@ -41,7 +41,7 @@ impl<R: Reader> Schemas for Engine<R> {
         version: Option<i64>,
     ) -> Result<Vec<RegisteredSchema>, StoreError> {
         let values = [job_type.into(), Arg::Int(version)];
-        let rows = self.readers.read("list schemas", &sql::SCHEMAS_LISTED, Args::Values(&values)).await?;
+        let rows = self.readers.read("list schemas", &sql::SELECT_SCHEMAS, Args::Values(&values)).await?;
         decode_all(&rows, schema)
     }
 

@@ -39,7 +39,7 @@ impl<R: Reader> Engine<R> {
 impl<R: Reader> Tenants for Engine<R> {
     async fn tenant(&self, name: &str) -> Result<Option<TenantSetup>, StoreError> {
         let (action, values) = ("read limits of a tenant", [name.into()]);
-        let rows = self.readers.read(action, &sql::TENANT_LIMITS_SHOWN, Args::Values(&values)).await?;
+        let rows = self.readers.read(action, &sql::SELECT_TENANT_LIMITS, Args::Values(&values)).await?;
         Ok(decode_all(&rows, setup)?.pop())
     }
 

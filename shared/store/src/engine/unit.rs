@@ -147,7 +147,7 @@ impl Unit {
         }
         self.read_shares(session, holding).await?;
         let keys: Vec<(i64,)> = missing.into_iter().map(|seq| (seq,)).collect();
-        let (action, text) = ("read engagements", &sql::ENGAGEMENTS_TO_CHANGE);
+        let (action, text) = ("read engagements", &sql::LOCK_ENGAGEMENTS);
         let engagements = read_by(session, action, text, keys, EngagementRow::decode).await?;
         engagements.into_iter().for_each(|row| self.take_engagement(Box::new(row)));
         Ok(())
@@ -161,7 +161,7 @@ impl Unit {
         tenant: Option<&str>,
     ) -> Result<Option<i64>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
-        let rows = read(session, "read a job", &sql::JOB_TO_CHANGE, &values, JobRow::decode).await?;
+        let rows = read(session, "read a job", &sql::LOCK_JOB, &values, JobRow::decode).await?;
         let seq = rows.first().map(|job| job.seq);
         self.take_in(session, rows).await?;
         Ok(seq)
@@ -531,19 +531,19 @@ impl Unit {
             }
         }
         let mut writes = Writes::default();
-        writes.all("write jobs", &sql::JOBS_WRITE, moved);
-        writes.all("write jobs", &sql::JOBS_TOUCH, touched);
+        writes.all("write jobs", &sql::UPDATE_JOBS, moved);
+        writes.all("write jobs", &sql::UPDATE_ACTIVE_JOBS, touched);
         self.journal.flush(&mut writes)?;
-        writes.all("write tool calls", &sql::TOOL_CALLS_INSERT, take(&mut self.new_calls));
-        writes.all("write stubs", &sql::STUBS_INSERT, take(&mut self.stubs));
-        writes.all("write results", &sql::RESULTS_INSERT, take(&mut self.results));
-        writes.all("write errors", &sql::ERRORS_INSERT, take(&mut self.errors));
-        writes.all("write guardrail checks", &sql::GUARDRAIL_CHECKS_INSERT, take(&mut self.checks));
+        writes.all("write tool calls", &sql::INSERT_TOOL_CALLS, take(&mut self.new_calls));
+        writes.all("write stubs", &sql::INSERT_STUBS, take(&mut self.stubs));
+        writes.all("write results", &sql::INSERT_RESULTS, take(&mut self.results));
+        writes.all("write errors", &sql::INSERT_ERRORS, take(&mut self.errors));
+        writes.all("write guardrail checks", &sql::INSERT_GUARDRAIL_CHECKS, take(&mut self.checks));
         self.away.leave(&mut writes);
-        writes.if_new("write memories", &sql::MEMORIES_INSERT, take(&mut self.memories));
+        writes.if_new("write memories", &sql::INSERT_MEMORIES, take(&mut self.memories));
         writes.all("wait for breakers", &sql::INSERT_BREAKER_WAITS, take(&mut self.breaker_waits));
         writes.if_new("add breakers", &sql::INSERT_BREAKERS, take(&mut self.breakers));
-        writes.all("write reviews", &sql::REVIEWS_INSERT, take(&mut self.reviews));
+        writes.all("write reviews", &sql::INSERT_REVIEWS, take(&mut self.reviews));
         self.artifacts.flush(&mut writes);
         self.states.flush(&mut writes);
         let counted = self.changed_engagements.iter().filter_map(|seq| self.engagements.get(seq));
@@ -553,7 +553,7 @@ impl Unit {
         writes.run(session).await?;
         // Apart, because a call may be journalled and settled in one go.
         let mut moves = Writes::default();
-        moves.all("write tool calls", &sql::TOOL_CALLS_WRITE, take(&mut self.moved_calls));
+        moves.all("write tool calls", &sql::UPDATE_TOOL_CALLS, take(&mut self.moved_calls));
         self.away.flush(&mut moves);
         moves.run(session).await?;
         // A statement of its own: a repeated call changes its row twice, and PostgreSQL applies only one of two changes that

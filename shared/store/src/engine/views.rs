@@ -84,7 +84,7 @@ impl<R: Reader> Engine<R> {
                 budgeted: get(row, "budgeted")?,
             })
         };
-        let queues = all(&self.readers, "look for work", &sql::QUEUES_READY, &values, decode).await?;
+        let queues = all(&self.readers, "look for work", &sql::SELECT_READY_QUEUES, &values, decode).await?;
         self.limited.learn(queues.iter().filter(|q| q.limited).map(|q| q.name.clone()).collect());
         Ok(queues)
     }
@@ -105,22 +105,22 @@ pub(super) fn matching(filter: &JobFilter) -> [Arg<'_>; 6] {
 /// The statement that lists in this order, and what it takes after the filter.
 fn listed(filter: &JobFilter) -> (&'static Text, Vec<Arg<'static>>) {
     let column = match filter.order {
-        JobOrder::Accepted if filter.ascending => return (&sql::JOBS_LISTED_OLDEST, Vec::new()),
-        JobOrder::Accepted => return (&sql::JOBS_LISTED, Vec::new()),
+        JobOrder::Accepted if filter.ascending => return (&sql::SELECT_OLDEST_JOBS, Vec::new()),
+        JobOrder::Accepted => return (&sql::SELECT_JOBS, Vec::new()),
         JobOrder::Priority => "priority",
         JobOrder::Attempt => "attempt",
         JobOrder::Due => "run_at",
         JobOrder::Ended => "ended_at",
     };
     let direction = if filter.ascending { 1_i64 } else { -1 };
-    (&sql::JOBS_LISTED_SORTED, vec![column.into(), direction.into()])
+    (&sql::SELECT_SORTED_JOBS, vec![column.into(), direction.into()])
 }
 
 #[async_trait]
 impl<R: Reader> Views for Engine<R> {
     async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
-        match one(&self.readers, "read a job", &sql::JOB_BY_ID, &values, JobRow::decode).await? {
+        match one(&self.readers, "read a job", &sql::SELECT_JOB_BY_ID, &values, JobRow::decode).await? {
             Some(row) => Ok(self.complete(vec![row]).await?.pop()),
             None => Ok(None),
         }
@@ -129,9 +129,10 @@ impl<R: Reader> Views for Engine<R> {
     async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
         let readers = &self.readers;
         let values = matching(filter);
-        let total = one(readers, "count jobs", &sql::JOBS_COUNTED, &values, |row| get::<i64>(row, "jobs"))
-            .await?
-            .unwrap_or_default();
+        let total =
+            one(readers, "count jobs", &sql::SELECT_JOB_COUNTS, &values, |row| get::<i64>(row, "jobs"))
+                .await?
+                .unwrap_or_default();
         let (text, sort) = listed(filter);
         let part = [page.limit.into(), page.offset.into()];
         let values: Vec<Arg<'_>> = matching(filter).into_iter().chain(sort).chain(part).collect();
@@ -155,13 +156,14 @@ impl<R: Reader> Views for Engine<R> {
             filter.since.map_or(i64::MIN, |since| since.0).into(),
         ];
         let action = "count tasks";
-        let total = one(&self.readers, action, &sql::TASKS_COUNTED, &values, |row| get::<i64>(row, "tasks"));
+        let total =
+            one(&self.readers, action, &sql::SELECT_TASK_COUNT, &values, |row| get::<i64>(row, "tasks"));
         let total = total.await?.unwrap_or_default();
         let (before, position) =
             filter.after.map_or((i64::MAX, i64::MAX), |place| (place.changed_at.0, place.position));
         let values: Vec<Arg<'_>> =
             values.into_iter().chain([before.into(), position.into(), limit.into()]).collect();
-        let found = all(&self.readers, "list tasks", &sql::TASKS_OF_AGENT, &values, |row| {
+        let found = all(&self.readers, "list tasks", &sql::SELECT_TASKS_OF_AGENT, &values, |row| {
             let place = TaskPlace { changed_at: time(row, "changed_at")?, position: get(row, "seq")? };
             Ok((JobId(get(row, "id")?), place))
         });
@@ -174,7 +176,7 @@ impl<R: Reader> Views for Engine<R> {
         tenant: Option<&str>,
     ) -> Result<Option<(Engagement, AgentDefinition, JobId)>, StoreError> {
         let (action, values) = ("read an engagement", [id.as_str().into(), tenant.into()]);
-        one(&self.readers, action, &sql::ENGAGEMENT_BY_ID, &values, |row| {
+        one(&self.readers, action, &sql::SELECT_ENGAGEMENT_BY_ID, &values, |row| {
             let engagement = EngagementRow::decode(row)?.engagement;
             Ok((engagement, json(row, "definition")?, JobId(get(row, "job_id")?)))
         })
@@ -184,7 +186,8 @@ impl<R: Reader> Views for Engine<R> {
     async fn is_only_input(&self, job: &JobId) -> Result<bool, StoreError> {
         let (action, values) = ("look for inputs", [job.as_str().into()]);
         let others =
-            one(&self.readers, action, &sql::INPUTS_BESIDE, &values, |row| get::<i64>(row, "others")).await?;
+            one(&self.readers, action, &sql::SELECT_OTHER_INPUTS, &values, |row| get::<i64>(row, "others"))
+                .await?;
         Ok(others.is_none_or(|others| others == 0))
     }
 
@@ -200,7 +203,7 @@ impl<R: Reader> Views for Engine<R> {
             filter.after.unwrap_or(i64::MAX).into(),
             limit.into(),
         ];
-        all(&self.readers, "list engagements", &sql::ENGAGEMENTS_LISTED, &values, rows::listed_engagement)
+        all(&self.readers, "list engagements", &sql::SELECT_ENGAGEMENTS, &values, rows::listed_engagement)
             .await
     }
 
@@ -211,14 +214,15 @@ impl<R: Reader> Views for Engine<R> {
         limit: u32,
     ) -> Result<Vec<StoredMessage>, StoreError> {
         let values = [id.as_str().into(), after.into(), limit.into()];
-        let found = all(&self.readers, "read messages", &sql::MESSAGES_AFTER, &values, journal::messages);
+        let found =
+            all(&self.readers, "read messages", &sql::SELECT_MESSAGES_AFTER, &values, journal::messages);
         let wanted = |stored: &StoredMessage| stored.seq > after && stored.seq - after <= i64::from(limit);
         Ok(found.await?.into_iter().flatten().filter(wanted).collect())
     }
 
     async fn checkpoints(&self, id: &EngagementId, page: Page) -> Result<Vec<CheckpointRow>, StoreError> {
         let values = [id.as_str().into(), page.limit.into(), page.offset.into()];
-        let found = all(&self.readers, "read checkpoints", &sql::CHECKPOINTS_LISTED, &values, |row| {
+        let found = all(&self.readers, "read checkpoints", &sql::SELECT_CHECKPOINTS, &values, |row| {
             Ok((get::<i64>(row, "upto")? - get::<i64>(row, "phases")?, checkpoint_rows(row)?))
         })
         .await?;
@@ -236,7 +240,7 @@ impl<R: Reader> Views for Engine<R> {
     ) -> Result<Vec<CheckpointRow>, StoreError> {
         let number = i64::try_from(phase.index()).unwrap_or(i64::MAX);
         let values = [id.as_str().into(), number.into(), limit.into()];
-        let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_PHASE);
+        let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_PHASE);
         let found = all(&self.readers, action, text, &values, checkpoint_rows).await?;
         Ok(found.into_iter().flatten().filter(|row| row.checkpoint.phase == phase).collect())
     }
@@ -252,13 +256,15 @@ impl<R: Reader> Views for Engine<R> {
     async fn tool_calls_page(&self, id: &EngagementId, page: Page) -> Result<Vec<ToolCall>, StoreError> {
         let (action, values) =
             ("read the tool journal", [id.as_str().into(), page.limit.into(), page.offset.into()]);
-        all(&self.readers, action, &sql::TOOL_CALLS_OF_ENGAGEMENT, &values, rows::tool_call).await
+        all(&self.readers, action, &sql::SELECT_TOOL_CALLS_OF_ENGAGEMENT, &values, rows::tool_call).await
     }
 
     async fn withheld_calls(&self, id: &EngagementId) -> Result<Vec<CallId>, StoreError> {
         let (action, values) = ("read the tool journal", [id.as_str().into()]);
-        all(&self.readers, action, &sql::TOOL_CALLS_WITHHELD, &values, |row| Ok(CallId(get(row, "call_id")?)))
-            .await
+        all(&self.readers, action, &sql::SELECT_WITHHELD_TOOL_CALLS, &values, |row| {
+            Ok(CallId(get(row, "call_id")?))
+        })
+        .await
     }
 
     async fn guardrail_checks(
@@ -267,13 +273,14 @@ impl<R: Reader> Views for Engine<R> {
         limit: u32,
     ) -> Result<Vec<GuardrailCheck>, StoreError> {
         let values = [id.as_str().into(), limit.into()];
-        let text = &sql::GUARDRAIL_CHECKS_NEWEST;
+        let text = &sql::SELECT_NEWEST_GUARDRAIL_CHECKS;
         all(&self.readers, "read guardrail checks", text, &values, guardrail_check).await
     }
 
     async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError> {
         let (action, values) = ("read a budget", [id.as_str().into(), Arg::Text(None)]);
-        let row = one(&self.readers, action, &sql::ENGAGEMENT_BY_ID, &values, EngagementRow::decode).await?;
+        let row =
+            one(&self.readers, action, &sql::SELECT_ENGAGEMENT_BY_ID, &values, EngagementRow::decode).await?;
         Ok(row.map(|row| row.budget).unwrap_or_default())
     }
 
@@ -304,7 +311,7 @@ impl<R: Reader> Views for Engine<R> {
 
     async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
         let names = Columns::of(streams.into_iter().map(|name| (name,)).collect());
-        let (action, text) = ("read how far streams are", &sql::STREAMS_NEWEST);
+        let (action, text) = ("read how far streams are", &sql::SELECT_NEWEST_EVENTS);
         let rows = self.readers.read(action, text, Args::Rows(names, &[])).await?;
         decode_all(&rows, |row| Ok((get(row, "id")?, get(row, "events")?)))
     }
@@ -323,12 +330,12 @@ impl<R: Reader> Views for Engine<R> {
             filter.engagement.as_ref().map(EngagementId::as_str).into(),
             member.as_deref().into(),
         ];
-        all(&self.readers, "list reviews", &sql::REVIEWS_LISTED, &values, rows::review).await
+        all(&self.readers, "list reviews", &sql::SELECT_REVIEWS, &values, rows::review).await
     }
 
     async fn review_of(&self, id: &ReviewId, tenant: Option<&str>) -> Result<Option<Review>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
-        one(&self.readers, "read a review", &sql::REVIEW_BY_ID, &values, rows::review).await
+        one(&self.readers, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::review).await
     }
 
     async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
@@ -344,7 +351,7 @@ impl<R: Reader> Views for Engine<R> {
         queue: Option<&str>,
         tenant: Option<&str>,
     ) -> Result<Vec<(JobState, u64)>, StoreError> {
-        all(&self.readers, "count jobs", &sql::STATES_COUNTED, &[queue.into(), tenant.into()], |row| {
+        all(&self.readers, "count jobs", &sql::SELECT_STATE_COUNTS, &[queue.into(), tenant.into()], |row| {
             let jobs: i64 = get(row, "jobs")?;
             Ok((word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
         })
@@ -352,7 +359,7 @@ impl<R: Reader> Views for Engine<R> {
     }
 
     async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError> {
-        all(&self.readers, "count jobs of queues", &sql::QUEUE_STATES_COUNTED, &[], |row| {
+        all(&self.readers, "count jobs of queues", &sql::SELECT_QUEUE_STATE_COUNTS, &[], |row| {
             let jobs: i64 = get(row, "jobs")?;
             let state = word(row, "state", JobState::parse)?;
             Ok((get(row, "queue")?, state, u64::try_from(jobs).unwrap_or_default()))
@@ -362,16 +369,17 @@ impl<R: Reader> Views for Engine<R> {
 
     async fn gauges(&self) -> Result<Gauges, StoreError> {
         let (readers, count) = (&self.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
-        let ended = all(readers, "count what ended", &sql::JOBS_ENDED_COUNTED, &[], |row| {
+        let ended = all(readers, "count what ended", &sql::SELECT_ENDED_JOB_COUNTS, &[], |row| {
             let state = word(row, "state", JobState::parse)?;
             Ok((get::<String>(row, "queue")?, state, get::<i64>(row, "jobs")?))
         });
         let ended = ended.await?.into_iter().map(|(queue, state, jobs)| (queue, state, count(jobs)));
-        let oldest = all(readers, "look for what waits", &sql::QUEUES_OLDEST, &[], |row| {
+        let oldest = all(readers, "look for what waits", &sql::SELECT_OLDEST_OF_QUEUES, &[], |row| {
             Ok((get(row, "queue")?, time(row, "run_at")?))
         });
-        let open =
-            one(readers, "count reviews", &sql::REVIEWS_OPEN_COUNTED, &[], |row| get::<i64>(row, "reviews"));
+        let open = one(readers, "count reviews", &sql::SELECT_OPEN_REVIEW_COUNT, &[], |row| {
+            get::<i64>(row, "reviews")
+        });
         Ok(Gauges {
             ended: ended.collect(),
             oldest: oldest.await?,
@@ -380,28 +388,28 @@ impl<R: Reader> Views for Engine<R> {
     }
 
     async fn queues(&self) -> Result<Vec<String>, StoreError> {
-        all(&self.readers, "list queues", &sql::QUEUES_LISTED, &[], |row| get(row, "name")).await
+        all(&self.readers, "list queues", &sql::SELECT_QUEUES, &[], |row| get(row, "name")).await
     }
 
     async fn workers(&self) -> Result<Vec<WorkerBeat>, StoreError> {
-        all(&self.readers, "list workers", &sql::WORKERS_LISTED, &[None.into()], rows::worker).await
+        all(&self.readers, "list workers", &sql::SELECT_WORKERS, &[None.into()], rows::worker).await
     }
 
     async fn statistics(&self, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
         let values = [since.0.into()];
-        all(&self.readers, "read statistics", &sql::STATISTICS_LISTED, &values, rows::hourly_count).await
+        all(&self.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::hourly_count).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        self.readers.read("answer a ping", &sql::PING, Args::Values(&[])).await.map(|_| ())
+        self.readers.read("answer a ping", &sql::SELECT_ONE, Args::Values(&[])).await.map(|_| ())
     }
 }
 
 /// The statement that reads a stream of events, and whose it is.
 fn stream_of(filter: &EventFilter) -> (&'static Text, &str) {
     match filter {
-        EventFilter::Engagement(id) => (&sql::EVENTS_OF_ENGAGEMENT, id.as_str()),
-        EventFilter::Job(id) => (&sql::EVENTS_OF_JOB, id.as_str()),
+        EventFilter::Engagement(id) => (&sql::SELECT_EVENTS_OF_ENGAGEMENT, id.as_str()),
+        EventFilter::Job(id) => (&sql::SELECT_EVENTS_OF_JOB, id.as_str()),
     }
 }
 
@@ -423,7 +431,7 @@ fn events_of(row: &impl Fields) -> Result<Vec<Event>, Inconsistency> {
 }
 
 async fn read_agents<R: Reader>(readers: &R, name: Option<&str>) -> Result<Vec<AgentRecord>, StoreError> {
-    all(readers, "read agents", &sql::AGENTS_LISTED, &[name.into()], |row| {
+    all(readers, "read agents", &sql::SELECT_AGENTS, &[name.into()], |row| {
         Ok(AgentRecord {
             definition: json(row, "definition")?,
             source: get(row, "source")?,
@@ -440,7 +448,7 @@ pub(super) async fn state<R: Reader>(
     now: Timestamp,
 ) -> Result<StateSnapshot, StoreError> {
     let values = [scope.name.as_str().into(), now.0.into()];
-    let found = all(readers, "read a state", &sql::STATE_OF_SCOPE, &values, |row| {
+    let found = all(readers, "read a state", &sql::SELECT_STATE_OF_SCOPE, &values, |row| {
         let key = match rows::maybe::<String>(row, "name")? {
             None => None,
             Some(key) => Some(StateEntry {
@@ -489,14 +497,16 @@ pub(super) async fn recall<R: Reader>(
     whole_journal: bool,
 ) -> Result<Recall, StoreError> {
     let values = [job.as_str().into(), window.into()];
-    let newest = all(readers, "recall messages", &sql::MESSAGES_NEWEST, &values, journal::messages).await?;
+    let newest =
+        all(readers, "recall messages", &sql::SELECT_NEWEST_MESSAGES, &values, journal::messages).await?;
     let mut messages: Vec<StoredMessage> = newest.into_iter().flatten().collect();
     messages.drain(..messages.len().saturating_sub(window as usize));
     // The input can only be missing from a window that is full.
     let mut input = None;
     if !messages.is_empty() && messages.len() >= window as usize {
         let values = [job.as_str().into()];
-        let said = one(readers, "recall the input", &sql::MESSAGE_INPUT, &values, journal::messages).await?;
+        let said =
+            one(readers, "recall the input", &sql::SELECT_INPUT_MESSAGE, &values, journal::messages).await?;
         input = said.and_then(|said| said.into_iter().next());
         input = input.filter(|input| messages.first().is_some_and(|oldest| oldest.seq > input.seq));
     }
@@ -507,12 +517,13 @@ pub(super) async fn recall<R: Reader>(
         one(readers, "look what there is to recall", &sql::SELECT_RECALL_PARTS, &values, Parts::decode);
     let parts = parts.await?.unwrap_or_default();
     if parts.calls {
-        let (action, text) = ("recall the tool journal", &sql::TOOL_CALLS_FROM_TURN);
+        let (action, text) = ("recall the tool journal", &sql::SELECT_TOOL_CALLS_FROM_TURN);
         recall.tool_calls = all(readers, action, text, &values, rows::tool_call).await?;
     }
     if parts.reviews {
         let values = [job.as_str().into(), turn.into()];
-        let reviews = all(readers, "recall reviews", &sql::REVIEWS_OF_TURN, &values, rows::review).await?;
+        let reviews =
+            all(readers, "recall reviews", &sql::SELECT_REVIEWS_OF_TURN, &values, rows::review).await?;
         recall.reviews = reviews.into_iter().map(ReviewAnswer::from).collect();
     }
     if parts.delegations {

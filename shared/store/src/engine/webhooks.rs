@@ -34,7 +34,7 @@ impl<R: Reader> Engine<R> {
         active: Option<i64>,
     ) -> Result<Vec<Webhook>, StoreError> {
         let values = [id.into(), tenant.into(), Arg::Int(active)];
-        let rows = self.readers.read("list webhooks", &sql::WEBHOOKS_LISTED, Args::Values(&values)).await?;
+        let rows = self.readers.read("list webhooks", &sql::SELECT_WEBHOOKS, Args::Values(&values)).await?;
         decode_all(&rows, webhook)
     }
 }
@@ -79,11 +79,11 @@ impl<R: Reader> Webhooks for Engine<R> {
     ) -> Result<(Vec<Delivery>, u64), StoreError> {
         let state = state.map(DeliveryState::as_str);
         let values = [webhook.into(), state.into()];
-        let (action, text) = ("count deliveries", &sql::DELIVERIES_COUNTED);
+        let (action, text) = ("count deliveries", &sql::SELECT_DELIVERY_COUNTS);
         let counted = self.readers.read(action, text, Args::Values(&values)).await?;
         let total = decode_all(&counted, |row| get::<i64>(row, "deliveries"))?;
         let values = [webhook.into(), state.into(), Arg::Text(None), page.limit.into(), page.offset.into()];
-        let (action, text) = ("list deliveries", &sql::DELIVERIES_LISTED);
+        let (action, text) = ("list deliveries", &sql::SELECT_DELIVERIES);
         let rows = self.readers.read(action, text, Args::Values(&values)).await?;
         Ok((decode_all(&rows, delivery)?, total.into_iter().next().unwrap_or_default().unsigned_abs()))
     }
@@ -103,7 +103,7 @@ impl<R: Reader> Webhooks for Engine<R> {
             return Ok(None);
         }
         let values = [webhook.into(), Arg::Text(None), id.into(), 1_i64.into(), 0_i64.into()];
-        let (action, text) = ("read a delivery", &sql::DELIVERIES_LISTED);
+        let (action, text) = ("read a delivery", &sql::SELECT_DELIVERIES);
         let rows = self.readers.read(action, text, Args::Values(&values)).await?;
         Ok(decode_all(&rows, delivery)?.pop())
     }
@@ -114,7 +114,7 @@ impl<R: Reader> Webhooks for Engine<R> {
 
     async fn webhook_mark(&self) -> Result<Cursor, StoreError> {
         let values = [MARK.into()];
-        let (action, text) = ("read how far events are told", &sql::EVENT_MARK);
+        let (action, text) = ("read how far events are told", &sql::SELECT_EVENT_MARK);
         let rows = self.readers.read(action, text, Args::Values(&values)).await?;
         let marks = decode_all(&rows, |row| {
             Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })
@@ -161,7 +161,7 @@ impl<R: Reader> Webhooks for Engine<R> {
     }
 
     async fn next_delivery(&self) -> Result<Option<Timestamp>, StoreError> {
-        let (action, text) = ("look for the next delivery", &sql::DELIVERIES_NEXT);
+        let (action, text) = ("look for the next delivery", &sql::SELECT_NEXT_DELIVERY);
         let rows = self.readers.read(action, text, Args::Values(&[])).await?;
         let due = decode_all(&rows, |row| maybe::<i64>(row, "due"))?;
         Ok(due.into_iter().flatten().next().map(Timestamp))

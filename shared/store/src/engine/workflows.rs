@@ -51,7 +51,7 @@ impl<R: Reader> Engine<R> {
             return Ok(StepInput::default());
         }
         let keys = Args::Rows(Columns::of(vec![(job.seq,)]), &[]);
-        let rows = self.readers.read("read a step", &sql::WORKFLOW_INPUTS, keys).await?;
+        let rows = self.readers.read("read a step", &sql::SELECT_WORKFLOW_INPUTS, keys).await?;
         let input = decode_all(&rows, StepInput::decode)?.pop();
         Ok(input.map(|(_, input)| input).unwrap_or_default())
     }
@@ -85,11 +85,12 @@ impl<R: Reader> Workflows for Engine<R> {
         tenant: Option<&str>,
     ) -> Result<Option<(Workflow, Vec<WorkflowStep>)>, StoreError> {
         let values = [id.into(), tenant.into()];
-        let rows = self.readers.read("read a workflow", &sql::WORKFLOW_BY_ID, Args::Values(&values)).await?;
+        let rows =
+            self.readers.read("read a workflow", &sql::SELECT_WORKFLOW_BY_ID, Args::Values(&values)).await?;
         let Some(row) = decode_all(&rows, WorkflowRow::decode)?.pop() else { return Ok(None) };
         let values = [row.seq.into()];
         let steps =
-            self.readers.read("read steps", &sql::WORKFLOW_STEPS_LISTED, Args::Values(&values)).await?;
+            self.readers.read("read steps", &sql::SELECT_WORKFLOW_STEPS, Args::Values(&values)).await?;
         Ok(Some((row.workflow, decode_all(&steps, step)?)))
     }
 
@@ -100,11 +101,12 @@ impl<R: Reader> Workflows for Engine<R> {
     ) -> Result<(Vec<Workflow>, u64), StoreError> {
         let (tenant, state) = (filter.tenant.as_deref(), filter.state.map(|state| state.as_str()));
         let values = [tenant.into(), state.into()];
-        let counted = self.readers.read("count workflows", &sql::WORKFLOWS_COUNTED, Args::Values(&values));
+        let counted =
+            self.readers.read("count workflows", &sql::SELECT_WORKFLOW_COUNT, Args::Values(&values));
         let total =
             decode_all(&counted.await?, |row| get::<i64>(row, "workflows"))?.pop().unwrap_or_default();
         let values = [tenant.into(), state.into(), page.limit.into(), page.offset.into()];
-        let rows = self.readers.read("list workflows", &sql::WORKFLOWS_LISTED, Args::Values(&values)).await?;
+        let rows = self.readers.read("list workflows", &sql::SELECT_WORKFLOWS, Args::Values(&values)).await?;
         let found = decode_all(&rows, WorkflowRow::decode)?;
         Ok((found.into_iter().map(|row| row.workflow).collect(), total.unsigned_abs()))
     }

@@ -34,8 +34,10 @@ impl<R: Reader> DatabaseLimits<R> {
 
     async fn read(&self, bucket: &str, hold: &str) -> Result<Known, StoreError> {
         let action = "read a rate limit";
-        let rows =
-            self.0.read(action, &sql::RATE_LIMITS_READ, Args::Values(&[bucket.into(), hold.into()])).await?;
+        let rows = self
+            .0
+            .read(action, &sql::SELECT_RATE_LIMITS, Args::Values(&[bucket.into(), hold.into()]))
+            .await?;
         let mut known = Known { bucket: None, held_until: Timestamp(0) };
         for row in &rows {
             let int = |column: &'static str| match row.int(column) {
@@ -63,18 +65,18 @@ impl<R: Reader> DatabaseLimits<R> {
         let to = [name.into(), new.requests.into(), new.tokens.into(), new.as_of.0.into()];
         let Some(read) = read else {
             self.forget(new.as_of).await?;
-            return self.changed(action, &sql::RATE_LIMITS_INSERT, &to).await;
+            return self.changed(action, &sql::INSERT_RATE_LIMIT, &to).await;
         };
         let [name, requests, tokens, as_of] = to;
         let from = [read.requests.into(), read.tokens.into(), read.as_of.0.into()];
         let [was_requests, was_tokens, was_as_of] = from;
         let args = [name, requests, tokens, as_of, was_requests, was_tokens, was_as_of];
-        self.changed(action, &sql::RATE_LIMITS_TAKE, &args).await
+        self.changed(action, &sql::UPDATE_TAKEN_RATE_LIMIT, &args).await
     }
 
     async fn forget(&self, now: Timestamp) -> Result<(), StoreError> {
         let before = [now.plus_ms(-REMEMBERED_MS).0.into()];
-        self.changed("forget old rate limits", &sql::RATE_LIMITS_FORGET, &before).await.map(|_| ())
+        self.changed("forget old rate limits", &sql::DELETE_OLD_RATE_LIMITS, &before).await.map(|_| ())
     }
 }
 
@@ -118,12 +120,12 @@ impl<R: Reader> RateLimits for DatabaseLimits<R> {
         }
         let (name, back) = (key.bucket(), Terms::of(limit).cost(grant.left(used)));
         let args = [name.as_str().into(), back.into()];
-        self.changed("settle a rate limit", &sql::RATE_LIMITS_SETTLE, &args).await.map(|_| ())
+        self.changed("settle a rate limit", &sql::UPDATE_SETTLED_RATE_LIMIT, &args).await.map(|_| ())
     }
 
     async fn hold(&self, key: &LimitKey, until: Timestamp, now: Timestamp) -> Result<(), StoreError> {
         let name = key.hold();
         let args = [name.as_str().into(), now.0.into(), until.0.into()];
-        self.changed("hold a model", &sql::RATE_LIMITS_HOLD, &args).await.map(|_| ())
+        self.changed("hold a model", &sql::INSERT_HELD_RATE_LIMIT, &args).await.map(|_| ())
     }
 }

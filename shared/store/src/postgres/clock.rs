@@ -42,7 +42,7 @@ impl Clock for DatabaseClock {
 
 /// The database's time. One message asks for it: through a pooler in transaction mode two might part.
 async fn time(conn: impl PgExecutor<'_>) -> Result<i64, sqlx::Error> {
-    sqlx::raw_sql(sql::CLOCK.postgres).fetch_one(conn).await?.try_get(0)
+    sqlx::raw_sql(sql::SELECT_CLOCK.postgres).fetch_one(conn).await?.try_get(0)
 }
 
 fn millis(span: Duration) -> i64 {

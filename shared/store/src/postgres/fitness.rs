@@ -47,7 +47,7 @@ struct Server {
 
 async fn server(conn: &mut PgConnection) -> Result<Server, StoreError> {
     // Raw, here and below: one message asks, because through a pooler in transaction mode two might part.
-    let row = sqlx::raw_sql(sql::FITNESS.postgres).fetch_one(conn).await;
+    let row = sqlx::raw_sql(sql::SELECT_FITNESS.postgres).fetch_one(conn).await;
     let row = row.map_err(failed("tell what it is"))?;
     let flag = |column: &str| row.try_get::<i64, _>(column).map_err(failed("tell what it is"));
     Ok(Server {
@@ -89,7 +89,7 @@ pub(super) async fn applied(conn: &mut PgConnection) -> Result<Vec<AppliedMigrat
         let checksum = row.try_get::<Vec<u8>, _>("checksum")?.into();
         Ok(AppliedMigration { version: row.try_get("version")?, checksum })
     };
-    match sqlx::raw_sql(sql::MIGRATIONS_APPLIED.postgres).fetch_all(conn).await {
+    match sqlx::raw_sql(sql::SELECT_APPLIED_MIGRATIONS.postgres).fetch_all(conn).await {
         // 42P01: there is no table of migrations yet.
         Err(error) if error.as_database_error().is_some_and(|e| e.code().as_deref() == Some("42P01")) => {
             Ok(Vec::new())
@@ -156,7 +156,8 @@ pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
 
 /// Whether the keys of the configuration open what is stored.
 async fn encryption(conn: &mut PgConnection, options: &PostgresOptions) -> Finding {
-    let rows = sqlx::raw_sql(sql::DATA_KEYS.postgres).fetch_all(conn).await.map_err(failed("read data keys"));
+    let rows =
+        sqlx::raw_sql(sql::SELECT_DATA_KEYS.postgres).fetch_all(conn).await.map_err(failed("read data keys"));
     let rows = rows.and_then(|rows| rows.iter().map(DataKey::decode).collect::<Result<Vec<_>, _>>());
     match rows {
         Ok(rows) => cipher::finding(options.encryption.as_ref(), &rows),

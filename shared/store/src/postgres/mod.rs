@@ -126,7 +126,7 @@ impl PostgresStore {
         // The lock lives in a session, which a pooler does not give us; the migrations are transactions of their own.
         migrator.set_locking(!options.transaction_pooler);
         migrator.run(&mut conn).await.map_err(migrations::refused)?;
-        session::remember_queues(&mut conn, &sql::QUEUES_INSERT, queues).await?;
+        session::remember_queues(&mut conn, &sql::INSERT_QUEUES, queues).await?;
         let had = |version: i64| before.iter().any(|migration| migration.version == version);
         let new = POSTGRES.iter().filter(|(version, _, _)| !had(*version));
         Ok(new.map(|(version, name, _)| format!("{version:04} {name}")).collect())

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-/// The name in `notify.sql`.
+/// The name in `select_notify.sql`.
 const CHANNEL: &str = "turnstone";
 /// `NOTIFY` takes at most 8,000 bytes.
 const LARGEST: usize = 7_500;
@@ -71,7 +71,7 @@ async fn carry_out(mut rung: Receiver<Ring>, readers: &Readers, origin: &str) {
             }
         }
         let payload = serde_json::to_string(&Rings { from: origin, rings }).unwrap_or_default();
-        let told = sqlx::query(sql::NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
+        let told = sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
         if let Err(error) = told {
             tracing::debug!(%error, "bells were not carried to other processes; they will poll");
         }

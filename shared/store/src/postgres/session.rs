@@ -168,7 +168,10 @@ impl Writing {
     async fn go_on(&mut self) -> Result<(), StoreError> {
         if !self.begun {
             // Ids are UUIDs: nothing in them could end the literal that they stand in.
-            let mark = sql::BEGIN.postgres.replace(":writer", &self.name).replace(":commit", &self.commit);
+            let mark = sql::INSERT_WRITER_AT_BEGIN
+                .postgres
+                .replace(":writer", &self.name)
+                .replace(":commit", &self.commit);
             let settings = if self.persistent { String::new() } else { Address::settings_of_transaction() };
             let text = format!("BEGIN; {settings}{mark}");
             let begun = within(sqlx::raw_sql(AssertSqlSafe(text)).execute(self.connected().await?)).await;
@@ -204,7 +207,7 @@ impl Writing {
     /// Runs writes as a transaction of one statement.
     async fn run_alone(&mut self, mut writes: Vec<Write>) -> Result<(), CommitError> {
         let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len(), write.each));
-        let text = self.alone.of(&writes, || alone(texts, sql::MARK.postgres));
+        let text = self.alone.of(&writes, || alone(texts, sql::UPDATE_WRITER.postgres));
         let mut query = sqlx::query(AssertSqlSafe(text));
         for write in &mut writes {
             query = with_columns(query, std::mem::take(&mut write.rows.columns));
@@ -319,7 +322,7 @@ impl Session for Writing {
     }
 
     async fn outcome(&mut self) -> Result<bool, StoreError> {
-        let query = sqlx::query(sql::OUTCOME.postgres).persistent(false).bind(self.name.clone());
+        let query = sqlx::query(sql::LOCK_WRITER.postgres).persistent(false).bind(self.name.clone());
         let delete = sqlx::query(sql::DELETE_WRITER.postgres).persistent(false).bind(self.name.clone());
         let commit = self.commit.clone();
         let conn = self.connected().await?;

@@ -105,7 +105,7 @@ async fn data_keys(path: &Path) -> Result<Vec<DataKey>, StoreError> {
     let action = "read data keys";
     let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY);
     let mut conn = options.connect().await.map_err(failed("open the database file"))?;
-    let rows = sqlx::raw_sql(sql::DATA_KEYS.sqlite).fetch_all(&mut conn).await;
+    let rows = sqlx::raw_sql(sql::SELECT_DATA_KEYS.sqlite).fetch_all(&mut conn).await;
     let _ = conn.close().await;
     match rows {
         Err(error) if error.to_string().contains("no such table") => Ok(Vec::new()),

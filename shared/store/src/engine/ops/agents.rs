@@ -19,7 +19,7 @@ pub(in super::super) async fn register<S: Session>(
     let digest = digest::of_text(&definition);
     let rows = vec![(digest.clone(), definition)];
     let mut writes = Writes::default();
-    writes.if_new("write an agent definition", &sql::DEFINITIONS_INSERT, rows);
+    writes.if_new("write an agent definition", &sql::INSERT_DEFINITIONS, rows);
     writes.run(session).await?;
     let source_digest = digest::of_text(&agent.source);
     let values = [
@@ -29,7 +29,7 @@ pub(in super::super) async fn register<S: Session>(
         agent.at.0.into(),
         source_digest.as_str().into(),
     ];
-    let written = session.execute("register an agent", &sql::AGENT_UPSERT, Args::Values(&values)).await?;
+    let written = session.execute("register an agent", &sql::INSERT_AGENT, Args::Values(&values)).await?;
     if written > 0 {
         budgets::of_manifest(session, unit, agent).await?;
     }
@@ -43,14 +43,14 @@ pub(in super::super) async fn remove<S: Session>(
     removal: &AgentRemoval,
 ) -> Result<AgentRemoved, StoreError> {
     let everybody = [None::<&str>.into()];
-    let rows = session.rows("read agents", &sql::AGENTS_LISTED, Args::Values(&everybody)).await?;
+    let rows = session.rows("read agents", &sql::SELECT_AGENTS, Args::Values(&everybody)).await?;
     let agents: Vec<AgentDefinition> = decode_all(&rows, |row| json(row, "definition"))?;
     let named_by = delegation::named_by(&removal.name, &agents);
     if !removal.even_if_named && !named_by.is_empty() {
         return Ok(AgentRemoved::NamedBy(named_by));
     }
     let name = [removal.name.as_str().into()];
-    if session.execute("remove an agent", &sql::AGENT_DELETE, Args::Values(&name)).await? == 0 {
+    if session.execute("remove an agent", &sql::DELETE_AGENT, Args::Values(&name)).await? == 0 {
         return Ok(AgentRemoved::Unknown);
     }
     budgets::without_manifest(session, unit, &removal.name, removal.at).await?;

@@ -30,7 +30,7 @@ pub(in super::super) async fn apply<S: Session>(
     let asks = asks.filter(|id| job.state == JobState::Pending && *id == answer.call);
     let values = [seq.into(), answer.call.as_str().into()];
     let action = "read what a job asked";
-    let call = read(session, action, &sql::QUESTION_OF_JOB, &values, rows::tool_call).await?.pop();
+    let call = read(session, action, &sql::SELECT_QUESTION_OF_JOB, &values, rows::tool_call).await?.pop();
     // Only what asks its user is answered so.
     let call = call.filter(|call| is_one(&call.name));
     let Some(open) = call.as_ref().filter(|call| Some(&call.call_id) == asks.as_ref()) else {
@@ -69,7 +69,7 @@ pub(in super::super) async fn apply<S: Session>(
     unit.flush(session).await?;
     if let Some(key) = &answer.key {
         let values = [call_id.as_str().into(), key.as_str().into()];
-        session.execute("remember an answer's key", &sql::ANSWER_KEY, Args::Values(&values)).await?;
+        session.execute("remember an answer's key", &sql::UPDATE_ANSWER_KEY, Args::Values(&values)).await?;
     }
     Ok(AnswerOutcome::Answered(call_id))
 }
@@ -83,7 +83,7 @@ async fn by_key<S: Session>(
 ) -> Result<Option<AnswerOutcome>, StoreError> {
     let (Some(key), Some(row)) = (&answer.key, unit.engagement_of(seq)) else { return Ok(None) };
     let values = [row.engagement.id.as_str().into(), key.as_str().into()];
-    let known = read(session, "look for an answer", &sql::ANSWER_GIVEN, &values, given).await?.pop();
+    let known = read(session, "look for an answer", &sql::SELECT_GIVEN_ANSWER, &values, given).await?.pop();
     Ok(known.map(|known| match says(&known.values, &answer.values) {
         true => AnswerOutcome::Repeated(known.call),
         false => AnswerOutcome::Different,

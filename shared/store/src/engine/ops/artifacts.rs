@@ -43,7 +43,7 @@ pub(super) async fn take_in<S: Session>(
     let artifacts = steps.iter().flat_map(|step| &step.write.artifacts);
     let keys = artifacts.map(|(_, artifact)| (artifact.id.0.clone(),)).collect();
     let id = |row: &S::Row| rows::get::<String>(row, "id");
-    let known = read_by(session, "look for artifacts", &sql::ARTIFACTS_KNOWN, keys, id).await?;
+    let known = read_by(session, "look for artifacts", &sql::SELECT_KNOWN_ARTIFACTS, keys, id).await?;
     unit.artifacts.known.extend(known);
     Ok(())
 }
@@ -87,7 +87,7 @@ impl Artifacts {
             (tenant, digest, length, uses, BASE64_STANDARD.encode(bytes))
         };
         let contents: Vec<ContentInsert> = take(&mut self.contents).into_iter().map(content).collect();
-        writes.all("write what is in artifacts", &sql::ARTIFACT_CONTENTS_INSERT, contents);
-        writes.all("write artifacts", &sql::ARTIFACTS_INSERT, take(&mut self.rows));
+        writes.all("write what is in artifacts", &sql::INSERT_ARTIFACT_CONTENTS, contents);
+        writes.all("write artifacts", &sql::INSERT_ARTIFACTS, take(&mut self.rows));
     }
 }

@@ -88,7 +88,8 @@ async fn end_lost_trials<S: Session>(session: &mut S, state: &mut BreakerState) 
         return Ok(());
     }
     let decode = |row: &S::Row| get::<String>(row, "lease_token");
-    let held = read_by(session, "check the leases of trial calls", &sql::LEASES_HELD, trials, decode).await?;
+    let held =
+        read_by(session, "check the leases of trial calls", &sql::SELECT_HELD_LEASES, trials, decode).await?;
     state.keep_trials(&held);
     Ok(())
 }

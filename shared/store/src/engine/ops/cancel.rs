@@ -38,7 +38,7 @@ pub(in super::super) async fn all<S: Session>(
 ) -> Result<(), StoreError> {
     delegations::hold_kin(session, &ids).await?;
     let keys = ids.into_iter().map(|id| (id,)).collect();
-    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     let live = rows.iter().filter(|job| !job.state.is_terminal()).map(|job| job.seq).collect::<Vec<_>>();
     unit.take_in(session, rows).await?;
     for seq in live {

@@ -100,7 +100,7 @@ pub(in super::super) async fn apply<S: Session>(
             rows::envelope(row).map(|(_, retry, envelope)| (retry, envelope)),
         ))
     };
-    let read = read_by(session, "read envelopes", &sql::ENVELOPES_BY_JOB, keys, decode).await?;
+    let read = read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, decode).await?;
     let mut envelopes: HashMap<i64, (RetryPolicy, Envelope)> =
         read.into_iter().filter_map(|(seq, envelope)| Some((seq, broken.keep(seq, envelope)?))).collect();
     for seq in seqs.iter().filter(|seq| !envelopes.contains_key(seq)) {
@@ -108,7 +108,7 @@ pub(in super::super) async fn apply<S: Session>(
     }
     let mut checkpoints: HashMap<i64, Vec<Checkpoint>> = HashMap::new();
     let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "job_seq")?, journal::checkpoints(row)));
-    let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_TURN);
+    let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
     for (seq, done) in read_by(session, action, text, resumed, decode).await? {
         checkpoints.entry(seq).or_default().extend(broken.keep(seq, done).unwrap_or_default());
     }
@@ -120,7 +120,7 @@ pub(in super::super) async fn apply<S: Session>(
     };
     let steps = seqs.iter().filter(|seq| unit.job(**seq).is_some_and(|job| job.workflow.is_some()));
     let steps = steps.map(|seq| (*seq,)).collect();
-    let (action, text) = ("read steps", &sql::WORKFLOW_INPUTS);
+    let (action, text) = ("read steps", &sql::SELECT_WORKFLOW_INPUTS);
     let steps = read_by(session, action, text, steps, StepInput::decode).await?;
     let mut steps: HashMap<i64, StepInput> = steps.into_iter().collect();
     let mut claims = Vec::with_capacity(seqs.len());
@@ -157,7 +157,7 @@ async fn shared_budgets<S: Session>(
         let payer = (rows::get::<String>(row, "tenant")?, rows::get::<String>(row, "agent")?);
         Ok((payer, AppliedBudget { name: rows::get(row, "name")?, model: rows::maybe(row, "model")? }))
     };
-    let (action, text) = ("look for budgets", &sql::BUDGETS_APPLIED);
+    let (action, text) = ("look for budgets", &sql::SELECT_APPLIED_BUDGETS);
     let mut applied: HashMap<_, Vec<AppliedBudget>> = HashMap::new();
     for (payer, budget) in read_by(session, action, text, payers.into_iter().collect(), decode).await? {
         applied.entry(payer).or_default().push(budget);
@@ -296,7 +296,7 @@ impl Search<'_> {
             let shut = self.tenants.shut()?;
             let [kind, queue, most, now, tenant, tags] = jobs.values(asked);
             let values = [kind, queue, most, now, tenant, tags, shut.as_deref().into()];
-            let rows = session.rows("claim jobs", &sql::JOBS_AVAILABLE, Args::Values(&values)).await?;
+            let rows = session.rows("claim jobs", &sql::LOCK_AVAILABLE_JOBS, Args::Values(&values)).await?;
             looked_at += rows.len();
             let (all, mut found) = (rows.len() < asked, Vec::with_capacity(rows.len()));
             for row in &rows {

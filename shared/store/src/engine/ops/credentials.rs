@@ -28,13 +28,13 @@ pub(in super::super) async fn apply<S: Session>(
                 content.as_str().into(),
                 one.updated_at.0.into(),
             ];
-            session.execute("keep a credential", &sql::CREDENTIAL_PUT, Args::Values(&values)).await?
+            session.execute("keep a credential", &sql::INSERT_CREDENTIAL, Args::Values(&values)).await?
         }
         Request::Forget { owner, tool, header } => {
             // The empty text is no header's name: it stands for all of them.
             let header = header.as_deref().unwrap_or_default();
             let values = [owner.kind().into(), owner.subject().into(), tool.as_str().into(), header.into()];
-            session.execute("forget credentials", &sql::CREDENTIALS_FORGET, Args::Values(&values)).await?
+            session.execute("forget credentials", &sql::DELETE_CREDENTIALS, Args::Values(&values)).await?
         }
     };
     Ok(written > 0)

@@ -62,13 +62,17 @@ impl Away {
     pub(in super::super) fn flush(&mut self, writes: &mut Writes) {
         let rows = take(&mut self.put).into_iter();
         let rows = rows.map(|((call, place), (job, handle, due))| (call, place, job, handle, due)).collect();
-        writes.if_new("note what is done elsewhere", &sql::ELSEWHERE_PUT, rows);
-        writes.if_new("forget what is over elsewhere", &sql::ELSEWHERE_FORGET, take(&mut self.over));
+        writes.if_new("note what is done elsewhere", &sql::INSERT_REMOTE_CALLS, rows);
+        writes.if_new("forget what is over elsewhere", &sql::DELETE_REMOTE_CALLS, take(&mut self.over));
     }
 
     /// Adds what jobs that ended leave behind: beside the jobs, because most commits write nothing of calls.
     pub(in super::super) fn leave(&mut self, writes: &mut Writes) {
-        writes.if_new("leave to be called off", &sql::ELSEWHERE_ABANDON, take(&mut self.abandoned));
+        writes.if_new(
+            "leave to be called off",
+            &sql::UPDATE_ABANDONED_REMOTE_CALLS,
+            take(&mut self.abandoned),
+        );
     }
 }
 
@@ -94,12 +98,12 @@ async fn take_due<S: Session>(
     limit: usize,
 ) -> Result<Vec<CallOff>, StoreError> {
     let values = [now.0.into(), row_limit(limit).into()];
-    let (action, text) = ("look for what is to be called off", &sql::ELSEWHERE_DUE);
+    let (action, text) = ("look for what is to be called off", &sql::SELECT_DUE_REMOTE_CALLS);
     let due = read(session, action, text, &values, call_off).await?;
     let mut taken = Vec::with_capacity(due.len());
     for one in due {
         let values = [one.call.as_str().into(), one.place.as_str().into(), one.tries.into(), until.0.into()];
-        let (action, text) = ("take what is to be called off", &sql::ELSEWHERE_TAKE);
+        let (action, text) = ("take what is to be called off", &sql::UPDATE_TAKEN_REMOTE_CALL);
         if session.execute(action, text, Args::Values(&values)).await? > 0 {
             taken.push(CallOff { tries: one.tries + 1, ..one });
         }
@@ -117,7 +121,7 @@ async fn note<S: Session>(
     let (call, place) = (one.call.as_str(), one.place.as_str());
     if let CalledOff::Again(due_at) = how {
         let values = [call.into(), place.into(), one.tries.into(), due_at.0.into()];
-        let (action, text) = ("call off again later", &sql::ELSEWHERE_AGAIN);
+        let (action, text) = ("call off again later", &sql::UPDATE_REMOTE_CALL_RETRY);
         return session.execute(action, text, Args::Values(&values)).await.map(|_| ());
     }
     // The job before what is done for it, as everybody who ends a job locks them.
@@ -126,7 +130,7 @@ async fn note<S: Session>(
         _ => None,
     };
     let values = [call.into(), place.into(), one.tries.into()];
-    let (action, text) = ("note what was called off", &sql::ELSEWHERE_CALLED_OFF);
+    let (action, text) = ("note what was called off", &sql::DELETE_CANCELLED_REMOTE_CALL);
     if session.execute(action, text, Args::Values(&values)).await? > 0
         && let Some((seq, why)) = job
     {

@@ -46,7 +46,7 @@ pub(in super::super) async fn apply<S: Session>(
     }
     let seq = enqueue(session, unit, &parent, fork).await?;
     let values = [seq.into(), parent.seq.into(), fork.point.turn.into(), part.after.into()];
-    session.execute("share a past", &sql::INHERITANCES_INSERT, Args::Values(&values)).await?;
+    session.execute("share a past", &sql::INSERT_INHERITANCES, Args::Values(&values)).await?;
     let changes = as_json(&fork.changes)?;
     let values = [
         seq.into(),
@@ -57,7 +57,7 @@ pub(in super::super) async fn apply<S: Session>(
         changes.as_str().into(),
         fork.at.0.into(),
     ];
-    session.execute("write a fork", &sql::FORK_INSERT, Args::Values(&values)).await?;
+    session.execute("write a fork", &sql::INSERT_FORK, Args::Values(&values)).await?;
     state(session, unit, &parent, fork, seq).await?;
     let position = position(session, unit, &parent, fork, &part).await?;
     let messages = i64::try_from(part.messages.len()).unwrap_or(i64::MAX);
@@ -79,14 +79,13 @@ async fn find<S: Session>(
     fork: &NewFork,
 ) -> Result<Option<Parent>, StoreError> {
     let values = [fork.from.as_str().into(), fork.tenant.as_deref().into()];
-    let (action, text) = ("read an engagement", &sql::ENGAGEMENT_BY_ID);
+    let (action, text) = ("read an engagement", &sql::SELECT_ENGAGEMENT_BY_ID);
     let mut found: Vec<(AgentDefinition, JobId)> = read(session, action, text, &values, |row| {
         Ok((rows::json(row, "definition")?, JobId(rows::get(row, "job_id")?)))
     })
     .await?;
     let Some((agent, job)) = found.pop() else { return Ok(None) };
-    let rows =
-        read_by(session, "read a job", &sql::JOBS_TO_CHANGE, vec![(job.clone(),)], JobRow::decode).await?;
+    let rows = read_by(session, "read a job", &sql::LOCK_JOBS, vec![(job.clone(),)], JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let Some(seq) = unit.seq_of(&job) else { return Ok(None) };
     Ok(unit.engagement_of(seq).cloned().map(|row| Parent { seq, agent, row }))
@@ -106,7 +105,7 @@ async fn part<S: Session>(
         return Ok(Err(ForkRefusal::NoTurn { newest }));
     }
     let values = [parent.seq.into(), turn.into(), (turn + 1).into()];
-    let text = &sql::CHECKPOINTS_OF_TURNS;
+    let text = &sql::SELECT_CHECKPOINTS_OF_TURNS;
     let all = read(session, "read checkpoints", text, &values, journal::checkpoints).await?;
     let all: Vec<Checkpoint> = all.into_iter().flatten().collect();
     let done = fork.point.phase.index();
@@ -118,7 +117,8 @@ async fn part<S: Session>(
     let after = messages.first().map_or(parent.row.messages, |first| first.seq - 1);
     let said = said_before(fork.point.phase, &all, &messages);
     let calls = if fork.point.phase > Phase::Exec {
-        read(session, "read the tool journal", &sql::TOOL_CALLS_OF_TURNS, &values, rows::tool_call).await?
+        read(session, "read the tool journal", &sql::SELECT_TOOL_CALLS_OF_TURNS, &values, rows::tool_call)
+            .await?
     } else {
         Vec::new()
     };
@@ -150,7 +150,7 @@ async fn of_phase<S: Session>(
     phase: Phase,
 ) -> Result<Vec<Checkpoint>, StoreError> {
     let values = [fork.from.as_str().into(), number(phase).into(), i64::MAX.into()];
-    let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_PHASE);
+    let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_PHASE);
     let found = read(session, action, text, &values, journal::checkpoints).await?;
     Ok(found.into_iter().flatten().filter(|done| done.phase == phase).collect())
 }
@@ -172,7 +172,7 @@ async fn unusable<S: Session>(
     }
     for id in changes.tool_results.keys() {
         let values = [parent.seq.into(), id.as_str().into()];
-        let (action, text) = ("look for a call", &sql::FORK_CALL_TURN);
+        let (action, text) = ("look for a call", &sql::SELECT_FORK_CALL_TURN);
         let found = read(session, action, text, &values, |row| rows::get::<i64>(row, "turn")).await?;
         let Some(turn) = found.first().copied() else { return Ok(Some(ForkRefusal::NoCall(id.clone()))) };
         let point = fork.point;
@@ -212,7 +212,7 @@ async fn enqueue<S: Session>(
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     unit.absorb(pushing);
     let keys = vec![(fork.job.clone(),)];
-    let rows = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     unit.seq_of(&fork.job).ok_or_else(|| StoreError::Inconsistent {
         table: "jobs",
@@ -246,11 +246,11 @@ async fn state<S: Session>(
         keys.push((own.name.clone(), key, as_json(&value)?, 1_i64, fork.at, expires_at));
     }
     let mut writes = Writes::default();
-    writes.if_new("open states", &sql::STATE_SCOPES_OPEN, vec![(own.name.clone(), Some(seq), fork.at)]);
+    writes.if_new("open states", &sql::INSERT_STATE_SCOPES, vec![(own.name.clone(), Some(seq), fork.at)]);
     writes.run(session).await?;
     let mut writes = Writes::default();
-    writes.all("write states", &sql::STATE_SCOPES_WRITE, vec![(own.name, 1_i64, fork.at)]);
-    writes.all("write keys of states", &sql::STATE_KEYS_PUT, keys);
+    writes.all("write states", &sql::UPDATE_STATE_SCOPES, vec![(own.name, 1_i64, fork.at)]);
+    writes.all("write keys of states", &sql::INSERT_STATE_KEYS, keys);
     writes.run(session).await
 }
 
@@ -265,9 +265,11 @@ async fn snapshot<S: Session>(
     let scope = if parent.agent.state.mode == StateMode::LongRunning {
         let job = unit.job(parent.seq).map(|job| job.id.0.clone()).unwrap_or_default();
         let values = [job.as_str().into()];
-        let is_fork = read(session, "look for a fork", &sql::FORK_OF_JOB, &values, rows::origin).await?;
+        let is_fork =
+            read(session, "look for a fork", &sql::SELECT_FORK_OF_JOB, &values, rows::origin).await?;
         let keys = vec![(parent.seq,)];
-        let sent = read_by(session, "read envelopes", &sql::ENVELOPES_BY_JOB, keys, rows::envelope).await?;
+        let sent =
+            read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, rows::envelope).await?;
         let meta = sent.into_iter().next().map(|(_, _, envelope)| envelope.meta).unwrap_or_default();
         if is_fork.is_empty() { Scope::of(&parent.agent, &parent.row.engagement, &meta) } else { own }
     } else {
@@ -275,7 +277,7 @@ async fn snapshot<S: Session>(
     };
     let Some(scope) = scope else { return Ok(StateSnapshot::default()) };
     let values = [scope.name.as_str().into(), fork.at.0.into()];
-    let found = read(session, "read a state", &sql::STATE_OF_SCOPE, &values, |row| {
+    let found = read(session, "read a state", &sql::SELECT_STATE_OF_SCOPE, &values, |row| {
         Ok(match rows::maybe::<String>(row, "name")? {
             None => None,
             Some(key) => Some(StateEntry {

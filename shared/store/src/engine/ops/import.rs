@@ -37,7 +37,7 @@ pub(in super::super) async fn apply<S: Session>(
     let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)]).await?;
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     let keys = vec![(job.id.clone(),)];
-    let rows = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let Some(seq) = unit.seq_of(&job.id) else { return Ok(Ok(())) };
     let into = Past { job_seq: seq, engagement_seq: seq };
@@ -46,7 +46,7 @@ pub(in super::super) async fn apply<S: Session>(
     let messages = i64::try_from(record.messages.len()).unwrap_or(i64::MAX);
     unit.took_over(seq, turns.max().unwrap_or(0), messages);
     let values = [seq.into(), at.0.into()];
-    session.execute("note an import", &sql::ENGAGEMENT_IMPORTED, Args::Values(&values)).await?;
+    session.execute("note an import", &sql::UPDATE_IMPORTED_ENGAGEMENT, Args::Values(&values)).await?;
     make_room(session, unit, seq, record.end.tokens_used).await?;
     end(unit, seq, record)?;
     reviews(unit, seq, record)?;
@@ -73,13 +73,13 @@ pub(in super::super) async fn apply<S: Session>(
 async fn known<S: Session>(session: &mut S, record: &EngagementRecord) -> Result<Option<String>, StoreError> {
     let id = record.engagement_id();
     let values = [id.as_str().into(), None.into()];
-    let (action, text) = ("look for an engagement", &sql::ENGAGEMENT_BY_ID);
+    let (action, text) = ("look for an engagement", &sql::SELECT_ENGAGEMENT_BY_ID);
     let found = read(session, action, text, &values, |row| rows::get::<i64>(row, "seq")).await?;
     if !found.is_empty() {
         return Ok(Some(format!("engagement {id}")));
     }
     let keys = vec![(record.job.id.clone(),)];
-    let found = read_by(session, "look for a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let found = read_by(session, "look for a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     Ok((!found.is_empty()).then(|| format!("job {}", record.job.id)))
 }
 
@@ -91,7 +91,7 @@ async fn unique<'r, S: Session>(
     ids: &dyn Ids,
 ) -> Result<Cow<'r, EngagementRecord>, StoreError> {
     let keys = record.calls.iter().map(|call| (call.call_id.0.clone(),)).collect();
-    let text = &sql::TOOL_CALLS_KNOWN;
+    let text = &sql::SELECT_KNOWN_TOOL_CALLS;
     let known = read_by(session, "look for calls", text, keys, |row| rows::get::<String>(row, "call_id"));
     let known = known.await?;
     let shared = record.shared_calls().map(CallId::as_str);
@@ -107,7 +107,7 @@ async fn unique<'r, S: Session>(
     let (mut seen, mut reviews) = (HashSet::new(), BTreeMap::new());
     for (at, review) in record.reviews.iter().enumerate() {
         let values = [review.id.as_str().into(), None.into()];
-        let (action, text) = ("look for a review", &sql::REVIEW_BY_ID);
+        let (action, text) = ("look for a review", &sql::SELECT_REVIEW_BY_ID);
         let found = read(session, action, text, &values, |row| rows::get::<i64>(row, "seq")).await?;
         if !found.is_empty() || !seen.insert(&review.id) {
             reviews.insert(at, ReviewId(ids.next()));
@@ -142,7 +142,7 @@ async fn make_room<S: Session>(
         budget.on_exceed.map(OnExceed::as_str).into(),
         Arg::Int(budget.warn_at),
     ];
-    session.execute("set a budget", &sql::BUDGET_LIMITS_OWN, Args::Values(&row)).await?;
+    session.execute("set a budget", &sql::UPDATE_OWN_BUDGET_LIMITS, Args::Values(&row)).await?;
     unit.lock_budgets(session, &[seq]).await
 }
 
@@ -201,10 +201,10 @@ async fn decide<S: Session>(session: &mut S, record: &EngagementRecord) -> Resul
             review.reason.as_deref().into(),
             at.0.into(),
         ];
-        session.execute("answer a review", &sql::REVIEW_DECIDE, Args::Values(&values)).await?;
+        session.execute("answer a review", &sql::UPDATE_DECIDED_REVIEW, Args::Values(&values)).await?;
         if review.spent {
             let of_review = [review.id.as_str().into()];
-            session.execute("mark a review", &sql::REVIEW_SPENT, Args::Values(&of_review)).await?;
+            session.execute("mark a review", &sql::UPDATE_SPENT_REVIEW, Args::Values(&of_review)).await?;
         }
     }
     Ok(())
@@ -232,10 +232,10 @@ async fn state<S: Session>(
         keys.push((scope.name.clone(), key, value, entry.version, entry.updated_at, entry.expires_at));
     }
     let mut writes = Writes::default();
-    writes.if_new("open states", &sql::STATE_SCOPES_OPEN, vec![(scope.name.clone(), Some(seq), at)]);
+    writes.if_new("open states", &sql::INSERT_STATE_SCOPES, vec![(scope.name.clone(), Some(seq), at)]);
     writes.run(session).await?;
     let mut writes = Writes::default();
-    writes.all("write states", &sql::STATE_SCOPES_WRITE, vec![(scope.name, version, at)]);
-    writes.all("write keys of states", &sql::STATE_KEYS_PUT, keys);
+    writes.all("write states", &sql::UPDATE_STATE_SCOPES, vec![(scope.name, version, at)]);
+    writes.all("write keys of states", &sql::INSERT_STATE_KEYS, keys);
     writes.run(session).await
 }

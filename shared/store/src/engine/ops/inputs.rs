@@ -77,7 +77,7 @@ pub(super) async fn standings<S: Session>(
     let mut standings: BTreeMap<i64, Standing> =
         engagements.iter().map(|seq| (*seq, Standing::default())).collect();
     let keys = engagements.into_iter().map(|seq| (seq,)).collect();
-    let (action, text) = ("look for inputs", &sql::INPUTS_OF_ENGAGEMENTS);
+    let (action, text) = ("look for inputs", &sql::SELECT_INPUTS_OF_ENGAGEMENTS);
     for (engagement_seq, input, begun, position) in read_by(session, action, text, keys, decode).await? {
         let standing = standings.entry(engagement_seq).or_default();
         standing.begun = standing.begun.max(begun);
@@ -125,7 +125,7 @@ pub(in super::super) async fn advance<S: Session>(
         .map(|(seq, standing, first)| (first.id.clone(), (seq, standing)))
         .collect();
     let keys = next.keys().map(|id| (id.clone(),)).collect();
-    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let mut begun = Vec::with_capacity(next.len());
     for (id, (engagement_seq, standing)) in next {
@@ -144,6 +144,6 @@ pub(in super::super) async fn advance<S: Session>(
     }
     unit.flush(session).await?;
     let mut writes = Writes::default();
-    writes.if_new("give engagements their agents", &sql::ENGAGEMENTS_DEFINE, begun);
+    writes.if_new("give engagements their agents", &sql::UPDATE_ENGAGEMENT_DEFINITIONS, begun);
     writes.run(session).await
 }

@@ -17,7 +17,7 @@ pub(in super::super) async fn lead<S: Session>(
     let fresh = ids.next();
     let expires_at = now.plus_ms(lease_ms);
     let values = [holder.into(), fresh.as_str().into(), expires_at.0.into(), now.0.into()];
-    let mut tokens = read(session, "take the leadership", &sql::LEADER_TAKE, &values, |row| {
+    let mut tokens = read(session, "take the leadership", &sql::INSERT_LEADER, &values, |row| {
         rows::get::<String>(row, "token")
     })
     .await?;
@@ -27,12 +27,15 @@ pub(in super::super) async fn lead<S: Session>(
 /// Ends a term, so that another can begin at once.
 pub(in super::super) async fn resign<S: Session>(session: &mut S, term: &Term) -> Result<(), StoreError> {
     let values = [term.token.as_str().into()];
-    session.execute("give up the leadership", &sql::LEADER_RESIGN, Args::Values(&values)).await.map(|_| ())
+    session
+        .execute("give up the leadership", &sql::UPDATE_RESIGNED_LEADER, Args::Values(&values))
+        .await
+        .map(|_| ())
 }
 
 /// Whether this term is the current one. It stays so until the end of the transaction.
 pub(in super::super) async fn holds<S: Session>(session: &mut S, term: &Term) -> Result<bool, StoreError> {
     let values = [term.token.as_str().into()];
-    let rows = session.rows("check the leadership", &sql::LEADER_HOLDS, Args::Values(&values)).await?;
+    let rows = session.rows("check the leadership", &sql::LOCK_LEADER_TERM, Args::Values(&values)).await?;
     Ok(!rows.is_empty())
 }

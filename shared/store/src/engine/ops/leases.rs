@@ -31,7 +31,7 @@ pub(in super::super) async fn extend<S: Session>(
 ) -> Result<Vec<String>, StoreError> {
     let until = [until.0.into()];
     let args = Args::Rows(Columns::of(keys(leases)), &until);
-    let rows = session.rows("extend leases", &sql::LEASES_EXTEND, args).await?;
+    let rows = session.rows("extend leases", &sql::UPDATE_LEASES, args).await?;
     let held = decode_all(&rows, |row| rows::get::<String>(row, "lease_token"))?;
     Ok(lost(leases, held))
 }
@@ -43,7 +43,8 @@ pub(in super::super) async fn release<S: Session>(
     leases: &[Lease],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let rows = read_by(session, "check leases", &sql::JOBS_BY_LEASE, keys(leases), JobRow::decode).await?;
+    let rows =
+        read_by(session, "check leases", &sql::LOCK_JOBS_BY_LEASE, keys(leases), JobRow::decode).await?;
     let seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
     unit.take_in(session, rows).await?;
     for seq in seqs {

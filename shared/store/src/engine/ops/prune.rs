@@ -4,22 +4,26 @@ use super::super::columns::Columns;
 use super::super::rows;
 use super::super::session::{Args, Session, limit as row_limit};
 use super::super::statement::{decode_all, read, read_by};
+use crate::StoreError;
 use crate::sql::{self, Text};
-use crate::{StoreError, sql::PRUNE_WORKERS};
 use std::collections::BTreeSet;
 use turnstone_domain::{JobState, Timestamp};
 
 /// The statements that delete what belongs to jobs, and then the jobs.
 fn of_jobs() -> impl Iterator<Item = &'static Text> {
-    let also_alone = [&sql::BUDGET_WAITS_DELETE, &sql::DELETE_BREAKER_WAITS, &sql::PRUNE_ERRORS];
+    let also_alone = [&sql::DELETE_BUDGET_WAITS, &sql::DELETE_BREAKER_WAITS, &sql::DELETE_ERRORS];
     also_alone.into_iter().chain(&sql::DELETE_OF_JOBS)
 }
 
 /// The statements that delete what belongs to streams whose last job is gone. The first ones look at rows that the last
 /// one deletes.
 fn of_streams() -> impl Iterator<Item = &'static Text> {
-    let others =
-        [&sql::DELETE_JOURNAL, &sql::PRUNE_ARTIFACT_USES, &sql::PRUNE_STATE_KEYS, &sql::PRUNE_RUN_SETTINGS];
+    let others = [
+        &sql::DELETE_JOURNAL,
+        &sql::UPDATE_ARTIFACT_USES,
+        &sql::DELETE_STATE_KEYS_OF_STREAMS,
+        &sql::DELETE_RUN_SETTINGS,
+    ];
     others.into_iter().chain(&sql::DELETE_OF_STREAMS)
 }
 
@@ -35,23 +39,26 @@ pub(in super::super) async fn apply<S: Session>(
     limit: usize,
 ) -> Result<usize, StoreError> {
     let values = [before.0.into()];
-    session.execute("forget silent workers", &PRUNE_WORKERS, Args::Values(&values)).await?;
+    session.execute("forget silent workers", &sql::DELETE_SILENT_WORKERS, Args::Values(&values)).await?;
     let oldest = turnstone_domain::ids::lowest_at(before);
     session
-        .execute("forget old writers", &sql::PRUNE_WRITERS, Args::Values(&[oldest.as_str().into()]))
+        .execute("forget old writers", &sql::DELETE_OLD_WRITERS, Args::Values(&[oldest.as_str().into()]))
         .await?;
-    session.execute("forget old breakers", &sql::PRUNE_BREAKERS, Args::Values(&values)).await?;
+    session.execute("forget old breakers", &sql::DELETE_OLD_BREAKERS, Args::Values(&values)).await?;
     let day = [turnstone_domain::budget::day_of(before).into()];
-    session.execute("forget old days of budgets", &sql::PRUNE_SHARED_BUDGETS, Args::Values(&day)).await?;
-    session.rows("part history", &sql::PRUNE_HISTORY, Args::Values(&values)).await?;
+    session
+        .execute("forget old days of budgets", &sql::DELETE_OLD_SHARED_BUDGETS, Args::Values(&day))
+        .await?;
+    session.rows("part history", &sql::SELECT_HISTORY_PARTITIONS, Args::Values(&values)).await?;
     forget_workflows(session, before, limit).await?;
     let values = [now.0.into(), row_limit(limit).into()];
-    session.execute("forget keys of states", &sql::STATE_KEYS_FORGET, Args::Values(&values)).await?;
-    session.execute("delete conversations", &sql::MESSAGES_RETIRED, Args::Values(&values)).await?;
-    let retired =
-        session.execute("note what is deleted", &sql::ENGAGEMENTS_RETIRED, Args::Values(&values)).await?;
+    session.execute("forget keys of states", &sql::DELETE_EXPIRED_STATE_KEYS, Args::Values(&values)).await?;
+    session.execute("delete conversations", &sql::UPDATE_RETIRED_MESSAGES, Args::Values(&values)).await?;
+    let retired = session
+        .execute("note what is deleted", &sql::UPDATE_RETIRED_ENGAGEMENTS, Args::Values(&values))
+        .await?;
     let values = [before.0.into(), row_limit(limit).into()];
-    let (action, text) = ("delete old deliveries", &sql::PRUNE_DELIVERIES);
+    let (action, text) = ("delete old deliveries", &sql::DELETE_OLD_DELIVERIES);
     let deliveries = session.execute(action, text, Args::Values(&values)).await?;
     let deliveries = usize::try_from(deliveries).unwrap_or(usize::MAX);
     let values = [now.0.into(), row_limit(limit).into()];
@@ -80,7 +87,7 @@ async fn old_jobs<S: Session>(
 ) -> Result<Vec<(i64, i64)>, StoreError> {
     let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
     let action = "look for old jobs";
-    let keeping = read(session, action, &sql::QUEUES_KEEPING, &[], |row| {
+    let keeping = read(session, action, &sql::SELECT_QUEUES_KEEPING_JOBS, &[], |row| {
         let kept = |name| rows::maybe::<i64>(row, name);
         let kept = [kept("keep_completed_ms")?, kept("keep_discarded_ms")?, kept("keep_cancelled_ms")?];
         Ok((rows::get::<String>(row, "name")?, kept))
@@ -88,7 +95,7 @@ async fn old_jobs<S: Session>(
     let keeping = keeping.await?;
     if keeping.is_empty() {
         let values = [before.0.into(), row_limit(limit).into()];
-        return read(session, action, &sql::JOBS_PRUNABLE, &values, decode).await;
+        return read(session, action, &sql::LOCK_OLD_JOBS, &values, decode).await;
     }
     let ends = [JobState::Completed, JobState::Discarded, JobState::Cancelled];
     let of_queue = |(queue, kept): (String, [Option<i64>; 3])| {
@@ -97,21 +104,21 @@ async fn old_jobs<S: Session>(
     };
     let wanted = Columns::of(keeping.into_iter().flat_map(of_queue).collect());
     let values = [row_limit(limit).into()];
-    let rows = session.rows(action, &sql::JOBS_PRUNABLE_IN, Args::Rows(wanted, &values)).await?;
+    let rows = session.rows(action, &sql::LOCK_OLD_JOBS_OF_QUEUES, Args::Rows(wanted, &values)).await?;
     decode_all(&rows, decode)
 }
 
 /// Forgets limits that no job names any more.
 async fn forget_limits<S: Session>(session: &mut S, limit: usize) -> Result<usize, StoreError> {
     let values = [row_limit(limit).into()];
-    let (action, text) = ("look for unused limits", &sql::RATE_KEYS_UNUSED);
+    let (action, text) = ("look for unused limits", &sql::LOCK_UNUSED_RATE_KEYS);
     let unused = read(session, action, text, &values, |row| rows::get::<String>(row, "name")).await?;
     if unused.is_empty() {
         return Ok(0);
     }
     let keys = Columns::of(unused.into_iter().map(|name| (name,)).collect());
     let forgotten =
-        session.execute("forget unused limits", &sql::PRUNE_RATE_KEYS, Args::Rows(keys, &[])).await?;
+        session.execute("forget unused limits", &sql::DELETE_UNUSED_RATE_KEYS, Args::Rows(keys, &[])).await?;
     Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
 }
 
@@ -123,8 +130,8 @@ pub(in super::super) async fn open<S: Session>(
     let streams: BTreeSet<i64> = jobs.iter().map(|(_, stream)| *stream).collect();
     let keys = || streams.iter().map(|stream| (*stream,)).collect::<Vec<_>>();
     let seq = |row: &S::Row| rows::get::<i64>(row, "seq");
-    read_by(session, "hold engagements", &sql::ENGAGEMENTS_HOLD, keys(), seq).await?;
-    let text = &sql::ENGAGEMENTS_OPEN;
+    read_by(session, "hold engagements", &sql::LOCK_ENGAGEMENT_TOTALS, keys(), seq).await?;
+    let text = &sql::SELECT_OPEN_ENGAGEMENTS;
     let found =
         read_by(session, "look for inputs", text, keys(), |row| rows::get::<i64>(row, "engagement_seq"));
     Ok(found.await?.into_iter().collect())
@@ -137,7 +144,7 @@ pub(in super::super) async fn sources<S: Session>(
 ) -> Result<BTreeSet<i64>, StoreError> {
     let streams: BTreeSet<i64> = jobs.iter().map(|(_, stream)| *stream).collect();
     let keys = streams.into_iter().map(|stream| (stream,)).collect();
-    let text = &sql::INHERITANCES_BY_SOURCE;
+    let text = &sql::SELECT_INHERITANCES_BY_SOURCE;
     let found = read_by(session, "look for forks", text, keys, |row| rows::get::<i64>(row, "source_seq"));
     let read: BTreeSet<i64> = found.await?.into_iter().collect();
     Ok(jobs.iter().filter(|(_, stream)| read.contains(stream)).map(|(seq, _)| *seq).collect())
@@ -152,7 +159,7 @@ pub(in super::super) async fn delete<S: Session>(
         return Ok(());
     }
     let jobs = old.iter().map(|(seq, _)| (*seq,)).collect();
-    let text = &sql::INPUT_DEFINITIONS_BY_JOB;
+    let text = &sql::SELECT_INPUT_DEFINITIONS_BY_JOB;
     let named = read_by(session, "look at old inputs", text, jobs, |row| rows::get::<String>(row, "digest"));
     let named = named.await?;
     for text in of_jobs() {
@@ -161,20 +168,21 @@ pub(in super::super) async fn delete<S: Session>(
     }
     let streams: BTreeSet<i64> = old.iter().map(|(_, stream)| *stream).collect();
     let keys = streams.iter().map(|stream| (*stream,)).collect();
-    let referred = read_by(session, "look at old engagements", &sql::ENGAGEMENTS_PRUNABLE, keys, |row| {
-        Ok((rows::get::<String>(row, "digest")?, rows::get::<i64>(row, "budget_seq")?))
-    });
+    let referred =
+        read_by(session, "look at old engagements", &sql::SELECT_ENGAGEMENT_REFERENCES, keys, |row| {
+            Ok((rows::get::<String>(row, "digest")?, rows::get::<i64>(row, "budget_seq")?))
+        });
     let (mut digests, roots): (BTreeSet<String>, BTreeSet<i64>) = referred.await?.into_iter().unzip();
     digests.extend(named);
     for text in of_streams() {
         let keys = Columns::of(streams.iter().map(|stream| (*stream,)).collect());
         session.execute("delete old engagements", text, Args::Rows(keys, &[])).await?;
     }
-    let (action, text) = ("delete what no artifact has", &sql::PRUNE_ARTIFACT_CONTENTS);
+    let (action, text) = ("delete what no artifact has", &sql::DELETE_UNUSED_ARTIFACT_CONTENTS);
     session.execute(action, text, Args::Values(&[])).await?;
     // A tree spends from the budget of its root, which may be gone before the last of the tree.
     let totals = Columns::of(roots.union(&streams).map(|seq| (*seq,)).collect());
-    session.execute("delete old totals", &sql::PRUNE_TOTALS, Args::Rows(totals, &[])).await?;
+    session.execute("delete old totals", &sql::DELETE_TOTALS, Args::Rows(totals, &[])).await?;
     forget_definitions(session, digests).await
 }
 
@@ -184,13 +192,13 @@ async fn forget_definitions<S: Session>(
     digests: BTreeSet<String>,
 ) -> Result<(), StoreError> {
     let keys = digests.into_iter().map(|digest| (digest,)).collect();
-    let (action, text) = ("look for unused definitions", &sql::DEFINITIONS_UNUSED);
+    let (action, text) = ("look for unused definitions", &sql::LOCK_UNUSED_DEFINITIONS);
     let unused = read_by(session, action, text, keys, |row| rows::get::<String>(row, "digest")).await?;
     if unused.is_empty() {
         return Ok(());
     }
     let keys = Columns::of(unused.into_iter().map(|digest| (digest,)).collect());
-    let (action, text) = ("delete unused definitions", &sql::PRUNE_DEFINITIONS);
+    let (action, text) = ("delete unused definitions", &sql::DELETE_UNUSED_DEFINITIONS);
     session.execute(action, text, Args::Rows(keys, &[])).await.map(|_| ())
 }
 
@@ -201,12 +209,12 @@ async fn forget_workflows<S: Session>(
     limit: usize,
 ) -> Result<(), StoreError> {
     let values = [before.0.into(), row_limit(limit).into()];
-    let (action, text) = ("look for old workflows", &sql::WORKFLOWS_PRUNABLE);
+    let (action, text) = ("look for old workflows", &sql::SELECT_OLD_WORKFLOWS);
     let old = read(session, action, text, &values, |row| rows::get::<i64>(row, "seq")).await?;
     if old.is_empty() {
         return Ok(());
     }
-    for text in [&sql::PRUNE_WORKFLOW_STEPS, &sql::DELETE_JOURNAL, &sql::PRUNE_WORKFLOWS] {
+    for text in [&sql::DELETE_WORKFLOW_STEPS, &sql::DELETE_JOURNAL, &sql::DELETE_WORKFLOWS] {
         let keys = Columns::of(old.iter().map(|seq| (*seq,)).collect());
         session.execute("delete old workflows", text, Args::Rows(keys, &[])).await?;
     }

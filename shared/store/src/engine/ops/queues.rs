@@ -64,10 +64,10 @@ async fn pause<S: Session>(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let values = [name.into()];
-    let known = read(session, "read a queue", &sql::QUEUE_TO_CHANGE, &values, decode_queue).await?;
+    let known = read(session, "read a queue", &sql::LOCK_QUEUE, &values, decode_queue).await?;
     let was = known.first().is_some_and(|queue| queue.paused);
     let values = [name.into(), i64::from(paused).into(), now.0.into()];
-    execute(session, "pause a queue", &sql::QUEUE_PAUSE, &values).await?;
+    execute(session, "pause a queue", &sql::INSERT_QUEUE_PAUSE, &values).await?;
     if was == paused {
         return Ok(false);
     }
@@ -89,7 +89,7 @@ async fn configure<S: Session>(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let values = [name.into()];
-    let known = read(session, "read a queue", &sql::QUEUE_TO_CHANGE, &values, decode_queue).await?.pop();
+    let known = read(session, "read a queue", &sql::LOCK_QUEUE, &values, decode_queue).await?.pop();
     let is_new = known.is_none();
     let (mut config, mut limits) = known.map(|queue| (queue.config, queue.limits)).unwrap_or_default();
     for (member, value) in &change.members {
@@ -120,27 +120,27 @@ async fn configure<S: Session>(
         Arg::Int(retention.cancelled_ms),
         now.0.into(),
     ];
-    execute(session, "configure a queue", &sql::QUEUE_CONFIGURE, &values).await?;
+    execute(session, "configure a queue", &sql::INSERT_QUEUE_CONFIG, &values).await?;
     Ok(is_new)
 }
 
 async fn set_pool<S: Session>(session: &mut S, pool: &Pool, now: Timestamp) -> Result<bool, StoreError> {
     let decode = |row: &S::Row| Ok((get::<String>(row, "name")?, get::<i64>(row, "pass")?));
     let keys = vec![(pool.name.clone(),)];
-    let known = read_by(session, "lock pools", &sql::POOLS_CLAIMED, keys, decode).await?;
+    let known = read_by(session, "lock pools", &sql::LOCK_CLAIMED_POOLS, keys, decode).await?;
     let pass = known.first().map_or(0, |(_, pass)| *pass);
     let config = as_json(&pool.config)?;
     let values =
         [pool.name.as_str().into(), pool.strategy.as_str().into(), config.as_str().into(), now.0.into()];
-    execute(session, "write a pool", &sql::POOL_PUT, &values).await?;
-    execute(session, "empty a pool", &sql::POOL_LEAVE, &[pool.name.as_str().into()]).await?;
+    execute(session, "write a pool", &sql::INSERT_POOL, &values).await?;
+    execute(session, "empty a pool", &sql::UPDATE_QUEUE_WITHOUT_POOL, &[pool.name.as_str().into()]).await?;
     let names = pool.queues.iter().map(|(queue, _)| (queue.clone(), now.0)).collect();
     let mut writes = Writes::default();
-    writes.if_new("remember queues", &sql::QUEUES_INSERT, names);
+    writes.if_new("remember queues", &sql::INSERT_QUEUES, names);
     writes.run(session).await?;
     let members = pool.queues.iter().map(|(queue, weight)| (queue.clone(), pool.name.clone(), *weight, pass));
     let mut writes = Writes::default();
-    writes.all("fill a pool", &sql::POOL_JOIN, members.collect());
+    writes.all("fill a pool", &sql::UPDATE_QUEUES_OF_POOL, members.collect());
     writes.run(session).await?;
     Ok(known.is_empty())
 }
@@ -151,12 +151,12 @@ async fn override_limit<S: Session>(
     limit: Option<&RateLimit>,
 ) -> Result<bool, StoreError> {
     let values = [key.into()];
-    let known = read(session, "read a limit", &sql::RATE_KEY_TO_CHANGE, &values, asked::<S::Row>).await?;
+    let known = read(session, "read a limit", &sql::LOCK_RATE_KEY, &values, asked::<S::Row>).await?;
     let known = known.into_iter().next();
     if limit.is_none() && known.as_ref().is_none_or(|(overridden, _)| !overridden) {
         return Ok(false);
     }
-    let text = if limit.is_some() { &sql::RATE_KEY_OVERRIDE } else { &sql::RATE_KEY_RESTORE };
+    let text = if limit.is_some() { &sql::INSERT_RATE_KEY_OVERRIDE } else { &sql::UPDATE_RESTORED_RATE_KEY };
     let before: Option<RateLimit> = known
         .as_ref()
         .and_then(|(_, asked)| asked.as_deref())

@@ -41,7 +41,7 @@ pub(in super::super) async fn apply<S: Session>(
         Request::Questions(questions) => {
             for question in questions {
                 let values = [question.as_str().into()];
-                for text in [&sql::QUESTION_TOLD, &sql::REVIEW_TOLD] {
+                for text in [&sql::UPDATE_QUESTION_SHOWN, &sql::UPDATE_REMINDED_REVIEW] {
                     session.execute("note who was told of a question", text, Args::Values(&values)).await?;
                 }
             }
@@ -49,7 +49,8 @@ pub(in super::super) async fn apply<S: Session>(
         }
         Request::Polled { request, from, to } => {
             let values = [request.as_str().into(), (*from).into(), (*to).into()];
-            let written = session.execute("note a poll", &sql::RUN_SEEN, Args::Values(&values)).await?;
+            let written =
+                session.execute("note a poll", &sql::UPDATE_RUN_SEEN, Args::Values(&values)).await?;
             Ok(written > 0)
         }
         Request::Configure { of, version, args } => {
@@ -61,7 +62,7 @@ pub(in super::super) async fn apply<S: Session>(
                 args.as_str().into(),
                 (*version).into(),
             ];
-            let (action, text) = ("configure runs", &sql::RUN_SETTINGS_PUT);
+            let (action, text) = ("configure runs", &sql::INSERT_RUN_SETTINGS);
             Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
         }
     }
@@ -76,7 +77,7 @@ async fn tell<S: Session>(
 ) -> Result<bool, StoreError> {
     let until = last.saturating_add(i64::try_from(news.events.len()).unwrap_or(i64::MAX));
     let values = [run.as_str().into(), last.into(), until.into(), news.marks.as_str().into()];
-    if session.execute("move a run", &sql::RUN_MOVE, Args::Values(&values)).await? == 0 {
+    if session.execute("move a run", &sql::INSERT_RUN, Args::Values(&values)).await? == 0 {
         return Ok(false);
     }
     let of_run = || run.as_str().to_owned();
@@ -85,8 +86,8 @@ async fn tell<S: Session>(
     let requests = news.requests.iter();
     let requests = requests.map(|(job, began, ended)| (of_run(), job.clone(), *began, *ended)).collect();
     let mut writes = Writes::default();
-    writes.all("write events of a run", &sql::RUN_EVENTS_INSERT, events);
-    writes.if_new("write requests of a run", &sql::RUN_REQUESTS_PUT, requests);
+    writes.all("write events of a run", &sql::INSERT_RUN_EVENTS, events);
+    writes.if_new("write requests of a run", &sql::INSERT_RUN_REQUESTS, requests);
     writes.run(session).await?;
     Ok(true)
 }

@@ -28,15 +28,17 @@ pub(in super::super) async fn apply<S: Session>(
                 schema.body.as_str().into(),
                 schema.created_at.0.into(),
             ];
-            session.execute("register a schema", &sql::SCHEMA_INSERT, Args::Values(&values)).await?
+            session.execute("register a schema", &sql::INSERT_SCHEMA, Args::Values(&values)).await?
         }
         Request::SetMode { job_type, version, mode } => {
             let values = [job_type.as_str().into(), Arg::Int(*version), mode.as_str().into()];
-            session.execute("set the mode of a schema", &sql::SCHEMA_MODE, Args::Values(&values)).await?
+            session
+                .execute("set the mode of a schema", &sql::UPDATE_SCHEMA_MODE, Args::Values(&values))
+                .await?
         }
         Request::Remove { job_type, version } => {
             let values = [job_type.as_str().into(), (*version).into()];
-            session.execute("remove a schema", &sql::SCHEMA_REMOVE, Args::Values(&values)).await?
+            session.execute("remove a schema", &sql::DELETE_SCHEMA, Args::Values(&values)).await?
         }
     };
     Ok(usize::try_from(written).unwrap_or(usize::MAX))

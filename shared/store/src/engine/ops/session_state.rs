@@ -56,16 +56,16 @@ pub(in super::super) async fn take_in<S: Session>(
     let new: Vec<(String, Option<i64>, Timestamp)> =
         scopes.iter().map(|(name, (engagement, at))| (name.clone(), *engagement, *at)).collect();
     let mut writes = Writes::default();
-    writes.if_new("open states", &sql::STATE_SCOPES_OPEN, new);
+    writes.if_new("open states", &sql::INSERT_STATE_SCOPES, new);
     writes.run(session).await?;
     let names = scopes.into_keys().map(|name| (name,)).collect();
     let version = |row: &S::Row| Ok((rows::get::<String>(row, "name")?, rows::get::<i64>(row, "version")?));
-    let versions = read_by(session, "read states", &sql::STATE_SCOPES_TO_CHANGE, names, version).await?;
+    let versions = read_by(session, "read states", &sql::LOCK_STATE_SCOPES, names, version).await?;
     unit.states.versions.extend(versions);
     if !keys.is_empty() {
         let at = [Arg::Int(Some(now.0))];
         let keys = Args::Rows(Columns::of(keys.into_iter().collect()), &at);
-        let found = session.rows("read keys of states", &sql::STATE_KEYS_SEEN, keys).await?;
+        let found = session.rows("read keys of states", &sql::SELECT_STATE_KEY_VERSIONS, keys).await?;
         let found = decode_all(&found, |row| {
             let key = (rows::get::<String>(row, "scope")?, rows::get::<String>(row, "name")?);
             Ok((key, maybe::<i64>(row, "version")?.unwrap_or_default()))
@@ -126,8 +126,8 @@ impl States {
                 None => deleted.push((scope, name)),
             }
         }
-        writes.all("write states", &sql::STATE_SCOPES_WRITE, scopes);
-        writes.all("write keys of states", &sql::STATE_KEYS_PUT, put);
-        writes.if_new("delete keys of states", &sql::STATE_KEYS_DELETE, deleted);
+        writes.all("write states", &sql::UPDATE_STATE_SCOPES, scopes);
+        writes.all("write keys of states", &sql::INSERT_STATE_KEYS, put);
+        writes.if_new("delete keys of states", &sql::DELETE_STATE_KEYS, deleted);
     }
 }

@@ -17,7 +17,8 @@ pub(in super::super) async fn fold<S: Session>(
 ) -> Result<usize, StoreError> {
     let decode =
         |row: &S::Row| Ok((rows::get::<i64>(row, "ended_at")?, rows::maybe::<i64>(row, "first_ended_at")?));
-    let found = read(session, "read how far statistics are", &sql::STATISTICS_MARK, &[], decode).await?;
+    let found =
+        read(session, "read how far statistics are", &sql::SELECT_STATISTICS_MARK, &[], decode).await?;
     let Some((mark, first)) = found.into_iter().next() else { return Ok(0) };
     // Nothing ended between the mark and the first job: that time is counted already.
     let from = first.map_or(until.0, |first| first.max(mark));
@@ -26,8 +27,10 @@ pub(in super::super) async fn fold<S: Session>(
         return Ok(0);
     }
     let values = [mark.into(), to.into()];
-    session.execute("count ended jobs", &sql::STATISTICS_FOLD, Args::Values(&values)).await?;
+    session.execute("count ended jobs", &sql::INSERT_STATISTICS, Args::Values(&values)).await?;
     let values = [to.into()];
-    session.execute("move the mark of statistics", &sql::STATISTICS_MOVE, Args::Values(&values)).await?;
+    session
+        .execute("move the mark of statistics", &sql::UPDATE_STATISTICS_MARK, Args::Values(&values))
+        .await?;
     Ok(if to < until.0 { more } else { 0 })
 }

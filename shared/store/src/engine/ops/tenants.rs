@@ -37,12 +37,12 @@ pub(in super::super) async fn apply<S: Session>(
                 setup.reason.as_deref().into(),
                 setup.updated_at.0.into(),
             ];
-            let text = &sql::TENANT_LIMITS_PUT;
+            let text = &sql::INSERT_TENANT_LIMITS;
             session.execute("set limits of a tenant", text, Args::Values(&values)).await?
         }
         Request::Forget(tenant) => {
             let values = [tenant.as_str().into()];
-            let text = &sql::TENANT_LIMITS_FORGET;
+            let text = &sql::DELETE_TENANT_LIMITS;
             session.execute("forget limits of a tenant", text, Args::Values(&values)).await?
         }
     };

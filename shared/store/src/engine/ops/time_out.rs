@@ -22,7 +22,7 @@ pub(in super::super) async fn apply<S: Session>(
     limit: usize,
 ) -> Result<usize, StoreError> {
     let values = [now.0.into(), row_limit(limit).into(), GRACE_MS.into()];
-    let late = read(session, "look for timeouts", &sql::JOBS_TIMED_OUT, &values, JobRow::decode).await?;
+    let late = read(session, "look for timeouts", &sql::LOCK_TIMED_OUT_JOBS, &values, JobRow::decode).await?;
     let seqs: Vec<i64> = late.iter().map(|job| job.seq).collect();
     unit.take_in(session, late).await?;
     let policies = remote::retry_policies(session, seqs.clone()).await?;

@@ -76,7 +76,7 @@ async fn read<S: Session>(
             None => leases.push((step.lease.job.clone(), step.lease.token.clone())),
         }
     }
-    let rows = read_by(session, "check leases", &sql::JOBS_BY_LEASE, leases, JobRow::decode).await?;
+    let rows = read_by(session, "check leases", &sql::LOCK_JOBS_BY_LEASE, leases, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     session_state::take_in(session, unit, steps).await?;
     artifacts::take_in(session, unit, steps).await?;

@@ -35,7 +35,7 @@ pub(in super::super) async fn promote_due<S: Session>(
     limit: usize,
 ) -> Result<usize, StoreError> {
     let opened = open_limits(session, unit, now).await?;
-    let rows = rows_until(session, "promote due jobs", &sql::JOBS_DUE, now, limit).await?;
+    let rows = rows_until(session, "promote due jobs", &sql::LOCK_DUE_JOBS, now, limit).await?;
     let promoted = promote(session, unit, rows, now).await?;
     let mut own = Unit::default();
     let resumed = budgets::resume_due(session, &mut own, now, limit).await?;
@@ -52,7 +52,7 @@ async fn open_limits<S: Session>(
 ) -> Result<usize, StoreError> {
     let values = [now.0.into()];
     let mut opened = 0;
-    for text in [&sql::RATE_KEYS_OPENED, &sql::QUEUES_OPENED] {
+    for text in [&sql::UPDATE_OPENED_RATE_KEYS, &sql::UPDATE_OPENED_QUEUES] {
         opened += session.execute("open limits", text, Args::Values(&values)).await?;
     }
     if opened > 0 {
@@ -69,7 +69,8 @@ pub(in super::super) async fn promote_for_claim<S: Session>(
     wanted: &[Arg<'_>],
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let rows = read(session, "promote due jobs", &sql::JOBS_DUE_IN_QUEUE, wanted, JobRow::decode).await?;
+    let rows =
+        read(session, "promote due jobs", &sql::LOCK_DUE_JOBS_OF_QUEUE, wanted, JobRow::decode).await?;
     let mut unit = Unit::default();
     promote(session, &mut unit, rows, now).await?;
     rings.append(&mut unit.rings);
@@ -104,10 +105,12 @@ pub(in super::super) async fn reap<S: Session>(
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
-    let mut rows = rows_until(session, "reap expired leases", &sql::JOBS_LAPSED, now, limit).await?;
+    let mut rows = rows_until(session, "reap expired leases", &sql::LOCK_LAPSED_JOBS, now, limit).await?;
     let since = now.plus_ms(-WorkerBeat::HTTP_SILENT_MS);
     let room = limit.saturating_sub(rows.len());
-    let silent = rows_until(session, "reap leases of silent workers", &sql::JOBS_SILENT, since, room).await?;
+    let silent =
+        rows_until(session, "reap leases of silent workers", &sql::LOCK_JOBS_OF_SILENT_WORKERS, since, room)
+            .await?;
     let known: HashSet<i64> = rows.iter().map(|job| job.seq).collect();
     rows.extend(silent.into_iter().filter(|job| !known.contains(&job.seq)));
     lapse(session, unit, rows, now).await
@@ -120,7 +123,7 @@ pub(in super::super) async fn release_all<S: Session>(
     now: Timestamp,
 ) -> Result<usize, StoreError> {
     let (action, ever) = ("reap all leases", Timestamp(i64::MAX));
-    let mut rows = rows_until(session, action, &sql::JOBS_LAPSED, ever, usize::MAX).await?;
+    let mut rows = rows_until(session, action, &sql::LOCK_LAPSED_JOBS, ever, usize::MAX).await?;
     rows.retain(|job| job.engagement_seq.is_some());
     lapse(session, unit, rows, now).await
 }
@@ -201,11 +204,11 @@ pub(in super::super) async fn expire_jobs<S: Session>(
 ) -> Result<usize, StoreError> {
     // Those who work for them are held first, which is the order in which families end.
     let values = [now.0.into(), row_limit(limit).into()];
-    let (action, text) = ("look for parents", &sql::PARENTS_EXPIRING);
+    let (action, text) = ("look for parents", &sql::SELECT_EXPIRING_PARENTS);
     let parents = read(session, action, text, &values, |row| rows::get::<String>(row, "id").map(JobId));
     let parents = parents.await?;
     delegations::hold_kin(session, &parents).await?;
-    let rows = rows_until(session, "expire jobs", &sql::JOBS_EXPIRING, now, limit).await?;
+    let rows = rows_until(session, "expire jobs", &sql::LOCK_EXPIRING_JOBS, now, limit).await?;
     let seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
     unit.take_in(session, rows).await?;
     for seq in &seqs {

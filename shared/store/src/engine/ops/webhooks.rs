@@ -61,7 +61,7 @@ pub(in super::super) async fn apply<S: Session>(
         }
         Request::Redeliver { webhook, delivery, now } => {
             let values = [delivery.as_str().into(), webhook.as_str().into(), now.0.into()];
-            let (action, text) = ("post a delivery anew", &sql::DELIVERY_AGAIN);
+            let (action, text) = ("post a delivery anew", &sql::UPDATE_REPEATED_DELIVERY);
             let changed = session.execute(action, text, Args::Values(&values)).await?;
             unit.rings.push(Ring::Due);
             Answer::Changed(changed > 0)
@@ -98,7 +98,7 @@ async fn create<S: Session>(session: &mut S, new: &Webhook) -> Result<(), StoreE
         i64::from(new.active).into(),
         new.created_at.0.into(),
     ];
-    session.execute("make a webhook", &sql::WEBHOOK_INSERT, Args::Values(&values)).await.map(|_| ())
+    session.execute("make a webhook", &sql::INSERT_WEBHOOK, Args::Values(&values)).await.map(|_| ())
 }
 
 async fn change<S: Session>(
@@ -109,7 +109,7 @@ async fn change<S: Session>(
     now: Timestamp,
 ) -> Result<Option<Webhook>, StoreError> {
     let values = [id.into(), tenant.into()];
-    let mut found = read(session, "read a webhook", &sql::WEBHOOK_TO_CHANGE, &values, rows::webhook).await?;
+    let mut found = read(session, "read a webhook", &sql::LOCK_WEBHOOK, &values, rows::webhook).await?;
     let Some(mut webhook) = found.pop() else { return Ok(None) };
     let WebhookChange { url, events, filter, metadata, active, secret } = change.clone();
     webhook.url = url.unwrap_or(webhook.url);
@@ -138,16 +138,16 @@ async fn change<S: Session>(
         i64::from(webhook.active).into(),
         now.0.into(),
     ];
-    session.execute("change a webhook", &sql::WEBHOOK_WRITE, Args::Values(&values)).await?;
+    session.execute("change a webhook", &sql::UPDATE_WEBHOOK, Args::Values(&values)).await?;
     Ok(Some(webhook))
 }
 
 async fn delete<S: Session>(session: &mut S, id: &str, tenant: Option<&str>) -> Result<bool, StoreError> {
     let values = [id.into(), tenant.into()];
-    if session.execute("delete a webhook", &sql::WEBHOOK_DELETE, Args::Values(&values)).await? == 0 {
+    if session.execute("delete a webhook", &sql::DELETE_WEBHOOK, Args::Values(&values)).await? == 0 {
         return Ok(false);
     }
-    let (action, text) = ("delete a webhook's deliveries", &sql::WEBHOOK_DELIVERIES_DELETE);
+    let (action, text) = ("delete a webhook's deliveries", &sql::DELETE_DELIVERIES_OF_WEBHOOK);
     session.execute(action, text, Args::Values(&[id.into()])).await?;
     Ok(true)
 }
@@ -162,7 +162,7 @@ async fn insert<S: Session>(session: &mut S, new: &[NewDelivery]) -> Result<(), 
         .collect();
     let mut writes = Writes::default();
     // A webhook may have been deleted since it was read.
-    writes.if_new("write deliveries", &sql::DELIVERIES_INSERT, rows);
+    writes.if_new("write deliveries", &sql::INSERT_DELIVERIES, rows);
     writes.run(session).await
 }
 
@@ -176,7 +176,7 @@ async fn move_mark<S: Session>(session: &mut S, from: Cursor, to: Cursor) -> Res
         to.stream.into(),
         to.seq.into(),
     ];
-    let (action, text) = ("move the mark of webhooks", &sql::EVENT_MARK_MOVE);
+    let (action, text) = ("move the mark of webhooks", &sql::INSERT_EVENT_MARK);
     Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
 }
 
@@ -192,14 +192,14 @@ async fn take<S: Session>(
         row_limit(taking.per_webhook).into(),
         busy.as_str().into(),
     ];
-    let (action, text) = ("look for due deliveries", &sql::DELIVERIES_DUE);
+    let (action, text) = ("look for due deliveries", &sql::SELECT_DUE_DELIVERIES);
     let mut due = read(session, action, text, &values, rows::delivery).await?;
     if due.is_empty() {
         return Ok(due);
     }
     let keys = Columns::of(due.iter().map(|delivery| (delivery.id.clone(),)).collect());
     let args = Args::Rows(keys, &[Arg::Int(Some(taking.until.0))]);
-    session.execute("take deliveries", &sql::DELIVERIES_TAKE, args).await?;
+    session.execute("take deliveries", &sql::UPDATE_TAKEN_DELIVERIES, args).await?;
     for delivery in &mut due {
         delivery.attempts += 1;
         delivery.next_at = Some(taking.until);
@@ -230,10 +230,10 @@ async fn settle<S: Session>(
         Arg::Int(ended_at),
     ];
     let changed =
-        session.execute("settle a delivery", &sql::DELIVERY_SETTLE, Args::Values(&values)).await? > 0;
+        session.execute("settle a delivery", &sql::UPDATE_SETTLED_DELIVERY, Args::Values(&values)).await? > 0;
     if changed && attempted.next == AfterAttempt::Gone {
         let values = [webhook.into(), now.0.into()];
-        session.execute("end a webhook", &sql::WEBHOOK_GONE, Args::Values(&values)).await?;
+        session.execute("end a webhook", &sql::UPDATE_GONE_WEBHOOK, Args::Values(&values)).await?;
     }
     Ok(changed)
 }

@@ -27,11 +27,11 @@ pub(in super::super) async fn beat<S: Session>(
         beat.seen_at.0.into(),
         silent_since.0.into(),
     ];
-    if session.execute("report a worker", &sql::WORKER_BEAT, Args::Values(&values)).await? == 1 {
+    if session.execute("report a worker", &sql::INSERT_WORKER_BEAT, Args::Values(&values)).await? == 1 {
         return Ok(Ok(()));
     }
     let name = [beat.name.as_str().into()];
-    let mut others = read(session, "look for a worker", &sql::WORKERS_LISTED, &name, rows::worker).await?;
+    let mut others = read(session, "look for a worker", &sql::SELECT_WORKERS, &name, rows::worker).await?;
     let other = others.pop();
     Ok(Err(StoreError::WorkerNameTaken {
         name: beat.name.clone(),
@@ -47,5 +47,8 @@ pub(in super::super) async fn leave<S: Session>(
     instance: &str,
 ) -> Result<(), StoreError> {
     let values = [name.into(), instance.into()];
-    session.execute("take a worker off the list", &sql::WORKER_LEAVE, Args::Values(&values)).await.map(|_| ())
+    session
+        .execute("take a worker off the list", &sql::DELETE_WORKER, Args::Values(&values))
+        .await
+        .map(|_| ())
 }

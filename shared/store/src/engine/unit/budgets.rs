@@ -142,7 +142,7 @@ impl Budgets {
         mut counted: BTreeMap<i64, Counters>,
     ) -> Result<(), StoreError> {
         let gone: Vec<(i64,)> = take(&mut self.settled).into_iter().map(|seq| (seq,)).collect();
-        let (action, text) = ("give reservations back", &sql::RESERVATIONS_DELETE);
+        let (action, text) = ("give reservations back", &sql::DELETE_RESERVATIONS);
         if self.reserved.is_empty() {
             writes.if_new(action, text, gone);
         } else {
@@ -151,8 +151,8 @@ impl Budgets {
             first.if_new(action, text, gone);
             first.run(session).await?;
         }
-        writes.all("write reservations", &sql::RESERVATIONS_INSERT, take(&mut self.reserved));
-        writes.all("wait for budgets", &sql::BUDGET_WAITS_PUT, take(&mut self.waits));
+        writes.all("write reservations", &sql::INSERT_RESERVATIONS, take(&mut self.reserved));
+        writes.all("wait for budgets", &sql::INSERT_BUDGET_WAITS, take(&mut self.waits));
         let mut moves = take(&mut self.moves);
         for seq in counted.keys() {
             moves.entry(*seq).or_default();
@@ -187,7 +187,7 @@ impl Budgets {
 
     /// What tool calls cost.
     pub(super) fn write_costs(&mut self, writes: &mut Writes) {
-        writes.all("write the cost of tool calls", &sql::TOOL_CALLS_COST, take(&mut self.costs));
+        writes.all("write the cost of tool calls", &sql::UPDATE_TOOL_CALL_COSTS, take(&mut self.costs));
     }
 }
 
@@ -199,7 +199,7 @@ impl Unit {
         jobs: Vec<i64>,
     ) -> Result<(), StoreError> {
         let keys = jobs.into_iter().map(|seq| (seq,)).collect();
-        let (action, text) = ("read reservations", &sql::RESERVATIONS_BY_JOB);
+        let (action, text) = ("read reservations", &sql::SELECT_RESERVATIONS_BY_JOB);
         for (job_seq, share) in read_by(session, action, text, keys, Share::decode).await? {
             if let Some(job) = self.jobs.get_mut(&job_seq) {
                 job.shares.push(share);
@@ -217,7 +217,7 @@ impl Unit {
         if names.is_empty() {
             return Ok(());
         }
-        let (action, text) = ("read shared budgets", &sql::BUDGETS_SHARED);
+        let (action, text) = ("read shared budgets", &sql::SELECT_SHARED_BUDGETS);
         let keys: Vec<(String, i64)> = names.iter().cloned().collect();
         let mut rows = read_by(session, action, text, keys.clone(), found).await?;
         let missing: Vec<(String, i64)> = rows
@@ -227,7 +227,7 @@ impl Unit {
             .collect();
         if !missing.is_empty() {
             let mut writes = Writes::default();
-            writes.if_new("open shared budgets", &sql::BUDGETS_OPEN, missing);
+            writes.if_new("open shared budgets", &sql::INSERT_SHARED_BUDGETS, missing);
             writes.run(session).await?;
             rows = read_by(session, action, text, keys, found).await?;
         }
@@ -248,7 +248,8 @@ impl Unit {
         let seqs: BTreeSet<i64> =
             shares.map(|share| share.budget_seq).filter(|seq| self.budgets.of(*seq).is_none()).collect();
         let keys = seqs.into_iter().map(|seq| (seq,)).collect();
-        for (seq, shared, budget) in read_by(session, "read budgets", &sql::BUDGETS_BY_SEQ, keys, any).await?
+        for (seq, shared, budget) in
+            read_by(session, "read budgets", &sql::SELECT_BUDGETS_BY_SEQ, keys, any).await?
         {
             self.budgets.take_in(seq, budget);
             self.budgets.shared.extend(shared.map(|shared| (seq, shared)));
@@ -265,7 +266,7 @@ impl Unit {
         let own = jobs.iter().filter_map(|seq| self.engagement_of(*seq)).map(|row| row.budget_seq);
         let seqs: BTreeSet<i64> = own.chain(self.budgets.shared.keys().copied()).collect();
         let keys = seqs.into_iter().map(|seq| (seq,)).collect();
-        for (seq, _, budget) in read_by(session, "lock budgets", &sql::BUDGETS_TO_CHANGE, keys, any).await? {
+        for (seq, _, budget) in read_by(session, "lock budgets", &sql::LOCK_BUDGETS, keys, any).await? {
             self.budgets.read.insert(seq, budget);
             self.budgets.now.insert(seq, budget);
         }

@@ -22,11 +22,11 @@ pub(super) async fn set<S: Session>(
     let (action, values) = ("read a budget", [engagement.as_str().into(), tenant.into()]);
     let decode =
         |row: &S::Row| Ok((get::<i64>(row, "seq")?, JobId(get(row, "job_id")?), decode_budget(row)?));
-    let found = read(session, action, &sql::BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
+    let found = read(session, action, &sql::SELECT_BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
     let Some((seq, job, _)) = found else { return Ok(None) };
     // The job is locked before the budget, as by everybody, and so keeps others out who want to change the same.
     let job_seq = unit.read_job(session, &job, None).await?;
-    let found = read(session, action, &sql::BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
+    let found = read(session, action, &sql::SELECT_BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
     let Some((_, _, before)) = found else { return Ok(None) };
     let tokens = raised(change.tokens.unwrap_or(before.limit), change.raise.tokens);
     let money = raised(change.cost.unwrap_or(before.money.limit), change.raise.cost);
@@ -38,7 +38,7 @@ pub(super) async fn set<S: Session>(
         on_exceed.map(OnExceed::as_str).into(),
         Arg::Int(before.warn_at),
     ];
-    session.execute("set a budget", &sql::BUDGET_LIMITS_OWN, Args::Values(&row)).await?;
+    session.execute("set a budget", &sql::UPDATE_OWN_BUDGET_LIMITS, Args::Values(&row)).await?;
     if let Some(job_seq) = job_seq {
         let limits =
             |tokens: Option<i64>, money: Option<i64>| json!({"tokens": tokens, "cost": money.map(Amount)});
@@ -49,6 +49,6 @@ pub(super) async fn set<S: Session>(
         unit.flush(session).await?;
     }
     resume::open(session, unit, resume::Of::Engagement(seq), now).await?;
-    let after = read(session, action, &sql::BUDGET_OF_ENGAGEMENT, &values, decode_budget).await?;
+    let after = read(session, action, &sql::SELECT_BUDGET_OF_ENGAGEMENT, &values, decode_budget).await?;
     Ok(after.into_iter().next())
 }

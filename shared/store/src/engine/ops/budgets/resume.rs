@@ -33,7 +33,8 @@ pub(super) async fn open<S: Session>(
         Of::Engagement(seq) => (Some(seq), None),
     };
     let values = [Arg::Int(seq), name.into(), now.0.into()];
-    let waiting = session.execute("let jobs go on", &sql::BUDGET_WAITS_OPEN, Args::Values(&values)).await?;
+    let waiting =
+        session.execute("let jobs go on", &sql::UPDATE_OPEN_BUDGET_WAITS, Args::Values(&values)).await?;
     if waiting == 0 {
         return Ok(());
     }
@@ -54,7 +55,8 @@ pub(in super::super) async fn resume_due<S: Session>(
 ) -> Result<usize, StoreError> {
     let values = [now.0.into(), row_limit(limit).into()];
     let decode = |row: &S::Row| Ok((JobRow::decode(row)?, get::<i64>(row, "waits_since")?));
-    let waits = read(session, "look for raised budgets", &sql::BUDGET_WAITS_DUE, &values, decode).await?;
+    let waits =
+        read(session, "look for raised budgets", &sql::LOCK_DUE_BUDGET_WAITS, &values, decode).await?;
     if waits.is_empty() {
         return Ok(0);
     }
@@ -76,6 +78,6 @@ pub(in super::super) async fn resume_due<S: Session>(
     }
     unit.flush(session).await?;
     let done = Args::Rows(Columns::of(seqs), &[]);
-    session.execute("forget what jobs waited for", &sql::BUDGET_WAITS_DELETE, done).await?;
+    session.execute("forget what jobs waited for", &sql::DELETE_BUDGET_WAITS, done).await?;
     Ok(going.len())
 }

@@ -18,7 +18,7 @@ async fn known<S: Session>(
     tenant: Option<&str>,
 ) -> Result<Option<(BudgetRule, Option<String>)>, StoreError> {
     let (action, values) = ("read a budget", [name.into(), tenant.into()]);
-    Ok(read(session, action, &sql::BUDGET_RULE_TO_CHANGE, &values, decode_rule).await?.pop())
+    Ok(read(session, action, &sql::LOCK_BUDGET_RULE, &values, decode_rule).await?.pop())
 }
 
 /// Makes a shared budget, or changes what it limits.
@@ -74,7 +74,7 @@ pub(super) async fn forget<S: Session>(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let Some((before, _)) = known(session, name, tenant).await? else { return Ok(false) };
-    session.execute("forget a budget", &sql::BUDGET_RULE_FORGET, Args::Values(&[name.into()])).await?;
+    session.execute("forget a budget", &sql::DELETE_BUDGET_RULE, Args::Values(&[name.into()])).await?;
     tell(session, unit, name, Some(&before), None, now).await?;
     resume::open(session, unit, resume::Of::Shared(name), now).await?;
     Ok(true)
@@ -143,7 +143,7 @@ async fn put<S: Session>(
         given.into(),
         now.0.into(),
     ];
-    session.execute("set a budget", &sql::BUDGET_RULE_PUT, Args::Values(&values)).await?;
+    session.execute("set a budget", &sql::INSERT_BUDGET_RULE, Args::Values(&values)).await?;
     let rows = [
         (rule.tokens, rule.cost, ALL_DAYS, ALL_DAYS),
         (rule.tokens_per_day, rule.cost_per_day, day_of(now), i64::MAX),
@@ -159,7 +159,7 @@ async fn put<S: Session>(
             first.into(),
             last.into(),
         ];
-        session.execute("set a budget", &sql::BUDGET_LIMITS_SHARED, Args::Values(&values)).await?;
+        session.execute("set a budget", &sql::UPDATE_SHARED_BUDGET_LIMITS, Args::Values(&values)).await?;
     }
     Ok(())
 }

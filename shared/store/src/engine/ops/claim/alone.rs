@@ -1,4 +1,4 @@
-//! A claim in one statement, where no rule applies that takes more than one look: `sql/postgres_alone/claim_jobs.sql`.
+//! A claim in one statement, where no rule applies that takes more than one look: `sql/postgres_alone/update_claimed_jobs.sql`.
 //!
 //! It takes before it reads. What this version cannot read is given back, and left to the claim that is made step by step.
 
@@ -77,7 +77,7 @@ pub(in super::super::super) async fn apply<S: Alone>(
         request.lease_ms.into(),
         token.into(),
     ];
-    let rows = session.rows_alone("claim jobs", &sql::CLAIM_JOBS, Args::Values(&values)).await?;
+    let rows = session.rows_alone("claim jobs", &sql::UPDATE_CLAIMED_JOBS, Args::Values(&values)).await?;
     let rule = rows.first().map_or(Ok(0), |row| get::<i64>(row, "rule"));
     match rule.map_err(|error| CommitError::Unknown(error.into()))? {
         0 => Box::pin(taken(session, unit, request, definitions, &rows)).await.map_err(CommitError::Unknown),
@@ -150,7 +150,7 @@ async fn checkpoints<S: Session>(
     let resumed = found.filter(|job| super::has_past(unit, job));
     let resumed = resumed.filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)));
     let decode = |row: &S::Row| Ok((get::<i64>(row, "job_seq")?, journal::checkpoints(row)));
-    let (action, text) = ("read checkpoints", &sql::CHECKPOINTS_OF_TURN);
+    let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
     let mut checkpoints: HashMap<i64, Vec<Checkpoint>> = HashMap::new();
     for (seq, done) in read_by(session, action, text, resumed.collect(), decode).await? {
         match done {
@@ -187,7 +187,8 @@ async fn release<S: Session>(
 ) -> Result<i64, StoreError> {
     let values = [tokens.into(), now.0.into()];
     let given =
-        read(session, "give jobs back", &sql::RELEASE_CLAIM, &values, |row| get::<i64>(row, "jobs")).await?;
+        read(session, "give jobs back", &sql::UPDATE_RELEASED_JOBS, &values, |row| get::<i64>(row, "jobs"))
+            .await?;
     unit.rings.push(Ring::Available);
     Ok(given.first().copied().unwrap_or_default())
 }

@@ -61,13 +61,14 @@ impl Keys {
             .filter(|name| !self.locked.contains_key(name) && !self.elsewhere.contains(name))
             .collect();
         let keys = new.iter().map(|name| (name.clone(),)).collect();
-        let found = read_by(session, "lock limits", &sql::RATE_KEYS_CLAIMED, keys, decode::<S::Row>).await?;
+        let found =
+            read_by(session, "lock limits", &sql::LOCK_CLAIMED_RATE_KEYS, keys, decode::<S::Row>).await?;
         let counted = found.iter().filter(|(_, key)| key.gate.counts_active());
         let keys = counted.map(|(name, _)| (name.clone(),)).collect();
         self.locked.extend(found);
         self.elsewhere.extend(new.into_iter().filter(|name| !self.locked.contains_key(name)));
         // Counted after the rows are locked: who had them before is seen now.
-        let (action, text) = ("count active jobs", &sql::RATE_KEYS_ACTIVE);
+        let (action, text) = ("count active jobs", &sql::SELECT_ACTIVE_OF_RATE_KEYS);
         for (name, active) in read_by(session, action, text, keys, count::<S::Row>).await? {
             if let Some(key) = self.locked.get_mut(&name) {
                 key.gate.active = active;
@@ -87,7 +88,8 @@ impl Keys {
         let (kind, tenant, now) = (request.kind.as_str(), request.tenant.as_deref(), request.now);
         let values = [kind.into(), queue.into(), now.0.into(), MOST_OPENED.into()];
         let decode = |row: &S::Row| get::<String>(row, "name");
-        let open = read(session, "look for open limits", &sql::RATE_KEYS_OPEN, &values, decode).await?;
+        let open =
+            read(session, "look for open limits", &sql::SELECT_OPEN_RATE_KEYS, &values, decode).await?;
         self.lock(session, open.iter().cloned().collect()).await?;
         let mut settled = Vec::new();
         for name in open {
@@ -97,13 +99,13 @@ impl Keys {
                 let values: [Arg<'_>; 5] =
                     [kind.into(), queue.into(), name.as_str().into(), first.into(), tenant.into()];
                 session
-                    .execute("bring jobs forward", &sql::JOBS_BRING_FORWARD, Args::Values(&values))
+                    .execute("bring jobs forward", &sql::UPDATE_NEXT_LIMITED_JOBS, Args::Values(&values))
                     .await?;
                 settled.push(name);
             }
         }
         let keys: Vec<(String,)> = settled.iter().map(|name| (name.clone(),)).collect();
-        let (action, text) = ("look for waiting jobs", &sql::RATE_KEYS_WAITING);
+        let (action, text) = ("look for waiting jobs", &sql::SELECT_WAITING_RATE_KEYS);
         let waiting: BTreeSet<String> =
             read_by(session, action, text, keys, decode).await?.into_iter().collect();
         for name in settled {
@@ -140,7 +142,7 @@ impl Keys {
         let seqs = jobs.iter().map(|job| (job.seq,)).collect();
         let decode =
             |row: &S::Row| Ok((get::<i64>(row, "seq")?, rows::word(row, "on_limit", OnLimit::parse)?));
-        let wishes = read_by(session, "read wishes", &sql::JOBS_ON_LIMIT, seqs, decode).await?;
+        let wishes = read_by(session, "read wishes", &sql::SELECT_JOBS_ON_LIMIT, seqs, decode).await?;
         let wishes: HashMap<i64, OnLimit> = wishes.into_iter().collect();
         // A unit of its own: what it writes is written, whatever the claim does.
         let (mut own, mut aside) = (Unit::default(), Vec::new());
@@ -167,7 +169,7 @@ impl Keys {
             }
         }
         let mut writes = Writes::default();
-        writes.all("set jobs aside", &sql::JOBS_SET_ASIDE, aside);
+        writes.all("set jobs aside", &sql::UPDATE_JOBS_SET_ASIDE, aside);
         writes.run(session).await?;
         own.flush(session).await?;
         unit.absorb(own);
@@ -186,7 +188,7 @@ impl Keys {
             })
             .collect();
         let mut writes = Writes::default();
-        writes.all("write limits", &sql::RATE_KEYS_CLAIM_WRITE, rows);
+        writes.all("write limits", &sql::UPDATE_CLAIMED_RATE_KEYS, rows);
         writes.run(session).await?;
         Ok(opening)
     }

@@ -85,7 +85,7 @@ impl Line {
             let strategy = rows::word(row, "strategy", PoolStrategy::parse)?;
             Ok((name.clone(), Shares::new(name, strategy, get(row, "pass")?)))
         };
-        let pools = read_by(session, "lock pools", &sql::POOLS_CLAIMED, keys, decode).await?;
+        let pools = read_by(session, "lock pools", &sql::LOCK_CLAIMED_POOLS, keys, decode).await?;
         self.busy |= pools.len() < names.len();
         Ok(pools.into_iter().collect())
     }
@@ -96,14 +96,15 @@ impl Line {
         wanted: &BTreeSet<&str>,
     ) -> Result<(), StoreError> {
         let keys = wanted.iter().map(|name| ((*name).to_owned(),)).collect();
-        let locked = read_by(session, "lock queues", &sql::QUEUES_CLAIMED, keys, Locked::decode).await?;
+        let locked = read_by(session, "lock queues", &sql::LOCK_CLAIMED_QUEUES, keys, Locked::decode).await?;
         self.busy |= locked.len() < wanted.len();
         self.locked = locked.into_iter().map(|queue| (queue.name.clone(), queue)).collect();
         // Counted after the rows are locked: who had them before is seen now.
         let counted = self.locked.values().filter(|queue| queue.gate.counts_active());
         let keys = counted.map(|queue| (queue.name.clone(),)).collect();
         for (name, active) in
-            read_by(session, "count active jobs", &sql::QUEUES_ACTIVE, keys, count::<S::Row>).await?
+            read_by(session, "count active jobs", &sql::SELECT_ACTIVE_OF_QUEUES, keys, count::<S::Row>)
+                .await?
         {
             if let Some(queue) = self.locked.get_mut(&name) {
                 queue.gate.active = active;
@@ -190,8 +191,8 @@ impl Line {
             })
             .collect();
         let mut writes = Writes::default();
-        writes.all("write queues", &sql::QUEUES_CLAIM_WRITE, queues);
-        writes.all("write pools", &sql::POOLS_CLAIM_WRITE, passes);
+        writes.all("write queues", &sql::UPDATE_CLAIMED_QUEUES, queues);
+        writes.all("write pools", &sql::UPDATE_CLAIMED_POOLS, passes);
         writes.run(session).await?;
         Ok(opening)
     }

@@ -22,11 +22,11 @@ impl Tenants {
         if !any {
             return Ok(tenants);
         }
-        let (action, text) = ("lock tenants", &sql::TENANTS_CAPPED);
+        let (action, text) = ("lock tenants", &sql::LOCK_CAPPED_TENANTS);
         let locked = read(session, action, text, &[], |row| get::<String>(row, "tenant")).await?;
         let locked: BTreeSet<String> = locked.into_iter().collect();
         // Counted after the rows are locked: who had them before is seen now.
-        let (action, text) = ("count active jobs", &sql::TENANTS_ACTIVE);
+        let (action, text) = ("count active jobs", &sql::SELECT_ACTIVE_OF_TENANTS);
         let counted = read(session, action, text, &[], |row| {
             let most: i64 = maybe(row, "max_concurrency")?.unwrap_or(i64::MAX);
             Ok((get::<String>(row, "tenant")?, most.saturating_sub(get(row, "active")?)))

@@ -46,7 +46,7 @@ pub(in super::super) struct Wanted<'a> {
 /// The job that a job comes from first: itself, unless it is a branch.
 pub(super) async fn root<S: Session>(session: &mut S, job_seq: i64) -> Result<i64, StoreError> {
     let values = [job_seq.into()];
-    let found = read(session, "look for a branch", &sql::BRANCH_ROOT, &values, |row| {
+    let found = read(session, "look for a branch", &sql::SELECT_BRANCH_ROOT, &values, |row| {
         rows::get::<i64>(row, "root_seq")
     });
     Ok(found.await?.pop().unwrap_or(job_seq))
@@ -59,7 +59,7 @@ pub(super) async fn named<S: Session>(
     name: &str,
 ) -> Result<Option<JobId>, StoreError> {
     let values = [root.into(), name.into()];
-    let found = read(session, "look for a branch", &sql::BRANCH_NAMED, &values, |row| {
+    let found = read(session, "look for a branch", &sql::SELECT_BRANCH_BY_NAME, &values, |row| {
         rows::get::<String>(row, "id").map(JobId)
     });
     Ok(found.await?.into_iter().next())
@@ -91,7 +91,7 @@ pub(super) async fn make<S: Session>(
     unit.ended.append(&mut pushing.ended);
     unit.kin.append(&mut pushing.kin);
     let keys = vec![(job.id.clone(),)];
-    let rows = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let Some(seq) = unit.seq_of(&job.id) else { return Ok(Err(Refusal::NoJob)) };
     if wanted.held {
@@ -108,7 +108,7 @@ pub(super) async fn make<S: Session>(
         wanted.at_turn.into(),
         wanted.at.0.into(),
     ];
-    session.execute("remember a branch", &sql::BRANCH_INSERT, Args::Values(&values)).await?;
+    session.execute("remember a branch", &sql::INSERT_BRANCH, Args::Values(&values)).await?;
     unit.rings.push(Ring::Available);
     let (id, held, at_turn) = (id.to_owned(), wanted.held, wanted.at_turn);
     Ok(Ok(Branch { id, job: job.id, content, at_turn, held }))
@@ -150,14 +150,15 @@ pub(in super::super) async fn like<S: Session>(
         message: "the row that it points to is missing".to_owned(),
     };
     let keys = vec![(wanted.like,)];
-    let mut sent = read_by(session, "read envelopes", &sql::ENVELOPES_BY_JOB, keys, rows::envelope).await?;
+    let mut sent =
+        read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, rows::envelope).await?;
     let (_, retry, envelope) = sent.pop().ok_or_else(|| missing("seq"))?;
     let job = unit.job(wanted.like).ok_or_else(|| missing("seq"))?;
     let mut content = BTreeMap::from([("type", job.job_type.clone()), ("args", digest_of(&envelope)?)]);
     let engagement = match unit.engagement_of(wanted.like) {
         Some(row) => {
             let values = [row.digest.as_str().into()];
-            let text = &sql::DEFINITION_BY_DIGEST;
+            let text = &sql::SELECT_DEFINITION_BY_DIGEST;
             let mut found: Vec<AgentDefinition> =
                 read(session, "read an agent definition", text, &values, |row| rows::json(row, "definition"))
                     .await?;

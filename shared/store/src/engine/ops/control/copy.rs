@@ -157,7 +157,7 @@ pub(in super::super) async fn copy_beginning<S: Session>(
     }
     let mut writes = Writes::default();
     journal.flush(&mut writes)?;
-    writes.all("write stubs", &sql::STUBS_INSERT, stubs);
+    writes.all("write stubs", &sql::INSERT_STUBS, stubs);
     writes.run(session).await
 }
 
@@ -169,7 +169,7 @@ pub(in super::super) async fn page<S: Session>(
     after: i64,
 ) -> Result<Vec<StoredMessage>, StoreError> {
     let values = [engagement_seq.into(), from.into(), until.into(), after.into(), limit(MESSAGES).into()];
-    let (action, text) = ("read messages", &sql::MESSAGES_OF_TURNS);
+    let (action, text) = ("read messages", &sql::SELECT_MESSAGES_OF_TURNS);
     let rows = read(session, action, text, &values, journal::messages).await?;
     Ok(rows.into_iter().flatten().filter(|stored| stored.seq > after).collect())
 }
@@ -208,7 +208,7 @@ async fn calls<S: Session>(
     renamed: &mut Renamed<'_>,
 ) -> Result<(), StoreError> {
     let values = [segment.past.engagement_seq.into(), segment.from.into(), segment.until.into()];
-    let (action, text) = ("read the tool journal", &sql::TOOL_CALLS_OF_TURNS);
+    let (action, text) = ("read the tool journal", &sql::SELECT_TOOL_CALLS_OF_TURNS);
     let journal: Vec<ToolCall> = read(session, action, text, &values, rows::tool_call).await?;
     journal_again(session, journal, into, segment.shift, renamed).await
 }
@@ -258,11 +258,11 @@ async fn journal_again<S: Session>(
         }
     }
     let mut writes = Writes::default();
-    writes.all("write tool calls", &sql::TOOL_CALLS_INSERT, new);
+    writes.all("write tool calls", &sql::INSERT_TOOL_CALLS, new);
     writes.run(session).await?;
     // Apart, because none of the statements that run together sees what the others write.
     let mut writes = Writes::default();
-    writes.all("write tool calls", &sql::TOOL_CALLS_WRITE, settled);
+    writes.all("write tool calls", &sql::UPDATE_TOOL_CALLS, settled);
     writes.run(session).await
 }
 
@@ -273,7 +273,7 @@ async fn checkpoints<S: Session>(
     copied: &mut Copied,
 ) -> Result<(), StoreError> {
     let values = [segment.past.job_seq.into(), segment.from.into(), segment.until.into()];
-    let text = &sql::CHECKPOINTS_OF_TURNS;
+    let text = &sql::SELECT_CHECKPOINTS_OF_TURNS;
     let done = read(session, "read checkpoints", text, &values, journal::checkpoints).await?;
     let mut journal = Journal::default();
     for done in done.into_iter().flatten() {
@@ -312,7 +312,7 @@ pub(in super::super) async fn copy_record<S: Session>(
     let stubs: Vec<(i64, String, String)> = record.calls.iter().filter_map(stub).collect();
     let mut writes = Writes::default();
     journal.flush(&mut writes)?;
-    writes.all("write stubs", &sql::STUBS_INSERT, stubs);
+    writes.all("write stubs", &sql::INSERT_STUBS, stubs);
     writes.run(session).await?;
     journal_again(session, record.calls.clone(), into, 0, &mut kept).await
 }

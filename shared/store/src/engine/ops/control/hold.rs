@@ -68,5 +68,5 @@ pub(super) async fn hold<S: Session>(
 ) -> Result<(), StoreError> {
     unit.change_job(seq)?.held = held;
     let values = [seq.into(), i64::from(held).into()];
-    session.execute("pause or resume a job", &sql::JOB_HOLD, Args::Values(&values)).await.map(|_| ())
+    session.execute("pause or resume a job", &sql::UPDATE_JOB_HELD, Args::Values(&values)).await.map(|_| ())
 }

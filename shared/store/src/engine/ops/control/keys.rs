@@ -8,7 +8,7 @@ use crate::{StoreError, sql};
 
 pub(super) async fn keep<S: Session>(session: &mut S, key: &ServerKey) -> Result<ServerKey, StoreError> {
     let values = [key.name.as_str().into(), key.body.as_str().into(), key.created_at.0.into()];
-    session.execute("keep a key", &sql::SERVER_KEY_KEEP, Args::Values(&values)).await?;
-    let kept = read(session, "read keys", &sql::SERVER_KEYS, &[], rows::server_key).await?;
+    session.execute("keep a key", &sql::INSERT_SERVER_KEY, Args::Values(&values)).await?;
+    let kept = read(session, "read keys", &sql::SELECT_SERVER_KEYS, &[], rows::server_key).await?;
     Ok(kept.into_iter().find(|kept| kept.name == key.name).unwrap_or_else(|| key.clone()))
 }

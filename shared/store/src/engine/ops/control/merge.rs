@@ -118,7 +118,8 @@ async fn side<S: Session>(
 
 async fn known<S: Session>(session: &mut S, id: &str) -> Result<bool, StoreError> {
     let values = [id.into()];
-    let found =
-        read(session, "look for a branch", &sql::BRANCH_KNOWN, &values, |row| rows::get::<String>(row, "id"));
+    let found = read(session, "look for a branch", &sql::SELECT_BRANCH_EXISTS, &values, |row| {
+        rows::get::<String>(row, "id")
+    });
     Ok(!found.await?.is_empty())
 }

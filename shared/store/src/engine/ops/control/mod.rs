@@ -68,7 +68,7 @@ pub(in super::super) async fn apply<S: Session>(
 /// Takes in the job that is meant; nobody else changes it until this is committed.
 async fn find<S: Session>(session: &mut S, unit: &mut Unit, target: &Target) -> Done<i64> {
     let keys = vec![(target.job.clone(),)];
-    let mut rows = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let mut rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     rows.retain(|job| target.tenant.is_none() || job.tenant == target.tenant);
     unit.take_in(session, rows).await?;
     Ok(unit.seq_of(&target.job).ok_or(Refusal::NoJob))

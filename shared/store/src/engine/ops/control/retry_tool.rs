@@ -31,7 +31,7 @@ pub(super) async fn apply<S: Session>(
     }
     let policy = policy(session, seq).await?;
     let values = [seq.into(), retry.call.as_str().into()];
-    let asked = read(session, "count tool retries", &sql::TOOL_RETRIES_ASKED, &values, |row| {
+    let asked = read(session, "count tool retries", &sql::SELECT_REQUESTED_TOOL_RETRIES, &values, |row| {
         rows::get::<i64>(row, "attempts")
     });
     let attempt = asked.await?.pop().unwrap_or(0) + 1;
@@ -50,7 +50,7 @@ pub(super) async fn apply<S: Session>(
     } else {
         alternate
     };
-    session.execute("count tool retries", &sql::TOOL_RETRIES_COUNT, Args::Values(&values)).await?;
+    session.execute("count tool retries", &sql::INSERT_TOOL_RETRIES, Args::Values(&values)).await?;
     let data =
         json!({"tool_call_id": retry.call, "error": retry.error, "provider": provider, "attempt": attempt});
     unit.note(seq, EventName::ToolRetried, data, target.at)?;
@@ -68,7 +68,7 @@ struct Policy {
 
 async fn policy<S: Session>(session: &mut S, seq: i64) -> Result<Policy, StoreError> {
     let keys = vec![(seq,)];
-    let sent = read_by(session, "read envelopes", &sql::ENVELOPES_BY_JOB, keys, |row| {
+    let sent = read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, |row| {
         let extra: Value = rows::json(row, "extra")?;
         Ok(extra.pointer("/ext_agent_v2/tool_retry").cloned().unwrap_or_default())
     });
@@ -88,7 +88,7 @@ async fn set<S: Session>(
     alternate: Option<&str>,
 ) -> Done<String> {
     let (action, values) = ("read the tool journal", [seq.into()]);
-    let journal = read(session, action, &sql::TOOL_CALLS_OF_JOB, &values, rows::tool_call).await?;
+    let journal = read(session, action, &sql::SELECT_TOOL_CALLS_OF_JOB, &values, rows::tool_call).await?;
     let Some(call) = journal.into_iter().find(|call| call.call_id == retry.call) else {
         return Ok(Err(Refusal::NoCall));
     };
@@ -97,7 +97,8 @@ async fn set<S: Session>(
     let values = [seq.into(), retry.call.as_str().into()];
     let action = "look for whoever answers a call";
     let answering =
-        read(session, action, &sql::DELEGATION_OPEN, &values, |row| rows::get::<i64>(row, "job_seq")).await?;
+        read(session, action, &sql::SELECT_OPEN_DELEGATION, &values, |row| rows::get::<i64>(row, "job_seq"))
+            .await?;
     if call.state == ToolCallState::Planned || in_flight || !answering.is_empty() {
         return Ok(Err(Refusal::NotMade));
     }
@@ -110,8 +111,10 @@ async fn set<S: Session>(
         return Ok(Err(Refusal::NotIdempotent));
     }
     let values = [seq.into(), retry.call.as_str().into(), alternate.into()];
-    session.execute("set a call to be made again", &sql::TOOL_CALL_AGAIN, Args::Values(&values)).await?;
-    session.execute("tell the worker", &sql::JOB_CALLS_AGAIN, Args::Values(&[seq.into()])).await?;
+    session
+        .execute("set a call to be made again", &sql::UPDATE_REPEATED_TOOL_CALL, Args::Values(&values))
+        .await?;
+    session.execute("tell the worker", &sql::UPDATE_JOB_CALLS_AGAIN, Args::Values(&[seq.into()])).await?;
     Ok(Ok(alternate.map_or(call.name, str::to_owned)))
 }
 
@@ -129,7 +132,7 @@ async fn may_repeat<S: Session>(
     }
     let Some(job) = unit.job(seq) else { return Ok(false) };
     let values = [job.id.as_str().into(), call.turn.into()];
-    let reviews = read(session, "read reviews", &sql::REVIEWS_OF_TURN, &values, rows::review).await?;
+    let reviews = read(session, "read reviews", &sql::SELECT_REVIEWS_OF_TURN, &values, rows::review).await?;
     let approved = reviews.iter().filter(|review| {
         review.call_id == call.call_id
             && review.kind == ReviewKind::UnknownOutcome
@@ -147,7 +150,9 @@ async fn has_tool<S: Session>(
     let Some(row) = unit.engagement_of(seq) else { return Ok(false) };
     let (action, values) = ("read an agent definition", [row.digest.as_str().into()]);
     let found: Vec<AgentDefinition> =
-        read(session, action, &sql::DEFINITION_BY_DIGEST, &values, |row| rows::json(row, "definition"))
-            .await?;
+        read(session, action, &sql::SELECT_DEFINITION_BY_DIGEST, &values, |row| {
+            rows::json(row, "definition")
+        })
+        .await?;
     Ok(found.iter().any(|agent| agent.capability(name).is_some()))
 }

@@ -15,7 +15,7 @@ async fn find<S: Session>(
     tenant: Option<&str>,
 ) -> Result<Option<CronEntry>, StoreError> {
     let values = [name.into(), tenant.into(), Arg::Int(None)];
-    let found = read(session, "read a cron entry", &sql::CRONS_LISTED, &values, entry).await?;
+    let found = read(session, "read a cron entry", &sql::SELECT_CRONS, &values, entry).await?;
     Ok(found.into_iter().next())
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn put<S: Session>(
         Arg::Int(entry.next_run_at.map(|at| at.0)),
         entry.updated_at.0.into(),
     ];
-    session.execute("write a cron entry", &sql::CRON_PUT, Args::Values(&values)).await?;
+    session.execute("write a cron entry", &sql::INSERT_CRON, Args::Values(&values)).await?;
     unit.rings.push(Ring::Due);
     Ok(!known)
 }
@@ -67,7 +67,7 @@ pub(super) async fn change<S: Session>(
         Arg::Int(change.next_run_at.flatten().map(|at| at.0)),
         at.0.into(),
     ];
-    let changed = session.execute("change a cron entry", &sql::CRON_CHANGE, Args::Values(&values)).await?;
+    let changed = session.execute("change a cron entry", &sql::UPDATE_CRON, Args::Values(&values)).await?;
     unit.rings.push(Ring::Due);
     Ok(changed > 0)
 }
@@ -80,10 +80,10 @@ pub(super) async fn forget<S: Session>(
 ) -> Result<Option<CronEntry>, StoreError> {
     let Some(known) = find(session, name, tenant).await? else { return Ok(None) };
     let values = [owner(&known).into(), name.into()];
-    session.execute("forget a cron entry", &sql::CRON_FORGET, Args::Values(&values)).await?;
+    session.execute("forget a cron entry", &sql::DELETE_CRON, Args::Values(&values)).await?;
     let values = [owner(&known).into(), name.into(), 0_i64.into()];
     session
-        .execute("forget the history of a cron entry", &sql::CRON_RUNS_FORGET, Args::Values(&values))
+        .execute("forget the history of a cron entry", &sql::DELETE_CRON_RUNS, Args::Values(&values))
         .await?;
     Ok(Some(known))
 }

@@ -31,7 +31,8 @@ pub(super) async fn apply<S: Session>(
         Arg::Int(read_at),
         Arg::Int(next_run_at.map(|at| at.0)),
     ];
-    if session.execute("move a cron entry on", &sql::CRON_MOVE, Args::Values(&values)).await? == 0 {
+    if session.execute("move a cron entry on", &sql::UPDATE_CRON_NEXT_RUN, Args::Values(&values)).await? == 0
+    {
         return Ok(None);
     }
     let mut runs = Vec::with_capacity(due.len());
@@ -140,7 +141,7 @@ async fn living<S: Session>(
 ) -> Result<Vec<JobRow>, StoreError> {
     let tenant = job.terms.tenant.as_deref().unwrap_or_default();
     let values = [entry.name.as_str().into(), tenant.into()];
-    read(session, "look for jobs of a cron entry", &sql::JOBS_OF_CRON, &values, JobRow::decode).await
+    read(session, "look for jobs of a cron entry", &sql::LOCK_JOBS_OF_CRON, &values, JobRow::decode).await
 }
 
 /// Pushes the job and tells of it. The inner error is that of the push.
@@ -161,7 +162,7 @@ async fn make<S: Session>(
         None => None,
     };
     let (action, ids) = ("read a job", vec![(job.id.clone(),)]);
-    let rows = read_by(session, action, &sql::JOBS_TO_CHANGE, ids, JobRow::decode).await?;
+    let rows = read_by(session, action, &sql::LOCK_JOBS, ids, JobRow::decode).await?;
     let mut own = Unit::default();
     own.take_in(session, rows).await?;
     // Absent when the job gave way to one that it may not stand beside.
@@ -202,11 +203,11 @@ async fn remember<S: Session>(
             run.message.as_deref().into(),
         ];
         session
-            .execute("remember a run of a cron entry", &sql::CRON_RUN_INSERT, Args::Values(&values))
+            .execute("remember a run of a cron entry", &sql::INSERT_CRON_RUN, Args::Values(&values))
             .await?;
     }
     let values = [owner(entry).into(), entry.name.as_str().into(), REMEMBERED.into()];
-    session.execute("forget old runs of a cron entry", &sql::CRON_RUNS_FORGET, Args::Values(&values)).await?;
+    session.execute("forget old runs of a cron entry", &sql::DELETE_CRON_RUNS, Args::Values(&values)).await?;
     let made: Vec<&CronRun> = runs.iter().filter(|run| run.outcome == Outcome::Triggered).collect();
     let last_job = made.last().and_then(|run| run.job_id.as_ref()).map(JobId::as_str);
     let values = [
@@ -217,5 +218,8 @@ async fn remember<S: Session>(
         latest.at.0.into(),
         latest.message.as_deref().into(),
     ];
-    session.execute("count runs of a cron entry", &sql::CRON_COUNT, Args::Values(&values)).await.map(|_| ())
+    session
+        .execute("count runs of a cron entry", &sql::UPDATE_CRON_COUNTS, Args::Values(&values))
+        .await
+        .map(|_| ())
 }

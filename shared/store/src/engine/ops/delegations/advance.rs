@@ -67,11 +67,11 @@ pub(in super::super::super) async fn advance<S: Session>(
     }
     let kin: HashMap<i64, &Kin> = ended.iter().map(|kin| (kin.job_seq, kin)).collect();
     let children = ended.iter().filter(|kin| kin.works_for.is_some()).map(|kin| (kin.job_seq,)).collect();
-    let ties =
-        read_by(session, "read delegations", &sql::DELEGATIONS_BY_CHILD, children, Tie::decode).await?;
+    let ties = read_by(session, "read delegations", &sql::SELECT_DELEGATIONS_BY_CHILD, children, Tie::decode)
+        .await?;
     let parents: BTreeSet<String> = ties.iter().map(|tie| tie.parent.0.clone()).collect();
     let parents = parents.into_iter().map(|id| (JobId(id),)).collect();
-    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, parents, JobRow::decode).await?;
+    let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, parents, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let (mut ends, mut waiting) = (Vec::new(), BTreeMap::new());
     for tie in ties.iter().filter(|tie| tie.state == DelegationState::Open) {
@@ -88,7 +88,7 @@ pub(in super::super::super) async fn advance<S: Session>(
         }
     }
     let mut writes = Writes::default();
-    writes.all("end delegations", &sql::DELEGATIONS_END, ends);
+    writes.all("end delegations", &sql::UPDATE_ENDED_DELEGATIONS, ends);
     writes.run(session).await?;
     activate_idle(session, unit, waiting.into_iter().collect()).await?;
     unit.flush(session).await?;
@@ -113,7 +113,7 @@ pub(super) async fn activate_idle<S: Session>(
     waiting: Vec<(i64, Timestamp)>,
 ) -> Result<(), StoreError> {
     let keys = waiting.iter().map(|(seq, _)| (*seq,)).collect();
-    let busy = read_by(session, "look for delegations", &sql::DELEGATIONS_AWAITED, keys, |row| {
+    let busy = read_by(session, "look for delegations", &sql::SELECT_AWAITED_DELEGATIONS, keys, |row| {
         get::<i64>(row, "parent_seq")
     });
     let busy: BTreeSet<i64> = busy.await?.into_iter().collect();
@@ -133,7 +133,7 @@ async fn leave_nobody<S: Session>(session: &mut S, unit: &mut Unit, ended: &[Kin
     let failed = |kin: &&Kin| kin.has_children && kin.state != JobState::Completed;
     let keys: Vec<(i64,)> = ended.iter().filter(failed).map(|kin| (kin.job_seq,)).collect();
     let at = ended.iter().map(|kin| kin.at).max().unwrap_or_default();
-    let left = read_by(session, "look for delegations", &sql::DELEGATIONS_LEFT, keys, |row| {
+    let left = read_by(session, "look for delegations", &sql::SELECT_OPEN_DELEGATES, keys, |row| {
         get::<String>(row, "id").map(JobId)
     });
     let left = left.await?;

@@ -80,10 +80,10 @@ pub(in super::super) fn before_the_end(
 pub(super) async fn hold_kin<S: Session>(session: &mut S, jobs: &[JobId]) -> Result<(), StoreError> {
     let keys = jobs.iter().map(|id| (id.clone(),)).collect();
     let seqs =
-        read_by(session, "look for kin", &sql::KIN_SEQS, keys, |row| get::<i64>(row, "job_seq")).await?;
+        read_by(session, "look for kin", &sql::SELECT_KIN, keys, |row| get::<i64>(row, "job_seq")).await?;
     if seqs.len() > 1 {
         let keys = seqs.into_iter().map(|seq| (seq,)).collect();
-        read_by(session, "hold kin", &sql::KIN_LOCK, keys, |row| get::<i64>(row, "seq")).await?;
+        read_by(session, "hold kin", &sql::LOCK_KIN, keys, |row| get::<i64>(row, "seq")).await?;
     }
     Ok(())
 }
@@ -96,8 +96,9 @@ pub(in super::super) async fn time_out<S: Session>(
     limit: usize,
 ) -> Result<usize, StoreError> {
     let (action, values) = ("look for late delegations", [now.0.into(), row_limit(limit).into()]);
-    let late =
-        read(session, action, &sql::DELEGATIONS_OVERDUE, &values, |row| get::<String>(row, "id").map(JobId));
+    let late = read(session, action, &sql::SELECT_OVERDUE_DELEGATIONS, &values, |row| {
+        get::<String>(row, "id").map(JobId)
+    });
     let late = late.await?;
     let count = late.len();
     if count > 0 {

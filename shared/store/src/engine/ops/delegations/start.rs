@@ -23,7 +23,7 @@ pub(in super::super::super) async fn start<S: Session>(
     families: Vec<Family>,
 ) -> Result<(), StoreError> {
     let keys = families.iter().map(|family| (family.job.clone(),)).collect();
-    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     let policies = remote::retry_policies(session, rows.iter().map(|job| job.seq).collect()).await?;
     unit.take_in(session, rows).await?;
     let mut born = Vec::new();

@@ -5,6 +5,6 @@ use crate::{StoreError, sql};
 
 /// Empties the tables, each of the statements in its turn.
 pub(super) async fn apply<S: Session>(session: &mut S) -> Result<(), StoreError> {
-    session.execute("empty the tables", &sql::RESET, Args::Values(&[])).await?;
-    session.execute("remember queues", &sql::QUEUES_KNOWN, Args::Values(&[])).await.map(|_| ())
+    session.execute("empty the tables", &sql::DELETE_EVERYTHING, Args::Values(&[])).await?;
+    session.execute("remember queues", &sql::INSERT_QUEUES_OF_JOBS, Args::Values(&[])).await.map(|_| ())
 }

@@ -56,12 +56,12 @@ async fn alike<S: Session>(
     revived: &mut Revived,
 ) -> Result<Option<JobId>, StoreError> {
     let decode = |row: &S::Row| Ok((get::<String>(row, "unique_key")?, maybe::<String>(row, "id")?));
-    let (action, text) = ("look for a job that is alike", &sql::JOB_ALIKE_LIVING);
+    let (action, text) = ("look for a job that is alike", &sql::SELECT_LIVING_DUPLICATE);
     let Some((key, _)) = read(session, action, text, &[seq.into()], decode).await?.pop() else {
         return Ok(None);
     };
     let keys = Args::Rows(Columns::of(vec![(key.clone(),)]), &[]);
-    session.rows("lock unique keys", &sql::UNIQUE_LOCK, keys).await?;
+    session.rows("lock unique keys", &sql::LOCK_UNIQUE_KEYS, keys).await?;
     let found = read(session, action, text, &[seq.into()], decode).await?.pop().and_then(|(_, other)| other);
     if let Some(other) = found.map(JobId).or_else(|| revived.get(&key).cloned()) {
         return Ok(Some(other));
@@ -72,7 +72,7 @@ async fn alike<S: Session>(
 
 /// Whether the engagement of a job got a further input after it.
 async fn has_later<S: Session>(session: &mut S, seq: i64) -> Result<bool, StoreError> {
-    let (action, text) = ("look for further inputs", &sql::JOB_HAS_LATER);
+    let (action, text) = ("look for further inputs", &sql::SELECT_LATER_INPUT);
     let later = read(session, action, text, &[seq.into()], |row| get::<i64>(row, "later")).await?;
     Ok(later.into_iter().any(|later| later > 0))
 }
@@ -106,10 +106,10 @@ pub(super) async fn again<S: Session>(
                 (position.asks, position.raise_until, position.outages) = (None, None, 0);
             }
             let errors = Args::Rows(Columns::of(vec![(seq,)]), &[]);
-            session.execute("forget errors", &sql::PRUNE_ERRORS, errors).await?;
+            session.execute("forget errors", &sql::DELETE_ERRORS, errors).await?;
             // Whoever said no, or nothing, is asked anew.
             let of_job = [seq.into()];
-            session.execute("ask reviewers anew", &sql::REVIEWS_SPEND, Args::Values(&of_job)).await?;
+            session.execute("ask reviewers anew", &sql::UPDATE_SPENT_REVIEWS, Args::Values(&of_job)).await?;
         }
         _ => return Ok(Again::Not),
     }
@@ -124,15 +124,15 @@ pub(super) async fn again<S: Session>(
         // What had to end before a time that has passed would end again at once.
         Arg::Int(job.expires_at.filter(|expires_at| *expires_at > at).map(|expires_at| expires_at.0)),
     ];
-    session.execute("try a job again", &sql::JOB_REVIVE, Args::Values(&values)).await?;
+    session.execute("try a job again", &sql::UPDATE_REVIVED_JOB, Args::Values(&values)).await?;
     if queue != job.queue {
         let named = Args::Rows(Columns::of(vec![(queue, at.0)]), &[]);
-        session.execute("remember queues", &sql::QUEUES_INSERT, named).await?;
+        session.execute("remember queues", &sql::INSERT_QUEUES, named).await?;
     }
     if let Some(policy) = &overrides.retry {
         let policy = as_json(policy)?;
         let values = [seq.into(), policy.as_str().into()];
-        session.execute("change a retry policy", &sql::ENVELOPE_RETRY, Args::Values(&values)).await?;
+        session.execute("change a retry policy", &sql::UPDATE_ENVELOPE_RETRY, Args::Values(&values)).await?;
     }
     unit.note(seq, EventName::JobAvailable, json!({"reason": "manual_retry"}), at)?;
     unit.rings.push(Ring::Available);

@@ -26,7 +26,7 @@ pub(super) async fn apply<S: Session>(
         delegations::hold_kin(session, ids).await?;
     }
     let keys = ids.iter().map(|id| (id.clone(),)).collect();
-    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     let jobs: Vec<(i64, JobId, JobState, i64)> = rows
         .iter()
         .filter(|job| !dead_letters || job.is_dead_letter())

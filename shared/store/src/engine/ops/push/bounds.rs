@@ -57,13 +57,16 @@ impl Bounds {
     ) -> Result<Self, StoreError> {
         let keys = bounded.into_iter().map(|name| (name,)).collect();
         let mut bounds = Self::default();
-        for mut bound in read_by(session, "read bounds", &sql::QUEUES_BOUNDS, keys, Bound::decode).await? {
+        for mut bound in read_by(session, "read bounds", &sql::LOCK_QUEUE_BOUNDS, keys, Bound::decode).await?
+        {
             let values = [bound.name.as_str().into()];
-            let rows = session.rows("count waiting jobs", &sql::QUEUE_DEPTH, Args::Values(&values)).await?;
+            let rows =
+                session.rows("count waiting jobs", &sql::SELECT_QUEUE_DEPTH, Args::Values(&values)).await?;
             bound.depth = decode_all(&rows, |row| get(row, "depth"))?.pop().unwrap_or_default();
             if bound.max_bytes.is_some() {
                 let decode = |row: &S::Row| get::<i64>(row, "bytes");
-                let bytes = read(session, "measure waiting jobs", &sql::QUEUE_BYTES, &values, decode).await?;
+                let bytes =
+                    read(session, "measure waiting jobs", &sql::SELECT_QUEUE_BYTES, &values, decode).await?;
                 bound.bytes = bytes.into_iter().next().unwrap_or_default();
             }
             bounds.0.insert(bound.name.clone(), bound);

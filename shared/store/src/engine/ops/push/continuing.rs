@@ -82,7 +82,7 @@ impl Continued {
         let ids: BTreeSet<&str> =
             jobs.iter().filter_map(|job| Some(job.engagement.as_ref()?.id.as_str())).collect();
         let keys = ids.into_iter().map(|id| (id.to_owned(),)).collect();
-        let (action, text) = ("hold engagements", &sql::ENGAGEMENTS_CONTINUED);
+        let (action, text) = ("hold engagements", &sql::LOCK_CONTINUED_ENGAGEMENTS);
         let found = read_by(session, action, text, keys, Open::decode).await?;
         let mut by_id: BTreeMap<String, Open> =
             found.into_iter().filter_map(|(id, open)| Some((id, open?))).collect();
@@ -92,8 +92,9 @@ impl Continued {
             let parked = open.standing.open.first().filter(|input| input.state == JobState::Pending);
             if let Some(parked) = parked {
                 let (action, values) = ("look for reviews", [parked.seq.into()]);
-                let asked =
-                    read(session, action, &sql::REVIEWS_WAITING, &values, |row| get::<i64>(row, "reviews"));
+                let asked = read(session, action, &sql::SELECT_WAITING_REVIEWS, &values, |row| {
+                    get::<i64>(row, "reviews")
+                });
                 open.in_review = asked.await?.into_iter().any(|reviews| reviews > 0);
             }
         }
@@ -118,7 +119,7 @@ impl Continued {
         for open in self.by_id.values().filter(|open| open.standing.open.is_empty()) {
             let values = [open.latest.as_str().into(), Arg::Text(None)];
             let state = |row: &S::Row| super::super::super::rows::JobRow::decode(row).map(|job| job.state);
-            let found = read(session, "read a job", &sql::JOB_BY_ID, &values, state).await?;
+            let found = read(session, "read a job", &sql::SELECT_JOB_BY_ID, &values, state).await?;
             ends.extend(found.into_iter().map(|state| (open.latest.clone(), state)));
         }
         Ok(ends)

@@ -30,7 +30,7 @@ impl Places {
         let ids: BTreeSet<String> =
             jobs.iter().filter_map(|job| job.terms.works_for.as_ref().map(|id| id.0.clone())).collect();
         let keys = ids.into_iter().map(|id| (JobId(id),)).collect();
-        let found = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+        let found = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
         places.parents.take_in(session, found).await?;
         let mut limits = HashMap::new();
         for job in jobs {
@@ -113,7 +113,7 @@ impl Places {
 
 /// How deep an agent may delegate.
 async fn limit_of<S: Session>(session: &mut S, digest: &str) -> Result<u32, StoreError> {
-    let (action, text) = ("read an agent definition", &sql::DEFINITION_BY_DIGEST);
+    let (action, text) = ("read an agent definition", &sql::SELECT_DEFINITION_BY_DIGEST);
     let decode = |row: &S::Row| rows::json::<AgentDefinition>(row, "definition");
     let found = read(session, action, text, &[digest.into()], decode).await?;
     Ok(found.first().map_or(MAX_DELEGATION_DEPTH, |agent| agent.limits.max_delegation_depth))

@@ -33,7 +33,7 @@ pub(super) async fn remember<S: Session>(session: &mut S, jobs: &[&NewJob]) -> R
         remember_queue(session, queue, limit).await?;
     }
     let mut writes = Writes::default();
-    writes.if_new::<(JobId, &'static str)>("write wishes", &sql::JOBS_ON_LIMIT_WRITE, wishes);
+    writes.if_new::<(JobId, &'static str)>("write wishes", &sql::UPDATE_JOBS_ON_LIMIT, wishes);
     writes.run(session).await
 }
 
@@ -43,7 +43,7 @@ async fn remember_keys<S: Session>(
 ) -> Result<(), StoreError> {
     let names = keys.keys().map(|name| (name.clone(),)).collect();
     let decode = |row: &S::Row| Ok((get::<String>(row, "name")?, maybe::<String>(row, "asked")?));
-    let known = read_by(session, "read limits", &sql::RATE_KEYS_KNOWN, names, decode).await?;
+    let known = read_by(session, "read limits", &sql::LOCK_KNOWN_RATE_KEYS, names, decode).await?;
     let known: BTreeMap<String, Option<String>> = known.into_iter().collect();
     let mut rows = Vec::new();
     for (name, limit) in keys {
@@ -63,7 +63,7 @@ async fn remember_keys<S: Session>(
         }
     }
     let mut writes = Writes::default();
-    writes.all("remember limits", &sql::RATE_KEYS_REMEMBER, rows);
+    writes.all("remember limits", &sql::INSERT_RATE_KEYS, rows);
     writes.run(session).await
 }
 
@@ -79,7 +79,7 @@ async fn remember_queue<S: Session>(
         let limit = (maybe(row, "concurrency")?, rate, maybe(row, "throttle_ms")?);
         Ok((maybe::<String>(row, "config")?, limit))
     };
-    let known = read(session, "read a queue", &sql::QUEUE_BY_NAME, &values, decode).await?;
+    let known = read(session, "read a queue", &sql::SELECT_QUEUE_BY_NAME, &values, decode).await?;
     let Some((config, before)) = known.into_iter().next() else { return Ok(()) };
     let rate = limit.rate.map(|rate| (rate.limit, rate.period_ms));
     if before == (limit.concurrency, rate, limit.throttle_ms) || is_operated(config.as_deref()) {
@@ -93,7 +93,7 @@ async fn remember_queue<S: Session>(
         Arg::Int(period_ms),
         Arg::Int(limit.throttle_ms),
     ];
-    session.execute("remember a limit", &sql::QUEUE_LIMIT_REMEMBER, Args::Values(&values)).await.map(|_| ())
+    session.execute("remember a limit", &sql::UPDATE_QUEUE_LIMIT, Args::Values(&values)).await.map(|_| ())
 }
 
 /// Whether an operator has set a limit of the queue.

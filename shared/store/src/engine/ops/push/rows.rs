@@ -292,22 +292,22 @@ impl Rows {
         self.definitions.dedup();
         let queues = self.queues.into_iter().collect();
         let mut writes = Writes::default();
-        writes.if_new("remember queues", &sql::QUEUES_INSERT, queues);
-        writes.if_new("write agent definitions", &sql::DEFINITIONS_INSERT, self.definitions);
+        writes.if_new("remember queues", &sql::INSERT_QUEUES, queues);
+        writes.if_new("write agent definitions", &sql::INSERT_DEFINITIONS, self.definitions);
         writes.all("write totals", &sql::INSERT_TOTALS, self.totals);
-        writes.all("write engagements", &sql::ENGAGEMENTS_INSERT, self.engagements);
+        writes.all("write engagements", &sql::INSERT_ENGAGEMENTS, self.engagements);
         let (mut counted, mut given) = (Vec::new(), Vec::new());
         for (seq, Additions { events, inputs, agent, .. }) in self.continued {
             counted.push((seq, events, inputs));
             given.extend(agent.map(|(digest, retention_ms)| (seq, digest, retention_ms)));
         }
-        writes.if_new("write agents of inputs", &sql::INPUT_DEFINITIONS_INSERT, self.own_definitions);
+        writes.if_new("write agents of inputs", &sql::INSERT_INPUT_DEFINITIONS, self.own_definitions);
         writes.all("count inputs", &sql::UPDATE_TOTALS_OF_INPUTS, counted);
-        writes.all("give engagements their agents", &sql::ENGAGEMENTS_CONTINUE, given);
-        writes.all("write jobs", &sql::JOBS_INSERT, self.jobs);
-        writes.all("write envelopes", &sql::ENVELOPES_INSERT, self.envelopes);
+        writes.all("give engagements their agents", &sql::UPDATE_CONTINUED_ENGAGEMENTS, given);
+        writes.all("write jobs", &sql::INSERT_JOBS, self.jobs);
+        writes.all("write envelopes", &sql::INSERT_ENVELOPES, self.envelopes);
         self.journal.flush(&mut writes)?;
-        writes.all("write delegations", &sql::DELEGATIONS_INSERT, self.delegations);
+        writes.all("write delegations", &sql::INSERT_DELEGATIONS, self.delegations);
         writes.all("count children", &sql::UPDATE_TOTALS_OF_CHILDREN, self.adopted.into_iter().collect());
         writes.run(session).await
     }

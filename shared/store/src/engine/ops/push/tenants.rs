@@ -96,12 +96,12 @@ impl Allowances {
         let named: BTreeSet<&String> =
             pushes.iter().flatten().filter_map(|entry| entry.job.terms.tenant.as_ref()).collect();
         let keys = named.into_iter().map(|tenant| (tenant.clone(),)).collect();
-        let (action, text) = ("read limits of tenants", &sql::TENANTS_PUSHED);
+        let (action, text) = ("read limits of tenants", &sql::LOCK_TENANTS_ON_PUSH);
         let mut allowances = Self::default();
         for mut allowance in read_by(session, action, text, keys, Allowance::decode).await? {
             if allowance.max_queue_depth.is_some() || allowance.max_scheduled.is_some() {
                 let values = [allowance.tenant.as_str().into()];
-                let (action, text) = ("count jobs of a tenant", &sql::TENANT_WAITING);
+                let (action, text) = ("count jobs of a tenant", &sql::SELECT_WAITING_OF_TENANT);
                 let counted = read(session, action, text, &values, |row| {
                     Ok((get::<i64>(row, "waiting")?, get::<i64>(row, "scheduled")?))
                 });
@@ -157,7 +157,7 @@ impl Allowances {
         let used = self.0.into_values().filter(|allowance| allowance.used);
         let rows = used.map(|a| (a.tenant, a.window_at, a.enqueued)).collect();
         let mut writes = Writes::default();
-        writes.all("write limits of tenants", &sql::TENANTS_PUSH_WRITE, rows);
+        writes.all("write limits of tenants", &sql::UPDATE_TENANTS_ON_PUSH, rows);
         writes.run(session).await
     }
 }

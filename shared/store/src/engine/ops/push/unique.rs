@@ -78,18 +78,19 @@ impl Alike {
         }
         let mut keys: Vec<(String,)> = wanted.keys().map(|(key, _)| (key.clone(),)).collect();
         keys.dedup();
-        session.rows("lock unique keys", &sql::UNIQUE_LOCK, Args::Rows(Columns::of(keys), &[])).await?;
+        session.rows("lock unique keys", &sql::LOCK_UNIQUE_KEYS, Args::Rows(Columns::of(keys), &[])).await?;
         let wanted = wanted.into_iter().map(|((key, state), after)| (key, state, after)).collect();
-        let found = read_by(session, "look for jobs that are alike", &sql::JOBS_ALIKE, wanted, |row| {
-            let other = Other {
-                id: JobId(get(row, "id")?),
-                state: word(row, "state", JobState::parse)?,
-                created_at: time(row, "created_at")?,
-                run_at: time(row, "run_at")?,
-            };
-            Ok((get::<String>(row, "unique_key")?, other))
-        })
-        .await?;
+        let found =
+            read_by(session, "look for jobs that are alike", &sql::SELECT_DUPLICATE_JOBS, wanted, |row| {
+                let other = Other {
+                    id: JobId(get(row, "id")?),
+                    state: word(row, "state", JobState::parse)?,
+                    created_at: time(row, "created_at")?,
+                    run_at: time(row, "run_at")?,
+                };
+                Ok((get::<String>(row, "unique_key")?, other))
+            })
+            .await?;
         let mut known = Known::new();
         for (key, other) in found {
             known.entry(key).or_default().push(other);
@@ -111,7 +112,7 @@ impl Alike {
     async fn hold<S: Session>(&mut self, session: &mut S) -> Result<(), StoreError> {
         let live = self.known.values().flatten().filter(|other| !other.state.is_terminal());
         let keys = live.map(|other| (other.id.clone(),)).collect();
-        let held = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+        let held = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
         let states: HashMap<JobId, JobState> = held.into_iter().map(|row| (row.id, row.state)).collect();
         for other in self.known.values_mut().flatten() {
             other.state = states.get(&other.id).copied().unwrap_or(other.state);

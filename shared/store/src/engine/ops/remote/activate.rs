@@ -25,7 +25,8 @@ pub(super) async fn apply<S: Session>(
         return Ok(RemoteOutcome::WrongState(state));
     }
     let (action, values) = ("look for reviews", [seq.into()]);
-    let reviews = read(session, action, &sql::REVIEWS_WAITING, &values, |row| get::<i64>(row, "reviews"));
+    let reviews =
+        read(session, action, &sql::SELECT_WAITING_REVIEWS, &values, |row| get::<i64>(row, "reviews"));
     if reviews.await?.into_iter().any(|reviews| reviews > 0) {
         return Ok(RemoteOutcome::NotForYou);
     }

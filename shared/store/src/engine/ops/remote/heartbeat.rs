@@ -25,9 +25,9 @@ pub(super) async fn apply<S: Session>(
         beat.state.map(WorkerState::as_str).into(),
         beat.at.0.into(),
     ];
-    session.execute("hear of a worker", &sql::WORKER_HEARD, Args::Values(&values)).await?;
+    session.execute("hear of a worker", &sql::INSERT_WORKER, Args::Values(&values)).await?;
     let name = [beat.worker.as_str().into()];
-    let heard = read(session, "look for a worker", &sql::WORKERS_LISTED, &name, rows::worker).await?;
+    let heard = read(session, "look for a worker", &sql::SELECT_WORKERS, &name, rows::worker).await?;
     let worker = match heard.into_iter().next() {
         Some(worker) if worker.kind == WorkerKind::Http => worker,
         other => return Ok(Err(taken(beat, other))),
@@ -57,7 +57,7 @@ async fn extend<S: Session>(
 ) -> Result<Vec<JobId>, StoreError> {
     let named: BTreeSet<&JobId> = beat.jobs.iter().collect();
     let keys = named.into_iter().map(|id| (id.clone(),)).collect();
-    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let mut extended = Vec::new();
     for id in &beat.jobs {
@@ -92,7 +92,7 @@ async fn asked_by_jobs<S: Session>(
 ) -> Result<Option<Directive>, StoreError> {
     let keys = held.iter().filter_map(|id| unit.seq_of(id)).map(|seq| (seq,)).collect();
     let decode = |row: &S::Row| rows::json::<Map<String, Value>>(row, "meta");
-    let metas = read_by(session, "read directives", &sql::DIRECTIVES_BY_JOB, keys, decode).await?;
+    let metas = read_by(session, "read directives", &sql::SELECT_DIRECTIVES_BY_JOB, keys, decode).await?;
     let asked = |meta: &Map<String, Value>| Directive::parse(meta.get("test_directive")?.as_str()?);
     Ok(metas.iter().find_map(asked))
 }

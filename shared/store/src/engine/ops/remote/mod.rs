@@ -61,7 +61,9 @@ pub(in super::super) async fn apply<S: Session>(
         Request::Heartbeat(heartbeat) => Answer::Heard(heartbeat::apply(session, unit, heartbeat).await?),
         Request::Direct { worker, directive } => {
             let values = [worker.as_str().into(), directive.map(Directive::as_str).into()];
-            let told = session.execute("direct a worker", &sql::WORKER_DIRECT, Args::Values(&values)).await?;
+            let told = session
+                .execute("direct a worker", &sql::UPDATE_WORKER_DIRECTIVE, Args::Values(&values))
+                .await?;
             Answer::Known(told > 0)
         }
         Request::Activate { job, tenant, at } => {

@@ -30,7 +30,7 @@ pub(super) async fn tell<S: Session>(
         at.0.into(),
         claimed_at.0.into(),
     ];
-    session.execute("tell progress", &sql::PROGRESS_PUT, Args::Values(&values)).await?;
+    session.execute("tell progress", &sql::INSERT_PROGRESS, Args::Values(&values)).await?;
     if let Some(state) = &progress.state {
         saved_state::put(session, unit, seq, state, at).await?;
     }

@@ -33,7 +33,7 @@ pub(in super::super::super) async fn apply<S: Session>(
         }
     }
     let ids = ids.into_iter().map(|id| (id,)).collect();
-    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, ids, JobRow::decode).await?;
+    let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, ids, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let failed = reports.iter().filter(|report| matches!(report.end, ReportedEnd::Failed { .. }));
     let failed = failed.filter_map(|report| unit.seq_of(&report.job)).collect();
@@ -62,7 +62,7 @@ pub(in super::super) async fn retry_policies<S: Session>(
 ) -> Result<HashMap<i64, RetryPolicy>, StoreError> {
     let keys = seqs.into_iter().map(|seq| (seq,)).collect();
     let decode = |row: &S::Row| Ok((get(row, "job_seq")?, json(row, "retry")?));
-    let policies = read_by(session, "read retry policies", &sql::RETRIES_BY_JOB, keys, decode).await?;
+    let policies = read_by(session, "read retry policies", &sql::SELECT_RETRIES_BY_JOB, keys, decode).await?;
     Ok(policies.into_iter().collect())
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn put<S: Session>(
     at: Timestamp,
 ) -> Result<SavedState, StoreError> {
     let values = [seq.into(), state.into(), at.0.into()];
-    let rows = read(session, "save a state", &sql::SAVED_STATE_PUT, &values, |row| get(row, "sequence"));
+    let rows = read(session, "save a state", &sql::INSERT_SAVED_STATE, &values, |row| get(row, "sequence"));
     let sequence = rows.await?.pop().unwrap_or(1);
     unit.note(seq, EventName::JobCheckpointed, json!({"sequence": sequence}), at)?;
     Ok(SavedState { state: state.to_owned(), sequence, at })
@@ -51,6 +51,6 @@ pub(super) async fn forget<S: Session>(
 ) -> Result<bool, StoreError> {
     let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(false) };
     let values = [seq.into()];
-    session.execute("forget a state", &sql::SAVED_STATE_DELETE, Args::Values(&values)).await?;
+    session.execute("forget a state", &sql::DELETE_SAVED_STATE, Args::Values(&values)).await?;
     Ok(true)
 }

@@ -19,7 +19,8 @@ pub(in super::super) async fn answered<S: Session>(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let values = [engagement_id.into()];
-    let mut found = read(session, "read a review", &sql::REVIEW_BY_ASKED, &values, rows::review).await?;
+    let mut found =
+        read(session, "read a review", &sql::SELECT_REVIEW_BY_ASKED, &values, rows::review).await?;
     let Some(review) = found.pop() else { return Ok(()) };
     let Some(seq) = unit.seq_of(&review.job_id) else { return Ok(()) };
     if unit.job(seq).is_none_or(|job| job.state.is_terminal()) {
@@ -28,7 +29,7 @@ pub(in super::super) async fn answered<S: Session>(
     let (state, reason) = match state {
         DelegationState::Success => {
             let keys = vec![(job_seq,)];
-            let results = read_by(session, "read results", &sql::RESULTS_BY_JOB, keys, |row| {
+            let results = read_by(session, "read results", &sql::SELECT_RESULTS_BY_JOB, keys, |row| {
                 json::<RawJson>(row, "result")
             });
             let answer = results.await?.pop().and_then(|result| result.parse().ok()).unwrap_or_default();

@@ -116,7 +116,7 @@ async fn record_late<S: Session>(
     }
     let by = between_breaks(std::slice::from_ref(&decision.by));
     let values = [review.id.as_str().into(), by.as_str().into()];
-    if session.execute("note a late answer", &sql::REVIEW_LATE, Args::Values(&values)).await? == 0 {
+    if session.execute("note a late answer", &sql::UPDATE_LATE_REVIEW, Args::Values(&values)).await? == 0 {
         return Ok(());
     }
     let data = json!({"review_id": review.id, "approve": decision.approve, "by": decision.by,
@@ -158,7 +158,7 @@ pub(super) async fn end<S: Session>(
         decided.reason.as_deref().into(),
         at.0.into(),
     ];
-    if session.execute("answer a review", &sql::REVIEW_DECIDE, Args::Values(&values)).await? != 1 {
+    if session.execute("answer a review", &sql::UPDATE_DECIDED_REVIEW, Args::Values(&values)).await? != 1 {
         return Ok(false);
     }
     let data = json!({"review_id": decided.id, "state": decided.state, "decided_by": decided.decided_by,

@@ -44,19 +44,19 @@ pub(super) async fn close<S: Session>(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let values = [job_seq.into(), at.0.into()];
-    session.execute("close reviews", &sql::REVIEWS_CLOSE, Args::Values(&values)).await.map(|_| ())
+    session.execute("close reviews", &sql::UPDATE_CLOSED_REVIEWS, Args::Values(&values)).await.map(|_| ())
 }
 
 /// Reads a review.
 async fn find<S: Session>(session: &mut S, id: &ReviewId) -> Result<Option<Review>, StoreError> {
     let values = [id.as_str().into(), Arg::Text(None)];
-    Ok(read(session, "read a review", &sql::REVIEW_BY_ID, &values, rows::review).await?.pop())
+    Ok(read(session, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::review).await?.pop())
 }
 
 /// Holds a job; `None` when there is none any more.
 async fn hold<S: Session>(session: &mut S, unit: &mut Unit, job: &JobId) -> Result<Option<i64>, StoreError> {
     let keys = vec![(job.clone(),)];
-    let jobs = read_by(session, "read a job", &sql::JOBS_TO_CHANGE, keys, JobRow::decode).await?;
+    let jobs = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, jobs).await?;
     Ok(unit.seq_of(job))
 }
@@ -90,5 +90,5 @@ pub(super) async fn write<S: Session>(session: &mut S, review: &Review) -> Resul
         time(review.remind_at),
         review.reminders.into(),
     ];
-    Ok(session.execute("change a review", &sql::REVIEW_CHANGE, Args::Values(&values)).await? == 1)
+    Ok(session.execute("change a review", &sql::UPDATE_REVIEW, Args::Values(&values)).await? == 1)
 }

@@ -28,7 +28,7 @@ pub(in super::super::super) async fn expire<S: Session>(
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
-    let overdue = due(session, ("look for late reviews", &sql::REVIEWS_OVERDUE), now, limit).await?;
+    let overdue = due(session, ("look for late reviews", &sql::SELECT_OVERDUE_REVIEWS), now, limit).await?;
     let mut changed = 0;
     for id in overdue {
         // A unit per review: several may be about the same job.
@@ -74,7 +74,7 @@ pub(in super::super::super) async fn remind<S: Session>(
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
-    let waiting = due(session, ("look for open reviews", &sql::REVIEWS_TO_REMIND), now, limit).await?;
+    let waiting = due(session, ("look for open reviews", &sql::SELECT_REVIEWS_TO_REMIND), now, limit).await?;
     let mut reminded = 0;
     for id in waiting {
         let mut own = Unit::default();

@@ -24,7 +24,7 @@ pub(in super::super::super) async fn advance<S: Session>(
     let ends: BTreeMap<(i64, i64), Ended> =
         ended.into_iter().map(|end| ((end.workflow_seq, end.step), end)).collect();
     let (action, keys) = ("read steps", ends.keys().copied().collect());
-    let steps = read_by(session, action, &sql::WORKFLOW_STEPS_BY_KEY, keys, StepRow::decode).await?;
+    let steps = read_by(session, action, &sql::SELECT_WORKFLOW_STEPS_BY_KEY, keys, StepRow::decode).await?;
     let mut met: BTreeMap<(i64, i64), i64> = BTreeMap::new();
     let mut latest: HashMap<i64, Timestamp> = HashMap::new();
     for step in &steps {
@@ -76,9 +76,9 @@ async fn release<S: Session>(
     let keys: Vec<(i64, i64)> = met.keys().copied().filter(|(seq, _)| running(*seq)).collect();
     let mut writes = Writes::default();
     let met = met.into_iter().map(|((seq, step), how_many)| (seq, step, how_many)).collect();
-    writes.all("release steps", &sql::WORKFLOW_STEPS_MET, met);
+    writes.all("release steps", &sql::UPDATE_MET_WORKFLOW_STEPS, met);
     writes.run(session).await?;
-    read_by(session, "read steps", &sql::WORKFLOW_STEPS_READY, keys, StepRow::decode).await
+    read_by(session, "read steps", &sql::SELECT_READY_WORKFLOW_STEPS, keys, StepRow::decode).await
 }
 
 /// Ends the workflows whose members have all ended; returns the batches among them.
@@ -102,7 +102,7 @@ fn conclude(board: &mut Board, latest: &HashMap<i64, Timestamp>) -> Vec<i64> {
 /// What a batch enqueues at its end.
 async fn callbacks<S: Session>(session: &mut S, board: &Board, seq: i64) -> Result<Vec<StepRow>, StoreError> {
     let (action, values) = ("read callbacks", [seq.into()]);
-    let mut found = read(session, action, &sql::WORKFLOW_CALLBACKS, &values, StepRow::decode).await?;
+    let mut found = read(session, action, &sql::SELECT_WORKFLOW_CALLBACKS, &values, StepRow::decode).await?;
     let completed = board.get(seq).is_some_and(|row| row.workflow.state == WorkflowState::Completed);
     let outcome = if completed { StepRole::OnSuccess } else { StepRole::OnFailure };
     found.retain(|step| step.role == StepRole::OnComplete || step.role == outcome);
@@ -156,9 +156,10 @@ async fn results<S: Session>(
 ) -> Result<HashMap<(i64, i64), String>, StoreError> {
     let keys: BTreeSet<(i64, i64)> =
         ready.iter().flat_map(|step| step.needs.iter().map(|need| (step.workflow_seq, *need))).collect();
-    let found = read_by(session, "read results", &sql::WORKFLOW_RESULTS, keys.into_iter().collect(), |row| {
-        Ok(((get(row, "workflow_seq")?, get(row, "step")?), get::<String>(row, "result")?))
-    });
+    let found =
+        read_by(session, "read results", &sql::SELECT_WORKFLOW_RESULTS, keys.into_iter().collect(), |row| {
+            Ok(((get(row, "workflow_seq")?, get(row, "step")?), get::<String>(row, "result")?))
+        });
     Ok(found.await?.into_iter().collect())
 }
 

@@ -19,7 +19,7 @@ pub(super) async fn apply<S: Session>(
     at: Timestamp,
 ) -> Result<WorkflowCancel, StoreError> {
     let (action, values) = ("look for a workflow", [id.into(), tenant.into()]);
-    let found = read(session, action, &sql::WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.pop();
+    let found = read(session, action, &sql::SELECT_WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.pop();
     let Some(WorkflowRow { seq, workflow, .. }) = found else { return Ok(WorkflowCancel::NotFound) };
     if workflow.state != WorkflowState::Running {
         return Ok(WorkflowCancel::AlreadyEnded(workflow.state));
@@ -47,11 +47,12 @@ pub(super) async fn apply<S: Session>(
 /// Takes in the jobs of the workflow that nobody has begun.
 async fn take_open<S: Session>(session: &mut S, unit: &mut Unit, seq: i64) -> Result<Vec<i64>, StoreError> {
     let values = [seq.into()];
-    let open = read(session, "look for jobs of a workflow", &sql::WORKFLOW_JOBS_OPEN, &values, |row| {
-        Ok((JobId(get(row, "id")?),))
-    })
-    .await?;
-    let rows = read_by(session, "read jobs", &sql::JOBS_TO_CHANGE, open, JobRow::decode).await?;
+    let open =
+        read(session, "look for jobs of a workflow", &sql::SELECT_OPEN_WORKFLOW_JOBS, &values, |row| {
+            Ok((JobId(get(row, "id")?),))
+        })
+        .await?;
+    let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, open, JobRow::decode).await?;
     let idle = |job: &&JobRow| !job.state.is_terminal() && job.state != JobState::Active;
     let seqs = rows.iter().filter(idle).map(|job| job.seq).collect();
     unit.take_in(session, rows).await?;

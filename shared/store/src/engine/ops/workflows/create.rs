@@ -48,7 +48,7 @@ pub(super) async fn apply<S: Session>(
     let entries = vec![ready.iter().map(entry).collect::<Vec<_>>()];
     if let Some(Err(refused)) = push::enqueue(session, unit, look, &entries).await?.pop() {
         let own = Args::Rows(Columns::of(vec![(seq,)]), &[]);
-        session.execute("take a workflow back", &sql::PRUNE_WORKFLOWS, own).await?;
+        session.execute("take a workflow back", &sql::DELETE_WORKFLOWS, own).await?;
         return Ok(Err(refused));
     }
     write(session, unit, new, seq, workflow).await?;
@@ -58,7 +58,7 @@ pub(super) async fn apply<S: Session>(
 /// Whether a workflow has this id.
 async fn is_taken<S: Session>(session: &mut S, new: &NewWorkflow) -> Result<bool, StoreError> {
     let (action, values) = ("look for a workflow", [new.id.as_str().into(), None.into()]);
-    Ok(!read(session, action, &sql::WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.is_empty())
+    Ok(!read(session, action, &sql::SELECT_WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.is_empty())
 }
 
 fn starts_at_once(step: &NewStep) -> bool {
@@ -105,7 +105,7 @@ async fn insert<S: Session>(
         new.created_at.0.into(),
         queues.as_str().into(),
     ];
-    let written = session.execute("write a workflow", &sql::WORKFLOW_INSERT, Args::Values(&values)).await?;
+    let written = session.execute("write a workflow", &sql::INSERT_WORKFLOW, Args::Values(&values)).await?;
     Ok((written > 0).then_some(workflow))
 }
 
@@ -118,7 +118,7 @@ async fn write<S: Session>(
     workflow: Workflow,
 ) -> Result<(), StoreError> {
     let mut writes = Writes::default();
-    writes.all("write steps", &sql::WORKFLOW_STEPS_INSERT, steps(new, seq)?);
+    writes.all("write steps", &sql::INSERT_WORKFLOW_STEPS, steps(new, seq)?);
     writes.run(session).await?;
     let started =
         json!({"workflow_id": new.id, "type": new.kind, "name": new.name, "steps": workflow.members});

@@ -96,7 +96,7 @@ impl Board {
     /// Locks workflows.
     pub(super) async fn lock<S: Session>(session: &mut S, seqs: Vec<i64>) -> Result<Self, StoreError> {
         let keys = seqs.into_iter().map(|seq| (seq,)).collect();
-        let (action, text) = ("lock workflows", &sql::WORKFLOWS_TO_CHANGE);
+        let (action, text) = ("lock workflows", &sql::LOCK_WORKFLOWS);
         let rows = read_by(session, action, text, keys, WorkflowRow::decode).await?;
         Ok(Self { rows: rows.into_iter().map(|row| (row.seq, row)).collect(), ..Self::default() })
     }
@@ -169,13 +169,13 @@ impl Board {
             (row.seq, told.state.as_str(), told.ended, told.succeeded, row.events, told.ended_at)
         };
         let mut writes = Writes::default();
-        writes.all("write workflows", &sql::WORKFLOWS_WRITE, self.rows.values().map(changes).collect());
-        writes.all("write steps", &sql::WORKFLOW_STEPS_WRITE, self.states);
+        writes.all("write workflows", &sql::UPDATE_WORKFLOWS, self.rows.values().map(changes).collect());
+        writes.all("write steps", &sql::UPDATE_WORKFLOW_STEPS, self.states);
         self.journal.flush(&mut writes)?;
         writes.run(session).await?;
         for seq in self.over {
             let values = [seq.into()];
-            session.execute("skip steps", &sql::WORKFLOW_STEPS_SKIP, Args::Values(&values)).await?;
+            session.execute("skip steps", &sql::UPDATE_SKIPPED_WORKFLOW_STEPS, Args::Values(&values)).await?;
         }
         let bells = self.rows.into_values().map(|row| Ring::Events(row.workflow.id));
         unit.rings.extend(bells);
