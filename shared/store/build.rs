@@ -1,7 +1,8 @@
 //! Makes each statement of `sql/` a constant of the crate, under the name of its file.
 //!
-//! `sql/common` has the statements that both databases are asked, with placeholders. Where the databases truly differ, a
-//! statement has a text in `sql/sqlite` and one in `sql/postgres`. `sql/postgres_alone` has what only PostgreSQL is asked.
+//! `sql/common` has the statements with one text for both databases, which has placeholders. Where the databases
+//! truly differ, a statement has a text in `sql/sqlite` and one in `sql/postgres`. The statements in
+//! `sql/postgres_alone` are for PostgreSQL only.
 
 #[path = "build/expand.rs"]
 mod expand;

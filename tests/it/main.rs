@@ -13,6 +13,7 @@ mod conformance;
 mod connections;
 mod costly_schemas;
 mod crash;
+mod damage;
 mod delegation;
 mod demo;
 mod dev;

@@ -154,17 +154,25 @@ impl Place {
 
     /// Runs a statement that changes the database without the product.
     pub async fn change(&self, sql: &str) {
+        self.try_change(sql).await.expect("the change");
+    }
+
+    /// Runs a statement that the database may refuse.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn try_change(&self, sql: &str) -> Result<(), sqlx::Error> {
         let sql = AssertSqlSafe(sql.to_owned());
         match self {
             Self::File(path) => {
                 let options = SqliteConnectOptions::new().filename(path).busy_timeout(PATIENCE);
-                let mut conn = SqliteConnection::connect_with(&options).await.expect("the database file");
-                sqlx::raw_sql(sql).execute(&mut conn).await.expect("the change");
+                let mut conn = SqliteConnection::connect_with(&options).await?;
+                sqlx::raw_sql(sql).execute(&mut conn).await.map(|_| ())
             }
             Self::Url(url) => {
-                let mut conn = PgConnection::connect(url).await.expect("the database");
-                sqlx::raw_sql(sql).execute(&mut conn).await.expect("the change");
-                conn.close().await.expect("the connection ends well");
+                let mut conn = PgConnection::connect(url).await?;
+                sqlx::raw_sql(sql).execute(&mut conn).await?;
+                conn.close().await
             }
         }
     }

@@ -1,21 +1,21 @@
 //! Expands the placeholders of a statement for one database.
 //!
-//! | placeholder | the statement receives | PostgreSQL | SQLite |
-//! |---|---|---|---|
-//! | `{rows: seq, state}` | rows as a table `r` | `unnest($1, $2) AS r (seq, state)` | a subquery of `json_each($1)` |
-//! | `{values: seq, state}` | rows to insert | `(seq, state) SELECT * FROM unnest($1, $2)` | the same of `json_each($1)` |
-//! | `{in: ids}` | rows of one column | `= ANY($1)` | `IN (SELECT … FROM json_each($1))` |
-//! | `{lock}` | | `FOR UPDATE` | nothing: one connection writes |
+//! | placeholder | PostgreSQL | SQLite |
+//! |---|---|---|
+//! | `{rows: a, b}`, a table `r` | `unnest($1, $2) AS r (a, b)` | `(SELECT … FROM json_each($1)) AS r` |
+//! | `{values: a, b}` of an insert | `(a, b) SELECT * FROM unnest($1, $2)` | `(a, b) SELECT … FROM json_each($1)` |
+//! | `{in: ids}`, rows of one column | `= ANY($1)` | `IN (SELECT … FROM json_each($1))` |
+//! | `{lock}` | `FOR UPDATE` | nothing: one connection writes |
 //!
 //! `{each: jobs.seq, job_errors.job_seq}` makes one statement for each table, with `{table}` and its `{key}`.
 //!
-//! A lock may name its strength, its tables, and that it skips locked rows: `{lock key share of j skip}`. Single values
-//! follow the rows from `$2` on, whatever the number of columns.
+//! A lock may name its strength, its tables, and that it skips locked rows: `{lock key share of j skip}`.
+//! Single values follow the rows from `$2` on, whatever the number of columns.
 
 use std::fmt::Write as _;
 
-/// Returns the statements that a file stands for, still with their placeholders: one, or one for each `table.key` that it
-/// names as `{each: table.key, …}`.
+/// Returns the statements that a file stands for, with their placeholders: one, or one for each `table.key` in
+/// `{each: table.key, …}`.
 ///
 /// # Errors
 /// Says what in the list is no table with a key.
@@ -37,7 +37,7 @@ pub enum Dialect {
     Postgres,
 }
 
-/// Returns the text of a statement for a database. Lines that begin with `--` stay as they are.
+/// Returns the text of a statement for a database. The comment at its beginning stays as it is.
 ///
 /// # Errors
 /// Says which placeholder is unknown or does not fit the others.
@@ -151,7 +151,7 @@ fn locked(inner: &str) -> Result<String, String> {
     Ok(format!("FOR {strength}{tables}{skip}"))
 }
 
-/// Appends a text with its parameters numbered on from those of the rows: SQLite gets all rows as one parameter.
+/// Appends a text, its parameters numbered on from those of the rows. SQLite gets all rows as one parameter.
 fn parameters(out: &mut String, text: &str, columns: usize, dialect: Dialect) -> Result<(), String> {
     let shift = match dialect {
         Dialect::Sqlite => 0,

@@ -114,8 +114,19 @@ pub struct EngagementClaim {
     pub depth: i64,
     /// The shared budgets that it may have to pay into as well, as of the claim.
     pub budgets: Vec<AppliedBudget>,
-    /// Whether the engagement has messages, tool calls or reviews that have to be recalled.
-    pub has_past: bool,
+    /// What the engagement remembers.
+    pub past: Past,
+}
+
+/// What an engagement remembers, as a claim knows it.
+#[derive(Clone, Debug)]
+pub enum Past {
+    /// Nothing: its first turn begins.
+    Nothing,
+    /// These messages and nothing else: its first turn was interrupted before a tool was called.
+    Messages(Vec<StoredMessage>),
+    /// More, which [`Ledger::recall`] reads.
+    Stored,
 }
 
 /// What an engagement remembers, for a turn that has to go on with it.

@@ -85,7 +85,7 @@ pub use intake::{
     NewAnswer, Pressure, Pushed,
 };
 pub use ledger::{
-    Claim, ClaimRequest, Committed, Delegated, EngagementClaim, JobKind, Ledger, Recall, Standing,
+    Claim, ClaimRequest, Committed, Delegated, EngagementClaim, JobKind, Ledger, Past, Recall, Standing,
 };
 pub use live::{Ear, Live, Piece, Speaker};
 pub use operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};

@@ -16,7 +16,7 @@ use turnstone_domain::{
     JobError, JobState, Lease, Phase, RawJson, ReviewId, Settlement, Timestamp, TurnWrite, Wait,
 };
 use turnstone_store::{
-    CancelOutcome, ClaimRequest, Committed, Decision, DecisionOutcome, Duty, JobKind, LedgerError,
+    CancelOutcome, ClaimRequest, Committed, Decision, DecisionOutcome, Duty, JobKind, LedgerError, Past,
     StoreError, Term,
 };
 
@@ -128,7 +128,7 @@ impl<'a> History<'a> {
                 let budget = (claimed.budget.limit, claimed.budget.settled, claimed.budget.reserved);
                 assert_eq!(budget, (agent.limit, agent.settled, agent.reserved));
                 assert_eq!((claimed.position.turn, claimed.engagement.turns), (agent.turn, agent.turns));
-                assert!(claimed.has_past || agent.messages == 0);
+                assert!(!matches!(claimed.past, Past::Nothing) || agent.messages == 0);
             }
             self.given.push((n, claim.lease.clone()));
         }

@@ -4,8 +4,9 @@ use super::{push, register};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 use turnstone_domain::JobState;
-use turnstone_tests::{Backend, Fleet, Gate, Reply};
+use turnstone_tests::{Backend, Fleet, Gate, Reply, wait};
 
 /// A model that is away until it is well. It always fails for jobs whose input is "poison".
 fn model(well: &Arc<AtomicBool>) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
@@ -87,8 +88,9 @@ async fn released(fleet: &Fleet) {
     fleet.until("no job waits for the breaker", none).await;
 }
 
-/// RS-47: a worker that is killed in the trial call of a half-open breaker keeps its place from no other job, once its
-/// lease has ended. No time passes until all of them are released.
+/// RS-47: a worker that is killed in the trial call of a half-open breaker keeps its place from no other job, once its lease has
+/// ended. The processes have the real time; all jobs are released long before another trial call may take the place (60 s), and
+/// before a job runs by itself (30 s).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_is_killed_in_a_trial_call_holds_no_job_back() {
     for backend in Backend::ALL {
@@ -98,26 +100,33 @@ async fn a_worker_that_is_killed_in_a_trial_call_holds_no_job_back() {
             false => Reply::Status(503),
             true => Reply::text("back").behind(&held),
         };
-        let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
+        let fleet = Fleet::builder().on(backend).workers(0).in_real_time().model(script).start().await;
         for _ in 0..40 {
             fleet.push(&job("hi")).await;
         }
         let mut victim = crate::crash::spawn(&fleet, 4, None);
-        fleet.until("every job has failed", async || in_state(&fleet, "'retryable'").await == 40).await;
-        assert!(fleet.number(WAITING).await > 0, "jobs wait for the breaker");
+        let refused =
+            async || in_state(&fleet, "'active', 'available'").await == 0 && fleet.number(WAITING).await > 0;
+        fleet.until("jobs wait for the breaker", refused).await;
         let called = fleet.models.count();
         well.store(true, Ordering::SeqCst);
-        fleet.clock.advance_ms(1_100);
-        fleet.tick().await;
-        fleet.models.seen(called + 1).await;
+        let trial = async || {
+            fleet.tick().await;
+            fleet.models.count() > called
+        };
+        fleet.until("a trial call is under way", trial).await;
         victim.start_kill().unwrap();
         crate::crash::killed(victim).await;
         fleet.release_all().await;
         gate.open();
         let other = crate::crash::spawn(&fleet, 4, None);
-        released(&fleet).await;
-        assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
-        fleet.until("they complete", async || in_state(&fleet, "'active', 'available'").await == 0).await;
+        let none = async || {
+            fleet.tick().await;
+            fleet.number(WAITING).await == 0
+        };
+        wait::until_within("no job waits for the breaker", Duration::from_secs(25), none).await;
+        let closed = async || fleet.get("/breakers").await["breakers"] == json!([]);
+        fleet.until("the breaker is closed", closed).await;
         drop(other);
         fleet.end().await;
     }

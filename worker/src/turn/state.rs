@@ -38,7 +38,7 @@ use turnstone_domain::{
     AgentDefinition, CallId, Checkpoint, EventData, EventName, JobError, JobId, Lease, NewCheckpoint,
     NewEvent, Phase, PhaseCompleted, RawJson, RawObject, Spent, TurnWrite,
 };
-use turnstone_store::{Claim, Delegated, LedgerError};
+use turnstone_store::{Claim, Delegated, LedgerError, Past, Recall};
 
 /// Messages recalled on resume beyond the window: an answer with the most calls that a provider may send fits
 /// in.
@@ -208,16 +208,20 @@ impl Turn {
             phase_began: Instant::now(),
             deps,
         };
-        if side.has_past {
-            turn.recall().await?;
-        }
+        turn.recall(side.past).await?;
         Ok(Some(turn))
     }
 
-    async fn recall(&mut self) -> Result<(), Stop> {
+    async fn recall(&mut self, past: Past) -> Result<(), Stop> {
         let window = self.agent.memory.window_size.saturating_add(RECALLED);
         let whole = self.object.is_some() || self.short_circuit.is_some();
-        let mut recall = self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?;
+        let mut recall = match past {
+            Past::Nothing => return Ok(()),
+            Past::Messages(messages) if messages.len() <= window as usize => {
+                Recall { messages, ..Recall::default() }
+            }
+            _ => self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?,
+        };
         // A further input may go to an agent that must not see other engagements (OAS-50).
         let retains = self.agent.retain_memory;
         recall.messages.retain(|stored| retains || stored.message.recalled_from.is_none());

@@ -30,7 +30,7 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::review::{Review, ReviewAnswer};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{AgentDefinition, Checkpoint, EventName, JobState, Lease, Phase, RawJson, Timestamp};
-use turnstone_store::{Claim, Doorbell, EngagementClaim};
+use turnstone_store::{Claim, Doorbell, EngagementClaim, Past};
 use world::World;
 
 /// More tokens than any answer has, because an answer that was paid for is not cut.
@@ -103,7 +103,7 @@ fn claim(record: &EngagementRecord) -> Result<Claim, String> {
             budget: Budget::default(),
             depth: new.depth,
             budgets: Vec::new(),
-            has_past: false,
+            past: Past::Nothing,
         }),
     })
 }

@@ -5,21 +5,22 @@ mod broken;
 mod gate;
 mod keys;
 mod line;
+mod past;
 mod shares;
 mod tenants;
 
 use super::super::definitions::Definitions;
-use super::super::journal;
 use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit};
 use super::super::statement::{as_json, read_by};
 use super::super::unit::Unit;
 use super::super::workflows::StepInput;
 use super::upkeep;
-use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Ring, StoreError, sql};
+use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Past, Ring, StoreError, sql};
 use broken::Broken;
 use keys::{Keys, Passage};
 use line::{Line, Stop};
+use past::Done;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use turnstone_domain::budget::AppliedBudget;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{AgentDefinition, Checkpoint, EventName, Ids, Lease};
+use turnstone_domain::{AgentDefinition, EventName, Ids, Lease};
 
 /// Jobs that are looked at in search of one that can be read.
 const MOST_LOOKED_AT: usize = 4096;
@@ -86,12 +87,6 @@ pub(in super::super) async fn apply<S: Session>(
     ids: &dyn Ids,
 ) -> Result<Claimed, StoreError> {
     let Taken { seqs, mut agents, busy } = take(session, unit, ask, definitions, ids).await?;
-    let resumed: Vec<(i64, i64)> = seqs
-        .iter()
-        .filter_map(|seq| unit.job(*seq))
-        .filter(|job| has_past(unit, job))
-        .filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)))
-        .collect();
     let keys = seqs.iter().map(|seq| (*seq,)).collect();
     let mut broken = Broken::default();
     let decode = |row: &S::Row| {
@@ -106,12 +101,11 @@ pub(in super::super) async fn apply<S: Session>(
     for seq in seqs.iter().filter(|seq| !envelopes.contains_key(seq)) {
         broken.missing(*seq);
     }
-    let mut checkpoints: HashMap<i64, Vec<Checkpoint>> = HashMap::new();
-    let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "job_seq")?, journal::checkpoints(row)));
-    let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
-    for (seq, done) in read_by(session, action, text, resumed, decode).await? {
-        checkpoints.entry(seq).or_default().extend(broken.keep(seq, done).unwrap_or_default());
-    }
+    let jobs = seqs.iter().filter_map(|seq| unit.job(*seq));
+    let mut done = past::read(session, unit, jobs, |seq, error| {
+        broken.keep::<()>(seq, Err(error));
+    })
+    .await?;
     broken.discard(unit, ask.request.now)?;
     unit.flush(session).await?;
     let budgets = match ask.ready.iter().any(|queue| queue.budgeted) {
@@ -126,7 +120,7 @@ pub(in super::super) async fn apply<S: Session>(
     let mut claims = Vec::with_capacity(seqs.len());
     for seq in seqs {
         let Some((retry, envelope)) = envelopes.remove(&seq).filter(|_| !broken.has(seq)) else { continue };
-        let done = checkpoints.remove(&seq).unwrap_or_default();
+        let done = done.remove(&seq).unwrap_or_default();
         let mut claim = claimed(unit, seq, retry, envelope, done, agents.remove(&seq));
         if let Some(side) = claim.as_mut().and_then(|claim| claim.engagement.as_mut()) {
             let shared = budgets.get(&payer(unit, seq)).into_iter().flatten().cloned();
@@ -413,19 +407,12 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
     unit.note(seq, EventName::JobStarted, data, request.now)
 }
 
-/// Whether something may have been done for this job before: it was claimed before, or more is told of its engagement
-/// than that it was enqueued, for whom, and is started now. Attempts alone do not say: an operator may let them begin again.
-fn has_past(unit: &Unit, job: &JobRow) -> bool {
-    job.attempt > 1
-        || unit.engagement_of(job.seq).is_some_and(|row| row.events > 2 + i64::from(row.parent_seq.is_some()))
-}
-
 fn claimed(
     unit: &Unit,
     seq: i64,
     retry: RetryPolicy,
     envelope: Envelope,
-    checkpoints: Vec<Checkpoint>,
+    mut done: Done,
     agent: Option<Arc<AgentDefinition>>,
 ) -> Option<Claim> {
     let job = unit.job(seq)?;
@@ -433,7 +420,6 @@ fn claimed(
         engagement: row.engagement.clone(),
         agent,
         position: job.position.clone().unwrap_or_default(),
-        checkpoints,
         budget: unit.budget_of(seq),
         depth: row.depth,
         budgets: row
@@ -441,7 +427,11 @@ fn claimed(
             .iter()
             .map(|name| AppliedBudget { name: name.clone(), model: None })
             .collect(),
-        has_past: row.messages > 0 || has_past(unit, job),
+        past: match row.messages > 0 || past::is_resumed(unit, job) {
+            true => done.past(row.messages),
+            false => Past::Nothing,
+        },
+        checkpoints: std::mem::take(&mut done.checkpoints),
     });
     Some(Claim {
         job: job.id.clone(),

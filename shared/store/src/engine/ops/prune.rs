@@ -15,8 +15,8 @@ fn of_jobs() -> impl Iterator<Item = &'static Text> {
     also_alone.into_iter().chain(&sql::DELETE_OF_JOBS)
 }
 
-/// The statements that delete what belongs to streams whose last job is gone. The first ones look at rows that the last
-/// one deletes.
+/// The statements that delete what belongs to streams whose last job is gone. The first ones look at rows that
+/// the others delete.
 fn of_streams() -> impl Iterator<Item = &'static Text> {
     let others = [
         &sql::DELETE_JOURNAL,

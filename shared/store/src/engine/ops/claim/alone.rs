@@ -1,19 +1,20 @@
-//! A claim in one statement, where no rule applies that takes more than one look: `sql/postgres_alone/update_claimed_jobs.sql`.
+//! A claim in one statement, where no rule applies that takes more than one look:
+//! `sql/postgres_alone/update_claimed_jobs.sql`.
 //!
 //! It takes before it reads. What this version cannot read is given back, and left to the claim that is made step by step.
 
 use super::super::super::definitions::Definitions;
 use super::super::super::held::Known;
-use super::super::super::journal;
 use super::super::super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, maybe};
 use super::super::super::session::{Alone, Args, CommitError, Session, limit};
-use super::super::super::statement::{as_json, read, read_by};
+use super::super::super::statement::{as_json, read};
 use super::super::super::unit::Unit;
+use super::past;
 use crate::{Claim, ClaimRequest, Ring, StoreError, sql};
 use std::collections::HashMap;
+use turnstone_domain::Timestamp;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
-use turnstone_domain::{Checkpoint, Timestamp};
 
 /// The result of a claim in one statement.
 pub(in super::super::super) enum Outcome {
@@ -122,14 +123,18 @@ async fn taken<S: Session>(
         }
     }
     let jobs = sent.iter().filter_map(|(seq, ..)| unit.job(*seq));
-    let mut checkpoints = checkpoints(session, unit, jobs, &mut damaged).await?;
+    let mut done = past::read(session, unit, jobs, |seq, error| {
+        tracing::error!(error = %StoreError::from(error), "a job whose checkpoints cannot be read is given back");
+        damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));
+    })
+    .await?;
     let mut batch = Batch::default();
     for (seq, token, retry, envelope) in sent {
         if token.is_some_and(|token| damaged.contains(&token)) {
             unit.distrust(seq);
             continue;
         }
-        let done = checkpoints.remove(&seq).unwrap_or_default();
+        let done = done.remove(&seq).unwrap_or_default();
         batch.claims.extend(super::claimed(unit, seq, retry, envelope, done, agents.remove(&seq)));
         batch.rows.extend(unit.job(seq).filter(|job| job.engagement_seq.is_none()).cloned());
     }
@@ -138,30 +143,6 @@ async fn taken<S: Session>(
     }
     release(session, unit, &damaged.join(" "), request.now).await?;
     Ok(Outcome::Damaged(batch))
-}
-
-/// The checkpoints of the unfinished turns.
-async fn checkpoints<S: Session>(
-    session: &mut S,
-    unit: &Unit,
-    found: impl Iterator<Item = &JobRow>,
-    damaged: &mut Vec<String>,
-) -> Result<HashMap<i64, Vec<Checkpoint>>, StoreError> {
-    let resumed = found.filter(|job| super::has_past(unit, job));
-    let resumed = resumed.filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)));
-    let decode = |row: &S::Row| Ok((get::<i64>(row, "job_seq")?, journal::checkpoints(row)));
-    let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
-    let mut checkpoints: HashMap<i64, Vec<Checkpoint>> = HashMap::new();
-    for (seq, done) in read_by(session, action, text, resumed.collect(), decode).await? {
-        match done {
-            Ok(done) => checkpoints.entry(seq).or_default().extend(done),
-            Err(error) => {
-                tracing::error!(error = %StoreError::from(error), "a job whose checkpoints cannot be read is given back");
-                damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));
-            }
-        }
-    }
-    Ok(checkpoints)
 }
 
 /// Gives back what a claim took whose answer was lost; `token` is how its tokens begin.

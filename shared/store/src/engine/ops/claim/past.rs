@@ -1,0 +1,76 @@
+//! The past of claimed jobs: the checkpoints of their unfinished turns and, where that is all, their messages.
+
+use super::super::super::journal;
+use super::super::super::rows::{Fields, Inconsistency, JobRow, get};
+use super::super::super::session::Session;
+use super::super::super::statement::read_by;
+use super::super::super::unit::Unit;
+use crate::{Past, StoreError, sql};
+use std::collections::HashMap;
+use turnstone_domain::Checkpoint;
+use turnstone_domain::message::StoredMessage;
+
+/// The past of one job.
+#[derive(Default)]
+pub(super) struct Done {
+    pub checkpoints: Vec<Checkpoint>,
+    messages: Vec<StoredMessage>,
+    /// Whether there is more than the rows of the unfinished turn hold.
+    more: bool,
+}
+
+impl Done {
+    fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
+        let said: i64 = get(row, "messages")?;
+        Ok(Self {
+            checkpoints: journal::checkpoints(row)?,
+            messages: if said > 0 { journal::messages(row)? } else { Vec::new() },
+            more: get(row, "more")?,
+        })
+    }
+
+    fn add(&mut self, row: Self) {
+        self.checkpoints.extend(row.checkpoints);
+        self.messages.extend(row.messages);
+        self.more |= row.more;
+    }
+
+    /// What a worker has to recall of a job that was claimed before, whose engagement has so many messages.
+    pub(super) fn past(&mut self, messages: i64) -> Past {
+        let mut known = std::mem::take(&mut self.messages);
+        let is_all = !self.checkpoints.is_empty() && usize::try_from(messages) == Ok(known.len());
+        if self.more || !is_all {
+            return Past::Stored;
+        }
+        known.sort_by_key(|message| message.seq);
+        Past::Messages(known)
+    }
+}
+
+/// True if work may have been done for this job before: it was claimed before, or its engagement has more events than those
+/// that it was enqueued, for whom, and is started now. Attempts alone do not say: an operator may reset them.
+pub(super) fn is_resumed(unit: &Unit, job: &JobRow) -> bool {
+    job.attempt > 1
+        || unit.engagement_of(job.seq).is_some_and(|row| row.events > 2 + i64::from(row.parent_seq.is_some()))
+}
+
+/// Reads the past of those jobs that have one. `broken` is called with a job whose rows cannot be read.
+pub(super) async fn read<S: Session>(
+    session: &mut S,
+    unit: &Unit,
+    jobs: impl Iterator<Item = &JobRow>,
+    mut broken: impl FnMut(i64, Inconsistency),
+) -> Result<HashMap<i64, Done>, StoreError> {
+    let resumed = jobs.filter(|job| is_resumed(unit, job));
+    let resumed = resumed.filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)));
+    let decode = |row: &S::Row| Ok((get::<i64>(row, "job_seq")?, Done::decode(row)));
+    let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
+    let mut all: HashMap<i64, Done> = HashMap::new();
+    for (seq, row) in read_by(session, action, text, resumed.collect(), decode).await? {
+        match row {
+            Ok(row) => all.entry(seq).or_default().add(row),
+            Err(error) => broken(seq, error),
+        }
+    }
+    Ok(all)
+}
