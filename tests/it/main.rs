@@ -13,7 +13,6 @@ mod conformance;
 mod connections;
 mod costly_schemas;
 mod crash;
-mod damage;
 mod delegation;
 mod demo;
 mod dev;
