@@ -194,6 +194,38 @@ async fn the_documents_own_token_limit_escalates() {
     fleet.end().await;
 }
 
+/// RS-18: `max_tokens_per_turn` bounds prompt and answer of a turn before the model is asked, and a provider that counts more
+/// ends the job.
+#[tokio::test]
+async fn a_turn_uses_no_more_tokens_than_the_document_allows_it() {
+    for (limit, counted, calls, code) in [
+        (10, (10, 5), 0, "OSSA_MAX_TOKENS_EXCEEDED"),
+        (900, (10, 5), 1, ""),
+        (900, (10, 4000), 1, "OSSA_MAX_TOKENS_EXCEEDED"),
+    ] {
+        let fleet = Fleet::builder().model(move |_| Reply::Text("done".to_owned(), counted)).start().await;
+        register(&fleet, &format!("  constraints: {{max_tokens_per_turn: {limit}}}")).await;
+        let id = push(&fleet).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!(done["error"]["code"].as_str().unwrap_or_default(), code, "{limit}: {done:#}");
+        assert_eq!(done["state"], if code.is_empty() { "completed" } else { "discarded" });
+        let asked = fleet.models.calls();
+        assert_eq!(asked.len(), calls, "{limit}");
+        let most = |request: &Value| {
+            request["max_completion_tokens"].as_i64().or_else(|| request["max_tokens"].as_i64()).unwrap()
+        };
+        assert!(asked.iter().all(|call| most(&call.request) < 900), "{asked:#?}");
+        if !code.is_empty() {
+            let details = &done["error"]["details"];
+            assert_eq!(
+                (&details["ossa_code"], &details["max_tokens_per_turn"]),
+                (&json!("MAX_TOKENS_EXCEEDED"), &json!(limit))
+            );
+        }
+        fleet.end().await;
+    }
+}
+
 /// RS-40: each turn has an interaction id of its own, also when turns run under several leases.
 #[tokio::test]
 async fn interaction_ids_are_never_repeated() {

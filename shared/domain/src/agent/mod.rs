@@ -269,6 +269,9 @@ pub struct Limits {
     pub max_tool_turns: Option<u32>,
     /// The most tokens the engagement may spend; `None` is unlimited.
     pub token_budget: Option<i64>,
+    /// The most tokens that the model calls of one turn may use, prompts and answers; `None` is unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens_per_turn: Option<i64>,
     /// The longest one model call may take, in milliseconds.
     pub model_timeout_ms: Option<u64>,
     /// The deepest delegation, at most [`MAX_DELEGATION_DEPTH`].
@@ -284,6 +287,7 @@ impl Default for Limits {
             max_turns: 50,
             max_tool_turns: None,
             token_budget: None,
+            max_tokens_per_turn: None,
             model_timeout_ms: None,
             max_delegation_depth: MAX_DELEGATION_DEPTH,
         }

@@ -38,7 +38,6 @@ const NO_EFFECT: &str = "has no effect in this version";
 const UNENFORCED: &[(&[&str], &str, &str)] = &[
     (&["autonomy", "allowed_actions"], "OSSA-autonomy", NOT_ENFORCED),
     (&["autonomy", "blocked_actions"], "OSSA-autonomy", NOT_ENFORCED),
-    (&["constraints", "max_tokens_per_turn"], "OSSA-constraints", NOT_ENFORCED),
     (&["constraints", "performance", "maxConcurrentRequests"], "OSSA-constraints", NOT_ENFORCED),
     (&["security", "authentication"], "OSSA-security", NOT_ENFORCED),
     (&["security", "authorization"], "OSSA-security", NOT_ENFORCED),

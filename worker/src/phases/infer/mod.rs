@@ -11,6 +11,7 @@ mod patience;
 mod pictures;
 mod prompt;
 mod summary;
+mod turn_limit;
 
 use super::exec::state_call;
 use super::resol;
@@ -89,7 +90,9 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     summary::make(turn, draining).await?;
     let mut request = request(turn)?;
     pictures::attach(turn, &mut request).await?;
-    let (bound, wanted) = (bound(&request), request.max_tokens);
+    let bound = bound(&request);
+    turn_limit::fit(turn, &mut request, bound)?;
+    let wanted = request.max_tokens;
     let Answered { provider, mut answer, pass, afforded, success } =
         patience::ask(turn, &mut request, bound, draining).await?;
     let used = afforded.book(answer.usage);
@@ -105,6 +108,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     circuit::tell(turn, success).await?;
     durable?;
     turn.deadline.check()?;
+    turn_limit::held(turn)?;
     // Blocked or not, it is paid for.
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }
@@ -166,7 +170,7 @@ pub fn may_call(turn: &Turn) -> bool {
 
 /// The most that the call can use, cut to what is left of the budget; `None` when nothing is left for an answer.
 fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
-    budget::allow(bound(request), request.max_tokens, turn.budget.left())
+    budget::allow(bound(request), request.max_tokens, turn_limit::left(turn))
 }
 
 /// The most tokens that a prompt can take.
