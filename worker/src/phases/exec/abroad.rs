@@ -137,7 +137,7 @@ pub fn answers(turn: &Turn, call: &CallId) -> Vec<(String, Map<String, Value>)> 
     notes(turn, call).filter_map(answered).collect()
 }
 
-/// Checks what our user answered, before anybody elsewhere sees it (OAS-42).
+/// Checks what our user answered, before an agent elsewhere receives it (OAS-42, RS-08).
 ///
 /// # Errors
 /// [`Stop::Fail`] when an answer does not pass.
@@ -146,6 +146,7 @@ pub async fn check_answers(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let texts: Vec<String> = values.values().map(text).collect();
         guard::answers(turn, CHECKS * (number + 1) + call.position, &texts).await?;
+        turn.screen_answers(&texts)?;
     }
     Ok(())
 }

@@ -80,7 +80,9 @@ async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Sto
     let is_new = !row.withheld && matches!(outcome, ToolOutcome::Success { .. });
     let over = if is_new {
         if let ToolOutcome::Success { output } = &outcome {
-            guard::answers(turn, call.position, &texts(output)).await?;
+            let said = texts(output);
+            guard::answers(turn, call.position, &said).await?;
+            turn.screen_answers(&said)?;
         }
         let outcome = turn.screen_outcome(&call.asked.name, outcome);
         let capability = resol::capability(turn, &call.asked.name).cloned();
