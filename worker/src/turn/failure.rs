@@ -1,6 +1,7 @@
 //! What an error means for the job, when nothing within the turn could make up for it.
 
 use super::state::Turn;
+use super::stop::Stop;
 use super::{escalation, exceeded};
 use serde_json::json;
 use turnstone_domain::budget;
@@ -9,7 +10,7 @@ use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::Decision;
 use turnstone_domain::review::ReviewKind;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{CallId, EventName, JobError, Settlement, Wait};
+use turnstone_domain::{CallId, EventName, JobError, Settlement};
 
 /// The settlement of an error that may be shown: what the agent's handlers say (OSSA §2, RS-50), else what the job's retry policy says.
 pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
@@ -124,8 +125,9 @@ fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
         turn.event(EventName::ErrorEscalated, told);
         return Settlement::Discard { error };
     };
-    let human = Escalation { to: EscalationType::Human, target: Some(contact.target.clone()), context: None };
-    let told = error.clone().escalated(human).told();
+    let to = if contact.supervisor { EscalationType::Supervisor } else { EscalationType::Human };
+    let asked = Escalation { to, target: Some(contact.target.clone()), context: None };
+    let told = error.clone().escalated(asked).told();
     let approve = match error.kind {
         FailureKind::MaxTurns => "as many turns again",
         _ => "try once more",
@@ -135,7 +137,8 @@ fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
     turn.event(EventName::ErrorEscalated, told);
     let subject = escalation::subject(&error);
     let (kind, about) = (ReviewKind::Escalation, CallId(String::new()));
-    Settlement::Park {
-        wait: Wait::Review(escalation::review(turn, kind, about, subject, question, &contact)),
+    match escalation::ask(turn, kind, about, subject, question, &contact) {
+        Stop::Park(wait) => Settlement::Park { wait: *wait },
+        _ => Settlement::Discard { error: JobError { retryable: false, ..error } },
     }
 }

@@ -145,6 +145,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     loop {
         turn.secure().await?;
         let (span, began) = (trace::turn(turn), Instant::now());
+        phases::exec::deputies::look_up(turn).await?;
         verdict::may_begin(turn)?;
         one_turn(turn, signals).instrument(span).await?;
         trace::turned(turn, began.elapsed());
@@ -174,7 +175,6 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
 
 /// The phases of one turn that are not done yet.
 async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
-    phases::exec::deputies::look_up(turn).await?;
     Box::pin(phases::resol::recall(turn)).await?;
     while let Some(phase) = turn.next_phase() {
         turn.unless_draining()?;

@@ -175,7 +175,8 @@ pub enum OnFailure {
         /// The other agent's name.
         agent: String,
     },
-    /// A review asks if a new delegate is to be tried. A rejection passes the failure to the model.
+    /// A review asks if a new delegate is to be tried; a rejection ends the job. The model receives the failure where the
+    /// agent has no contact, and after the new delegate failed.
     Escalate,
 }
 

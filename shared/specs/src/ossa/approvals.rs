@@ -51,7 +51,7 @@ fn contact(spec: &Node, errors: &ErrorPolicy) -> Contact {
     let seconds = spec.at_path(&["safety", "human_in_loop", "timeout_seconds"]).and_then(Node::number);
     let waited = seconds.filter(|seconds| *seconds > 0.0).map(super::limits::milliseconds);
     let target = if named.target.is_empty() { OPERATOR.to_owned() } else { named.target };
-    Contact { target, timeout_ms: named.timeout_ms.or(waited) }
+    Contact { target, timeout_ms: named.timeout_ms.or(waited), ..named }
 }
 
 fn triggers(spec: &Node, contact: &Contact, errors: &mut ErrorPolicy, problems: &mut Problems) -> Approvals {

@@ -86,7 +86,7 @@ fn push_history(turn: &Turn, text: &mut String) {
 }
 
 /// Who the delegate is, where it comes from, and whose it is.
-pub fn meta(turn: &Turn, call: &Call, agent: &str, span: &Span) -> RawObject {
+pub fn meta(turn: &Turn, terms: Option<&Delegate>, agent: &str, span: &Span) -> RawObject {
     let mut meta = RawObject::new();
     meta.insert("agent", agent);
     for kept in ["tenant", "tenant_id", "user"] {
@@ -95,7 +95,6 @@ pub fn meta(turn: &Turn, call: &Call, agent: &str, span: &Span) -> RawObject {
         }
     }
     meta.insert(names::PARENT_INTERACTION_ID, turn.interaction_id.as_str());
-    let terms = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms);
     if terms.is_none_or(Delegate::tells_session) {
         meta.insert("ossa.parent.session.id", turn.engagement.id.as_str());
     }

@@ -6,7 +6,7 @@
 use super::MAX_CALLS;
 use super::call::{self, Call};
 use super::context;
-use super::deputies::Deputy;
+use super::delegate_failure::{self, Aftermath};
 use super::restriction::{self, Checked};
 use super::tell::{Ending, Over, tell};
 use crate::phases::infer;
@@ -16,12 +16,11 @@ use crate::turn::trace;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::agent::Capability;
-use turnstone_domain::agent::delegation::{DelegationMode, DelegationState, OnFailure, RETRIES};
+use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
-use turnstone_domain::tool_call::{ToolCall, ToolCallState, ToolOutcome};
-use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
+use turnstone_domain::tool_call::{Handled, ToolCall, ToolCallState, ToolOutcome};
+use turnstone_domain::{AgentDefinition, EngagementId, JobId, NewChild, RawJson, Wait};
 use turnstone_store::Delegated;
 
 /// What is to be done about a call.
@@ -32,8 +31,8 @@ enum Next {
     Wait,
     /// This agent is to be asked.
     Ask(Arc<AgentDefinition>),
-    /// It has this outcome, after so many milliseconds.
-    Outcome(ToolOutcome, i64),
+    /// It has this outcome, after what a handler made of it, and after so many milliseconds.
+    Outcome(ToolOutcome, Option<Handled>, i64),
 }
 
 /// Whether a call is answered by an agent.
@@ -58,10 +57,10 @@ pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> R
             }
             Err(Stop::Park(Box::new(Wait::Children(children))))
         }
-        Next::Outcome(outcome, duration_ms) => {
+        Next::Outcome(outcome, handled, duration_ms) => {
             let capability = capability(turn, &call);
             let outcome = turn.screen_outcome(&call.asked.name, outcome);
-            let over = Over::made(turn, &call, &capability, outcome, None, duration_ms);
+            let over = Over::made(turn, &call, &capability, outcome, handled, duration_ms);
             tell(turn, &call, over)?;
             turn.barrier().await
         }
@@ -83,7 +82,7 @@ pub async fn repeat(turn: &mut Turn, row: &ToolCall, asked: RequestedCall) -> Re
         let outcome = match last.state {
             DelegationState::Open => return Err(Stop::Park(Box::new(Wait::Children(Vec::new())))),
             DelegationState::Success => ToolOutcome::Success { output: outputs(&last) },
-            DelegationState::Error | DelegationState::Timeout => failure(&last),
+            DelegationState::Error | DelegationState::Timeout => delegate_failure::failure(&last),
         };
         return Ok(call::known_again(turn, &call, &capability, outcome, duration_ms));
     }
@@ -249,53 +248,14 @@ fn after(turn: &mut Turn, call: &Call, tries: &[Delegated], last: &Delegated) ->
     match last.state {
         DelegationState::Open => return Ok(Next::Wait),
         DelegationState::Success => {
-            return Ok(Next::Outcome(ToolOutcome::Success { output: outputs(last) }, duration_ms));
+            return Ok(Next::Outcome(ToolOutcome::Success { output: outputs(last) }, None, duration_ms));
         }
         DelegationState::Error | DelegationState::Timeout => {}
     }
-    if let Some(agent) = instead(turn, call, tries) {
-        return Ok(Next::Ask(agent));
-    }
-    let outcome = failure(last);
-    let escalates = |deputy: &Deputy| deputy.terms.on_failure == OnFailure::Escalate;
-    let asking = turn.deputy(&call.asked.name).filter(|deputy| escalates(deputy));
-    if let Some(agent) = asking.map(|deputy| Arc::clone(&deputy.agent))
-        && escalated(turn, call, tries.len(), &outcome)?
-    {
-        return Ok(Next::Ask(agent));
-    }
-    Ok(Next::Outcome(outcome, duration_ms))
-}
-
-/// Whether somebody said that a new one is to be tried. Each approval is for one more; a no ends the job.
-fn escalated(turn: &mut Turn, call: &Call, tries: usize, outcome: &ToolOutcome) -> Result<bool, Stop> {
-    let id = &call.asked.call_id;
-    let about = |review: &&ReviewAnswer| review.call_id == *id && review.kind == ReviewKind::Escalation;
-    let states = || turn.reviews.iter().filter(about).map(|review| review.state);
-    if let Some(error) = outcome.as_error()
-        && states().any(|state| matches!(state, ReviewState::Rejected | ReviewState::Expired))
-    {
-        return Err(JobError { retryable: false, ..error }.with("call_id", id.as_str()).into());
-    }
-    if states().filter(|state| *state == ReviewState::Approved).count() >= tries {
-        return Ok(true);
-    }
-    let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
-        "what_happened": outcome.for_model(), "error": outcome.told(), "approve_means": "ask the agent once more",
-        "reject_means": "end the job with the error"});
-    Err(restriction::ask_operator(turn, call, ReviewKind::Escalation, question))
-}
-
-/// Whoever is asked after a failure without asking anybody first.
-fn instead(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
-    let deputy = turn.deputy(&call.asked.name)?;
-    match &deputy.terms.on_failure {
-        OnFailure::Retry if tries.len() <= RETRIES => Some(Arc::clone(&deputy.agent)),
-        OnFailure::Fallback { agent } if tries.iter().all(|done| done.agent != *agent) => {
-            deputy.fallback.clone()
-        }
-        _ => None,
-    }
+    Ok(match delegate_failure::aftermath(turn, call, tries, last)? {
+        Aftermath::Ask(agent) => Next::Ask(agent),
+        Aftermath::Outcome(outcome, handled) => Next::Outcome(outcome, handled, duration_ms),
+    })
 }
 
 /// What an agent that answered has as outputs: its answer as `text`, and beside it what it exposes (agents brief §1.5).
@@ -305,16 +265,6 @@ fn outputs(done: &Delegated) -> Value {
         Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => Value::Object(fields),
         other => json!({"text": other.to_string(), "output": other}),
     }
-}
-
-fn failure(done: &Delegated) -> ToolOutcome {
-    let why = match (done.state, &done.error) {
-        (DelegationState::Timeout, _) => "it took longer than it may".to_owned(),
-        (_, Some(error)) => error.to_string(),
-        _ => "it was cancelled".to_owned(),
-    };
-    let text = format!("agent `{}` ended with status {}: {why}", done.agent, done.state.as_str());
-    ToolOutcome::failed(FailureKind::Delegation.code(), text)
 }
 
 /// The other calls of the turn that are answered at the same time: those of the same mode for which nobody else has to
@@ -331,7 +281,7 @@ fn others(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<V
             _ if !free || turn.conversation.has_outcome(&call.asked.call_id) => None,
             None if unheard && call.journalled.is_none() => askable(turn, &call).ok(),
             Some(last) if matches!(last.state, DelegationState::Error | DelegationState::Timeout) => {
-                instead(turn, &call, &tries)
+                delegate_failure::next(turn, &call, &tries)
             }
             _ => None,
         };
@@ -354,7 +304,8 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
     call::leave(turn, call, false, true);
     let mode = mode(turn, call);
     let span = trace::handoff(&agent.name, mode.as_str());
-    let meta = context::meta(turn, call, &agent.name, &span);
+    let terms = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms);
+    let meta = context::meta(turn, terms, &agent.name, &span);
     let agent = match mode {
         DelegationMode::Handoff => agent.clone().taking_over_from(&turn.agent),
         _ => agent.clone().working_for(&turn.agent),

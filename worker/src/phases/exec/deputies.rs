@@ -49,7 +49,7 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
         .iter()
         .flat_map(|(_, terms)| [Some(terms.agent.clone()), fallback(terms).map(str::to_owned)])
         .flatten()
-        .chain(reviewers(&turn.agent))
+        .chain(reviewer::words(&turn.agent).iter().map(|word| reviewer::agent_name(word).to_owned()))
         .collect();
     let names: Vec<String> = names.into_iter().collect();
     let found = if names.is_empty() { Vec::new() } else { turn.deps.ledger.agents(&names).await? };
@@ -65,16 +65,6 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     turn.reviewers = reviewer::among(&turn.agent, &found);
     turn.deputies = Some(Arc::new(deputies));
     Ok(())
-}
-
-/// Names that reviewers of the agent's calls have if they are agents.
-fn reviewers(agent: &AgentDefinition) -> impl Iterator<Item = String> {
-    let restrictions = agent
-        .capabilities
-        .iter()
-        .flat_map(|capability| [&capability.input_restriction, &capability.output_restriction]);
-    let words = restrictions.filter_map(|restriction| restriction.require_review.as_deref());
-    words.map(|word| reviewer::agent_name(word).to_owned())
 }
 
 fn fallback(terms: &Delegate) -> Option<&str> {
