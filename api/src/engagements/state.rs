@@ -23,7 +23,8 @@ pub(crate) struct State {
     started_at: String,
     updated_at: String,
     awaiting: Option<Awaiting>,
-    /// The answer as `text`, and beside it the values that the agent exposes.
+    /// The answer as `text`, and beside it the values that the agent exposes. While the agent waits for its user, the
+    /// exposed values alone.
     results: Option<Value>,
     /// Why a value that the agent exposes is null.
     warnings: Vec<StateWarning>,

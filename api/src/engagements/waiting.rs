@@ -5,6 +5,7 @@
 
 use crate::api::App;
 use crate::reply::Failure;
+use serde_json::Map;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::{AskedUser, Question};
 use turnstone_domain::review::{Review, ReviewState, is_call_of_review};
@@ -144,7 +145,7 @@ async fn asked(app: &App, engagement: &EngagementId, job: &Job) -> Result<Option
     let Some(call_id) = asks.filter(|_| job.state == JobState::Pending) else { return Ok(None) };
     let call = app.api.store.questions.tool_call(engagement, &call_id).await?;
     let question = call.and_then(|call| Question::read(&call.input).ok());
-    Ok(question.map(|question| AskedUser { call_id, question }))
+    Ok(question.map(|question| AskedUser { call_id, question, exposes: Map::new() }))
 }
 
 /// Notes that these questions are displayed: an answer that names none may go to them from now on.

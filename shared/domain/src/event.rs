@@ -106,7 +106,7 @@ events! {
     /// The delegate has ended; the streams of both have this event.
     DelegationCompleted = "delegation.completed", "role, agent_id, status (success, error or timeout), duration_ms, tokens_used, call_id, job_id and engagement_id of the other side";
     /// The agent asks its user; the job waits for the answer.
-    InputRequested = "input.requested", "call_id, request_keys (each key and what it means)";
+    InputRequested = "input.requested", "call_id, request_keys (each key and what it means), exposes (when the agent exposes values)";
     /// The user answered.
     InputReceived = "input.received", "call_id, keys, by, message_id (of A2A)";
     /// A review was opened.

@@ -6,6 +6,7 @@ mod ending;
 pub mod escalation;
 mod events;
 mod exceeded;
+pub mod exposes;
 mod failure;
 pub mod guard;
 mod heir;

@@ -7,6 +7,8 @@
 mod marks;
 mod render;
 
+pub(super) use render::result;
+
 use crate::api::App;
 use crate::names::names;
 use marks::{Mark, Marks};

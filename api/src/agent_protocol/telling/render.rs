@@ -85,8 +85,9 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             call.into_iter().chain([say("tool_error", "tool", fields)]).collect()
         }
         EventName::InputRequested if !beside.guarded => {
-            let fields =
-                json!({"call_id": event.data["call_id"], "request_keys": event.data["request_keys"]});
+            let exposes = event.data.get("exposes").cloned().unwrap_or_else(|| json!({}));
+            let fields = json!({"call_id": event.data["call_id"], "request_keys": event.data["request_keys"],
+                                "exposes": exposes});
             vec![say("wait_for_input", "system", fields)]
         }
         EventName::ReviewOpened
@@ -100,7 +101,7 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             vec![say("wait_for_input", "system", fields)]
         }
         EventName::JobCompleted => {
-            let (text, exposes) = result(event, beside);
+            let (text, exposes) = result(beside.result.as_ref().unwrap_or(&event.data["result"]));
             let held = Some(&text).filter(|_| beside.held_back).map(as_text).filter(|text| !text.is_empty());
             let files = beside.files.iter().map(|file| say("artifact_generated", "assistant", of_file(file)));
             let said = held.map(|text| say("text_output", "assistant", json!({"content": text})));
@@ -213,11 +214,15 @@ fn as_text(value: &Value) -> String {
 
 /// Returns the result as a text, and beside it the values that the agent exposes (OAS-47). Any other JSON is text and
 /// nothing beside it.
-fn result(event: &Event, beside: &Beside) -> (Value, Value) {
-    match beside.result.as_ref().unwrap_or(&event.data["result"]) {
+pub(in super::super) fn result(result: &Value) -> (Value, Value) {
+    match result {
         Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => {
             let mut exposes = fields.clone();
             let text = exposes.shift_remove("text").unwrap_or_default();
+            // An answer in JSON is there as a text already.
+            if exposes.get("output").is_some_and(|output| text == output.to_string()) {
+                exposes.shift_remove("output");
+            }
             (text, Value::Object(exposes))
         }
         other => (as_text(other).into(), json!({})),
@@ -268,6 +273,8 @@ mod tests {
             (&drafts[0]["finish_reason"], &drafts[0]["result"], &drafts[0]["exposes"]),
             (&json!("success"), &json!("done"), &json!({"ticket": 7}))
         );
+        let json = json!({"text": "{\"a\":1}", "output": {"a": 1}, "ticket": 7});
+        assert_eq!(result(&json), (json!("{\"a\":1}"), json!({"ticket": 7})));
     }
 
     #[test]

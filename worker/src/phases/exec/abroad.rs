@@ -7,9 +7,9 @@
 use super::call::{Call, intend};
 use crate::phases::resol;
 use crate::tool::{AskedElsewhere, Tool};
-use crate::turn::guard;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::{exposes, guard};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -122,7 +122,8 @@ pub async fn ask(turn: &mut Turn, call: &Call, asked: AskedElsewhere, tokens: i6
     let note = note(turn, call, question::TOOLS[0].to_owned(), input);
     let intent = intend(turn, &note, true, false);
     turn.pending().tool_calls.push(intent);
-    Stop::Park(Box::new(Wait::Input(AskedUser { call_id: note.asked.call_id, question: asked.question })))
+    let (call_id, question, exposes) = (note.asked.call_id, asked.question, exposes::now(turn));
+    Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes })))
 }
 
 /// What our user answered to the questions of an agent elsewhere, each with the question's id; the newest is the last.

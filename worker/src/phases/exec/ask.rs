@@ -7,9 +7,9 @@ use super::call::{self, Call};
 use super::restriction::{self, Checked};
 use super::tell::{Ending, Over, tell};
 use crate::phases::resol;
-use crate::turn::guard;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::{exposes, guard};
 use serde_json::Value;
 use turnstone_domain::Wait;
 use turnstone_domain::agent::Capability;
@@ -55,7 +55,8 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
     }
     call::plan(turn, &mut call, true);
     let call_id = call.asked.call_id.clone();
-    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question }))))
+    let exposes = exposes::now(turn);
+    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes }))))
 }
 
 /// What is to be asked, or why nothing is.
