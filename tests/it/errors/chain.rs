@@ -148,17 +148,40 @@ async fn a_turn_that_asked_for_tools_may_be_the_last() {
     fleet.end().await;
 }
 
-/// OSSA §4: `confirm_between_turns` parks before each turn but the first; no ends the job.
+/// Waits until the job asks its user; returns its engagement.
+async fn asks_the_user(fleet: &Fleet, id: &str) -> (String, Value) {
+    fleet.wait_for(id, &[JobState::Pending]).await;
+    let engagement = fleet.engagement_of(id).await;
+    let shown = fleet.get(&format!("/engagements/{engagement}")).await;
+    assert_eq!(shown["status"], "waiting-for-input", "{shown:#}");
+    (engagement, shown["awaiting"].clone())
+}
+
+/// OSSA §4: `confirm_between_turns` asks the user before each turn but the first, on every protocol and no operator; a no
+/// ends the job.
 #[tokio::test]
-async fn turns_may_have_to_be_confirmed() {
+async fn the_user_confirms_the_next_turn() {
     let fleet = insatiable(Backend::Sqlite, "  turn_chain: {confirm_between_turns: true}").await;
     let id = push(&fleet).await;
     for turn in 1..=3 {
-        fleet.wait_for(&id, &[JobState::Pending]).await;
+        let (engagement, awaiting) = asks_the_user(&fleet, &id).await;
         assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (turn, turn));
-        let review = open_review(&fleet).await;
-        assert_eq!((&review["kind"], &review["question"]["turn"]), (&json!("confirmation"), &json!(turn)));
-        answer(&fleet, &review, if turn < 3 { "approve" } else { "reject" }).await;
+        let prompt = awaiting["request_keys"]["approve"].as_str().unwrap();
+        assert!(prompt.contains("May the next turn begin?") && prompt.contains("`search`"), "{prompt}");
+        let events = fleet.get(&format!("/agents/desk/getevents/{id}?since=0")).await;
+        assert_eq!(events.as_array().unwrap().last().unwrap()["type"], "wait_for_input", "{events:#}");
+        let (status, body) = match turn {
+            1 => {
+                let answers = json!({"answers": {"approve": true}});
+                fleet.post(&format!("/engagements/{engagement}/answer"), &answers).await
+            }
+            _ => {
+                let keys = json!({"approve": turn < 3});
+                let resume = json!({"type": "ResumeWithInput", "request_id": id, "request_keys": keys});
+                fleet.post("/agents/desk/process", &resume).await
+            }
+        };
+        assert!(status.is_success(), "{body:#}");
         if turn < 3 {
             fleet.models.seen(turn + 1).await;
         }
@@ -170,6 +193,7 @@ async fn turns_may_have_to_be_confirmed() {
     );
     assert_eq!(fleet.models.calls().len(), 3);
     assert_eq!(done["errors"].as_array().unwrap().len(), 1, "parking is no failure");
+    assert_eq!(fleet.get("/reviews").await["items"], json!([]), "no operator is asked");
     fleet.end().await;
 }
 
@@ -237,9 +261,9 @@ async fn interaction_ids_are_never_repeated() {
     let id = push(&fleet).await;
     for turn in 1..=3 {
         fleet.models.seen(turn).await;
-        fleet.wait_for(&id, &[JobState::Pending]).await;
-        let review = open_review(&fleet).await;
-        answer(&fleet, &review, "approve").await;
+        let (engagement, _) = asks_the_user(&fleet, &id).await;
+        let answers = json!({"answers": {"approve": "yes"}});
+        fleet.post(&format!("/engagements/{engagement}/answer"), &answers).await;
     }
     fleet.wait_for(&id, &super::ENDED).await;
     let engagement = fleet.engagement_of(&id).await;

@@ -121,7 +121,7 @@ pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
     }
 }
 
-/// `turn_chain.confirm_between_turns`: somebody is asked before the next turn (OSSA §4).
+/// `turn_chain.confirm_between_turns` where the user cannot be asked: the agent's contact is.
 ///
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no.

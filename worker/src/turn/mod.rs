@@ -1,5 +1,6 @@
 //! The heart: a claimed job runs turn after turn, each through the seven phases, until it settles.
 
+mod confirmation;
 pub mod conversation;
 pub mod deadline;
 mod ending;
@@ -160,7 +161,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
                 return Ok(turn.complete(&result));
             }
             Verdict::Continue(position) => {
-                escalation::confirmed(turn)?;
+                confirmation::confirmed(turn)?;
                 turn.advance(position);
                 if signals.give_way.is_cancelled() {
                     return Ok(Settlement::GiveWay);

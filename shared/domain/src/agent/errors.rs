@@ -241,7 +241,7 @@ pub struct Contact {
 pub struct TurnChain {
     /// True if a turn that called tools is followed by another.
     pub continue_on_tool_use: bool,
-    /// True if a review precedes each turn but the first.
+    /// True if the user confirms each turn but the first.
     pub confirm_between_turns: bool,
     /// The most tokens that the document itself allows an engagement (`constraints.max_tokens`).
     pub max_tokens: Option<i64>,

@@ -30,6 +30,14 @@ pub struct Abroad {
     noted: Vec<CallId>,
 }
 
+impl Abroad {
+    /// The smallest number that no note about this call has among those that this process made.
+    pub fn next_number(&self, call: &CallId) -> usize {
+        let numbers = self.noted.iter().filter_map(|id| ToolCall::note_number(id, call));
+        numbers.max().map_or(0, |last| last + 1)
+    }
+}
+
 /// What is known of a call from before it is made in this process.
 #[derive(Default)]
 pub struct Known {
