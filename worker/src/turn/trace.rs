@@ -5,14 +5,13 @@
 
 use super::state::Turn;
 use crate::model::{ModelAnswer, ModelRequest};
-use crate::phases::init::instance_id;
+use crate::phases::init::{instance_id, session_id};
 use crate::tool::{Tool, Transport};
 use serde_json::json;
 use std::time::Duration;
 use tracing::Span;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::session_state::inherited_session;
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::trace_context::{self, is_traceparent};
 use turnstone_domain::{JobError, RawObject};
@@ -56,8 +55,7 @@ pub fn invoke(turn: &mut Turn) -> Span {
         { names::SESSION_ID } = %turn.engagement.id,
         { names::JOB_ID } = %turn.job.id,
     );
-    let session = inherited_session(&agent.identity, meta)
-        .unwrap_or_else(|| agent.identity.session_id.of(turn.engagement.id.as_str()));
+    let session = session_id(turn);
     let common = Common::default();
     common.say(names::AGENT_ID, agent.name.as_str());
     common.say(names::AGENT_NAME, agent.name.as_str());
