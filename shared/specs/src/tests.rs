@@ -469,7 +469,7 @@ fn collaboration_of_ossa_makes_delegates() {
         (terms.agent.as_str(), terms.mode, terms.timeout_ms),
         ("helper", DelegationMode::Parallel, Some(900))
     );
-    assert_eq!(terms.on_failure, OnFailure::Fallback { agent: "both".into() });
+    assert_eq!(terms.on_failure, OnFailure::Fallback { agents: vec!["both".into()] });
     assert_eq!((terms.context, &terms.custom_context["team"]), (ContextTransfer::Partial, &"a".into()));
     let handoff = both.delegate(true).unwrap();
     assert_eq!(

@@ -38,17 +38,20 @@ async fn a_child_that_failed_is_replaced_once() {
     fleet.end().await;
 }
 
+/// OSSA §5: `fallback_agents` are asked in their order, until one answers.
 #[tokio::test]
 async fn another_agent_is_asked_when_one_failed() {
     let script = |request: &Value| match who(request) {
         "lead" => lead(request, &[("scout", "look")]),
-        "scout" => Reply::Status(400),
+        "scout" | "intern" => Reply::Status(400),
         _ => Reply::text("found by the clerk"),
     };
     let fleet = Fleet::builder().model(script).start().await;
     let terms = may_ask("scout", "on_failure: fallback");
-    let rest = format!("{terms}\n  reliability: {{failover: {{enabled: true, fallback_agents: [clerk]}}}}");
-    register(&fleet, &[oas("scout", &[]), oas("clerk", &[]), ossa("lead", &rest)]).await;
+    let rest =
+        format!("{terms}\n  reliability: {{failover: {{enabled: true, fallback_agents: [intern, clerk]}}}}");
+    let agents = [oas("scout", &[]), oas("intern", &[]), oas("clerk", &[]), ossa("lead", &rest)];
+    register(&fleet, &agents).await;
     let id = ask(&fleet, "lead", &once()).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], "{\"text\":\"found by the clerk\"}", "{done:#}");

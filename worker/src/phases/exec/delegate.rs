@@ -117,8 +117,8 @@ pub fn took_over(turn: &Turn) -> Option<Arc<AgentDefinition>> {
         Some(call) => known.get(&asked.clone().find(|asked| asked.call_id == call)?.name)?.agent.name.clone(),
         None => asked.clone().find_map(|asked| handover(turn, asked))?.agent.clone(),
     };
-    let agents = known.values().flat_map(|deputy| [Some(&deputy.agent), deputy.fallback.as_ref()]);
-    agents.flatten().find(|agent| agent.name == name).map(Arc::clone)
+    let mut agents = known.values().flat_map(|deputy| std::iter::once(&deputy.agent).chain(&deputy.fallback));
+    agents.find(|agent| agent.name == name).map(Arc::clone)
 }
 
 fn handover<'t>(turn: &'t Turn, asked: &RequestedCall) -> Option<&'t Delegated> {

@@ -62,8 +62,9 @@ pub fn next(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDe
 fn by_terms(deputy: &Deputy, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
     match &deputy.terms.on_failure {
         OnFailure::Retry if tries.len() <= RETRIES => Some(Arc::clone(&deputy.agent)),
-        OnFailure::Fallback { agent } if tries.iter().all(|done| done.agent != *agent) => {
-            deputy.fallback.clone()
+        OnFailure::Fallback { .. } => {
+            let untried = |agent: &&Arc<AgentDefinition>| tries.iter().all(|done| done.agent != agent.name);
+            deputy.fallback.iter().find(untried).cloned()
         }
         _ => None,
     }

@@ -17,8 +17,8 @@ pub struct Deputy {
     pub terms: Delegate,
     /// What it is.
     pub agent: Arc<AgentDefinition>,
-    /// Who is asked when it fails.
-    pub fallback: Option<Arc<AgentDefinition>>,
+    /// The agents that are asked when it fails, in their order.
+    pub fallback: Vec<Arc<AgentDefinition>>,
     /// What the model is told of it.
     pub offer: ToolOffer,
 }
@@ -47,8 +47,7 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
         .collect();
     let names: BTreeSet<String> = terms
         .iter()
-        .flat_map(|(_, terms)| [Some(terms.agent.clone()), fallback(terms).map(str::to_owned)])
-        .flatten()
+        .flat_map(|(_, terms)| std::iter::once(&terms.agent).chain(fallback(terms)).cloned())
         .chain(reviewer::words(&turn.agent).iter().map(|word| reviewer::agent_name(word).to_owned()))
         .collect();
     let names: Vec<String> = names.into_iter().collect();
@@ -58,7 +57,7 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     let mut deputies = BTreeMap::new();
     for (capability, terms) in terms {
         let Some(agent) = found.get(&terms.agent).cloned() else { continue };
-        let fallback = fallback(&terms).and_then(|name| found.get(name).cloned());
+        let fallback = fallback(&terms).iter().filter_map(|name| found.get(name).cloned()).collect();
         let offer = offer(capability, &agent);
         deputies.insert(capability.name.clone(), Deputy { terms, agent, fallback, offer });
     }
@@ -67,10 +66,10 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
-fn fallback(terms: &Delegate) -> Option<&str> {
+fn fallback(terms: &Delegate) -> &[String] {
     match &terms.on_failure {
-        OnFailure::Fallback { agent } => Some(agent),
-        _ => None,
+        OnFailure::Fallback { agents } => agents,
+        _ => &[],
     }
 }
 
