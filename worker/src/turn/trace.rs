@@ -140,8 +140,8 @@ pub fn identified(turn: &Turn) {
 
 /// Says that the claim ended with an error.
 pub fn failed(turn: &Turn, error: &JobError) {
-    turn.trace.counted.failed(error.kind.ossa_code());
-    span::fail(&turn.trace.invoke, error.kind.ossa_code(), &error.message);
+    turn.trace.counted.failed(error.kind.observed_code());
+    span::fail(&turn.trace.invoke, error.kind.observed_code(), &error.message);
 }
 
 /// Begins the span of a call to a model.
@@ -216,7 +216,7 @@ pub fn call(turn: &Turn, asked: &RequestedCall, tool: &dyn Tool, capability: &Ca
 /// that may be refused or is kept from views is not in it.
 pub fn returned(turn: &Turn, span: &Span, tool: &str, capability: &Capability, outcome: &ToolOutcome) {
     let error = outcome.as_error().map(|error| turn.screen_error(error));
-    let code = error.as_ref().map(|error| error.kind.ossa_code());
+    let code = error.as_ref().map(|error| error.kind.observed_code());
     turn.trace.counted.called(tool, code);
     let is_shown = capability.collect_results && !capability.output_restriction.restricts();
     match (outcome, error, code) {

@@ -94,12 +94,12 @@ impl JobError {
         self.escalation.as_ref().is_some_and(|escalation| escalation.to == EscalationType::Alert)
     }
 
-    /// Returns the facts for programs: OSSA's code, the OJS type, recoverable or not, the requested wait, the
+    /// Returns the facts for programs: OSSA's code of an agent's failure, the OJS type, recoverable or not, the requested wait, the
     /// underlying error, and the contact.
     #[must_use]
     pub fn facts(&self) -> Map<String, Value> {
         let mut facts = Map::new();
-        if self.reported.is_none() && self.kind != FailureKind::Silence {
+        if self.reported.is_none() && self.kind.is_agents() {
             facts.insert("ossa_code".to_owned(), self.kind.ossa_code().into());
         }
         facts.insert("recoverable".to_owned(), self.recoverable().into());
@@ -142,7 +142,8 @@ impl JobError {
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let Some(reported) = &self.reported else {
-            return vec![self.kind.ojs_type(), self.kind.code(), self.kind.ossa_code()];
+            let ossa = self.kind.is_agents().then(|| self.kind.ossa_code());
+            return [self.kind.ojs_type(), self.kind.code()].into_iter().chain(ossa).collect();
         };
         let named = (!reported.guessed).then_some(reported.error_type.as_str());
         let class = self.details.get("error_class").and_then(Value::as_str);
