@@ -1,7 +1,7 @@
-//! Questions about the engagement itself: an error that is handed to somebody, and whether the next turn may begin.
+//! Questions about the engagement itself: escalated errors, and confirmations before the next turn.
 //!
-//! A question belongs to the turn that the job goes on with, so the answer is recalled with it. It is about an error's code,
-//! which stands in the place of the hash of arguments.
+//! A question belongs to the turn with which the job resumes, so the answer is recalled with it. The hash of
+//! the error's code replaces the hash of arguments.
 
 use super::reviewers::{self, OPERATOR};
 use super::state::Turn;
@@ -14,7 +14,7 @@ use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
 use turnstone_domain::review::{NewReview, ReviewAnswer, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::{CallId, JobError, ReviewId, Wait};
 
-/// What a question about an error is about.
+/// Returns the subject of a question about an error.
 pub fn subject(error: &JobError) -> String {
     of_kind(error.kind)
 }
@@ -23,7 +23,7 @@ fn of_kind(kind: FailureKind) -> String {
     digest::of_text(kind.code())
 }
 
-/// A question to this contact, or to the operators in the place of an agent.
+/// Returns a question to this contact, or to the operators instead of an agent.
 fn review(
     turn: &mut Turn,
     kind: ReviewKind,
@@ -86,7 +86,7 @@ fn supervisor(turn: &Turn, contact: &Contact) -> Option<String> {
     (known && turn.depth < i64::from(turn.agent.limits.max_delegation_depth)).then_some(word)
 }
 
-/// What was answered to the newest question about this.
+/// Returns the state of the newest question about this.
 pub fn answer(turn: &Turn, kind: ReviewKind, about: &CallId, subject: &str) -> Option<ReviewState> {
     let newest =
         turn.reviews.iter().rev().find(|review| {
@@ -95,16 +95,16 @@ pub fn answer(turn: &Turn, kind: ReviewKind, about: &CallId, subject: &str) -> O
     newest.map(|review| review.state)
 }
 
-/// Whether somebody said that the current turn may be followed by another in spite of this error.
+/// Returns true if an operator permitted another turn after the current one in spite of this error.
 pub fn is_granted(turn: &Turn, kind: FailureKind) -> bool {
     let about = CallId(String::new());
     answer(turn, ReviewKind::Escalation, &about, &of_kind(kind)) == Some(ReviewState::Approved)
 }
 
-/// An engagement that somebody said no to does not go on.
+/// Checks that the engagement was not rejected; a rejected one does not continue.
 ///
 /// # Errors
-/// [`Stop::Fail`] with the error that was asked about.
+/// [`Stop::Fail`] with the error of the question.
 pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
     let newest = turn
         .reviews
@@ -121,10 +121,10 @@ pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
     }
 }
 
-/// `turn_chain.confirm_between_turns` where the user cannot be asked: the agent's contact is.
+/// Asks the agent's contact for a confirmation before the next turn, where the user may not be asked (OSSA §4).
 ///
 /// # Errors
-/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no.
+/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection.
 pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
     if !turn.agent.chain.confirm_between_turns {
         return Ok(());
@@ -150,7 +150,7 @@ pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
     }
 }
 
-/// The failure of a job that somebody, or nobody in time, ended. It is final.
+/// Returns the failure of a job that was rejected, or not answered in time. It is final.
 fn refusal(kind: FailureKind, what: &str, review: &ReviewAnswer) -> JobError {
     let by = review.decided_by.clone().unwrap_or_else(|| "nobody in time".to_owned());
     let why = review.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

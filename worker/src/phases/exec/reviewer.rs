@@ -1,9 +1,9 @@
-//! An agent as reviewer (OAS-30, OAS-31): it is asked in an engagement of its own, with the whole Engagement object as its
-//! input, and answers with a verdict. Anything that is no verdict confirms nothing.
+//! An agent as reviewer (OAS-30, OAS-31). It runs in an engagement of its own, receives the whole Engagement
+//! object as its input, and answers with a verdict. Any other answer confirms nothing.
 //!
-//! Its engagement is not part of the history of the one that it is asked about, counts in that one's depth and budget, and
-//! the parked job goes on when it has ended. The question stands in the inbox like any other; the store answers it with what
-//! the engagement ended with.
+//! Its engagement is not part of the history of the reviewed one, but counts in its depth and budget. The
+//! parked job resumes when it has ended. The question is in the inbox like any other; the store answers it
+//! with the result of the reviewer's engagement.
 
 use super::call::{self, Call};
 use super::context;
@@ -19,18 +19,19 @@ use turnstone_domain::error::{FailureKind, OssaCode};
 use turnstone_domain::review::{NewReview, ReviewKind, call_of_review};
 use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
 
-/// How an agent is named for sure.
+/// The prefix that marks a name as an agent's.
 const PREFIX: &str = "oagent://";
 
-/// The agents that review calls of this one, by the word in its document; `None` for one that is not there.
+/// The agents that review calls of this one, by their names in its document; `None` for one that is not
+/// registered.
 pub type Reviewers = BTreeMap<String, Option<Arc<AgentDefinition>>>;
 
-/// The name that a reviewer has if it is an agent.
+/// Returns the name under which a reviewer would be registered as an agent.
 pub fn agent_name(reviewer: &str) -> &str {
     reviewer.strip_prefix(PREFIX).unwrap_or(reviewer)
 }
 
-/// The word of [`Reviewers`] for a contact that is an agent; `None` for a person.
+/// Returns the word of [`Reviewers`] for a contact that is an agent; `None` for a person.
 pub fn supervisor(contact: &Contact) -> Option<String> {
     if contact.target.starts_with(PREFIX) {
         return Some(contact.target.clone());
@@ -38,7 +39,7 @@ pub fn supervisor(contact: &Contact) -> Option<String> {
     (contact.supervisor && !contact.target.is_empty()).then(|| format!("{PREFIX}{}", contact.target))
 }
 
-/// The words in an agent's document that may stand for an agent that decides.
+/// Returns the words in an agent's document that may name an agent that decides.
 pub fn words(agent: &AgentDefinition) -> Vec<String> {
     let restrictions = agent
         .capabilities
@@ -50,17 +51,18 @@ pub fn words(agent: &AgentDefinition) -> Vec<String> {
     reviewers.chain(supervisors).collect()
 }
 
-/// The reviewers of an agent's document that are agents.
+/// Returns the reviewers in an agent's document that are agents.
 pub fn among(agent: &AgentDefinition, found: &BTreeMap<String, Arc<AgentDefinition>>) -> Reviewers {
     let known = words(agent).into_iter().map(|word| {
         let agent = found.get(agent_name(&word)).cloned();
         (word, agent)
     });
-    // A user may have any other name; an agent that is named for sure and is not there can confirm nothing.
+    // Any other name may belong to a user. A reviewer with the prefix must be an agent; without one, it can
+    // confirm nothing.
     known.filter(|(word, agent)| agent.is_some() || word.starts_with(PREFIX)).collect()
 }
 
-/// Asks the agent that the review names, and parks until it has answered or its time is over.
+/// Asks the agent that the review names, and parks until it has answered or the deadline has passed.
 pub fn ask(turn: &mut Turn, review: NewReview, text: String) -> Stop {
     let reviewer = review.reviewer.as_str();
     let Some(agent) = turn.reviewers.get(reviewer).cloned().flatten() else {
@@ -96,7 +98,7 @@ pub fn ask(turn: &mut Turn, review: NewReview, text: String) -> Stop {
     Stop::Park(Box::new(Wait::Children(vec![child])))
 }
 
-/// What the reviewer of a call is asked.
+/// Returns the input for the reviewer of a call.
 pub fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
     let what = match kind {
         ReviewKind::Output => "may use the result of its call of",
@@ -109,7 +111,7 @@ pub fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
     )
 }
 
-/// Journals the call that is asked about, so that it is known when the reviewer has answered.
+/// Journals the reviewed call, so that it is known when the reviewer has answered.
 pub fn plan(turn: &mut Turn, call: &Call, idempotent: bool) {
     if call.journalled.is_none() {
         let intent = call::intend(turn, call, idempotent, false);
