@@ -17,7 +17,7 @@ pub mod session;
 mod spending;
 mod tools;
 
-pub use approvals::Approvals;
+pub use approvals::{Actions, Approvals};
 pub use guardrails::{Guardrail, Guardrails};
 pub use identity::Identity;
 pub use operations::Operation;
@@ -109,6 +109,9 @@ pub struct AgentDefinition {
     /// The contacts that approve some of its calls.
     #[serde(default, skip_serializing_if = "Approvals::is_default")]
     pub approvals: Approvals,
+    /// The calls that it may make.
+    #[serde(default, skip_serializing_if = "Actions::is_default")]
+    pub actions: Actions,
     /// The operations that it offers beside free text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,

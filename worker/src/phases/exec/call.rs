@@ -199,6 +199,9 @@ pub fn callable(
 /// Returns the tool after checking the arguments.
 fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
+    if let Some(refusal) = forbidden(turn, name) {
+        return Err(refusal);
+    }
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let found = resol::callable(turn, name).zip(resol::offer(turn, name));
     let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
@@ -217,6 +220,13 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
         return Err(refusal);
     }
     Ok((tool, capability))
+}
+
+/// Returns the refusal of a call that the agent's document forbids (OSSA `autonomy`).
+pub fn forbidden(turn: &Turn, name: &str) -> Option<ToolOutcome> {
+    let setting = turn.agent.actions.forbids(name)?;
+    let text = format!("`{name}` may not be called: {setting} of the agent forbids it");
+    Some(ToolOutcome::refused(FailureKind::Policy.code(), text))
 }
 
 /// Journals a call whose request does not leave yet, unless it is journalled.

@@ -222,6 +222,9 @@ fn askable(turn: &mut Turn, call: &Call) -> Result<Arc<AgentDefinition>, ToolOut
 /// Returns the same for a call on which no earlier call of the turn has an effect.
 fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinition>, ToolOutcome> {
     let name = &call.asked.name;
+    if let Some(refusal) = call::forbidden(turn, name) {
+        return Err(refusal);
+    }
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let Some(deputy) = turn.deputy(name).filter(|_| offered && may_call) else {
         let text = format!("this agent has no tool `{name}` in this turn");

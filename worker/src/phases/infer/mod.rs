@@ -119,7 +119,8 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     let agent = &turn.agent;
     let tools: Vec<ToolOffer> = match may_call(turn) {
         true => {
-            let own = resolved.tools.iter().filter_map(|name| resol::offer(turn, name));
+            let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
+            let own = allowed.filter_map(|name| resol::offer(turn, name));
             own.chain(state_call::offers(agent)).collect()
         }
         false => Vec::new(),
