@@ -88,10 +88,10 @@ fn triggers(spec: &Node, contact: &Contact, errors: &mut ErrorPolicy, problems: 
             }
             Some(word @ ("low_confidence" | "user_request")) => {
                 let message = format!(
-                    "`spec.safety.human_in_loop.triggers`: nobody is asked on `{word}`, which no model tells reliably; name the \
+                    "`spec.safety.human_in_loop.triggers`: `{word}` cannot be enforced, as no model reports it reliably; name the \
                      calls with `approval_required` instead"
                 );
-                problems.warning(trigger.at, "OSSA-safety", message);
+                problems.error(trigger.at, "OSSA-safety", message);
             }
             other => {
                 let word = other.unwrap_or("something that is no word");

@@ -102,6 +102,7 @@ fn offered(tool: &Node, problems: &mut Problems) -> Vec<(Place, Capability)> {
             let seconds = node.at_path(&["timeout", "execution_seconds"]).and_then(Node::number);
             let timeout =
                 seconds.filter(|seconds| *seconds > 0.0).map(|seconds| milliseconds(seconds).cast_signed());
+            let timeout = timeout.or_else(|| tool.get("timeout_ms").and_then(Node::integer));
             Some((at, capability(name, (tool, node), timeout, problems)))
         })
         .collect()
