@@ -29,7 +29,9 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     let views = &app.api.store.views;
     let (job, kindred, review) = at_once(&app, &engagement.id, &job_id).await?;
     let budget = views.budget(&engagement.id).await?;
-    let waiting = waiting(&app, &engagement, &job, Among::Own).await?;
+    let mut waiting = waiting(&app, &engagement, &job, Among::Delegates).await?;
+    // One question is displayed at a time.
+    waiting.truncate(1);
     let asked = waiting.first().and_then(|one| match &one.wanted {
         Wanted::Answer(asked) => Some(asked),
         Wanted::Word(_) => None,
@@ -42,6 +44,7 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &exposed.warnings);
     if let Some(asked) = asked {
         shown["awaiting"] = state::awaiting_input(asked);
+        shown["status"] = "waiting-for-input".into();
         if !exposed.values.is_empty() {
             shown["results"] = exposed.values.into();
         }

@@ -20,9 +20,7 @@ const REVIEWS: u32 = 1000;
 /// The agents and the questions that are searched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Among {
-    /// The own agent, and its questions to its user.
-    Own,
-    /// The same, and its delegates.
+    /// The own agent and its delegates, and their questions to their user.
     Delegates,
     /// The same, and the reviews that are addressed to the user.
     Reviews,
@@ -79,7 +77,7 @@ pub(crate) async fn waiting(
     if job.state != JobState::Pending {
         return Ok(found);
     }
-    for seat in seats(app, of, &job.id, among, true).await? {
+    for seat in seats(app, of, &job.id, true).await? {
         let wanted = match seat.job == job.id {
             true => wanted(app, &seat.engagement, job, among).await?,
             false => match app.api.store.views.job(&seat.job).await? {
@@ -101,13 +99,10 @@ pub(crate) async fn seats(
     app: &App,
     of: &Engagement,
     job: &JobId,
-    among: Among,
     parked: bool,
 ) -> Result<Vec<Seat>, Failure> {
     let mut places = vec![(of.id.clone(), job.clone())];
-    if among != Among::Own {
-        places.extend(below(app, job, parked).await?);
-    }
+    places.extend(below(app, job, parked).await?);
     let mut seats = Vec::with_capacity(places.len());
     for (id, job) in places {
         let found = app.api.store.views.engagement(&id).await?;
