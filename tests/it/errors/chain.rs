@@ -218,6 +218,22 @@ async fn the_documents_own_token_limit_escalates() {
     fleet.end().await;
 }
 
+/// Agent extension §3: a job that states the manifest's number as its budget is `retryable` when that is used up.
+#[tokio::test]
+async fn a_budget_of_the_same_number_is_the_jobs() {
+    let spec = "  llm: {provider: openai, model: m, maxTokens: 10}\n  constraints: {max_tokens: 900}";
+    let fleet = insatiable(Backend::Sqlite, spec).await;
+    let job = json!({"type": "agent.desk", "args": ["go"], "meta": {"agent": "desk"}, "ext_agent_token_budget": 900});
+    let id = fleet.push(&job).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("retryable"), &json!("AGENT_TOKEN_BUDGET_EXCEEDED")),
+        "{done:#}"
+    );
+    fleet.end().await;
+}
+
 /// RS-18: `max_tokens_per_turn` bounds prompt and answer of a turn before the model is asked, and a provider that counts more
 /// ends the job.
 #[tokio::test]

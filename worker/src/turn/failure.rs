@@ -60,9 +60,9 @@ fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
 }
 
 /// Returns OSSA's token-limit error if the budget is the one in the agent's own document, alone or within a
-/// tree. Such a limit is no quota.
+/// tree. Such a limit is no quota. A job that states the same number as its budget has that budget exceeded.
 fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
-    let own = turn.agent.chain.max_tokens;
+    let own = turn.agent.chain.max_tokens.filter(|own| turn.job.token_budget != Some(*own));
     // By default the engagement's tokens are short; `unit` names another measure.
     let of_tree = !error.details.contains_key("unit") && own == turn.budget.limit;
     let mine = budget::name_of_delegate(&turn.engagement.id);
