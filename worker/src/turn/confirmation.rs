@@ -1,8 +1,8 @@
 //! `turn_chain.confirm_between_turns`: the user confirms the next turn (OSSA §4).
 //!
-//! The question is one to the user, as `ask_user` asks them, so every protocol shows it and takes the answer. Its row in the
-//! journal is a note about the first call of the turn. The user of an agent behind an output guardrail sees nothing of its
-//! delegates (OAS-43); there the operators are asked.
+//! The question is one to the user, as `ask_user` asks them, so every protocol shows it and takes the answer.
+//! Its row in the journal is a note about the first call of the turn. The user of an agent behind an output
+//! guardrail sees nothing of its delegates (OAS-43); there the operators are asked.
 
 use super::escalation;
 use super::exposes;
@@ -87,7 +87,7 @@ fn is_yes(answer: &Value) -> bool {
         || word.is_some_and(|word| ["true", "yes", "y", "ok", "continue", KEY].contains(&word.as_str()))
 }
 
-/// The failure of a job whose user ended it. It is final.
+/// Returns the failure of a job whose user ended it. It is final.
 fn refused(turn: &Turn) -> JobError {
     let message = format!("the user refused the turn after turn {}", turn.position.turn);
     JobError { retryable: false, ..JobError::new(FailureKind::Policy, message) }

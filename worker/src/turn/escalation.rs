@@ -78,8 +78,8 @@ pub fn ask(
     reviewer::ask(turn, NewReview { reviewer: supervisor, deadline_at, plan, ..unaddressed }, text)
 }
 
-/// The agent that decides in the place of a person, as a word of its reviewers. One that is not on this server, or would be
-/// too deep, leaves the decision to a person.
+/// The agent that decides in the place of a person, as a word of its reviewers. One that is not on this
+/// server, or would be too deep, leaves the decision to a person.
 fn supervisor(turn: &Turn, contact: &Contact) -> Option<String> {
     let word = reviewer::supervisor(contact)?;
     let known = turn.reviewers.get(&word).is_some_and(Option::is_some);
@@ -121,7 +121,8 @@ pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
     }
 }
 
-/// Asks the agent's contact for a confirmation before the next turn, where the user may not be asked (OSSA §4).
+/// Asks the agent's contact for a confirmation before the next turn, where the user may not be asked (OSSA
+/// §4).
 ///
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection.

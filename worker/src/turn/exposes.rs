@@ -1,15 +1,16 @@
-//! What an agent exposes of the Engagement object: with its answer, and with its questions to the user (OAS-47, OAS-55).
+//! What an agent exposes of the Engagement object: with its answer, and with its questions to the user
+//! (OAS-47, OAS-55).
 
 use super::state::Turn;
 use serde_json::{Map, Value};
 use turnstone_blocking::wait_in_place;
 
-/// Whether the agent's answer stands as `text` beside what it exposes.
+/// Returns true if the agent's answer is the field `text`, beside the values that it exposes.
 pub fn is_any(turn: &Turn) -> bool {
     turn.object.is_some() && !turn.agent.exposes.is_empty()
 }
 
-/// The exposed values as they are now; an expression that fails yields `null`.
+/// Returns the exposed values as they are now; an expression that fails yields `null`.
 pub fn now(turn: &Turn) -> Map<String, Value> {
     let Some(object) = turn.object.as_ref().filter(|_| is_any(turn)) else { return Map::new() };
     let object = object.view();
@@ -24,7 +25,8 @@ pub fn now(turn: &Turn) -> Map<String, Value> {
     exposed.map(|(key, source)| (key.clone(), value(source).unwrap_or_default())).collect()
 }
 
-/// An answer with the exposed values beside it. An answer in JSON is a text, too, and the value itself is `output`.
+/// Returns an answer with the exposed values beside it. An answer in JSON is a text, too; its value is
+/// `output`.
 pub fn beside(turn: &Turn, result: Value) -> Value {
     if !is_any(turn) {
         return result;

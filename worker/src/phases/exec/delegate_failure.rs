@@ -1,7 +1,8 @@
 //! What follows when a delegate failed (OSSA §2, §5, RS-50).
 //!
 //! The terms of the delegation come first (`on_failure: retry` or `fallback`), then the agent's handler for
-//! `DELEGATION_FAILED`, and a reviewer last. Without a handler and without a reviewer the model receives the failure.
+//! `DELEGATION_FAILED`, and a reviewer last. Without a handler and without a reviewer the model receives the
+//! failure.
 
 use super::call::Call;
 use super::deputies::Deputy;
@@ -115,8 +116,8 @@ fn handled(handler: &ErrorHandler, outcome: ToolOutcome) -> Aftermath {
     }
 }
 
-/// Returns true if a reviewer approved one more try that was not made yet. A call asks one question: after an approved try
-/// failed, and where no reviewer is configured, the model receives the failure.
+/// Returns true if a reviewer approved one more try that was not made yet. A call asks one question: after an
+/// approved try failed, and where no reviewer is configured, the model receives the failure.
 fn escalated(turn: &mut Turn, call: &Call, tries: &[Delegated], outcome: &ToolOutcome) -> Result<bool, Stop> {
     let Some(error) = outcome.as_error() else { return Ok(false) };
     let id = &call.asked.call_id;
@@ -146,7 +147,7 @@ fn escalated(turn: &mut Turn, call: &Call, tries: &[Delegated], outcome: &ToolOu
     Err(escalation::ask(turn, ReviewKind::Escalation, id, subject, question, &contact))
 }
 
-/// The outcome of a call whose delegate failed.
+/// Returns the outcome of a call whose delegate failed.
 pub fn failure(done: &Delegated) -> ToolOutcome {
     let why = match (done.state, &done.error) {
         (DelegationState::Timeout, _) => "it took longer than it may".to_owned(),

@@ -1,14 +1,15 @@
 //! The tokens that one turn may use: `constraints.max_tokens_per_turn` (RS-18).
 //!
-//! A turn uses the prompts and the answers of its model calls, the summary of the conversation included. The limit holds as a
-//! budget does: the most that a call can use has to fit before the call is made.
+//! A turn uses the prompts and the answers of its model calls, the summary of the conversation included. The
+//! limit holds as a budget does: the most that a call can use has to fit before the call is made.
 
 use crate::model::ModelRequest;
 use crate::turn::state::Turn;
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 
-/// Returns the tokens that a call may use by the engagement's budget and by the limit of the turn; `None` is unlimited.
+/// Returns the tokens that a call may use by the engagement's budget and by the limit of the turn; `None` is
+/// unlimited.
 pub fn left(turn: &Turn) -> Option<i64> {
     turn.budget.left().into_iter().chain(of_turn(turn)).min()
 }
@@ -34,7 +35,8 @@ pub fn fit(turn: &Turn, request: &mut ModelRequest, prompt_bound: i64) -> Result
     Ok(())
 }
 
-/// Checks the turn's limit against the tokens that are booked for the turn: a provider may count more than it was asked for.
+/// Checks the turn's limit against the tokens that are booked for the turn: a provider may count more than it
+/// was asked for.
 ///
 /// # Errors
 /// [`FailureKind::MaxTokens`].

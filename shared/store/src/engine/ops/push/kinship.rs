@@ -1,5 +1,5 @@
-//! Jobs with a parent (`ext_agent_parent_id`): they join its tree, one deeper than it or as deep as the client says, whichever
-//! is deeper. The smallest maximum in the chain bounds the depth.
+//! Jobs with a parent (`ext_agent_parent_id`): they join its tree, one deeper than it or as deep as the
+//! client says, whichever is deeper. The smallest maximum in the chain bounds the depth.
 
 use super::super::super::rows::{self, JobRow};
 use super::super::super::session::Session;
@@ -22,7 +22,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Looks for the jobs that these name as their parents. A parent that its tenant does not have refuses the push.
+    /// Looks for the jobs that these name as their parents. A parent that its tenant does not have refuses
+    /// the push.
     pub(super) async fn find<S: Session>(session: &mut S, pushes: &[&[NewJob]]) -> Result<Self, StoreError> {
         let mut places = Self::default();
         let asking = |job: &&NewJob| job.engagement.is_some() && job.terms.works_for.is_some();
