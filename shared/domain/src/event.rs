@@ -75,7 +75,7 @@ events! {
     /// A cron entry made no job because this one had not ended.
     CronSkipped = "cron.skipped", "cron_name, scheduled_at";
     /// A phase is done and its checkpoint is durable.
-    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, cost, tool_calls";
+    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, cost, tool_calls; init and emit add agent (after a handoff)";
     /// A model of the list did not answer; the next one is tried.
     ModelFailed = "model.failed", "model, provider, message";
     /// No model of the list answered; all of them are called once more.

@@ -114,20 +114,21 @@ async fn a_violation_is_asked_about_once() {
 /// handler for POLICY_VIOLATION applies.
 #[tokio::test]
 async fn blocked_actions_are_never_called() {
-    let tools = "  tools: [{type: http, name: read_file}, {type: http, name: delete_file}, {type: http, name: search}]\n";
+    let tools =
+        "  tools: [{type: http, name: search}, {type: http, name: web_search}, {type: http, name: book}]\n";
     for (autonomy, refused) in [
-        ("blocked_actions: [delete]", "delete_file"),
-        ("allowed_actions: [read, delete, search], blocked_actions: [delete_file]", "delete_file"),
-        ("allowed_actions: [read, delete]", "search"),
+        ("blocked_actions: [web]", "web_search"),
+        ("allowed_actions: [search, book], blocked_actions: [web_search]", "web_search"),
+        ("allowed_actions: [search]", "book"),
     ] {
         let spec = format!("{tools}  autonomy: {{{autonomy}}}\n");
-        let fleet = desk(Fleet::builder(), &spec, &["read_file", "delete_file", "search"]).await;
+        let fleet = desk(Fleet::builder(), &spec, &["search", "web_search", "book"]).await;
         let (_, done) = run(&fleet).await;
         assert_eq!(done["state"], "completed", "{done:#}");
         let called: Vec<String> = fleet.tools.calls().into_iter().map(|call| call.tool).collect();
         assert!(called.len() == 2 && !called.contains(&refused.to_owned()), "{autonomy}: {called:?}");
         let request = &fleet.models.calls()[0].request;
-        assert!(!request["tools"].to_string().contains(refused), "{request:#}");
+        assert!(!request["tools"].to_string().contains(&format!("\"{refused}\"")), "{request:#}");
         let told = fleet.models.calls()[1].request["messages"].to_string();
         assert!(told.contains("OSSA_POLICY_VIOLATION"), "{told}");
         fleet.end().await;

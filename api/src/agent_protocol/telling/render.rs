@@ -68,7 +68,12 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                                 "text_result": as_text(output)});
             let call = beside.untold.as_ref().map(|input| tool_call(part, event, input));
-            call.into_iter().chain([say("tool_result", "tool", fields)]).collect()
+            let text = output.as_str().filter(|text| !text.is_empty()).map(|text| {
+                let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
+                                    "content": text});
+                say("tool_text_output", "tool", fields)
+            });
+            call.into_iter().chain(text).chain([say("tool_result", "tool", fields)]).collect()
         }
         // The event of a file that a guardrail holds back does not name the file.
         EventName::ArtifactGenerated if event.data.get("file").is_some() => {
@@ -263,6 +268,17 @@ mod tests {
         let silent = Beside { text: Some(String::new()), ..Beside::default() };
         assert_eq!(kinds(0, EventName::PhaseCompleted, data, &silent), ["completion_result"]);
         assert!(kinds(0, EventName::PhaseCompleted, json!({"phase": "norm"}), &silent).is_empty());
+    }
+
+    /// Seed: `ToolTextOutput` is the text that a tool generated; other output is a result alone.
+    #[test]
+    fn a_text_of_a_tool_is_told_before_its_result() {
+        let data = |output: Value| json!({"call_id": "c", "name": "look", "output": output});
+        let none = Beside::default();
+        let told = drafts(&part(0), &event(EventName::ToolCompleted, data(json!("a text"))), &none);
+        assert_eq!((&told[0]["type"], &told[0]["content"]), (&json!("tool_text_output"), &json!("a text")));
+        assert_eq!(told[1]["type"], "tool_result");
+        assert_eq!(kinds(0, EventName::ToolCompleted, data(json!({"a": 1})), &none), ["tool_result"]);
     }
 
     #[test]
