@@ -39,7 +39,7 @@ pub struct Answered {
 /// Calls the models of the agent in order until one answers (agent extension §3 rule 2). If `heard` is set,
 /// followers of the engagement receive the text while the model writes. `reserved` is the reservation of an
 /// earlier call that did not answer. The request stays as it was for the last model that was called, but with
-/// its own number of tokens.
+/// its own number of tokens, and with what is left of a timeout of the agent's document.
 pub async fn ask(
     turn: &mut Turn,
     request: &mut ModelRequest,
@@ -63,6 +63,9 @@ pub async fn ask(
     let tenant = tenant(turn);
     let wanted_tokens = request.max_tokens;
     for (at, wanted) in models.iter().enumerate() {
+        if request.timeout.is_zero() {
+            break;
+        }
         let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
         let Some((provider, model)) = found else {
             let unknown = unknown_provider(turn, wanted);
@@ -103,6 +106,7 @@ pub async fn ask(
         request.model.clone_from(&wanted.model);
         request.max_tokens = held.max_tokens;
         request.listener = if heard { listener(turn) } else { Listener::default() };
+        let began = tokio::time::Instant::now();
         let answered = call_model(turn, turn.secured()?, (&provider, &*model), request).await;
         // Until the answer is booked, the turn waits for nothing else.
         turn.unrecorded = answered.is_ok();
@@ -121,6 +125,10 @@ pub async fn ask(
                 model_failed(turn, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
                 *reserved = Some(held);
+                if agent.limits.model_timeout_ms.is_some() {
+                    // The limit of the document bounds all models and retries together (RS-42).
+                    request.timeout = request.timeout.saturating_sub(began.elapsed());
+                }
                 if !error.falls_back() {
                     return Err(last.into());
                 }
