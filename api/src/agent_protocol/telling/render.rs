@@ -225,7 +225,8 @@ pub(in super::super) fn result(result: &Value) -> (Value, Value) {
             let mut exposes = fields.clone();
             let text = exposes.shift_remove("text").unwrap_or_default();
             // An answer in JSON is there as a text already.
-            if exposes.get("output").is_some_and(|output| text == output.to_string()) {
+            let written = exposes.get("output").map(Value::to_string);
+            if written.is_some() && text.as_str() == written.as_deref() {
                 exposes.shift_remove("output");
             }
             (text, Value::Object(exposes))

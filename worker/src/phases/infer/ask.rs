@@ -60,12 +60,8 @@ pub async fn ask(
         "the job names no model and the server has no default; set ext_agent_model or [models] default_model"
             .to_owned(),
     );
-    let tenant = tenant(turn);
-    let wanted_tokens = request.max_tokens;
+    let (tenant, wanted_tokens) = (tenant(turn), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
-        if request.timeout.is_zero() {
-            break;
-        }
         let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
         let Some((provider, model)) = found else {
             let unknown = unknown_provider(turn, wanted);
@@ -125,17 +121,22 @@ pub async fn ask(
                 model_failed(turn, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
                 *reserved = Some(held);
-                if agent.limits.model_timeout_ms.is_some() {
-                    // The limit of the document bounds all models and retries together (RS-42).
-                    request.timeout = request.timeout.saturating_sub(began.elapsed());
-                }
-                if !error.falls_back() {
+                spend_time(turn, request, began);
+                if !error.falls_back() || request.timeout.is_zero() {
                     return Err(last.into());
                 }
             }
         }
     }
     Err(last.into())
+}
+
+/// Takes the time of a failed call from the timeout of the agent's document, which bounds all models and retries
+/// together (RS-42).
+fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Instant) {
+    if turn.agent.limits.model_timeout_ms.is_some() {
+        request.timeout = request.timeout.saturating_sub(began.elapsed());
+    }
 }
 
 /// Gets everything that a call needs: a pass of its rate limit, a place, and a reservation. `Ok(Err(_))` when
