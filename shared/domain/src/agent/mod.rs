@@ -161,6 +161,9 @@ pub struct Capability {
     pub description: Option<String>,
     /// Overrides the registry's JSON Schema of the arguments for the model.
     pub input_schema: Option<Value>,
+    /// The JSON Schema that an output must satisfy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// True if the output is kept in the Engagement object (OAS-24).
     pub collect_results: bool,
     /// True if the calling user's identity is used (OAS-25).
@@ -196,6 +199,7 @@ impl Capability {
             name: name.into(),
             description: None,
             input_schema: None,
+            output_schema: None,
             collect_results: true,
             user_identity: true,
             static_identity: None,
