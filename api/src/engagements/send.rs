@@ -73,7 +73,7 @@ pub(crate) async fn send(
     let latest = app.api.store.views.job(&latest).await?;
     let latest = latest.ok_or_else(|| OjsError::not_found("engagement", &id))?;
     // Read before the search for the same request: a question that the request caused is not answered by it.
-    let asks = waiting(&app, &engagement, &latest, Among::Own).await?;
+    let asks = waiting(&app, &engagement, &latest, Among::Delegates).await?;
     if let Some(named) = &named
         && let Some(before) = names.find(&app, named, tenant.name()).await?
     {
@@ -125,7 +125,7 @@ async fn answered(
         by: user.and_then(|user| Some(user["id"].as_str()?.to_owned())),
         message: None,
     };
-    give_if_asked(app, (engagement, job), tenant, &given, Among::Own).await
+    give_if_asked(app, (engagement, job), tenant, &given, Among::Delegates).await
 }
 
 fn flag(word: &str) -> Option<bool> {

@@ -23,7 +23,8 @@ pub(crate) struct State {
     started_at: String,
     updated_at: String,
     awaiting: Option<Awaiting>,
-    /// The answer as `text`, and beside it the values that the agent exposes.
+    /// The answer as `text`, and beside it the values that the agent exposes. While the agent waits for its
+    /// user, the exposed values alone.
     results: Option<Value>,
     /// Why a value that the agent exposes is null.
     warnings: Vec<StateWarning>,
@@ -184,7 +185,8 @@ pub(crate) fn awaiting_input(asked: &AskedUser) -> Value {
            "request_keys": asked.question.request_keys()})
 }
 
-/// Returns the question of a review, without the parts for its reviewer: arguments, outputs and the Engagement object.
+/// Returns the question of a review, without the parts for its reviewer: arguments, outputs and the
+/// Engagement object.
 pub(crate) fn prompt(review: &Review) -> String {
     let about = match review.question.get("name").and_then(Value::as_str) {
         Some(name) => format!("the call of `{name}`"),
@@ -228,8 +230,8 @@ fn last_known_change(job: &Job, review: Option<&Review>) -> Timestamp {
     times.into_iter().flatten().max().unwrap_or(job.created_at)
 }
 
-/// Returns the answer as `text`, and beside it the values that the agent exposes (OAS-47). A demanded JSON answer is in
-/// `output` too.
+/// Returns the answer as `text`, and beside it the values that the agent exposes (OAS-47). A demanded JSON
+/// answer is in `output` too.
 pub(crate) fn results(result: &Value) -> Value {
     match result {
         Value::String(text) => json!({"text": text}),

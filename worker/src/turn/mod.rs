@@ -1,11 +1,13 @@
 //! The core: a claimed job runs turn after turn, each through the seven phases, until it settles.
 
+mod confirmation;
 pub mod conversation;
 pub mod deadline;
 mod ending;
 pub mod escalation;
 mod events;
 mod exceeded;
+pub mod exposes;
 mod failure;
 pub mod guard;
 mod heir;
@@ -147,6 +149,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     loop {
         turn.secure().await?;
         let (span, began) = (trace::turn(turn), Instant::now());
+        phases::exec::deputies::look_up(turn).await?;
         verdict::may_begin(turn)?;
         one_turn(turn, signals).instrument(span).await?;
         trace::turned(turn, began.elapsed());
@@ -160,7 +163,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
                 return Ok(turn.complete(&result));
             }
             Verdict::Continue(position) => {
-                escalation::confirmed(turn)?;
+                confirmation::confirmed(turn)?;
                 turn.advance(position);
                 if signals.give_way.is_cancelled() {
                     return Ok(Settlement::GiveWay);
@@ -176,7 +179,6 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
 
 /// Runs the remaining phases of one turn.
 async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
-    phases::exec::deputies::look_up(turn).await?;
     Box::pin(phases::resol::recall(turn)).await?;
     while let Some(phase) = turn.next_phase() {
         turn.unless_draining()?;

@@ -52,6 +52,8 @@ pub struct JobFacts {
     pub failures: i64,
     /// The retry policy.
     pub retry: RetryPolicy,
+    /// The token budget that the job states.
+    pub token_budget: Option<i64>,
     /// OJS `args`: the input.
     pub args: RawJson,
     /// The results of its predecessors in the workflow as JSON texts, the immediate one first.
@@ -164,6 +166,11 @@ impl Turn {
                 id: claim.job,
                 failures: claim.failures,
                 retry: claim.retry,
+                token_budget: claim
+                    .envelope
+                    .extra
+                    .given("ext_agent_token_budget")
+                    .and_then(|tokens| tokens.parse().ok()),
                 args: claim.envelope.args,
                 parent_results: claim.parent_results,
                 meta: claim.envelope.meta,

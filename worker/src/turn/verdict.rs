@@ -2,13 +2,13 @@
 
 use super::ending;
 use super::escalation;
+use super::exposes;
 use super::state::Turn;
 use super::stop::{Stop, budget_exceeded};
 use crate::model::FinishReason;
 use crate::phases::exec;
 use crate::phases::infer::{self, InferBody, Shortage};
-use serde_json::{Map, Value};
-use turnstone_blocking::wait_in_place;
+use serde_json::Value;
 use turnstone_domain::agent::OutputFormat;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::turn_write::Position;
@@ -70,7 +70,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         return Err(error.into());
     }
     match answer(turn) {
-        Ok(result) => Ok(Verdict::Complete(with_exposes(turn, result)?)),
+        Ok(result) => Ok(Verdict::Complete(exposes::beside(turn, result))),
         Err(why) if turn.position.reasks < MAX_REASKS => {
             let granted = enough_turns(turn)?;
             Ok(Verdict::Reask(next(granted, turn.position.tool_turns, turn.position.reasks + 1), why))
@@ -158,31 +158,6 @@ fn unfenced(text: &str) -> &str {
     text.strip_prefix("```")
         .and_then(|rest| rest.strip_suffix("```"))
         .map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner).trim())
-}
-
-/// Returns true if the model's answer is the field `text`, beside the fields that the agent exposes.
-pub fn exposes(turn: &Turn) -> bool {
-    turn.object.is_some() && !turn.agent.exposes.is_empty()
-}
-
-/// Adds the fields that the agent exposes from the Engagement object (OAS-47); an expression that fails
-/// yields `null`.
-fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
-    let Some(object) = turn.object.as_ref().filter(|_| exposes(turn)) else {
-        return Ok(result);
-    };
-    let object = object.view();
-    let mut shown = Map::new();
-    shown.insert("text".to_owned(), result);
-    for (key, source) in &turn.agent.exposes {
-        let expression = turn.deps.expression(&turn.agent, source);
-        let value = expression.ok().and_then(|expression| match expression.is_light() {
-            true => expression.evaluate(&object).ok(),
-            false => wait_in_place(|| expression.evaluate(&object)).ok(),
-        });
-        shown.insert(key.clone(), value.unwrap_or_default());
-    }
-    Ok(Value::Object(shown))
 }
 
 /// Reports the error in the answer to the model.

@@ -14,6 +14,7 @@ mod call;
 mod circuit;
 mod context;
 mod delegate;
+mod delegate_failure;
 pub mod deputies;
 mod identity;
 pub mod pay;

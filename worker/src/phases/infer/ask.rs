@@ -39,7 +39,7 @@ pub struct Answered {
 /// Calls the models of the agent in order until one answers (agent extension §3 rule 2). If `heard` is set,
 /// followers of the engagement receive the text while the model writes. `reserved` is the reservation of an
 /// earlier call that did not answer. The request stays as it was for the last model that was called, but with
-/// its own number of tokens.
+/// its own number of tokens, and with what is left of a timeout of the agent's document.
 pub async fn ask(
     turn: &mut Turn,
     request: &mut ModelRequest,
@@ -60,8 +60,7 @@ pub async fn ask(
         "the job names no model and the server has no default; set ext_agent_model or [models] default_model"
             .to_owned(),
     );
-    let tenant = tenant(turn);
-    let wanted_tokens = request.max_tokens;
+    let (tenant, wanted_tokens) = (tenant(turn), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
         let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
         let Some((provider, model)) = found else {
@@ -103,6 +102,7 @@ pub async fn ask(
         request.model.clone_from(&wanted.model);
         request.max_tokens = held.max_tokens;
         request.listener = if heard { listener(turn) } else { Listener::default() };
+        let began = tokio::time::Instant::now();
         let answered = call_model(turn, turn.secured()?, (&provider, &*model), request).await;
         // Until the answer is booked, the turn waits for nothing else.
         turn.unrecorded = answered.is_ok();
@@ -121,13 +121,22 @@ pub async fn ask(
                 model_failed(turn, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
                 *reserved = Some(held);
-                if !error.falls_back() {
+                spend_time(turn, request, began);
+                if !error.falls_back() || request.timeout.is_zero() {
                     return Err(last.into());
                 }
             }
         }
     }
     Err(last.into())
+}
+
+/// Takes the time of a failed call from the timeout of the agent's document, which bounds all models and retries
+/// together (RS-42).
+fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Instant) {
+    if turn.agent.limits.model_timeout_ms.is_some() {
+        request.timeout = request.timeout.saturating_sub(began.elapsed());
+    }
 }
 
 /// Gets everything that a call needs: a pass of its rate limit, a place, and a reservation. `Ok(Err(_))` when

@@ -12,6 +12,7 @@ mod patience;
 mod pictures;
 mod prompt;
 mod summary;
+mod turn_limit;
 
 use super::exec::state_call;
 use super::resol;
@@ -90,7 +91,9 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     summary::make(turn, draining).await?;
     let mut request = request(turn)?;
     pictures::attach(turn, &mut request).await?;
-    let (bound, wanted) = (bound(&request), request.max_tokens);
+    let bound = bound(&request);
+    turn_limit::fit(turn, &mut request, bound)?;
+    let wanted = request.max_tokens;
     let Answered { provider, mut answer, pass, afforded, success } =
         patience::ask(turn, &mut request, bound, draining).await?;
     let used = afforded.book(answer.usage);
@@ -106,6 +109,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     circuit::tell(turn, success).await?;
     durable?;
     turn.deadline.check()?;
+    turn_limit::held(turn)?;
     // A blocked answer is paid for as well.
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }
@@ -115,7 +119,8 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     let agent = &turn.agent;
     let tools: Vec<ToolOffer> = match may_call(turn) {
         true => {
-            let own = resolved.tools.iter().filter_map(|name| resol::offer(turn, name));
+            let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
+            let own = allowed.filter_map(|name| resol::offer(turn, name));
             own.chain(state_call::offers(agent)).collect()
         }
         false => Vec::new(),
@@ -169,7 +174,7 @@ pub fn may_call(turn: &Turn) -> bool {
 /// Returns the most that the call can use, within the rest of the budget; `None` when nothing is left for an
 /// answer.
 fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
-    budget::allow(bound(request), request.max_tokens, turn.budget.left())
+    budget::allow(bound(request), request.max_tokens, turn_limit::left(turn))
 }
 
 /// Returns the most tokens that a prompt can take.

@@ -38,6 +38,13 @@ pub async fn ask(
             other => return other,
         };
         let Some(wait_ms) = wait(turn, &error, tries) else { return Err(error.into()) };
+        if turn.agent.limits.model_timeout_ms.is_some() {
+            let pause = Duration::from_millis(wait_ms);
+            if pause >= request.timeout {
+                return Err(error.into());
+            }
+            request.timeout -= pause;
+        }
         tries += 1;
         let mut data = error.told();
         data["retry"] = tries.into();

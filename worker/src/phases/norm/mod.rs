@@ -52,9 +52,18 @@ fn inputs(turn: &Turn) -> Result<Vec<Message>, JobError> {
         Some(results) => input::with_results(sent, results),
     };
     let metadata = Metadata {
-        source: if turn.depth > 0 { Source::Delegation } else { Source::Api },
+        source: source(turn),
         original_format: original_format.to_owned(),
         normalized_at: turn.deps.clock.now(),
     };
     Ok(sent.into_iter().map(|message| Message { metadata: Some(metadata.clone()), ..message }).collect())
+}
+
+/// Returns the source of the input (RS-07): another agent, a user whom the caller names, or a program.
+fn source(turn: &Turn) -> Source {
+    match turn.depth {
+        0 if turn.engagement.user.is_known() => Source::User,
+        0 => Source::Api,
+        _ => Source::Delegation,
+    }
 }

@@ -233,6 +233,9 @@ async fn bound(
     let offer = offer(&*tool, capability);
     turn.deps.prepare(&offer.input_schema).await?;
     turn.deps.prepare(&tool.spec().input_schema).await?;
+    if let Some(schema) = &capability.output_schema {
+        turn.deps.prepare(schema).await?;
+    }
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let record = ResolvedTool {
