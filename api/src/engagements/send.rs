@@ -64,11 +64,11 @@ pub(crate) async fn send(
 ) -> Answer {
     check_json(&headers)?;
     let reopen = params.word("reopen", flag, "true, false")?.unwrap_or(false);
-    let input = Input::read(&body?)?;
+    let input = Input::read(&body?, true)?;
     let key = idempotency_key(&headers)?;
     let named = key.as_ref().map(|key| named(&["send", &id, key, tenant.name().unwrap_or_default()]));
     let names = names(&app).await?;
-    let args = RawJson::of(&json!([input.text]));
+    let args = RawJson::of(&input.args);
     let (engagement, _, latest) = find(&app, &id, &tenant).await?;
     let latest = app.api.store.views.job(&latest).await?;
     let latest = latest.ok_or_else(|| OjsError::not_found("engagement", &id))?;

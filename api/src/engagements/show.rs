@@ -39,7 +39,8 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &warnings);
     let waiting = waiting(&app, &engagement, &job, Among::Own).await?;
     if let Some(Wanted::Answer(asked)) = waiting.first().map(|one| &one.wanted) {
-        shown["awaiting"] = state::awaiting_input(asked);
+        let call = app.api.store.questions.tool_call(&engagement.id, &asked.call_id).await?;
+        shown["awaiting"] = state::awaiting_input(asked, call.as_ref().map(|call| &call.input));
         waiting::tell(&app, &waiting).await?;
     }
     shown["forked_from"] =

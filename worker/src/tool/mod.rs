@@ -13,6 +13,7 @@ pub mod mcp;
 pub mod outbound;
 pub mod policy;
 pub mod remote;
+pub mod request;
 pub mod toolbox;
 pub mod url_template;
 

@@ -5,6 +5,7 @@ use super::circuit;
 use super::patience::LONGEST_HOLD;
 use super::pictures;
 use crate::breakers::Success;
+use crate::flow;
 use crate::model::limits::{Call, Pass, Refusal};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
 use crate::turn::secured::Secured;
@@ -63,7 +64,14 @@ pub async fn ask(
     let tenant = tenant(turn);
     let wanted_tokens = request.max_tokens;
     for (at, wanted) in models.iter().enumerate() {
-        let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
+        let found = match flow::model(turn) {
+            Some(Ok(declared)) => Some(declared),
+            Some(Err(why)) => {
+                model_failed(turn, wanted, "", &why);
+                return Err(hopeless(why).into());
+            }
+            None => turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model)),
+        };
         let Some((provider, model)) = found else {
             let unknown = unknown_provider(turn, wanted);
             // Another model of the list may answer the next time.

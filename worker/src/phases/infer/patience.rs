@@ -4,6 +4,7 @@
 //! It is OSSA's, so it is for OSSA's agents, and for those whose document says so. All others leave it to the retry policy of
 //! their job, which holds no slot meanwhile.
 
+use super::afford::Afforded;
 use super::ask::{Answered, ask as ask_once};
 use crate::model::ModelRequest;
 use crate::turn::state::Turn;
@@ -21,7 +22,7 @@ const LONGEST_WAIT_MS: u64 = 60_000;
 /// A provider that wants to be left alone for longer is not waited for: the job gives its slot back until then.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(15);
 
-/// Asks the models of the agent, and asks again as its document says.
+/// Asks the models of the agent, and asks again as its document says. `reserved` is what is still reserved when none answered.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -29,11 +30,12 @@ pub async fn ask(
     turn: &mut Turn,
     request: &mut ModelRequest,
     prompt_bound: i64,
+    reserved: &mut Option<Afforded>,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
-    let (mut reserved, mut tries) = (None, 0);
+    let mut tries = 0;
     loop {
-        let error = match ask_once(turn, request, prompt_bound, true, &mut reserved, draining).await {
+        let error = match ask_once(turn, request, prompt_bound, true, reserved, draining).await {
             Err(Stop::Fail(error)) => error,
             other => return other,
         };
