@@ -4,29 +4,30 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The directory of this profile's programs: `target/debug` or `target/release`.
+/// Returns the directory of this profile's programs: `target/debug` or `target/release`.
 fn profile_dir() -> PathBuf {
     let own = std::env::current_exe().expect("the test's own path");
     let deps = own.parent().expect("target/*/deps");
     if deps.ends_with("deps") { deps.parent().expect("target/*").to_owned() } else { deps.to_owned() }
 }
 
-/// The directory of all that is built: `target`, or what `CARGO_TARGET_DIR` says.
+/// Returns the directory of all build output: `target`, or that of `CARGO_TARGET_DIR`.
 pub(crate) fn target_dir() -> PathBuf {
     profile_dir().parent().expect("target").to_owned()
 }
 
-/// The `turnstone` program.
+/// Returns the `turnstone` program.
 pub fn turnstone() -> PathBuf {
     built().join("turnstone")
 }
 
-/// The worker that kills itself at a chosen point.
+/// Returns the worker that kills itself at a chosen point.
 pub fn crash_worker() -> PathBuf {
     built().join("examples/crash-worker")
 }
 
-/// Builds the programs once, with the features of the whole workspace, so that what `cargo test` has built is fresh.
+/// Builds the programs once, with the features of the whole workspace, so that the output of `cargo test` is
+/// reused.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -46,8 +47,8 @@ fn built() -> &'static Path {
         if dir.ends_with("release") {
             cargo.arg("--release");
         }
-        // Cargo's variables about the package of the tests would make ring's build script, and all above it, stale; so
-        // would the variable that libtest needs for `--report-time`.
+        // Cargo's variables about the package of the tests would make ring's build script, and all above it,
+        // stale; so would the variable that libtest needs for `--report-time`.
         for (name, _) in std::env::vars_os() {
             if ["CARGO_PKG_", "CARGO_MANIFEST_", "RUSTC_BOOTSTRAP"]
                 .iter()

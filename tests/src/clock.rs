@@ -1,4 +1,4 @@
-//! A clock that stands still until a test moves it.
+//! A clock that advances only when a test moves it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,7 +1,8 @@
-//! A ledger that numbers the writes of a worker and kills its process with SIGKILL before or after one of them.
+//! A ledger that numbers the writes of a worker and kills its process with SIGKILL before or after one of
+//! them.
 //!
-//! A write is what the worker hands to the store as one commit: a claim that takes something, a barrier, a settlement. Nothing
-//! is cut and nothing is joined, so each point is one at which the product can die.
+//! A write is one commit of the worker: a claim of jobs, a barrier, a settlement. Writes are neither split
+//! nor joined, so the product can die at each of these points.
 
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,7 @@ use turnstone_store::{
     Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
 };
 
-/// A write as the worker handed it over.
+/// A write of the worker.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Written {
     /// `claim`, `checkpoint`, or the settlement: `complete`, `retry`, `discard`, `park`, `yield`, `give_way`.
@@ -26,11 +27,11 @@ pub struct Written {
     pub phases: Vec<(i64, Phase)>,
     /// The turn that its events are about.
     pub turn: i64,
-    /// It books an answer of a model.
+    /// True if it books a model's answer.
     pub books: bool,
-    /// It has the intent of a tool call that leaves.
+    /// True if it has the intent of a tool call that leaves.
     pub intent: bool,
-    /// It has the outcome of a tool call.
+    /// True if it has the outcome of a tool call.
     pub outcome: bool,
 }
 
@@ -67,7 +68,7 @@ fn kind_of(settlement: &Settlement) -> &'static str {
     }
 }
 
-/// Which write.
+/// The write of a crash point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Which {
     /// The one with this number; the first is 1.
@@ -82,7 +83,7 @@ enum Which {
     GiveWay,
 }
 
-/// When the process dies.
+/// The point at which the process dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
     which: Which,
@@ -135,7 +136,7 @@ impl CrashLedger {
         Self { inner, point, writes: Arc::default() }
     }
 
-    /// The writes so far, in the order of their numbers.
+    /// Returns the writes so far, in the order of their numbers.
     pub fn writes(&self) -> Arc<Mutex<Vec<Written>>> {
         Arc::clone(&self.writes)
     }
@@ -158,7 +159,8 @@ impl CrashLedger {
     }
 }
 
-/// SIGKILL: no destructor runs, nothing is flushed. The process sends it to itself, so nothing happens in between.
+/// Sends SIGKILL: no destructor runs, and nothing is flushed. The process sends it to itself, so nothing
+/// happens in between.
 async fn kill_self() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
         .expect("a process may kill itself");
@@ -168,7 +170,7 @@ async fn kill_self() {
 #[async_trait]
 impl Ledger for CrashLedger {
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-        // A claim that finds nothing writes nothing, and to die before one is to die after the write before it.
+        // A claim that finds nothing writes nothing. Dying before one equals dying after the write before it.
         let claims = self.inner.claim(request).await?;
         if !claims.is_empty() {
             let write = Written { kind: "claim", ..Written::default() };

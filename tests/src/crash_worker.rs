@@ -1,8 +1,8 @@
 //! A worker process for the crash tests: the product's worker over a ledger that may kill it.
 //!
-//! `crash-worker DATABASE MODEL_URL TOOL_URL SLOTS LEASE_MS SETTINGS [POINT]`. The database is an SQLite file or a `postgres://`
-//! address. The settings are those of [`worker::with_settings`], the points those of [`Point::parse`]. The process ends when
-//! its standard input does.
+//! `crash-worker DATABASE MODEL_URL TOOL_URL SLOTS LEASE_MS SETTINGS [POINT]`. The database is an SQLite file
+//! or a `postgres://` address. The settings are those of [`worker::with_settings`], the points those of
+//! [`Point::parse`]. The process ends when its standard input does.
 
 #![expect(clippy::expect_used, reason = "a program of the tests that cannot go on says so and fails")]
 

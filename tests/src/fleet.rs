@@ -1,5 +1,5 @@
-//! A whole fleet in one process: api over real HTTP, scheduler, workers, on an SQLite file or a PostgreSQL database of
-//! its own. Other processes may join it at its [`Place`].
+//! A whole fleet in one process: api over real HTTP, scheduler, workers, on an SQLite file or a PostgreSQL
+//! database of its own. Other processes may join it at its [`Place`].
 
 use crate::clock::ManualClock;
 use crate::model_server::{ModelServer, Reply};
@@ -22,10 +22,10 @@ use turnstone_scheduler::{Courier, CourierOptions, Scheduler, SchedulerOptions};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
 use turnstone_worker::{Deps, Worker};
 
-/// How long a webhook's receiver may take; in real time, as everything that waits for a network.
+/// The longest that a webhook's receiver may take; in real time, like every wait for a network.
 const TELLING: Duration = Duration::from_secs(60);
 
-/// Which database a fleet stands on.
+/// The database of a fleet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backend {
     /// A file of its own.
@@ -35,15 +35,15 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Both, for what must hold on either.
+    /// Both, for facts that must hold on either.
     #[cfg(not(no_postgres))]
     pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
-    /// SQLite, where PostgreSQL is missing and cannot be installed.
+    /// Only SQLite, because PostgreSQL is missing and cannot be installed.
     #[cfg(no_postgres)]
     pub const ALL: [Self; 1] = [Self::Sqlite];
 }
 
-/// Keeps what a fleet stands on until it is dropped.
+/// The database of a fleet, kept until it is dropped.
 enum Ground {
     File(tempfile::TempDir),
     Database(Database),
@@ -87,7 +87,8 @@ pub struct FleetBuilder {
 }
 
 impl FleetBuilder {
-    /// Sets how long a worker that drains lets its turns go on. By default a turn that hangs holds up no test.
+    /// Sets the longest that a draining worker lets its turns continue. By default a turn that hangs delays
+    /// no test.
     pub fn drain_grace(mut self, grace: Duration) -> Self {
         self.drain_grace = grace;
         self
@@ -99,67 +100,67 @@ impl FleetBuilder {
         self
     }
 
-    /// Who may be asked for reviews, as `[reviews]` of the configuration says it.
+    /// Sets the reviewers, in the form of `[reviews]` of the configuration.
     pub fn reviews(mut self, rules: Value) -> Self {
         self.reviews = serde_json::from_value(rules).expect("rules for reviews");
         self.reviews.check().expect("rules that work");
         self
     }
 
-    /// Webhooks may name addresses of the public internet only, as they may unless it is configured.
+    /// Restricts webhooks to addresses of the public internet, which is the product's default.
     pub fn public_webhooks(mut self) -> Self {
         self.private_webhooks = false;
         self
     }
 
-    /// MCP servers that agents may name; the workers have to be given them.
+    /// Sets the MCP servers that agents may name; the workers need them as well.
     pub fn mcp_servers(mut self, names: &[&str]) -> Self {
         self.mcp_servers = names.iter().map(|name| (*name).to_owned()).collect();
         self
     }
 
-    /// Which database it stands on.
+    /// Sets the kind of its database.
     pub fn on(mut self, backend: Backend) -> Self {
         self.backend = backend;
         self
     }
 
-    /// It stands on a PostgreSQL database of its own.
+    /// Puts it on a PostgreSQL database of its own.
     pub fn postgres(self) -> Self {
         self.on(Backend::Postgres)
     }
 
-    /// It stands on this empty database, of a server that may be broken.
+    /// Puts it on this empty database, of a server that may be broken.
     pub fn on_database(mut self, database: Database) -> Self {
         self.database = Some(database);
         self
     }
 
-    /// Its store reaches the PostgreSQL database by these options: another address, or a pooler.
+    /// Sets the options by which its store connects to the PostgreSQL database: another address, or a pooler.
     pub fn reached_by(mut self, options: PostgresOptions) -> Self {
         self.reached_by = Some(options);
         self
     }
 
-    /// What is stored is encrypted with these keys.
+    /// Encrypts stored data with these keys.
     pub fn sealed(mut self, keys: EncryptionKeys) -> Self {
         self.keys = Some(keys);
         self
     }
 
-    /// The fleet's time is that of its database, which other processes share, and not the clock that tests move.
+    /// Uses the time of its database, which other processes share, and not the clock that tests move.
     pub fn in_real_time(mut self) -> Self {
         self.real_time = true;
         self
     }
 
-    /// How many workers run in this process; 0 leaves the jobs to somebody else.
+    /// Sets the number of workers in this process; 0 leaves the jobs to other processes.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// What the model server answers.
+    /// Sets the answers of the model server.
     pub fn model(mut self, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         self.script = Box::new(script);
         self
@@ -217,7 +218,7 @@ impl FleetBuilder {
             models,
             tools,
             shutdown,
-            // Without roots of trust: to parse them takes longer than to start the rest.
+            // Without root certificates: parsing them takes longer than starting everything else.
             http: crate::http::client_builder().timeout(wait::PATIENCE).build().expect("a client"),
             workers: Vec::new(),
             _serving: AbortOnDropHandle::new(serving),
@@ -230,12 +231,12 @@ impl FleetBuilder {
     }
 }
 
-/// A fleet. Call [`Fleet::end`] at the end of a test: it drains the workers and asserts that no lease is held and no
-/// job is lost.
+/// A fleet. Call [`Fleet::end`] at the end of a test: it drains the workers and asserts that no lease is held
+/// and no job is lost.
 pub struct Fleet {
     /// The database.
     pub place: Place,
-    /// The api's base URL.
+    /// The API's base URL.
     pub url: String,
     /// The store behind it.
     pub store: Store,
@@ -253,7 +254,7 @@ pub struct Fleet {
     http: Client,
     workers: Vec<(CancellationToken, tokio::task::JoinHandle<()>)>,
     _serving: AbortOnDropHandle<std::io::Result<()>>,
-    // Last, because all else uses it.
+    // The last field, because all others use it.
     _ground: Ground,
 }
 
@@ -263,7 +264,7 @@ pub fn install_crypto() {
 }
 
 impl Fleet {
-    /// A fleet with one worker of 16 slots and a model that says `done`.
+    /// Returns the builder of a fleet with one worker of 16 slots and a model that answers `done`.
     pub fn builder() -> FleetBuilder {
         FleetBuilder {
             workers: 1,
@@ -342,13 +343,13 @@ impl Fleet {
         AbortOnDropHandle::new(tokio::spawn(scheduler.run(self.shutdown.clone())))
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> turnstone_domain::Timestamp {
         self.time.now()
     }
 
-    /// Ends every lease, because whoever held one is dead. The last transaction of a dead process may outlive it for
-    /// a moment.
+    /// Ends every lease, because its holder is dead. The last transaction of a dead process may outlive it
+    /// for a moment.
     pub async fn release_all(&self) {
         self.until("every lease is given back", async || {
             self.store.upkeep.release_all(self.now()).await.expect("the leases");
@@ -357,7 +358,7 @@ impl Fleet {
         .await;
     }
 
-    /// One number out of the database, read from outside of the product.
+    /// Returns one number of the database, read from outside of the product.
     pub async fn number(&self, sql: &str) -> i64 {
         self.place.number(sql).await
     }
@@ -367,7 +368,7 @@ impl Fleet {
         wait::until(what, holds).await;
     }
 
-    /// One request; the body may be anything.
+    /// Sends one request; the body may be anything.
     pub async fn send(
         &self,
         method: Method,
@@ -381,14 +382,14 @@ impl Fleet {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    /// GET.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Value {
         let (status, body) = self.send(Method::GET, path, "").await;
         assert!(status.is_success(), "GET {path}: {status} {body}");
         body
     }
 
-    /// POST.
+    /// Sends a POST request.
     pub async fn post(&self, path: &str, body: &Value) -> (StatusCode, Value) {
         self.send(Method::POST, path, body.to_string()).await
     }
@@ -400,7 +401,7 @@ impl Fleet {
         body["job"]["id"].as_str().expect("an id").to_owned()
     }
 
-    /// The job as the api shows it.
+    /// Returns the job as the API shows it.
     pub async fn job(&self, id: &str) -> Value {
         self.get(&format!("/ojs/v1/jobs/{id}")).await["job"].clone()
     }
@@ -416,20 +417,20 @@ impl Fleet {
         job
     }
 
-    /// Waits until the job has ended or waits for somebody.
+    /// Waits until the job has ended or is parked.
     pub async fn settled(&self, id: &str) -> Value {
         use JobState::{Cancelled, Completed, Discarded, Pending, Retryable};
         self.wait_for(id, &[Completed, Discarded, Cancelled, Pending, Retryable]).await
     }
 
-    /// Names of the job's events, in order.
+    /// Returns the names of the job's events, in order.
     pub async fn event_names(&self, id: &str) -> Vec<String> {
         let events = self.get(&format!("/ojs/v1/jobs/{id}/events")).await;
         let events = events["events"].as_array().cloned().unwrap_or_default();
         events.iter().filter_map(|event| event["name"].as_str().map(str::to_owned)).collect()
     }
 
-    /// The engagement of an agent job.
+    /// Returns the engagement of an agent job.
     pub async fn engagement_of(&self, id: &str) -> String {
         self.job(id).await["ext_agent_engagement_id"].as_str().expect("an engagement").to_owned()
     }

@@ -1,8 +1,9 @@
-//! The clients that tests call servers of this machine with.
+//! The HTTP clients of tests, for servers of this machine.
 
 use reqwest::{Client, ClientBuilder};
 
-/// Builds a client that uses no proxy and trusts no certificate: to parse those of the system takes longer than most tests.
+/// Builds a client that uses no proxy and trusts no certificate: parsing those of the system takes longer
+/// than most tests.
 pub fn client_builder() -> ClientBuilder {
     Client::builder().no_proxy().tls_certs_only([])
 }

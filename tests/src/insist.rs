@@ -5,7 +5,7 @@ use reqwest::{Client, Method};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The deadline of an answer: a server may have to be started again, and its database too.
+/// The deadline of an answer: a server, and its database too, may have to start again.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Repeats a request until its answer is JSON with a status below 500.

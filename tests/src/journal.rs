@@ -1,4 +1,4 @@
-//! Counts of what the store's journal holds, in SQL that both databases take.
+//! Counts over the store's journal, in SQL for both databases.
 
 /// All checkpoints.
 pub const CHECKPOINTS: &str = "SELECT CAST(coalesce(sum(phases), 0) AS BIGINT) FROM journal";
@@ -11,19 +11,19 @@ pub const PHASES_TWICE: &str = "SELECT count(*) FROM journal a JOIN journal b ON
 /// Streams whose events are not numbered without gaps.
 pub const GAPS: &str = "SELECT count(*) FROM (SELECT stream FROM journal WHERE events > 0 GROUP BY stream HAVING max(last_event) <> sum(events)) AS odd";
 
-/// How many events of this name a row has: an expression over its columns.
+/// Returns an expression over a row's columns for its number of events of this name.
 #[must_use]
 pub fn times(name: &str) -> String {
     format!("(length(names) - length(replace(names, '{name}', ''))) / {}", name.len())
 }
 
-/// All events of this name.
+/// Returns a query for the number of all events of this name.
 #[must_use]
 pub fn told(name: &str) -> String {
     format!("SELECT CAST(coalesce(sum({}), 0) AS BIGINT) FROM journal", times(name))
 }
 
-/// All checkpoints of the phase with this number.
+/// Returns a query for the number of checkpoints of the phase with this number.
 #[must_use]
 pub fn phases(number: i64) -> String {
     format!("SELECT count(*) FROM journal WHERE phase <= {number} AND phase + phases > {number}")

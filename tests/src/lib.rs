@@ -1,7 +1,8 @@
 //! The test harness: a fleet with a real database, real HTTP, a model server and a tool server of its own.
 //!
-//! Everything the product meets is outside of it: the model and the tools are HTTP servers that keep a log, faults
-//! come from a decorating ledger ([`crash::CrashLedger`]) or from SIGKILL, and time from a clock that tests move.
+//! Everything that the product meets is outside of it. The model and the tools are HTTP servers that keep a
+//! log. Faults come from a decorating ledger ([`crash::CrashLedger`]) or from SIGKILL, and time from a clock
+//! that tests move.
 
 #![expect(clippy::expect_used, reason = "a harness that cannot go on says so and fails")]
 

@@ -1,4 +1,4 @@
-//! A model provider for tests: speaks OpenAI's chat completions over real HTTP and keeps a log.
+//! A model provider for tests: it implements OpenAI's chat completions over real HTTP and keeps a log.
 
 use crate::wait;
 use axum::Json;
@@ -16,15 +16,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What a text costs unless the test says otherwise: prompt and completion tokens.
+/// The tokens of a text unless the test sets others: prompt and completion tokens.
 const TOKENS: (i64, i64) = (10, 5);
 
-/// What the server answers.
+/// An answer of the server.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// A text, and what it cost: prompt and completion tokens.
+    /// A text, and its tokens: prompt and completion.
     Text(String, (i64, i64)),
-    /// Tool calls, and what they cost.
+    /// Tool calls, and their tokens.
     Calls(Vec<(String, Value)>, (i64, i64)),
     /// A text with a `usage` of the test's own making; `Null` leaves it out.
     Odd(String, Value),
@@ -34,52 +34,52 @@ pub enum Reply {
     Later(u16, u64),
     /// Nothing, for ever.
     Hang,
-    /// This, as soon as the gate is open.
+    /// This reply, as soon as the gate is open.
     Held(Gate, Box<Reply>),
     /// A text that ends for this reason (`length`, `content_filter` …).
     Ended(String, &'static str),
     /// The first piece of a text at once, the others when the gate is open.
     Spoken(Vec<String>, Gate),
-    /// These bytes as an event stream, whatever they are.
+    /// These bytes as an event stream, even if they are none.
     Wire(Vec<u8>),
     /// These bytes so many times under this status, as an event stream, unless the client leaves before.
     Repeated(u16, Vec<u8>, usize),
 }
 
-/// Keeps answers back until it is opened. Clones are the same gate.
+/// Holds answers until it is opened. Clones are the same gate.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<watch::Sender<bool>>);
 
 impl Gate {
-    /// Lets everything pass, for good.
+    /// Opens the gate for good.
     pub fn open(&self) {
         self.0.send_replace(true);
     }
 
-    /// Waits until it is open. An answer behind a gate that no test opens never comes, as behind [`Reply::Hang`]; so this
-    /// has no deadline, and the test's own waits have one.
+    /// Waits until it is open. An answer behind a gate that no test opens never comes, as with
+    /// [`Reply::Hang`]. So this has no deadline, and the test's own waits have one.
     pub async fn passed(&self) {
         self.0.subscribe().wait_for(|open| *open).await.expect("the gate stands as long as it is waited at");
     }
 }
 
 impl Reply {
-    /// A text that costs 10 + 5 tokens.
+    /// Returns a text that costs 10 + 5 tokens.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into(), TOKENS)
     }
 
-    /// One tool call that costs 12 + 7 tokens.
+    /// Returns one tool call that costs 12 + 7 tokens.
     pub fn call(name: &str, arguments: Value) -> Self {
         Self::Calls(vec![(name.to_owned(), arguments)], (12, 7))
     }
 
-    /// The same, kept back by a gate.
+    /// Puts the reply behind a gate.
     pub fn behind(self, gate: &Gate) -> Self {
         Self::Held(gate.clone(), Box::new(self))
     }
 
-    /// The tokens that are reported with it.
+    /// Returns the tokens that are reported with it.
     fn reported(&self) -> i64 {
         match self {
             Self::Text(_, (input, output)) | Self::Calls(_, (input, output)) => input + output,
@@ -95,7 +95,7 @@ impl Reply {
     }
 }
 
-/// One request and what was reported for it.
+/// One request, and the tokens reported for it.
 #[derive(Clone, Debug)]
 pub struct ModelCall {
     /// The request body.
@@ -105,19 +105,19 @@ pub struct ModelCall {
 }
 
 impl ModelCall {
-    /// The text of the first user message.
+    /// Returns the text of the first user message.
     pub fn input(&self) -> &str {
         let messages = self.request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
         messages.iter().find(|m| m["role"] == "user").and_then(|m| m["content"].as_str()).unwrap_or_default()
     }
 
-    /// How many tool outcomes the request tells.
+    /// Returns the number of tool outcomes in the request.
     pub fn outcomes(&self) -> usize {
         outcomes(&self.request)
     }
 }
 
-/// How many tool outcomes a request tells.
+/// Returns the number of tool outcomes in a request.
 pub fn outcomes(request: &Value) -> usize {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     messages.iter().filter(|message| message["role"] == "tool").count()
@@ -156,7 +156,7 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Starts a server that answers each request as `script` says.
+    /// Starts a server that answers each request with the result of `script`.
     pub async fn start(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         let shared = Arc::new(Shared {
             script: Box::new(script),
@@ -174,22 +174,22 @@ impl ModelServer {
         Self { url, shared, _serving: AbortOnDropHandle::new(serving) }
     }
 
-    /// Every request so far.
+    /// Returns every request so far.
     pub fn calls(&self) -> Vec<ModelCall> {
         self.log().clone()
     }
 
-    /// The headers of every request so far.
+    /// Returns the headers of every request so far.
     pub fn headers(&self) -> Vec<HeaderMap> {
         self.shared.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many requests there were so far.
+    /// Returns the number of requests so far.
     pub fn count(&self) -> usize {
         *self.shared.count.borrow()
     }
 
-    /// The number of requests whose client closed the connection before the answer.
+    /// Returns the number of requests whose client closed the connection before the answer.
     pub fn abandoned(&self) -> usize {
         self.shared.abandoned.load(Ordering::SeqCst)
     }
@@ -202,7 +202,7 @@ impl ModelServer {
         self.seen_within(count, wait::PATIENCE).await;
     }
 
-    /// The same with a deadline of its own.
+    /// Waits in the same way with a deadline of its own.
     pub async fn seen_within(&self, count: usize, patience: Duration) {
         let mut counter = self.shared.count.subscribe();
         let seen = wait::ends(patience, counter.wait_for(|seen| *seen >= count)).await.is_some();
@@ -286,7 +286,7 @@ fn failed(status: u16) -> Response {
     (status, Json(json!({"error": {"message": "the script says so"}}))).into_response()
 }
 
-/// One chunk of a stream.
+/// Returns one chunk of a stream.
 fn chunk(request: &Value, choices: Value, usage: &Value) -> String {
     let chunk = json!({"id": "x", "object": "chat.completion.chunk", "created": 0, "model": request["model"],
                        "choices": choices, "usage": usage});
@@ -297,7 +297,7 @@ fn events(body: Body) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 
-/// The end of a stream.
+/// Returns the end of a stream.
 fn ending(request: &Value, finish: &str, usage: &Value) -> String {
     let mut text = chunk(request, json!([{"index": 0, "delta": {}, "finish_reason": finish}]), &Value::Null);
     if !usage.is_null() {
@@ -311,7 +311,7 @@ fn stream(request: &Value, delta: Value, finish: &str, usage: &Value) -> Respons
     events(Body::from(chunk(request, choices, &Value::Null) + &ending(request, finish, usage)))
 }
 
-/// A text whose first piece comes at once.
+/// Returns a text whose first piece comes at once.
 fn speaking(request: &Value, pieces: &[String], gate: Gate, usage: &Value) -> Body {
     let said = |text: &String| {
         chunk(request, json!([{"index": 0, "delta": {"content": text}, "finish_reason": null}]), &Value::Null)

@@ -1,5 +1,5 @@
-//! One OJS server without workers: api over real HTTP, a scheduler that works when it is told to, and a clock that
-//! stands still until a case moves it.
+//! One OJS server without workers: the API over real HTTP, a scheduler that runs only on demand, and a clock
+//! that only a case moves.
 
 use crate::{Backend, Fleet, wait};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The server of one case.
 pub struct OjsServer {
-    /// Everything behind it: the store, the clock, the database to look into.
+    /// Everything behind it: the store, the clock, and the database.
     pub fleet: Fleet,
     http: Client,
 }
@@ -20,27 +20,27 @@ pub struct Reply {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body as it came.
+    /// The body, unchanged.
     pub text: String,
 }
 
 impl Reply {
-    /// The body, which has to be JSON.
+    /// Returns the body, which has to be JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// The code of an error.
+    /// Returns the code of an error.
     pub fn code(&self) -> String {
         self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// A header, empty when there is none.
+    /// Returns a header, empty when there is none.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a text"))
     }
 
-    /// Itself, when it has this status.
+    /// Returns the reply itself, when it has this status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.text);
@@ -54,13 +54,13 @@ impl OjsServer {
         Self::over(Fleet::builder().on(backend).workers(0).start().await)
     }
 
-    /// The same on a fleet that was built in another way.
+    /// Starts one on a fleet that was built in another way.
     pub fn over(fleet: Fleet) -> Self {
         let http = crate::http::client_builder().timeout(wait::PATIENCE).build().expect("a client");
         Self { fleet, http }
     }
 
-    /// One request. A body is announced as OJS unless the headers say otherwise.
+    /// Sends one request. The headers may override the media type of the body, which is that of OJS.
     pub async fn send(
         &self,
         method: Method,
@@ -81,32 +81,32 @@ impl OjsServer {
         Reply { status, headers, text: answer.text().await.expect("a body") }
     }
 
-    /// GET.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Reply {
         self.send(Method::GET, path, &[], "").await
     }
 
-    /// POST of a value.
+    /// Sends a POST request with a value.
     pub async fn post(&self, path: &str, body: &Value) -> Reply {
         self.send(Method::POST, path, &[], body.to_string()).await
     }
 
-    /// POST of anything.
+    /// Sends a POST request with any body.
     pub async fn post_text(&self, path: &str, body: impl Into<Vec<u8>>) -> Reply {
         self.send(Method::POST, path, &[], body).await
     }
 
-    /// PUT of a value.
+    /// Sends a PUT request with a value.
     pub async fn put(&self, path: &str, body: &Value) -> Reply {
         self.send(Method::PUT, path, &[], body.to_string()).await
     }
 
-    /// PATCH with a value.
+    /// Sends a PATCH request with a value.
     pub async fn patch(&self, path: &str, body: &Value) -> Reply {
         self.send(Method::PATCH, path, &[], body.to_string()).await
     }
 
-    /// DELETE.
+    /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> Reply {
         self.send(Method::DELETE, path, &[], "").await
     }
@@ -117,17 +117,17 @@ impl OjsServer {
         reply.json()["job"]["id"].as_str().expect("an id").to_owned()
     }
 
-    /// The job as it stands.
+    /// Returns the current state of the job.
     pub async fn job(&self, id: &str) -> Value {
         self.get(&format!("/ojs/v1/jobs/{id}")).await.expect(200).json()["job"].clone()
     }
 
-    /// How many jobs are stored.
+    /// Returns the number of stored jobs.
     pub async fn stored_jobs(&self) -> i64 {
         self.fleet.number("SELECT count(*) FROM jobs").await
     }
 
-    /// Moves the time forward, then lets the scheduler do what is due.
+    /// Advances the time, then lets the scheduler do its due work.
     pub async fn pass_ms(&self, ms: i64) {
         self.fleet.clock.advance_ms(ms);
         self.fleet.tick().await;

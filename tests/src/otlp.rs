@@ -1,4 +1,5 @@
-//! A collector for tests: OTLP over real HTTP, decoded with OpenTelemetry's own messages, and every byte kept.
+//! A collector for tests: OTLP over real HTTP, decoded with OpenTelemetry's own messages, and every byte
+//! kept.
 
 use crate::wait;
 use axum::Router;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-/// What a span, a reading or a record says.
+/// The attributes of a span, a reading or a record.
 pub type Attributes = BTreeMap<String, Value>;
 
 /// A link of a span.
@@ -32,7 +33,7 @@ pub struct Link {
     pub trace: String,
     /// The other span, in hex.
     pub span: String,
-    /// What is said of the link.
+    /// The attributes of the link.
     pub attributes: Attributes,
 }
 
@@ -47,17 +48,17 @@ pub struct Span {
     pub id: String,
     /// The id of its parent; empty for a root.
     pub parent: String,
-    /// What it says.
+    /// Its attributes.
     pub attributes: Attributes,
     /// Its links.
     pub links: Vec<Link>,
-    /// What happened in it: names and attributes.
+    /// Its events: names and attributes.
     pub events: Vec<(String, Attributes)>,
-    /// Whether it failed, and why.
+    /// The error, if it failed.
     pub error: Option<String>,
-    /// Who sent it.
+    /// The sender.
     pub resource: Attributes,
-    /// Who made it: name and version.
+    /// The instrumentation scope: name and version.
     pub scope: (String, String),
 }
 
@@ -68,20 +69,20 @@ pub struct Reading {
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// What it is of.
+    /// Its attributes.
     pub attributes: Attributes,
-    /// The value of a counter; how many values a histogram has.
+    /// The value of a counter; the number of values in a histogram.
     pub value: f64,
-    /// Who sent it.
+    /// The sender.
     pub resource: Attributes,
 }
 
 /// A log record.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// What is said.
+    /// The message.
     pub body: Value,
-    /// Fields.
+    /// The fields.
     pub attributes: Attributes,
     /// The trace it was written in, in hex; empty for none.
     pub trace: String,
@@ -91,10 +92,10 @@ pub struct Record {
     pub severity: String,
 }
 
-/// How the collector behaves.
+/// The behaviour of the collector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// It takes everything.
+    /// It accepts everything.
     Takes,
     /// It never answers.
     Hangs,
@@ -117,14 +118,14 @@ struct Shared {
 
 /// The collector. It stops when it is dropped.
 pub struct Collector {
-    /// What goes into `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    /// The value for `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub url: String,
     shared: Arc<Shared>,
     _serving: AbortOnDropHandle<std::io::Result<()>>,
 }
 
 impl Collector {
-    /// Starts one.
+    /// Starts a collector.
     pub async fn start(manner: Manner) -> Self {
         let shared = Arc::new(Shared { kept: Mutex::default(), manner, requests: watch::channel(0).0 });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -138,37 +139,37 @@ impl Collector {
         self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Every span so far.
+    /// Returns every span so far.
     pub fn spans(&self) -> Vec<Span> {
         self.kept().spans.clone()
     }
 
-    /// Every value of a metric so far, oldest first.
+    /// Returns every value of a metric so far, oldest first.
     pub fn readings(&self) -> Vec<Reading> {
         self.kept().readings.clone()
     }
 
-    /// Every log record so far.
+    /// Returns every log record so far.
     pub fn records(&self) -> Vec<Record> {
         self.kept().records.clone()
     }
 
-    /// The headers of every request so far.
+    /// Returns the headers of every request so far.
     pub fn headers(&self) -> Vec<HeaderMap> {
         self.kept().headers.clone()
     }
 
-    /// How many requests came.
+    /// Returns the number of requests.
     pub fn requests(&self) -> usize {
         *self.shared.requests.borrow()
     }
 
-    /// Whether these words stand anywhere in what came.
+    /// Returns true if these words are anywhere in the received bytes.
     pub fn has_bytes(&self, words: &str) -> bool {
         self.kept().bytes.windows(words.len()).any(|window| window == words.as_bytes())
     }
 
-    /// Waits until what came is enough.
+    /// Waits until enough has arrived.
     ///
     /// # Panics
     /// When it is not within [`wait::PATIENCE`].

@@ -1,4 +1,4 @@
-//! Where a test's database is, and a look into it from outside of the product.
+//! The place of a test's database, and queries to it from outside of the product.
 
 use crate::journal;
 use crate::scratch;
@@ -16,12 +16,12 @@ use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, SystemClock};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, SqliteStore, Store, StoreError};
 
-/// The pause before a database that is down is asked again.
+/// The pause before a database that is down is tried again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// Nothing that is waited for takes longer.
+/// The deadline of every wait.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What must hold in a database that no worker uses.
+/// The invariants of a database that no worker uses.
 const INVARIANTS: [(&str, &str); 9] = [
     ("jobs are active without a worker", "SELECT count(*) FROM jobs WHERE state = 'active'"),
     ("reservations are left behind", "SELECT count(*) FROM totals WHERE reserved <> 0"),
@@ -56,7 +56,7 @@ pub enum Place {
 }
 
 impl From<&str> for Place {
-    /// Reads what is displayed.
+    /// Reads a place in its displayed form.
     fn from(text: &str) -> Self {
         match text.starts_with("postgres://") {
             true => Self::Url(text.to_owned()),
@@ -86,7 +86,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Few connections, so that the shared server has enough for many processes.
+/// Returns options with few connections, so that the shared server has enough for many processes.
 fn options(url: &str) -> PostgresOptions {
     PostgresOptions { connections: 4, ..PostgresOptions::new(url) }
 }
@@ -108,7 +108,8 @@ async fn migrated_file() -> &'static Path {
 }
 
 impl Place {
-    /// Brings the schema up to date. A new SQLite file becomes a copy of one that is, which is quicker than to migrate it.
+    /// Updates the schema. A new SQLite file becomes a copy of a migrated one, because a copy is quicker than
+    /// a migration.
     pub async fn migrate(&self) {
         match self {
             Self::Url(url) => {
@@ -121,12 +122,13 @@ impl Place {
         }
     }
 
-    /// The store over it, and its time. A database that is just down is waited for.
+    /// Returns the store over it, and its time. A database that is just down is waited for.
     pub async fn open(&self) -> (Store, Arc<dyn Clock>) {
         self.open_sealed(None).await.expect("the store")
     }
 
-    /// The same with what is stored encrypted by a key, if there is one; the store's refusal when it cannot be opened.
+    /// Returns the same with stored data encrypted by a key, if there is one; the store's refusal when it
+    /// cannot be opened.
     pub async fn open_sealed(
         &self,
         keys: Option<&EncryptionKeys>,
@@ -140,7 +142,7 @@ impl Place {
                 let options = PostgresOptions { encryption: keys.cloned(), ..options(url) };
                 wait::found_within("the database can be opened", PATIENCE, async || {
                     match PostgresStore::open(&options, Arc::new(SystemIds)).await {
-                        // It starts up or recovers.
+                        // The server is starting or recovering.
                         Err(StoreError::Unavailable { .. }) => None,
                         opened => Some(opened),
                     }
@@ -150,7 +152,7 @@ impl Place {
         }
     }
 
-    /// Runs a statement that changes the database behind the product's back.
+    /// Runs a statement that changes the database without the product.
     pub async fn change(&self, sql: &str) {
         let sql = AssertSqlSafe(sql.to_owned());
         match self {
@@ -167,7 +169,7 @@ impl Place {
         }
     }
 
-    /// One number.
+    /// Returns one number.
     pub async fn number(&self, sql: &str) -> i64 {
         let rows: Vec<(i64,)> = self.rows(sql).await;
         let [(number,)] = rows.as_slice() else { panic!("{} rows and no number: {sql}", rows.len()) };
@@ -189,7 +191,7 @@ impl Place {
             .unwrap_or_else(|_| panic!("{least} is not reached: {sql}"))
     }
 
-    /// Rows of whole numbers and texts.
+    /// Returns rows of whole numbers and texts.
     pub async fn rows<T>(&self, sql: &str) -> Vec<T>
     where
         T: for<'r> FromRow<'r, sqlx::sqlite::SqliteRow> + for<'r> FromRow<'r, sqlx::postgres::PgRow>,
@@ -211,7 +213,7 @@ impl Place {
         }
     }
 
-    /// Asserts what must hold when no worker uses the database: no lease and no reservation is left behind, and every
+    /// Asserts the invariants of a database that no worker uses: no lease and no reservation remains. Every
     /// phase of every complete turn was committed exactly once and booked exactly once.
     pub async fn check(&self) {
         for (what, sql) in INVARIANTS {

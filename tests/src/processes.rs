@@ -1,4 +1,5 @@
-//! Limits how many tests run processes at once, and ends the processes of a test run that is killed.
+//! Limits the number of tests that run processes at once, and ends the processes of a test run that is
+//! killed.
 
 use crate::scratch::sweeper;
 use std::collections::HashMap;
@@ -8,16 +9,16 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::process::{Child, Command};
 
-/// A test that waited this long for its turn starts its processes all the same. Its thread waits, so its other futures stand still:
-/// far shorter than the deadlines of their requests.
+/// The longest that a test waits for its turn; then it starts its processes anyway. Its thread waits, so its
+/// other futures stop meanwhile: the wait is far shorter than the deadlines of their requests.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many processes each test has that runs any, by the name of the test.
+/// The number of running processes per test, by the name of the test.
 static RUNNING: Mutex<Option<HashMap<String, usize>>> = Mutex::new(None);
 static ENDED: Condvar = Condvar::new();
 
-/// The right of a test to run a process. As many tests as there are cores have one at the same time; a test that has one
-/// gets more without waiting.
+/// The right of a test to run a process. At most as many tests as there are cores have one at the same time.
+/// A test that has one gets more without waiting.
 #[derive(Debug)]
 struct Turn {
     test: Option<String>,
@@ -25,7 +26,8 @@ struct Turn {
 
 /// Waits for a turn. Blocks the thread of the test.
 fn turn() -> Turn {
-    // libtest names a test's thread after the test. A task of the test on another thread must not wait for the test.
+    // libtest names a test's thread after the test. A task of the test on another thread must not wait for
+    // the test.
     let current = std::thread::current();
     let Some(test) = current.name().filter(|name| name.contains("::")).map(str::to_owned) else {
         return Turn { test: None };
@@ -57,7 +59,7 @@ impl Drop for Turn {
     }
 }
 
-/// A process that is killed when this is dropped, and with the test process, however that ends.
+/// A process that is killed when this is dropped, and with the test process in every case.
 #[derive(Debug)]
 pub struct Process {
     child: Child,

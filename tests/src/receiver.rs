@@ -1,4 +1,4 @@
-//! A receiver of webhooks: real HTTP, a log of what came, and answers of the test's own making.
+//! A receiver of webhooks: real HTTP, a log of the requests, and answers that the test chooses.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -8,12 +8,12 @@ use axum::response::{IntoResponse, Response};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::task::AbortOnDropHandle;
 
-/// What the receiver answers.
+/// An answer of the receiver.
 #[derive(Clone, Debug)]
 pub enum Receipt {
     /// A status with a text.
     Status(u16, String),
-    /// A redirect to this place.
+    /// A redirect to this address.
     Elsewhere(String),
     /// A failure whose body never ends.
     Endless,
@@ -22,13 +22,13 @@ pub enum Receipt {
 }
 
 impl Receipt {
-    /// A status without a text.
+    /// Returns a status without a text.
     pub fn status(status: u16) -> Self {
         Self::Status(status, String::new())
     }
 }
 
-/// Something that was received.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// The headers.
@@ -38,12 +38,12 @@ pub struct Received {
 }
 
 impl Received {
-    /// A header.
+    /// Returns a header.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a text"))
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).expect("JSON")
     }
@@ -58,19 +58,19 @@ struct Log {
 
 /// The receiver.
 pub struct Receiver {
-    /// Where it listens.
+    /// Its address.
     pub url: String,
     log: Arc<Log>,
     _serving: AbortOnDropHandle<std::io::Result<()>>,
 }
 
 impl Receiver {
-    /// Starts one that says yes to everything.
+    /// Starts a receiver that accepts everything.
     pub async fn start() -> Self {
         Self::answering(|_| Receipt::status(204)).await
     }
 
-    /// Starts one that answers the first request (0) and each that follows as it is told.
+    /// Starts a receiver that answers each request by its number, from 0, with the result of the script.
     pub async fn answering(script: impl Fn(usize) -> Receipt + Send + Sync + 'static) -> Self {
         let log = Arc::new(Log { received: Mutex::default(), script: Box::new(script) });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -84,12 +84,12 @@ impl Receiver {
         self.log.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everything that came, in its order.
+    /// Returns all requests, in order.
     pub fn received(&self) -> Vec<Received> {
         self.log().clone()
     }
 
-    /// How much came.
+    /// Returns the number of requests.
     pub fn count(&self) -> usize {
         self.log().len()
     }

@@ -1,7 +1,7 @@
 //! Folders for what tests write, and the end of everything that a test process leaves behind.
 //!
-//! Both hang on one shell per test process. It reads from a pipe that ends with that process, in whatever way the process
-//! ends; then it kills the programs that still run and removes the folders.
+//! One shell per test process does both. It reads from a pipe that ends with that process, in every case.
+//! Then it kills the programs that still run and removes the folders.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// Free memory from which scratch folders are kept in memory, in KiB.
 const ENOUGH_KIB: u64 = 6 * 1024 * 1024;
 
-/// Returns an empty folder of the test's own. It is removed when it is dropped, and with the test process at the latest.
+/// Returns a new empty folder. It is removed when it is dropped, and with the test process at the latest.
 ///
 /// # Panics
 /// When no folder can be made.
@@ -21,8 +21,8 @@ pub fn folder() -> TempDir {
     tempfile::Builder::new().prefix("t").tempdir_in(&sweeper().root).expect("a scratch folder")
 }
 
-/// Returns the folder below which scratch folders are made: `/dev/shm` where that is in memory and has room, else the
-/// system's temporary folder. Nothing in the tests simulates a loss of power, so their data need not reach a disk.
+/// Returns the folder for scratch folders: `/dev/shm` if it is in memory and has room, else the system's
+/// temporary folder. The tests simulate no loss of power, so their data need not reach a disk.
 pub(crate) fn base() -> &'static Path {
     static BASE: OnceLock<PathBuf> = OnceLock::new();
     BASE.get_or_init(|| {

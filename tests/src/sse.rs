@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The deadline of a stream. Several leases may have to run out before it ends.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Reads a stream to its end, or until `enough` says so. `after` is sent as `Last-Event-ID`.
+/// Reads a stream to its end, or until `enough` returns true. `after` is sent as `Last-Event-ID`.
 ///
 /// # Panics
 /// When neither happens in five minutes.
@@ -36,8 +36,8 @@ async fn read_to_the_end(url: &str, after: Option<&str>, enough: impl Fn(&[Event
     events
 }
 
-/// Reads a stream as an `EventSource` does: whenever it breaks or ends, it connects again after the last event that it has,
-/// until `enough` says so. The address is asked for each time, because another process may have to answer.
+/// Reads a stream as an `EventSource` does. After every break or end it connects again after its last event,
+/// until `enough` returns true. The address is read each time, because another process may have to answer.
 ///
 /// # Panics
 /// When that does not happen in five minutes.

@@ -38,14 +38,14 @@ pub struct Failure {
 }
 
 impl From<(StatusCode, Option<&'static str>)> for Failure {
-    /// A status with a `Retry-After`, and an empty body.
+    /// Returns a status with a `Retry-After`, and an empty body.
     fn from((status, retry_after): (StatusCode, Option<&'static str>)) -> Self {
         Self { status, retry_after, body: None }
     }
 }
 
 impl From<(StatusCode, Value)> for Failure {
-    /// A status with a JSON body.
+    /// Returns a status with a JSON body.
     fn from((status, body): (StatusCode, Value)) -> Self {
         Self { status, retry_after: None, body: Some(body) }
     }
@@ -67,7 +67,7 @@ impl IntoResponse for Failure {
 struct Shared {
     log: Mutex<Vec<Called>>,
     headers: Mutex<Vec<HeaderMap>>,
-    /// How often each tool still fails, and how.
+    /// The number of calls of each tool that still fail, and the failure.
     failing: Mutex<HashMap<String, (usize, Failure)>>,
     gate: Mutex<Option<Gate>>,
     under_way: AtomicUsize,
@@ -75,8 +75,8 @@ struct Shared {
     count: watch::Sender<usize>,
 }
 
-/// The server. It stops when it is dropped. A tool called `hang` never answers, one called `broken` answers 500, all
-/// others echo their input.
+/// The server. It stops when it is dropped. A tool called `hang` never answers, one called `broken` answers
+/// 500, all others echo their input.
 pub struct ToolServer {
     /// The base URL; a tool is at `{url}/{name}`.
     pub url: String,
@@ -104,38 +104,38 @@ impl ToolServer {
         Self { url, shared, _serving: AbortOnDropHandle::new(serving) }
     }
 
-    /// Every call so far.
+    /// Returns every call so far.
     pub fn calls(&self) -> Vec<Called> {
         self.shared.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The headers of every call so far.
+    /// Returns the headers of every call so far.
     pub fn headers(&self) -> Vec<HeaderMap> {
         self.shared.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How often a tool was called so far.
+    /// Returns the number of calls of a tool so far.
     pub fn calls_of(&self, tool: &str) -> usize {
         self.calls().iter().filter(|call| call.tool == tool).count()
     }
 
-    /// The next calls of a tool, so many of them, are answered with 500.
+    /// Answers the next `times` calls of a tool with 500.
     pub fn fail(&self, tool: &str, times: usize) {
         self.fail_with(tool, times, (StatusCode::INTERNAL_SERVER_ERROR, None));
     }
 
-    /// The next calls of a tool, so many of them, are answered with this failure.
+    /// Answers the next `times` calls of a tool with this failure.
     pub fn fail_with(&self, tool: &str, times: usize, failure: impl Into<Failure>) {
         let mut failing = self.shared.failing.lock().unwrap_or_else(PoisonError::into_inner);
         failing.insert(tool.to_owned(), (times, failure.into()));
     }
 
-    /// Keeps every answer back until the gate is open.
+    /// Holds every answer until the gate is open.
     pub fn hold(&self, gate: &Gate) {
         *self.shared.gate.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate.clone());
     }
 
-    /// How many calls were under way at once, at most.
+    /// Returns the most calls that ran at once.
     pub fn most_at_once(&self) -> usize {
         self.shared.most.load(Ordering::SeqCst)
     }

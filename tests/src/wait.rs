@@ -6,14 +6,14 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The deadline of a wait that has none of its own. A busy machine may stand still for seconds.
+/// The deadline of a wait that sets none. A busy machine may stop for seconds.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The first pause between two looks. Each pause is half as long again as the one before it.
+/// The first pause between two checks. Each pause is half as long again as the one before it.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// The longest pause between two looks.
+/// The longest pause between two checks.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// The steps in which a deadline comes nearer.
+/// The steps in which a wait approaches its deadline.
 const STEP: Duration = Duration::from_millis(500);
 
 /// Waits until the condition holds.
@@ -38,18 +38,18 @@ pub async fn holds(patience: Duration, mut condition: impl AsyncFnMut() -> bool)
     looks(patience, look).await.is_some()
 }
 
-/// Looks again and again, and returns the first value that a look finds.
+/// Checks repeatedly, and returns the first value that a check finds.
 ///
 /// # Panics
-/// When no look finds one within [`PATIENCE`].
+/// When no check finds one within [`PATIENCE`].
 pub async fn found<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
     found_within(what, PATIENCE, look).await
 }
 
-/// Looks again and again, and returns the first value that a look finds.
+/// Checks repeatedly, and returns the first value that a check finds.
 ///
 /// # Panics
-/// When no look finds one within `patience`.
+/// When no check finds one within `patience`.
 pub async fn found_within<T>(what: &str, patience: Duration, look: impl AsyncFnMut() -> Option<T>) -> T {
     looks(patience, look).await.unwrap_or_else(|| panic!("{}", late(what, patience)))
 }
@@ -79,8 +79,8 @@ pub async fn ends<F: Future>(patience: Duration, future: F) -> Option<F::Output>
     }
 }
 
-/// Ends when this much real time has passed while somebody looked. A stop of the process, or of the thread of the test, counts as
-/// one step: the future that is waited for stood still as well.
+/// Ends when this much real time has passed in which the wait itself could run. A stop of the process, or of
+/// the thread of the test, counts as one step: the awaited future stopped as well.
 async fn attended(time: Duration) {
     let mut left = time;
     while !left.is_zero() {
@@ -103,8 +103,8 @@ async fn looks<T>(patience: Duration, mut look: impl AsyncFnMut() -> Option<T>) 
     .await
 }
 
-/// The pauses between looks, each longer than the one before it. For the loop of a future that is spawned, which can call no
-/// asynchronous closure; [`output`] gives such a loop its deadline.
+/// The pauses between checks, each longer than the one before it. They are for the loop of a spawned future,
+/// which can call no asynchronous closure; [`output`] gives such a loop its deadline.
 #[derive(Debug)]
 pub struct Pauses(Duration);
 
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(output("an output", async { 7 }).await, 7);
     }
 
-    /// A test waits for the start of a process in its thread, and with it all of its futures.
+    /// The start of a process blocks the thread of its test, and with it all of the test's futures.
     #[tokio::test]
     async fn a_stopped_thread_comes_no_nearer_to_the_deadline() {
         let stopped = std::cell::Cell::new(false);
@@ -192,7 +192,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn paused_timers_stop_no_wait() {
-        // The runtime lets paused timers stand as long as something blocks.
+        // The runtime does not advance paused timers as long as something blocks.
         let (end, ended) = channel::<()>();
         let blocked = tokio::task::spawn_blocking(move || ended.recv().is_err());
         assert!(!holds(SOON, async || false).await);

@@ -1,14 +1,14 @@
-//! What an outside witness sees in a PostgreSQL database, and the clients of others that live in it beside ours.
+//! Observations of a PostgreSQL database from outside, and other clients that use it beside the product.
 
 use crate::servers::{Database, Postgres};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
 
-/// How often a reader looks into its snapshot.
+/// The interval at which a reader queries its snapshot.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A witness of one database.
+/// An observer of one database.
 #[derive(Clone, Copy)]
 pub struct Witness<'a> {
     /// The server.
@@ -31,14 +31,14 @@ impl Witness<'_> {
         self.rows(sql).await.into_iter().map(pair).collect()
     }
 
-    /// How many jobs can be claimed.
+    /// Returns the number of jobs that can be claimed.
     pub async fn available(self) -> i64 {
         let counted = self.numbers("SELECT 'available', count(*) FROM jobs WHERE state = 'available'").await;
         counted.first().map_or(0, |(_, jobs)| *jobs)
     }
 
-    /// How many jobs ended since a time, in milliseconds of the epoch, in each tenth of a second, told by its
-    /// beginning. Tenths in which none ended are left out.
+    /// Returns the number of jobs that ended since a time, in milliseconds of the epoch, per tenth of a
+    /// second by its beginning. Tenths in which none ended are omitted.
     pub async fn ended(self, since: i64) -> Vec<(i64, i64)> {
         let sql = format!(
             "SELECT ended_at / 100 * 100, count(*) FROM jobs WHERE ended_at >= {since} GROUP BY 1 ORDER BY 1"
@@ -47,7 +47,7 @@ impl Witness<'_> {
         counted.into_iter().map(|(at, jobs)| (at.parse().expect("a time"), jobs)).collect()
     }
 
-    /// Dead rows of each relation that has any, most first, with those of its partitions.
+    /// Returns the dead rows of each relation that has any, most first, with those of its partitions.
     pub async fn dead_rows(self) -> Vec<(String, i64)> {
         self.numbers(
             "SELECT regexp_replace(relname, '_([0-9]+|rest)$', '') AS relation, sum(n_dead_tup) AS dead \
@@ -56,28 +56,28 @@ impl Witness<'_> {
         .await
     }
 
-    /// Who leads among the schedulers; none when the last term is over.
+    /// Returns the leader among the schedulers; none when the last term is over.
     pub async fn leader(self) -> Option<String> {
         let sql =
             "SELECT holder FROM leaders WHERE expires_at > extract(epoch FROM clock_timestamp()) * 1000";
         self.rows(sql).await.into_iter().flatten().find(|holder| !holder.is_empty())
     }
 
-    /// Somebody who began a transaction, read, and forgot it. It lasts until it is dropped.
+    /// Starts a client that began a transaction, read, and left it open. It lasts until it is dropped.
     pub async fn forgotten_transaction(self) -> Snapshot {
         let mut connection = self.connection().await;
         connection.execute(SNAPSHOT).await.expect("a transaction");
         Snapshot { _kept: AbortOnDropHandle::new(tokio::spawn(keep(connection, None))) }
     }
 
-    /// Somebody who reads one snapshot again and again. It lasts until it is dropped.
+    /// Starts a client that reads one snapshot repeatedly. It lasts until it is dropped.
     pub async fn reader(self) -> Snapshot {
         let mut connection = self.connection().await;
         connection.execute(SNAPSHOT).await.expect("a transaction");
         Snapshot { _kept: AbortOnDropHandle::new(tokio::spawn(keep(connection, Some(LOOK)))) }
     }
 
-    /// Connections that do nothing, as many as the server still gives.
+    /// Opens all connections that the server still permits; they do nothing.
     pub async fn take_all_connections(self) -> Vec<PgConnection> {
         let mut taken = Vec::new();
         while let Ok(connection) = PgConnection::connect(&self.postgres.url(self.database)).await {

@@ -13,15 +13,15 @@ use turnstone_worker::model::{ModelDefaults, PriceConfig, Prices, ProviderConfig
 use turnstone_worker::tool::{McpConfig, ToolConfig, ToolPolicy, Toolbox};
 use turnstone_worker::{Deps, WorkerOptions};
 
-/// The tools of the test's tool server: name, and whether it is idempotent.
+/// The tools of the test's tool server: the name, and true if it is idempotent.
 pub const TOOLS: &[(&str, bool)] =
     &[("search", true), ("book", false), ("hang", true), ("broken", false), ("web_search", true)];
 
-/// How long a worker that drains lets its turns go on. Short, because many tests end with a turn that hangs: a test of what a
-/// drain lets finish sets its own.
+/// The longest that a draining worker lets its turns continue. It is short, because many tests end with a
+/// turn that hangs; a test of draining sets its own.
 pub const DRAIN_GRACE: Duration = Duration::from_millis(500);
 
-/// The parts of a worker.
+/// Returns the parts of a worker.
 pub fn deps(
     worker_id: &str,
     store: (Arc<dyn Ledger>, Doorbell),
@@ -47,7 +47,7 @@ pub fn deps(
     Deps::new(store, Arc::clone(&clock), ids, providers(model_url), toolbox(tool_url, clock), options)
 }
 
-/// What a worker has beside the test's tools.
+/// The parts of a worker beside the test's tools.
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct Settings {
@@ -56,7 +56,8 @@ struct Settings {
     mcp: BTreeMap<String, McpConfig>,
 }
 
-/// Gives a worker prices and MCP servers: `{"models": {"PROVIDER/MODEL": PRICE}, "tools": {"NAME": AMOUNT}, "mcp": {"NAME": SERVER}}`.
+/// Gives a worker prices and MCP servers:
+/// `{"models": {"PROVIDER/MODEL": PRICE}, "tools": {"NAME": AMOUNT}, "mcp": {"NAME": SERVER}}`.
 pub fn with_settings(mut deps: Deps, settings: &str) -> Deps {
     let Settings { models, tools, mcp } = serde_json::from_str(settings).expect("settings");
     let clock = Arc::clone(&deps.clock);
@@ -64,7 +65,7 @@ pub fn with_settings(mut deps: Deps, settings: &str) -> Deps {
     deps.with_prices(Prices::from_config(&models, tools).expect("prices of one currency"))
 }
 
-/// One provider, `test`, which also serves every other name.
+/// Returns one provider, `test`, which also serves every other name.
 fn providers(model_url: &str) -> Providers {
     let config: ProviderConfig =
         serde_json::from_value(serde_json::json!({"kind": "openai", "base_url": model_url}))
@@ -79,7 +80,7 @@ fn providers(model_url: &str) -> Providers {
     providers
 }
 
-/// The tools of [`TOOLS`] at the tool server.
+/// Returns the tools of [`TOOLS`] at the tool server.
 pub fn toolbox(tool_url: &str, clock: Arc<dyn Clock>) -> Toolbox {
     let configs: BTreeMap<String, ToolConfig> = TOOLS
         .iter()

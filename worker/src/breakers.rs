@@ -1,5 +1,5 @@
-//! What this worker knows of the fleet's circuit breakers (RS-26, RS-47). While all is well, a look at them is shared by every
-//! call of this process and costs none of them a round trip of its own.
+//! This worker's view of the fleet's circuit breakers (RS-26, RS-47). While no service fails, all calls of
+//! this process share one read of them, and none waits for a round trip of its own.
 
 use crate::turn::secured::Secured;
 use serde::{Deserialize, Serialize};
@@ -12,24 +12,24 @@ use turnstone_domain::{Clock, JobId, Lease, Timestamp};
 use turnstone_store::StoreError;
 use turnstone_store::breakers::{BreakerKey, BreakerStep, Breakers, Passage};
 
-/// How old what is known of other processes' breakers may be.
+/// The age at which the view of other processes' breakers is read again.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// `breaker` of a section `[providers.<name>]` or `[tools.<name>]`: when calls to a service that fails stop. What it leaves
-/// out is as it is by default.
+/// `breaker` of a section `[providers.<name>]` or `[tools.<name>]`: the rule for stopping calls to a service
+/// that fails. Absent keys have their defaults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BreakerConfig {
-    /// Whether there is one.
+    /// True if there is a breaker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// The failed calls that open it; 1 to 1,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_threshold: Option<u32>,
-    /// The share of the last calls, in percent, that these failures have to be; 1 to 100.
+    /// The least share of failures among the last calls, in percent; 1 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_share: Option<u32>,
-    /// How long it refuses every call, in milliseconds.
+    /// The time for which it refuses every call, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Trial calls that have to succeed after that to close it; 1 to 1,000.
@@ -55,7 +55,7 @@ impl BreakerConfig {
         Ok(())
     }
 
-    /// Merges this section over a default.
+    /// Returns a default with the keys of this section in place of its own.
     #[must_use]
     pub fn over(self, default: Breaker) -> Breaker {
         Breaker {
@@ -69,12 +69,12 @@ impl BreakerConfig {
     }
 }
 
-/// The breakers as this worker knows them. Without a keeper none ever opens.
+/// This worker's view of the breakers. Without a keeper none ever opens.
 #[derive(Default)]
 pub struct BreakerWatch {
     keeper: Option<Arc<dyn Breakers>>,
     known: Mutex<Known>,
-    /// Held while somebody looks.
+    /// Held during a read.
     looking: tokio::sync::Mutex<()>,
 }
 
@@ -91,11 +91,11 @@ struct Known {
 #[derive(Clone, Copy, Default)]
 struct Tally {
     successes: u32,
-    /// When the store counts them although nothing fails.
+    /// The time since which they wait to be counted.
     since: Option<Instant>,
 }
 
-/// A success that the store has to learn of.
+/// A success to report to the store.
 #[derive(Debug)]
 pub struct Success {
     key: BreakerKey,
@@ -104,7 +104,7 @@ pub struct Success {
 }
 
 impl BreakerWatch {
-    /// A watch over the breakers of this keeper.
+    /// Returns a view of the breakers of this keeper.
     #[must_use]
     pub fn new(keeper: Arc<dyn Breakers>) -> Self {
         Self { keeper: Some(keeper), ..Self::default() }
@@ -118,8 +118,8 @@ impl BreakerWatch {
         self.keeper.as_deref().filter(|_| rule.enabled)
     }
 
-    /// Asks for permission to make a call under the lease of a job. A store that does not answer grants it: nothing is known
-    /// against the service.
+    /// Asks for permission to make a call under the lease of a job. A store that does not answer grants it,
+    /// because no failure of the service is known.
     pub async fn pass(
         &self,
         _: Secured<'_>,
@@ -136,7 +136,8 @@ impl BreakerWatch {
         told(keeper.step(key, rule, step, clock.now()).await).map_or(Passage::Free, |stepped| stepped.passage)
     }
 
-    /// Counts a failed call of a job; returns the time until which the breaker is open, when this failure opened it.
+    /// Counts a failed call of a job; returns the time until which the breaker is open, when this failure
+    /// opened it.
     pub async fn failed(
         &self,
         _: Secured<'_>,
@@ -152,8 +153,8 @@ impl BreakerWatch {
         stepped.opened_until
     }
 
-    /// Counts a successful call of a job, without waiting for anything. While the service is well, the store learns of successes
-    /// with the next failure; otherwise the step is returned that [`BreakerWatch::tell`] stores.
+    /// Counts a successful call of a job, without waiting. While the service works, the store learns of
+    /// successes with the next failure. Otherwise it returns the step that [`BreakerWatch::tell`] stores.
     #[must_use = "the store has to learn of it"]
     pub fn succeeded(
         &self,
@@ -173,7 +174,8 @@ impl BreakerWatch {
             let tally = known.successes.entry(key.clone()).or_default();
             tally.successes = tally.successes.saturating_add(1);
             let since = *tally.since.get_or_insert_with(Instant::now);
-            // A success in a row of failures counts at once; among many calls they are counted together.
+            // A success among consecutive failures counts at once; among many calls successes are counted
+            // together.
             let due = rule.failure_share >= 100 || since.elapsed() >= LOOK;
             if !(troubled && due) {
                 return None;
@@ -190,12 +192,12 @@ impl BreakerWatch {
         let is_trial = matches!(step, BreakerStep::TrialSucceeded { .. });
         told(keeper.step(&key, &rule, step, clock.now()).await);
         if is_trial {
-            // The next call sees whether this closed it.
+            // The next call reads if this closed it.
             self.known().looked = None;
         }
     }
 
-    /// Gives back the place of a trial call that was not made after all, or that says nothing about the service.
+    /// Returns the place of a trial call that did not run, or that reveals nothing about the service.
     pub async fn not_made(
         &self,
         _: Secured<'_>,
@@ -209,8 +211,8 @@ impl BreakerWatch {
         }
     }
 
-    /// Looks at all of them, unless somebody in this process has just done so. While somebody does, what was seen before has to
-    /// do; where nothing was, as in a worker that has just begun, everybody waits for the first look.
+    /// Reads all of them, unless the view is recent. During another read the previous view is used. A worker
+    /// that has just begun has none, so its first calls wait for the first read.
     async fn look(&self, keeper: &dyn Breakers) {
         if self.is_fresh() {
             return;

@@ -1,4 +1,4 @@
-//! What every turn of this worker shares.
+//! The parts that all turns of this worker share.
 
 use crate::breakers::BreakerWatch;
 use crate::model::{ModelLimits, Prices, Providers};
@@ -18,43 +18,43 @@ use turnstone_store::credentials::Credentials;
 use turnstone_store::elsewhere::Elsewhere;
 use turnstone_store::{Doorbell, Ledger};
 
-/// Compiled things beyond this number are thrown away together and compiled again.
+/// The most compiled schemas and expressions of each kind; beyond that the cache is emptied.
 const KEPT: usize = 1024;
 
-/// What every turn of this worker shares.
+/// The parts that all turns of this worker share.
 pub struct Deps {
-    /// Where turns are made durable.
+    /// The ledger that makes turns durable.
     pub ledger: Arc<dyn Ledger>,
-    /// Hints.
+    /// Notifications, which are hints only.
     pub doorbell: Doorbell,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Ids.
+    /// The generator of ids.
     pub ids: Arc<dyn Ids>,
-    /// Models.
+    /// The model providers.
     pub providers: Providers,
-    /// How often models may be asked.
+    /// The rate limits of models.
     pub limits: ModelLimits,
-    /// What is left alone because it keeps failing.
+    /// The circuit breakers.
     pub breakers: BreakerWatch,
-    /// What tools are called with for users and static identities; without it, nothing.
+    /// The credentials of users and static identities; without it, there are none.
     pub credentials: Option<Arc<dyn Credentials>>,
-    /// What other servers are to be told that nobody waits for; without it, they are told nothing.
+    /// The cancellations for other servers; without it, none is sent.
     pub elsewhere: Option<Arc<dyn Elsewhere>>,
-    /// What models and tools cost.
+    /// The prices of models and tools.
     pub prices: Prices,
-    /// Who may be asked for reviews, and what silence leads to.
+    /// The groups of reviewers, and the consequence of a missed deadline.
     pub reviews: ReviewRules,
-    /// Tools.
+    /// The tools.
     pub toolbox: Toolbox,
-    /// Settings.
+    /// The settings.
     pub options: WorkerOptions,
     /// Flows that were used lately.
     pub(crate) flows: Flows,
     compiled: Compiled,
 }
 
-/// The most that compiled schemas weigh together, about 100 MB, before they are thrown away and compiled again.
+/// The most weight of all compiled schemas, about 100 MB; beyond that the cache is emptied.
 const HEAVIEST: u64 = 5_000_000;
 
 type CompiledSchema = Result<Arc<Schema>, String>;
@@ -84,7 +84,7 @@ impl Compiled {
     }
 }
 
-/// Checks a value, where it may block when that takes longer than a moment.
+/// Checks a value, in a place that may block if it takes long.
 ///
 /// # Errors
 /// As [`Schema::check`].
@@ -93,7 +93,7 @@ pub fn check(schema: &Schema, value: &Value) -> Result<(), String> {
 }
 
 impl Deps {
-    /// Puts the parts together, without rate limits and prices.
+    /// Returns the parts together, without rate limits and prices.
     pub fn new(
         store: (Arc<dyn Ledger>, Doorbell),
         clock: Arc<dyn Clock>,
@@ -124,46 +124,46 @@ impl Deps {
         }
     }
 
-    /// The same with these rate limits.
+    /// Adds these rate limits.
     #[must_use]
     pub fn with_limits(self, limits: ModelLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// The same with the circuit breakers of this keeper.
+    /// Adds the circuit breakers of this keeper.
     #[must_use]
     pub fn with_breakers(self, keeper: Arc<dyn Breakers>) -> Self {
         Self { breakers: BreakerWatch::new(keeper), ..self }
     }
 
-    /// The same with the credentials of this keeper.
+    /// Adds the credentials of this keeper.
     #[must_use]
     pub fn with_credentials(self, keeper: Arc<dyn Credentials>) -> Self {
         Self { credentials: Some(keeper), ..self }
     }
 
-    /// The same, telling other servers what nobody waits for.
+    /// Adds the cancellations for other servers.
     #[must_use]
     pub fn with_elsewhere(self, elsewhere: Arc<dyn Elsewhere>) -> Self {
         Self { elsewhere: Some(elsewhere), ..self }
     }
 
-    /// The same with these reviewers.
+    /// Adds these reviewers.
     #[must_use]
     pub fn with_reviews(self, reviews: ReviewRules) -> Self {
         Self { reviews, ..self }
     }
 
-    /// The same with these prices.
+    /// Adds these prices.
     #[must_use]
     pub fn with_prices(self, prices: Prices) -> Self {
         Self { prices, ..self }
     }
 
-    /// Compiles a schema where that may block, for [`Deps::schema`] to find.
+    /// Compiles a schema in a place that may block, and keeps it for [`Deps::check`].
     ///
     /// # Errors
-    /// A sentence that says why it is not a JSON Schema.
+    /// A sentence with the reason why it is not a JSON Schema.
     pub async fn prepare(&self, schema: &Value) -> Result<(), String> {
         let key = schema.to_string();
         if let Some(known) = self.compiled.known(&key) {
@@ -176,10 +176,10 @@ impl Deps {
         compiled.map(drop)
     }
 
-    /// Checks a value against a schema, which RESOL has prepared; one that was thrown away since is compiled again.
+    /// Checks a value against a schema, which RESOL has prepared; one that left the cache is compiled again.
     ///
     /// # Errors
-    /// A sentence that says why the value does not fit, or why the schema is not a JSON Schema.
+    /// A sentence with the reason why the value does not fit, or why the schema is not a JSON Schema.
     pub fn check(&self, schema: &Value, value: &Value) -> Result<(), String> {
         let key = schema.to_string();
         let schema = self.compiled.known(&key).unwrap_or_else(|| {
@@ -190,10 +190,10 @@ impl Deps {
         check(&schema, value)
     }
 
-    /// A compiled expression of an agent.
+    /// Returns a compiled expression of an agent.
     ///
     /// # Errors
-    /// A sentence that says why it is not an expression.
+    /// A sentence with the reason why it is not an expression.
     pub fn expression(&self, agent: &AgentDefinition, source: &str) -> Result<Expression, String> {
         let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
         let key = format!("{}\n{source}", names.join(","));

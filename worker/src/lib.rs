@@ -1,6 +1,6 @@
 //! The worker: claims agent jobs and runs their turns.
 //!
-//! It knows nothing about SQL and nothing about HTTP servers: durability is the [`turnstone_store::Ledger`]'s.
+//! It contains no SQL and no HTTP server: the [`turnstone_store::Ledger`] makes its work durable.
 
 mod breakers;
 pub mod deps;

@@ -1,12 +1,12 @@
-//! CEL inside of a document, compiled so that a mistake is found when it is registered (OAS-33, OAS-48), and looked at for what
-//! can never hold.
+//! CEL in a document: compiles it, so that a mistake is found at registration (OAS-33, OAS-48), and warns
+//! about expressions that can never hold.
 
 use crate::problem::Problems;
 use crate::tree::Node;
 use turnstone_domain::policy::doubts::{About, Place, Surroundings};
 use turnstone_domain::policy::{Expression, PolicyError};
 
-/// The capabilities of a document, as expressions may name them.
+/// The capabilities of a document, by the names that its expressions use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Capabilities {
     /// Their names.
@@ -15,7 +15,7 @@ pub(crate) struct Capabilities {
     pub(crate) dropped: Vec<String>,
 }
 
-/// Compiles an expression over the Engagement object and gives back its source.
+/// Compiles an expression over the Engagement object and returns its source.
 pub(crate) fn over_engagement(
     node: &Node,
     (own, place): (&Capabilities, Place),
@@ -46,7 +46,7 @@ pub(crate) fn over_engagement(
     }
 }
 
-/// Compiles an expression over the output of a guardrail's tool and gives back its source (OAS-40).
+/// Compiles an expression over the output of a guardrail's tool and returns its source (OAS-40).
 pub(crate) fn over_output(
     node: &Node,
     what: &str,
@@ -66,12 +66,13 @@ pub(crate) fn over_output(
     }
 }
 
-/// The text of an expression. An empty one was refused by its shape, and is no expression with a mistake.
+/// Returns the text of an expression. An empty one was refused by its shape, and is not reported as a faulty
+/// expression.
 fn filled(node: &Node) -> Option<&str> {
     node.text().filter(|source| !source.trim().is_empty())
 }
 
-/// Warns of what can never hold.
+/// Warns about an expression that can never hold.
 fn doubt(
     node: &Node,
     expression: &Expression,

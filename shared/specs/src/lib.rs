@@ -1,10 +1,10 @@
-//! Readers that turn what people write about an agent into the one model that Turnstone runs,
-//! [`turnstone_domain::AgentDefinition`]: OpenAgentSpec documents and OSSA 0.2.9 manifests, in YAML or JSON.
-//! Documents of Agent Spec have a model of their own ([`agent_spec`]); a flow becomes an agent that carries its document.
+//! Readers of documents about agents: OpenAgentSpec documents and OSSA 0.2.9 manifests, in YAML or JSON. They
+//! return the one model that Turnstone runs, [`turnstone_domain::AgentDefinition`]. Documents of Agent Spec
+//! have a model of their own ([`agent_spec`]); a flow becomes an agent that carries its document.
 //!
-//! A reader reports every problem it can find in one pass, each with line, column and the rule that is broken. An
-//! unknown key is an error: a misspelt `input_restrictions` must not silently remove a restriction. What a document
-//! demands and this version cannot do is refused or warned about, never quietly ignored.
+//! A reader reports every problem that it can find in one pass, each with line, column and the broken rule.
+//! An unknown key is an error: a misspelt `input_restrictions` must not silently remove a restriction. A
+//! demand that this version does not support is refused or warned about, never silently ignored.
 
 pub mod agent_spec;
 mod expression;
@@ -36,7 +36,7 @@ pub enum Format {
     AgentSpec,
 }
 
-/// What the server knows, so that references can be resolved.
+/// The names that the server knows, to resolve references.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
     /// Names of the tools in the registry.
@@ -49,15 +49,15 @@ pub struct Names<'a> {
     pub agents: &'a [&'a str],
     /// The hosts whose agents may be named as `oagent://host/path/name`: `host` or `host:port`.
     pub remote: &'a [&'a str],
-    /// The users and groups who may be named as reviewers; `None` is anybody (OAS-30).
+    /// The users and groups that may be named as reviewers; `None` allows every name (OAS-30).
     pub reviewers: Option<&'a [&'a str]>,
-    /// Whether references may lead to what is not there yet: a warning then, and calls of it fail (OAS-A17).
+    /// True if references to missing things are only a warning: calls of them fail (OAS-A17).
     pub open: bool,
 }
 
 impl Names<'_> {
-    /// Whether a tool of this name may be there: in the registry, or at an MCP server, which only a worker can ask. A
-    /// server may be named as the configuration or as a capability names it.
+    /// Returns true if a tool of this name may exist: in the registry, or at an MCP server, which only a
+    /// worker can ask. The server's name may be the configured one, or its form in capability names.
     fn may_have_tool(&self, name: &str) -> bool {
         self.tools.contains(&name)
             || name.split_once('.').is_some_and(|(server, tool)| {
@@ -67,11 +67,12 @@ impl Names<'_> {
     }
 }
 
-/// Reads one document. Its format is told by `kind` and `apiVersion`. Without `names` references are checked for
-/// their form only, as `agent lint` does without a server.
+/// Reads one document. `kind` and `apiVersion` determine its format. Without `names` only the form of
+/// references is checked, as in `agent lint` without a server.
 ///
 /// # Errors
-/// Every problem found, in document order, when at least one of them is an error. With a definition come the warnings.
+/// Every problem found, in document order, when at least one of them is an error. A definition is returned
+/// with its warnings.
 pub fn read(
     source: &str,
     names: Option<&Names<'_>>,
@@ -98,7 +99,7 @@ pub fn read(
     }
 }
 
-/// The format of a document, without checking the rest of it.
+/// Returns the format of a document, without checking the rest of it.
 ///
 /// # Errors
 /// The problem when the document is not YAML or belongs to no format.
@@ -122,7 +123,7 @@ fn format_of(root: &Node, problems: &mut Problems) -> Option<Format> {
             problems.error(root.at, "OSSA-apiVersion", message);
             None
         }
-        // An OpenAgentSpec document with a bad or missing `kind` is told by its other keys.
+        // Other keys identify an OpenAgentSpec document with a bad or missing `kind`.
         _ if ["intent", "owner", "capabilities"].iter().any(|key| root.get(key).is_some()) => {
             Some(Format::OpenAgentSpec)
         }

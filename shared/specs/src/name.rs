@@ -1,10 +1,10 @@
 //! Names of tools and agents, and references to them (OAS-01 … OAS-14).
 
-/// Checks a name against RFC 1123 as OpenAgentSpec words it; the 63-octet limit of a DNS label is not enforced, since
-/// the specification allows 253 characters without a dot.
+/// Checks a name against RFC 1123 in the wording of OpenAgentSpec. The 63-octet limit of a DNS label is not
+/// enforced, because the specification allows 253 characters without a dot.
 ///
 /// # Errors
-/// The rule that is broken (`OAS-03` … `OAS-07`) and a sentence.
+/// The broken rule (`OAS-03` … `OAS-07`) and a sentence.
 pub(crate) fn check(name: &str) -> Result<(), (&'static str, String)> {
     let show = crate::shape::shortened(name);
     let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -37,18 +37,18 @@ pub(crate) fn check(name: &str) -> Result<(), (&'static str, String)> {
     Ok(())
 }
 
-/// What a reference points at.
+/// The target of a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reference<'a> {
     /// A bare name: a tool if there is one of that name, else an agent (OAS-09, OAS-12).
     Bare(&'a str),
     /// `oagent://name`: an agent of this server (OAS-10).
     Local(&'a str),
-    /// `oagent://host/path/name`: an agent elsewhere (OAS-11).
+    /// `oagent://host/path/name`: a remote agent (OAS-11).
     Remote {
         /// `host` or `host:port`.
         host: &'a str,
-        /// Everything behind `oagent://`.
+        /// Everything after `oagent://`.
         rest: &'a str,
         /// The last part.
         name: &'a str,
@@ -73,8 +73,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Whether the part behind `oagent://` is `host[:port]/path/name` and nothing else: no user, query or fragment, and no
-/// segment that would lead elsewhere.
+/// Returns true if the part after `oagent://` is `host[:port]/path/name` and nothing else. It has no user,
+/// query or fragment, and no segment that changes the path.
 pub(crate) fn is_address(rest: &str) -> bool {
     let mut segments = rest.split('/');
     let host = segments.next().unwrap_or_default();
@@ -91,7 +91,8 @@ pub(crate) fn is_address(rest: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// OAS-03, OAS-04, OAS-05, OAS-06, OAS-07: names up to 253 characters, of which letters the specification says.
+    /// OAS-03, OAS-04, OAS-05, OAS-06, OAS-07: names up to 253 characters, with the letters of the
+    /// specification.
     #[test]
     fn names_follow_the_specification() {
         for good in ["a", "9a", "a-b", "a.b-c.d", &"a".repeat(253)] {

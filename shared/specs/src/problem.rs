@@ -1,28 +1,28 @@
-//! What is wrong with a document, where, and by which rule.
+//! A problem of a document, with its place and its rule.
 
 use std::fmt;
 
-/// Whether a document with this problem can be used.
+/// The severity of a problem, which decides if the document can be used.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Severity {
     /// The document is refused.
     Error,
-    /// The document can be used, but not all of it means what its author may think.
+    /// The document can be used, but a part of it may not mean what its author intends.
     Warning,
 }
 
-/// One thing that is wrong with a document.
+/// One problem of a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// Line of the document, from 1; 0 when the whole document is meant.
     pub line: u32,
     /// Column in characters, from 1; 0 when the whole document is meant.
     pub column: u32,
-    /// The rule that is broken: `OAS-16`, `OAS-A19`, `OSSA-role`, `YAML`.
+    /// The broken rule: `OAS-16`, `OAS-A19`, `OSSA-role`, `YAML`.
     pub rule: &'static str,
-    /// Whether the document can still be used.
+    /// The severity of the problem.
     pub severity: Severity,
-    /// A sentence that says what is wrong and what to write instead.
+    /// A sentence with the problem and its correction.
     pub message: String,
 }
 
@@ -43,10 +43,11 @@ pub(crate) struct Place {
     pub(crate) column: u32,
 }
 
-/// More problems than this help nobody.
+/// The most problems that are reported.
 const MAX_PROBLEMS: usize = 100;
 
-/// So many are kept to choose from; a document of many thousand mistakes is still read in bounded time.
+/// The most problems that are kept to choose from, so that a document of many thousand mistakes is read in
+/// bounded time.
 const MAX_KEPT: usize = 10 * MAX_PROBLEMS;
 
 /// Problems found so far.
@@ -58,12 +59,13 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
-    /// Problems of a document that is to be run, not only checked.
+    /// Returns a list for a document that is to be run, not only checked.
     pub(crate) fn for_running() -> Self {
         Self { for_running: true, ..Self::default() }
     }
 
-    /// Adds a problem of a valid document with which no run can succeed: a warning in `lint`, an error before a run.
+    /// Adds a problem of a valid document with which no run can succeed: a warning in `lint`, an error before a
+    /// run.
     pub(crate) fn unrunnable(&mut self, at: Place, rule: &'static str, message: impl Into<String>) {
         let severity = if self.for_running { Severity::Error } else { Severity::Warning };
         self.add(at, rule, severity, message.into());
@@ -79,12 +81,12 @@ impl Problems {
 
     fn add(&mut self, at: Place, rule: &'static str, severity: Severity, message: String) {
         self.errors += usize::from(severity == Severity::Error);
-        // The first error is kept whatever comes before it.
+        // The first error is always kept.
         if self.found.len() >= MAX_KEPT && !(severity == Severity::Error && self.errors == 1) {
             return;
         }
         let problem = Problem { line: at.line, column: at.column, rule, severity, message };
-        // Aliases repeat what they stand for, and so its problems.
+        // Aliases repeat their anchor's value, and so its problems.
         if !self.found.contains(&problem) {
             self.found.push(problem);
         }
@@ -94,12 +96,12 @@ impl Problems {
         self.errors > 0
     }
 
-    /// How many errors there are, repeated ones included.
+    /// Returns the number of errors, repeated ones included.
     pub(crate) const fn errors(&self) -> usize {
         self.errors
     }
 
-    /// All of them in the order of the document, errors first when there are too many to show.
+    /// Returns all of them in the order of the document, errors first when there are too many to show.
     pub(crate) fn in_order(mut self) -> Vec<Problem> {
         if self.found.len() > MAX_PROBLEMS {
             self.found.sort_by_key(|problem| problem.severity);

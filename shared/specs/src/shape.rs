@@ -1,4 +1,4 @@
-//! The shape that a document must have, as a table, and the one walk that checks a document against it.
+//! The shape of a document, as a table, and the one walk that checks a document against it.
 
 use crate::problem::Problems;
 use crate::suggest;
@@ -12,7 +12,7 @@ pub(crate) enum Shape {
     Text,
     /// A text with something in it.
     Filled,
-    /// A text that a function accepts; the function says what is wrong with it.
+    /// A text that a function accepts; the function returns the problem with it.
     Checked(fn(&str) -> Result<(), String>),
     /// One of these words.
     OneOf(&'static [&'static str]),
@@ -36,13 +36,13 @@ pub(crate) enum Shape {
 pub(crate) struct Object {
     /// The rule that an unknown key or a value of the wrong type breaks.
     pub(crate) rule: &'static str,
-    /// What to do with an unknown key.
+    /// The reaction to an unknown key.
     pub(crate) others: Others,
     /// The known keys.
     pub(crate) fields: &'static [Field],
 }
 
-/// What to do with a key that is not known.
+/// The reaction to an unknown key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
     /// It is an error: a misspelt key must not silently remove a restriction.
@@ -73,7 +73,7 @@ impl Field {
         self
     }
 
-    /// Null is the same as absent.
+    /// Makes null the same as absent.
     pub(crate) const fn or_null(mut self) -> Self {
         self.nullable = true;
         self
@@ -178,17 +178,17 @@ fn within<T: PartialOrd + std::fmt::Display>(number: &T, min: &T, max: &T) -> Re
         return Ok(());
     }
     let most = max.to_string();
-    // A bound that only says that the type has one.
+    // Such a bound is only that of the type.
     if most.len() >= BOUNDLESS && number < min {
         return Err(format!("must be at least {min}, not {number}"));
     }
     Err(format!("must be {min} to {most}, not {number}"))
 }
 
-/// A bound of so many digits bounds nothing.
+/// A bound with this many digits is no practical bound.
 const BOUNDLESS: usize = 16;
 
-/// Enough of a text to recognise it.
+/// Returns enough of a text to recognise it.
 pub(crate) fn shortened(text: &str) -> String {
     if text.chars().count() <= 60 { text.to_owned() } else { text.chars().take(60).chain(['…']).collect() }
 }

@@ -1,6 +1,6 @@
 //! "Did you mean": the known word that is close to an unknown one.
 
-/// The known word that was probably meant, if any is close.
+/// Returns the known word that was probably meant, if any is close.
 pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = plain(word);
     let near = |candidate: &'a str| {
@@ -11,17 +11,17 @@ pub(crate) fn closest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     known.into_iter().filter_map(near).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
-/// `; did you mean …?`, or nothing.
+/// Returns `; did you mean …?`, or an empty text.
 pub(crate) fn hint<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     closest(word, known).map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"))
 }
 
-/// Spelling without what people mix up: case, dashes and underscores.
+/// Returns the spelling without frequent confusions: case, dashes and underscores.
 fn plain(word: &str) -> Vec<char> {
     word.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).take(64).flat_map(char::to_lowercase).collect()
 }
 
-/// Edits from one word to the other: insert, remove, replace, or swap two neighbours.
+/// Returns the number of edits from one word to the other: insert, remove, replace, or swap two neighbours.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
     for i in 1..=a.len() {

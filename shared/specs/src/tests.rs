@@ -19,7 +19,7 @@ const NAMES: Names<'static> = Names {
     open: false,
 };
 
-/// `rule@line:column` of every problem, errors only.
+/// Returns `rule@line:column` of every problem, errors only.
 fn errors(source: &str, names: Option<&Names<'_>>) -> Vec<String> {
     told(read(source, names).map_or_else(|problems| problems, |(_, warnings)| warnings), Severity::Error)
 }
@@ -72,7 +72,8 @@ guardrails: null
     assert_eq!(book.output_restriction.assertion.as_deref(), Some("true"));
 }
 
-/// OAS-15, OAS-16, OAS-17, OAS-18, OAS-19, OAS-20, OAS-21: what is missing or wrong is refused, with its line and column.
+/// OAS-15, OAS-16, OAS-17, OAS-18, OAS-19, OAS-20, OAS-21: missing or wrong keys are refused, with line and
+/// column.
 #[test]
 fn each_rule_of_openagentspec() {
     let long = format!("name: {}", "a".repeat(254));
@@ -133,7 +134,7 @@ fn each_rule_of_openagentspec() {
         ("guardrails: {input: {tool_name: find}}", vec!["OAS-38@6:21"]),
         ("guardrails: {input: {tool_name: find, assertion: '1 +'}}", vec!["OAS-40@6:50"]),
         ("guardrails: {output: {tool_name: helper, assertion: 'ok'}}", vec!["OAS-39@6:34"]),
-        // Told once.
+        // Reported once.
         ("guardrails: {input: {tool_name: find, assertion: ''}}", vec!["OAS-38@6:50"]),
         ("capabilities: {find: {input_restriction: {assertion: ' '}}}", vec!["OAS-33@6:54"]),
         ("exposes: {n: ''}", vec!["OAS-48@6:14"]),
@@ -158,7 +159,7 @@ fn what_is_legal_and_odd_is_a_warning() {
 fn references_are_resolved_only_when_the_server_is_known() {
     let unknown = format!("{HEAD}capabilities: {{anything-at-all: {{}}}}\n");
     assert_eq!(errors(&unknown, None), Vec::<String>::new());
-    // A name that is both means the tool (OAS-12).
+    // A name that is both a tool and an agent means the tool (OAS-12).
     assert_eq!(agent(&format!("{HEAD}capabilities: {{both: {{}}}}\n")).capabilities.len(), 1);
     let problems = read(&format!("{HEAD}capabilities: {{book-fligth: {{}}}}\n"), Some(&NAMES)).unwrap_err();
     assert!(problems[0].message.contains("did you mean `book-flight`"), "{problems:?}");
@@ -203,7 +204,7 @@ fn a_whole_ossa_manifest() {
     assert_eq!(spending.currency.as_deref(), Some("EUR"));
 }
 
-/// RS-11: every type of tool says how it is reached.
+/// RS-11: every type of tool has an address.
 #[test]
 fn tools_of_a_manifest_say_how_they_are_reached() {
     use turnstone_domain::agent::{Endpoint, Reached, ToolAuth};
@@ -243,7 +244,7 @@ fn tools_of_a_manifest_say_how_they_are_reached() {
     assert_eq!(reached, expected);
     let sets: Vec<_> = agent.toolsets.iter().map(|set| (set.server.as_str(), set.like.timeout_ms)).collect();
     assert_eq!(sets, [("github", Some(900)), ("gitlab", None)]);
-    // RS-14: what cannot be had here is a warning and no dead agent.
+    // RS-14: an unavailable tool is a warning, and the agent is accepted.
     let told: Vec<u32> = warnings.iter().map(|warning| warning.line).collect();
     assert_eq!(told, [11, 13, 14], "{warnings:?}");
     let known = "kind: \"openagentspec:v1/agent\"\nname: d\ndescription: d\nintent: i\nowner: o\ncapabilities:\n  github.search: {}\n";
@@ -386,7 +387,7 @@ fn what_ossa_asks_and_nobody_enforces_is_a_warning() {
     }
 }
 
-/// RS-24 to RS-26, RS-50: what a manifest says of errors is read; a misspelt code or strategy is refused.
+/// RS-24 to RS-26, RS-50: the error policy of a manifest is read; a misspelt code or strategy is refused.
 #[test]
 fn what_ossa_says_of_errors_is_read() {
     use turnstone_domain::agent::errors::{Breaker, Pause};
@@ -452,7 +453,7 @@ fn capabilities_of_openagentspec_may_be_agents() {
     assert_eq!(known("'oagent://helper': {}")[0].name, "helper");
 }
 
-/// OSSA §5: who may be asked, and on which terms.
+/// OSSA §5: delegates and their terms.
 #[test]
 fn collaboration_of_ossa_makes_delegates() {
     let manifest = format!(

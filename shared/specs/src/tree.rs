@@ -1,6 +1,7 @@
 //! A document as a tree in which every key and value knows its place.
 //!
-//! Reading into a tree first, and not straight into structs, is what lets one pass report every problem.
+//! The document is read into a tree before it is read into structs, so that one pass can report every
+//! problem.
 
 use crate::problem::{Place, Problems};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -8,7 +9,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Location, Options, Spanned, UserMessageFormatter};
 use std::fmt;
 
-/// How much of a document is read.
+/// The limits of a document that is read.
 pub(crate) struct Limits {
     bytes: usize,
     depth: usize,
@@ -18,19 +19,19 @@ pub(crate) struct Limits {
 /// The limits of a document that describes one agent.
 pub(crate) const ORDINARY: Limits = Limits { bytes: 1024 * 1024, depth: 32, values: 20_000 };
 
-/// The limits of a document that holds everything an agent is made of, as those of Agent Spec do.
+/// The limits of a document that holds all components of an agent, as those of Agent Spec do.
 pub(crate) const LARGE: Limits = Limits { bytes: 4 * 1024 * 1024, depth: 64, values: 200_000 };
 
 const MAX_ALIASES: usize = 100;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) at: Place,
     pub(crate) content: Content,
 }
 
-/// What a value is. Text in quotes is never a number or a boolean.
+/// The content of a value. Text in quotes is never a number or a boolean.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Null,
@@ -42,7 +43,7 @@ pub(crate) enum Content {
     Map(Vec<Entry>),
 }
 
-/// A key, where it stands, and its value.
+/// A key, its place, and its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -51,22 +52,22 @@ pub(crate) struct Entry {
 }
 
 impl Node {
-    /// The value of a key. Of a key that is there twice, which is an error, the first.
+    /// Returns the value of a key. For a duplicate key, which is an error, it is the first value.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// The value at the end of a path of keys.
+    /// Returns the value at the end of a path of keys.
     pub(crate) fn at_path(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// Keys and values in document order; none for anything but a map.
+    /// Returns keys and values in document order; none for anything but a map.
     pub(crate) fn entries(&self) -> &[Entry] {
         if let Content::Map(entries) = &self.content { entries } else { &[] }
     }
 
-    /// Items in document order; none for anything but a list.
+    /// Returns items in document order; none for anything but a list.
     pub(crate) fn items(&self) -> &[Self] {
         if let Content::List(items) = &self.content { items } else { &[] }
     }
@@ -95,7 +96,7 @@ impl Node {
         matches!(self.content, Content::Null)
     }
 
-    /// The value as JSON.
+    /// Returns the value as JSON.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         use serde_json::Value;
         match &self.content {
@@ -114,12 +115,12 @@ impl Node {
 
 /// Reads one document: YAML, or JSON, which YAML contains.
 ///
-/// Keys that are there twice are reported and kept, so that the rest is still checked (OAS-A19).
+/// Duplicate keys are reported and kept, so that the rest is still checked (OAS-A19).
 pub(crate) fn parse(source: &str, problems: &mut Problems) -> Option<Node> {
     parse_within(source, &ORDINARY, problems)
 }
 
-/// Reads one document, as much of it as the limits allow.
+/// Reads one document within the limits.
 pub(crate) fn parse_within(source: &str, limits: &Limits, problems: &mut Problems) -> Option<Node> {
     if source.len() > limits.bytes {
         let message = format!("the document has {} bytes; at most {} are read", source.len(), limits.bytes);
@@ -156,13 +157,13 @@ fn options(limits: &Limits) -> Options {
             max_total_scalar_bytes: limits.bytes,
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: limits.values },
-        // We report them ourselves, each at its place.
+        // This module reports them itself, each at its place.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         strict_booleans: true,
         reject_unsupported_tags: true,
         leading_zero_numbers_as_strings: true,
         underscored_numbers_as_strings: true,
-        // A snippet would show what stands beside the problem, and that may be a secret.
+        // A snippet would show the text around the problem, which may be a secret.
         with_snippet: false,
     }
 }

@@ -47,6 +47,7 @@ common! {
     INSERT_IDEMPOTENCY_KEY = "insert_idempotency_key",
     SELECT_BREAKERS = "select_breakers",
     SELECT_IDEMPOTENCY_KEY = "select_idempotency_key",
+    SELECT_RECALL_PARTS = "select_recall_parts",
     UPDATE_BREAKER = "update_breaker",
     UPDATE_IDEMPOTENCY_ANSWER = "update_idempotency_answer",
     UPDATE_IDEMPOTENCY_KEY = "update_idempotency_key",

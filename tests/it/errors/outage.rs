@@ -60,7 +60,7 @@ async fn an_outage_of_a_minute_delays_jobs_and_loses_none() {
         // The breaker is half-open after a second. From then on the waiting jobs need no further time.
         fleet.clock.advance_ms(1_100);
         fleet.tick().await;
-        fleet.until("no job waits for the breaker", async || fleet.number(WAITING).await == 0).await;
+        released(&fleet).await;
         assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
         for _ in 0..20 {
             fleet.clock.advance_ms(300_000);
@@ -78,7 +78,16 @@ async fn an_outage_of_a_minute_delays_jobs_and_loses_none() {
 const WAITING: &str = "SELECT count(*) FROM breaker_waits AS w JOIN jobs AS j ON j.seq = w.job_seq \
                        WHERE j.state = 'retryable' AND j.attempt = w.attempt";
 
-/// RS-47, issue 16: a worker that is killed in the trial call of a half-open breaker keeps its place from no other job, once its
+/// Waits until no job waits for a breaker. A job that is refused just before the breaker closes is released by the scheduler.
+async fn released(fleet: &Fleet) {
+    let none = async || {
+        fleet.tick().await;
+        fleet.number(WAITING).await == 0
+    };
+    fleet.until("no job waits for the breaker", none).await;
+}
+
+/// RS-47: a worker that is killed in the trial call of a half-open breaker keeps its place from no other job, once its
 /// lease has ended. No time passes until all of them are released.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_is_killed_in_a_trial_call_holds_no_job_back() {
@@ -106,7 +115,7 @@ async fn a_worker_that_is_killed_in_a_trial_call_holds_no_job_back() {
         fleet.release_all().await;
         gate.open();
         let other = crate::crash::spawn(&fleet, 4, None);
-        fleet.until("no job waits for the breaker", async || fleet.number(WAITING).await == 0).await;
+        released(&fleet).await;
         assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
         fleet.until("they complete", async || in_state(&fleet, "'active', 'available'").await == 0).await;
         drop(other);

@@ -1,4 +1,4 @@
-//! Databases of a private PostgreSQL server, and those that are lent to one test after another.
+//! Databases of a private PostgreSQL server, and those that one test after another borrows.
 
 use super::postgres::{Postgres, Superuser};
 use super::template::ROLE;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::sync::OnceCell;
 use turnstone_store::{PostgresOptions, PostgresStore};
 
-/// A database of its own for one test. One that was lent is lent again when it is dropped.
+/// A database for one test. A borrowed one is available again when this is dropped.
 pub struct Database {
     /// `postgres://turnstone@127.0.0.1:…/…`; the role owns the database and is no superuser.
     pub url: String,
@@ -21,7 +21,7 @@ impl Database {
         Self { url: url_of(server, &name), name, lent_by: None }
     }
 
-    /// The database's address through something that stands in between, such as a proxy.
+    /// Returns the database's address through an intermediary, such as a proxy.
     pub fn url_at(&self, addr: SocketAddr) -> String {
         url_of(addr, &self.name)
     }
@@ -39,10 +39,11 @@ fn url_of(addr: SocketAddr, database: &str) -> String {
     format!("postgres://{ROLE}@{addr}/{database}")
 }
 
-/// The database that every lent one is a copy of. Its schema `pristine` keeps the rows that the migrations insert.
+/// The database from which every lent one is copied. Its schema `pristine` keeps the rows that the migrations
+/// insert.
 const MIGRATED: &str = "migrated";
 
-/// Copies what the migrations inserted, so that [`EMPTY`] can put it back.
+/// Copies the rows that the migrations inserted, so that [`EMPTY`] can restore them.
 const KEEP_ROWS: &str = "
 CREATE SCHEMA pristine;
 DO $$
@@ -56,7 +57,7 @@ BEGIN
     END LOOP;
 END $$;";
 
-/// Ends every other connection, and leaves of all rows only those that the migrations inserted.
+/// Ends every other connection, and removes all rows except those that the migrations inserted.
 const EMPTY: &str = "
 SET client_min_messages = warning;
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
@@ -78,7 +79,7 @@ BEGIN
     END LOOP;
 END $$;";
 
-/// A digest of the schema and the settings. A test that changed either is the last one that has the database.
+/// A digest of the schema and the settings. After a test that changed either, the database is not lent again.
 const SCHEMA: &str = "
 SELECT md5(string_agg(entry, ' ' ORDER BY entry)) FROM (
     SELECT concat_ws('.', relname, attname, atttypid, attnotnull, atthasdef, relkind, reloptions) AS entry
@@ -92,10 +93,10 @@ SELECT md5(string_agg(entry, ' ' ORDER BY entry)) FROM (
         WHERE datname = current_database()
 ) AS entries;";
 
-/// Migrated databases that no test has at the moment.
+/// Migrated databases that no test uses at the moment.
 #[derive(Default)]
 pub(super) struct Lending {
-    /// The digest of the schema that the first one had.
+    /// The digest of the first one's schema.
     schema: OnceCell<String>,
     spare: Mutex<Vec<String>>,
 }

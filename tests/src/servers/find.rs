@@ -15,7 +15,7 @@ pub struct Need {
     pub find: fn() -> Option<PathBuf>,
 }
 
-/// Package managers, and how each is asked for packages.
+/// Package managers, and the command of each to install packages.
 const MANAGERS: [(&str, &str); 4] = [
     ("apt-get", "apt-get install"),
     ("dnf", "dnf install"),
@@ -67,7 +67,8 @@ pub fn how_to_install(needs: &[&Need]) -> String {
     }
 }
 
-/// Returns whether `tests/install-servers.sh` can install packages: with apt-get, and as root or by `sudo -n`.
+/// Returns true if `tests/install-servers.sh` can install packages: with apt-get, and as root or by
+/// `sudo -n`.
 pub fn can_install() -> bool {
     let output = |program: &str, arguments: &[&str]| Command::new(program).args(arguments).output().ok();
     let is_root = || output("id", &["-u"]).is_some_and(|output| output.stdout == b"0\n");
@@ -75,7 +76,8 @@ pub fn can_install() -> bool {
     in_path("apt-get").is_some() && (is_root() || has_sudo())
 }
 
-/// Returns the folder of PostgreSQL's programs: that of `pg_config`, else of the newest version, else of the PATH.
+/// Returns the folder of PostgreSQL's programs: that of `pg_config`, else of the newest version, else of the
+/// PATH.
 pub fn postgres_dir() -> Option<PathBuf> {
     let told = Command::new("pg_config").arg("--bindir").output().ok();
     let told = told.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
@@ -89,12 +91,13 @@ pub fn postgres_dir() -> Option<PathBuf> {
     told.into_iter().chain(versions).chain(path_dirs()).find(|dir| is_server(dir))
 }
 
-/// Returns whether a folder has the server's programs: a client's package has the rest of them only.
+/// Returns true if a folder has the server's programs: a client's package has only the others.
 fn is_server(dir: &Path) -> bool {
     ["initdb", "postgres"].iter().all(|program| dir.join(program).is_file())
 }
 
-/// `/usr/lib/postgresql/15`, `/usr/pgsql-16`, `/opt/homebrew/opt/postgresql@17` → 15, 16, 17.
+/// Returns the major version: `/usr/lib/postgresql/15`, `/usr/pgsql-16`, `/opt/homebrew/opt/postgresql@17` →
+/// 15, 16, 17.
 fn version_of(dir: &Path) -> u32 {
     let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let version = name.rsplit(['-', '@']).next().unwrap_or_default();

@@ -1,8 +1,10 @@
-//! Real servers for tests: PostgreSQL, Redis and PgBouncer as private processes, and proxies that break on demand.
+//! Real servers for tests: PostgreSQL, Redis and PgBouncer as private processes, and proxies that break on
+//! demand.
 //!
-//! Every server listens on `127.0.0.1` only, keeps its files in a folder of its own, and ends with the test process, in
-//! whatever way that ends (`supervise.sh`). A missing program is installed once by `tests/install-servers.sh`. Where that is
-//! impossible, `build.rs` has left out the tests that need it; with `CI=true` they fail and name the packages.
+//! Every server listens on `127.0.0.1` only, keeps its files in a folder of its own, and ends with the test
+//! process in every case (`supervise.sh`). `tests/install-servers.sh` installs a missing program once. If
+//! that is impossible, `build.rs` has left out the tests that need it; with `CI=true` they fail and name the
+//! packages.
 
 mod database;
 pub mod find;
@@ -25,7 +27,8 @@ pub use redis::Redis;
 pub use tcp_proxy::TcpProxy;
 pub use wire::{Answer, Lost, Wire};
 
-/// Runs what blocks (processes, pipes, files) beside the runtime, so that the rest of a test goes on meanwhile.
+/// Runs blocking work (processes, pipes, files) beside the runtime, so that the rest of a test continues
+/// meanwhile.
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

@@ -19,7 +19,8 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one in front of a database. All else is as PgBouncer comes: it keeps 20 connections to the database.
+    /// Starts one in front of a database, with PgBouncer's default settings: it keeps 20 connections to the
+    /// database.
     pub async fn start(postgres: &Postgres, database: &Database) -> Self {
         let (name, to) = (database.name.clone(), postgres.addr().port());
         let server = beside(move || {
@@ -54,7 +55,7 @@ impl PgBouncer {
         Self { _server: server, _port: port, url }
     }
 
-    /// The database's address through this.
+    /// Returns the database's address through PgBouncer.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -1,25 +1,25 @@
-//! Ports that stay reserved while their server is down. A test that needs the number of a port before something listens there
-//! reserves it here: a port that was bound and given back may be anybody's a moment later.
+//! Ports that stay reserved while their server is down. A test that needs a port's number before a server
+//! listens there reserves it here. Without that, another process may take a released port at any moment.
 
 use std::fs::{File, OpenOptions};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Below the range from which the system takes the ports of outgoing connections (32768 on Linux). A port of that range
-/// could be taken by a client while its server restarts, even by a client that connects to that very port.
+/// The first port, below the range for outgoing connections (from 32768 on Linux). A client could take a port
+/// of that range while its server restarts, even a client that connects to that very port.
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 10_000;
 
-/// A port of `127.0.0.1` that no other test gets, in this process or in another, until this value is dropped.
+/// A port of `127.0.0.1` that no other test gets, in any process, until this value is dropped.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
-    // The lock goes with the file, also when the process is killed.
+    // The lock is released with the file, even when the process is killed.
     _lock: File,
 }
 
 impl Port {
-    /// Reserves a free one.
+    /// Reserves a free port.
     ///
     /// # Panics
     /// When every port of the range is taken.
@@ -55,8 +55,8 @@ impl Port {
     }
 }
 
-/// Whether nobody listens there. Asked as a client: a listener of our own would for moments live on in the programs that
-/// this process is just starting, and keep the port from its server.
+/// Returns true if no process listens there. It connects as a client. A listener of its own would live on for
+/// moments in programs that this process is starting, and would keep the port from its server.
 fn is_free(port: u16) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err()
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::OnceCell;
 
-/// Takes the server down at once, as a crash of the machine does: nothing is written out, and the next start recovers
+/// Stops the server at once, like a crash of the machine: nothing is written out, and the next start recovers
 /// from the log.
 const IMMEDIATELY: &str = "QUIT";
 
@@ -29,24 +29,25 @@ pub struct Postgres {
     shared: bool,
 }
 
-/// Settings of the shared server. It is never crashed, so nothing of it has to survive a loss of power.
+/// Settings of the shared server. It never crashes, so no data has to survive a loss of power.
 const SHARED: &[(&str, &str)] =
     &[("max_connections", "300"), ("fsync", "off"), ("full_page_writes", "off"), ("autovacuum", "off")];
 
 impl Postgres {
-    /// The server that the tests of this process share. It takes 300 connections and does not sync. It cannot be stopped
-    /// or restarted.
+    /// Returns the server that the tests of this process share. It takes 300 connections and does not sync.
+    /// It cannot be stopped or restarted.
     pub async fn shared() -> &'static Self {
         static SERVER: OnceCell<Postgres> = OnceCell::const_new();
         SERVER.get_or_init(|| Self::launch(SHARED, true)).await
     }
 
-    /// A server of the test's own, with PostgreSQL's default settings (`fsync` on), to be restarted and broken.
+    /// Starts a server for one test, with PostgreSQL's default settings (`fsync` on), to be restarted and
+    /// broken.
     pub async fn own() -> Self {
         Self::own_with(&[]).await
     }
 
-    /// A server of the test's own with these settings (`postgresql.conf`'s names and values).
+    /// Starts a server for one test with these settings (`postgresql.conf`'s names and values).
     pub async fn own_with(settings: &[(&str, &str)]) -> Self {
         Self::launch(settings, false).await
     }
@@ -83,8 +84,8 @@ impl Postgres {
         Database::new(name, self.addr())
     }
 
-    /// Lends a migrated and empty database, that of an ended test if there is one: to empty a database is much quicker than
-    /// to migrate one.
+    /// Lends a migrated and empty database, that of an ended test if there is one: emptying a database is
+    /// much quicker than migrating one.
     pub async fn migrated(&'static self) -> Database {
         self.lending.lend(self).await
     }
@@ -93,23 +94,23 @@ impl Postgres {
         format!("t{}", self.databases.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Where the server listens.
+    /// Returns the server's address.
     pub fn addr(&self) -> SocketAddr {
         self.port.addr()
     }
 
-    /// The database's address. It stays the same over restarts.
+    /// Returns the database's address. It stays the same over restarts.
     pub fn url(&self, database: &Database) -> String {
         database.url_at(self.addr())
     }
 
-    /// Takes the server down without any preparation and starts it again; returns when it answers.
+    /// Stops the server without any preparation and starts it again; returns when it answers.
     pub async fn restart_immediate(&self) {
         self.stop_immediate().await;
         self.start_again().await;
     }
 
-    /// Takes the server down without any preparation, as `pg_ctl -m immediate` does; returns when it is down.
+    /// Stops the server without any preparation, as `pg_ctl -m immediate` does; returns when it is down.
     pub async fn stop_immediate(&self) {
         assert!(!self.shared, "other tests use the shared server: take Postgres::own() to stop one");
         self.server.end(IMMEDIATELY).await;
@@ -122,7 +123,7 @@ impl Postgres {
         assert!(runs, "PostgreSQL does not start again:\n{}", self.server.log_tail());
     }
 
-    /// Ends every connection to the database but those of [`Postgres::psql`]; how many there were.
+    /// Ends every connection to the database except those of [`Postgres::psql`]; returns their number.
     pub async fn terminate_connections(&self, database: &Database) -> usize {
         let sql = format!(
             "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity \
@@ -133,7 +134,8 @@ impl Postgres {
         ended.parse().unwrap_or_else(|_| panic!("psql printed {ended} and no number"))
     }
 
-    /// Runs SQL as superuser, each statement on its own; answers the rows, a line each, columns parted by `|`.
+    /// Runs SQL as superuser, each statement on its own; returns the rows, one per line, with `|` between
+    /// columns.
     ///
     /// # Panics
     /// When a statement fails.
@@ -155,7 +157,7 @@ fn accepts(port: u16) -> bool {
 /// The name under which `psql` connects here.
 const OURS: &str = "turnstone-harness";
 
-/// The way in that a full server leaves open.
+/// The connection as superuser, which a full server still accepts.
 #[derive(Clone)]
 pub(super) struct Superuser {
     folder: PathBuf,
@@ -172,7 +174,7 @@ impl Superuser {
         let sent = psql.stdin.take().map(|mut sql_in| std::io::Write::write_all(&mut sql_in, sql.as_bytes()));
         let output = psql.wait_with_output()?;
         match sent {
-            // A psql that cannot connect reads nothing; its own complaint says more than the broken pipe.
+            // A psql that cannot connect reads nothing; its own error explains more than the broken pipe.
             Some(Err(error)) if output.status.success() => Err(error),
             _ => Ok(output),
         }
@@ -184,8 +186,8 @@ impl Superuser {
         beside(move || succeeded("psql", self.psql(&database, &sql))).await
     }
 
-    /// Runs statements in one transaction, and returns the first column of their last row. It starts no program: the tests
-    /// borrow more than a thousand databases.
+    /// Runs statements in one transaction, and returns the first column of their last row. It starts no
+    /// program: the tests borrow more than a thousand databases.
     ///
     /// # Panics
     /// When a statement fails or nothing is returned.
@@ -200,7 +202,7 @@ impl Superuser {
             PgConnection::connect_with(&options).await.unwrap_or_else(|error| panic!("{database}: {error}"));
         let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await;
         let rows = rows.unwrap_or_else(|error| panic!("{database}: {error}\n{sql}"));
-        // A connection that is only dropped may outlive this call, and holds its database.
+        // A connection that is only dropped may outlive this call and block its database.
         connection.close().await.unwrap_or_else(|error| panic!("{database}: {error}"));
         rows.last().unwrap_or_else(|| panic!("no row from {sql}")).get_unchecked(0)
     }

@@ -43,7 +43,7 @@ pub fn need_python() {
     present("Python 3", find::python);
 }
 
-/// Returns what `find` finds, if need be after the packages were installed.
+/// Returns the result of `find`, after installing the packages if necessary.
 fn present(name: &str, find: impl Fn() -> Option<PathBuf>) -> PathBuf {
     if let Some(path) = find() {
         return path;
@@ -51,9 +51,9 @@ fn present(name: &str, find: impl Fn() -> Option<PathBuf>) -> PathBuf {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("install-servers.sh");
-        // Not eprintln, whose lines libtest keeps back.
+        // Not eprintln, whose lines libtest captures.
         let _ = writeln!(std::io::stderr(), "{name} is missing: running {}", script.display());
-        // The script says on stderr what keeps it from its work; the search below decides.
+        // The script reports its own problems on stderr; the search below decides.
         if let Err(error) = Command::new(&script).stdin(Stdio::null()).status() {
             let _ = writeln!(std::io::stderr(), "{}: {error}", script.display());
         }
@@ -73,7 +73,8 @@ pub(super) fn user_id() -> u32 {
     *ID.get_or_init(|| id_of(None))
 }
 
-/// Returns the user of the servers that refuse to run as root, or `None` when the tests run as another user than root.
+/// Returns the user of the servers that refuse to run as root, or `None` when the tests run as another user
+/// than root.
 pub(super) fn server_user() -> Option<&'static str> {
     (user_id() == 0).then_some("postgres")
 }

@@ -22,7 +22,8 @@ impl Redis {
         Self::start_with(&[]).await
     }
 
-    /// Starts a server with these settings (`redis.conf`'s names and values), such as `("appendonly", "yes")`.
+    /// Starts a server with these settings (`redis.conf`'s names and values), such as
+    /// `("appendonly", "yes")`.
     pub async fn start_with(settings: &[(&str, &str)]) -> Self {
         let own = [("bind", "127.0.0.1"), ("daemonize", "no"), ("save", ""), ("appendonly", "no")];
         let settings = own.iter().chain(settings);
@@ -46,12 +47,12 @@ impl Redis {
         Self { server, port }
     }
 
-    /// Its address: `redis://127.0.0.1:…`. It stays the same over restarts.
+    /// Returns its address: `redis://127.0.0.1:…`. It stays the same over restarts.
     pub fn url(&self) -> String {
         format!("redis://{}", self.port.addr())
     }
 
-    /// Stops the server in good order; returns when it is down.
+    /// Stops the server in an orderly way; returns when it is down.
     pub async fn stop(&self) {
         self.server.end("TERM").await;
     }
@@ -68,7 +69,7 @@ impl Redis {
         assert!(runs, "Redis does not start again:\n{}", self.server.log_tail());
     }
 
-    /// Forgets everything that is stored.
+    /// Deletes all data.
     pub async fn flush(&self) {
         self.command(&["FLUSHALL"]).await;
     }
@@ -79,7 +80,7 @@ impl Redis {
         assert_eq!(answer, "OK", "Redis does not set {key} to {value}");
     }
 
-    /// Any command; answers what `redis-cli` prints.
+    /// Runs any command; returns the output of `redis-cli`.
     pub async fn command(&self, words: &[&str]) -> String {
         let mut command = cli(self.port.number());
         command.args(words);
@@ -94,6 +95,6 @@ fn cli(port: u16) -> Command {
 }
 
 fn answers(port: u16) -> bool {
-    // It answers LOADING while it reads its files.
+    // The server answers LOADING while it reads its files.
     cli(port).arg("PING").output().is_ok_and(|output| output.stdout.starts_with(b"PONG"))
 }

@@ -1,4 +1,4 @@
-//! One server process and the shell that watches over it.
+//! One server process and the shell that supervises it.
 
 use super::beside;
 use super::port::Port;
@@ -12,10 +12,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it answers; recovery after a crash is part of it.
+/// The longest until a server answers; recovery after a crash is part of it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A private folder that a server's files go into.
+/// Returns a private folder for a server's files.
 pub(super) fn private_folder(name: &str) -> PathBuf {
     let prefix = format!("turnstone-{name}-");
     let folder =
@@ -24,21 +24,22 @@ pub(super) fn private_folder(name: &str) -> PathBuf {
     folder.keep()
 }
 
-/// What to run.
+/// The recipe of a server.
 pub(super) struct Recipe {
-    /// What to call it in messages.
+    /// Its name in messages.
     pub(super) name: &'static str,
-    /// Program and arguments. What differs between two starts comes with [`Supervised::start`].
+    /// Program and arguments. [`Supervised::start`] adds those that differ between two starts.
     pub(super) command: Vec<OsString>,
-    /// The last argument, made of the server's private folder. The file `log` in it is the server's output.
+    /// Returns the last argument for the server's private folder. The file `log` in it is the server's
+    /// output.
     pub(super) place: fn(&Path) -> OsString,
     /// The signal that ends it with the test.
     pub(super) last_signal: &'static str,
-    /// Whether it refuses to run as root.
+    /// True if it refuses to run as root.
     pub(super) never_as_root: bool,
 }
 
-/// The server. It ends, and its folder goes, when this is dropped or its process dies.
+/// The server. It ends, and its folder is removed, when this is dropped or the test process dies.
 pub(super) struct Supervised {
     name: &'static str,
     folder: PathBuf,
@@ -93,8 +94,8 @@ impl Supervised {
         assert_eq!(answer, "yes", "{} is not copied:\n{}", from.display(), self.log_tail());
     }
 
-    /// Starts the process with more arguments, split at spaces, and waits until `ready` holds. False when it ended
-    /// instead.
+    /// Starts the process with more arguments, split at spaces, and waits until `ready` holds. Returns false
+    /// when it ended instead.
     pub(super) async fn start(
         self: &Arc<Self>,
         arguments: String,
@@ -131,7 +132,7 @@ impl Supervised {
         beside(move || asked.ask(signal)).await;
     }
 
-    /// The last lines of the server's output, for messages.
+    /// Returns the last lines of the server's output, for messages.
     pub(super) fn log_tail(&self) -> String {
         let log = std::fs::read(self.folder.join("log")).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
@@ -139,12 +140,12 @@ impl Supervised {
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
-    /// The server's private folder.
+    /// Returns the server's private folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Starts a server on a port of its own, on another one when the first is taken after all.
+    /// Starts a server on a port of its own, or on another one if the first is taken.
     pub(super) async fn start_on_a_port(
         self: &Arc<Self>,
         arguments: impl Fn(u16) -> String,

@@ -27,7 +27,7 @@ struct Serving {
 }
 
 impl TcpProxy {
-    /// Starts a proxy to `target` that lets everything pass.
+    /// Starts a proxy to `target` that forwards everything.
     pub async fn start(target: SocketAddr) -> Self {
         let port = Arc::new(beside(Port::reserve).await);
         let proxy = Self { target, port, stalled: watch::channel(false).0, serving: Mutex::default() };
@@ -35,32 +35,32 @@ impl TcpProxy {
         proxy
     }
 
-    /// Where it listens. It stays the same over cuts.
+    /// Returns its address. It stays the same over cuts.
     pub fn addr(&self) -> SocketAddr {
         self.port.addr()
     }
 
-    /// Drops every connection and refuses new ones; returns when both are so.
+    /// Drops every connection and refuses new ones; returns when both have happened.
     pub async fn cut(&self) {
         let serving = self.serving().take();
         if let Some(Serving { cut, done }) = serving {
             cut.cancel();
             done.await.expect("the proxy does not panic");
-            // A program that this process is just starting holds a copy of the listener until its own code runs, and
-            // with it the system goes on accepting. That ends within moments.
+            // A program that this process is starting holds a copy of the listener until its own code runs.
+            // With the copy the system continues to accept. That ends within moments.
             let refused = async || TcpStream::connect(self.addr()).await.is_err();
             wait::until("the port of a cut proxy refuses connections", refused).await;
         }
     }
 
-    /// Accepts connections and forwards nothing, in neither direction, on old and on new ones: nobody is told that
-    /// anything is wrong. What was sent meanwhile arrives after [`TcpProxy::heal`].
+    /// Accepts connections and forwards nothing, in neither direction, on old and on new ones. Neither side
+    /// is notified. Data sent meanwhile arrives after [`TcpProxy::heal`].
     pub async fn stall(&self) {
         self.stalled.send_replace(true);
         self.serve().await;
     }
 
-    /// Lets everything pass again.
+    /// Forwards everything again.
     pub async fn heal(&self) {
         self.stalled.send_replace(false);
         self.serve().await;
@@ -94,7 +94,7 @@ async fn accept(
             () = cut.cancelled() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => {
-                // What cannot be accepted was given up by its client.
+                // A connection that cannot be accepted was closed by its client.
                 if let Ok((client, _)) = accepted {
                     connections.spawn(connect(client, target, stalled.clone()));
                 }
@@ -113,7 +113,7 @@ async fn connect(client: TcpStream, target: SocketAddr, mut stalled: watch::Rece
     // A target that is down looks to the client as it would without the proxy: the connection ends.
     let Ok(server) = TcpStream::connect(target).await else { return };
     for side in [&client, &server] {
-        // Small messages go at once, as they came.
+        // Small messages are sent at once, as they came.
         let _ = side.set_nodelay(true);
     }
     let (client_in, client_out) = client.into_split();
@@ -128,11 +128,11 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut stalled: w
             return;
         }
     }
-    // The end of one direction is passed on like everything else; dropping this half tells the other side.
+    // The end of one direction is forwarded like everything else; dropping this half notifies the other side.
     let _ = passes(&mut stalled).await;
 }
 
-/// Waits until nothing is stalled; `None` when the proxy is gone.
+/// Waits until the proxy is not stalled; `None` when it is gone.
 async fn passes(stalled: &mut watch::Receiver<bool>) -> Option<()> {
     stalled.wait_for(|stalled| !stalled).await.ok().map(drop)
 }

@@ -8,18 +8,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// To be raised when the recipe below changes, so that older templates are not used.
+/// The version of the recipe below, to be raised with every change, so that older templates are not used.
 const RECIPE: u32 = 3;
 
 /// The data folder's name in the template and in each server's own folder.
 pub(super) const DATA: &str = "data";
 
-/// The product's own role: it owns its databases and is no superuser, as at a careful operator's.
+/// The product's own role: it owns its databases and is no superuser, as in a careful operator's
+/// installation.
 pub(super) const ROLE: &str = "turnstone";
 
-/// A fresh data folder, called [`DATA`]; made if need be, and to be copied.
+/// Returns a fresh data folder with the name [`DATA`], to be copied; it is made if necessary.
 pub(super) fn template() -> PathBuf {
-    // postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
+    // Example: postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
     let version =
         succeeded("postgres", Command::new(postgres_dir().join("postgres")).arg("--version").output());
     let version = version.split_whitespace().nth(2).expect("a version");
@@ -44,7 +45,7 @@ pub(super) fn template() -> PathBuf {
     template.join(DATA)
 }
 
-/// `15.18`, `17beta2` → 15, 17.
+/// Returns the major version: `15.18`, `17beta2` → 15, 17.
 fn major(version: &str) -> u32 {
     let digits = version.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
     digits.parse().unwrap_or_else(|_| panic!("{version} is no version of PostgreSQL"))
@@ -55,7 +56,7 @@ fn initialise(data: &Path, major: u32) {
     for locale in locales(major) {
         let mut initdb = as_server_user(&postgres_dir().join("initdb"));
         initdb.args(["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]).args(locale);
-        // The user of the server may not stand where the tests do.
+        // The server's user may have no access to the tests' directory.
         let output = initdb.arg("--pgdata").arg(data).current_dir("/").output();
         refused = (!output.as_ref().is_ok_and(|output| output.status.success())).then_some(output);
         if refused.is_none() {
@@ -76,13 +77,13 @@ fn initialise(data: &Path, major: u32) {
     succeeded("postgres --single", single.wait_with_output());
 }
 
-/// Returns the locales that `initdb` is asked for, the best first. Most operators' databases sort like a language, and one
-/// that sorted by bytes would hide where the product relies on that.
+/// Returns the locales for `initdb`, the best first. Most operators' databases sort like a language. One that
+/// sorted by bytes would hide a dependency of the product on that.
 fn locales(major: u32) -> Vec<Vec<String>> {
     let listed = Command::new("locale").arg("-a").output().map(|output| output.stdout).unwrap_or_default();
     let listed = String::from_utf8_lossy(&listed);
     let find = |wanted: fn(&str) -> bool| listed.lines().find(|name| wanted(&name.to_lowercase()));
-    // What a character is, which every language of UTF-8 agrees on.
+    // The character classes, on which every language of UTF-8 agrees.
     let plain = find(|name| matches!(name, "c.utf-8" | "c.utf8")).unwrap_or("C");
     let language = find(|name| name.starts_with("en_us.utf")).or_else(|| {
         find(|name| name.contains(".utf") && !name.starts_with("c.") && !name.starts_with("posix"))
@@ -97,7 +98,7 @@ fn locales(major: u32) -> Vec<Vec<String>> {
     if major >= 15 { vec![of_icu, of_system] } else { vec![of_system] }
 }
 
-/// Returns the output of a program; panics with its complaint when it failed.
+/// Returns the output of a program; panics with its error output when it failed.
 pub(super) fn succeeded(program: &str, output: std::io::Result<Output>) -> String {
     let output = output.unwrap_or_else(|error| panic!("{program} does not run: {error}"));
     let complaint = String::from_utf8_lossy(&output.stderr);

@@ -1,5 +1,5 @@
-//! A proxy before PostgreSQL that reads the protocol: it notes which statements pass, and breaks a connection at exactly one of
-//! them.
+//! A proxy before PostgreSQL that reads the protocol: it records the statements, and breaks a connection at
+//! exactly one of them.
 
 use crate::wait;
 use std::collections::{HashMap, VecDeque};
@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// The proxy. It ends when it is dropped.
 pub struct Wire {
-    /// Where it listens.
+    /// Its address.
     pub addr: SocketAddr,
     shared: Arc<Shared>,
     _serving: AbortOnDropHandle<()>,
@@ -26,14 +26,14 @@ struct Shared {
     faults: Mutex<VecDeque<Fault>>,
 }
 
-/// What happens to the next statement with all of these words in it.
+/// The fault of the next statement with all of these words in it.
 struct Fault {
     words: &'static [&'static str],
     happens: Happens,
 }
 
 enum Happens {
-    /// The server answers it, and the client never receives that.
+    /// The server answers it, and the client never receives the answer.
     Answered(oneshot::Sender<Answer>),
     /// It does not reach the server.
     Delayed(oneshot::Sender<Lost>),
@@ -45,10 +45,10 @@ pub struct Lost {
     server: (OwnedReadHalf, OwnedWriteHalf),
 }
 
-/// What the server answered to a statement.
+/// The server's answer to a statement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// It was run, and what it did is committed.
+    /// It ran, and its changes are committed.
     Done,
     /// It failed, with this error.
     Failed(String),
@@ -67,7 +67,7 @@ impl Lost {
 }
 
 impl Wire {
-    /// Starts one to `target`.
+    /// Starts a proxy to `target`.
     pub async fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("its address");
@@ -77,7 +77,7 @@ impl Wire {
             while let Ok((client, _)) = listener.accept().await {
                 let server = TcpStream::connect(target).await.expect("the server");
                 for side in [&client, &server] {
-                    // Small messages go at once, as they came.
+                    // Small messages are sent at once, as they came.
                     let _ = side.set_nodelay(true);
                 }
                 tokio::spawn(connect(client, server, Arc::clone(&noted)));
@@ -86,26 +86,26 @@ impl Wire {
         Self { addr, shared, _serving: AbortOnDropHandle::new(serving) }
     }
 
-    /// The statements that were run, each one round trip.
+    /// Returns the statements that ran, each one round trip.
     pub fn said(&self) -> Vec<String> {
         self.shared.said().clone()
     }
 
-    /// Forgets what was said.
+    /// Clears the record.
     pub fn forget(&self) {
         self.shared.said().clear();
     }
 
-    /// The next statement with all of these words reaches the server, and its answer is lost with the connection. The future returns
-    /// that answer.
+    /// Lets the next statement with all of these words reach the server, and loses its answer with the
+    /// connection. The future returns that answer.
     pub fn lose_the_answer(&self, words: &'static [&'static str]) -> impl Future<Output = Answer> + use<> {
         let (answered, answer) = oneshot::channel();
         self.shared.faults().push_back(Fault { words, happens: Happens::Answered(answered) });
         async move { wait::output("an answer is lost", answer).await.expect("an answer") }
     }
 
-    /// The next statement with all of these words is on its way when its connection breaks, and stays there until it
-    /// [arrives](Lost::arrive).
+    /// Breaks the connection of the next statement with all of these words before it arrives, and holds it
+    /// until it [arrives](Lost::arrive).
     pub fn delay(&self, words: &'static [&'static str]) -> impl Future<Output = Lost> + use<> {
         let (lost, found) = oneshot::channel();
         self.shared.faults().push_back(Fault { words, happens: Happens::Delayed(lost) });
@@ -122,7 +122,7 @@ impl Shared {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a statement; returns what is to happen to it.
+    /// Records a statement; returns its fault.
     fn note(&self, text: String) -> Option<Fault> {
         let mut faults = self.faults();
         let meant = faults.iter().position(|fault| fault.words.iter().all(|words| text.contains(words)));
@@ -131,7 +131,8 @@ impl Shared {
     }
 }
 
-/// Forwards a connection. When a statement of it is lost, the client loses the connection and the server does not.
+/// Forwards a connection. When a statement of it is lost, the client loses the connection and the server does
+/// not.
 async fn connect(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
     let (mut client_in, client_out) = client.into_split();
     let (server_in, mut server_out) = server.into_split();
@@ -154,8 +155,8 @@ async fn connect(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-/// Forwards what a server says until the connection is cut; returns both sides then. Nothing is on its way at that time,
-/// because the client waits for every answer.
+/// Forwards a server's messages until the connection is cut; then returns both sides. No message is in
+/// transit at that time, because the client waits for every answer.
 async fn back(
     mut server: OwnedReadHalf,
     mut client: OwnedWriteHalf,
@@ -174,7 +175,7 @@ async fn back(
     }
 }
 
-/// Forwards what a client says, message by message, until a statement is lost; returns that statement.
+/// Forwards a client's messages, one by one, until a statement is lost; returns that statement.
 async fn forward(
     client: &mut OwnedReadHalf,
     server: &mut OwnedWriteHalf,
@@ -184,7 +185,8 @@ async fn forward(
     let mut started = false;
     let mut lost: Option<(Fault, Vec<u8>)> = None;
     loop {
-        // What opens a connection has no type: a wish for TLS, and the start-up message (its protocol is 3.0).
+        // The first messages of a connection have no type: a request for TLS, and the start-up message (its
+        // protocol is 3.0).
         let kind = if started { client.read_u8().await? } else { 0 };
         let length = client.read_u32().await?;
         let mut body = vec![0; length as usize - 4];
@@ -226,7 +228,7 @@ async fn forward(
     }
 }
 
-/// Reads an answer up to its end.
+/// Reads an answer to its end.
 async fn answer(server: &mut OwnedReadHalf) -> io::Result<Answer> {
     let mut answer = Answer::Done;
     loop {
@@ -242,7 +244,7 @@ async fn answer(server: &mut OwnedReadHalf) -> io::Result<Answer> {
     }
 }
 
-/// A text that ends with a zero, and what follows it.
+/// Returns a text that ends with a zero, and the bytes after it.
 fn text(bytes: &[u8]) -> (String, &[u8]) {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     (String::from_utf8_lossy(&bytes[..end]).into_owned(), bytes.get(end + 1..).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Rate limits of models: which of them counts for a call, and waiting until the call may be made.
+//! Rate limits of models: finds the limit of a call, and waits until the call may be made.
 
 use crate::model::Providers;
 use crate::turn::secured::Secured;
@@ -11,12 +11,12 @@ use turnstone_domain::{Clock, Timestamp};
 use turnstone_store::StoreError;
 use turnstone_store::limits::{Admission, Grant, Limit, LimitKey, RateLimits};
 
-/// Stands for every model of a provider that has no section of its own.
+/// The name for every model of a provider that has no section of its own.
 const EVERY_MODEL: &str = "*";
-/// How often a call that waits asks again: what others did not use may be there sooner.
+/// The interval at which a waiting call asks again: tokens that other calls did not use may return early.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A section `[limits."<provider>/<model>"]`; `*` stands for every other model of the provider.
+/// A section `[limits."<provider>/<model>"]`; `*` means every other model of the provider.
 ///
 /// ```toml
 /// [limits."openai/gpt-4o"]
@@ -27,8 +27,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// requests_per_minute = 60
 /// ```
 ///
-/// Each tenant (`meta.tenant_id` of a job) has buckets of its own for each model. A section without numbers only keeps
-/// every worker to the `Retry-After` of the provider.
+/// Each tenant (`meta.tenant_id` of a job) has separate buckets for each model. A section without numbers
+/// only applies the provider's `Retry-After` to every worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitConfig {
@@ -43,7 +43,8 @@ pub struct LimitConfig {
 pub struct ModelLimits {
     by_model: HashMap<String, HashMap<String, Limit>>,
     keeper: Option<Arc<dyn RateLimits>>,
-    /// Who waits in this process for which bucket: one asks, the others stand behind.
+    /// One line per bucket for the waiting calls of this process: the first call asks, the others wait behind
+    /// it.
     lines: Mutex<HashMap<LimitKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -54,11 +55,11 @@ pub struct Call<'a> {
     pub provider: &'a str,
     /// The model.
     pub model: &'a str,
-    /// On whose behalf; empty for nobody's.
+    /// The tenant of the job; empty if it has none.
     pub tenant: &'a str,
     /// The most tokens it may use.
     pub tokens: i64,
-    /// The longest that it waits for a provider that asked everybody to wait.
+    /// The longest wait for a provider that demanded a delay from all callers.
     pub patience: Duration,
 }
 
@@ -70,17 +71,17 @@ pub struct Pass {
     grant: Grant,
 }
 
-/// Why a call may not be made.
+/// The reason why a call may not be made.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The provider asked everybody to wait until then, which is longer than the call can.
+    /// The provider demanded a delay until this time, which is longer than the call may wait.
     Held(Timestamp),
-    /// The limits could not be asked.
+    /// The limits could not be read.
     Store(StoreError),
 }
 
 impl ModelLimits {
-    /// The limits of the configuration, kept by `keeper`.
+    /// Reads the limits of the configuration; `keeper` stores their state.
     ///
     /// # Errors
     /// A sentence that names the section that is wrong.
@@ -112,15 +113,15 @@ impl ModelLimits {
         Ok(Self { by_model, keeper: Some(keeper), lines: Mutex::default() })
     }
 
-    /// The limit that counts for a call.
+    /// Returns the limit of a call.
     fn of(&self, call: &Call<'_>) -> Option<(Limit, &dyn RateLimits)> {
         let models = self.by_model.get(call.provider)?;
         let limit = models.get(call.model).or_else(|| models.get(EVERY_MODEL))?;
         Some((*limit, self.keeper.as_deref()?))
     }
 
-    /// Waits until the call may be made; `None` when no limit counts for it. Dropping the future ends the wait, and
-    /// nothing is held meanwhile.
+    /// Waits until the call may be made; `None` when no limit applies to it. Dropping the future ends the
+    /// wait; a waiting call holds nothing.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -156,7 +157,7 @@ impl ModelLimits {
         }
     }
 
-    /// Says what a call really used.
+    /// Records the tokens that a call really used.
     pub async fn settle(&self, _: Secured<'_>, clock: &dyn Clock, pass: &Pass, used: i64) {
         let Some(keeper) = &self.keeper else { return };
         let Pass { key, limit, grant } = pass;
@@ -165,7 +166,7 @@ impl ModelLimits {
         }
     }
 
-    /// Lets everybody wait as long as the provider asked, but not for years because of one header.
+    /// Makes every worker wait as long as the provider demanded, up to a bound.
     pub async fn hold(&self, _: Secured<'_>, clock: &dyn Clock, pass: &Pass, wait_ms: u64) {
         let Some(keeper) = &self.keeper else { return };
         let now = clock.now();
@@ -181,7 +182,7 @@ impl ModelLimits {
     }
 }
 
-/// A place in the line before a bucket. The last to leave takes the line away.
+/// A place in the line of a bucket. The last call to leave removes the line.
 struct Place<'a> {
     limits: &'a ModelLimits,
     key: &'a LimitKey,
@@ -198,7 +199,7 @@ impl<'a> Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut lines = self.limits.lines();
-        // The table's and this one.
+        // The table holds one reference and this place the other.
         if Arc::strong_count(&self.line) <= 2 {
             lines.remove(self.key);
         }

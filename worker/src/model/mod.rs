@@ -29,7 +29,7 @@ use std::time::Duration;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::message::Message;
 
-/// What a model is asked (OSSA §1.4).
+/// A request to a model (OSSA §1.4).
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     /// The provider's name for the model.
@@ -40,46 +40,46 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// The tools on offer.
     pub tools: Vec<ToolOffer>,
-    /// Whether tools may, must or must not be called.
+    /// The rule for tool calls: allowed, required or forbidden.
     pub tool_choice: ToolChoice,
-    /// 0.0 to 2.0; `None` leaves it to the provider.
+    /// From 0.0 to 2.0; `None` leaves it to the provider.
     pub temperature: Option<f64>,
-    /// 0.0 to 1.0; `None` leaves it to the provider.
+    /// From 0.0 to 1.0; `None` leaves it to the provider.
     pub top_p: Option<f64>,
-    /// −2.0 to 2.0; `None` leaves it to the provider.
+    /// From −2.0 to 2.0; `None` leaves it to the provider.
     pub frequency_penalty: Option<f64>,
-    /// −2.0 to 2.0; `None` leaves it to the provider.
+    /// From −2.0 to 2.0; `None` leaves it to the provider.
     pub presence_penalty: Option<f64>,
-    /// The most tokens the answer may have; always sent, because the budget was reserved for it.
+    /// The most tokens of the answer; always sent, because the budget was reserved for it.
     pub max_tokens: i64,
     /// The demanded form of the answer.
     pub output: OutputContract,
     /// The longest the whole call may take.
     pub timeout: Duration,
-    /// Who hears the text while it is written; providers that do not stream say nothing.
+    /// Receives the text while the model writes it; providers that do not stream call it never.
     pub listener: Listener,
 }
 
-/// A tool as the model is told about it.
+/// A tool as it is described to the model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ToolOffer {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its purpose, for the model.
     pub description: String,
     /// JSON Schema of its arguments.
     pub input_schema: Value,
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It was done.
+    /// The answer is complete.
     Stop,
     /// `max_tokens` was reached.
     Length,
-    /// It asks for tools.
+    /// It requests tool calls.
     ToolUse,
     /// The provider withheld the answer.
     ContentFilter,
@@ -90,36 +90,36 @@ pub enum FinishReason {
 pub struct AskedCall {
     /// The tool's name.
     pub name: String,
-    /// The arguments; a string when what the model wrote is not JSON.
+    /// The arguments; a string when the model wrote no JSON.
     pub arguments: Value,
 }
 
-/// What a model answered.
+/// A model's answer.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ModelAnswer {
     /// The text, if any.
     pub content: Option<String>,
     /// The tool calls, in order.
     pub tool_calls: Vec<AskedCall>,
-    /// Why it stopped.
+    /// The reason why it stopped.
     pub finish_reason: FinishReason,
-    /// What it cost; `None` when the provider did not say.
+    /// The tokens used; `None` when the provider did not count them.
     pub usage: Option<Usage>,
-    /// The model that answered, by the provider's own word.
+    /// The model that answered, under the provider's name.
     pub model: String,
-    /// The provider's own name of this answer, if it has one.
+    /// The provider's own id of this answer, if it has one.
     pub response_id: Option<String>,
 }
 
-/// Why a model call failed.
+/// The reason why a model call failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ModelError {
     /// 429, or 503 with a time to wait: the next model is tried.
     #[error("{message}")]
     RateLimited {
-        /// What happened.
+        /// The provider's message.
         message: String,
-        /// What the provider asked us to wait.
+        /// The delay that the provider demanded, in milliseconds.
         retry_after_ms: Option<u64>,
     },
     /// Connection refused or lost, 5xx, unknown model or provider: the next model is tried.
@@ -128,16 +128,16 @@ pub enum ModelError {
     /// The call took longer than its timeout.
     #[error("{0}")]
     Timeout(String),
-    /// The provider refused the request (400, 401, 403 …): no other model would make it better.
+    /// The provider refused the request (400, 401, 403 …): every other model would refuse it too.
     #[error("{0}")]
     Refused(String),
-    /// The answer cannot be understood.
+    /// The answer cannot be parsed.
     #[error("{0}")]
     Malformed(String),
 }
 
 impl ModelError {
-    /// Its kind, in one word for metrics and spans.
+    /// Returns its kind, in one word for metrics and spans.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -149,8 +149,9 @@ impl ModelError {
         }
     }
 
-    /// Whether the next model of the list may do better: it may where this one could not be reached, was busy, was slow
-    /// or talked nonsense, and not where the request itself was refused (agent extension §3 rule 2).
+    /// Returns true if the turn may try the next model of the list (agent extension §3 rule 2). It may when
+    /// this model was unreachable, busy or slow, or sent an invalid answer. It may not when the provider
+    /// refused the request itself.
     #[must_use]
     pub fn falls_back(&self) -> bool {
         !matches!(self, Self::Refused(_))
@@ -166,7 +167,7 @@ pub trait Model: Send + Sync + 'static {
     /// [`ModelError`]; its sentences are free of secrets.
     async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError>;
 
-    /// Whether its models take the pictures of tools.
+    /// Returns true if its models take the pictures of tools.
     fn takes_pictures(&self) -> bool {
         false
     }

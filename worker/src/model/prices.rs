@@ -1,10 +1,11 @@
-//! What models and tools cost, as `turnstone.toml` says.
+//! The prices of models and tools in `turnstone.toml`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use turnstone_domain::budget::{Amount, Price};
 
-/// A section `[prices."<provider>/<model>"]`: what a million tokens cost, as a decimal in units of the currency.
+/// A section `[prices."<provider>/<model>"]`: the price of a million tokens, as a decimal in units of the
+/// currency.
 ///
 /// ```toml
 /// [prices."openai/gpt-4o-mini"]
@@ -17,12 +18,12 @@ use turnstone_domain::budget::{Amount, Price};
 pub struct PriceConfig {
     /// Prompt tokens.
     pub input_per_million: Amount,
-    /// Prompt tokens that the provider had in its cache; as much as any other unless said otherwise.
+    /// Prompt tokens from the provider's cache. Default: the price of other prompt tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input_per_million: Option<Amount>,
     /// Completion tokens.
     pub output_per_million: Amount,
-    /// ISO 4217; `USD` unless said otherwise, and the same for all prices.
+    /// The currency (ISO 4217), the same for all prices. Default: `USD`.
     #[serde(default = "usd")]
     pub currency: String,
 }
@@ -46,7 +47,8 @@ impl Default for Prices {
 }
 
 impl Prices {
-    /// The prices of the configuration; tools cost what is given by their names, in the same currency.
+    /// Reads the prices of the configuration. `tools` holds the prices of tool calls by name, in the same
+    /// currency.
     ///
     /// # Errors
     /// A sentence that names the section that is wrong.
@@ -88,19 +90,19 @@ impl Prices {
         Ok(prices)
     }
 
-    /// The price of a model, by `provider/model`.
+    /// Returns the price of a model, by `provider/model`.
     #[must_use]
     pub fn model(&self, name: &str) -> Option<&Price> {
         self.models.get(name)
     }
 
-    /// What one call of a tool costs, in millionths of the currency; 0 when nobody said.
+    /// Returns the price of one call of a tool, in millionths of the currency; 0 when none is configured.
     #[must_use]
     pub fn tool(&self, name: &str) -> i64 {
         self.tools.get(name).copied().unwrap_or_default()
     }
 
-    /// The currency of all prices.
+    /// Returns the currency of all prices.
     #[must_use]
     pub fn currency(&self) -> &str {
         &self.currency

@@ -1,4 +1,4 @@
-//! Which providers there are, and which of them serves a model.
+//! The providers of models, and the choice of the provider for a model.
 
 use crate::breakers::BreakerConfig;
 use crate::model::Model;
@@ -53,7 +53,7 @@ pub enum ProviderConfig {
 }
 
 impl ProviderConfig {
-    /// The most calls that one worker process makes at once.
+    /// Returns the most calls that one worker process makes at once.
     fn concurrency(&self) -> Option<u32> {
         match self {
             Self::OpenAi(config) => config.concurrency,
@@ -63,7 +63,7 @@ impl ProviderConfig {
         }
     }
 
-    /// The circuit breaker of its models; `None` is the default.
+    /// Returns the circuit breaker of its models; `None` is the default.
     fn breaker(&self) -> Option<BreakerConfig> {
         match self {
             Self::OpenAi(config) => config.breaker,
@@ -74,15 +74,15 @@ impl ProviderConfig {
     }
 }
 
-/// Whether a demanded form of the answer is told to the provider in its own words. Whatever it is, the model reads it in
-/// its prompt, and the answer is validated when it comes.
+/// The way in which a demanded form reaches the model. In any case the prompt holds it, and the answer is
+/// validated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StructuredOutput {
-    /// Told to the provider too, which then lets the model write nothing else.
+    /// Sent to the provider too, which then constrains the model's output.
     #[default]
     Native,
-    /// Told to the model only; for servers that do not offer it, or refuse it together with tools.
+    /// In the prompt only, for servers that do not support it, or refuse it together with tools.
     Prompt,
 }
 
@@ -97,10 +97,10 @@ pub struct ScriptedConfig {
     pub breaker: Option<BreakerConfig>,
 }
 
-/// Which provider and model serve an agent that names none.
+/// The provider and the model for agents that name none.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ModelDefaults {
-    /// The provider of a model that names none. Left out: the only one there is.
+    /// The provider of a model that names none. Default: the only provider.
     pub provider: Option<String>,
     /// The model of an agent that names none.
     pub model: Option<String>,
@@ -110,7 +110,7 @@ pub struct ModelDefaults {
 #[derive(Clone, Default)]
 pub struct Providers {
     by_name: BTreeMap<String, Arc<dyn Model>>,
-    /// Places for calls, of providers that bound them.
+    /// Semaphores of the providers that bound concurrent calls.
     places: BTreeMap<String, Arc<Semaphore>>,
     /// Circuit breakers of providers that have one of their own.
     breakers: BTreeMap<String, Breaker>,
@@ -119,7 +119,7 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// The providers of the configuration. Paths of scripts are relative to `base`.
+    /// Reads the providers of the configuration. Paths of scripts are relative to `base`.
     ///
     /// # Errors
     /// A sentence that names the provider and the key that is wrong.
@@ -163,31 +163,32 @@ impl Providers {
         self.by_name.insert(name.to_owned(), model);
     }
 
-    /// Lets `model`, called `name`, serve every provider that is not configured.
+    /// Sets `model`, called `name`, as the model of every provider that is not configured.
     pub fn set_catch_all(&mut self, name: &str, model: Arc<dyn Model>) {
         self.catch_all = Some((name.to_owned(), model));
     }
 
-    /// Says which provider and model serve an agent that names none.
+    /// Sets the provider and the model for agents that name none.
     pub fn set_defaults(&mut self, defaults: ModelDefaults) {
         self.defaults = defaults;
     }
 
-    /// The model of an agent that names none.
+    /// Returns the model of an agent that names none.
     #[must_use]
     pub fn default_model(&self) -> Option<ModelRef> {
         self.default_model_at(None)
     }
 
-    /// The same, at a provider that the job names without a model: nobody else is asked then.
+    /// Returns the default model at a provider that the job names without a model; no other provider serves
+    /// it.
     #[must_use]
     pub fn default_model_at(&self, provider: Option<&str>) -> Option<ModelRef> {
         let provider = provider.map(str::to_owned).or_else(|| self.defaults.provider.clone());
         Some(ModelRef { provider, model: self.defaults.model.clone()? })
     }
 
-    /// The provider that serves `model`, with its name. A model that names no provider is served by the default one,
-    /// else by the only one, else by the catch-all. `None` when nobody serves it.
+    /// Returns the provider that serves `model`, with its name. A model without a provider is served by the
+    /// default one, else by the only one, else by the catch-all. `None` when no provider serves it.
     #[must_use]
     pub fn resolve(&self, model: &ModelRef) -> Option<(&str, Arc<dyn Model>)> {
         let named = model.provider.as_ref().or(self.defaults.provider.as_ref());
@@ -201,26 +202,26 @@ impl Providers {
             .map(|(name, model)| (name.as_str(), model.clone()))
     }
 
-    /// Waits for a place among the calls of this provider; `None` when it does not bound them. The place is free again
-    /// when it is dropped.
+    /// Waits for a free place among the calls of this provider; `None` when it does not bound them. Dropping
+    /// the permit frees the place.
     pub async fn place(&self, name: &str) -> Option<OwnedSemaphorePermit> {
-        // Nobody closes it.
+        // The semaphore is never closed.
         Arc::clone(self.places.get(name)?).acquire_owned().await.ok()
     }
 
-    /// The circuit breaker of the models of this provider.
+    /// Returns the circuit breaker of the models of this provider.
     #[must_use]
     pub fn breaker(&self, name: &str) -> Breaker {
         self.breakers.get(name).copied().unwrap_or_else(Breaker::of_models)
     }
 
-    /// Whether a provider of this name answers.
+    /// Returns true if a provider of this name exists.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.by_name.contains_key(name) || self.catch_all.as_ref().is_some_and(|(known, _)| known == name)
     }
 
-    /// The names of the configured providers, in order.
+    /// Returns the names of the configured providers, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }

@@ -1,38 +1,39 @@
-//! What a call cost, as the provider counted it.
+//! The tokens of a call, as the provider counted them.
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens as the provider counted them; anything may stand here, it is bounded by [`Usage::within`] before it is booked.
+/// Tokens as the provider counted them. The values may be arbitrary; [`Usage::within`] bounds them before
+/// they are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Prompt tokens, those from a cache included.
     pub input: i64,
-    /// Prompt tokens that the provider took from its cache: a part of `input`, usually cheaper.
+    /// Prompt tokens from the provider's cache: a part of `input`, usually cheaper.
     #[serde(default)]
     pub cached_input: i64,
     /// Completion tokens, those of reasoning included.
     pub output: i64,
-    /// Completion tokens that the model thought with and did not show: a part of `output`. 0 when the provider does not
-    /// tell them apart.
+    /// Completion tokens of the model's hidden reasoning: a part of `output`. 0 when the provider does not
+    /// count them.
     #[serde(default)]
     pub reasoning: i64,
 }
 
 impl Usage {
-    /// A usage of which only the two sums are known.
+    /// Returns a usage of which only the two sums are known.
     #[must_use]
     pub const fn of(input: i64, output: i64) -> Self {
         Self { input, cached_input: 0, output, reasoning: 0 }
     }
 
-    /// Input and output together, without overflow.
+    /// Returns input and output together, without overflow.
     #[must_use]
     pub fn total(self) -> i64 {
         self.input.saturating_add(self.output)
     }
 
-    /// What is booked of it when `used` tokens are booked in all: the input first, the rest is output, and no part is
-    /// larger than what it is a part of.
+    /// Returns the part to record when `used` tokens are recorded in all. Input comes first, the rest is
+    /// output, and no part exceeds its whole.
     #[must_use]
     pub fn within(self, used: i64) -> Self {
         let used = used.max(0);

@@ -1,4 +1,4 @@
-//! EMIT: what the turn tells about itself (OSSA §1.7).
+//! EMIT: the record of the turn for the audit (OSSA §1.7).
 
 use crate::phases::init::instance_id;
 use crate::turn::guard;
@@ -8,23 +8,23 @@ use crate::turn::verdict::{Verdict, verdict};
 use serde::{Deserialize, Serialize};
 use turnstone_domain::{Phase, Spent};
 
-/// Version 1 did not say whether the answer is released.
+/// Version 1 did not record if the answer is released.
 const VERSION: i64 = 2;
 
-/// What EMIT leaves: the turn's figures, for the audit.
+/// The result of EMIT: the turn's figures, for the audit.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EmitBody {
     /// Prompt tokens.
     pub tokens_input: i64,
     /// Completion tokens.
     pub tokens_output: i64,
-    /// Tool calls that the model asked for.
+    /// Tool calls that the model requested.
     pub tool_calls: usize,
     /// The worker process that ended the turn; another one may have begun it.
     #[serde(default)]
     pub instance_id: String,
-    /// Whether the turn ends with an answer that has passed the agent's guardrail, or needs none: from then on what the model
-    /// said up to here may be shown (OAS-43).
+    /// True if the turn ends with an answer that has passed the agent's guardrail, or needs none. From then
+    /// on everything the model wrote up to here may be shown (OAS-43).
     #[serde(default)]
     pub released: bool,
 }
@@ -32,7 +32,8 @@ pub struct EmitBody {
 /// Runs EMIT: one log line per turn, and the checkpoint that completes the turn.
 ///
 /// # Errors
-/// [`Stop::Fail`] when INFER's checkpoint cannot be read, or the answer does not pass the agent's guardrail (OAS-46).
+/// [`Stop::Fail`] when INFER's checkpoint cannot be read, or the answer does not pass the agent's guardrail
+/// (OAS-46).
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let inferred = turn.inferred()?;
     let verdict = if turn.node().is_some() { None } else { Some(verdict(turn, &inferred)) };
@@ -41,7 +42,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
             guard::answer(turn, &result).await?;
             true
         }
-        // What else follows is decided when the turn is complete.
+        // The other verdicts are handled once the turn is complete.
         _ => false,
     };
     let body = EmitBody {

@@ -11,26 +11,26 @@ use turnstone_telemetry::propagation;
 
 const VERSION: i64 = 3;
 
-/// What INIT leaves.
+/// The result of INIT.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct InitBody {
-    /// New per turn and unique over all turns, whatever scope the manifest gives it (RS-02).
+    /// New per turn and unique over all turns, in every scope that the manifest may demand (RS-02).
     pub interaction_id: String,
     /// The caller's session, or the engagement (RS-03).
     pub session_id: String,
     /// The worker process that began the turn (RS-04).
     pub instance_id: String,
-    /// What the caller asked for once: the job.
+    /// The id of the caller's request: the job.
     pub request_id: JobId,
     /// W3C `traceparent` and `tracestate` of the submitter, from the job's `meta`.
     pub trace_context: Option<Value>,
     /// W3C baggage of the submitter.
     pub baggage: Option<BTreeMap<String, String>>,
-    /// 1-based within the engagement.
+    /// The number of the turn within the engagement, from 1.
     pub turn_number: i64,
-    /// When the turn began.
+    /// The time at which the turn began.
     pub started_at: Timestamp,
-    /// W3C `traceparent` of the claim's span, for whoever goes on with it; since version 3.
+    /// W3C `traceparent` of the claim's span, for a worker that resumes it; since version 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<String>,
 }
@@ -64,7 +64,8 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
     turn.complete_phase(Phase::Init, VERSION, &body)
 }
 
-/// The id of this worker in the form that the manifest asks for. It stays the same as long as the process lives.
+/// Returns the id of this worker in the form that the manifest demands. It stays the same as long as the
+/// process lives.
 #[must_use]
 pub fn instance_id(turn: &Turn) -> String {
     turn.agent.identity.instance_id.of(&turn.deps.options.worker_id)

@@ -1,7 +1,7 @@
 //! PERSIST: state changes of the turn, atomic with its checkpoint (OSSA §1.6, RS-28 … RS-31).
 //!
-//! A turn that changed the agent's state waits here until that is durable, because another turn may have changed what it
-//! has read; a turn that changed nothing waits for nothing.
+//! A turn that changed the agent's state waits here until the change is durable, because another turn may
+//! have changed the state that it read. A turn without changes waits for nothing.
 
 use crate::flow::{self, NodeResult};
 use crate::turn::session_state::shown;
@@ -18,19 +18,19 @@ use turnstone_domain::session_state::StateChange;
 use turnstone_domain::{EventName, Phase};
 
 const VERSION: i64 = 2;
-/// Versions of the body that this worker reads; version 1 knew no state.
+/// Versions of the body that this worker reads; version 1 had no state.
 pub const VERSIONS: &[i64] = &[1, 2];
 
-/// What PERSIST leaves: the record of the turn's transaction. Messages and the tool journal are rows that were written
-/// when they became true.
+/// The result of PERSIST: the record of the turn's transaction. Messages and the tool journal are rows of
+/// their own, written as they arose.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PersistBody {
-    /// Names the transaction in the audit.
+    /// The id of the transaction in the audit.
     pub transaction_id: String,
-    /// What became of the changes.
+    /// The result of the changes.
     #[serde(default)]
     pub status: Transaction,
-    /// How the agent keeps state.
+    /// The mode in which the agent keeps state.
     #[serde(default)]
     pub mode: StateMode,
     /// The kind of storage that the manifest names.
@@ -43,19 +43,19 @@ pub struct PersistBody {
     pub node: Option<NodeResult>,
 }
 
-/// What became of the changes of a turn (RS-31).
+/// The result of a turn's changes (RS-31).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transaction {
-    /// They are committed with the checkpoint that says so.
+    /// They are committed with the checkpoint that records it.
     #[default]
     Committed,
-    /// Another turn had changed what this one had read.
+    /// Another turn had changed the state that this one read.
     RolledBack,
 }
 
-/// Runs PERSIST. When another turn has changed the state that this one has read, nothing of it is committed; the turn
-/// ends, and fails when it is complete.
+/// Runs PERSIST. If another turn has changed the state that this one read, none of its changes is committed.
+/// The turn ends, and fails when it is complete.
 ///
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
@@ -98,10 +98,10 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The error of a complete turn whose changes were rolled back.
+/// Checks that the changes of a complete turn were committed.
 ///
 /// # Errors
-/// [`Stop::Fail`] with that error, or when the checkpoint of PERSIST cannot be read.
+/// [`Stop::Fail`] when they were rolled back, or when the checkpoint of PERSIST cannot be read.
 pub fn committed(turn: &mut Turn) -> Result<(), Stop> {
     match turn.persisted()?.status {
         Transaction::Committed => Ok(()),

@@ -32,14 +32,14 @@ impl Assignment {
     }
 }
 
-/// Hands to apalis what the claimer brings.
+/// The backend that passes the claimer's assignments to apalis.
 pub struct LedgerBackend {
     assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>,
     config: (),
 }
 
 impl LedgerBackend {
-    /// A backend over the claimer's channel.
+    /// Returns a backend over the claimer's channel.
     pub fn new(assignments: Arc<Mutex<mpsc::Receiver<Assignment>>>) -> Self {
         Self { assignments, config: () }
     }

@@ -1,4 +1,4 @@
-//! The signs of life of a worker: the fleet knows it by name from its first beat until it leaves.
+//! The heartbeats of a worker: the fleet knows it by name from its first beat until it leaves.
 
 use super::leases::LeaseKeeper;
 use crate::Deps;
@@ -12,10 +12,10 @@ use turnstone_store::{StoreError, WorkerBeat, WorkerKind, WorkerState};
 
 /// The time from one beat to the next.
 const EVERY: Duration = Duration::from_millis(WorkerBeat::EVERY_MS.unsigned_abs());
-/// How long a store that does not answer may hold up the end of a worker.
+/// The longest that a silent store may delay the end of a worker.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// One run of a worker, as the fleet's list has it.
+/// One run of a worker, as in the fleet's list.
 pub struct Beats {
     deps: Arc<Deps>,
     instance: String,
@@ -24,7 +24,7 @@ pub struct Beats {
 }
 
 impl Beats {
-    /// A run that begins now. Nobody is told yet.
+    /// Returns a run that begins now, without a beat yet.
     pub fn new(deps: &Arc<Deps>) -> Self {
         Self {
             instance: deps.ids.next(),
@@ -34,7 +34,7 @@ impl Beats {
         }
     }
 
-    /// The first beat, once.
+    /// Sends the first beat, once.
     pub async fn register(&self) -> Result<(), StoreError> {
         if !self.registered.load(Ordering::Relaxed) {
             self.beat(0, WorkerState::Running).await?;
@@ -43,7 +43,7 @@ impl Beats {
         Ok(())
     }
 
-    /// Goes on beating until [`Beating::end`]; `shutdown` says that the worker drains.
+    /// Beats until [`Beating::end`]; `shutdown` marks the beginning of the drain.
     pub fn start(self, keeper: Arc<LeaseKeeper>, shutdown: CancellationToken) -> Beating {
         let ended = CancellationToken::new();
         let running = tokio::spawn(beating(self, keeper, shutdown, ended.clone()));
@@ -72,7 +72,7 @@ impl Beats {
     }
 }
 
-/// Beats that go on.
+/// A worker's running heartbeats.
 pub struct Beating {
     ended: CancellationToken,
     running: AbortOnDropHandle<Result<(), StoreError>>,
@@ -106,7 +106,7 @@ async fn beating(
     Ok(())
 }
 
-/// Beats until `ended`; an error says that another worker has the name.
+/// Beats until `ended`; an error means that another worker has the name.
 async fn beat_on(
     beats: &Beats,
     keeper: &LeaseKeeper,
@@ -121,7 +121,7 @@ async fn beat_on(
             () = ended.cancelled() => return Ok(()),
             state = next_beat(state, shutdown) => state,
         };
-        // A beat under way is waited for: the store may still write it, and it must not come after the leave.
+        // A beat in progress is awaited: the store may still write it, and it must not follow the leave.
         let beaten = tokio::select! {
             beaten = beats.beat(keeper.count(), state) => beaten,
             () = async { ended.cancelled().await; tokio::time::sleep(PATIENCE).await } => return Ok(()),
@@ -138,7 +138,7 @@ async fn beat_on(
     }
 }
 
-/// Waits until a beat is due; the beginning of the drain is worth one.
+/// Waits until a beat is due; the beginning of the drain sends one at once.
 async fn next_beat(state: WorkerState, shutdown: &CancellationToken) -> WorkerState {
     tokio::select! {
         () = shutdown.cancelled(), if state == WorkerState::Running => WorkerState::Draining,
@@ -153,7 +153,7 @@ async fn leave(beats: &Beats) {
     }
 }
 
-/// The name of this machine, as its operating system has it.
+/// Returns the name of this machine, from its operating system.
 #[must_use]
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

@@ -1,8 +1,9 @@
-//! Agents of other servers are told that nobody waits any more for what they do: for a job that was cancelled or has failed for
-//! good, wherever it stood, and for a call that was given up.
+//! Cancels the work of remote agents: for a job that was cancelled or has failed for good, in every state,
+//! and for a call that was abandoned.
 //!
-//! Whoever ends the job leaves that in the store; any worker that knows the other server tells it, at least once, whichever worker
-//! had asked. A try that fails is made again, less and less often, and in the end an event says that it was in vain.
+//! The end of the job records the cancellation in the store. Any worker that knows the other server sends it,
+//! at least once, whichever worker had called the agent. A failed try is repeated with growing delays, and in
+//! the end an event records the failure.
 
 use crate::Deps;
 use crate::tool::{Standing, ToolError};
@@ -13,22 +14,23 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::Timestamp;
 use turnstone_store::elsewhere::{CallOff, CalledOff, Elsewhere};
 
-/// How often it is looked for what is to be called off.
+/// The interval at which due cancellations are looked up.
 const POLL: Duration = Duration::from_secs(1);
-/// Calls that are called off at once, at most.
+/// The most cancellations that are sent at once.
 const AT_ONCE: usize = 16;
-/// What was taken is taken again after this time by whoever looks, in milliseconds: the one who took it has died.
+/// The time after which a worker may take a cancellation that another one took, in milliseconds: that worker
+/// has died.
 const TAKEN_MS: i64 = 60_000;
-/// How long a try takes: who does not answer keeps nobody else waiting for long.
+/// The longest that one try takes, so that a silent server does not delay other cancellations for long.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Tries before it is given up: about half an hour.
+/// The most tries: about half an hour.
 const MOST_TRIES: i64 = 14;
-/// Tries for a call that nobody there knows: its request may still be on its way.
+/// The most tries for a call that the other server does not know: its request may still be on its way.
 const MOST_UNKNOWN: i64 = 6;
-/// The longest between two tries.
+/// The longest interval between two tries.
 const SLOWEST: Duration = Duration::from_secs(300);
 
-/// Calls off until the worker drains. A worker that knows no other server has nothing to do.
+/// Sends cancellations until the worker drains. A worker that knows no other server has none to send.
 pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
     let Some(elsewhere) = deps.elsewhere.clone().filter(|_| deps.toolbox.reaches_out()) else { return };
     while !draining.is_cancelled() {
@@ -38,7 +40,7 @@ pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
                 let told = futures::future::join_all(due.iter().map(|one| call_off(&deps, &*elsewhere, one)));
                 tokio::select! {
                     _ = told => {}
-                    // Whoever looks next calls off once more.
+                    // The next worker that looks sends them again.
                     () = draining.cancelled() => {}
                 }
                 continue;
@@ -72,7 +74,7 @@ async fn call_off(deps: &Deps, elsewhere: &dyn Elsewhere, one: &CallOff) {
     }
 }
 
-/// What a try comes to.
+/// Returns the result of a try.
 fn after(one: &CallOff, told: Result<Standing, ToolError>, now: Timestamp) -> CalledOff {
     let again = || {
         let mut pauses = ExponentialBuilder::default()
@@ -109,8 +111,8 @@ mod tests {
         CallOff { call, place: "scout".into(), handle: begun.then(|| json!({"task": "t"})), tries, job }
     }
 
-    /// Issue 7, "Cancel": tries are made again later and later and not for ever; what says no for good is not asked again; and a
-    /// request that may still be on its way is looked for once more.
+    /// Issue 7, "Cancel": tries are repeated with growing delays up to a limit. A final refusal is not
+    /// repeated, and a request that may still be on its way is looked for once more.
     #[test]
     fn tries_are_bounded() {
         let now = Timestamp(1_000);

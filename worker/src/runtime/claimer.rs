@@ -12,10 +12,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use turnstone_store::{ClaimRequest, JobKind, Ring};
 
-/// How often an idle worker looks for work that no doorbell told it about.
+/// The interval at which an idle worker looks for work without a notification.
 const POLL: Duration = Duration::from_secs(2);
 
-/// Claims until the worker drains. A store that fails is asked again with growing delays; it never ends the loop.
+/// Claims until the worker drains. After a failure of the store it retries with growing delays; a failure
+/// never ends the loop.
 pub async fn run(
     deps: Arc<Deps>,
     keeper: Arc<LeaseKeeper>,
@@ -30,7 +31,7 @@ pub async fn run(
         .with_jitter();
     let mut delays = patience.build();
     while !draining.is_cancelled() {
-        // Registered before the query: a ring in between is heard.
+        // Registered before the query, so that a notification in between is not lost.
         let mut bell = deps.doorbell.listen_for_work();
         let Some(free) = free_slots(&slots, &draining).await else { break };
         let request = ClaimRequest {
@@ -71,8 +72,9 @@ pub async fn run(
     }
 }
 
-/// Waits for a free slot and takes all that there are; `None` when the worker drains. They are kept while jobs are claimed for
-/// them: a turn that comes back from another server would take one else, and its job would be held by nobody.
+/// Waits for a free slot and takes all free ones; `None` when the worker drains. They are kept during the
+/// claim. Otherwise a turn that returns from another server could take one, and no slot would be left for a
+/// claimed job.
 async fn free_slots(
     slots: &Arc<Semaphore>,
     draining: &CancellationToken,
@@ -86,7 +88,7 @@ async fn free_slots(
     Some(std::iter::once(first).chain(more).collect())
 }
 
-/// Waits for a ring that may mean work, or for the next poll.
+/// Waits for a notification that may mean work, or for the next poll.
 async fn wait(bell: &mut Receiver<Ring>, draining: &CancellationToken) {
     let rung = async {
         loop {
@@ -102,7 +104,7 @@ async fn wait(bell: &mut Receiver<Ring>, draining: &CancellationToken) {
         () = tokio::time::sleep(POLL) => {}
         () = draining.cancelled() => {}
     }
-    // Rings that came together are one.
+    // Notifications that arrived together count as one.
     while !matches!(bell.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {}
 }
 
@@ -110,7 +112,8 @@ async fn wait(bell: &mut Receiver<Ring>, draining: &CancellationToken) {
 mod tests {
     use super::*;
 
-    /// The claimer's slots are its own from before the claim until a job is in each: nobody comes back to one meanwhile.
+    /// The claimer holds its slots from before the claim until each has a job: no returning turn can take one
+    /// meanwhile.
     #[tokio::test]
     async fn slots_that_are_claimed_for_are_nobody_elses() {
         let (slots, draining) = (Arc::new(Semaphore::new(3)), CancellationToken::new());

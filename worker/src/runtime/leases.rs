@@ -1,4 +1,4 @@
-//! The leases that this worker holds: extended while turns think, watched for being ended from outside.
+//! The leases that this worker holds: extended while turns run, and watched for being ended from outside.
 
 #[cfg(test)]
 mod tests;
@@ -18,21 +18,21 @@ use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::Lease;
 use turnstone_store::{Ring, StoreError};
 
-/// How often held leases are checked against the store: the bound of how late a cancellation by another process is
-/// seen.
+/// The interval at which held leases are checked against the store: the longest delay until a cancellation by
+/// another process is noticed.
 const WATCH: Duration = Duration::from_millis(500);
-/// How long a store that does not answer may hold up the end of a drain.
+/// The longest that a silent store may delay the end of a drain.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
 struct Held {
     lease: Lease,
     priority: i64,
     signals: Signals,
-    /// How often calls of the job had been asked to be made again when that was looked at last.
+    /// The number of requests to repeat calls of the job, as of the last check.
     calls_again: i64,
 }
 
-/// Keeps the leases of one worker.
+/// Extends and watches the leases of one worker.
 pub struct LeaseKeeper {
     deps: Arc<Deps>,
     draining: CancellationToken,
@@ -42,7 +42,7 @@ pub struct LeaseKeeper {
 }
 
 impl LeaseKeeper {
-    /// Starts watching.
+    /// Starts the watch.
     pub fn start(deps: Arc<Deps>, draining: CancellationToken) -> Arc<Self> {
         let keeper = Arc::new(Self {
             deps,
@@ -56,8 +56,8 @@ impl LeaseKeeper {
         keeper
     }
 
-    /// Keeps a lease until the returned slot is done. A job that was reaped and claimed again here is kept twice,
-    /// once per token.
+    /// Keeps a lease until the returned slot is done. A job that was reaped and claimed again by this worker
+    /// is kept twice, once per token.
     pub fn keep(self: &Arc<Self>, lease: Lease, priority: i64, permit: OwnedSemaphorePermit) -> Slot {
         let (revoked, lost) = (CancellationToken::new(), CancellationToken::new());
         let signals = Signals {
@@ -76,7 +76,7 @@ impl LeaseKeeper {
         Slot { keeper: Arc::clone(self), token, signals }
     }
 
-    /// Gives every lease back that is still held, at the end of a drain.
+    /// Releases every lease that is still held, at the end of a drain.
     pub async fn give_back(&self) {
         let leases: Vec<Lease> = self.table().drain().map(|(_, held)| held.lease).collect();
         self.watch.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -97,7 +97,8 @@ impl LeaseKeeper {
         }
     }
 
-    /// How many slots are taken. Turns that wait for another server hold a lease and none.
+    /// Returns the number of slots that are taken. Turns that wait for another server hold a lease and no
+    /// slot.
     pub fn count(&self) -> usize {
         self.table().values().filter(|held| held.signals.place.is_taken()).count()
     }
@@ -110,8 +111,8 @@ impl LeaseKeeper {
         self.table().values().map(|held| held.lease.clone()).collect()
     }
 
-    /// Ends the turn of a lease that is no longer ours. `overslept` says that none was extended for so long that it has
-    /// run out; else somebody ended it on purpose, by cancelling the job.
+    /// Ends the turn of a lease that this worker no longer holds. `overslept` means that the lease expired
+    /// because it was not extended in time. Otherwise it was ended on purpose, by cancelling the job.
     fn end(&self, token: &str, overslept: bool) {
         if let Some(held) = self.table().get(token) {
             let signal = if overslept { &held.signals.lost } else { &held.signals.revoked };
@@ -119,14 +120,14 @@ impl LeaseKeeper {
         }
     }
 
-    /// Lets the turn of a paused job stop after its phase, as if the worker drained.
+    /// Stops the turn of a paused job after its phase, as if the worker drained.
     fn pause(&self, token: &str) {
         if let Some(held) = self.table().get(token) {
             held.signals.draining.cancel();
         }
     }
 
-    /// Lets the turn look for calls that are to be made again, once per request.
+    /// Lets the turn look for calls to repeat, once per request.
     fn ask_again(&self, token: &str, count: i64) {
         if let Some(held) = self.table().get_mut(token)
             && count > held.calls_again
@@ -136,7 +137,8 @@ impl LeaseKeeper {
         }
     }
 
-    /// Asks the store about the leases, ends the turns of those that are lost, and stops those that are paused.
+    /// Reads the state of the leases from the store, ends the turns of those that are lost, and stops those
+    /// that are paused.
     async fn check(&self, extend: bool, overslept: bool) -> Result<(), StoreError> {
         let leases = self.leases();
         if leases.is_empty() {
@@ -156,8 +158,8 @@ impl LeaseKeeper {
         self.make_way().await
     }
 
-    /// When every slot is taken and something more urgent waits, the least urgent turn gives its slot up before the next
-    /// one. One at a time: the next look sees whether that was enough.
+    /// Asks the least urgent turn to release its slot before its next turn, when every slot is taken and a
+    /// more urgent job waits. It asks one turn at a time: the next check finds out if that was enough.
     async fn make_way(&self) -> Result<(), StoreError> {
         let least = {
             let table = self.table();
@@ -180,12 +182,12 @@ impl LeaseKeeper {
     }
 }
 
-/// Looks at the held leases every now and then.
+/// The periodic check of the held leases.
 struct Watch {
     keeper: Arc<LeaseKeeper>,
-    /// When the leases were extended last.
+    /// The time of the last extension.
     extended: Instant,
-    /// Whether the store answered the last time.
+    /// True if the store answered the last time.
     answers: bool,
 }
 
@@ -214,12 +216,12 @@ async fn watch(keeper: Arc<LeaseKeeper>) {
 }
 
 impl Watch {
-    /// Whether the leases ought to have been extended long ago.
+    /// Returns true if the leases should have been extended long ago.
     fn overslept(&self) -> bool {
         self.extended.elapsed() >= self.keeper.deps.options.lease * 2 / 3
     }
 
-    /// Extends the leases when a third of their time is over; what failed is tried again at the next look.
+    /// Extends the leases when a third of their time is over; a failure is retried at the next check.
     async fn look(&mut self) {
         let lease = self.keeper.deps.options.lease;
         let began = Instant::now();
@@ -241,8 +243,8 @@ impl Watch {
 
 /// A slot of the worker with the lease of the job that runs in it.
 ///
-/// Dropping it frees the slot only: a turn that is torn down in its middle, at the end of a drain, still holds its
-/// lease, and [`LeaseKeeper::give_back`] has to find it.
+/// Dropping it frees only the slot. A turn that the end of a drain interrupts still holds its lease, and
+/// [`LeaseKeeper::give_back`] has to find it.
 pub struct Slot {
     keeper: Arc<LeaseKeeper>,
     token: String,
@@ -250,17 +252,17 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// What may end the turn from outside.
+    /// Returns the signals that may end the turn from outside.
     pub fn signals(&self) -> Signals {
         self.signals.clone()
     }
 
-    /// Makes room for the next job although the lease is still watched.
+    /// Frees the slot for the next job although the lease is still watched.
     pub fn free(&self) {
         self.signals.place.leave();
     }
 
-    /// Ends the watch over the lease: the job was settled, or somebody else owns it.
+    /// Ends the watch over the lease: the job was settled, or another worker holds it.
     pub fn done(self) {
         self.keeper.table().remove(&self.token);
     }

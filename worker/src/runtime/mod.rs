@@ -1,7 +1,7 @@
-//! The worker process: apalis runs what the claimer brings.
+//! The worker process: apalis runs the claimer's jobs.
 //!
-//! apalis gives the loop, the layers and the graceful stop. Leases, retries and acknowledgements are not its: they
-//! are transactions of the ledger, so a restart of anything in here loses nothing (docs/adr/0001).
+//! apalis supplies the loop, the layers and the graceful stop. Leases, retries and acknowledgements are
+//! transactions of the ledger, so a restart of any part in here loses nothing (docs/adr/0001).
 
 mod backend;
 mod beats;
@@ -36,14 +36,14 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker over these parts.
+    /// Returns a worker over these parts.
     #[must_use]
     pub fn new(deps: Deps) -> Self {
         let deps = Arc::new(deps);
         Self { beats: Beats::new(&deps), deps }
     }
 
-    /// Puts the worker on the fleet's list. [`Worker::run`] does it when nobody did before.
+    /// Adds the worker to the fleet's list. [`Worker::run`] does it unless it was done before.
     ///
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when another worker of this name is alive, or the store failed.
@@ -51,12 +51,13 @@ impl Worker {
         self.beats.register().await
     }
 
-    /// Claims and runs jobs until `shutdown`, then drains: nothing new is claimed, turns in flight yield after their
-    /// phase, and what has not ended within the grace time is given back with its last checkpoint.
+    /// Claims and runs jobs until `shutdown`, then drains. No new job is claimed, and turns in progress yield
+    /// after their phase. A job that has not ended within the grace time is released with its last
+    /// checkpoint.
     ///
     /// # Errors
-    /// When it cannot be put on the fleet's list, or another worker took its name while it was silent, or apalis could
-    /// not run it; every lease is given back before.
+    /// When the worker cannot be added to the fleet's list. When another worker took its name while it was
+    /// silent. When apalis could not run it. Every lease is released before.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), BoxDynError> {
         self.beats.register().await?;
         let options = self.deps.options.clone();
@@ -73,9 +74,9 @@ impl Worker {
         )));
         let telling =
             AbortOnDropHandle::new(tokio::spawn(call_offs::run(Arc::clone(&self.deps), draining.clone())));
-        // A restart by the monitor goes on with the same channel: what was claimed is not lost in between.
+        // After a restart by the monitor the same channel continues, so no claimed job is lost in between.
         let assignments = Arc::new(Mutex::new(receiver));
-        // What apalis has not taken when it stops must live until its leases are given back.
+        // Jobs that apalis has not taken when it stops must live until their leases are released.
         let _untaken = Arc::clone(&assignments);
         let deps = Arc::clone(&self.deps);
         let name = options.worker_id.clone();
@@ -109,12 +110,12 @@ impl Worker {
     }
 }
 
-/// The apalis handler: one claimed job.
+/// Runs one claimed job: the handler of apalis.
 async fn assigned(assignment: Assignment, deps: Data<Arc<Deps>>) -> Result<(), BoxDynError> {
     let Some((claim, slot)) = assignment.take() else { return Ok(()) };
     let (job, signals) = (claim.job.clone(), slot.signals());
-    // A panic outside of the phases must not leave the lease extended for ever; without a watch it runs out.
-    // In a box, because apalis moves this future several times before it runs.
+    // After a panic outside of the phases the lease must not be extended for ever; without a watch it
+    // expires. The future is boxed because apalis moves it several times before it runs.
     let running = Box::pin(turn::run_job(Arc::clone(&deps), claim, signals.clone()));
     let mut running = AssertUnwindSafe(running).catch_unwind();
     let ended = tokio::select! {

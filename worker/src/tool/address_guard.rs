@@ -1,16 +1,16 @@
 //! The address guard: calls that a model or a document can steer reach public addresses only.
 //!
-//! It stands in two places, because neither is enough. [`check_url`] looks at what is written (an IP literal never
-//! reaches a resolver), [`PublicResolver`] at what a name resolves to at the moment of the connection (so that a name
-//! that changes its mind between check and use gains nothing). Clients behind the guard follow no redirect and use no
-//! proxy.
+//! It checks in two places, because neither is enough. [`check_url`] checks the text of the URL, because an
+//! IP literal never reaches a resolver. [`PublicResolver`] checks the addresses of a name when the connection
+//! is made, so that a name that changes after the check gains nothing. Clients behind the guard follow no
+//! redirect and use no proxy.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::SocketAddr;
 use turnstone_domain::address::only_public;
 pub use turnstone_domain::address::{check_form, check_url, is_public};
 
-/// The system's resolver, of whose answers only public addresses are let through.
+/// The system's resolver, restricted to public addresses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PublicResolver;
 
@@ -46,7 +46,7 @@ mod tests {
         let server = tokio::spawn(async move { axum::serve(listener, app).await });
 
         let guarded = outbound::guarded_client().unwrap();
-        // The resolver alone, without the look at the URL before: a name that leads home is not followed.
+        // The resolver alone, without the check of the URL: a name of a loopback address is refused.
         let by_name = guarded.get(format!("http://localhost:{port}/")).send().await.unwrap_err();
         assert!(
             outbound::describe(&by_name).contains("no public address"),

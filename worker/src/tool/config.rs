@@ -1,4 +1,4 @@
-//! A tool as `turnstone.toml` describes it, in a section `[tools.<name>]`.
+//! The configuration of a tool: a section `[tools.<name>]` of `turnstone.toml`.
 
 use crate::breakers::BreakerConfig;
 use crate::tool::header::HeaderText;
@@ -22,42 +22,43 @@ use turnstone_domain::budget::Amount;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolConfig {
-    /// For the model: what the tool does and when to use it.
+    /// For the model: the purpose of the tool, and when to use it.
     pub description: String,
     /// JSON Schema of the arguments.
     #[serde(default)]
     pub input_schema: SchemaText,
-    /// POST unless said otherwise.
+    /// The HTTP method. Default: POST.
     #[serde(default)]
     pub method: Method,
-    /// Where to call. `{name}` in the path stands for the argument of that name, percent-encoded. The arguments that
-    /// are left over go into the query (GET, DELETE) or into a JSON body (POST, PUT, PATCH).
+    /// The address of the calls. `{name}` in the path is replaced by the argument of that name,
+    /// percent-encoded. All other arguments go into the query (GET, DELETE) or into a JSON body (POST, PUT,
+    /// PATCH).
     pub url: String,
-    /// Sent with every call.
+    /// Headers of every call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
-    /// The longest a call may take, in milliseconds; 30000 unless said otherwise.
+    /// The longest a call may take, in milliseconds. Default: 30000.
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: u64,
-    /// Whether the tool may be called twice with the same `Idempotency-Key` without a second effect. Such a call is repeated
-    /// after an error and after a crash; any other is put before a reviewer after a crash. Default: `true` for GET and with
-    /// `read_only`, else `false`.
+    /// True if the tool may be called twice with the same `Idempotency-Key` without a second effect. Such a
+    /// call is repeated after an error and after a crash. After a crash, any other call waits for a reviewer.
+    /// Default: `true` for GET and with `read_only`, else `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// Whether the tool changes nothing. Calls of such tools run beside each other. Default: `true` for GET unless `idempotent` is
-    /// `false`, else `false`.
+    /// True if the tool has no effect. Calls of such tools run in parallel. Default: `true` for GET unless
+    /// `idempotent` is `false`, else `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
     /// Turns the address guard off for this tool, so that it may reach loopback and private networks.
     #[serde(default)]
     pub allow_private: bool,
-    /// What a call costs, in the currency of the price table; counted in budgets in money.
+    /// The price of a call, in the currency of the price table; counted in budgets in money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_per_call: Option<Amount>,
     /// Its circuit breaker. A section of the agent's document replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerConfig>,
-    /// A larger answer is a failure; 1 MiB unless said otherwise.
+    /// The most bytes of an answer; a larger one is a failure. Default: 1 MiB.
     #[serde(default = "default_max_response_bytes")]
     pub max_response_bytes: usize,
 }
@@ -81,17 +82,17 @@ pub enum SchemaText {
 }
 
 impl Default for SchemaText {
-    /// An object with any properties.
+    /// Returns the schema of an object with any properties.
     fn default() -> Self {
         Self::Table(serde_json::json!({"type": "object"}))
     }
 }
 
 impl SchemaText {
-    /// The schema as a value.
+    /// Returns the schema as a value.
     ///
     /// # Errors
-    /// A sentence that says where the text is not JSON.
+    /// A sentence with the position where the text is not JSON.
     pub fn to_value(&self) -> Result<Value, String> {
         match self {
             Self::Text(text) => {
@@ -102,7 +103,7 @@ impl SchemaText {
     }
 }
 
-/// How a tool is called.
+/// The HTTP method of a tool's calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
@@ -120,13 +121,13 @@ pub enum Method {
 }
 
 impl Method {
-    /// Whether the arguments travel in a body.
+    /// Returns true if the arguments are sent in a body.
     #[must_use]
     pub fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }
 
-    /// The method for the HTTP client.
+    /// Returns the method for the HTTP client.
     #[must_use]
     pub fn to_http(self) -> reqwest::Method {
         match self {
@@ -140,7 +141,7 @@ impl Method {
 }
 
 impl ToolConfig {
-    /// A tool at this URL, with the defaults.
+    /// Returns a tool at this URL, with the defaults.
     #[must_use]
     pub fn at(url: String) -> Self {
         Self {
@@ -159,13 +160,13 @@ impl ToolConfig {
         }
     }
 
-    /// Whether the tool counts as idempotent.
+    /// Returns true if the tool counts as idempotent.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         self.idempotent.unwrap_or(self.method == Method::Get || self.read_only == Some(true))
     }
 
-    /// Whether the tool counts as one that changes nothing.
+    /// Returns true if the tool counts as read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.read_only.unwrap_or(self.method == Method::Get && self.idempotent != Some(false))

@@ -1,4 +1,4 @@
-//! Tools that a manifest describes itself, within what `[tool_policy]` allows.
+//! Tools that a manifest defines itself, within the limits of `[tool_policy]`.
 
 use super::Tool;
 use super::address_guard::check_url;
@@ -20,13 +20,13 @@ use turnstone_specs::agent_spec::model::LlmConfig;
 use turnstone_telemetry::SecretRef;
 use url::Url;
 
-/// Tools beyond this number are forgotten together and made again.
+/// The most tools in the cache; beyond that it is emptied.
 const KEPT: usize = 256;
 
-/// The most MCP servers that manifests may bring to one worker.
+/// The most MCP servers that manifests may add to one worker.
 const MOST_SERVERS: usize = 32;
 
-/// What manifests brought so far.
+/// The tools and servers that manifests have added so far.
 pub(super) struct Declared {
     policy: ToolPolicy,
     client: Client,
@@ -50,7 +50,7 @@ impl Declared {
         })
     }
 
-    /// The tool behind the endpoint of a capability.
+    /// Returns the tool behind the endpoint of a capability.
     pub(super) fn tool(&self, capability: &Capability, endpoint: &Endpoint) -> Result<Arc<dyn Tool>, String> {
         let key = digest::of_json(&json!([
             capability.name,
@@ -89,7 +89,7 @@ impl Declared {
         HttpTool::new(&capability.name, config, self.client.clone())
     }
 
-    /// The MCP server at a URL.
+    /// Returns the MCP server at a URL.
     pub(super) fn server(&self, url: &str) -> Result<Arc<McpServer>, String> {
         self.admit(url)?;
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ impl Declared {
             ));
         }
         let config = McpConfig::of_url(url.to_owned(), self.policy.allow_private);
-        // Its tools are named by the manifest, so the name is for logs alone.
+        // The manifest names the server's tools, so this name appears only in logs.
         let host = Url::parse(url).ok().and_then(|url| url.host_str().map(|host| host.replace('.', "-")));
         let name = host.unwrap_or_default();
         let server = McpServer::new(&name, config, self.client.clone(), Arc::clone(&self.clock))?;
@@ -142,12 +142,12 @@ impl Declared {
         Ok(self.client.clone())
     }
 
-    /// Where a secret of the policy is.
+    /// Returns the reference of a secret of the policy.
     pub(super) fn secret(&self, name: &str) -> Option<SecretRef> {
         self.policy.secrets.get(name).cloned()
     }
 
-    /// The servers that are known.
+    /// Returns the servers that manifests have added.
     pub(super) fn servers(&self) -> Vec<Arc<McpServer>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Files in the answers of tools: they become artifacts, and the model is told what they are called.
+//! Files in the answers of tools: they become artifacts, and the model receives their names.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use turnstone_domain::CallId;
 use turnstone_domain::artifact::{self, NewArtifact};
 
-/// A file as the model is told of it.
+/// Returns a file in the form that the model receives.
 pub(super) fn told(file: &NewArtifact) -> Value {
     json!({"type": "artifact", "artifact_id": file.id, "name": file.name, "media_type": file.media_type,
            "bytes": file.bytes(), "sha256": file.digest, "url": artifact::path(&file.id)})
 }
 
-/// A file that a tool gave, whatever name and type it said: what is none is replaced by what says less.
+/// Returns a file that a tool sent. An invalid name or media type is replaced by a more general one.
 pub(super) fn given(
     call_id: &CallId,
     part: usize,
@@ -37,7 +37,8 @@ pub(super) fn given(
     Err(last)
 }
 
-/// Takes the files out of the content of an MCP answer: pictures, sounds and resources that are bytes.
+/// Replaces the files in the content of an MCP answer, and returns them: pictures, sounds and resources in
+/// bytes.
 pub(super) fn take(call_id: &CallId, tool: &str, output: &mut Value) -> Vec<NewArtifact> {
     let blocks = match output {
         Value::Object(fields) => fields.get_mut("content").and_then(Value::as_array_mut),
@@ -67,14 +68,14 @@ fn file_of(call_id: &CallId, part: usize, tool: &str, block: &Value) -> Option<N
     given(call_id, part, (tool, name), held["mimeType"].as_str().unwrap_or(artifact::BYTES), content).ok()
 }
 
-/// The last part of the path of an address.
+/// Returns the last part of the path of an address.
 pub(super) fn last_segment(uri: &str) -> Option<&str> {
     let path = uri.split(['?', '#']).next()?;
     let path = path.split_once("://").map_or(path, |(_, rest)| rest);
     path.split_once('/')?.1.rsplit('/').next().filter(|name| !name.is_empty())
 }
 
-/// How the name of a file of this type ends.
+/// Returns the file extension for a media type.
 fn ending(media_type: &str) -> &str {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     match essence.split_once('/').map_or("", |(_, kind)| kind.split('+').next().unwrap_or(kind)) {

@@ -1,4 +1,4 @@
-//! Headers of outgoing calls as the configuration writes them: a literal, or a reference to a secret.
+//! Headers of outgoing calls in the configuration: a literal, or a reference to a secret.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,8 @@ use turnstone_telemetry::SecretRef;
 const OWN: [&str; 7] =
     ["connection", "content-length", "host", "idempotency-key", "te", "transfer-encoding", "upgrade"];
 
-/// Headers whose value is a credential: a literal is refused, because configuration files get shown and shared.
+/// Headers whose value is a credential: a literal is refused, because configuration files get shown and
+/// shared.
 const CREDENTIALS: [&str; 5] = ["api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"];
 
 /// The value of a configured header.
@@ -26,9 +27,9 @@ pub enum HeaderText {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretHeader {
-    /// Where the secret is: `env:NAME` or `file:/path`.
+    /// The reference of the secret: `env:NAME` or `file:/path`.
     pub secret: SecretRef,
-    /// Put before the secret, such as `Bearer ` with its blank.
+    /// The text before the secret, such as `Bearer ` with its blank.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prefix: String,
 }
@@ -57,7 +58,7 @@ pub fn check_headers(headers: &BTreeMap<String, HeaderText>) -> Result<(), Strin
     Ok(())
 }
 
-/// The headers with their secrets, fetched now.
+/// Returns the headers with their secrets, fetched now.
 ///
 /// # Errors
 /// A sentence that names the header and the secret's reference, never a value.

@@ -22,10 +22,10 @@ use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 use turnstone_telemetry::{names, redact, span};
 use url::Url;
 
-/// How much of a failed answer is told, in characters.
+/// The most characters of a failed answer in an error.
 const EXCERPT: usize = 300;
 
-/// What stands before the status of an answer that was no success.
+/// The text before the status of a failed answer.
 pub const STATUS: &str = " answered with status ";
 
 /// A tool that is called over HTTP.
@@ -38,7 +38,8 @@ pub struct HttpTool {
 }
 
 impl HttpTool {
-    /// Makes a tool from its configuration. `client` is behind the address guard unless `config.allow_private`.
+    /// Makes a tool from its configuration. `client` is behind the address guard unless
+    /// `config.allow_private`.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
@@ -130,17 +131,18 @@ impl HttpTool {
             return Err(match code {
                 429 => ToolError::Busy(text, wait_ms),
                 503 if defers => ToolError::Busy(text, wait_ms),
-                // A gateway does not know what became of the request behind it.
+                // A gateway does not know the outcome of the request behind it.
                 408 | 502 | 504 | 520..=524 => ToolError::Lost(text),
-                // It will say the same of the same request.
+                // The same request would get the same answer.
                 300..=407 | 409..=424 | 426..=499 => ToolError::Final(text),
                 425 => ToolError::Answered(text),
-                // The tool itself writes JSON. What stands before it, or a server that broke, answers a page or nothing.
+                // The tool itself answers in JSON. A proxy before it, or a broken server, answers with a page
+                // or nothing.
                 _ if is_answer => ToolError::Answered(text),
                 _ => ToolError::Failed(text),
             });
         }
-        // It was done; another request would do it again, and its answer be as unreadable.
+        // The call ran; another request would run it again, and its answer would be unreadable as well.
         let unreadable = |problem: String| ToolError::Final(format!("tool {}: {problem}", self.spec.name));
         let name = name_of(&response);
         let (media_type, body) =
@@ -205,7 +207,7 @@ impl Tool for HttpTool {
     }
 }
 
-/// A request that got no answer. Only when no connection could be made it is known that nothing arrived.
+/// Returns the error of a request without an answer. Only a failed connection proves that nothing arrived.
 fn lost(tool: &str, error: &reqwest::Error) -> ToolError {
     let text = format!("tool {tool}: {}", outbound::describe(error));
     if error.is_connect() || error.is_builder() { ToolError::Unreached(text) } else { ToolError::Lost(text) }
@@ -220,7 +222,8 @@ fn is_required(schema: &Value, name: &str) -> bool {
     schema["required"].as_array().is_some_and(|required| required.iter().any(|known| known == name))
 }
 
-/// Adds arguments to the query: plain values as they are, a list as a repeated name, an object as JSON; null is left out.
+/// Adds arguments to the query: plain values unchanged, a list as a repeated name, an object as JSON. Null is
+/// omitted.
 fn add_query(url: &mut Url, arguments: &Map<String, Value>) {
     if arguments.values().all(Value::is_null) {
         return;
@@ -238,7 +241,7 @@ fn add_query(url: &mut Url, arguments: &Map<String, Value>) {
     }
 }
 
-/// The name that an answer gives to what it carries, or that its address has.
+/// Returns the name in an answer's header, or the last part of its address.
 fn name_of(response: &Response) -> Option<String> {
     let header =
         response.headers().get(reqwest::header::CONTENT_DISPOSITION).and_then(|value| value.to_str().ok());
@@ -248,23 +251,23 @@ fn name_of(response: &Response) -> Option<String> {
     given.or_else(|| files::last_segment(response.url().as_str()).map(str::to_owned))
 }
 
-/// Whether an answer of this type is a file, also when its bytes could be read as text.
+/// Returns true if an answer of this type is a file, even when its bytes are valid text.
 fn is_file(media_type: &str) -> bool {
     let is_medium = ["image/", "audio/", "video/"].iter().any(|kind| media_type.starts_with(kind));
     (is_medium && !media_type.ends_with("+xml")) || media_type == "application/pdf"
 }
 
-/// Whether an answer of this type has to be text.
+/// Returns true if an answer of this type must be text.
 fn is_text(media_type: &str) -> bool {
     media_type.is_empty() || media_type.starts_with("text/") || says_json(media_type)
 }
 
-/// Whether an answer of this type has to be JSON.
+/// Returns true if an answer of this type must be JSON.
 fn says_json(media_type: &str) -> bool {
     media_type == "application/json" || media_type.ends_with("+json")
 }
 
-/// Returns whether a body is JSON. The start of a longer one is taken at its word.
+/// Returns true if a body is JSON. For a longer body with only its start read, the media type decides.
 fn is_json(media_type: &str, start: &[u8], whole: bool) -> bool {
     says_json(media_type) && (!whole || serde_json::from_slice::<IgnoredAny>(start).is_ok())
 }
@@ -278,7 +281,7 @@ async fn read_body(response: Response, limit: usize) -> Result<(String, Vec<u8>)
     Ok((media_type, body))
 }
 
-/// An answer as the tool's output: JSON where it says so, else text; nothing at all is null.
+/// Returns an answer as the tool's output: JSON by its media type, else text; null if it is empty.
 fn read_text(media_type: &str, text: &str) -> Result<Value, String> {
     if text.is_empty() {
         return Ok(Value::Null);

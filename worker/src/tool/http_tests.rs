@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use serde_json::json;
 use turnstone_domain::CallId;
 
-/// A server that tells what it was sent, and a few that misbehave.
+/// Starts a server that echoes its requests, and has a few paths that misbehave.
 async fn serve() -> (String, tokio::task::JoinHandle<()>) {
     let echo = |headers: HeaderMap, uri: Uri, body: Bytes| async move {
         let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
@@ -74,7 +74,7 @@ async fn serve() -> (String, tokio::task::JoinHandle<()>) {
     (base, tokio::spawn(async move { axum::serve(listener, app).await.unwrap() }))
 }
 
-/// 100 MB that nobody asked for.
+/// Returns 100 MB that were not requested.
 async fn flood() -> axum::body::Body {
     let megabyte = || Ok::<_, std::io::Error>(vec![b'x'; 1_000_000]);
     axum::body::Body::from_stream(futures::stream::iter(std::iter::repeat_with(megabyte).take(100)))
@@ -148,7 +148,7 @@ async fn answers_are_json_text_or_nothing() {
     server.abort();
 }
 
-/// Issue 7, artifacts: an answer that is a file becomes one, and the model is told what it is called.
+/// Issue 7, artifacts: an answer that is a file becomes one, and the model receives its name.
 #[tokio::test]
 async fn an_answer_of_bytes_is_a_file() {
     let (base, server) = serve().await;
@@ -170,7 +170,7 @@ async fn an_answer_of_bytes_is_a_file() {
     server.abort();
 }
 
-/// RS-22, and answers that mean harm: too large, no text, a way to the metadata of the machine.
+/// RS-22, and hostile answers: too large, no text, a redirect to the machine's metadata.
 #[tokio::test]
 async fn a_hostile_answer_is_a_failure_for_the_model_and_costs_no_memory() {
     let (base, server) = serve().await;
@@ -186,7 +186,7 @@ async fn a_hostile_answer_is_a_failure_for_the_model_and_costs_no_memory() {
     server.abort();
 }
 
-/// A gateway that gave up does not know whether the tool behind it did what it was asked for.
+/// A gateway that timed out does not know if the tool behind it ran.
 #[tokio::test]
 async fn what_a_gateway_gave_up_on_may_have_happened() {
     let (base, server) = serve().await;
@@ -200,8 +200,8 @@ async fn what_a_gateway_gave_up_on_may_have_happened() {
     server.abort();
 }
 
-/// Issue 16: an error in JSON is the tool's own, also when its body is longer than what is told; a page, or nothing, is of the
-/// service.
+/// Issue 16: an error in JSON is the tool's own, even when its body is longer than the excerpt. A page, or
+/// nothing, comes from the service.
 #[tokio::test]
 async fn an_error_in_json_is_an_answer_of_the_tool() {
     let (base, server) = serve().await;
@@ -235,11 +235,11 @@ async fn failures_tell_the_status_and_no_secret() {
         text.contains("503") && text.contains("no luck with ***") && text.chars().count() < 400,
         "{text}"
     );
-    // A tool that echoes the credential does not bring it into the conversation either.
+    // A tool that echoes the credential does not carry it into the conversation either.
     let echo = tool("POST", &format!("{base}/echo"), headers.clone()).unwrap();
     assert_eq!(call(&echo, json!({})).await.unwrap()["token"], "***");
     assert!(!format!("{echo:?}").contains("wren-4711"));
-    // Rotation: the secret is read at call time; without it nothing is sent.
+    // Rotation: the secret is read at call time; without it no request is sent.
     std::fs::remove_file(&file).unwrap();
     let error = call(&echo, json!({})).await.unwrap_err();
     assert!(matches!(&error, ToolError::Refused(text) if text.contains("X-Token")), "{error:?}");
@@ -275,7 +275,7 @@ async fn the_guard_stands_unless_it_is_turned_off() {
     let port = base.rsplit(':').next().unwrap();
     let error = tool("GET", &format!("{base}/text"), json!({"allow_private": false})).unwrap_err();
     assert!(error.contains("allow_private"), "{error}");
-    // A name passes the look at the URL; the guarded client's resolver refuses it when it leads home.
+    // The name passes the check of the URL; the guarded client's resolver refuses its loopback address.
     let config = json!({"description": "d", "method": "GET", "url": format!("http://turnstone-home.localdomain:{port}/text")});
     let guarded =
         HttpTool::new("t", serde_json::from_value(config).unwrap(), outbound::guarded_client().unwrap())

@@ -1,4 +1,4 @@
-//! As whom a tool is called, and what it says of it (OAS-25, OAS-26, OAS-27).
+//! The identity of a tool call, and its headers (OAS-25, OAS-26, OAS-27).
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -8,14 +8,14 @@ use turnstone_domain::agent::remote;
 use turnstone_domain::engagement::User;
 use turnstone_telemetry::{Secret, SecretRef};
 
-/// As whom a tool is called. It goes into the call and nowhere else.
+/// The identity of a tool call. It is used in the call and nowhere else.
 #[derive(Clone, Default)]
 pub struct Identity {
     /// The end user, when the call is made in the user's name.
     pub user: Option<User>,
     /// The headers that the user or the static identity has for this tool.
     pub credentials: HeaderMap,
-    /// What another server is told of the engagement; only an agent elsewhere is.
+    /// The engagement, as another server receives it; only for remote agents.
     pub errand: Option<std::sync::Arc<Errand>>,
 }
 
@@ -26,31 +26,31 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// What another server is told of an engagement that it works for, and what it says of its costs.
+/// A request to another server that works for an engagement, with the costs that it reports.
 #[derive(Debug)]
 pub struct Errand {
-    /// Agents above the engagement there.
+    /// The number of agents above the engagement there.
     pub depth: i64,
-    /// The tokens that were set aside for it.
+    /// The tokens reserved for it.
     pub token_budget: i64,
-    /// The end user, when the caller said who that is.
+    /// The end user, if the caller named one.
     pub user: Option<User>,
-    /// The tokens that it says it has used.
+    /// The tokens that it reports as used.
     pub tokens_used: AtomicI64,
-    /// What it works under, when it was asked before.
+    /// The handle of its work, when it was called before.
     pub handle: Option<Value>,
-    /// What our user answered to its questions, each with the question's id; the newest is the last.
+    /// Our user's answers to its questions, each with the question's id, the newest last.
     pub answers: Vec<(String, Map<String, Value>)>,
 }
 
 impl Errand {
-    /// The answer to a question, once there is one.
+    /// Returns the answer to a question, if there is one.
     #[must_use]
     pub fn answer(&self, question: &str) -> Option<&Map<String, Value>> {
         self.answers.iter().rev().find(|(id, _)| id == question).map(|(_, answer)| answer)
     }
 
-    /// The headers by which another Turnstone server is told of it.
+    /// Returns the headers by which another Turnstone server receives it.
     #[must_use]
     pub fn headers(&self) -> HeaderMap {
         let mut headers = self.user.as_ref().map(said_of).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Errand {
 }
 
 impl Identity {
-    /// Adds what is said of the user and what stands for it to the headers of a request.
+    /// Adds the headers of the user and of the credentials to a request.
     pub fn put_into(&self, headers: &mut HeaderMap) {
         if let Some(user) = &self.user {
             headers.extend(said_of(user));
@@ -72,7 +72,7 @@ impl Identity {
     }
 }
 
-/// The headers that name a user.
+/// Returns the headers that name a user.
 pub fn said_of(user: &User) -> HeaderMap {
     let texts = [(remote::USER, Some(user.id.as_str())), (remote::USER_EMAIL, user.email.as_deref())];
     let header = |(name, text): (&'static str, Option<&str>)| {
@@ -82,7 +82,7 @@ pub fn said_of(user: &User) -> HeaderMap {
     texts.into_iter().filter_map(header).collect()
 }
 
-/// Stored credentials as headers. `named` finds the secrets that are given by name.
+/// Returns stored credentials as headers. `named` finds the secrets that are given by name.
 ///
 /// # Errors
 /// A sentence that names the header, never a value.

@@ -1,15 +1,16 @@
-//! The lines of a stream of server-sent events, bounded whatever the other side sends.
+//! The lines of a stream of server-sent events, with bounds for every sender.
 
 use super::outbound::{self, BodyError};
 use futures::{Stream, StreamExt, stream};
 use reqwest::Response;
 
-/// The lines of a body: of one event at most `held` bytes, `wire` in all. The event parser gets one whole line at a time: it
-/// looks at what it holds again for every piece, and it cannot take a byte order mark as the first character of a stream.
+/// Returns the lines of a body, at most `held` bytes of one event and `wire` bytes in all. The event parser
+/// receives one whole line at a time, because it scans its buffer again for every piece. It also fails if a
+/// byte order mark is the first character of a stream.
 pub fn lines(response: Response, held: usize, wire: usize) -> impl Stream<Item = Result<Vec<u8>, BodyError>> {
     let mut seen = 0_usize;
     let mut begun = Vec::new();
-    // Bytes of the event that is not complete yet.
+    // Bytes of the incomplete event.
     let mut event = 0_usize;
     let mut at_start = true;
     response.bytes_stream().flat_map(move |chunk| {
@@ -40,7 +41,7 @@ pub fn lines(response: Response, held: usize, wire: usize) -> impl Stream<Item =
     })
 }
 
-/// The lines that `chunk` completes; what is left over stays in `begun`.
+/// Returns the lines that `chunk` completes; the rest stays in `begun`.
 fn cut(begun: &mut Vec<u8>, chunk: &[u8]) -> Vec<Vec<u8>> {
     let mut lines = Vec::new();
     for piece in chunk.split_inclusive(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! Tools: one trait, one file per kind, and the registry of what this worker can call.
+//! Tools: one trait, one file per kind, and the registry of tools that this worker can call.
 
 pub mod address_guard;
 pub mod builtin;
@@ -43,11 +43,11 @@ pub struct Invocation<'a> {
     pub input: &'a Value,
     /// The longest the call may take.
     pub timeout: Duration,
-    /// As whom it is made.
+    /// The identity of the call.
     pub identity: &'a Identity,
 }
 
-/// What a tool answered.
+/// The answer of a tool.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
     /// Its output, for the model.
@@ -62,54 +62,55 @@ impl From<Value> for Answer {
     }
 }
 
-/// Why a tool call failed. The sentences are for the model and the timeline, and free of secrets.
+/// The reason why a tool call failed. The sentences are for the model and the timeline, and free of secrets.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The service of the tool answered that it failed, and the tool itself did not. The request may have had an effect.
+    /// The service of the tool reported a failure, and the tool itself did not. The request may have had an
+    /// effect.
     #[error("{0}")]
     Failed(String),
-    /// The tool answered with an error of its own, such as a file that does not exist or a 5xx with a JSON body. Its service is
-    /// well, so no circuit breaker counts it.
+    /// The tool answered with an error of its own, such as a file that does not exist or a 5xx with a JSON
+    /// body. Its service works, so no circuit breaker counts it.
     #[error("{0}")]
     Answered(String),
     /// The tool could not be reached: the request had no effect.
     #[error("{0}")]
     Unreached(String),
-    /// The tool answered that it failed, and that the same request fails every time.
+    /// The tool reported a failure that the same request would cause every time.
     #[error("{0}")]
     Final(String),
-    /// The tool turned the request away undone, and said after how many milliseconds it takes another one, or nothing of that.
-    /// Its service is well, so no circuit breaker counts it.
+    /// The tool rejected the request without effect, and perhaps sent a delay in milliseconds. Its service
+    /// works, so no circuit breaker counts it.
     #[error("{0}")]
     Busy(String, Option<u64>),
-    /// The request may have reached the tool, and its answer was lost: nobody knows what became of it.
+    /// The request may have reached the tool, and its answer was lost: its outcome is unknown.
     #[error("{0}")]
     Lost(String),
     /// The tool took too long.
     #[error("{0}")]
     Timeout(String),
-    /// The call was refused before anything was sent (address guard, missing secret).
+    /// The call was refused before a request was sent (address guard, missing secret).
     #[error("{0}")]
     Refused(String),
-    /// No failure: an agent elsewhere works for it now, under this handle. The call is made again with the handle, once it
-    /// is durable, and waits for the end.
+    /// No failure: a remote agent works for it now, under this handle. The call runs again with the handle,
+    /// once that is durable, and waits for the end.
     #[error("it has begun")]
     Begun(Box<Value>),
-    /// No failure: an agent elsewhere waits for what its user says.
+    /// No failure: a remote agent waits for an answer of its user.
     #[error("it asks its user")]
     Asks(Box<AskedElsewhere>),
 }
 
-/// What an agent elsewhere asks its user.
+/// A remote agent's question to its user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AskedElsewhere {
-    /// What tells this question from its others.
+    /// The id that distinguishes this question from its others.
     pub id: String,
-    /// What is asked.
+    /// The question.
     pub question: Question,
 }
 
-/// How a tool is called (OSSA §1.3).
+/// The transport of a tool's calls (OSSA §1.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
@@ -121,47 +122,49 @@ pub enum Transport {
     Mcp,
 }
 
-/// Something an agent may call.
+/// A tool that an agent may call.
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
-    /// What it is, for the model and the api.
+    /// Returns its description, for the model and the API.
     fn spec(&self) -> &ToolSpec;
 
-    /// The longest a call may take unless the capability says less.
+    /// Returns the longest a call may take unless the capability sets less.
     fn timeout(&self) -> Duration;
 
-    /// Its circuit breaker, unless the agent's document has one for it; `None` is the document's default.
+    /// Returns its circuit breaker, unless the agent's document has one for it; `None` is the document's
+    /// default.
     fn breaker(&self) -> Option<Breaker> {
         None
     }
 
-    /// How it is called.
+    /// Returns the transport of its calls.
     fn transport(&self) -> Transport {
         Transport::Function
     }
 
-    /// Whether the credentials of users and static identities can go with a call.
+    /// Returns true if a call can carry the credentials of users and static identities.
     fn takes_credentials(&self) -> bool {
         false
     }
 
-    /// Whether its calls change nothing. Such calls run beside each other, unless the agent's document forbids it.
+    /// Returns true if its calls have no effect. Such calls run in parallel, unless the agent's document
+    /// forbids it.
     fn is_read_only(&self) -> bool {
         false
     }
 
-    /// Whether it announces itself that a repeated call has no second effect. Its [`spec`](Self::spec) has what the
-    /// configuration declares.
+    /// Returns true if the tool itself announces that a repeated call has no second effect. Its
+    /// [`spec`](Self::spec) holds the configuration's declaration.
     fn announces_idempotence(&self) -> bool {
         false
     }
 
-    /// For an agent on another server, the most tokens that a call may spend there.
+    /// Returns the most tokens that a call may spend, for an agent on another server.
     fn tokens(&self) -> Option<i64> {
         None
     }
 
-    /// Whether its calls are answered by the user of the engagement, and never made.
+    /// Returns true if its calls are answered by the user of the engagement, and never run.
     fn asks_user(&self) -> bool {
         false
     }
@@ -172,12 +175,12 @@ pub trait Tool: Send + Sync + 'static {
     /// [`ToolError`].
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError>;
 
-    /// For an agent on another server, where it is: its name in the configuration, or its address.
+    /// Returns the place of an agent on another server: its name in the configuration, or its address.
     fn place(&self) -> Option<&str> {
         None
     }
 
-    /// The same for who keeps the files that the tool makes; most tools make none.
+    /// Calls it once, and returns the files that it made as well; most tools make none.
     ///
     /// # Errors
     /// [`ToolError`].

@@ -1,4 +1,4 @@
-//! HTTP calls that leave the worker: how clients are built, how errors are told, how much of an answer is read.
+//! HTTP calls that leave the worker: building clients, describing errors, and bounding answers.
 
 use crate::tool::address_guard::PublicResolver;
 use futures::StreamExt;
@@ -10,42 +10,44 @@ use std::io;
 use std::time::Duration;
 use turnstone_telemetry::{propagation, redact};
 
-/// The longest a connection may take to stand.
+/// The longest that making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Idle connections are given up after this.
+/// Idle connections are closed after this time.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A client for addresses that the operator wrote down: no redirects, no proxy from the environment.
+/// Returns a client for addresses in the operator's configuration: no redirects, no proxy from the
+/// environment.
 ///
 /// # Errors
-/// A sentence that says why the client cannot be built.
+/// A sentence with the reason why the client cannot be built.
 pub fn open_client() -> Result<Client, String> {
     build(base)
 }
 
-/// A client that resolves names to public addresses only. URLs must pass
+/// Returns a client that resolves names to public addresses only. URLs must pass
 /// [`check_url`](crate::tool::address_guard::check_url) as well, since an address literal is never resolved.
 ///
 /// # Errors
-/// A sentence that says why the client cannot be built.
+/// A sentence with the reason why the client cannot be built.
 pub fn guarded_client() -> Result<Client, String> {
     build(|| base().dns_resolver(PublicResolver))
 }
 
-/// A client that speaks HTTPS and nothing else; `authorities` are trusted besides those of the machine. Unless `private`, it
-/// resolves names to public addresses only.
+/// Returns a client for HTTPS only; `authorities` are trusted besides those of the machine. Unless `private`,
+/// it resolves names to public addresses only.
 ///
 /// # Errors
-/// A sentence that says why the client cannot be built.
+/// A sentence with the reason why the client cannot be built.
 pub fn https_client(authorities: &[Certificate], private: bool) -> Result<Client, String> {
     client_that_trusts(authorities, private, true)
 }
 
-/// The same for addresses that the operator wrote down: where private ones are reached, those without TLS are as well.
+/// Returns such a client for addresses in the operator's configuration. If it may reach private ones, it may
+/// also connect without TLS.
 ///
 /// # Errors
-/// A sentence that says why the client cannot be built.
+/// A sentence with the reason why the client cannot be built.
 pub fn trusting_client(authorities: &[Certificate], private: bool) -> Result<Client, String> {
     client_that_trusts(authorities, private, !private)
 }
@@ -77,10 +79,10 @@ fn base() -> ClientBuilder {
         .user_agent(concat!("turnstone/", env!("CARGO_PKG_VERSION")))
 }
 
-/// Builds with the machine's root certificates. A machine without any (a slim container) can still call http URLs,
-/// so that is a warning and not an error.
+/// Builds a client with the machine's root certificates. A machine without any (a slim container) can still
+/// call http URLs, so their absence is a warning and not an error.
 fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
-    // Another part of the process may have installed a provider already; then that one serves.
+    // Another part of the process may have installed a provider already, which is used then.
     let _ = rustls::crypto::ring::default_provider().install_default();
     builder().build().or_else(|error| {
         tracing::warn!(
@@ -94,7 +96,7 @@ fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
     })
 }
 
-/// The context of the trace that a request which leaves now is part of.
+/// Returns the trace context of a request that leaves now.
 #[must_use]
 pub fn trace_headers() -> HeaderMap {
     let carried = propagation::outgoing().into_iter();
@@ -105,10 +107,10 @@ pub fn trace_headers() -> HeaderMap {
         .collect()
 }
 
-/// What is said of a server that no connection could be made to.
+/// The error for a server to which no connection could be made.
 pub const CANNOT_CONNECT: &str = "cannot connect";
 
-/// Returns why the certificate of a server is refused, when that is why no connection was made.
+/// Returns the reason why a server's certificate is refused, if that prevented the connection.
 #[must_use]
 pub fn certificate_problem(error: &reqwest::Error) -> Option<String> {
     let mut cause = error.source();
@@ -116,7 +118,7 @@ pub fn certificate_problem(error: &reqwest::Error) -> Option<String> {
         if let Some(refused @ rustls::Error::InvalidCertificate(_)) = inner.downcast_ref() {
             return Some(refused.to_string());
         }
-        // An error of I/O does not count what it carries among its sources.
+        // The sources of an I/O error do not include the error inside it.
         cause = match inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(carried) => Some(carried),
             None => inner.source(),
@@ -125,7 +127,8 @@ pub fn certificate_problem(error: &reqwest::Error) -> Option<String> {
     None
 }
 
-/// An error with its causes in one sentence, without the URL (which may hold a secret) and with secrets struck out.
+/// Returns an error with its causes in one sentence. It omits the URL, which may hold a secret, and redacts
+/// secrets.
 #[must_use]
 pub fn describe(error: &reqwest::Error) -> String {
     if let Some(why) = certificate_problem(error) {
@@ -154,7 +157,7 @@ pub fn describe(error: &reqwest::Error) -> String {
     excerpt(&text, 300)
 }
 
-/// The first `limit` characters of a text on one line, with secrets struck out.
+/// Returns the first `limit` characters of a text on one line, with secrets redacted.
 #[must_use]
 pub fn excerpt(text: &str, limit: usize) -> String {
     let line = redact(text).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -164,7 +167,8 @@ pub fn excerpt(text: &str, limit: usize) -> String {
     }
 }
 
-/// The last `limit` characters of a text on one line, with secrets struck out: what a program said before it failed.
+/// Returns the last `limit` characters of a text on one line, with secrets redacted: the output of a program
+/// before it failed.
 #[must_use]
 pub fn ending(text: &str, limit: usize) -> String {
     let line = redact(text).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -174,10 +178,10 @@ pub fn ending(text: &str, limit: usize) -> String {
     }
 }
 
-/// Why a body could not be read.
+/// The reason why a body could not be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// The connection was lost; the sentence says how.
+    /// The connection was lost, for this reason.
     #[error("{0}")]
     Lost(String),
     /// The body is larger than allowed.
@@ -188,13 +192,13 @@ pub enum BodyError {
 /// Reads a body up to `limit` bytes.
 ///
 /// # Errors
-/// [`BodyError::TooLarge`] as soon as the limit is passed, whatever `Content-Length` says.
+/// [`BodyError::TooLarge`] as soon as the limit is passed, for every value of `Content-Length`.
 pub async fn read_body(response: Response, limit: usize) -> Result<Vec<u8>, BodyError> {
     let (body, whole) = read_start(response, limit).await?;
     if whole { Ok(body) } else { Err(BodyError::TooLarge(limit)) }
 }
 
-/// Reads at most `limit` bytes of a body, and says whether that was all of it.
+/// Reads at most `limit` bytes of a body; returns true with them if that was all of it.
 ///
 /// # Errors
 /// [`BodyError::Lost`].
@@ -213,14 +217,14 @@ pub async fn read_start(response: Response, limit: usize) -> Result<(Vec<u8>, bo
     Ok((body, true))
 }
 
-/// The media type of an answer in lower case without parameters; empty when it has none.
+/// Returns the media type of an answer in lower case without parameters; empty when it has none.
 #[must_use]
 pub fn media_type(response: &Response) -> String {
     let header = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     header.and_then(|value| value.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// `Retry-After` in seconds, as milliseconds; a date is not read.
+/// Returns a `Retry-After` in seconds as milliseconds; a date is not read.
 pub fn wait_ms(retry_after: &str) -> Option<u64> {
     retry_after.trim().parse::<u64>().ok()?.checked_mul(1000)
 }

@@ -1,11 +1,12 @@
-//! `[tool_policy]`: what manifests may reach and use beyond the registry. Nothing, unless it says so.
+//! `[tool_policy]`: the hosts and secrets that manifests may use beyond the registry. By default there are
+//! none.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use turnstone_telemetry::SecretRef;
 use url::Url;
 
-/// What a manifest may name by itself.
+/// The hosts and secrets that a manifest may name by itself.
 ///
 /// ```toml
 /// [tool_policy]
@@ -17,17 +18,17 @@ use url::Url;
 pub struct ToolPolicy {
     /// The hosts that an `endpoint` or the URL of an MCP server may name: `host`, `host:port` or `*.domain`.
     pub allowed_hosts: Vec<String>,
-    /// The secrets that a manifest may send there, by the name that it writes as `${NAME}`.
+    /// The secrets that a manifest may send there, by their names in `${NAME}`.
     pub secrets: BTreeMap<String, SecretRef>,
-    /// Whether these hosts may be loopback or private ones, and be spoken to without TLS.
+    /// True if these hosts may be loopback or private ones, and used without TLS.
     pub allow_private: bool,
 }
 
 impl ToolPolicy {
-    /// Whether a manifest may name this URL.
+    /// Checks that a manifest may name this URL.
     ///
     /// # Errors
-    /// A sentence that says what to add to the configuration.
+    /// A sentence with the line to add to the configuration.
     pub fn admits(&self, url: &Url) -> Result<(), String> {
         let host = url.host_str().unwrap_or_default();
         let with_port = url.port().map(|port| format!("{host}:{port}"));
@@ -49,10 +50,10 @@ impl ToolPolicy {
         Ok(())
     }
 
-    /// The secret that a manifest names.
+    /// Returns the secret that a manifest names.
     ///
     /// # Errors
-    /// A sentence that says what to add to the configuration.
+    /// A sentence with the line to add to the configuration.
     pub fn secret(&self, name: &str) -> Result<&SecretRef, String> {
         self.secrets.get(name).ok_or_else(|| {
             format!("its manifest names the secret {name}, which is not among `secrets` of [tool_policy]")

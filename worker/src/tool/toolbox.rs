@@ -1,4 +1,5 @@
-//! What this worker can call: the tools of the configuration, the built-in ones, and those of MCP servers.
+//! The tools that this worker can call: those of the configuration, the built-in ones, and those of MCP
+//! servers.
 
 use crate::model::Model;
 use crate::tool::builtin::{AskUserTool, ClockTool, HttpGetTool, SAVE_ARTIFACT, SaveArtifactTool};
@@ -22,10 +23,10 @@ use turnstone_domain::{CallId, Clock};
 use turnstone_specs::agent_spec::model::{LlmConfig, Request};
 use turnstone_telemetry::SecretRef;
 
-/// Why a name is none of a tool.
+/// The reason why a name is refused for a tool.
 const BAD_NAME: &str =
     "a tool's name has 1 to 253 characters of a-z, A-Z, 0-9, `_`, `.`, `-` and begins with a letter or digit";
-/// Why a manifest may name no address.
+/// The reason why a manifest may name no address.
 const NOT_ALLOWED: &str = "its manifest names an address, and [tool_policy] allows none";
 
 /// Tools by name, and MCP servers by name.
@@ -38,7 +39,7 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// The built-in tools and those of the configuration's `[tools.<name>]` sections.
+    /// Returns the built-in tools and those of the configuration's `[tools.<name>]` sections.
     ///
     /// # Errors
     /// A sentence that names the tool and the key that is wrong.
@@ -66,7 +67,7 @@ impl Toolbox {
         Ok(toolbox)
     }
 
-    /// The same with the MCP servers of the sections `[mcp.<name>]`. None of them is started or reached before a turn
+    /// Adds the MCP servers of the sections `[mcp.<name>]`. No server is started or connected before a turn
     /// needs it.
     ///
     /// # Errors
@@ -105,19 +106,19 @@ impl Toolbox {
         Ok(self)
     }
 
-    /// The same with what manifests may reach by themselves; without it, nothing.
+    /// Adds the addresses and secrets that manifests may use by themselves; without it, none.
     ///
     /// # Errors
-    /// A sentence that says why it cannot be reached.
+    /// A sentence with the reason why they cannot be used.
     pub fn with_policy(mut self, policy: ToolPolicy, clock: &Arc<dyn Clock>) -> Result<Self, String> {
         self.declared = Some(Arc::new(Declared::new(policy, Arc::clone(clock))?));
         Ok(self)
     }
 
-    /// The same with the agents of other servers; without it, none.
+    /// Adds the agents of other servers; without it, none.
     ///
     /// # Errors
-    /// A sentence that says what of the configuration is wrong.
+    /// A sentence with the error in the configuration.
     pub fn with_remote(mut self, config: &RemoteConfig, clock: &Arc<dyn Clock>) -> Result<Self, String> {
         if let Some(name) = config.agents.keys().find(|name| !is_tool_name(name)) {
             return Err(format!("[remote.agents.{name}] {BAD_NAME}"));
@@ -131,22 +132,23 @@ impl Toolbox {
         Ok(self)
     }
 
-    /// Whether this worker knows agents of other servers.
+    /// Returns true if this worker may call agents of other servers.
     #[must_use]
     pub fn reaches_out(&self) -> bool {
         self.remote.is_some()
     }
 
-    /// Room for one more turn that waits for other servers without a slot, as long as the permit lives.
+    /// Returns a permit for one more turn to wait for other servers without a slot. The permit is returned
+    /// when it is dropped.
     #[must_use]
     pub fn room_outside(&self) -> Option<OwnedSemaphorePermit> {
         self.remote.as_ref()?.room_outside()
     }
 
-    /// Tells an agent elsewhere that nobody waits any more for what it does for a call.
+    /// Cancels a remote agent's work for a call.
     ///
     /// # Errors
-    /// Why it was not told.
+    /// The reason why the agent was not notified.
     pub async fn call_off(
         &self,
         place: &str,
@@ -159,16 +161,16 @@ impl Toolbox {
         }
     }
 
-    /// Whether a name means an agent of `[remote.agents]`.
+    /// Returns true if a name is an agent of `[remote.agents]`.
     #[must_use]
     pub fn is_elsewhere(&self, name: &str) -> bool {
         self.remote.as_ref().is_some_and(|book| book.names(name))
     }
 
-    /// The agent of this name among `[remote.agents]`.
+    /// Returns the agent of this name among `[remote.agents]`.
     ///
     /// # Errors
-    /// A sentence that says why it cannot be asked now.
+    /// A sentence with the reason why it cannot be called now.
     pub async fn named_agent(&self, name: &str) -> Result<Arc<RemoteAgent>, String> {
         match &self.remote {
             Some(book) => book.named(name).await,
@@ -176,10 +178,10 @@ impl Toolbox {
         }
     }
 
-    /// The agent at an address on another server.
+    /// Returns the agent at an address on another server.
     ///
     /// # Errors
-    /// A sentence that says why it cannot be asked now.
+    /// A sentence with the reason why it cannot be called now.
     pub async fn remote_agent(&self, url: &str) -> Result<Arc<RemoteAgent>, String> {
         match &self.remote {
             Some(book) => book.agent(url).await,
@@ -188,10 +190,10 @@ impl Toolbox {
         }
     }
 
-    /// Where a secret is that is given by its name.
+    /// Returns the reference of a secret that is given by its name.
     ///
     /// # Errors
-    /// A sentence that says what to add to the configuration.
+    /// A sentence with the line to add to the configuration.
     pub fn secret(&self, name: &str) -> Result<SecretRef, String> {
         let found = self.declared.as_ref().and_then(|declared| declared.secret(name));
         found.ok_or_else(|| format!("this worker has no secret {name} among `secrets` of [tool_policy]"))
@@ -215,25 +217,25 @@ impl Toolbox {
         Ok(())
     }
 
-    /// The tool of this name.
+    /// Returns the tool of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.get(name)
     }
 
-    /// The MCP server of this name.
+    /// Returns the MCP server of this name.
     #[must_use]
     pub fn server(&self, name: &str) -> Option<&Arc<McpServer>> {
         self.servers.get(name)
     }
 
-    /// The MCP servers, by name.
+    /// Returns the MCP servers, by name.
     pub fn servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
         self.servers.values()
     }
 
-    /// The MCP server and the tool of it that a name such as `github.search_issues` means. The server may be named as a
-    /// capability names it ([`capability_name`]); its catalogue knows the tool.
+    /// Returns the MCP server and its tool for a name such as `github.search_issues`. The server's name may
+    /// be in the form of capability names ([`capability_name`]). Its catalogue resolves the tool's name.
     #[must_use]
     pub fn of_server<'a>(&self, name: &'a str) -> Option<(&Arc<McpServer>, &'a str)> {
         let (named, tool) = name.split_once('.')?;
@@ -258,10 +260,10 @@ impl Toolbox {
         Ok(RequestTool::new(name, request, whole, declared))
     }
 
-    /// The tool behind an address that a manifest names.
+    /// Returns the tool behind an address that a manifest names.
     ///
     /// # Errors
-    /// A sentence that says why it may not be used, or how it is wrong.
+    /// A sentence with the reason why it may not be used, or with the error in it.
     pub fn declared_tool(
         &self,
         capability: &Capability,
@@ -270,10 +272,10 @@ impl Toolbox {
         self.declared.as_ref().ok_or(NOT_ALLOWED)?.tool(capability, endpoint)
     }
 
-    /// The MCP server behind a URL that a manifest names.
+    /// Returns the MCP server behind a URL that a manifest names.
     ///
     /// # Errors
-    /// A sentence that says why it may not be used.
+    /// A sentence with the reason why it may not be used.
     pub fn declared_server(&self, url: &str) -> Result<Arc<McpServer>, String> {
         self.declared.as_ref().ok_or(NOT_ALLOWED)?.server(url)
     }
@@ -285,14 +287,14 @@ impl Toolbox {
         futures::future::join_all(servers.iter().map(|server| server.close())).await;
     }
 
-    /// What the tools are, by name.
+    /// Returns the descriptions of the tools, by name.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         let elsewhere = self.remote.iter().flat_map(|book| book.specs());
         self.tools.values().map(|tool| tool.spec().clone()).chain(elsewhere).collect()
     }
 
-    /// The names of the tools that take no credentials.
+    /// Returns the names of the tools that take no credentials.
     #[must_use]
     pub fn keyless(&self) -> Vec<String> {
         let keyless = self.tools.values().filter(|tool| !tool.takes_credentials());
@@ -306,7 +308,7 @@ impl fmt::Debug for Toolbox {
     }
 }
 
-/// Whether a tool may be called this.
+/// Returns true if a tool may have this name.
 #[must_use]
 pub fn is_tool_name(name: &str) -> bool {
     (1..=253).contains(&name.len())

@@ -22,7 +22,7 @@ impl UrlTemplate {
     /// Reads a template.
     ///
     /// # Errors
-    /// A sentence that says what is wrong: not a URL, a placeholder outside of the path, an unclosed brace.
+    /// A sentence with the problem: not a URL, a placeholder outside of the path, an unclosed brace.
     pub fn parse(text: &str) -> Result<Self, String> {
         let not_a_url = |error: url::ParseError| format!("not a URL: {error}");
         if !text.contains(['{', '}']) {
@@ -40,13 +40,13 @@ impl UrlTemplate {
         Ok(Self { base, segments: Some(segments) })
     }
 
-    /// The URL without its path's arguments, for checks that look at scheme and host.
+    /// Returns the URL without its path's arguments, for checks of scheme and host.
     #[must_use]
     pub fn base(&self) -> &Url {
         &self.base
     }
 
-    /// The names of the arguments that the path needs.
+    /// Returns the names of the arguments that the path needs.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         self.segments.iter().flatten().flatten().filter_map(|part| match part {
             Part::Argument(name) => Some(name.as_str()),
@@ -54,7 +54,7 @@ impl UrlTemplate {
         })
     }
 
-    /// The URL for one call; the arguments it uses are taken out of `arguments`.
+    /// Returns the URL for one call, and removes the arguments that it uses from `arguments`.
     ///
     /// # Errors
     /// A sentence that names the argument that is missing, is no plain value, or would lead to another path.
@@ -69,7 +69,7 @@ impl UrlTemplate {
                     Part::Argument(name) => encode(&plain(arguments, name)?, &mut text),
                 }
             }
-            // `.` and `..` are resolved away by every URL parser, even percent-encoded.
+            // Every URL parser resolves `.` and `..`, even percent-encoded.
             if matches!(text.as_str(), "" | "." | "..")
                 && segment.iter().any(|part| matches!(part, Part::Argument(_)))
             {
@@ -119,7 +119,7 @@ fn plain(arguments: &Map<String, Value>, name: &str) -> Result<String, String> {
     }
 }
 
-/// Percent-encodes everything but RFC 3986's unreserved characters.
+/// Percent-encodes everything except RFC 3986's unreserved characters.
 fn encode(text: &str, into: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

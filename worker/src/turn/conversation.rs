@@ -1,4 +1,5 @@
-//! The part of the conversation that the model sees (OSSA §4): the newest messages, and always the job's input.
+//! The part of the conversation that the model sees (OSSA §4): the newest messages, and always the job's
+//! input.
 
 use std::collections::{BTreeMap, VecDeque};
 use turnstone_domain::CallId;
@@ -6,36 +7,38 @@ use turnstone_domain::agent::{Forgetting, Memory};
 use turnstone_domain::message::{ContentPart, Message, Role, StoredMessage};
 use turnstone_store::Recall;
 
-/// Rough bytes of a token; only the window's size is measured with it, never the budget.
+/// A rough number of bytes per token; it measures only the window's size, never the budget.
 const BYTES_PER_TOKEN: i64 = 4;
 
-/// A message of an older turn is never shortened to less than this.
+/// The least length of a shortened message of an older turn, in bytes.
 const LEAST_SHARE: usize = 200;
 
-/// The window. It is kept in memory while the worker holds the lease, so a turn reads nothing that it wrote itself.
+/// The window. It is kept in memory while the worker holds the lease, so a turn never reads its own messages
+/// from the store.
 ///
-/// Messages of the newest turn never leave it, however long they are: an answer stays with all outcomes it asked for.
+/// Messages of the newest turn never leave it, however long they are: an answer stays with the outcomes of
+/// all its calls.
 #[derive(Debug, Default)]
 pub struct Conversation {
     input: Option<Message>,
     summary: Option<(i64, Message)>,
     window: VecDeque<(i64, Message)>,
-    /// The job's first turn: what was said before answers earlier inputs.
+    /// The job's first turn: earlier messages answer earlier inputs.
     begins: i64,
 }
 
-/// Messages that no longer fit, to be summed up.
+/// Messages that no longer fit and need a summary.
 #[derive(Debug)]
 pub struct Overflow {
-    /// The summary before, and the messages, oldest first.
+    /// The previous summary, and the messages, oldest first.
     pub messages: Vec<Message>,
-    /// The first turn that stays as it is.
+    /// The first turn that stays unchanged.
     pub until: i64,
 }
 
 impl Conversation {
-    /// The window as the store remembers it, cut as if it had been kept in memory.
-    /// `begins` is the job's first turn.
+    /// Returns the window from the store's messages, cut as if it had been kept in memory. `begins` is the
+    /// job's first turn.
     pub fn recalled(recall: &Recall, memory: &Memory, begins: i64) -> Self {
         let input = recall.input.as_ref().map(|stored| stored.message.clone());
         let mut conversation = Self { input, begins, ..Self::default() };
@@ -48,13 +51,13 @@ impl Conversation {
         conversation
     }
 
-    /// Appends a message of a turn and lets the oldest ones go.
+    /// Appends a message of a turn and drops the oldest ones that no longer fit.
     pub fn push(&mut self, turn: i64, message: Message, memory: &Memory) {
         self.take(turn, message);
         self.trim(memory);
     }
 
-    /// Appends a message; a summary takes the place of what it stands for.
+    /// Appends a message; a summary replaces the messages that it summarizes.
     fn take(&mut self, turn: i64, message: Message) {
         match message.summary {
             Some(summary) => {
@@ -67,7 +70,7 @@ impl Conversation {
 
     fn trim(&mut self, memory: &Memory) {
         if memory.strategy == Forgetting::Summarize {
-            // What does not fit waits for its summary.
+            // Messages that no longer fit wait for their summary.
             return;
         }
         let newest = self.newest();
@@ -79,8 +82,8 @@ impl Conversation {
         }
     }
 
-    /// Leaves out the turn that says least of those before the newest; of equal ones the oldest. A turn goes as a whole, so
-    /// that no call loses its outcome.
+    /// Drops the least important turn before the newest, and of equal ones the oldest. A turn is dropped as a
+    /// whole, so that no call loses its outcome.
     fn drop_least(&mut self) {
         let newest = self.newest();
         let mut weights: BTreeMap<i64, u8> = BTreeMap::new();
@@ -115,8 +118,8 @@ impl Conversation {
         memory.max_history_tokens.is_some_and(|most| tokens(sizes.sum()) > most)
     }
 
-    /// What does not fit any more and is to be summed up: as many of the oldest turns as it takes for half of the window
-    /// to be free, so that a summary is made now and then and not in every turn.
+    /// Returns the messages that no longer fit and need a summary: so many of the oldest turns that half of
+    /// the window becomes free. So a summary is made from time to time, and not in every turn.
     pub fn overflow(&self, memory: &Memory) -> Option<Overflow> {
         if memory.strategy != Forgetting::Summarize || !self.overflows(memory) {
             return None;
@@ -138,14 +141,14 @@ impl Conversation {
         (!old.is_empty()).then_some(Overflow { messages, until })
     }
 
-    /// Leaves the messages before this turn out, but for the job's input.
+    /// Drops the messages before this turn, except the job's input.
     pub fn forget_before(&mut self, turn: i64) {
         while self.window.front().is_some_and(|(of, _)| *of < turn) {
             self.drop_oldest();
         }
     }
 
-    /// Drops the oldest message; answers to dropped tool calls go with it, and the job's input is kept aside.
+    /// Drops the oldest message with the outcomes of its tool calls; the job's input is kept aside.
     fn drop_oldest(&mut self) {
         if let Some((of, oldest)) = self.window.pop_front()
             && self.input.is_none()
@@ -163,7 +166,7 @@ impl Conversation {
         }
     }
 
-    /// What the model sees, oldest first.
+    /// Returns the messages for the model, oldest first.
     pub fn messages(&self, memory: &Memory) -> Vec<Message> {
         let newest = self.newest();
         let window = self.window.iter().map(|(turn, message)| shown(message, *turn < newest, memory));
@@ -171,14 +174,14 @@ impl Conversation {
         self.input.iter().chain(summary).cloned().chain(window).collect()
     }
 
-    /// What the summary cost that was made in this turn: prompt and completion tokens.
+    /// Returns the tokens of a summary made in this turn: prompt and completion tokens.
     pub fn summed_up_for(&self, turn: i64) -> (i64, i64) {
         let made =
             self.summary.as_ref().filter(|(of, _)| *of == turn).and_then(|(_, message)| message.summary);
         made.map_or((0, 0), |summary| (summary.tokens_in, summary.tokens_out))
     }
 
-    /// The newest message of the model, if it is the newest but for tool outcomes.
+    /// Returns the newest message of the model, if only tool outcomes follow it.
     pub fn answer(&self) -> Option<&Message> {
         self.window
             .iter()
@@ -188,14 +191,14 @@ impl Conversation {
             .filter(|message| message.role == Role::Assistant)
     }
 
-    /// Whether the outcome of this call was told to the model.
+    /// Returns true if the model has received the outcome of this call.
     pub fn has_outcome(&self, call_id: &CallId) -> bool {
         self.window.iter().rev().any(|(_, message)| message.call_id.as_ref() == Some(call_id))
     }
 }
 
-/// Whether a message asks for calls, or tells an outcome, of a turn of an earlier input that ended before all outcomes were
-/// there: no model takes the one without the other.
+/// Returns true for a call or an outcome of an earlier input's turn that ended before all outcomes existed.
+/// No model accepts one without the other.
 fn is_broken_off(stored: &StoredMessage, recall: &Recall, begins: i64) -> bool {
     let of_turn = || recall.messages.iter().filter(|other| other.turn == stored.turn);
     let told = |id: &CallId| of_turn().any(|other| other.message.call_id.as_ref() == Some(id));
@@ -209,7 +212,7 @@ fn is_broken_off(stored: &StoredMessage, recall: &Recall, begins: i64) -> bool {
             }))
 }
 
-/// How much a message says that cannot be had again.
+/// Returns the importance of a message: the higher, the harder it is to reproduce.
 fn importance(message: &Message) -> u8 {
     match message.role {
         Role::User => 3,
@@ -227,14 +230,15 @@ fn tokens(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX) / BYTES_PER_TOKEN
 }
 
-/// How long a message of an older turn may be, when long ones are shortened: its share of the window.
+/// Returns the most bytes of a message of an older turn, when long ones are shortened: its share of the
+/// window.
 fn share(memory: &Memory) -> Option<usize> {
     let tokens = memory.max_history_tokens.filter(|_| memory.strategy == Forgetting::Truncate)?;
     let bytes = usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
     Some((bytes / window_size(memory)).max(LEAST_SHARE))
 }
 
-/// A message as the model sees it. Only what stands there as text is shortened: calls stay whole.
+/// Returns a message as the model sees it. Only its text is shortened; calls stay whole.
 fn shown(message: &Message, old: bool, memory: &Memory) -> Message {
     match share(memory).filter(|share| old && message.content.len() > *share) {
         None => message.clone(),
@@ -256,7 +260,8 @@ fn shown_size(message: &Message, old: bool, memory: &Memory) -> usize {
     }
 }
 
-/// Bytes of everything in a message that a model reads as text. Pictures are not among them: see [`images`].
+/// Returns the bytes of everything in a message that a model reads as text. Pictures are counted apart: see
+/// [`images`].
 pub fn size(message: &Message) -> usize {
     let calls: usize =
         message.tool_calls.iter().map(|call| call.name.len() + call.arguments.to_string().len() + 40).sum();
@@ -269,12 +274,12 @@ fn part_size(part: &ContentPart) -> usize {
     match part {
         ContentPart::Text { text } => text.len(),
         ContentPart::Image { .. } => 0,
-        // The name and the media type stand around the content in the words of each provider.
+        // Each provider adds text of its own around the name, the media type and the content.
         ContentPart::File { name, content, media_type } => name.len() + content.len() + media_type.len() + 64,
     }
 }
 
-/// Pictures in a message.
+/// Returns the number of pictures in a message.
 pub fn images(message: &Message) -> usize {
     message.parts.iter().filter(|part| part.is_image()).count()
 }
@@ -343,13 +348,14 @@ mod tests {
             say(turn, asking(&id));
             say(turn, Message::tool(id.as_str().into(), "out"));
         }
-        // The store brings the newest rows, and the input apart when it is not among them.
+        // The store returns the newest rows, and the input separately when it is not among them.
         recall.input = Some(recall.messages[0].clone());
         recall.messages.drain(..6);
         assert_eq!(Conversation::recalled(&recall, &memory, 1).messages(&memory), kept.messages(&memory));
     }
 
-    /// OSSA `importance_weighted`: turns of tool calls go first, whole, and what a user or an operator said stays.
+    /// OSSA `importance_weighted`: turns of tool calls are dropped first and whole, and messages of users and
+    /// operators stay.
     #[test]
     fn what_says_least_is_left_out_first() {
         let memory =
@@ -377,7 +383,7 @@ mod tests {
         );
     }
 
-    /// OSSA §4 `truncate`: long messages of older turns are shortened before any is left out.
+    /// OSSA §4 `truncate`: long messages of older turns are shortened before any is dropped.
     #[test]
     fn truncating_shortens_what_is_old_and_keeps_what_is_new() {
         let memory =
@@ -394,7 +400,7 @@ mod tests {
         assert_eq!(seen[6].content.len(), 4_000, "the newest turn is whole");
     }
 
-    /// OSSA §4 `summarize`: what does not fit waits for its summary, which then stands in its place.
+    /// OSSA §4 `summarize`: messages that do not fit wait for their summary, which then replaces them.
     #[test]
     fn a_summary_takes_the_place_of_whole_turns() {
         let memory = Memory { window_size: 6, max_history_tokens: None, strategy: Forgetting::Summarize };

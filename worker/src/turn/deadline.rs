@@ -1,11 +1,11 @@
-//! The end of an attempt's time. A write that is under way when it comes is waited for: a paid answer, or what a tool did, that
-//! is already known would otherwise be bought or done again.
+//! The end of an attempt's time. It waits for a write in progress: otherwise a paid answer or a tool's known
+//! outcome would be lost, and bought or produced again.
 
 use std::sync::OnceLock;
 use tokio::sync::watch;
 use turnstone_domain::JobError;
 
-/// Whether the time is over, and whether something is being written.
+/// Records if the time is over, and if a write is in progress.
 pub struct Deadline {
     over: OnceLock<JobError>,
     writing: watch::Sender<bool>,
@@ -17,7 +17,7 @@ impl Default for Deadline {
     }
 }
 
-/// A write that is under way, until it is dropped.
+/// A write in progress, until it is dropped.
 pub struct Writing<'a>(&'a Deadline);
 
 impl Drop for Writing<'_> {
@@ -27,13 +27,13 @@ impl Drop for Writing<'_> {
 }
 
 impl Deadline {
-    /// A write begins.
+    /// Marks the beginning of a write.
     pub fn write(&self) -> Writing<'_> {
         self.writing.send_replace(true);
         Writing(self)
     }
 
-    /// The time is over with this error; returns once nothing is being written.
+    /// Ends the time with this error; returns once no write is in progress.
     pub async fn pass(&self, error: JobError) -> JobError {
         let error = self.over.get_or_init(|| error).clone();
         // The sender is part of `self`, so it cannot be gone.
@@ -41,10 +41,10 @@ impl Deadline {
         error
     }
 
-    /// Nothing new is begun once the time is over.
+    /// Checks that the time is not over, so that new work may begin.
     ///
     /// # Errors
-    /// It is.
+    /// The error with which the time ended.
     pub fn check(&self) -> Result<(), JobError> {
         self.over.get().map_or(Ok(()), |error| Err(error.clone()))
     }

@@ -1,4 +1,4 @@
-//! How an answer ended, where that alone decides: one that was cut, or withheld, is no result whatever its form.
+//! The endings of an answer that decide alone: a cut or withheld answer is no result in any form.
 
 use super::state::Turn;
 use crate::model::FinishReason;
@@ -7,7 +7,8 @@ use turnstone_domain::JobError;
 use turnstone_domain::agent::ToolChoice;
 use turnstone_domain::error::FailureKind;
 
-/// Why the answer is no result, if that is so. Asking again would end the same.
+/// Returns the reason why the answer is no result, if there is one. Another request would end in the same
+/// way.
 pub fn unusable(infer: &InferBody) -> Option<JobError> {
     let model = &infer.model;
     match infer.finish_reason {
@@ -28,12 +29,12 @@ pub fn unusable(infer: &InferBody) -> Option<JobError> {
     }
 }
 
-/// Whether a call is still demanded before the answer (agent extension §2.2).
+/// Returns true if the model must still call a tool before its answer (agent extension §2.2).
 pub fn lacks_call(turn: &Turn) -> bool {
     turn.agent.tool_choice == ToolChoice::Required && turn.position.tool_turns == 0
 }
 
-/// What stands against an answer that the model was asked for twice.
+/// Returns the error of an answer that was rejected twice.
 pub fn hopeless(turn: &Turn, why: &str) -> JobError {
     if lacks_call(turn) {
         let message = format!("the model answers without calling a tool, also when asked again: {why}");

@@ -1,7 +1,7 @@
-//! Questions about the engagement itself: an error that is handed to somebody, and whether the next turn may begin.
+//! Questions about the engagement itself: escalated errors, and confirmations before the next turn.
 //!
-//! A question belongs to the turn that the job goes on with, so the answer is recalled with it. It is about an error's code,
-//! which stands in the place of the hash of arguments.
+//! A question belongs to the turn with which the job resumes, so the answer is recalled with it. The hash of
+//! the error's code replaces the hash of arguments.
 
 use super::reviewers::{self, OPERATOR};
 use super::state::Turn;
@@ -13,7 +13,7 @@ use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
 use turnstone_domain::review::{NewReview, ReviewAnswer, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::{CallId, JobError, ReviewId, Wait};
 
-/// What a question about an error is about.
+/// Returns the subject of a question about an error.
 pub fn subject(error: &JobError) -> String {
     of_kind(error.kind)
 }
@@ -22,7 +22,7 @@ fn of_kind(kind: FailureKind) -> String {
     digest::of_text(kind.code())
 }
 
-/// A question to this contact.
+/// Returns a question to this contact.
 pub fn review(
     turn: &mut Turn,
     kind: ReviewKind,
@@ -61,7 +61,7 @@ pub fn ask(
     Stop::Park(Box::new(Wait::Review(review(turn, kind, about, subject, question, contact))))
 }
 
-/// What was answered to the newest question about this.
+/// Returns the state of the newest question about this.
 pub fn answer(turn: &Turn, kind: ReviewKind, about: &CallId, subject: &str) -> Option<ReviewState> {
     let newest =
         turn.reviews.iter().rev().find(|review| {
@@ -70,16 +70,16 @@ pub fn answer(turn: &Turn, kind: ReviewKind, about: &CallId, subject: &str) -> O
     newest.map(|review| review.state)
 }
 
-/// Whether somebody said that the current turn may be followed by another in spite of this error.
+/// Returns true if an operator permitted another turn after the current one in spite of this error.
 pub fn is_granted(turn: &Turn, kind: FailureKind) -> bool {
     let about = CallId(String::new());
     answer(turn, ReviewKind::Escalation, &about, &of_kind(kind)) == Some(ReviewState::Approved)
 }
 
-/// An engagement that somebody said no to does not go on.
+/// Checks that the engagement was not rejected; a rejected one does not continue.
 ///
 /// # Errors
-/// [`Stop::Fail`] with the error that was asked about.
+/// [`Stop::Fail`] with the error of the question.
 pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
     let newest = turn
         .reviews
@@ -96,10 +96,10 @@ pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
     }
 }
 
-/// `turn_chain.confirm_between_turns`: somebody is asked before the next turn (OSSA §4).
+/// Asks for a confirmation before the next turn, under `turn_chain.confirm_between_turns` (OSSA §4).
 ///
 /// # Errors
-/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no.
+/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection.
 pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
     if !turn.agent.chain.confirm_between_turns {
         return Ok(());
@@ -125,7 +125,7 @@ pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
     }
 }
 
-/// The failure of a job that somebody, or nobody in time, ended. It is final.
+/// Returns the failure of a job that was rejected, or not answered in time. It is final.
 fn refusal(kind: FailureKind, what: &str, review: &ReviewAnswer) -> JobError {
     let by = review.decided_by.clone().unwrap_or_else(|| "nobody in time".to_owned());
     let why = review.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();

@@ -7,7 +7,7 @@ use serde_json::{Value, to_value};
 use turnstone_domain::feed::OssaEvent;
 use turnstone_domain::{EventName, NewEvent, RawJson};
 
-/// Who runs a turn.
+/// The identity of a turn and its worker.
 #[derive(Serialize)]
 pub(super) struct Named<'a> {
     interaction_id: &'a str,
@@ -15,7 +15,7 @@ pub(super) struct Named<'a> {
 }
 
 impl Turn {
-    /// Notes an event; it becomes durable with the next barrier.
+    /// Records an event; it becomes durable with the next barrier.
     pub fn event(&mut self, name: EventName, mut data: Value) {
         self.screen_event(&mut data);
         self.hold_back(&mut data);
@@ -29,12 +29,12 @@ impl Turn {
         self.pending().events.push(event);
     }
 
-    /// What events say that OSSA knows as well: the turn and the instance.
+    /// Returns the fields of events that OSSA defines as well: the turn and the instance.
     pub(super) fn named(&self) -> Named<'_> {
         Named { interaction_id: &self.interaction_id, instance_id: instance_id(self) }
     }
 
-    /// Facts of an event, without what its readers may not see.
+    /// Returns the facts of an event, without those that its readers may not see.
     pub(super) fn shown<F: Serialize>(&self, facts: &F) -> serde_json::Result<RawJson> {
         if !self.agent.safety.holds_back() && !self.agent.guardrails.hold_back() {
             return RawJson::written(facts);

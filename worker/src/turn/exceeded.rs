@@ -1,4 +1,4 @@
-//! What a budget that has not enough left means for the job: tried again, parked until it is raised, or given up.
+//! A budget that has not enough left: the job is retried, parked until the budget is raised, or discarded.
 
 use super::state::Turn;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use turnstone_domain::budget::{BudgetWait, OnExceed};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, Settlement, Timestamp, Wait};
 
-/// The settlement of a job that the budget's own word decides; `None` leaves it to the retry policy.
+/// Returns the settlement of a job by the budget's own rule; `None` leaves it to the retry policy.
 pub fn settlement(turn: &mut Turn, error: &JobError) -> Option<Settlement> {
     if error.kind != FailureKind::TokenBudget {
         return None;
@@ -23,7 +23,7 @@ pub fn settlement(turn: &mut Turn, error: &JobError) -> Option<Settlement> {
     }
 }
 
-/// The job waits for a raise, but not longer than since it began to wait for one.
+/// Parks the job until the budget is raised, within a bound since its first wait for a raise.
 fn park(turn: &mut Turn, error: &JobError) -> Settlement {
     let (now, patience) = (turn.deps.clock.now(), turn.deps.options.raise_wait);
     let longest = |patience: Duration| now.plus_ms(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
@@ -40,7 +40,7 @@ fn park(turn: &mut Turn, error: &JobError) -> Settlement {
     Settlement::Park { wait: Wait::Raise(BudgetWait { until, ..BudgetWait::after(error) }) }
 }
 
-/// What the timeline is told of it.
+/// Returns the data of the timeline's event.
 pub fn told(turn: &Turn, error: &JobError) -> Value {
     let fact = |key: &str| error.details.get(key);
     let mut data = json!({
@@ -56,7 +56,7 @@ pub fn told(turn: &Turn, error: &JobError) -> Value {
     data
 }
 
-/// What counts per day is not tried again before the next day.
+/// Returns the time of the next try: for a daily budget not before the next day.
 pub fn not_before(error: &JobError, run_at: Timestamp) -> Timestamp {
     if error.kind != FailureKind::TokenBudget || error.is_of_reservations() {
         return run_at;

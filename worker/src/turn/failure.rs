@@ -1,4 +1,4 @@
-//! What an error means for the job, when nothing within the turn could make up for it.
+//! The consequence of an error for the job, after every reaction within the turn.
 
 use super::state::Turn;
 use super::{escalation, exceeded};
@@ -11,11 +11,12 @@ use turnstone_domain::review::ReviewKind;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{CallId, EventName, JobError, Settlement, Wait};
 
-/// The settlement of an error that may be shown: what the agent's handlers say (OSSA §2, RS-50), else what the job's retry policy says.
+/// Returns the settlement of an error that may be shown: by the agent's handlers (OSSA §2, RS-50), else by
+/// the job's retry policy.
 pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     let error = of_own_limit(turn, error);
     if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
-        // A complete turn would be judged the same again: the next attempt asks the model anew.
+        // A complete turn would fail again in the same way: the next attempt asks the model anew.
         let Position { begins, granted, outages, .. } = turn.position;
         let (model_used, heir) = (turn.position.model_used.clone(), turn.position.heir.clone());
         let turn_number = turn.position.turn + 1;
@@ -42,7 +43,7 @@ pub fn is_final(turn: &Turn, error: &JobError) -> bool {
     matches!(turn.job.retry.decide(number, error, 0.0), Decision::Exhausted)
 }
 
-/// What the job's retry policy says.
+/// Returns the settlement by the job's retry policy.
 fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
     let error = if turn.job.retry.stated { error.of_the_work() } else { error };
     let number = turn.job.retry.number(turn.job.failures, turn.position.outages, &error);
@@ -63,11 +64,11 @@ fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
     }
 }
 
-/// The budget is the one that the agent's own document gives it, alone or within a tree: that is OSSA's token limit and not
-/// a quota.
+/// Returns OSSA's token-limit error if the budget is the one in the agent's own document, alone or within a
+/// tree. Such a limit is no quota.
 fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
     let own = turn.agent.chain.max_tokens;
-    // What is short is the engagement's tokens, unless it says what else.
+    // By default the engagement's tokens are short; `unit` names another measure.
     let of_tree = !error.details.contains_key("unit") && own == turn.budget.limit;
     let mine = budget::name_of_delegate(&turn.engagement.id);
     let said = |key: &str| error.details.get(key);
@@ -81,17 +82,17 @@ fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
     JobError { kind, retryable: kind.retryable(), ..error }
 }
 
-/// What the agent's handlers, or OSSA's default strategies, make of an error; gives it back when they leave it to the job's
-/// retry policy.
+/// Returns the settlement by the agent's handlers, or by OSSA's default strategies. It returns the error when
+/// they leave it to the job's retry policy.
 fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
-    // Somebody has decided about it already.
+    // A person has already decided about it.
     if error.escalation.is_some() || !error.kind.is_agents() {
         return Err(error);
     }
     let code = error.kind.ossa();
     let handler = turn.agent.errors.handler(code).cloned();
     let default = match error.kind {
-        // Nobody can grant a deeper chain.
+        // No approval can permit a deeper chain.
         FailureKind::DelegationDepth => Strategy::Abort,
         _ => code.strategy(),
     };
@@ -114,8 +115,9 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
     }
 }
 
-/// Asks whom the agent's document names. When it names nobody the dead letters are where people look (D2). Nobody is asked
-/// about a violation again who said yes to one more try: it happens every time.
+/// Asks the contact in the agent's document. Without a contact, operators find the job among the dead letters
+/// (D2). A repeated violation is not escalated again after an approval of one more try, because it would
+/// happen every time.
 fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
     if error.kind == FailureKind::Policy && escalation::is_granted(turn, error.kind) {
         turn.roll_back_state(&error, true);

@@ -1,9 +1,9 @@
 //! Guardrails of an OpenAgentSpec agent (OAS-41 … OAS-46).
 //!
-//! They are no calls of the agent: they stand in no history and count as no repetition. A check whose outcome a crash lost is
-//! made again under the same key. A guardrail that does not hold ends the engagement, and nothing else is run for it. One
-//! whose tool is away lets nothing pass either, and is asked again when the job's retry policy says so. What was asked and
-//! answered stands in the audit.
+//! They are no calls of the agent: they are in no history and count as no repetition. A check whose outcome
+//! was lost in a crash runs again under the same key. A guardrail that denies a text ends the engagement, and
+//! no further step runs for it. One whose tool is unavailable passes no text either, and runs again under the
+//! job's retry policy. The audit records the inputs and answers of each check.
 
 use super::secured::Secured;
 use super::state::Turn;
@@ -24,12 +24,12 @@ use turnstone_domain::message::Message;
 use turnstone_domain::policy::Expression;
 use turnstone_domain::{CallId, EventName, JobError, Phase, RawJson, Settlement, digest};
 
-/// Tries of a guardrail's tool whose failure is known.
+/// The most tries of a guardrail's tool whose failure is known.
 const TRIES: u32 = 3;
-/// Between two tries.
+/// The delay between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Checks what a user says, message by message, before a model sees any of it (OAS-41, OAS-42).
+/// Checks a user's messages, one by one, before a model sees any of them (OAS-41, OAS-42).
 ///
 /// # Errors
 /// [`Stop::Fail`] when one does not pass.
@@ -40,8 +40,8 @@ pub async fn inputs(turn: &mut Turn, messages: &[Message]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Checks what the user is to be answered, before any of it is shown (OAS-43, OAS-44): all that the model said, and nothing of
-/// what the agent exposes beside it.
+/// Checks the answer for the user, before any of it is shown (OAS-43, OAS-44). It checks all that the model
+/// wrote, and none of the fields that the agent exposes beside it.
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
@@ -57,7 +57,7 @@ pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
     check(turn, Side::Output, 0, &text).await
 }
 
-/// Checks what the agent wants to ask its user, before any of it is shown (OAS-44).
+/// Checks the agent's question to its user, before any of it is shown (OAS-44).
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
@@ -65,7 +65,7 @@ pub async fn question(turn: &mut Turn, call: usize, text: &str) -> Result<(), St
     check(turn, Side::Output, QUESTIONS * (call + 1), text).await
 }
 
-/// Checks what a user answered to a question of the agent, value by value, before a model sees any of it (OAS-42).
+/// Checks a user's answer to a question of the agent, value by value, before a model sees any of it (OAS-42).
 ///
 /// # Errors
 /// [`Stop::Fail`] when one does not pass.
@@ -76,10 +76,10 @@ pub async fn answers(turn: &mut Turn, call: usize, texts: &[String]) -> Result<(
     Ok(())
 }
 
-/// Places of the files of a call among its checks: behind what it asks.
+/// The positions of a call's files among its checks follow those of its questions.
 const FILES: usize = 500;
 
-/// Checks what is in a file that the agent made, before anybody may have it (OAS-44).
+/// Checks the content of a file that the agent made, before it is published (OAS-44).
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
@@ -105,7 +105,7 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
     if matches!(outcome, Err(No::Away(..))) {
         data["away"] = true.into();
     }
-    // The digest of what a model said is told only when what it said is shown as well.
+    // The digest of a model's text is published only when the text is shown as well.
     if (side == Side::Input || passed) && !agent.guardrails.for_guarded {
         data["text_sha256"] = text_sha256.into();
     }
@@ -145,20 +145,20 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
     })
 }
 
-/// Why a guardrail does not let a text pass, without anything that its tool said.
+/// The reason why a guardrail denies a text, without any words of its tool.
 enum No {
-    /// It does not hold, and would not the next time.
+    /// It denies the text, and would deny it again.
     Denied(String),
-    /// Its tool is away or fails: the job's retry policy says when it is asked again, not before so many milliseconds when
-    /// the tool said so.
+    /// Its tool is unavailable or fails. The job's retry policy decides when it runs again, at the earliest
+    /// after the tool's delay in milliseconds.
     Away(String, Option<u64>),
 }
 
-/// What the guardrail came to when the same was said before: in an engagement that this one was forked from, unless its tools
-/// are called, or when the record of this one is run again.
+/// Returns the recorded verdict of the guardrail on the same text. The record is that of the forked
+/// engagement, unless its tools run again, or that of a rerun.
 ///
 /// # Errors
-/// [`Stop::Fail`] when there is nothing but the record, and it does not say.
+/// [`Stop::Fail`] when there is only the record, and it holds no verdict.
 fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Result<Option<bool>, Stop> {
     let Some(fork) = &turn.fork else { return Ok(None) };
     let number = turn.position.turn;
@@ -174,13 +174,13 @@ fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Res
         return Ok(None);
     }
     let known = fork.recorded.verdict_on(side, text_sha256);
-    // What was refused of a model's words has no digest on record; an answer that is shared is the same.
+    // A denied text of a model has no digest on record; an answer that the fork shares is the same text.
     let point = fork.origin.point;
     let is_shared = side == Side::Output && point.turn == number && point.phase > Phase::Infer;
     Ok(known.or_else(|| fork.recorded.verdict_at(number, side, position).filter(|_| is_shared)))
 }
 
-/// Whether the guardrail holds; `asked` is told what its tool was asked and answered.
+/// Runs the guardrail; `asked` receives the input and the answer of its tool.
 ///
 /// # Errors
 /// [`Stop::Fail`] when a budget has not enough left for its tool; as [`Turn::secure`].
@@ -192,7 +192,7 @@ async fn held(
     asked: &mut Asked,
 ) -> Result<Result<(), No>, Stop> {
     let name = &guardrail.tool_name;
-    // What it looks at was paid for: it is durable before its tool is asked, however long that takes.
+    // The text was paid for: it is durable before the tool is called, because the call may take long.
     turn.secure().await?;
     if turn.next_phase() == Some(Phase::Emit) {
         // Its call is the first of its phase.
@@ -235,7 +235,7 @@ async fn held(
     Ok(holds.map_err(No::Denied))
 }
 
-/// What became of a call, in words that are never the tool's own: it was given what a model said, and may repeat it.
+/// Returns the outcome of a failed call without the tool's own words, which may repeat a model's text.
 fn cause(error: &ToolError) -> String {
     let text = error.to_string();
     if let Some((_, rest)) = text.split_once(STATUS) {
@@ -275,7 +275,7 @@ async fn tool(turn: &Turn, _: Secured<'_>, name: &str) -> Result<Arc<dyn Tool>, 
     Ok(Arc::clone(found) as Arc<dyn Tool>)
 }
 
-/// What the tool says. Each try is paid for before it is made.
+/// Returns the answer of the tool. Each try is paid for before it runs.
 async fn called(
     turn: &mut Turn,
     tool: &Arc<dyn Tool>,
@@ -283,7 +283,7 @@ async fn called(
     call_id: &CallId,
     input: &Value,
 ) -> Result<Result<Value, ToolError>, Stop> {
-    // It is the server that checks, in nobody's name.
+    // The server itself runs the check, without a user's identity.
     let identity = Identity::default();
     let mut tries = 1;
     loop {
@@ -302,7 +302,7 @@ async fn called(
     }
 }
 
-/// What of an event a model may have said.
+/// The fields of events that may hold a model's words.
 const SAID: [&str; 9] = [
     "file",
     "input",
@@ -316,13 +316,15 @@ const SAID: [&str; 9] = [
 ];
 
 impl Turn {
-    /// The end of its job with this result, which no event tells when another agent's guardrail decides about it (OAS-43).
+    /// Returns the settlement of a completed job. No event shows the result when another agent's guardrail
+    /// decides about it (OAS-43).
     #[must_use]
     pub fn complete(&self, result: &Value) -> Settlement {
         Settlement::Complete { result: RawJson::of(result), withheld: self.agent.guardrails.for_guarded }
     }
 
-    /// Takes out of an event what a model said, when nothing of that may be shown before it has passed a guardrail (OAS-43).
+    /// Removes a model's words from an event, when they may not be shown before a guardrail has passed them
+    /// (OAS-43).
     pub fn hold_back(&self, data: &mut Value) {
         if !self.agent.guardrails.hold_back() {
             return;
@@ -336,7 +338,7 @@ impl Turn {
         }
     }
 
-    /// An error whose sentence may quote a model, without that sentence.
+    /// Returns an error without its sentence, if the sentence may quote a model.
     #[must_use]
     pub fn unquoted(&self, error: JobError) -> JobError {
         use FailureKind::{Delegation, Model, OutputSchema, Policy, Tool, ToolInput, ToolNotFound};

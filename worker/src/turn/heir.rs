@@ -1,4 +1,5 @@
-//! Who answers after a handoff: the agent that took over is the agent of the inputs that follow (OSSA §5, agents brief §2.6).
+//! The agent after a handoff: the agent that took over answers the inputs that follow (OSSA §5, agents brief
+//! §2.6).
 
 use super::state::Turn;
 use super::stop::Stop;
@@ -8,10 +9,10 @@ use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
 use turnstone_store::EngagementClaim;
 
-/// Notes in the job's position who took over, so that the next input is brought before that agent.
+/// Records in the job's position which agent took over, so that it receives the next input.
 ///
-/// One that an output guardrail of its own stands behind takes nothing over: the pages of the engagement know the guardrails
-/// of the engagement's agent alone, and would show what has not passed (OAS-43).
+/// An agent with an output guardrail of its own takes nothing over. The engagement's API applies the
+/// guardrails of the engagement's agent only, and would show unchecked text (OAS-43).
 pub fn name(turn: &mut Turn) {
     let Some(agent) = exec::took_over(turn) else { return };
     if agent.guardrails.output.is_some() {
@@ -22,8 +23,8 @@ pub fn name(turn: &mut Turn) {
     turn.pending().position = Some(position);
 }
 
-/// The agent of a claimed job: the one that took over, as it is now and under the rules of the engagement's own. That one itself
-/// when nobody did, or who did is not there any more.
+/// Returns the agent of a claimed job: the one that took over, in its current form and under the rules of the
+/// engagement's agent. It is the engagement's agent if none took over, or if that one no longer exists.
 ///
 /// # Errors
 /// [`Stop::Store`].
@@ -34,7 +35,7 @@ pub async fn of(deps: &Deps, side: &EngagementClaim) -> Result<Arc<AgentDefiniti
     Ok(found.filter(|agent| agent.guardrails.output.is_none()).map_or(own, |agent| {
         let mut agent = agent.taking_over_from(&side.agent);
         agent.identity.clone_from(&side.agent.identity);
-        // Where it has no filters of its own, those of the engagement's agent hold.
+        // An agent without filters uses those of the engagement's agent.
         let (safety, other) = (&mut agent.safety, &side.agent.safety);
         safety.content = safety.content.take().or_else(|| other.content.clone());
         safety.personal = safety.personal.take().or_else(|| other.personal.clone());

@@ -1,7 +1,8 @@
-//! What the agent remembers of its user across engagements (OAS-50, OAS-51).
+//! The agent's memory of its user across engagements (OAS-50, OAS-51).
 //!
-//! Memory is between a user and an agent. An engagement that another agent began has none and leaves none: what is said there is
-//! said by a model, and a reviewer has to judge by what it is shown. One without a known user has none either.
+//! Memory is between a user and an agent. An engagement that another agent began neither reads nor writes it.
+//! Its input comes from a model, and a reviewer has to judge by its own input. An engagement without a known
+//! user has none either.
 
 use super::state::Turn;
 use super::stop::Stop;
@@ -14,13 +15,13 @@ fn has_memory(turn: &Turn) -> bool {
     turn.agent.retain_memory && turn.depth == 0 && turn.engagement.user.is_known()
 }
 
-/// Recalls what was said in earlier engagements, when this one begins. From then on it stands among the messages: other
-/// engagements are not read again, neither after a crash nor for a fork.
+/// Recalls messages of earlier engagements, when this one begins. From then on they are among its messages:
+/// no other engagement is read again, neither after a crash nor for a fork.
 ///
 /// # Errors
 /// [`Stop::Store`].
 pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
-    // A fork begins with what the other one began with, which is not more than what is on record.
+    // A fork begins with the memory of its origin, which is on record.
     let is_fork = turn.fork.as_ref().is_some_and(|fork| !fork.recorded.is_all);
     if !has_memory(turn) || is_fork || turn.position.turn != 1 {
         return Ok(());
@@ -41,8 +42,8 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
-/// That the exchange is to be remembered with which the job completes. After a handoff the answer is another agent's, and in a
-/// workflow the input has what others returned.
+/// Returns the request to remember the exchange with which the job completes. After a handoff another agent
+/// answers, and in a workflow the input holds the results of other jobs.
 pub fn remember(turn: &Turn) -> Option<Remember> {
     let handed_over = turn.position.heir.is_some() || exec::took_over(turn).is_some();
     let is_users = turn.job.parent_results.is_none();

@@ -1,4 +1,4 @@
-//! The heart: a claimed job runs turn after turn, each through the seven phases, until it settles.
+//! The core: a claimed job runs turn after turn, each through the seven phases, until it settles.
 
 pub mod conversation;
 pub mod deadline;
@@ -40,23 +40,24 @@ use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
 use verdict::Verdict;
 
-/// What ends a turn from outside.
+/// The signals that end a turn from outside.
 #[derive(Clone, Debug)]
 pub struct Signals {
-    /// The lease was ended from outside, by a cancellation: stop at once, touch nothing.
+    /// A cancellation ended the lease: stop at once, and write nothing.
     pub revoked: CancellationToken,
-    /// The lease ran out, because this worker or its store stood still: stop at once, touch nothing, and say so.
+    /// The lease expired, because this worker or its store stood still: stop at once, write nothing, and log
+    /// it.
     pub lost: CancellationToken,
     /// The worker drains, or the job is paused: stop after the current phase.
     pub draining: CancellationToken,
-    /// Something more urgent waits for the slot: stop before the next turn.
+    /// A more urgent job waits for the slot: stop before the next turn.
     pub give_way: CancellationToken,
-    /// Told by the turn: all that is left is its settlement. Who hears it may claim the next job already, so that both
-    /// share a commit.
+    /// Set by the turn when only its settlement is left. The worker may then claim the next job already, so
+    /// that both share a commit.
     pub settling: CancellationToken,
-    /// The slot that it has.
+    /// The slot of the turn.
     pub place: Place,
-    /// Somebody asked for calls of this job to be made again, so the journal is to be looked at.
+    /// A repetition of calls of this job was requested, so the journal must be read.
     pub calls_again: Arc<AtomicBool>,
 }
 
@@ -71,7 +72,7 @@ pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
             let span = trace::invoke(&mut turn);
             run_turns(turn, timeout, &signals).instrument(span).await
         }
-        // The claimer asks for agent jobs only.
+        // The claimer claims only jobs of agents.
         Ok(None) => Ok(()),
         Err(stop) => Err(stop),
     };
@@ -80,7 +81,7 @@ pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
     }
 }
 
-/// Says once in the log why a lease ended without a settlement.
+/// Logs once why a lease ended without a settlement.
 fn report(id: &JobId, stop: Stop) {
     match stop {
         Stop::LeaseLost(job) => tracing::warn!(
@@ -101,13 +102,14 @@ async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals)
     let driven = AssertUnwindSafe(drive(&mut turn, signals)).catch_unwind();
     let end = tokio::select! {
         biased;
-        // The lease is somebody else's now: nothing is written.
+        // Another worker may hold the lease now: nothing is written.
         () = signals.lost.cancelled() => return Err(Stop::LeaseLost(turn.job.id.clone())),
         () = signals.revoked.cancelled() => return Ok(()),
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
         error = expired(timeout, &deadline) => Err(Stop::Fail(error)),
     };
-    // A turn that makes way keeps its slot until that is written: a job behind it that is no more urgent must not take it.
+    // A turn that makes way keeps its slot until that is written. Otherwise a job behind it that is no more
+    // urgent could take the slot.
     if !matches!(end, Ok(Settlement::GiveWay)) {
         signals.settling.cancel();
     }
@@ -128,7 +130,7 @@ async fn expired(timeout: Option<Duration>, deadline: &Deadline) -> JobError {
     deadline.pass(JobError::new(FailureKind::Timeout, message)).await
 }
 
-/// Says in the log that a job failed for good: by ids and the error's code alone, as its message may hold content.
+/// Logs that a job failed for good: only ids and the error's code, because its message may hold content.
 fn tell_discarded(turn: &Turn, code: &str) {
     tracing::warn!(
         job = %turn.job.id,
@@ -139,7 +141,7 @@ fn tell_discarded(turn: &Turn, code: &str) {
     );
 }
 
-/// Turn after turn until there is a result or a reason to stop.
+/// Runs turn after turn until there is a result or a reason to stop.
 async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
     loop {
@@ -183,7 +185,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     }
 }
 
-/// The phases of one turn that are not done yet.
+/// Runs the remaining phases of one turn.
 async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
     phases::exec::deputies::look_up(turn).await?;
     Box::pin(phases::resol::recall(turn)).await?;
@@ -212,14 +214,14 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The one place that decides what the end of a lease means for the job.
+/// Decides, in one place, the consequence of a lease's end for the job.
 async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), Stop> {
-    // A value that stands for an error is no answer of the agent.
+    // A value that replaces an error is no answer of the agent.
     let answered = matches!(&end, Ok(Settlement::Complete { .. }));
     let settlement = match end {
         Ok(settlement) => settlement,
         Err(Stop::Fail(error)) => {
-            // What is told of it outside is what the job is told.
+            // The job and everything outside see the same error.
             let error = turn.unquoted(turn.screen_error(error));
             trace::failed(turn, &error);
             turn.fail_turn();

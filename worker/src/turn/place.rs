@@ -1,12 +1,12 @@
-//! The slot of a turn, as the turn sees it.
+//! The slot of a turn.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A slot of a worker. A turn that waits for another server and nothing else leaves it to others, and comes back to one. The
-/// lease stays, and with it what was set aside for the call.
+/// A slot of a worker. A turn that waits only for another server releases it to other jobs, and takes one
+/// again later. The lease stays, and with it the call's reservation.
 ///
-/// The default is no slot at all: leaving it and coming back are nothing.
+/// The default is no slot: releasing and taking it have no effect.
 #[derive(Clone, Debug, Default)]
 pub struct Place(Option<Arc<Inner>>);
 
@@ -23,20 +23,20 @@ impl Inner {
 }
 
 impl Place {
-    /// The slot that this permit stands for.
+    /// Returns the slot of this permit.
     #[must_use]
     pub fn of(permit: OwnedSemaphorePermit) -> Self {
         let slots = Arc::clone(permit.semaphore());
         Self(Some(Arc::new(Inner { slots, permit: Mutex::new(Some(permit)) })))
     }
 
-    /// Whether a slot is taken.
+    /// Returns true if a slot is taken.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| inner.permit().is_some())
     }
 
-    /// Leaves the slot to others.
+    /// Releases the slot to other jobs.
     pub fn leave(&self) {
         if let Some(inner) = &self.0 {
             inner.permit().take();
@@ -46,7 +46,7 @@ impl Place {
     /// Takes a slot again, as soon as one is free.
     pub async fn come_back(&self) {
         let Some(inner) = self.0.as_ref().filter(|_| !self.is_taken()) else { return };
-        // The worker never closes them.
+        // The worker never closes the semaphore.
         if let Ok(permit) = Arc::clone(&inner.slots).acquire_owned().await {
             *inner.permit() = Some(permit);
         }

@@ -1,15 +1,15 @@
-//! Who is asked for a review: the person that a word of the document stands for, or a group of the configuration, and who is
-//! asked when they stay silent.
+//! The recipients of reviews: the person or group that the document names, and the next group after a
+//! deadline.
 
 use super::state::Turn;
 use turnstone_domain::engagement::User;
 use turnstone_domain::review::NewReview;
 
-/// Whom a question asks when the document names nobody.
+/// The recipient of a question when the document names none.
 pub const OPERATOR: &str = "operator";
 
-/// The question with those who are asked, or `None` when there is nobody to ask; `wait_ms` is how long they have, unless the
-/// configuration says otherwise.
+/// Returns the question with its reviewers, or `None` when there is no one to ask. `wait_ms` is the time to
+/// answer, unless the configuration sets another.
 pub fn assign(turn: &Turn, review: NewReview, word: &str, wait_ms: Option<i64>) -> Option<NewReview> {
     let plan = turn.deps.reviews.plan(word, wait_ms, &|word| person(turn, word))?;
     let (_, answer_by) = plan.begin(turn.deps.clock.now());
@@ -24,19 +24,20 @@ pub fn assign(turn: &Turn, review: NewReview, word: &str, wait_ms: Option<i64>) 
     Some(NewReview { reviewer, deadline_at, plan, ..review })
 }
 
-/// The same where nobody else can be asked: the operators are.
+/// Returns the question with its reviewers, with the operators as the last resort.
 pub fn assign_somebody(turn: &Turn, review: NewReview, word: &str, wait_ms: Option<i64>) -> NewReview {
     let operators = NewReview { reviewer: OPERATOR.to_owned(), ..review.clone() };
     assign(turn, review, word, wait_ms).unwrap_or(operators)
 }
 
-/// Whether there is somebody to ask where the document names this reviewer.
+/// Returns true if the reviewer that the document names exists.
 pub fn is_somebody(turn: &Turn, word: &str) -> bool {
     turn.is_reviewed_by_agent(word)
         || turn.deps.reviews.plan(word, None, &|word| person(turn, word)).is_some()
 }
 
-/// Who is meant: `user` is the engagement's user, if its caller said who that is, `owner` the agent's owner (OAS-A8).
+/// Returns the person behind a word of the document: `user` is the engagement's user, if its caller named
+/// one, `owner` the agent's owner (OAS-A8).
 fn person(turn: &Turn, word: &str) -> Option<String> {
     let id = match word {
         "user" => &turn.engagement.user.id,

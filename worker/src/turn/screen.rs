@@ -1,7 +1,8 @@
-//! The agent's filters: what comes in, what tools and models say, and what leaves in events and errors (RS-08, RS-23).
+//! The agent's filters: for inputs, for outcomes of tools and answers of models, and for events and errors
+//! (RS-08, RS-23).
 //!
-//! Texts are changed before anything is stored, sent or logged, so that nobody outside of the worker ever sees what was
-//! to be redacted. The arguments of a call reach their tool as the model wrote them.
+//! Texts change before they are stored, sent or logged, so that redacted text never leaves the worker. The
+//! arguments of a call reach their tool as the model wrote them.
 
 use super::state::Turn;
 use crate::model::ModelAnswer;
@@ -13,11 +14,11 @@ use turnstone_domain::screen::{content, personal};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{EventName, JobError};
 
-/// Stands for an answer that a filter blocked.
+/// The text that replaces an answer that a filter blocked.
 const WITHHELD: &str = "(withheld by a filter of the agent)";
 
 impl Turn {
-    /// Checks what comes in, and redacts it where the agent asks for that.
+    /// Checks inputs, and redacts them if the agent demands it.
     ///
     /// # Errors
     /// [`FailureKind::ContentFiltered`] when a filter blocks it.
@@ -42,7 +43,7 @@ impl Turn {
         self.act("input", None, rule.action, &names(found))
     }
 
-    /// What may be told of a tool's outcome.
+    /// Returns the part of a tool's outcome that may be shown.
     #[must_use]
     pub fn screen_outcome(&mut self, tool: &str, outcome: ToolOutcome) -> ToolOutcome {
         let mut outcome = outcome;
@@ -71,8 +72,8 @@ impl Turn {
         outcome
     }
 
-    /// Whether a file may be kept in which this stands. Files are not changed: one with something to redact is refused as one
-    /// to block is.
+    /// Checks that a file with this text may be kept. Files are not changed: a file with text to redact is
+    /// refused like one to block.
     ///
     /// # Errors
     /// [`FailureKind::ContentFiltered`] when a filter does not let it pass.
@@ -85,7 +86,8 @@ impl Turn {
         Ok(())
     }
 
-    /// What may be told of a model's answer; the error when none of it may. It is paid for all the same.
+    /// Removes the parts of a model's answer that may not be shown; returns the error when none of it may.
+    /// The answer is paid for in any case.
     pub fn screen_answer(&mut self, answer: &mut ModelAnswer) -> Option<JobError> {
         let mut blocked = None;
         for rule in self.leaving() {
@@ -106,7 +108,8 @@ impl Turn {
         blocked
     }
 
-    /// What may be told of a result that another agent gave in the place of this one; the error when none of it may.
+    /// Returns the part of another agent's result that may be shown in place of this agent's; the error when
+    /// none of it may.
     pub fn screen_result(&mut self, mut result: Value) -> Result<Value, JobError> {
         for rule in self.leaving() {
             let found = personal::kinds_in(&rule.kinds, &result);
@@ -118,21 +121,21 @@ impl Turn {
         Ok(result)
     }
 
-    /// Redacts the data of an event, where the agent wants personal data to be redacted or blocked.
+    /// Redacts the data of an event, if the agent demands that personal data is redacted or blocked.
     pub fn screen_event(&self, data: &mut Value) {
         for rule in self.agent.safety.leaving().filter(|rule| changes(rule)) {
             personal::redact(&rule.kinds, data);
         }
     }
 
-    /// What a span may carry of something that was said: with what an event may.
+    /// Returns the part of a text that a span may carry, which is the same as for an event.
     #[must_use]
     pub fn screened(&self, mut said: Value) -> Value {
         self.screen_event(&mut said);
         said
     }
 
-    /// Redacts what an error says.
+    /// Redacts the message and details of an error.
     #[must_use]
     pub fn screen_error(&self, mut error: JobError) -> JobError {
         for rule in self.agent.safety.leaving().filter(|rule| changes(rule)) {
@@ -148,7 +151,7 @@ impl Turn {
         self.agent.safety.leaving().cloned().collect()
     }
 
-    /// Does what a rule asks for with what it found.
+    /// Applies the action of a rule to its findings.
     fn act(
         &mut self,
         place: &str,
@@ -200,7 +203,7 @@ fn names(mut kinds: Vec<PersonalKind>) -> Vec<&'static str> {
 
 fn redact_message(kinds: &[PersonalKind], message: &mut Message) {
     if message.parts.is_empty() {
-        // What arrived as JSON stays JSON.
+        // JSON input stays JSON.
         redact_answer(kinds, &mut message.content);
         return;
     }
@@ -234,7 +237,7 @@ fn redact_answer(kinds: &[PersonalKind], text: &mut String) {
 mod tests {
     use super::*;
 
-    /// RS-23: what is JSON stays JSON, with numbers and all.
+    /// RS-23: JSON stays JSON, and so do its numbers.
     #[test]
     fn json_stays_json() {
         let mut text = "{\"card\": 4111111111111111, \"mail\": \"a@b.io\"}".to_owned();

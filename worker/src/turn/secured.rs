@@ -1,4 +1,4 @@
-//! The proof that a turn holds nothing that is paid for and not committed.
+//! The proof that every answer which the turn has paid for is committed.
 
 use super::state::Turn;
 use super::stop::Stop;
@@ -7,21 +7,22 @@ use turnstone_domain::JobError;
 use turnstone_domain::budget::BudgetMove;
 use turnstone_domain::error::FailureKind;
 
-/// Everything that the turn has paid for is committed. Whatever leaves the process takes one of these: a kill while it waits
-/// costs no answer (ADR 0008). It borrows the turn, so nothing is added to the turn meanwhile.
+/// The proof that everything the turn has paid for is committed. Every function that leaves the process takes
+/// one: a kill during its wait loses no answer (ADR 0008). It borrows the turn, so nothing is added to the
+/// turn meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Secured<'t>(PhantomData<&'t Turn>);
 
 #[cfg(test)]
 impl Secured<'static> {
-    /// For tests of what takes one, without a turn.
+    /// Returns a proof without a turn, for tests of functions that take one.
     pub fn assumed() -> Self {
         Self(PhantomData)
     }
 }
 
 impl Turn {
-    /// Returns the proof. [`Turn::secure`] commits what stands in its way.
+    /// Returns the proof. [`Turn::secure`] commits what prevents it.
     ///
     /// # Errors
     /// [`Stop::Fail`] when a model's answer is not committed: a defect of this worker.
@@ -35,8 +36,9 @@ impl Turn {
         Ok(Secured(PhantomData))
     }
 
-    /// A barrier, if something that was paid for is not durable yet. It stands before everything that may take long or
-    /// calls somebody, so that between a model's answer and its commit lies processor time alone (ADR 0008).
+    /// Runs a barrier, if something that was paid for is not durable yet. It precedes everything that may
+    /// take long or leaves the process. So between a model's answer and its commit there is only processor
+    /// time (ADR 0008).
     ///
     /// # Errors
     /// As [`Turn::barrier`].

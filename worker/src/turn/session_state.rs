@@ -1,5 +1,5 @@
-//! The agent's state within a turn: read when the first operation asks for it, changed in memory, committed by PERSIST or
-//! rolled back (OSSA §3).
+//! The agent's state within a turn (OSSA §3): read at the first operation, changed in memory, and committed
+//! by PERSIST or rolled back.
 
 use super::state::Turn;
 use super::stop::Stop;
@@ -13,7 +13,7 @@ use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{EventName, JobError};
 
 impl Turn {
-    /// Whose state the agent keeps; `None` when it keeps none.
+    /// Returns the owner of the agent's state; `None` when it keeps none.
     #[must_use]
     pub fn state_scope(&self) -> Option<Scope> {
         match self.fork {
@@ -22,8 +22,8 @@ impl Turn {
         }
     }
 
-    /// Reads the state, unless that has happened in this turn. What an earlier process changed in the same turn is done
-    /// again from the journal, without calling anything.
+    /// Reads the state, unless this turn has read it. Changes that an earlier process made in the same turn
+    /// are applied again from the journal, without a call.
     ///
     /// # Errors
     /// [`Stop::Store`].
@@ -58,8 +58,8 @@ impl Turn {
         if used { self.look_at_state(scope).await } else { Ok(()) }
     }
 
-    /// Drops the changes of a turn that failed for good, and says so. A turn that is tried again goes on where it stopped,
-    /// with its changes.
+    /// Drops the changes of a turn that failed for good, and publishes that. A turn that is retried resumes
+    /// where it stopped, with its changes.
     pub fn roll_back_state(&mut self, error: &JobError, for_good: bool) {
         let Some(buffer) = self.buffer.take().filter(|buffer| for_good && !buffer.writes_at_once()) else {
             return;
@@ -69,8 +69,8 @@ impl Turn {
         }
     }
 
-    /// Drops the changes of a turn that lost against another one. It is run again as the next turn, because its own calls
-    /// are on record and stay so; the model is told that its changes are gone.
+    /// Drops the changes of a turn that lost against another one. It runs again as the next turn, because its
+    /// own calls stay on record. The model learns that its changes are gone.
     pub fn lose_state(&mut self) {
         let Some(buffer) = self.buffer.take() else { return };
         self.tell_of_rollback(buffer.changes(), FailureKind::State.code());
@@ -88,7 +88,7 @@ impl Turn {
     }
 }
 
-/// Keys and operations, without values.
+/// Returns keys and operations, without values.
 pub fn shown(changes: &[StateChange]) -> Vec<Value> {
     changes.iter().map(|change| json!({"key": change.key, "operation": change.operation})).collect()
 }

@@ -1,4 +1,4 @@
-//! A turn in flight: what was claimed, what is done, and what is not durable yet.
+//! A turn in progress: its claim, its completed phases, and its writes that are not durable yet.
 
 use super::conversation::Conversation;
 use super::deadline::Deadline;
@@ -41,42 +41,43 @@ use turnstone_domain::{
 };
 use turnstone_store::{Claim, Delegated, LedgerError};
 
-/// Messages recalled on resume beyond the window: an answer with the most calls a provider may send fits in.
+/// Messages recalled on resume beyond the window: an answer with the most calls that a provider may send fits
+/// in.
 const RECALLED: u32 = 160;
 
-/// What of the claim does not change.
+/// The constant part of the claim.
 pub struct JobFacts {
     /// The job.
     pub id: JobId,
-    /// How often it failed before.
+    /// The number of earlier failures.
     pub failures: i64,
-    /// When and how often it is tried again.
+    /// The retry policy.
     pub retry: RetryPolicy,
     /// OJS `args`: the input.
     pub args: RawJson,
-    /// What the predecessors in its workflow returned, the immediate one first: JSON texts.
+    /// The results of its predecessors in the workflow as JSON texts, the immediate one first.
     pub parent_results: Option<Vec<String>>,
     /// OJS `meta`: trace context and baggage.
     pub meta: RawObject,
 }
 
-/// Where an engagement was forked from.
+/// The origin of a forked engagement, with its record.
 pub struct Fork {
-    /// From where, and what is otherwise.
+    /// The origin, and the changes of the fork.
     pub origin: Origin,
-    /// What stands for its calls.
+    /// The records that replace its calls.
     pub recorded: Recorded,
-    /// The call that handed control over, and the recorded answer of who took it.
+    /// The call that handed control over, and the recorded answer of the agent that took over.
     pub handed_over: Option<(CallId, Value)>,
-    /// What RESOL found in this turn, when a record is run again.
+    /// The result of RESOL in this turn, in a rerun.
     pub resolved: Option<(ResolBody, Bindings)>,
 }
 
-/// A turn in flight, and the turns that follow it under the same lease.
+/// A turn in progress, and the turns that follow it under the same lease.
 pub struct Turn {
-    /// What every turn of this worker shares.
+    /// The parts that all turns of this worker share.
     pub deps: Arc<Deps>,
-    /// What of the claim does not change.
+    /// The constant part of the claim.
     pub job: JobFacts,
     /// The end of this attempt's time.
     pub deadline: Arc<Deadline>,
@@ -86,19 +87,19 @@ pub struct Turn {
     pub engagement: Engagement,
     /// The agent as the engagement began with it.
     pub agent: Arc<AgentDefinition>,
-    /// Where the job stands.
+    /// The position of the job.
     pub position: Position,
     /// The budget, as of the last write.
     pub budget: Budget,
     /// The shared budgets that it may have to pay into as well.
     pub budgets: Vec<AppliedBudget>,
-    /// What was paid for since the last checkpoint that tells of it, in millionths of the currency.
+    /// The money paid since the last checkpoint that records it, in millionths of the currency.
     pub paid_before: i64,
-    /// What the model sees.
+    /// The messages that the model sees.
     pub conversation: Conversation,
     /// Journal rows of the current turn that were there when the job was claimed.
     pub recalled_calls: Vec<ToolCall>,
-    /// Calls of earlier turns that are to be made again.
+    /// Calls of earlier turns that are to be repeated.
     pub again: Vec<ToolCall>,
     /// Reviews about calls of the current turn.
     pub reviews: Vec<ReviewAnswer>,
@@ -106,22 +107,22 @@ pub struct Turn {
     pub object: Option<EngagementObject>,
     /// The watch over repetitions, when the agent has one.
     pub short_circuit: Option<ShortCircuit>,
-    /// What the turn sees and changes of the agent's state, once it has looked.
+    /// The agent's state as the turn has read and changed it, after the first read.
     pub buffer: Option<Buffer>,
-    /// How many agents stand above this one.
+    /// The number of agents above this one.
     pub depth: i64,
-    /// What other agents do for calls of the current turn, or did, as it was when the job was claimed.
+    /// The delegations of the current turn's calls, past and open, as of the claim.
     pub delegations: Vec<Delegated>,
-    /// Where the engagement was forked from, if it was.
+    /// The origin of the engagement, if it is a fork.
     pub fork: Option<Box<Fork>>,
     /// The slot that it has in this worker.
     pub place: Place,
-    /// The worker drains, or the job is paused: the turn stops before its next phase. A checkpoint that finds the job paused
-    /// cancels it.
+    /// The worker drains, or the job is paused: the turn stops before its next phase. A checkpoint that finds
+    /// the job paused cancels it.
     pub draining: CancellationToken,
-    /// What agents on other servers do for calls of the current turn.
+    /// The remote calls of the current turn.
     pub abroad: Abroad,
-    /// The agents that this one may ask, once they are looked up.
+    /// The delegates of the agent, once they are looked up.
     pub deputies: Option<Arc<BTreeMap<String, Deputy>>>,
     /// The run of the flow, when the agent is one.
     pub flow: Option<Box<FlowRun>>,
@@ -133,27 +134,27 @@ pub struct Turn {
     pub reviewers: Reviewers,
     /// The current turn's own id, once INIT is done.
     pub interaction_id: String,
-    /// What RESOL left, once it is known in this process.
+    /// The result of RESOL, once it is known in this process.
     pub resolved: Option<Arc<ResolBody>>,
     /// The tools that RESOL found, once they are found in this process.
     pub bindings: Option<Arc<Bindings>>,
-    /// What INFER left, once it is known in this process.
+    /// The result of INFER, once it is known in this process.
     pub inferred: Option<Arc<InferBody>>,
-    /// What PERSIST left, once it is known in this process.
+    /// The result of PERSIST, once it is known in this process.
     pub persisted: Option<Arc<PersistBody>>,
-    /// How many phases of the current turn are done.
+    /// The number of completed phases of the current turn.
     done: usize,
     /// Version and body of the checkpoints that the claim brought.
     recalled_bodies: Vec<(i64, Value)>,
-    /// A model has answered, and [`Turn::book`] was not called yet.
+    /// True from a model's answer until [`Turn::book`] is called.
     pub unrecorded: bool,
-    /// What is not durable yet.
+    /// The write that is not durable yet.
     pending: TurnWrite,
     phase_began: Instant,
 }
 
 impl Turn {
-    /// Takes a claim and recalls what its engagement knows.
+    /// Takes a claim and recalls the state of its engagement.
     ///
     /// # Errors
     /// [`Stop::Store`].
@@ -221,12 +222,12 @@ impl Turn {
         let window = self.agent.memory.window_size.saturating_add(RECALLED);
         let whole = self.object.is_some() || self.short_circuit.is_some();
         let mut recall = self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?;
-        // A further input may come before an agent that must not be told of other engagements (OAS-50).
+        // A further input may go to an agent that must not see other engagements (OAS-50).
         let retains = self.agent.retain_memory;
         recall.messages.retain(|stored| retains || stored.message.recalled_from.is_none());
         self.conversation = Conversation::recalled(&recall, &self.agent.memory, self.position.begins);
         if let Some(object) = &mut self.object {
-            // What the user has answered since counts when it is checked and told.
+            // The user's newest answer counts once it is checked and the model has received it.
             let (turn, conversation) = (self.position.turn, &self.conversation);
             let is_new = |call: &ToolCall| {
                 call.turn == turn
@@ -261,7 +262,7 @@ impl Turn {
         self.again = earlier.into_iter().filter(|call| call.again).collect();
     }
 
-    /// Looks into the journal anew: somebody asked for calls of earlier turns to be made again.
+    /// Reads the journal again, after a request to repeat calls of earlier turns.
     ///
     /// # Errors
     /// [`Stop::Store`].
@@ -271,7 +272,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Makes the Engagement object of what the journal says now.
+    /// Builds the Engagement object from the current journal.
     ///
     /// # Errors
     /// [`Stop::Store`].
@@ -286,7 +287,7 @@ impl Turn {
         Ok(())
     }
 
-    /// The phase that runs next; `None` when the turn is complete.
+    /// Returns the phase that runs next; `None` when the turn is complete.
     #[must_use]
     pub fn next_phase(&self) -> Option<Phase> {
         Phase::resume_after(self.done)
@@ -297,17 +298,17 @@ impl Turn {
         self.phase_began = Instant::now();
     }
 
-    /// Milliseconds since the phase began.
+    /// Returns the milliseconds since the phase began.
     #[must_use]
     pub fn phase_ms(&self) -> i64 {
         i64::try_from(self.phase_began.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// What RESOL left: known, or read from its checkpoint.
+    /// Returns the result of RESOL: known, or read from its checkpoint.
     ///
     /// # Errors
-    /// When the checkpoint was written by a version that this worker does not know: the attempt fails and may be
-    /// retried by a newer worker.
+    /// When the checkpoint was written by a version that this worker does not know: the attempt fails and may
+    /// be retried by a newer worker.
     pub fn resolved(&mut self) -> Result<Arc<ResolBody>, Stop> {
         if self.resolved.is_none() {
             self.resolved = Some(Arc::new(self.recalled(Phase::Resol, resol::VERSIONS)?));
@@ -315,7 +316,7 @@ impl Turn {
         self.resolved.clone().ok_or_else(|| self.unreadable(Phase::Resol, "it is missing"))
     }
 
-    /// What INFER left: known, or read from its checkpoint.
+    /// Returns the result of INFER: known, or read from its checkpoint.
     ///
     /// # Errors
     /// As [`Turn::resolved`].
@@ -326,7 +327,7 @@ impl Turn {
         self.inferred.clone().ok_or_else(|| self.unreadable(Phase::Infer, "it is missing"))
     }
 
-    /// What PERSIST left: known, or read from its checkpoint.
+    /// Returns the result of PERSIST: known, or read from its checkpoint.
     ///
     /// # Errors
     /// As [`Turn::resolved`].
@@ -355,8 +356,8 @@ impl Turn {
         Stop::Fail(JobError::new(FailureKind::Internal, message))
     }
 
-    /// Completes a phase: its checkpoint becomes durable with the next barrier. The events of INIT and EMIT name the turn and
-    /// the instance.
+    /// Completes a phase: its checkpoint becomes durable with the next barrier. The events of INIT and EMIT
+    /// name the turn and the instance.
     ///
     /// # Errors
     /// When the body cannot be written as JSON.
@@ -369,7 +370,7 @@ impl Turn {
         self.phase_done(phase, version, body, (0, 0), more)
     }
 
-    /// Completes INFER, with its tokens and the facts that its event tells.
+    /// Completes INFER, with its tokens and the facts of its event.
     ///
     /// # Errors
     /// As [`Turn::complete_phase`].
@@ -413,13 +414,14 @@ impl Turn {
         Ok(())
     }
 
-    /// Takes back that the last phase is complete: what it wrote was refused. `pending` is what was not durable before it.
+    /// Undoes the completion of the last phase, whose write was refused. `pending` is the write that was not
+    /// durable before it.
     pub fn undo_phase(&mut self, pending: TurnWrite) {
         self.pending = pending;
         self.done -= 1;
     }
 
-    /// Says what the phase that was completed last has paid for, beside what was paid before it was.
+    /// Records the costs of the phase that was completed last, with those paid before it.
     pub fn spent(&mut self, spent: Spent) {
         let paid = std::mem::take(&mut self.paid_before);
         if let Some(done) = self.pending.checkpoints.last_mut() {
@@ -427,36 +429,36 @@ impl Turn {
         }
     }
 
-    /// Says something in the conversation; it becomes durable with the next barrier.
+    /// Adds a message to the conversation; it becomes durable with the next barrier.
     pub fn say(&mut self, message: Message) {
         self.pending.messages.push((self.position.turn, message.clone()));
         self.conversation.push(self.position.turn, message, &self.agent.memory);
     }
 
-    /// Says what was said in an earlier engagement, before the first turn of this one.
+    /// Adds a message of an earlier engagement, before the first turn of this one.
     pub fn say_before(&mut self, message: Message) {
         self.pending.messages.push((BEFORE, message.clone()));
         self.conversation.push(BEFORE, message, &self.agent.memory);
     }
 
-    /// What is not durable yet.
+    /// Returns the write that is not durable yet.
     pub fn pending(&mut self) -> &mut TurnWrite {
         &mut self.pending
     }
 
-    /// Notes what the answer of a model costs. It becomes durable, with the answer, with the next barrier.
+    /// Records the cost of a model's answer. It becomes durable, with the answer, with the next barrier.
     pub fn book(&mut self, tokens: BudgetMove, money: Option<Box<ChargeMove>>) {
         self.unrecorded = false;
         (self.pending.budget, self.pending.charge) = (Some(tokens), money);
     }
 
-    /// The movement of the budget that is not durable yet.
+    /// Returns the movement of the budget that is not durable yet.
     pub fn booking(&self) -> Option<&BudgetMove> {
         self.pending.budget.as_ref()
     }
 
-    /// Says that what follows from the turn is a failure, when the end of its phases is not told yet: a turn that failed is
-    /// not told as complete (facts §2.10).
+    /// Marks the turn as failed in the event of its last phase, if that is not published yet: a failed turn
+    /// is not published as complete (facts §2.10).
     pub fn fail_turn(&mut self) {
         for event in self.pending.events.iter_mut().rev() {
             if let EventData::Phase(said) = &mut event.data
@@ -468,23 +470,23 @@ impl Turn {
         }
     }
 
-    /// Takes what is not durable yet, for the settlement.
+    /// Takes the write that is not durable yet, for the settlement.
     pub fn take_pending(&mut self) -> TurnWrite {
         std::mem::take(&mut self.pending)
     }
 
-    /// A barrier: waits until everything noted so far is durable.
+    /// Runs a barrier: waits until everything recorded so far is durable.
     ///
     /// # Errors
-    /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit or the state was changed
-    /// by another turn; then everything but the reservation and the state is still pending.
+    /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit or the state
+    /// was changed by another turn; then everything but the reservation and the state is still pending.
     pub async fn barrier(&mut self) -> Result<(), Stop> {
         self.try_barrier().await.map_err(Stop::from)?;
         self.deadline.check().map_err(Stop::from)
     }
 
-    /// Stops the turn before the next phase when the worker drains or the job is paused. After a barrier that is exact: a pause
-    /// that was answered before it is known.
+    /// Stops the turn before the next phase when the worker drains or the job is paused. Directly after a
+    /// barrier it is exact: a pause that was acknowledged before the barrier is known.
     ///
     /// # Errors
     /// [`Stop::Drain`].
@@ -492,13 +494,13 @@ impl Turn {
         if self.draining.is_cancelled() { Err(Stop::Drain) } else { Ok(()) }
     }
 
-    /// A barrier whose refusal the caller may know an answer to.
+    /// Runs a barrier whose refusal the caller may handle.
     ///
     /// # Errors
     /// As [`Turn::barrier`].
     pub async fn try_barrier(&mut self) -> Result<(), LedgerError> {
         let write = self.take_pending();
-        // Only what is to be paid for and a commit of state can be refused with the lease still held; then the rest must
+        // Only a payment or a commit of state can be refused with the lease still held; then the rest must
         // not be lost.
         let pays = match write.budget {
             Some(BudgetMove::Settle { .. }) => false,
@@ -533,7 +535,7 @@ impl Turn {
         }
     }
 
-    /// Goes on with the next turn under the same lease.
+    /// Begins the next turn under the same lease.
     pub fn advance(&mut self, position: Position) {
         self.pending.position = Some(position.clone());
         self.position = position;
@@ -550,26 +552,26 @@ impl Turn {
         self.delegations.clear();
     }
 
-    /// Whether INIT of the current turn is done.
+    /// Returns true if INIT of the current turn is done.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.done > 0
     }
 
-    /// The agent that a name stands for, when it stands for one.
+    /// Returns the delegate of this name, if there is one.
     #[must_use]
     pub fn deputy(&self, name: &str) -> Option<&Deputy> {
         self.deputies.as_ref()?.get(name)
     }
 
-    /// Whether the reviewer of this name is an agent; a group of the configuration goes before it.
+    /// Returns true if the reviewer of this name is an agent; a group of the configuration takes precedence.
     #[must_use]
     pub fn is_reviewed_by_agent(&self, word: &str) -> bool {
         self.reviewers.contains_key(word) && !self.deps.reviews.groups.contains_key(word)
     }
 }
 
-/// What INIT said of the turn that these checkpoints are of.
+/// Returns a member of INIT's body from a turn's checkpoints.
 fn of_init(checkpoints: &[Checkpoint], member: &str) -> Option<String> {
     checkpoints.first()?.body.get(member)?.as_str().map(str::to_owned)
 }

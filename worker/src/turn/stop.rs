@@ -1,22 +1,22 @@
-//! Why a turn stops before its end.
+//! The reasons why a turn stops before its end.
 
 use turnstone_domain::budget::{Amount, Measure, Short, delegate_named};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Wait};
 use turnstone_store::{LedgerError, StoreError};
 
-/// Why a turn stops. `turn/mod.rs` decides in one place what each means for the job.
+/// The reason why a turn stops. `turn/mod.rs` decides in one place what each means for the job.
 #[derive(Debug)]
 pub enum Stop {
     /// The attempt failed.
     Fail(JobError),
-    /// It cannot go on before something else has happened, and holds no slot until then.
+    /// It waits for an event outside of the turn, and holds no slot until then.
     Park(Box<Wait>),
-    /// The worker drains, or the job is paused: it goes on from the last checkpoint, elsewhere or later.
+    /// The worker drains, or the job is paused: it resumes from the last checkpoint, elsewhere or later.
     Drain,
-    /// Somebody else owns the job now. Touch nothing.
+    /// The lease is lost, and another worker may hold the job. Write nothing.
     LeaseLost(JobId),
-    /// The store failed. The lease runs out by itself and the job goes on from its last checkpoint.
+    /// The store failed. The lease expires by itself, and the job resumes from its last checkpoint.
     Store(StoreError),
 }
 
@@ -46,7 +46,7 @@ impl From<JobError> for Stop {
     }
 }
 
-/// The error of a budget that has too little left.
+/// Returns the error of a budget that has too little left.
 pub fn too_little(left: i64, needed: i64, of: &Short) -> JobError {
     let name = of.name.as_deref();
     let amount = |value: i64| match of.measure {
@@ -95,7 +95,8 @@ pub fn too_little(left: i64, needed: i64, of: &Short) -> JobError {
     }
 }
 
-/// A budget in money bounds nothing that has no price in its currency: the call is not made.
+/// Returns the error of a call without a price in the currency of a budget in money, which could not bound
+/// it. The call does not run.
 pub fn unpriced(budget: &str, wanted: Option<&str>, model: &str, priced_in: &str) -> JobError {
     let message = match wanted {
         None => format!(
@@ -112,7 +113,7 @@ pub fn unpriced(budget: &str, wanted: Option<&str>, model: &str, priced_in: &str
     JobError { retryable: false, ..error }
 }
 
-/// The error of an exhausted budget (agent extension §3).
+/// Returns the error of an exhausted budget (agent extension §3).
 pub fn budget_exceeded(left: i64, needed: i64) -> JobError {
     let message = format!(
         "the next model call may need up to {needed} tokens, but {left} are left of the budget; \
@@ -121,7 +122,7 @@ pub fn budget_exceeded(left: i64, needed: i64) -> JobError {
     JobError::new(FailureKind::TokenBudget, message).with("left", left).with("needed", needed)
 }
 
-/// The error of a turn whose state was changed by another one meanwhile.
+/// Returns the error of a turn whose state was changed by another one meanwhile.
 pub fn state_conflict() -> JobError {
     let message = "another turn changed the state that this turn had read; its own changes are rolled back, and it is run again";
     JobError::new(FailureKind::State, message)

@@ -1,7 +1,8 @@
-//! The spans of a claim, and what is counted of it (OSSA semantic conventions, RS-32, RS-43).
+//! The spans and metrics of a claim (OSSA semantic conventions, RS-32, RS-43).
 //!
-//! A claim is the root of its own spans. The submitter's trace goes on in it when the job's `meta` names one; a delegated
-//! job and a claim that goes on with a turn of another worker link to where they come from (RS-A9).
+//! A claim is the root of its own spans, which continue the submitter's trace when the job's `meta` names
+//! one. A delegated job links to the span that delegated it. A claim that resumes another worker's turn links
+//! to that worker's span (RS-A9).
 
 use super::state::Turn;
 use crate::model::{ModelAnswer, ModelRequest};
@@ -21,7 +22,7 @@ use turnstone_telemetry::propagation::{self, Carried};
 use turnstone_telemetry::span::{self, Common, Said};
 use turnstone_telemetry::{exports_spans, names};
 
-/// Where a delegated job's `meta` has the span that delegated.
+/// The key of the delegating span in a delegated job's `meta`.
 pub const PARENT_TRACEPARENT: &str = "ossa.parent.traceparent";
 
 /// The spans of a claim.
@@ -29,20 +30,20 @@ pub const PARENT_TRACEPARENT: &str = "ossa.parent.traceparent";
 pub struct Trace {
     /// The claim.
     pub invoke: Span,
-    /// What is said of all its spans.
+    /// The attributes of all its spans.
     common: Common,
-    /// Whom it is counted for.
+    /// The labels of its metrics.
     pub counted: Counted,
 }
 
 impl Trace {
-    /// Before anything is known.
+    /// Returns the spans of a claim before it is read.
     pub fn none() -> Self {
         Self { invoke: Span::none(), common: Common::default(), counted: Counted::of("", "", "") }
     }
 }
 
-/// Begins the span of a claim, `began_in` being the span in which another claim began the unfinished turn.
+/// Begins the span of a claim; `began_in` is the span in which another claim began the unfinished turn.
 pub fn invoke(turn: &mut Turn) -> Span {
     let (agent, meta) = (&turn.agent, &turn.job.meta);
     let version = agent.version.as_deref().unwrap_or("0.0.0");
@@ -94,7 +95,8 @@ fn text(meta: &RawObject, name: &str) -> Option<String> {
     meta.get(name).and_then(|value| value.parse::<String>().ok())
 }
 
-/// What the submitter sent, as far as the agent takes it over; what is malformed counts as absent (RS-05).
+/// Returns the submitter's trace context, as far as the agent adopts it; a malformed field counts as absent
+/// (RS-05).
 fn sent(turn: &Turn) -> Carried {
     let identity = &turn.agent.identity;
     let fields = propagation::FIELDS.into_iter().filter_map(|name| {
@@ -121,7 +123,7 @@ fn workflow(sent: &Carried) -> Option<String> {
 pub fn turn(turn: &Turn) -> Span {
     let common = &turn.trace.common;
     common.say(names::TURN_NUMBER, turn.position.turn);
-    // Until INIT has given the turn its own.
+    // Absent until INIT has given the turn its id.
     common.say(names::INTERACTION_ID, turn.has_begun().then(|| turn.interaction_id.clone()));
     tracing::info_span!(
         parent: &turn.trace.invoke,
@@ -134,13 +136,13 @@ pub fn turn(turn: &Turn) -> Span {
     )
 }
 
-/// Says the id of the turn that INIT has begun, of the current span and all that follow in the turn.
+/// Sets the id of the turn that INIT has begun, on the current span and all that follow in the turn.
 pub fn identified(turn: &Turn) {
     turn.trace.common.say(names::INTERACTION_ID, turn.interaction_id.as_str());
     span::say(&Span::current(), names::INTERACTION_ID, turn.interaction_id.as_str());
 }
 
-/// Says that the claim ended with an error.
+/// Records that the claim ended with an error.
 pub fn failed(turn: &Turn, error: &JobError) {
     turn.trace.counted.failed(error.kind.ossa_code());
     span::fail(&turn.trace.invoke, error.kind.ossa_code(), &error.message);
@@ -167,7 +169,7 @@ pub fn chat(turn: &Turn, provider: &str, request: &ModelRequest) -> Span {
     span
 }
 
-/// Says what a model answered.
+/// Records a model's answer.
 pub fn answered(turn: &Turn, span: &Span, answer: &ModelAnswer) {
     span.record(names::RESPONSE_MODEL, &answer.model);
     if let Some(id) = &answer.response_id {
@@ -214,8 +216,8 @@ pub fn call(turn: &Turn, asked: &RequestedCall, tool: &dyn Tool, capability: &Ca
     span
 }
 
-/// Says and counts what became of a try of a call to a tool. The span has ended before anybody decides about the output: one
-/// that may be refused or is kept from views is not in it.
+/// Records and counts the outcome of one try of a tool call. The span ends before the output is reviewed, so
+/// it omits outputs that may be refused or kept from views.
 pub fn returned(turn: &Turn, span: &Span, tool: &str, capability: &Capability, outcome: &ToolOutcome) {
     let error = outcome.as_error().map(|error| turn.screen_error(error));
     let code = error.as_ref().map(|error| error.kind.ossa_code());
@@ -230,7 +232,7 @@ pub fn returned(turn: &Turn, span: &Span, tool: &str, capability: &Capability, o
     }
 }
 
-/// Begins the span in which another agent is asked.
+/// Begins the span in which another agent is called.
 pub fn handoff(target: &str, mode: &str) -> Span {
     let span = tracing::info_span!(names::HANDOFF);
     span::say(&span, names::DELEGATION_TARGET, target);
@@ -243,7 +245,7 @@ pub fn state_load(turn: &Turn) -> Span {
     state(turn, tracing::info_span!(names::STATE_LOAD))
 }
 
-/// Begins the span in which state is committed: beside the turn, as the conventions have it.
+/// Begins the span in which state is committed: beside the turn, as the conventions demand.
 pub fn state_save(turn: &Turn) -> Span {
     state(turn, tracing::info_span!(parent: &turn.trace.invoke, names::STATE_SAVE))
 }

@@ -1,4 +1,4 @@
-//! What follows a complete turn: another turn, the result, or a failure.
+//! Decides what follows a complete turn: another turn, the result, or a failure.
 
 use super::ending;
 use super::escalation;
@@ -14,25 +14,27 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobError};
 
-/// How often the model is asked to give its answer in the demanded form.
+/// The most requests for an answer in the demanded form.
 const MAX_REASKS: u32 = 1;
 
-/// What follows a complete turn.
+/// The step after a complete turn.
 pub enum Verdict {
     /// Another turn.
     Continue(Position),
-    /// Another turn, after telling the model what was wrong with its answer.
+    /// Another turn, after the model has received the error in its answer.
     Reask(Position, String),
     /// The job's result.
     Complete(Value),
-    /// The result of the agent to which control was handed over, as that agent gave it.
+    /// The result of the agent that took over control, as that agent returned it.
     HandedOver(Value),
 }
 
-/// Decides what follows. A pure function of what the turn left, so that it can be repeated after a crash.
+/// Decides what follows. It is a pure function of the turn's checkpoints, so that it can be repeated after a
+/// crash.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the engagement has used up its turns or the model cannot be made to answer in form.
+/// [`Stop::Fail`] when the engagement has used up its turns, or the model does not answer in the demanded
+/// form.
 pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
     let asked_for_tools = turn.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
     let next = |granted, tool_turns, reasks| Position { tool_turns, reasks, ..following(turn, granted) };
@@ -40,7 +42,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         return Ok(Verdict::HandedOver(answer));
     }
     if asked_for_tools && !turn.agent.chain.continue_on_tool_use {
-        // The document wants each turn that asks for tools to be the last (OSSA §4).
+        // The document makes each turn with tool calls the last one (OSSA §4).
         return Ok(Verdict::Complete(text_of(turn).into()));
     }
     if asked_for_tools {
@@ -49,7 +51,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         return Ok(Verdict::Continue(next(granted, tool_turns, turn.position.reasks)));
     }
     if infer.finish_reason == FinishReason::Length && infer.capped {
-        // What is left of the budget was too little for the answer: a stump is not a result.
+        // The rest of the budget was too little for the answer: a cut answer is no result.
         let short = || budget_exceeded(turn.budget.left().unwrap_or(0), turn.deps.options.max_tokens);
         return Err(infer.shortage.as_ref().map_or_else(short, Shortage::error).into());
     }
@@ -87,8 +89,8 @@ fn following(turn: &Turn, granted: i64) -> Position {
     }
 }
 
-/// Exactly `max_turns` turns may run (OSSA §6): wanting one more fails without a model call. Whom the error is handed to may
-/// grant as many again; returns how many are granted.
+/// Returns the number of granted turns. Exactly `max_turns` turns may run (OSSA §6): one more fails without a
+/// model call, unless the contact of an escalation grants as many again.
 fn enough_turns(turn: &Turn) -> Result<i64, Stop> {
     let (block, granted) = (i64::from(turn.agent.limits.max_turns), turn.position.granted);
     let limit = block + granted;
@@ -106,10 +108,11 @@ fn too_many_turns(limit: i64) -> JobError {
     JobError::new(FailureKind::MaxTurns, message).with("max_turns", limit)
 }
 
-/// Whether the current turn may begin: it may not when an attempt before has failed with the last turn that may run (RS-41).
+/// Checks that the current turn may begin. It may not when an earlier attempt failed with the last permitted
+/// turn (RS-41).
 ///
 /// # Errors
-/// [`Stop::Fail`] when it may not, and nobody has granted it.
+/// [`Stop::Fail`] when it may not, and no approval permits it.
 pub fn may_begin(turn: &mut Turn) -> Result<(), Stop> {
     let block = i64::from(turn.agent.limits.max_turns);
     let limit = block + turn.position.granted;
@@ -123,8 +126,8 @@ pub fn may_begin(turn: &mut Turn) -> Result<(), Stop> {
     Err(too_many_turns(limit).into())
 }
 
-/// After `max_tool_turns` turns that asked for tools, the next one had none on offer and an answer was due (OSSA §4). A
-/// model that asks for tools all the same has used up its turns. Returns how many turns in a row have asked for tools.
+/// Returns the number of consecutive turns with tool calls. After `max_tool_turns` of them, the next turn
+/// offers no tools and an answer is due (OSSA §4). A model that calls tools even then has used up its turns.
 fn enough_tool_turns(turn: &Turn) -> Result<u32, Stop> {
     if infer::may_call(turn) {
         return Ok(turn.position.tool_turns + 1);
@@ -159,7 +162,7 @@ fn text_of(turn: &Turn) -> &str {
     turn.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default()
 }
 
-/// Models like to wrap JSON into a Markdown fence; the fence is not part of the answer.
+/// Removes a Markdown fence, which models often add around JSON. The fence is not part of the answer.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     text.strip_prefix("```")
@@ -167,12 +170,13 @@ fn unfenced(text: &str) -> &str {
         .map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner).trim())
 }
 
-/// Whether what the model said stands as `text` beside what the agent exposes.
+/// Returns true if the model's answer is the field `text`, beside the fields that the agent exposes.
 pub fn exposes(turn: &Turn) -> bool {
     turn.object.is_some() && !turn.agent.exposes.is_empty()
 }
 
-/// Adds what the agent exposes of the Engagement object (OAS-47); an expression that fails yields `null`.
+/// Adds the fields that the agent exposes from the Engagement object (OAS-47); an expression that fails
+/// yields `null`.
 fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
     let Some(object) = turn.object.as_ref().filter(|_| exposes(turn)) else {
         return Ok(result);
@@ -191,7 +195,7 @@ fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
     Ok(Value::Object(shown))
 }
 
-/// Tells the model what was wrong.
+/// Reports the error in the answer to the model.
 pub fn reask(turn: &mut Turn, why: &str) {
     use turnstone_domain::message::{Message, Role};
     turn.event(EventName::OutputRejected, serde_json::json!({"message": why}));

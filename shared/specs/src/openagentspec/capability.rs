@@ -47,8 +47,8 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     capabilities
 }
 
-/// A static identity is for a tool that takes credentials (OAS-27): of others no call could be made with it. Agents work for the
-/// user who asked.
+/// Checks a static identity, which is for a tool that takes credentials (OAS-27): others could not be called
+/// with it. Agents work for the calling user.
 fn check_identity(entry: &Entry, names: Option<&Names<'_>>, problems: &mut Problems) {
     let Some(node) = entry.value.get("static_identity").filter(|node| !node.is_null()) else { return };
     let key = crate::shape::shortened(&entry.key);
@@ -73,7 +73,7 @@ fn check_identity(entry: &Entry, names: Option<&Names<'_>>, problems: &mut Probl
     }
 }
 
-/// The capabilities as expressions of the document may name them.
+/// Returns the capabilities, by the names that expressions of the document use.
 pub(super) fn declared(root: &Node) -> Capabilities {
     let entries = root.get("capabilities").map(Node::entries).unwrap_or_default();
     let own: Vec<&str> = entries.iter().map(|entry| Reference::parse(&entry.key).name()).collect();
@@ -84,7 +84,8 @@ pub(super) fn declared(root: &Node) -> Capabilities {
     }
 }
 
-/// What a capability is called: an agent by its name alone, unless something else has that name too (agents brief §1.5).
+/// Returns the name of a capability: an agent's name alone, unless another capability has that name too
+/// (agents brief §1.5).
 fn called(key: &str, own: &[&str]) -> String {
     let reference = Reference::parse(key);
     match reference {
@@ -97,7 +98,8 @@ fn called(key: &str, own: &[&str]) -> String {
     }
 }
 
-/// Whether a capability is an agent for sure (OAS-13); a bare name means the tool, where there is one (OAS-12).
+/// Returns the target of a capability: certainly an agent (OAS-13), or by a bare name, which means the tool
+/// if there is one (OAS-12).
 fn target(key: &str) -> Target {
     match Reference::parse(key) {
         Reference::Local(name) => Target::Agent(Delegate::named(name)),
@@ -193,8 +195,8 @@ fn restriction(
     }
 }
 
-/// A reviewer is an agent of this server, a user or a group of users (OAS-30). Which users there are the server knows only when
-/// the configuration says so; but what is no identifier is no user either.
+/// Checks a reviewer, which is an agent of this server, a user or a group of users (OAS-30). The server knows
+/// the users only if the configuration names them. A name that is no identifier is never a user.
 fn check_reviewer(
     root: &Node,
     (node, reviewer): (&Node, &str),

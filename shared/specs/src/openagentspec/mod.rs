@@ -13,7 +13,7 @@ use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, Guardrail, Guardrails};
 use turnstone_domain::policy::doubts::Place;
 
-/// Reads a document; the definition is only of use when no error was found.
+/// Reads a document; the definition is valid only when no error was found.
 pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> AgentDefinition {
     check(root, &Shape::Object(&shape::AGENT), "", "OAS-15", problems);
     if let Some(node) = root.get("name")
@@ -34,7 +34,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         instructions: text(root, "intent"),
         owner: text(root, "owner"),
         short_circuit: short_circuit.and_then(|limit| u32::try_from(limit).ok()),
-        // Where the document says nothing, nothing is kept: a prompt that grows by itself is for who asks for it (OAS-51).
+        // The default is no memory: a prompt grows by earlier engagements only on demand (OAS-51).
         retain_memory: retains == Some(true),
         exposes,
         guardrails,
@@ -47,7 +47,8 @@ fn text(root: &Node, key: &str) -> String {
     root.get(key).and_then(Node::text).unwrap_or_default().trim_end().to_owned()
 }
 
-/// The description is in the third person, the intent in the second (OAS-18, OAS-19): a matter of style, so a warning.
+/// Checks that the description is in the third person and the intent in the second (OAS-18, OAS-19). This is
+/// a matter of style, so it is a warning.
 fn check_person(root: &Node, problems: &mut Problems) {
     let begins = |key: &str, words: &[&str]| {
         let node = root.get(key)?;
@@ -87,7 +88,7 @@ fn exposes(root: &Node, own: &Capabilities, problems: &mut Problems) -> Vec<(Str
     exposes
 }
 
-/// A guardrail names a tool and an assertion over its output (OAS-37 … OAS-40).
+/// Reads the guardrails: each names a tool and an assertion over its output (OAS-37 … OAS-40).
 fn guardrails(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> Guardrails {
     let mut side = |key: &str| -> Option<Guardrail> {
         let node = root.at_path(&["guardrails", key]).filter(|node| !node.is_null())?;

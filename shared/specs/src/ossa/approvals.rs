@@ -1,8 +1,9 @@
-//! What a manifest wants a person to be asked about: `approval_required` of a tool, `autonomy.approval_required`, and the triggers
-//! of `safety.human_in_loop` (D16).
+//! The approvals that a manifest demands: `approval_required` of a tool, `autonomy.approval_required`, and
+//! the triggers of `safety.human_in_loop` (D16).
 //!
-//! All of them ask the same contact, `autonomy.escalation_policy` or an operator, so a call that several are about is one
-//! question. A tool's review comes before its call, as `require_review` of OpenAgentSpec does.
+//! All of them ask the same contact, `autonomy.escalation_policy` or an operator, so a call with several
+//! reasons for approval is one question. A tool's review precedes its call, as `require_review` of
+//! OpenAgentSpec does.
 
 use super::tools::Tools;
 use crate::problem::Problems;
@@ -11,15 +12,15 @@ use turnstone_domain::agent::errors::{Contact, ErrorHandler, ErrorPolicy};
 use turnstone_domain::agent::{Approvals, Capability, Restriction};
 use turnstone_domain::error::{OssaCode, Strategy};
 
-/// Whom a manifest asks that names nobody.
+/// The contact of a manifest that names none.
 const OPERATOR: &str = "operator";
 
-/// Whether a tool says that its calls need an approval.
+/// Returns true if the calls of a tool need an approval.
 fn of_tool(tool: &Node) -> bool {
     tool.get("approval_required").and_then(Node::flag) == Some(true)
 }
 
-/// Puts a review before the calls that somebody has to approve, and reads the triggers.
+/// Puts a review before the calls that need an approval, and reads the triggers.
 pub(super) fn read(
     root: &Node,
     tools: &mut Tools,
@@ -45,7 +46,7 @@ pub(super) fn read(
     triggers(spec, &contact, errors, problems)
 }
 
-/// Who is asked, and for how long.
+/// Returns the contact, with the time to answer.
 fn contact(spec: &Node, errors: &ErrorPolicy) -> Contact {
     let named = errors.escalation.clone().unwrap_or_default();
     let seconds = spec.at_path(&["safety", "human_in_loop", "timeout_seconds"]).and_then(Node::number);
@@ -62,7 +63,7 @@ fn triggers(spec: &Node, contact: &Contact, errors: &mut ErrorPolicy, problems: 
         match trigger.text() {
             Some("high_risk_action") => approvals.high_risk = Some(contact.clone()),
             Some("policy_violation") => {
-                // A handler of the document's own goes before it.
+                // A handler of the document itself takes precedence.
                 errors.handlers.push(ErrorHandler {
                     codes: vec![OssaCode::PolicyViolation],
                     escalation_target: Some(contact.target.clone()),

@@ -1,7 +1,8 @@
-//! `spec.collaboration`: the agents that this one may ask, and on which terms (OSSA §5).
+//! `spec.collaboration`: the delegates of the agent, and their terms (OSSA §5).
 //!
-//! The schema says who (`delegation.allowed_agents`, `handoffs[].target_agent`); the terms that the runtime semantics
-//! name beside it (`type`, `timeout_ms`, `on_failure`, `context_propagation`) stand in the same sections, which are open.
+//! The schema names the delegates (`delegation.allowed_agents`, `handoffs[].target_agent`). The runtime
+//! semantics define the terms (`type`, `timeout_ms`, `on_failure`, `context_propagation`). They are in the
+//! same sections, which are open.
 
 use crate::Names;
 use crate::name::{self, Reference};
@@ -15,10 +16,10 @@ use turnstone_domain::agent::delegation::{
 use turnstone_domain::agent::{Capability, MAX_DELEGATION_DEPTH};
 
 const RULE: &str = "OSSA-collaboration";
-/// `delegation.max_depth`, when the manifest does not say.
+/// The default of `delegation.max_depth`.
 const MAX_DEPTH: u32 = 3;
 
-/// Adds the agents that may be asked to what the agent may call.
+/// Adds the delegates to the capabilities of the agent.
 pub(super) fn read(
     root: &Node,
     names: Option<&Names<'_>>,
@@ -77,7 +78,7 @@ pub(super) fn read(
     }
 }
 
-/// The deepest delegation: `delegation.max_depth`, 3 when it is not said, and never more than 10.
+/// Returns the deepest delegation: `delegation.max_depth`, 3 by default, and never more than 10.
 pub(super) fn max_depth(root: &Node) -> u32 {
     let said =
         [&["spec", "collaboration", "delegation", "max_depth"][..], &["spec", "delegation", "max_depth"]]
@@ -90,7 +91,7 @@ fn capability(delegate: Delegate, description: Option<String>) -> Capability {
     Capability { description, target: Target::Agent(delegate.clone()), ..Capability::named(delegate.agent) }
 }
 
-/// The name of an agent, if it is one of this server.
+/// Returns the name of an agent, if it is one of this server.
 fn checked(node: &Node, own: &str, names: Option<&Names<'_>>, problems: &mut Problems) -> Option<String> {
     let reference = Reference::parse(node.text()?);
     let agent = reference.name();
@@ -113,7 +114,8 @@ fn checked(node: &Node, own: &str, names: Option<&Names<'_>>, problems: &mut Pro
     Some(agent.to_owned())
 }
 
-/// An agent that asks itself is bounded by the depth, and rarely what somebody wants (OAS-A18).
+/// Warns about an agent that delegates to itself: only the depth bounds it, and its author rarely intends it
+/// (OAS-A18).
 fn warn_of_circle(node: &Node, agent: &str, problems: &mut Problems) {
     let message = format!("`{agent}` may ask itself; only the delegation depth ends that");
     problems.warning(node.at, "OAS-A18", message);
@@ -175,14 +177,14 @@ fn terms(
     Delegate { mode, propagation, custom_context, timeout_ms, on_failure, ..Delegate::named(agent) }
 }
 
-/// The agent that is asked when another one fails.
+/// Returns the agent that replaces one that failed.
 fn fallback(spec: &Node, own: &str, names: Option<&Names<'_>>, problems: &mut Problems) -> Option<String> {
     let failover = spec.at_path(&["reliability", "failover"]).filter(|node| is_on(node))?;
     let first = failover.get("fallback_agents").map(Node::items).unwrap_or_default().first()?;
     checked(first, own, names, problems)
 }
 
-/// Off unless it says otherwise.
+/// Returns true if a section is enabled; the default is off.
 fn is_on(node: &Node) -> bool {
     node.get("enabled").and_then(Node::flag) == Some(true)
 }

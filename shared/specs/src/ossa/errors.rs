@@ -1,7 +1,7 @@
-//! What a manifest says of errors (OSSA runtime semantics §2): handlers, retries, circuit breakers, who is asked, and how turns
-//! follow one another.
+//! The error policy of a manifest (OSSA runtime semantics §2): handlers, retries, circuit breakers, contacts,
+//! and the rules for a sequence of turns.
 //!
-//! The runtime semantics define handlers and give them no place in a manifest; `spec.error_handlers` and
+//! The runtime semantics define handlers without a place in a manifest; `spec.error_handlers` and
 //! `spec.reliability.error_handlers` are read. `max_attempts` counts the first try, `max_retries` does not.
 
 use super::limits::milliseconds;
@@ -12,11 +12,11 @@ use turnstone_domain::agent::errors::{
 };
 use turnstone_domain::error::{FailureKind, OssaCode, Strategy};
 
-/// The errors of a call that `error_handling` of a capability is about.
+/// The errors of a call to which a capability's `error_handling` applies.
 const OF_CALLS: [OssaCode; 4] =
     [OssaCode::ToolError, OssaCode::ToolTimeout, OssaCode::RateLimited, OssaCode::CircuitOpen];
 
-/// Reads what concerns the whole agent.
+/// Reads the policy of the whole agent.
 pub(super) fn policy(root: &Node) -> ErrorPolicy {
     let at = |path: &[&str]| root.get("spec").and_then(|spec| spec.at_path(path));
     let listed = [at(&["error_handlers"]), at(&["reliability", "error_handlers"])];
@@ -31,10 +31,10 @@ pub(super) fn policy(root: &Node) -> ErrorPolicy {
     }
 }
 
-/// Reads what concerns one capability: what it says itself goes before what its tool says.
+/// Reads the policy of one capability: its own rules override those of its tool.
 pub(super) fn of_capability(tool: &Node, own: &Node) -> CapabilityErrors {
     let said = |key: &str| own.get(key).or_else(|| tool.get(key));
-    // A tool that says something of a breaker has it off unless it says so, as the schema has it.
+    // In the schema, a breaker section without `enabled` is off.
     let off = Breaker { enabled: false, ..Breaker::default() };
     CapabilityErrors {
         retry: said("retry_policy").map(retry),
@@ -45,7 +45,7 @@ pub(super) fn of_capability(tool: &Node, own: &Node) -> CapabilityErrors {
     }
 }
 
-/// Whether calls of a tool may run beside others, if the document says so.
+/// Returns the document's rule for running calls of a tool in parallel, if it has one.
 pub(super) fn parallel(tool: &Node) -> Option<bool> {
     let flag = |path: &[&str]| tool.at_path(path).and_then(Node::flag);
     flag(&["parallel"]).or_else(|| flag(&["config", "parallel"]))
@@ -74,7 +74,8 @@ fn handler(node: &Node) -> Option<ErrorHandler> {
     })
 }
 
-/// `error_handling` of a capability. `fail` is what happens anyway: the call fails, and the model is told.
+/// Reads `error_handling` of a capability. `fail` is the default: the call fails, and the model receives the
+/// failure.
 fn handling(node: &Node) -> Option<ErrorHandler> {
     let fallback = node.get("fallback_capability").and_then(Node::text).map(str::to_owned);
     let strategy = match node.get("on_error").and_then(Node::text) {
@@ -92,14 +93,14 @@ fn handling(node: &Node) -> Option<ErrorHandler> {
     })
 }
 
-/// `error_mapping`, in document order. Codes that OSSA does not know are reported by [`unknown_codes`].
+/// Reads `error_mapping`, in document order. [`unknown_codes`] reports codes that OSSA does not define.
 fn mapping(node: &Node) -> Vec<(String, OssaCode)> {
     let entries = node.get("error_mapping").map(Node::entries).unwrap_or_default();
     let code = |entry: &Entry| Some((entry.key.clone(), OssaCode::parse(entry.value.text()?)?));
     entries.iter().filter_map(code).collect()
 }
 
-/// Says which codes of `error_mapping` nobody knows.
+/// Reports codes of `error_mapping` that OSSA does not define.
 pub(super) fn unknown_codes(tool: &Node, problems: &mut Problems) {
     let own = tool.get("capabilities").map(Node::items).unwrap_or_default();
     for node in own.iter().chain([tool]).filter_map(|node| node.at_path(&["error_handling", "error_mapping"]))
@@ -150,7 +151,8 @@ fn breaker(node: &Node, default: Breaker) -> Breaker {
     }
 }
 
-/// Who is asked: `autonomy.escalation_policy` with a name in it, or anybody when `safety.human_in_loop` is enabled.
+/// Returns the contact: `autonomy.escalation_policy` with a name in it, or any operator when
+/// `safety.human_in_loop` is enabled.
 fn contact(escalation: Option<&Node>, human: Option<&Node>) -> Option<Contact> {
     let seconds = |node: &Node| node.get("timeout_seconds").and_then(Node::number);
     let timeout = |node: &Node| seconds(node).filter(|seconds| *seconds > 0.0).map(milliseconds);

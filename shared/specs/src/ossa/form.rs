@@ -1,9 +1,9 @@
-//! The forms of names and versions that the schema gives as patterns.
+//! Checks of names and versions against the patterns of the schema.
 
 use crate::suggest;
 use turnstone_domain::error::OssaCode;
 
-/// `ossa/v0.2.9`, `ossa/v0.2.10-dev`, `ossa/v1`, `ossa/v1.0`: what the schema's pattern accepts.
+/// Accepts `ossa/v0.2.9`, `ossa/v0.2.10-dev`, `ossa/v1`, `ossa/v1.0`, by the schema's pattern.
 pub(super) fn api_version(text: &str) -> Result<(), String> {
     let accepted = || {
         let rest = text.strip_prefix("ossa/v")?;
@@ -25,14 +25,14 @@ pub(super) fn api_version(text: &str) -> Result<(), String> {
     accepted().ok_or_else(|| "must be a version such as `ossa/v0.2.9`".to_owned())
 }
 
-/// `metadata.name`: a DNS label of at most 253 characters; unlike in OpenAgentSpec there is no dot.
+/// Accepts `metadata.name`: a DNS label of at most 253 characters; unlike in OpenAgentSpec it holds no dot.
 pub(super) fn agent_name(text: &str) -> Result<(), String> {
     let dotted = text.contains('.');
     crate::name::check(text).map_err(|(_, message)| message)?;
     if dotted { Err("must not contain a dot".to_owned()) } else { Ok(()) }
 }
 
-/// Semantic versioning 2.0.0.
+/// Accepts semantic versioning 2.0.0.
 pub(super) fn semver(text: &str) -> Result<(), String> {
     let accepted = || {
         let (rest, build) = text.split_once('+').map_or((text, None), |(rest, build)| (rest, Some(build)));
@@ -53,19 +53,19 @@ pub(super) fn semver(text: &str) -> Result<(), String> {
     accepted().ok_or_else(|| "must be a semantic version such as `1.0.0`".to_owned())
 }
 
-/// `x.y.z` without anything behind it.
+/// Accepts `x.y.z` without a suffix.
 pub(super) fn plain_version(text: &str) -> Result<(), String> {
     if text.contains(['-', '+']) { Err("must be a version such as `1.0.0`".to_owned()) } else { semver(text) }
 }
 
-/// `1.0`, the version of a capability.
+/// Accepts `1.0`, the version of a capability.
 pub(super) fn short_version(text: &str) -> Result<(), String> {
     let digits = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
     let accepted = text.split_once('.').is_some_and(|(major, minor)| digits(major) && digits(minor));
     if accepted { Ok(()) } else { Err("must be a version such as `1.0`, in quotes".to_owned()) }
 }
 
-/// One of OSSA's sixteen error codes.
+/// Accepts OSSA's sixteen error codes.
 pub(super) fn error_code(text: &str) -> Result<(), String> {
     if OssaCode::parse(text).is_some() {
         return Ok(());
@@ -77,12 +77,12 @@ pub(super) fn error_code(text: &str) -> Result<(), String> {
     ))
 }
 
-/// At most 2000 characters.
+/// Accepts at most 2000 characters.
 pub(super) fn description(text: &str) -> Result<(), String> {
     at_most(text, 2000)
 }
 
-/// A label's value: at most 63 characters.
+/// Accepts a label's value: at most 63 characters.
 pub(super) fn label(text: &str) -> Result<(), String> {
     at_most(text, 63)
 }
@@ -96,13 +96,13 @@ fn at_most(text: &str, limit: usize) -> Result<(), String> {
     }
 }
 
-/// Three capital letters.
+/// Accepts three capital letters.
 pub(super) fn currency(text: &str) -> Result<(), String> {
     let accepted = text.len() == 3 && text.chars().all(|c| c.is_ascii_uppercase());
     if accepted { Ok(()) } else { Err("must be three capital letters such as `USD`".to_owned()) }
 }
 
-/// `30s`, `5m`, `1h`.
+/// Accepts `30s`, `5m`, `1h`.
 pub(super) fn interval(text: &str) -> Result<(), String> {
     let number = text.strip_suffix(['s', 'm', 'h']).unwrap_or_default();
     let accepted = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());

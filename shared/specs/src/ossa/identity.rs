@@ -1,16 +1,17 @@
-//! `spec.identity`: the form of ids, and what is taken over of the caller's context (RS-01 … RS-05).
+//! `spec.identity`: the form of ids, and the parts of the caller's context that the agent adopts (RS-01 …
+//! RS-05).
 
 use crate::problem::Problems;
 use crate::tree::Node;
 use turnstone_domain::agent::Identity;
 use turnstone_domain::ids::IdForm;
 
-/// Reads the section. The scope of an id does not change it: an interaction is a turn and an instance is a process,
-/// whatever is asked (RS-A8).
+/// Reads the section. The scope of an id does not change it: in every scope an interaction is a turn and an
+/// instance is a process (RS-A8).
 pub(super) fn read(section: &Node, problems: &mut Problems) -> Identity {
     let form = |id: &str| match section.at_path(&[id, "generation"]).and_then(Node::text) {
         Some("ulid") => IdForm::Ulid,
-        // An id of a custom form is none that we know (RS-A13).
+        // Custom forms are not supported (RS-A13).
         _ if section.get(id).is_some() => IdForm::UuidV4,
         _ => IdForm::default(),
     };

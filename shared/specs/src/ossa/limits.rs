@@ -1,4 +1,4 @@
-//! Turn and token limits, times, and what of the conversation the model sees (OSSA runtime semantics §4, §6).
+//! Turn and token limits, timeouts, and the window of the conversation (OSSA runtime semantics §4, §6).
 
 use crate::problem::Problems;
 use crate::tree::Node;
@@ -9,8 +9,8 @@ const MAX_TOOL_TURNS: u32 = 10;
 const WINDOW_SIZE: u32 = 20;
 const MAX_HISTORY_TOKENS: i64 = 4000;
 
-/// `constraints`, with the paths that the schema knows beside those that the runtime semantics name. Where a limit is
-/// given twice, the narrower one counts.
+/// Reads `constraints`, from the paths of the schema and those of the runtime semantics. If a limit is set
+/// twice, the narrower one counts.
 pub(super) fn limits(root: &Node, problems: &mut Problems) -> Limits {
     let integers = |paths: &[&[&str]]| paths.iter().filter_map(|path| spec(root, path)?.integer()).min();
     let turns = integers(&[&["constraints", "max_turns"], &["autonomy", "max_turns"]]);
@@ -41,7 +41,7 @@ pub(super) fn limits(root: &Node, problems: &mut Problems) -> Limits {
     }
 }
 
-/// `conversation_memory`, which `state.context_window` overrides.
+/// Reads `conversation_memory`, which `state.context_window` overrides.
 pub(super) fn memory(root: &Node) -> Memory {
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| spec(root, path)?.integer());
     let window =
@@ -65,7 +65,7 @@ fn forgetting(root: &Node) -> Forgetting {
     }
 }
 
-/// Seconds as milliseconds, at least one.
+/// Returns seconds as milliseconds, at least one.
 pub(super) fn milliseconds(seconds: f64) -> u64 {
     // `as` saturates, and the shape allows no negative number.
     ((seconds * 1000.0) as u64).max(1)

@@ -1,8 +1,9 @@
 //! OSSA 0.2.9 manifests.
 //!
-//! The shape is the published schema plus the fields that its own runtime semantics need and the schema forgets, such
-//! as `constraints.max_turns`. Fields that this version does not run are accepted silently when ignoring them is
-//! harmless, with a warning when somebody may rely on them, and refused when the agent would do something else.
+//! The shape is the published schema with the fields of its runtime semantics that the schema omits, such as
+//! `constraints.max_turns`. A field that this version does not run is accepted silently if ignoring it is
+//! harmless. It is accepted with a warning if its author may rely on it, and refused if the agent would
+//! behave differently.
 
 mod approvals;
 mod collaboration;
@@ -30,7 +31,7 @@ use crate::tree::Node;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, ModelChoice, ModelRef};
 
-/// Reads a manifest; the definition is only of use when no error was found.
+/// Reads a manifest; the definition is valid only when no error was found.
 pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> AgentDefinition {
     check(root, &Shape::Object(&shape::MANIFEST), "", "OSSA-manifest", problems);
     unenforced::report(root, problems);

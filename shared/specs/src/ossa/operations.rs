@@ -1,5 +1,5 @@
-//! `extensions.agent_protocol.operations`: what can be asked of the agent beside a text. The manifest has no place of its own for
-//! it; `extensions` is open.
+//! `extensions.agent_protocol.operations`: the agent's operations beside chat. The manifest has no section
+//! for them; `extensions` is open.
 
 use crate::problem::Problems;
 use crate::tree::Node;
@@ -8,7 +8,7 @@ use turnstone_domain::agent::Operation;
 use turnstone_domain::schema::Schema;
 
 const RULE: &str = "OSSA-extensions";
-/// Names that requests of every agent have.
+/// The names of every agent's own requests.
 const TAKEN: [&str; 12] = [
     "chat",
     "chat_request",
@@ -24,7 +24,7 @@ const TAKEN: [&str; 12] = [
     "ResumeWithInput",
 ];
 
-/// Reads them.
+/// Reads the operations.
 pub(super) fn read(root: &Node, problems: &mut Problems) -> Vec<Operation> {
     let Some(list) = root.at_path(&["extensions", "agent_protocol", "operations"]) else { return Vec::new() };
     let mut names = BTreeSet::new();

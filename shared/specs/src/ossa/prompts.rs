@@ -1,4 +1,4 @@
-//! `spec.prompts`: what is said to the model beside the conversation (RS-16, RS-17).
+//! `spec.prompts`: the parts of a prompt beside the conversation (RS-16, RS-17).
 
 use crate::problem::Problems;
 use crate::tree::Node;
@@ -28,7 +28,7 @@ fn example(node: &Node) -> Option<Example> {
     Some(Example { input: text("input")?, output: text("output")?, context: text("context") })
 }
 
-/// The template with its variables filled in: `{{name}}` stands for the variable `name`.
+/// Returns the template with its variables filled in: `{{name}}` is replaced by the variable `name`.
 fn template(system: &Node, problems: &mut Problems) -> Option<String> {
     let node = system.get("template")?;
     let text = node.text()?.trim_end();
@@ -63,7 +63,7 @@ fn template(system: &Node, problems: &mut Problems) -> Option<String> {
     (!filled.is_empty()).then_some(filled)
 }
 
-/// One word with a file's ending.
+/// Returns true for one word with the ending of a file name.
 fn is_path(text: &str) -> bool {
     let ending = text.rsplit_once('.').map(|(_, ending)| ending);
     !text.contains(char::is_whitespace)

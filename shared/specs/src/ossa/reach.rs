@@ -1,5 +1,5 @@
-//! How a manifest says that a tool is reached, and with which credential. Secrets stand there by reference only
-//! (OSSA security model: never in manifests).
+//! The address and the credential of a tool in a manifest. Secrets are in it by reference only (OSSA security
+//! model: never in manifests).
 
 use super::tools::RULE;
 use crate::Names;
@@ -7,20 +7,20 @@ use crate::problem::Problems;
 use crate::tree::{Content, Node};
 use turnstone_domain::agent::{Endpoint, Reached, ToolAuth};
 
-/// The header of a key unless `auth.header` says otherwise.
+/// The default of `auth.header`, for keys.
 const KEY_HEADER: &str = "X-API-Key";
 
-/// Words that make the name of a key that of a credential.
+/// Words that mark the name of a key as that of a credential.
 const SECRET_WORDS: [&str; 7] = ["key", "apikey", "token", "secret", "password", "credential", "credentials"];
 
-/// Whether all tools of an MCP server are meant: neither a name nor capabilities pick some. A `name` without a `server`
-/// is the server's.
+/// Returns true if the entry means all tools of an MCP server: neither a name nor capabilities select some. A
+/// `name` without a `server` is the server's.
 pub(super) fn means_all(tool: &Node) -> bool {
     let listed = tool.get("capabilities").is_some_and(|list| !list.items().is_empty());
     kind(tool) == "mcp" && !listed && (tool.get("name").is_none() != tool.get("server").is_none())
 }
 
-/// Reads how a tool is reached.
+/// Reads the address of a tool.
 pub(super) fn read(tool: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> Reached {
     let text = |key: &str| tool.get(key).and_then(Node::text);
     match kind(tool) {
@@ -92,7 +92,7 @@ fn check_server(tool: &Node, server: &str, names: Option<&Names<'_>>, problems: 
     }
 }
 
-/// The endpoint of an HTTP tool; `None` when its credential is of a kind that is not served.
+/// Returns the endpoint of an HTTP tool; `None` when the kind of its credential is not supported.
 fn endpoint(tool: &Node, problems: &mut Problems) -> Option<Endpoint> {
     let node = tool.get("endpoint")?;
     let url = node.text().unwrap_or_default().to_owned();
@@ -109,7 +109,7 @@ fn endpoint(tool: &Node, problems: &mut Problems) -> Option<Endpoint> {
     Some(Endpoint { url, method: method.map(|(_, method)| method), auth: auth(tool, problems)? })
 }
 
-/// The credential, if there is one; `None` when it is of a kind that is not served.
+/// Returns the credential, if there is one; `None` when its kind is not supported.
 fn auth(tool: &Node, problems: &mut Problems) -> Option<Option<ToolAuth>> {
     let Some(auth) = tool.get("auth") else { return Some(None) };
     let text = |key: &str| auth.get(key).and_then(Node::text);
@@ -136,12 +136,12 @@ fn auth(tool: &Node, problems: &mut Problems) -> Option<Option<ToolAuth>> {
     Some(Some(ToolAuth { header, prefix, secret }))
 }
 
-/// What stands between `${` and `}`.
+/// Returns the text between `${` and `}`.
 fn inside(text: &str) -> Option<&str> {
     text.strip_prefix("${")?.strip_suffix('}').filter(|name| !name.is_empty())
 }
 
-/// Refuses a credential that stands in the manifest itself. The value is not repeated.
+/// Refuses a credential in the manifest itself. The message does not repeat the value.
 pub(super) fn refuse_literal_secrets(tool: &Node, problems: &mut Problems) {
     for section in ["auth", "config", "health_check"] {
         if let Some(node) = tool.get(section) {

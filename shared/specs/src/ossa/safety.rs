@@ -1,5 +1,5 @@
-//! `spec.safety.content_filtering`, `spec.safety.pii_detection` and `spec.security.output_filtering` (RS-08, RS-23). What
-//! is not there filters nothing; what is there has its defaults (RS-A12).
+//! `spec.safety.content_filtering`, `spec.safety.pii_detection` and `spec.security.output_filtering` (RS-08,
+//! RS-23). An absent section filters nothing; a present one has its defaults (RS-A12).
 
 use crate::problem::Problems;
 use crate::tree::{Content, Node};

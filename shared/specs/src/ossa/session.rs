@@ -1,4 +1,5 @@
-//! `spec.state`: how the agent keeps state (RS-28 … RS-30). `none` is `stateless` and `persistent` is `long_running`.
+//! `spec.state`: the mode in which the agent keeps state (RS-28 … RS-30). `none` is `stateless` and
+//! `persistent` is `long_running`.
 
 use crate::problem::Problems;
 use crate::tree::Node;
@@ -35,7 +36,7 @@ pub(super) fn read(section: &Node, problems: &mut Problems) -> StateOptions {
     }
 }
 
-/// A time such as `30d`, `12h`, `90m`, `3600s`, `4w`, or one of ISO 8601 such as `P30D`.
+/// Reads a time such as `30d`, `12h`, `90m`, `3600s`, `4w`, or one of ISO 8601 such as `P30D`.
 fn retention(node: &Node, problems: &mut Problems) -> Option<i64> {
     let text = node.text()?.trim();
     let units = [("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];

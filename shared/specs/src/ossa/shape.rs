@@ -1,5 +1,5 @@
-//! The shape of an OSSA 0.2.9 manifest: the published schema, and the fields marked "runtime" that the runtime
-//! semantics name although the schema would refuse them.
+//! The shape of an OSSA 0.2.9 manifest: the published schema, and the fields marked "runtime". The runtime
+//! semantics name those, although the schema would refuse them.
 
 use super::form;
 use crate::shape::Others::{Ignored, Refused, Warned};
@@ -96,7 +96,7 @@ static LLM: Object = object(
     ],
 );
 
-/// How something is tried again.
+/// The rule for retries.
 static RETRY: Object = object(
     "OSSA-errors",
     Ignored,

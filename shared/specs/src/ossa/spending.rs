@@ -1,11 +1,12 @@
-//! What all engagements with an agent may spend per day (`constraints.cost`, `llm.cost_tracking`).
+//! The daily spending limits of all engagements with an agent (`constraints.cost`, `llm.cost_tracking`).
 
 use crate::problem::Problems;
 use crate::tree::Node;
 use turnstone_domain::agent::Spending;
 use turnstone_domain::budget::Amount;
 
-/// The daily limits of the manifest. A threshold up to 1 is a part of the whole, a larger one a percentage.
+/// Returns the daily limits of the manifest. A threshold up to 1 is a part of the whole, a larger one a
+/// percentage.
 pub(super) fn spending(root: &Node, problems: &mut Problems) -> Spending {
     let Some(spec) = root.get("spec") else { return Spending::default() };
     let cost = |key: &str| spec.at_path(&["constraints", "cost", key]);
@@ -31,7 +32,7 @@ pub(super) fn spending(root: &Node, problems: &mut Problems) -> Spending {
 
 fn percentage(threshold: f64) -> Option<i64> {
     let percent = if threshold <= 1.0 { threshold * 100.0 } else { threshold };
-    // `as` saturates; what is outside is cut to it.
+    // `as` saturates; a value outside the range is clamped.
     (percent > 0.0).then(|| (percent.round() as i64).clamp(1, 100))
 }
 

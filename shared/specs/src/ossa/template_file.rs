@@ -1,10 +1,11 @@
-//! A system prompt that stands in a file beside the manifest (OSSA `spec.prompts.system.template`).
+//! A system prompt in a file beside the manifest (OSSA `spec.prompts.system.template`).
 
 use crate::problem::Problems;
 use crate::tree::{self, Node};
 
-/// The manifest with the content of its template's file in the place of the file's name; `None` when it names no file
-/// that `load` has. Only whoever has the manifest as a file has what stands beside it, so a server never does this.
+/// Returns the manifest with the content of its template's file in place of the file's name; `None` when
+/// `load` has no such file. Only a client with the manifest as a file has the files beside it, so a server
+/// never calls this.
 #[must_use]
 pub fn with_template(source: &str, load: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let root = tree::parse(source, &mut Problems::default())?;
@@ -18,7 +19,7 @@ pub fn with_template(source: &str, load: &dyn Fn(&str) -> Option<String>) -> Opt
     Some(format!("{}{content}{}", &source[..start], &source[start + written.len()..]))
 }
 
-/// Where a value stands in the text, in bytes.
+/// Returns the position of a value in the text, in bytes.
 fn offset(source: &str, node: &Node) -> Option<usize> {
     let (line, column) = (usize::try_from(node.at.line).ok()?, usize::try_from(node.at.column).ok()?);
     let before: usize = source.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();

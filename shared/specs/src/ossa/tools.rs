@@ -1,8 +1,8 @@
-//! `spec.tools`: what the agent may call.
+//! `spec.tools`: the tools that the agent may call.
 //!
-//! A manifest says that an agent uses a tool. A tool of the server's registry that has its name is what is meant; else
-//! an MCP tool is looked for at its `server`, and an HTTP tool may be called at its `endpoint` when the configuration
-//! of the server allows that address. A tool with `capabilities` offers those, else it is one itself (RS-11).
+//! An entry means the tool of that name in the server's registry, if there is one. Otherwise an MCP tool is
+//! looked up at its `server`. An HTTP tool may be called at its `endpoint` if the server's configuration
+//! allows that address. A tool with `capabilities` offers those, else it is one itself (RS-11).
 
 use super::errors;
 use super::limits::milliseconds;
@@ -19,7 +19,7 @@ pub(super) const RULE: &str = "OSSA-tools";
 /// The tools of a manifest.
 #[derive(Default)]
 pub(super) struct Tools {
-    /// One by one, in document order.
+    /// Individual tools, in document order.
     pub(super) capabilities: Vec<Capability>,
     /// All tools of a server.
     pub(super) toolsets: Vec<Toolset>,
@@ -154,7 +154,7 @@ fn check_name(at: Place, name: &str, reached: &Reached, names: Option<&Names<'_>
     }
     match reached {
         Reached::Registry => {}
-        // Whether a server or an address has it is seen when a turn needs it (RS-14).
+        // Only a turn that needs the tool finds out if a server or an address has it (RS-14).
         Reached::Mcp { .. } | Reached::Http(_) => return,
         Reached::Unserved { kind } => {
             let message = format!(

@@ -1,9 +1,10 @@
-//! What a manifest may demand and this version does not do.
+//! Demands of a manifest that this version does not support.
 
 use crate::problem::Problems;
 use crate::tree::{Content, Node};
 
-/// Reports what is not enforced: a warning where the agent still does its work, an error where it would do another.
+/// Reports demands that are not enforced: a warning if the agent still does its work, an error if it would do
+/// different work.
 pub(super) fn report(root: &Node, problems: &mut Problems) {
     let Some(spec) = root.get("spec") else { return };
     for entry in spec.get("safety").map(Node::entries).unwrap_or_default() {
@@ -21,7 +22,7 @@ pub(super) fn report(root: &Node, problems: &mut Problems) {
     report_words(spec, problems);
 }
 
-/// Settings whose default is harmless and whose other words are not.
+/// Reports settings whose default is harmless and whose other values are not.
 fn report_words(spec: &Node, problems: &mut Problems) {
     let every = spec.at_path(&["autonomy", "approval_required"]).and_then(Node::flag) == Some(true);
     let level = spec.at_path(&["autonomy", "level"]).filter(|node| node.text() == Some("supervised"));
@@ -50,7 +51,8 @@ const UNENFORCED: &[(&[&str], &str, &str)] = &[
     (&["knowledge_graph"], "OSSA-knowledge_graph", NO_EFFECT),
 ];
 
-/// Whether a value asks for nothing: `false`, an empty list or map, or a section that says `enabled: false`.
+/// Returns true if a value demands nothing: `false`, an empty list or map, or a section with
+/// `enabled: false`.
 fn is_off(node: &Node) -> bool {
     match &node.content {
         Content::Null | Content::Flag(false) => true,

@@ -461,6 +461,26 @@ pub(super) async fn state<R: Reader>(
     })
 }
 
+/// The parts of its past that a job has. Most jobs that are resumed have messages alone.
+#[derive(Default)]
+struct Parts {
+    calls: bool,
+    reviews: bool,
+    delegations: bool,
+    fork: bool,
+}
+
+impl Parts {
+    fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
+        Ok(Self {
+            calls: get(row, "calls")?,
+            reviews: get(row, "reviews")?,
+            delegations: get(row, "delegations")?,
+            fork: get(row, "fork")?,
+        })
+    }
+}
+
 /// What an engagement remembers (see [`crate::Ledger::recall`]).
 /// Reads the bodies of the checkpoints of a phase of a job in these turns, oldest first.
 pub(super) async fn bodies_of<R: Reader>(
@@ -488,20 +508,36 @@ pub(super) async fn recall<R: Reader>(
     let newest = all(readers, "recall messages", &sql::MESSAGES_NEWEST, &values, journal::messages).await?;
     let mut messages: Vec<StoredMessage> = newest.into_iter().flatten().collect();
     messages.drain(..messages.len().saturating_sub(window as usize));
-    let values = [job.as_str().into()];
-    let input = one(readers, "recall the input", &sql::MESSAGE_INPUT, &values, journal::messages).await?;
-    let input = input
-        .and_then(|said| said.into_iter().next())
-        .filter(|input| messages.first().is_some_and(|oldest| oldest.seq > input.seq));
+    // The input can only be missing from a window that is full.
+    let mut input = None;
+    if !messages.is_empty() && messages.len() >= window as usize {
+        let values = [job.as_str().into()];
+        let said = one(readers, "recall the input", &sql::MESSAGE_INPUT, &values, journal::messages).await?;
+        input = said.and_then(|said| said.into_iter().next());
+        input = input.filter(|input| messages.first().is_some_and(|oldest| oldest.seq > input.seq));
+    }
+    let mut recall = Recall { messages, input, ..Recall::default() };
     let from = if whole_journal { 0 } else { turn };
-    let (action, values) = ("recall the tool journal", [job.as_str().into(), from.into()]);
-    let tool_calls = all(readers, action, &sql::TOOL_CALLS_FROM_TURN, &values, rows::tool_call).await?;
-    let values = [job.as_str().into(), turn.into()];
-    let reviews = all(readers, "recall reviews", &sql::REVIEWS_OF_TURN, &values, rows::review).await?;
-    let reviews = reviews.into_iter().map(ReviewAnswer::from).collect();
-    let delegations = delegations::of_turn(readers, job, turn).await?;
-    let fork = forks::recorded(readers, job).await?;
-    Ok(Recall { messages, input, tool_calls, reviews, delegations, fork })
+    let values = [job.as_str().into(), from.into()];
+    let parts =
+        one(readers, "look what there is to recall", &sql::SELECT_RECALL_PARTS, &values, Parts::decode);
+    let parts = parts.await?.unwrap_or_default();
+    if parts.calls {
+        let (action, text) = ("recall the tool journal", &sql::TOOL_CALLS_FROM_TURN);
+        recall.tool_calls = all(readers, action, text, &values, rows::tool_call).await?;
+    }
+    if parts.reviews {
+        let values = [job.as_str().into(), turn.into()];
+        let reviews = all(readers, "recall reviews", &sql::REVIEWS_OF_TURN, &values, rows::review).await?;
+        recall.reviews = reviews.into_iter().map(ReviewAnswer::from).collect();
+    }
+    if parts.delegations {
+        recall.delegations = delegations::of_turn(readers, job, turn).await?;
+    }
+    if parts.fork {
+        recall.fork = forks::recorded(readers, job).await?;
+    }
+    Ok(recall)
 }
 
 fn guardrail_check(row: &impl Fields) -> Result<GuardrailCheck, Inconsistency> {

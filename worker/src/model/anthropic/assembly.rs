@@ -1,4 +1,4 @@
-//! An answer, put together from the blocks of a stream or from one whole message.
+//! Builds an answer from the blocks of a stream, or from one whole message.
 
 use super::demand::Demand;
 use crate::model::http::{self, WireNames, arguments, count};
@@ -6,14 +6,14 @@ use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, Usage};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// More blocks than this in one answer are not believed.
+/// The most blocks of one answer; an answer with more is refused as malformed.
 const MOST_BLOCKS: usize = 256;
 
-/// What has arrived of an answer.
+/// The part of an answer that has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     begun: bool,
-    /// By the provider's `index`, which is the order.
+    /// The blocks by the provider's `index`, which gives their order.
     blocks: BTreeMap<u64, Block>,
     counts: Counts,
     model: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct Assembly {
     over: bool,
 }
 
-/// A text, a call, or something that is not shown, such as thinking.
+/// A text, a call, or a block that is not shown, such as thinking.
 #[derive(Debug, Default)]
 struct Block {
     is_call: bool,
@@ -31,7 +31,7 @@ struct Block {
     text: String,
 }
 
-/// What the provider counted, in its own words.
+/// The provider's token counts, under the provider's names.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     input: Option<i64>,
@@ -45,7 +45,7 @@ impl Block {
         let mut block = Self { is_call: said["type"] == "tool_use", ..Self::default() };
         if block.is_call {
             said["name"].as_str().unwrap_or_default().clone_into(&mut block.name);
-            // A stream begins with an empty object and then sends the text of the real one.
+            // A stream begins with an empty object and sends the arguments later as text.
             if said["input"].as_object().is_none_or(|input| !input.is_empty()) && !said["input"].is_null() {
                 block.arguments = said["input"].to_string();
             }
@@ -61,7 +61,7 @@ impl Block {
 }
 
 impl Counts {
-    /// Takes in what is said now; it stands for the whole answer so far, and what is not said stays.
+    /// Merges the counts of an event. They cover the answer so far; an absent count keeps its value.
     fn take_in(&mut self, said: &Value) {
         self.input = count(&said["input_tokens"]).or(self.input);
         self.output = count(&said["output_tokens"]).or(self.output);
@@ -69,7 +69,8 @@ impl Counts {
         self.read_from_cache = count(&said["cache_read_input_tokens"]).unwrap_or(self.read_from_cache);
     }
 
-    /// This provider counts what came from the cache, and what went into it, beside the input and not as a part of it.
+    /// Returns the usage. This provider counts tokens read from and written to its cache beside the input,
+    /// not as a part of it.
     fn usage(self) -> Option<Usage> {
         let cached_input = self.read_from_cache.max(0);
         let input = self.input?.saturating_add(self.written_to_cache.max(0)).saturating_add(cached_input);
@@ -106,7 +107,7 @@ impl http::Assembly for Assembly {
                 }
             }
             "message_stop" => self.over = true,
-            // `ping`, the end of a block, and what this version does not know.
+            // `ping`, the end of a block, and events that this version does not know.
             _ => {}
         }
         Ok(())
@@ -160,7 +161,7 @@ impl Assembly {
         Ok(self.blocks.entry(index).or_default())
     }
 
-    /// The answer; `asked_model` stands in for a provider that does not name its model.
+    /// Returns the answer; `asked_model` is its model if the provider names none.
     pub(super) fn finish(
         self,
         demand: Demand,
@@ -186,7 +187,7 @@ impl Assembly {
                 tool_calls.push(AskedCall { name, arguments });
             }
         }
-        // An answer that was given together with calls was given too early: the calls come first.
+        // An answer beside tool calls came too early: the calls run first.
         if let Some(answer) = answer.filter(|_| tool_calls.is_empty()) {
             content = answer;
         }

@@ -1,4 +1,4 @@
-//! What the configuration says about a provider of the messages API.
+//! The configuration of a provider of the messages API.
 
 use crate::breakers::BreakerConfig;
 use crate::model::providers::StructuredOutput;
@@ -11,19 +11,21 @@ use turnstone_telemetry::SecretRef;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnthropicConfig {
-    /// Up to and including the version, without `/messages`; `https://api.anthropic.com/v1` unless said otherwise.
+    /// The address up to and including the version, without `/messages`. Default:
+    /// `https://api.anthropic.com/v1`.
     #[serde(default = "anthropic")]
     pub base_url: String,
     /// Sent as `x-api-key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<SecretRef>,
-    /// Whether a demanded schema is told to the provider, or only to the model.
+    /// The way in which a demanded schema reaches the model: through the provider's API, or in the prompt
+    /// only.
     #[serde(default)]
     pub structured_output: StructuredOutput,
-    /// Sent with every call; `anthropic-version` too, if it is not to be 2023-06-01.
+    /// Headers of every call; `anthropic-version` too, if it is not to be 2023-06-01.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
-    /// Whether the models take the pictures that tools answer with. Left out: whether `base_url` is the default.
+    /// True if the models take pictures from tools. Default: true only if `base_url` is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pictures: Option<bool>,
     /// The most calls that one worker process makes at once.
@@ -38,7 +40,7 @@ pub struct AnthropicConfig {
 }
 
 impl AnthropicConfig {
-    /// Whether the models take the pictures of tools.
+    /// Returns true if the models take the pictures of tools.
     pub(super) fn takes_pictures(&self) -> bool {
         self.pictures.unwrap_or_else(|| self.base_url == anthropic())
     }

@@ -1,4 +1,5 @@
-//! A demanded form of the answer as this provider takes it: a tool that the model has to call with its answer.
+//! A demanded form of the answer in the form of this provider: a tool that the model must call with its
+//! answer.
 
 use crate::model::ModelRequest;
 use crate::model::http::WireNames;
@@ -6,23 +7,24 @@ use crate::model::providers::StructuredOutput;
 use serde_json::{Value, json};
 use turnstone_domain::agent::ToolChoice;
 
-/// Our name for the tool. No tool of an agent is called so: names have no blanks.
+/// Our name for the tool. No tool of an agent has this name, because names hold no blanks.
 const ANSWER: &str = "final answer";
 
-/// Whether the answer comes by a tool of its own.
+/// The way in which the answer arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Demand {
-    /// It comes as text.
+    /// As text.
     Text,
-    /// It is what the tool is called with.
+    /// As the arguments of the tool.
     Tool,
-    /// It is the `value` that the tool is called with, because a tool takes an object only.
+    /// As the `value` in the tool's arguments, because arguments must be an object.
     Wrapped,
 }
 
 impl Demand {
-    /// How the answer to `request` comes. A schema that points into itself cannot be wrapped, and an answer that must
-    /// begin with a tool call is none yet: there the prompt has to do.
+    /// Returns the form of the answer to `request`. It is text if the schema needs wrapping but refers to
+    /// itself, because such a schema cannot be wrapped. It is text as well if the answer must begin with a
+    /// tool call. In both cases only the prompt demands the form.
     pub(super) fn of(request: &ModelRequest, offered: StructuredOutput) -> Self {
         let Some(schema) = request.output.schema.as_ref().filter(|_| offered == StructuredOutput::Native)
         else {
@@ -38,13 +40,13 @@ impl Demand {
         }
     }
 
-    /// The names of the tools on offer, the one for the answer included.
+    /// Returns the names of the tools on offer, with the one for the answer.
     pub(super) fn names(self, request: &ModelRequest) -> WireNames {
         let own = (self != Self::Text).then_some(ANSWER);
         WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()).chain(own))
     }
 
-    /// The tool.
+    /// Returns the definition of the tool, if the answer arrives by a tool.
     pub(super) fn tool(self, schema: Option<&Value>, names: &WireNames) -> Option<Value> {
         let schema = schema?;
         let input_schema = match self {
@@ -61,20 +63,20 @@ impl Demand {
         }))
     }
 
-    /// How the provider calls the tool.
+    /// Returns the provider's name for the tool.
     pub(super) fn wire(self, names: &WireNames) -> String {
         names.wire(ANSWER)
     }
 
-    /// Whether a call, by our name for its tool, is the answer.
+    /// Returns true if a call of the tool `name` (our name) is the answer.
     pub(super) fn is_answer(self, name: &str) -> bool {
         self != Self::Text && name == ANSWER
     }
 
-    /// The text of the answer that the tool was called with.
+    /// Returns the text of the answer in the tool's arguments.
     pub(super) fn text(self, arguments: Value) -> String {
         match (self, arguments) {
-            // What is no JSON is told as it came, and is refused when it is checked.
+            // Text that is no JSON is returned unchanged; its validation refuses it.
             (_, Value::String(text)) => text,
             (Self::Wrapped, Value::Object(mut fields)) if fields.contains_key("value") => {
                 fields.remove("value").unwrap_or_default().to_string()
@@ -84,7 +86,7 @@ impl Demand {
     }
 }
 
-/// Whether a schema holds a reference.
+/// Returns true if a schema holds a reference.
 fn points(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => fields.contains_key("$ref") || fields.values().any(points),

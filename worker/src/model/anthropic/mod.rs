@@ -1,7 +1,8 @@
 //! The `anthropic` provider: Anthropic's messages API over HTTP.
 //!
-//! A demanded schema is told as a tool that takes the answer, because every model of this provider can be made to call a
-//! tool; the call comes back as the text of the answer. Nothing is retried here: the turn decides what a failure means.
+//! A demanded schema is sent as a tool that takes the answer, because every model of this provider can be
+//! made to call a tool. The call is read as the text of the answer. The provider retries nothing: the turn
+//! decides how to treat a failure.
 
 mod assembly;
 mod config;
@@ -27,8 +28,8 @@ pub struct AnthropicModel {
 }
 
 impl AnthropicModel {
-    /// A provider called `name`. Its credentials are fetched once now, so that a missing one is told at start-up, and
-    /// again for every call, so that they can be rotated.
+    /// Returns a provider called `name`. Credentials are fetched once now, so that a missing one is reported
+    /// at start-up. They are fetched again for every call, so that they can be rotated.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.

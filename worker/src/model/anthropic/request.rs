@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use turnstone_domain::agent::ToolChoice;
 use turnstone_domain::message::{ContentPart, ImageKind, Message, RequestedCall, Role};
 
-/// What stands for a text that is empty, which this provider refuses.
+/// The text that replaces an empty one, which this provider refuses.
 const EMPTY: &str = "(no text)";
 
-/// The body for `request`.
+/// Returns the body for `request`.
 pub(super) fn body(request: &ModelRequest, demand: Demand, names: &WireNames) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), request.model.as_str().into());
@@ -22,7 +22,7 @@ pub(super) fn body(request: &ModelRequest, demand: Demand, names: &WireNames) ->
     body.insert("messages".to_owned(), messages(&request.messages, names));
     body.insert("stream".to_owned(), true.into());
     if let Some(temperature) = request.temperature {
-        // Ours goes to 2, theirs to 1.
+        // Our range ends at 2, the provider's at 1.
         body.insert("temperature".to_owned(), temperature.min(1.0).into());
     }
     if let Some(top_p) = request.top_p {
@@ -36,7 +36,7 @@ pub(super) fn body(request: &ModelRequest, demand: Demand, names: &WireNames) ->
     Value::Object(body)
 }
 
-/// The tools on offer, and which of them may or must be called.
+/// Returns the tools on offer, and the rule for which of them may or must be called.
 fn tools(request: &ModelRequest, demand: Demand, names: &WireNames) -> (Vec<Value>, Value) {
     let offered = request.tools.iter().map(|tool| {
         json!({
@@ -48,7 +48,7 @@ fn tools(request: &ModelRequest, demand: Demand, names: &WireNames) -> (Vec<Valu
     let answer = demand.tool(request.output.schema.as_ref(), names);
     let choice = match (&answer, request.tool_choice) {
         (Some(_), _) if request.tools.is_empty() => json!({"type": "tool", "name": demand.wire(names)}),
-        // Either a tool, or the answer by its own tool.
+        // The model must call a tool, or answer by the answer's own tool.
         (Some(_), _) | (None, ToolChoice::Required) => json!({"type": "any"}),
         (None, ToolChoice::Auto) => json!({"type": "auto"}),
         (None, ToolChoice::None) => json!({"type": "none"}),
@@ -57,7 +57,7 @@ fn tools(request: &ModelRequest, demand: Demand, names: &WireNames) -> (Vec<Valu
     if !tools.is_empty() {
         return (tools, choice);
     }
-    // A conversation with calls in it is refused when no tool is defined, so those that were called are named.
+    // The provider refuses a conversation with calls but no tools, so the called tools are defined.
     let called: BTreeSet<String> = request
         .messages
         .iter()
@@ -69,8 +69,8 @@ fn tools(request: &ModelRequest, demand: Demand, names: &WireNames) -> (Vec<Valu
     (gone.collect(), json!({"type": "none"}))
 }
 
-/// The conversation as turns of user and assistant. What follows one another in the same role is one message: outcomes of
-/// tools are the user's here, and all of them stand in the message after their calls.
+/// Returns the conversation as turns of user and assistant. Consecutive messages of one role are one turn.
+/// The outcomes of tools belong to the user here, and all of them are in the turn after their calls.
 fn messages(messages: &[Message], names: &WireNames) -> Value {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in messages {
@@ -105,7 +105,7 @@ fn blocks(message: &Message, names: &WireNames) -> Vec<Value> {
     said.into_iter().chain(calls).collect()
 }
 
-/// A part of a message. What this provider takes as no document is told as text.
+/// Returns a part of a message. A file that this provider does not accept as a document becomes text.
 fn part(part: &ContentPart) -> Value {
     match part {
         ContentPart::Image { source } => match source.kind {

@@ -1,4 +1,4 @@
-//! The provider against a real server that replays what was recorded.
+//! The provider against a real server that replays recorded answers.
 
 use super::*;
 use crate::model::http::fixture::{
@@ -169,7 +169,7 @@ async fn a_picture_of_a_tool_stands_in_its_outcome() {
     assert_eq!(server.seen(0).2["messages"][2]["content"][0]["content"], content);
 }
 
-/// RS-09: pictures and files reach the model as what they are.
+/// RS-09: pictures and files reach the model unchanged.
 #[tokio::test]
 async fn pictures_and_files_are_told_as_what_they_are() {
     let server = replay(200, include_str!("samples/text.sse")).await;

@@ -1,4 +1,4 @@
-//! A provider's address with its key: one request, one answer, everything bounded.
+//! A provider's address with its key: sends one request and reads one answer, both bounded.
 
 use super::failure;
 use super::stream::{self, Assembly};
@@ -14,26 +14,26 @@ use std::time::Duration;
 use turnstone_telemetry::{Secret, SecretRef};
 use url::Url;
 
-/// Where a provider is and how it is spoken to, as its section of the configuration says.
+/// A provider's address and headers, from its section of the configuration.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::model) struct Place<'a> {
-    /// Up to and including the version.
+    /// The address up to and including the version.
     pub(in crate::model) base_url: &'a str,
-    /// What follows for a call.
+    /// The path of a call below `base_url`.
     pub(in crate::model) path: &'static [&'static str],
-    /// The header that carries the key, and what stands before it.
+    /// The header that carries the key, and the prefix of its value.
     pub(in crate::model) key_header: (&'static str, &'static str),
     /// The key.
     pub(in crate::model) api_key: Option<&'a SecretRef>,
-    /// Sent with every call.
+    /// Headers of every call.
     pub(in crate::model) headers: &'a BTreeMap<String, HeaderText>,
-    /// Sent with every call unless the configuration says otherwise.
+    /// Headers of every call that the configuration may override.
     pub(in crate::model) own_headers: &'static [(&'static str, &'static str)],
     /// The longest one call may take, in milliseconds.
     pub(in crate::model) timeout_ms: Option<u64>,
 }
 
-/// An address that answers, with connections that are used again.
+/// A validated address with its pool of connections.
 #[derive(Debug)]
 pub(in crate::model) struct Endpoint {
     name: String,
@@ -49,8 +49,8 @@ pub(in crate::model) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The address of the provider `name`. Its credentials are fetched once now, so that a missing one is told at
-    /// start-up, and again for every call, so that they can be rotated.
+    /// Returns the address of the provider `name`. Credentials are fetched once now, so that a missing one is
+    /// reported at start-up. They are fetched again for every call, so that they can be rotated.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
@@ -106,7 +106,7 @@ impl Endpoint {
         Ok(headers)
     }
 
-    /// Sends one request and puts its answer together, within the smaller of `timeout` and the provider's own.
+    /// Sends one request and reads its answer, within the smaller of `timeout` and the provider's own.
     ///
     /// # Errors
     /// [`ModelError`], by the one mapping of [`failure`].
@@ -141,12 +141,12 @@ impl Endpoint {
         stream::read_whole(response, &told).await
     }
 
-    /// A sentence about this provider.
+    /// Returns a sentence about this provider.
     pub(in crate::model) fn told(&self, problem: &str) -> String {
         format!("provider {}: {problem}", self.name)
     }
 
-    /// An answer that cannot be understood.
+    /// Returns the error for an answer that cannot be parsed.
     pub(in crate::model) fn malformed(&self, problem: &str) -> ModelError {
         ModelError::Malformed(self.told(problem))
     }

@@ -1,4 +1,5 @@
-//! What a failed call means for the turn: try the next model, wait, or give up. The one mapping of all providers.
+//! Maps a failed call to an error, by which the turn tries the next model, waits, or gives up. All providers
+//! share this mapping.
 
 use crate::model::ModelError;
 use crate::tool::outbound::{self, excerpt};
@@ -7,13 +8,13 @@ use reqwest::Response;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
-/// How much of an error's body is read, in bytes.
+/// The most bytes of an error's body that are read.
 const READ: usize = 16 * 1024;
 
-/// How much of a provider's message is told, in characters.
+/// The most characters of a provider's message in an error.
 const TOLD: usize = 300;
 
-/// The error behind an answer that is no success.
+/// Returns the error for a response without success.
 pub(super) async fn of_response(response: Response, told: &(impl Fn(&str) -> String + Sync)) -> ModelError {
     let status = response.status().as_u16();
     let retry_after_ms = retry_after_ms(response.headers());
@@ -24,7 +25,8 @@ pub(super) async fn of_response(response: Response, told: &(impl Fn(&str) -> Str
     of_status(status, &said, retry_after_ms, told)
 }
 
-/// The failure that stands in an answer with a status of 200: in the middle of a stream, or from a careless gateway.
+/// Returns the error for a failure inside a response of status 200: in mid-stream, or from a careless
+/// gateway.
 pub(super) fn in_document(error: &Value, told: &impl Fn(&str) -> String) -> ModelError {
     let number = |said: &Value| said.as_u64().or_else(|| said.as_str()?.parse().ok());
     let status = [&error["code"], &error["status"]]
@@ -37,7 +39,7 @@ pub(super) fn in_document(error: &Value, told: &impl Fn(&str) -> String) -> Mode
     of_status(status, &message_in(error).unwrap_or_else(|| "no message".to_owned()), None, told)
 }
 
-/// The status that a provider would have sent with this word of its own, had the answer not begun already.
+/// Returns the status for a provider's error code, as if the answer had not begun yet.
 fn status_of(word: &str) -> Option<u16> {
     Some(match word {
         "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => 429,
@@ -69,7 +71,7 @@ fn of_status(
         503 | 529 if retry_after_ms.is_some() => {
             ModelError::RateLimited { message: told(&sentence), retry_after_ms }
         }
-        // 404 is a model that this provider does not have; 408, 409 and 425 ask for another try.
+        // 404 is a model that this provider does not have; 408, 409 and 425 permit another try.
         404 | 408 | 409 | 425 | 500.. => ModelError::Unavailable(told(&sentence)),
         300..=399 => ModelError::Refused(told(&format!(
             "{sentence} (a redirect, which is not followed; correct base_url)"
@@ -89,8 +91,9 @@ fn message_in(error: &Value) -> Option<String> {
     told.filter(|text| !text.is_empty()).map(ToOwned::to_owned)
 }
 
-/// How long the provider asks us to wait: `retry-after-ms`, or `Retry-After` in seconds, or as a date, which is read
-/// against the answer's own `Date`, so that it does not matter whose clock is wrong.
+/// Returns the delay that the provider demands, in milliseconds. It is `retry-after-ms`, or `Retry-After` in
+/// seconds or as a date. A date is compared with the response's own `Date`, so that wrong clocks do not
+/// matter.
 fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.parse().ok()) {

@@ -1,4 +1,4 @@
-//! A provider's server for tests: it answers every request as the test says, and remembers what it was sent.
+//! A provider's server for tests: it answers every request as the test demands, and records the requests.
 
 use crate::model::{Listener, ModelAnswer, ModelRequest, ToolOffer};
 use axum::Router;
@@ -21,14 +21,14 @@ pub(in crate::model) type Seen = (String, HeaderMap, Value);
 
 /// The server. It stops when it is dropped.
 pub(in crate::model) struct Server {
-    /// Ends with a slash, as people write it.
+    /// Ends with a slash, as many configurations do.
     pub(in crate::model) base_url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
     _serving: AbortOnDropHandle<()>,
 }
 
 impl Server {
-    /// A server that answers every request with what `answer` makes.
+    /// Starts a server that answers every request with the result of `answer`.
     pub(in crate::model) async fn start<A, F>(answer: A) -> Self
     where
         A: Fn() -> F + Clone + Send + Sync + 'static,
@@ -50,13 +50,13 @@ impl Server {
         Self { base_url, seen, _serving: AbortOnDropHandle::new(serving) }
     }
 
-    /// The request that came as the `nth`, from 0.
+    /// Returns request number `nth`, from 0.
     pub(in crate::model) fn seen(&self, nth: usize) -> Seen {
         self.seen.lock().unwrap()[nth].clone()
     }
 }
 
-/// A question with one tool on offer.
+/// Returns a question with one tool on offer.
 pub(in crate::model) fn request() -> ModelRequest {
     ModelRequest {
         model: "m".into(),
@@ -79,19 +79,19 @@ pub(in crate::model) fn request() -> ModelRequest {
     }
 }
 
-/// A listener, and what it heard.
+/// Returns a listener, and the texts that it received.
 pub(in crate::model) fn listener() -> (Listener, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::<Mutex<Vec<String>>>::default();
     let noted = Arc::clone(&heard);
     (Listener::new(move |text| noted.lock().unwrap().push(text.to_owned())), heard)
 }
 
-/// An event stream.
+/// Returns an event stream.
 pub(in crate::model) fn events(body: impl Into<Body>) -> Response {
     ([("content-type", "text/event-stream; charset=utf-8")], body.into()).into_response()
 }
 
-/// A recorded answer: an event stream in pieces that cut through everything, or a JSON document.
+/// Starts a server that replays an answer: an event stream cut at arbitrary bytes, or a JSON document.
 pub(in crate::model) async fn replay(status: u16, sample: &'static str) -> Server {
     Server::start(move || async move {
         match sample.starts_with('{') {
@@ -102,8 +102,8 @@ pub(in crate::model) async fn replay(status: u16, sample: &'static str) -> Serve
     .await
 }
 
-/// The conversation of the recorded requests: a call that went well, one whose arguments were no JSON, and a word of the
-/// runtime's own.
+/// Returns the conversation of the recorded requests. It holds a successful call, a call whose arguments were
+/// no JSON, and a message of the runtime.
 pub(in crate::model) fn tides() -> ModelRequest {
     let call =
         |id: &str, arguments: Value| RequestedCall { call_id: id.into(), name: "get.tide".into(), arguments };
@@ -131,7 +131,7 @@ pub(in crate::model) fn tides() -> ModelRequest {
     }
 }
 
-/// A question with a picture by its bytes, one by its address, a document and a text file.
+/// Returns a question with a picture by its bytes, one by its address, a document and a text file.
 pub(in crate::model) fn pictures() -> ModelRequest {
     let image = |kind: &str, data: &str| json!({"type": "image", "source": {"type": kind, "media_type": "image/png", "data": data}});
     let parts = json!([
@@ -145,7 +145,7 @@ pub(in crate::model) fn pictures() -> ModelRequest {
     ModelRequest { messages: vec![Message::of_parts(Role::User, parts)], ..request() }
 }
 
-/// A call of a tool and its outcome with a picture.
+/// Returns a call of a tool and its outcome with a picture.
 pub(in crate::model) fn picture_of_a_tool() -> ModelRequest {
     let parts = json!([
         {"type": "text", "text": "seen"},
@@ -159,21 +159,22 @@ pub(in crate::model) fn picture_of_a_tool() -> ModelRequest {
     ModelRequest { messages: vec![Message::text(Role::User, "Look."), asked, told], ..request() }
 }
 
-/// What every provider makes of its recorded answers, which say the same in its own words: a text with cached and
-/// reasoning tokens, two calls of which one is cut and repeats the id, an answer that was cut, and one that was withheld.
+/// Returns an answer as JSON, to compare providers: their recorded answers say the same in their own formats.
+/// They are a text with cached and reasoning tokens, two calls, an answer that was cut, and one that was
+/// withheld. One of the calls is cut and repeats the id.
 pub(in crate::model) fn told(answer: &ModelAnswer) -> Value {
     let calls = answer.tool_calls.iter().map(|call| json!([call.name, call.arguments]));
     let usage = answer.usage.map(|usage| [usage.input, usage.cached_input, usage.output, usage.reasoning]);
     json!([answer.content, calls.collect::<Value>(), answer.finish_reason, usage, answer.model])
 }
 
-/// A JSON document with a status.
+/// Returns a JSON document with a status.
 pub(in crate::model) fn document(status: u16, json: &'static str) -> Response {
     let status = axum::http::StatusCode::from_u16(status).unwrap();
     (status, [("content-type", "application/json")], json).into_response()
 }
 
-/// A body that sends `text` in pieces of `size` bytes, whatever they cut through.
+/// Returns a body that sends `text` in pieces of `size` bytes, which may cut characters.
 pub(in crate::model) fn pieces(text: impl Into<Vec<u8>>, size: usize) -> Body {
     let bytes: Vec<u8> = text.into();
     let chunks: Vec<Result<Bytes, io::Error>> =
@@ -181,10 +182,10 @@ pub(in crate::model) fn pieces(text: impl Into<Vec<u8>>, size: usize) -> Body {
     Body::from_stream(stream::iter(chunks))
 }
 
-/// A body that breaks off after `text`.
+/// Returns a body that breaks off after `text`.
 pub(in crate::model) fn broken(text: impl Into<Bytes>) -> Body {
     let lost = stream::once(async {
-        // One pause, in which the server puts on the wire what it has.
+        // One pause, in which the server sends its buffer.
         tokio::task::yield_now().await;
         Err(io::Error::from(io::ErrorKind::ConnectionReset))
     });

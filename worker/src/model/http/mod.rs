@@ -1,5 +1,5 @@
-//! What providers over HTTP have in common: how they are reached, how an answer comes off the wire, and what a failed
-//! call means. What they say to each other is in a folder per provider.
+//! The common part of providers over HTTP: the address, the reading of an answer, and the mapping of
+//! failures. Each provider's own format is in a folder of its own.
 
 mod endpoint;
 mod failure;

@@ -1,7 +1,7 @@
-//! Reading an answer off the wire: server-sent events, or one JSON document.
+//! Reads an answer from the connection: server-sent events, or one JSON document.
 //!
-//! What is held is bounded whatever the provider sends: a line and an event by [`HELD`], the answer that is put together
-//! by [`HELD`] as well, and the whole stream, of which most is wrapping, by [`WIRE`].
+//! Memory is bounded for every provider. [`HELD`] bounds a line, an event, and the assembled answer. [`WIRE`]
+//! bounds the whole stream, which is mostly wrapping.
 
 use super::failure;
 use crate::model::ModelError;
@@ -15,35 +15,35 @@ use serde_json::Value;
 
 /// The most bytes of an answer, and of one event, that are held.
 const HELD: usize = 4 * 1024 * 1024;
-/// The most bytes of a stream that are read: every token comes in a wrapping of some hundred bytes.
+/// The most bytes of a stream that are read: every token comes in a wrapping of about a hundred bytes.
 const WIRE: usize = 64 * 1024 * 1024;
 
-/// What has arrived of an answer, in the words of one provider.
+/// The part of an answer that has arrived, in the format of one provider.
 pub(in crate::model) trait Assembly: Default + Send {
-    /// Takes in one event of a stream and says the text that it adds.
+    /// Takes one event of a stream, and passes its text to `listener`.
     ///
     /// # Errors
     /// A sentence that says why it is no part of an answer.
     fn absorb(&mut self, event: &Value, listener: &Listener) -> Result<(), String>;
 
-    /// Takes in an answer that came in one piece.
+    /// Takes an answer that came in one piece.
     ///
     /// # Errors
     /// A sentence that says why it is no answer.
     fn absorb_whole(&mut self, document: &Value) -> Result<(), String>;
 
-    /// The failure that an event tells of.
+    /// Returns the failure that an event reports.
     fn failure<'a>(&self, event: &'a Value) -> Option<&'a Value> {
         (!event["error"].is_null()).then(|| &event["error"])
     }
 
-    /// Whether the answer is complete: what may still come is its usage.
+    /// Returns true if the answer is complete; only its usage may still follow.
     fn is_finished(&self) -> bool;
 
-    /// Whether nothing follows any more.
+    /// Returns true if no event follows.
     fn is_over(&self) -> bool;
 
-    /// How many bytes of texts and arguments it holds.
+    /// Returns the bytes of the texts and arguments that it holds.
     fn held(&self) -> usize;
 }
 

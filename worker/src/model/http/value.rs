@@ -1,4 +1,4 @@
-//! Values that every provider says in the same odd ways.
+//! Values that every provider formats in the same odd ways.
 
 use serde_json::{Map, Value};
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
@@ -6,22 +6,22 @@ use turnstone_domain::schema::{MAX_VALUE_DEPTH, deeper_than};
 /// The one kind of file that providers read from bytes.
 pub(in crate::model) const PDF: &str = "application/pdf";
 
-/// The arguments of a tool call as the model wrote them; a string when they are not JSON.
+/// Returns the arguments of a tool call as the model wrote them: a string when they are not JSON.
 pub(in crate::model) fn arguments(text: String) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    // What nests too deep is kept as the text it came as; no schema of a tool accepts that.
+    // Values that nest too deeply stay text; no schema of a tool accepts that.
     match serde_json::from_str(&text) {
         Ok(value) if !deeper_than(&value, MAX_VALUE_DEPTH) => value,
         _ => Value::String(text),
     }
 }
 
-/// A number of tokens; `None` when it is no number.
+/// Returns a number of tokens; `None` when it is no number.
 pub(in crate::model) fn count(said: &Value) -> Option<i64> {
     said.as_i64().or_else(|| {
-        // Above i64, or a fraction: an upper bound, which a saturating cast gives.
+        // Above i64, or a fraction: a saturating cast gives an upper bound.
         #[expect(clippy::cast_possible_truncation, reason = "saturates, and is checked before it is booked")]
         said.as_f64().map(|number| number.ceil() as i64)
     })

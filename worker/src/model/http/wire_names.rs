@@ -1,8 +1,9 @@
-//! Tool names for the wire. Providers allow 64 characters of `a-z A-Z 0-9 _ -`; ours may be longer and hold dots.
+//! Tool names in the form of providers, which allow 64 characters of `a-z A-Z 0-9 _ -`. Ours may be longer
+//! and hold dots.
 
 use std::collections::BTreeMap;
 
-/// The longest name a provider takes.
+/// The longest name that providers accept.
 const LONGEST: usize = 64;
 
 /// Our names and the provider's, for one request.
@@ -12,7 +13,8 @@ pub(in crate::model) struct WireNames {
 }
 
 impl WireNames {
-    /// Names for the offered tools: the tool's own where the provider takes it, else the nearest free one.
+    /// Returns names for the offered tools: the tool's own if the provider accepts it, else the nearest free
+    /// one.
     pub(in crate::model) fn of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Self {
         let mut by_own: BTreeMap<String, String> = names
             .clone()
@@ -34,12 +36,14 @@ impl WireNames {
         Self { by_own }
     }
 
-    /// The provider's name for our tool; also for one that is not offered any more but stands in the conversation.
+    /// Returns the provider's name for our tool. It works as well for a tool of the conversation that is no
+    /// longer offered.
     pub(in crate::model) fn wire(&self, own: &str) -> String {
         self.by_own.get(own).cloned().unwrap_or_else(|| tamed(own))
     }
 
-    /// Our name for what the provider calls `wire`; the name itself when it is unknown, so that the refusal can say it.
+    /// Returns our name for the provider's name `wire`. An unknown name is returned unchanged, so that the
+    /// refusal can quote it.
     pub(in crate::model) fn own(&self, wire: &str) -> String {
         self.by_own.iter().find(|(_, known)| *known == wire).map_or(wire, |(own, _)| own).to_owned()
     }

@@ -1,20 +1,20 @@
-//! An answer, put together from the pieces of a stream or from one whole message.
+//! Builds an answer from the pieces of a stream, or from one whole message.
 
 use crate::model::http::{self, WireNames, arguments, count};
 use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, Usage};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// More tool calls than this in one answer are not believed.
+/// The most tool calls of one answer; an answer with more is refused as malformed.
 const MOST_CALLS: usize = 128;
 
-/// What has arrived of an answer.
+/// The part of an answer that has arrived.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Assembly {
     content: String,
     refusal: String,
     calls: Vec<Piece>,
-    /// The provider's index of a call to its place in `calls`.
+    /// Maps the provider's index of a call to its place in `calls`.
     by_index: BTreeMap<u64, usize>,
     finish: Option<String>,
     usage: Option<Usage>,
@@ -42,12 +42,12 @@ impl http::Assembly for Assembly {
         self.take_in(document)
     }
 
-    /// What may still come is the usage.
+    /// Only the usage may still follow.
     fn is_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// The stream says `[DONE]`.
+    /// The stream itself ends with `[DONE]`.
     fn is_over(&self) -> bool {
         false
     }
@@ -59,7 +59,7 @@ impl http::Assembly for Assembly {
 }
 
 impl Assembly {
-    /// Takes in one chunk of a stream, or a whole answer: they differ in one word only.
+    /// Takes one chunk of a stream, or a whole answer, which differs in one word only.
     fn take_in(&mut self, chunk: &Value) -> Result<(), String> {
         if let Some(id) = chunk["id"].as_str().filter(|id| !id.is_empty()) {
             self.response_id = Some(id.to_owned());
@@ -96,7 +96,7 @@ impl Assembly {
         if piece.id.is_empty() {
             id.clone_into(&mut piece.id);
         }
-        // Some servers repeat the name in every piece, so it is taken once and not joined.
+        // Some servers repeat the name in every piece, so the first one is kept.
         if piece.name.is_empty() {
             name.clone_into(&mut piece.name);
         }
@@ -108,8 +108,8 @@ impl Assembly {
         Ok(())
     }
 
-    /// Where a piece belongs. Some servers leave the index out, and some say 0 for every call: then a new id, or
-    /// without an index a name, begins a new call.
+    /// Returns the place of a piece in `calls`. Some servers omit the index, and others send 0 for every
+    /// call. Then a new id, or a name without an index, begins a new call.
     fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> Result<usize, String> {
         let known = match index {
             Some(index) => self.by_index.get(&index).copied(),
@@ -132,7 +132,7 @@ impl Assembly {
         Ok(at)
     }
 
-    /// The answer; `asked_model` stands in for a provider that does not name its model.
+    /// Returns the answer; `asked_model` is its model if the provider names none.
     pub(super) fn finish(self, names: &WireNames, asked_model: &str) -> Result<ModelAnswer, String> {
         if !self.any_choice {
             return Err("the answer holds no choice".to_owned());
@@ -145,7 +145,7 @@ impl Assembly {
             Some("content_filter") => FinishReason::ContentFilter,
             _ if refused => FinishReason::ContentFilter,
             Some("length") => FinishReason::Length,
-            // Several servers say `stop` after tool calls.
+            // Several servers send `stop` after tool calls.
             _ if !self.calls.is_empty() => FinishReason::ToolUse,
             _ => FinishReason::Stop,
         };
@@ -165,7 +165,7 @@ impl Assembly {
     }
 }
 
-/// Text, or a list of parts that hold text.
+/// Appends text, or a list of parts that hold text.
 fn add_text(into: &mut String, said: &Value) {
     match said {
         Value::String(text) => into.push_str(text),
@@ -176,7 +176,7 @@ fn add_text(into: &mut String, said: &Value) {
     }
 }
 
-/// The usage, as odd as the provider says it; `None` when it says none, or none that is a number.
+/// Returns the usage in the provider's own counts; `None` if it is absent or no number.
 fn usage(said: &Value) -> Option<Usage> {
     let part = |of: &str, name: &str| count(&said[of][name]).unwrap_or(0);
     Some(Usage {

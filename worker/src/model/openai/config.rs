@@ -1,4 +1,4 @@
-//! What the configuration says about an OpenAI-compatible provider.
+//! The configuration of an OpenAI-compatible provider.
 
 use crate::breakers::BreakerConfig;
 use crate::model::providers::StructuredOutput;
@@ -11,25 +11,26 @@ use turnstone_telemetry::SecretRef;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenAiConfig {
-    /// Up to and including the version, without `/chat/completions`; `https://api.openai.com/v1` unless said otherwise.
+    /// The address up to and including the version, without `/chat/completions`. Default:
+    /// `https://api.openai.com/v1`.
     #[serde(default = "openai")]
     pub base_url: String,
     /// Sent as `Authorization: Bearer …`; local servers need none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<SecretRef>,
-    /// Whether a demanded form of the answer is told to the provider, or only to the model.
+    /// The way in which a demanded form reaches the model: through the provider's API, or in the prompt only.
     #[serde(default)]
     pub structured_output: StructuredOutput,
-    /// How it is told to the provider.
+    /// The form in which the API receives the demand.
     #[serde(default)]
     pub response_format: ResponseFormat,
-    /// How the provider spells the bound on the answer.
+    /// The provider's name for the bound on the answer.
     #[serde(default)]
     pub max_tokens_field: MaxTokensField,
-    /// Sent with every call.
+    /// Headers of every call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
-    /// Whether the models take the pictures that tools answer with. Left out: whether `base_url` is the default.
+    /// True if the models take pictures from tools. Default: true only if `base_url` is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pictures: Option<bool>,
     /// The most calls that one worker process makes at once.
@@ -44,7 +45,7 @@ pub struct OpenAiConfig {
 }
 
 impl OpenAiConfig {
-    /// Whether the models take the pictures of tools.
+    /// Returns true if the models take the pictures of tools.
     pub(super) fn takes_pictures(&self) -> bool {
         self.pictures.unwrap_or_else(|| self.base_url == openai())
     }
@@ -55,7 +56,7 @@ fn openai() -> String {
 }
 
 impl Default for OpenAiConfig {
-    /// OpenAI itself, without a key.
+    /// Returns the configuration of OpenAI itself, without a key.
     fn default() -> Self {
         Self {
             base_url: openai(),
@@ -72,14 +73,14 @@ impl Default for OpenAiConfig {
     }
 }
 
-/// What of `response_format` a provider offers. Whatever it is, the answer is validated when it comes.
+/// The form of `response_format` that a provider supports. The answer is validated in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResponseFormat {
     /// A JSON Schema (OpenAI, vLLM, llama.cpp, Ollama).
     #[default]
     JsonSchema,
-    /// Only "some JSON object".
+    /// Any JSON object; no schema.
     JsonObject,
 }
 
@@ -87,9 +88,9 @@ pub enum ResponseFormat {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MaxTokensField {
-    /// Understood nearly everywhere.
+    /// Supported by nearly every provider.
     #[default]
     MaxTokens,
-    /// What OpenAI's reasoning models demand.
+    /// Required by OpenAI's reasoning models.
     MaxCompletionTokens,
 }

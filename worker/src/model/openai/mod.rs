@@ -1,7 +1,8 @@
-//! The `openai` provider: chat completions over HTTP, as OpenAI, vLLM, Ollama, llama.cpp and many gateways speak it.
+//! The `openai` provider: chat completions over HTTP, the API of OpenAI, vLLM, Ollama, llama.cpp and many
+//! gateways.
 //!
-//! Streaming is asked for, so that a lost connection is noticed while the answer is written; a server that ignores the
-//! wish and answers in one piece is understood as well. Nothing is retried here: the turn decides what a failure means.
+//! The request asks for a stream, so that a lost connection is noticed during the answer. An answer in one
+//! piece is accepted as well. The provider retries nothing: the turn decides how to treat a failure.
 
 mod assembly;
 mod config;
@@ -29,8 +30,8 @@ pub struct OpenAiModel {
 }
 
 impl OpenAiModel {
-    /// A provider called `name`. Its credentials are fetched once now, so that a missing one is told at start-up, and
-    /// again for every call, so that they can be rotated.
+    /// Returns a provider called `name`. Credentials are fetched once now, so that a missing one is reported
+    /// at start-up. They are fetched again for every call, so that they can be rotated.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 
-/// The body for `request`.
+/// Returns the body for `request`.
 pub(super) fn body(request: &ModelRequest, config: &OpenAiConfig, names: &WireNames) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), request.model.as_str().into());
@@ -56,8 +56,8 @@ pub(super) fn body(request: &ModelRequest, config: &OpenAiConfig, names: &WireNa
     Value::Object(body)
 }
 
-/// `strict` is left out: OpenAI's strict mode refuses every schema with an optional property, and the answer is
-/// validated anyway.
+/// Omits `strict`: OpenAI's strict mode refuses every schema with an optional property. The answer is
+/// validated in any case.
 fn response_format(output: &OutputContract, offered: ResponseFormat) -> Option<Value> {
     match (&output.schema, offered) {
         (Some(schema), ResponseFormat::JsonSchema) => {
@@ -85,7 +85,7 @@ fn messages(request: &ModelRequest, names: &WireNames) -> Value {
     Value::Array(messages)
 }
 
-/// The pictures of tools as a message of the user behind the outcomes, which hold text alone here.
+/// Returns the pictures of tools as a message of the user after the outcomes, which hold only text here.
 fn shown(pictures: &mut Vec<Value>) -> Option<Value> {
     if pictures.is_empty() {
         return None;
@@ -119,7 +119,7 @@ fn one(message: &Message, names: &WireNames) -> Value {
     }
 }
 
-/// A part of a message. What this provider takes as no file is told as text.
+/// Returns a part of a message. A file that this provider does not accept becomes text.
 fn part(part: &ContentPart) -> Value {
     match part {
         ContentPart::Image { source } => json!({"type": "image_url", "image_url": {"url": source.as_url()}}),
@@ -134,7 +134,7 @@ fn part(part: &ContentPart) -> Value {
 }
 
 fn asked(call: &RequestedCall, names: &WireNames) -> Value {
-    // Servers parse these arguments again and refuse a conversation in which they are not an object.
+    // Servers parse these arguments again, and refuse a conversation in which they are no object.
     let arguments = match &call.arguments {
         Value::Object(_) => call.arguments.to_string(),
         other => json!({"invalid_arguments": other}).to_string(),

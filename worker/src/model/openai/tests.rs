@@ -305,7 +305,7 @@ async fn the_recorded_request_and_answers_are_ours() {
     );
 }
 
-/// RS-09: pictures and files reach the model as what they are.
+/// RS-09: pictures and files reach the model unchanged.
 #[tokio::test]
 async fn pictures_and_files_are_told_as_what_they_are() {
     let server = replay(200, include_str!("samples/text.sse")).await;

@@ -1,26 +1,26 @@
-//! An answer, put together from the items of a stream or from one whole response.
+//! Builds an answer from the items of a stream, or from one whole response.
 
 use crate::model::http::{self, WireNames, arguments, count};
 use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, Usage};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// More items than this in one answer are not believed.
+/// The most items of one answer; an answer with more is refused as malformed.
 const MOST_ITEMS: usize = 256;
 
-/// What has arrived of an answer.
+/// The part of an answer that has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    /// By the provider's `output_index`, which is the order.
+    /// The items by the provider's `output_index`, which gives their order.
     items: BTreeMap<u64, Item>,
     usage: Option<Usage>,
     model: Option<String>,
     response_id: Option<String>,
-    /// How it ended: `completed`, or why it is incomplete.
+    /// The ending: `completed`, or the reason why the answer is incomplete.
     ended: Option<String>,
 }
 
-/// A message, a call, or something that is not shown, such as reasoning.
+/// A message, a call, or an item that is not shown, such as reasoning.
 #[derive(Debug, Default)]
 struct Item {
     is_call: bool,
@@ -63,7 +63,7 @@ impl http::Assembly for Assembly {
             "response.output_item.added" | "response.output_item.done" => {
                 let whole = Item::of(&event["item"]);
                 let item = self.item(event)?;
-                // Some servers close an item without repeating what they said in pieces.
+                // Some servers close an item without repeating its pieces.
                 if whole.held() >= item.held() {
                     *item = whole;
                 }
@@ -76,7 +76,7 @@ impl http::Assembly for Assembly {
             "response.function_call_arguments.delta" => self.item(event)?.arguments.push_str(delta),
             "response.created" | "response.in_progress" => self.note_model(&event["response"]),
             "response.completed" | "response.incomplete" => self.absorb_whole(&event["response"])?,
-            // What is not shown, and what this version does not know.
+            // Events that are not shown, or that this version does not know.
             _ => {}
         }
         Ok(())
@@ -91,7 +91,7 @@ impl http::Assembly for Assembly {
         if output.len() > MOST_ITEMS {
             return Err(too_many());
         }
-        // The end of a stream may leave out what was said before.
+        // The end of a stream may omit items that came before.
         if !output.is_empty() {
             self.items = (0..).zip(output.iter().map(Item::of)).collect();
         }
@@ -148,7 +148,7 @@ impl Assembly {
         }
     }
 
-    /// The answer; `asked_model` stands in for a provider that does not name its model.
+    /// Returns the answer; `asked_model` is its model if the provider names none.
     pub(super) fn finish(self, names: &WireNames, asked_model: &str) -> Result<ModelAnswer, String> {
         let (mut content, mut refusal, mut tool_calls) = (String::new(), String::new(), Vec::new());
         for item in self.items.into_values() {
@@ -182,7 +182,7 @@ impl Assembly {
     }
 }
 
-/// The usage, as odd as the provider says it; `None` when it says none, or none that is a number.
+/// Returns the usage in the provider's own counts; `None` if it is absent or no number.
 fn usage(said: &Value) -> Option<Usage> {
     let part = |of: &str, name: &str| count(&said[of][name]).unwrap_or(0);
     Some(Usage {

@@ -1,4 +1,4 @@
-//! What the configuration says about a provider of the responses API.
+//! The configuration of a provider of the responses API.
 
 use crate::breakers::BreakerConfig;
 use crate::model::providers::StructuredOutput;
@@ -11,19 +11,20 @@ use turnstone_telemetry::SecretRef;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResponsesConfig {
-    /// Up to and including the version, without `/responses`; `https://api.openai.com/v1` unless said otherwise.
+    /// The address up to and including the version, without `/responses`. Default:
+    /// `https://api.openai.com/v1`.
     #[serde(default = "openai")]
     pub base_url: String,
     /// Sent as `Authorization: Bearer …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<SecretRef>,
-    /// Whether a demanded form of the answer is told to the provider, or only to the model.
+    /// The way in which a demanded form reaches the model: through the provider's API, or in the prompt only.
     #[serde(default)]
     pub structured_output: StructuredOutput,
-    /// Sent with every call.
+    /// Headers of every call.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
-    /// Whether the models take the pictures that tools answer with. Left out: whether `base_url` is the default.
+    /// True if the models take pictures from tools. Default: true only if `base_url` is the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pictures: Option<bool>,
     /// The most calls that one worker process makes at once.
@@ -38,7 +39,7 @@ pub struct ResponsesConfig {
 }
 
 impl ResponsesConfig {
-    /// Whether the models take the pictures of tools.
+    /// Returns true if the models take the pictures of tools.
     pub(super) fn takes_pictures(&self) -> bool {
         self.pictures.unwrap_or_else(|| self.base_url == openai())
     }

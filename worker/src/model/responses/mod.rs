@@ -1,7 +1,7 @@
 //! The `openai-responses` provider: OpenAI's responses API over HTTP.
 //!
-//! Nothing is left with the provider (`store: false`): the conversation is ours and is sent whole. Nothing is retried here:
-//! the turn decides what a failure means.
+//! The provider stores nothing (`store: false`): every request holds the whole conversation. The provider
+//! retries nothing: the turn decides how to treat a failure.
 
 mod assembly;
 mod config;
@@ -25,8 +25,8 @@ pub struct ResponsesModel {
 }
 
 impl ResponsesModel {
-    /// A provider called `name`. Its credentials are fetched once now, so that a missing one is told at start-up, and
-    /// again for every call, so that they can be rotated.
+    /// Returns a provider called `name`. Credentials are fetched once now, so that a missing one is reported
+    /// at start-up. They are fetched again for every call, so that they can be rotated.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};
 
-/// The body for `request`.
+/// Returns the body for `request`.
 pub(super) fn body(request: &ModelRequest, config: &ResponsesConfig, names: &WireNames) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), request.model.as_str().into());
@@ -28,7 +28,7 @@ pub(super) fn body(request: &ModelRequest, config: &ResponsesConfig, names: &Wir
     }
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
-            // Here strict is what is assumed, and it refuses every schema with an optional property.
+            // This API's default is strict, which refuses every schema with an optional property.
             json!({
                 "type": "function",
                 "name": names.wire(&tool.name),
@@ -53,7 +53,8 @@ pub(super) fn body(request: &ModelRequest, config: &ResponsesConfig, names: &Wir
     Value::Object(body)
 }
 
-/// Not strict, for the reason above; the answer is validated anyway.
+/// Returns the demanded form of the answer. Its schema is not strict, for the reason above; the answer is
+/// validated in any case.
 fn format(output: &OutputContract) -> Option<Value> {
     match &output.schema {
         Some(schema) => {
@@ -63,7 +64,7 @@ fn format(output: &OutputContract) -> Option<Value> {
     }
 }
 
-/// A message as items: what was said, and each call, stand for themselves.
+/// Returns a message as items: its text is one item, and each call another.
 fn items(message: &Message, names: &WireNames) -> Vec<Value> {
     match message.role {
         Role::System => vec![said("system", message)],
@@ -92,7 +93,7 @@ fn said(role: &str, message: &Message) -> Value {
     json!({"type": "message", "role": role, "content": message.content})
 }
 
-/// A part of a message. What this provider takes as no file is told as text.
+/// Returns a part of a message. A file that this provider does not accept becomes text.
 fn part(part: &ContentPart) -> Value {
     match part {
         ContentPart::Image { source } => json!({"type": "input_image", "image_url": source.as_url()}),

@@ -1,8 +1,8 @@
-//! Token counts of a script that gives none: bytes / 4, at least 1.
+//! Token counts of a script that sets none: bytes / 4, at least 1.
 
 use crate::model::{AskedCall, ModelRequest};
 
-/// Tokens of everything that is asked.
+/// Returns the tokens of a whole request.
 pub(super) fn of_request(request: &ModelRequest) -> i64 {
     let messages = request.messages.iter().map(|message| {
         let calls: usize =
@@ -16,7 +16,7 @@ pub(super) fn of_request(request: &ModelRequest) -> i64 {
     tokens(request.system.len() + messages.sum::<usize>() + tools.sum::<usize>())
 }
 
-/// Tokens of everything that is answered.
+/// Returns the tokens of a whole answer.
 pub(super) fn of_answer(content: Option<&str>, calls: &[AskedCall]) -> i64 {
     let calls: usize = calls.iter().map(|call| call.name.len() + call.arguments.to_string().len()).sum();
     tokens(content.map_or(0, str::len) + calls)

@@ -1,5 +1,6 @@
-//! The `scripted` provider: a script and no model. It answers from a YAML file of rules, for demonstrations without a
-//! key or a network and for users' own tests. It says so in the name it gives: `scripted:` and the model asked for.
+//! The `scripted` provider: a script and no model. It answers from a YAML file of rules, for demonstrations
+//! without a key or a network and for users' own tests. Its answers name the model `scripted:` and the
+//! requested model.
 //!
 //! ```yaml
 //! rules:
@@ -11,9 +12,10 @@
 //!   - answer: {text: "I found ${last_tool/results/0/title}."}
 //! ```
 //!
-//! The first rule that matches and is not used up answers. `times` bounds how often a rule answers within one process;
-//! conditions on the conversation (`tool_results`, `last_contains`) are the better way to tell turns apart, because
-//! they hold across a restart. When no usage is given it is counted as bytes / 4, which is roughly what models count.
+//! The first rule that matches and is not used up answers. `times` bounds how often a rule answers within one
+//! process. Conditions on the conversation (`tool_results`, `last_contains`) distinguish turns better,
+//! because they hold across a restart. Without usage, tokens are counted as bytes / 4, which is roughly what
+//! models count.
 
 mod count;
 mod script;
@@ -47,7 +49,7 @@ impl ScriptedModel {
         Ok(Self { script, used })
     }
 
-    /// The answer of the first rule that matches and is not used up.
+    /// Returns the answer of the first rule that matches and is not used up.
     fn choose(&self, request: &ModelRequest) -> Option<&Answer> {
         let rules = self.script.rules.iter().zip(&self.used);
         rules
@@ -57,7 +59,7 @@ impl ScriptedModel {
     }
 }
 
-/// Counts one use, unless `times` are used up.
+/// Counts one use; returns false if `times` are used up.
 fn take(used: &AtomicU32, times: Option<u32>) -> bool {
     let more = |count: u32| (times.is_none_or(|times| count < times)).then_some(count.saturating_add(1));
     used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -138,10 +140,10 @@ fn spoken(answer: &Answer, request: &ModelRequest) -> Result<ModelAnswer, String
     })
 }
 
-/// A model that answers `ok` and nothing else, for measuring what everything around a model costs.
+/// A model that answers `ok` and nothing else, for measuring the cost of everything around a model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoopModel {
-    /// How long an answer takes.
+    /// The time that an answer takes.
     pub delay: Duration,
 }
 
@@ -160,7 +162,7 @@ impl Model for NoopModel {
     }
 }
 
-/// Whether a message of a request is a tool's outcome that came after the last user message.
+/// Returns the outcomes of tools that came after the last user message of a request.
 fn tool_results(request: &ModelRequest) -> impl Iterator<Item = &str> {
     use turnstone_domain::message::Role;
     let start =
@@ -171,7 +173,7 @@ fn tool_results(request: &ModelRequest) -> impl Iterator<Item = &str> {
         .map(|message| message.content.as_str())
 }
 
-/// Every string inside of a value.
+/// Returns every string inside a value.
 fn strings(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],

@@ -11,7 +11,7 @@ use turnstone_domain::message::Role;
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// In order.
+    /// The rules, in order.
     pub(super) rules: Vec<Rule>,
 }
 
@@ -19,12 +19,12 @@ pub struct Script {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rule {
-    /// All of these must hold; left out, the rule always matches.
+    /// All of these must hold; without any, the rule always matches.
     #[serde(default)]
     pub(super) when: Conditions,
-    /// How often the rule answers within one process; left out, without end.
+    /// The most answers of the rule within one process; unlimited if absent.
     pub(super) times: Option<u32>,
-    /// What is answered.
+    /// The answer.
     pub(super) answer: Answer,
 }
 
@@ -42,29 +42,29 @@ pub(super) struct Conditions {
     last_contains: Option<String>,
     /// Some user message contains this.
     user_contains: Option<String>,
-    /// So many tool messages stand after the last user message.
+    /// The number of tool messages after the last user message.
     tool_results: Option<usize>,
     /// At least these tools are offered.
     #[serde(default)]
     tools_include: Vec<String>,
 }
 
-/// What is answered: text, or JSON, or tool calls (with or without text), or a failure.
+/// An answer: text, or JSON, or tool calls (with or without text), or a failure.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Answer {
     /// The text, with templates.
     pub(super) text: Option<String>,
-    /// The text as JSON; templates stand in its strings.
+    /// The text as JSON; its strings may hold templates.
     pub(super) json: Option<Value>,
-    /// The tools that are asked for.
+    /// The tool calls that it requests.
     #[serde(default)]
     pub(super) tool_calls: Vec<Call>,
-    /// What the answer costs; left out, bytes / 4.
+    /// The tokens of the answer. Default: bytes / 4.
     pub(super) usage: Option<Usage>,
-    /// Why the answer ends; left out, `tool_use` with tool calls and else `stop`.
+    /// The reason why the answer ends. Default: `tool_use` with tool calls, else `stop`.
     pub(super) finish_reason: Option<FinishReason>,
-    /// How long the answer takes, in milliseconds.
+    /// The time that the answer takes, in milliseconds.
     #[serde(default)]
     pub(super) delay_ms: u64,
     /// The call fails instead.
@@ -77,7 +77,7 @@ pub(super) struct Answer {
 pub(super) struct Call {
     /// The tool's name.
     pub(super) name: String,
-    /// Its arguments; templates stand in the strings.
+    /// Its arguments; their strings may hold templates.
     #[serde(default = "no_arguments")]
     pub(super) arguments: Value,
 }
@@ -90,12 +90,12 @@ fn no_arguments() -> Value {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Failure {
-    /// Which.
+    /// Its kind.
     pub(super) kind: FailureKind,
-    /// What it says.
+    /// Its message.
     #[serde(default = "no_reason")]
     pub(super) message: String,
-    /// With `rate_limited`: how long to wait.
+    /// With `rate_limited`: the delay that the provider demands, in milliseconds.
     pub(super) retry_after_ms: Option<u64>,
 }
 
@@ -154,7 +154,7 @@ impl Answer {
 }
 
 impl Conditions {
-    /// Whether all of them hold.
+    /// Returns true if all of them hold.
     pub(super) fn holds(&self, request: &ModelRequest) -> bool {
         let last = request.messages.last();
         let within =

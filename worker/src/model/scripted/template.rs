@@ -1,13 +1,13 @@
-//! Templates: `${last_user}`, `${last_tool}` and `${tool_N}` (the N-th tool message since the last user message) stand
-//! for that message's text; with a JSON Pointer behind (`${last_tool/results/0/url}`) for a part of it. A string that
-//! is nothing but one template becomes the value that is found, with its type.
+//! Templates: `${last_user}`, `${last_tool}` and `${tool_N}` are replaced by a message's text. `${tool_N}` is
+//! the N-th tool message since the last user message. A JSON Pointer behind it (`${last_tool/results/0/url}`)
+//! selects a part. A string that is exactly one template becomes the value that is found, with its type.
 
 use super::tool_results;
 use crate::model::ModelRequest;
 use serde_json::Value;
 use turnstone_domain::message::Role;
 
-/// What templates can refer to.
+/// The messages that templates can refer to.
 #[derive(Debug)]
 pub(super) struct Conversation<'a> {
     last_user: &'a str,
@@ -36,7 +36,7 @@ pub(super) fn check(text: &str) -> Result<(), String> {
 }
 
 impl<'a> Conversation<'a> {
-    /// What the request holds.
+    /// Returns the messages of the request.
     pub(super) fn of(request: &'a ModelRequest) -> Self {
         let last_user = request.messages.iter().rev().find(|message| message.role == Role::User);
         Self {
@@ -45,7 +45,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// The value with every string filled in.
+    /// Returns the value with the templates of every string replaced.
     pub(super) fn fill(&self, value: &Value) -> Result<Value, String> {
         match value {
             Value::String(text) => match pieces(text)?.as_slice() {
@@ -58,7 +58,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// The text, filled in.
+    /// Returns the text with its templates replaced.
     pub(super) fn fill_text(&self, text: &str) -> Result<String, String> {
         pieces(text)?.into_iter().try_fold(String::new(), |filled, piece| {
             Ok(filled

@@ -1,8 +1,9 @@
-//! Calls that an agent on another server works for: what is noted of them beside their own rows, what that agent asks our user,
-//! and that nobody waits any more: see `runtime/call_offs.rs`, which tells that agent.
+//! Remote calls: calls that an agent on another server works for. This module journals notes about them, asks
+//! our user the remote agent's questions, and marks calls for cancellation. `runtime/call_offs.rs` sends the
+//! cancellations.
 //!
-//! A note is a row of the journal with an id of its own. It is durable before anything is built on it, so whoever takes the job
-//! over waits for the same work elsewhere, and gives the same answers.
+//! A note is a row of the journal with an id of its own. It is durable before any step relies on it. So after
+//! a takeover the next worker waits for the same remote work, and gives the same answers.
 
 use super::call::{Call, intend};
 use crate::phases::resol;
@@ -18,28 +19,28 @@ use turnstone_domain::question::{self, AskedUser};
 use turnstone_domain::tool_call::{AwayStep, ToolCall, ToolCallMove, ToolOutcome};
 use turnstone_domain::{CallId, Wait};
 
-/// The places of notes among the calls of a turn are behind those of its calls.
+/// The positions of notes among a turn's calls follow those of the calls themselves.
 const PLACES: usize = 1_000;
-/// Answers of one call among the checks of a turn: behind those of the calls of the agent itself.
+/// The positions of answers among a turn's checks; each call has so many, after those of the agent itself.
 const CHECKS: usize = 32;
 
-/// What is noted of work elsewhere for calls of the current turn.
+/// The notes about remote work for calls of the current turn.
 #[derive(Default)]
 pub struct Abroad {
     /// Notes that this process made.
     noted: Vec<CallId>,
 }
 
-/// What is known of a call from before it is made in this process.
+/// The state of a remote call from before this process.
 #[derive(Default)]
 pub struct Known {
-    /// What it works under.
+    /// The handle of the remote work.
     pub handle: Option<Value>,
     /// The tokens that were booked for it.
     pub booked: i64,
 }
 
-/// What the journal knows of the work for this call.
+/// Returns the state of the remote work for this call, from the journal.
 pub fn known(turn: &Turn, call: &RequestedCall) -> Known {
     let mut known = Known::default();
     for note in notes(turn, &call.call_id) {
@@ -56,8 +57,8 @@ fn notes<'t>(turn: &'t Turn, call: &CallId) -> impl Iterator<Item = &'t ToolCall
     turn.recalled_calls.iter().filter(is_one).collect::<Vec<_>>().into_iter()
 }
 
-/// A request for a call leaves for an agent elsewhere with the next barrier, or it is asked after what works under this handle. From
-/// then on whoever ends the job calls that one off.
+/// Records that with the next barrier a request leaves for a remote agent, or asks about the work under this
+/// handle. From then on ending the job cancels that work.
 pub fn leaves(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, handle: Option<&Value>) {
     away(turn, call, tool, handle.map_or(AwayStep::Leaves, |handle| AwayStep::Works(handle.clone())));
 }
@@ -69,7 +70,7 @@ fn away(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, step: AwayStep) {
     }
 }
 
-/// Notes that an agent elsewhere works for a call now. It is durable with the next barrier.
+/// Notes that a remote agent works for a call now. The note is durable with the next barrier.
 pub fn begun(turn: &mut Turn, call: &Call, tool: &Arc<dyn Tool>, handle: &Value) {
     let asked = &call.asked;
     let input = json!({"handle": handle});
@@ -82,7 +83,7 @@ pub fn begun(turn: &mut Turn, call: &Call, tool: &Arc<dyn Tool>, handle: &Value)
     away(turn, &call.asked.call_id, tool, AwayStep::Works(handle.clone()));
 }
 
-/// The next note about a call.
+/// Returns the next note about a call.
 fn note(turn: &mut Turn, call: &Call, name: String, input: Value) -> Call {
     let id = &call.asked.call_id;
     let ids = turn.recalled_calls.iter().map(|row| &row.call_id).chain(&turn.abroad.noted);
@@ -94,14 +95,14 @@ fn note(turn: &mut Turn, call: &Call, name: String, input: Value) -> Call {
     Call { asked, position: PLACES * (call.position + 1) + number, journalled: None, stub_of: None }
 }
 
-/// Whether the agent of this turn may ask its user at all; then what others ask is passed on. One that works behind an output
-/// guardrail asks nobody (OAS-43).
+/// Returns true if the agent of this turn may ask its user; then questions of remote agents are passed on. An
+/// agent that works behind an output guardrail may not ask (OAS-43).
 pub fn may_ask(turn: &Turn) -> bool {
     !turn.agent.guardrails.for_guarded
         && question::TOOLS.iter().any(|name| resol::capability(turn, name).is_some())
 }
 
-/// What the model hears of a question that nobody is asked.
+/// Returns the outcome for the model if a remote agent's question may not be asked.
 pub fn unasked(asked: &AskedElsewhere) -> ToolOutcome {
     let text = format!(
         "it asks its user, and an agent without the capability `{}`, or one that works behind an output guardrail, asks nobody: {}",
@@ -111,8 +112,8 @@ pub fn unasked(asked: &AskedElsewhere) -> ToolOutcome {
     ToolOutcome::failed(FailureKind::Tool.code(), text).again_is_useless()
 }
 
-/// Asks our user what an agent elsewhere asks; `tokens` were booked for it so far. The job parks, and the call goes on with
-/// the answer.
+/// Asks our user a remote agent's question; `tokens` were booked for the call so far. The job parks, and the
+/// answer resumes the call.
 pub async fn ask(turn: &mut Turn, call: &Call, asked: AskedElsewhere, tokens: i64) -> Stop {
     if let Err(stop) = guard::question(turn, call.position, &asked.question.prompt()).await {
         return stop;
@@ -125,7 +126,8 @@ pub async fn ask(turn: &mut Turn, call: &Call, asked: AskedElsewhere, tokens: i6
     Stop::Park(Box::new(Wait::Input(AskedUser { call_id: note.asked.call_id, question: asked.question })))
 }
 
-/// What our user answered to the questions of an agent elsewhere, each with the question's id; the newest is the last.
+/// Returns our user's answers to the questions of a remote agent, each with the question's id, the newest
+/// last.
 pub fn answers(turn: &Turn, call: &CallId) -> Vec<(String, Map<String, Value>)> {
     let answered = |row: &ToolCall| {
         let id = row.input["question_id"].as_str()?.to_owned();
@@ -137,7 +139,7 @@ pub fn answers(turn: &Turn, call: &CallId) -> Vec<(String, Map<String, Value>)> 
     notes(turn, call).filter_map(answered).collect()
 }
 
-/// Checks what our user answered, before anybody elsewhere sees it (OAS-42).
+/// Checks our user's answers before they are sent to the remote agent (OAS-42).
 ///
 /// # Errors
 /// [`Stop::Fail`] when an answer does not pass.
@@ -150,7 +152,8 @@ pub async fn check_answers(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Nobody waits for the work for a call any more. It `ended` there, or never began; else that is called off.
+/// Records that the job no longer waits for the remote work of a call. The work has `ended` or never began;
+/// else it is cancelled.
 pub fn over(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, ended: bool) {
     away(turn, call, tool, if ended { AwayStep::Over } else { AwayStep::Abandoned });
 }

@@ -1,7 +1,8 @@
-//! Calls of earlier turns that somebody asked to be made again (agent control, tool-retry), before the model is asked.
+//! Repeats calls of earlier turns on request (agent control, tool-retry), before the model is called.
 //!
-//! The row of the journal is the call's own, so an idempotent tool sees the key that it knows. The model heard of the first
-//! outcome already; the new one is told as a message of its own, because a call has one answer only.
+//! Each uses the call's own journal row, so an idempotent tool sees the key that it knows. The model knows
+//! the first outcome already. The new one reaches it as a separate message, because a call has one answer
+//! only.
 
 use super::{call, delegate};
 use crate::turn::state::Turn;
@@ -9,7 +10,8 @@ use crate::turn::stop::Stop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 
-/// Makes them, one after the other. One that an agent answers parks the job until that has ended.
+/// Repeats the calls, one after the other. A call that an agent answers parks the job until that agent has
+/// ended.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -20,7 +22,7 @@ pub async fn again(turn: &mut Turn, asked: &AtomicBool) -> Result<(), Stop> {
     if turn.again.is_empty() {
         return Ok(());
     }
-    // They are the first calls of their phase: a pause that was answered before stops them.
+    // They are the first calls of their phase, so a pause that was acknowledged earlier stops them.
     turn.barrier().await?;
     turn.unless_draining()?;
     for row in std::mem::take(&mut turn.again) {

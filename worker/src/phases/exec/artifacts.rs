@@ -1,5 +1,5 @@
-//! Files that calls made: bounded, checked as what the agent says is, and kept in the write that tells of the outcome, so that
-//! they are there together or not at all.
+//! Files of calls. Their size is bounded, and the output guardrail checks them like the agent's words. They
+//! are stored in the write that publishes the outcome, so both become durable together.
 
 use super::call::Call;
 use super::tell::{Ending, Over};
@@ -12,10 +12,11 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{CallId, EventName};
 
-/// The files of a call that may be kept. When one may not be, none is, and the outcome is a failure.
+/// Returns the files of a call that may be kept. If one is refused, none is kept, and the outcome is a
+/// failure.
 ///
 /// # Errors
-/// [`Stop::Store`], and [`Stop::Fail`] when an output guardrail does not pass what is in one.
+/// [`Stop::Store`], and [`Stop::Fail`] when a file does not pass an output guardrail.
 pub async fn admit(
     turn: &mut Turn,
     call: &Call,
@@ -64,8 +65,8 @@ fn screened(turn: &mut Turn, call: &Call, files: &[NewArtifact]) -> Result<(), T
     Ok(())
 }
 
-/// Keeps the files of a call that is over. Those whose output is denied are dropped; those that nobody may see yet are told of
-/// when they may be seen.
+/// Keeps the files of a call that is over, or drops them if its output is denied. Files of a withheld output
+/// are published once it is released.
 pub fn keep(turn: &mut Turn, call: &Call, over: &Over, files: Vec<NewArtifact>) {
     let Ending::Made { denied, withheld, .. } = &over.ending else { return };
     if denied.is_none() && matches!(over.outcome, ToolOutcome::Success { .. }) {
@@ -73,7 +74,7 @@ pub fn keep(turn: &mut Turn, call: &Call, over: &Over, files: Vec<NewArtifact>) 
     }
 }
 
-/// Keeps the files of a call, and tells of them.
+/// Keeps the files of a call, and publishes them if `tells` is set.
 pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, tells: bool) {
     for file in files {
         if tells {
@@ -90,7 +91,7 @@ pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, tells: bool) {
     }
 }
 
-/// Tells of the files of calls whose output was reviewed.
+/// Publishes the files of calls whose output was approved.
 ///
 /// # Errors
 /// [`Stop::Store`].

@@ -1,7 +1,7 @@
 //! Calls of `ask_user`: the job parks until its user answers, and the answer is the call's outcome.
 //!
-//! What the user is asked has passed the output guardrail, because the model wrote it; the answers pass the input guardrail
-//! before the model sees them (OAS-42, OAS-44).
+//! The question passes the output guardrail first, because the model wrote it. The answers pass the input
+//! guardrail before the model sees them (OAS-42, OAS-44).
 
 use super::call::{self, Call};
 use super::restriction::{self, Checked};
@@ -18,20 +18,21 @@ use turnstone_domain::message::RequestedCall;
 use turnstone_domain::question::{AskedUser, Question};
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 
-/// What a model hears whose questions nobody may be shown: no guardrail has passed them, and that of the agent for which it works
-/// looks at that one's own words (OAS-43).
+/// The outcome for a model whose questions may not be shown, because it works for a guarded agent. No
+/// guardrail has checked them; the guardrail of that agent checks only that agent's own words (OAS-43).
 const NOBODY: &str = "there is nobody to ask: the agent that you work for has its words checked before its user sees them, and \
                       yours are not. Go on without an answer, or say what you have to know in what you answer";
 
-/// Whether a call asks the user.
+/// Returns true if a call asks the user.
 pub fn is_one(turn: &Turn, name: &str) -> bool {
     resol::callable(turn, name).is_some_and(|(tool, _)| tool.asks_user())
 }
 
-/// Asks, or tells the model what was answered.
+/// Asks the user, or passes the answer to the model.
 ///
 /// # Errors
-/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] when a guardrail does not hold or a reviewer said no.
+/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] when a guardrail does not pass or a reviewer
+/// rejected.
 pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed: bool) -> Result<(), Stop> {
     let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
     let mut call = Call { asked, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
@@ -58,7 +59,7 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
     Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question }))))
 }
 
-/// What is to be asked, or why nothing is.
+/// Returns the question to ask, or the refusal of the call.
 fn allowable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<Result<Question, ToolOutcome>, Stop> {
     let capability = match call::callable(turn, call, allowed) {
         Ok((_, capability)) => capability,
@@ -74,7 +75,7 @@ fn allowable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<Result<Quest
     Ok(Question::read(&call.asked.arguments).map_err(wrong))
 }
 
-/// The answer is journalled as any outcome is, and told to the model.
+/// Journals the answer like any outcome, and passes it to the model.
 async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Stop> {
     let (outcome, duration_ms) = (row.outcome.unwrap_or_else(nothing), row.duration_ms.unwrap_or_default());
     let is_new = !row.withheld && matches!(outcome, ToolOutcome::Success { .. });
@@ -97,7 +98,7 @@ fn nothing() -> ToolOutcome {
     ToolOutcome::refused(FailureKind::Tool.code(), "there is no answer")
 }
 
-/// What a user said, value by value.
+/// Returns the user's answer, value by value.
 fn texts(output: &Value) -> Vec<String> {
     let values = output.as_object().into_iter().flat_map(|fields| fields.values());
     values.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect()

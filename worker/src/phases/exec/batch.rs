@@ -1,8 +1,8 @@
-//! Calls on their way: one, or all of an answer that may run beside each other (OSSA §1.5, RS-24).
+//! Runs calls: a single one, or all of an answer that may run in parallel (OSSA §1.5, RS-24).
 //!
-//! They go in rounds. Before a round one barrier makes every intent durable, after it one barrier every outcome; a call whose
-//! failure is known goes into the next round. What the model is told stands in the order of its wishes, whichever call came
-//! back first.
+//! They run in rounds. Before a round one barrier makes every intent durable, after it one barrier every
+//! outcome. A call whose failure is known joins the next round. The model receives the outcomes in the order
+//! of its requests, whichever call returned first.
 
 use super::abroad;
 use super::artifacts;
@@ -31,17 +31,17 @@ use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome, Trie
 use turnstone_domain::{CallId, EventName};
 use turnstone_store::breakers::Passage;
 
-/// Calls that run at once, at most.
+/// The most calls that run at once.
 const AT_ONCE: usize = 8;
 
-/// A call and how far it is.
+/// A call and its progress.
 struct Flight {
     call: Call,
     step: Step,
 }
 
 impl Flight {
-    /// The most tokens that it may spend on another server, when it is to leave for one.
+    /// Returns the most tokens that it may spend on another server; `None` for a local call.
     fn tokens(&self) -> Option<i64> {
         match &self.step {
             Step::Ready(ready) => ready.tool.tokens(),
@@ -49,7 +49,7 @@ impl Flight {
         }
     }
 
-    /// Whether nothing of it is done on this server now.
+    /// Returns true if no work for it runs on this server now.
     fn is_elsewhere(&self) -> bool {
         match &self.step {
             Step::Ready(ready) => ready.tool.tokens().is_some(),
@@ -59,38 +59,39 @@ impl Flight {
 }
 
 enum Step {
-    /// It leaves with the next round.
+    /// It runs in the next round.
     Ready(Box<Ready>),
-    /// How it ended is known, and the model has not been told yet.
+    /// Its outcome is known, but the model has not received it yet.
     Over(Box<Over>),
-    /// The model has been told.
+    /// The model has received its outcome.
     Told,
 }
 
-/// What is called, and what came of it so far.
+/// The tool to call, and the results so far.
 struct Ready {
     tool: Arc<dyn Tool>,
     capability: Capability,
-    /// Tries of this tool that failed.
+    /// Failed tries of this tool.
     tries: u32,
-    /// Whether it is called instead of what the model asked for.
+    /// True if this tool replaces the one that the model requested.
     replaced: bool,
     /// The permission of its breaker.
     passage: Passage,
-    /// The tokens that were set aside for it, when it is an agent on another server.
+    /// The tokens reserved for it, when it is an agent on another server.
     set_aside: i64,
-    /// The tokens that were booked for it so far: another try asks after the same engagement, which counts on.
+    /// The tokens booked for it so far: another try continues the same engagement, whose count includes them.
     booked: i64,
-    /// What an agent on another server works under.
+    /// The handle of the work of an agent on another server.
     handle: Option<Value>,
-    /// Whether something may be done for it elsewhere although there is no handle: a request left, and what became of it is not known.
+    /// True if remote work may exist without a handle: a request left, and its outcome is unknown.
     doubtful: bool,
-    /// Whether it has begun in the round before: nothing leaves anew, it is waited for.
+    /// True if it began in the round before: no new request is sent, and this round waits for it.
     goes_on: bool,
 }
 
-/// Whether these calls may run beside each other: the document allows it for all of them, or says nothing of tools that change
-/// nothing; and nothing stands before or behind any of them that depends on order.
+/// Returns true if these calls may run in parallel. The document must allow it for each of them, or be silent
+/// about a tool that is read-only. No restriction, review or watch over repetitions may depend on their
+/// order.
 pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
     turn.short_circuit.is_none()
         && turn.agent.approvals.is_default()
@@ -101,7 +102,7 @@ pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
         })
 }
 
-/// Runs calls until each has its outcome and the model is told. Calls beyond `allowed` are refused.
+/// Runs calls until each has its outcome and the model has received it. Calls beyond `allowed` are refused.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -129,8 +130,8 @@ pub async fn run(
             return Ok(());
         }
         send(turn, &mut flights).await?;
-        // What is asked of other servers alone needs no slot of this worker, as long as not too many wait like that: then the
-        // slot is kept, and the worker claims no more than it has.
+        // A round of remote calls alone needs no slot of this worker. It keeps the slot if too many such
+        // rounds wait already, and the worker claims no more jobs than it has slots.
         if outside.is_none() && flights.iter().all(Flight::is_elsewhere) {
             outside = turn.deps.toolbox.room_outside();
         }
@@ -142,7 +143,7 @@ pub async fn run(
         tokio::select! {
             () = turn.place.come_back(), if !only_begun => {}
             () = std::future::ready(()), if only_begun => {}
-            // What came back is durable before the turn stops; for that no slot is needed.
+            // Outcomes become durable before the turn stops; that needs no slot.
             () = draining.cancelled() => {}
         }
         if turn.place.is_taken() {
@@ -152,7 +153,7 @@ pub async fn run(
         let judged = judge(turn, &mut flights, returned, &mut successes).await;
         if judged.is_ok() {
             tell_in_order(turn, &mut flights)?;
-            // The outcomes are durable before anything is built on them.
+            // The outcomes are durable before any step relies on them.
             turn.barrier().await?;
         }
         circuit::learn(turn, successes).await?;
@@ -163,7 +164,7 @@ pub async fn run(
     }
 }
 
-/// Calls that were settled and wait for somebody to pass their output: whoever gets beyond telling the model has passed it.
+/// Returns settled calls that wait for a review of their output. A call that reaches the model has passed it.
 fn reviewed(turn: &Turn, flights: &[Flight]) -> Vec<CallId> {
     let waits = |flight: &&Flight| {
         let capability = turn.agent.capability(&flight.call.asked.name);
@@ -182,7 +183,7 @@ async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> 
     }
 }
 
-/// Finds out where a call stands: the journal may know it from before a crash or a park.
+/// Reads the progress of a call: the journal may know it from before a crash or a park.
 fn prepare(
     turn: &mut Turn,
     position: usize,
@@ -198,7 +199,7 @@ fn prepare(
     if let Some(row) = &row
         && let Some(outcome) = row.outcome.clone()
     {
-        // Settled before the worker died or parked, but the model was not told yet.
+        // Settled before the worker died or parked, but the model has not received it yet.
         let over = Over::recalled(outcome, row.handled.clone(), row.duration_ms.unwrap_or(0));
         return Ok(Flight { call, step: Step::Over(Box::new(over)) });
     }
@@ -211,16 +212,16 @@ fn prepare(
     let (tool, capability) = match (found, sent) {
         (Ok(found), _) => found,
         (Err(refusal), None) => return Ok(refused(turn, call, refusal)),
-        // The tool is gone or has changed since the request left; that it may have had its effect is still true.
+        // The tool is gone or has changed since the request left; the request may still have had its effect.
         (Err(_), Some(_)) => return Ok(unknown(turn, call)),
     };
     let abroad::Known { handle, booked } = abroad::known(turn, &call.asked);
     match sent {
-        // It is waited for what was begun: nothing is sent a second time.
+        // The turn waits for work that has begun: no second request is sent.
         Some(_) if handle.is_some() => {}
-        // It passed its restrictions before it left. Idempotent is what it was then and still is now.
+        // It passed its restrictions before it left. It must have been idempotent then and still be so now.
         Some(sent) if sent.idempotent && call::is_idempotent(&tool, &capability) => {}
-        // Tries whose failure is known need nobody's leave.
+        // Tries whose failure is known need no approval.
         Some(sent) if restriction::may_resend(turn, &call, sent.sends - known)? => {}
         Some(_) => return Ok(unknown(turn, call)),
         None => {
@@ -250,7 +251,7 @@ fn prepare(
     Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
 }
 
-/// A call that is refused before it is made: journalled, and told in its turn.
+/// Journals a call that is refused before it runs; the model receives the refusal in its order.
 fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
     let own = resol::capability(turn, &call.asked.name).map(|capability| capability.errors.clone());
     let standing = Standing { tries: 0, repeatable: false, replaced: true };
@@ -267,18 +268,19 @@ fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
     Flight { call, step: Step::Over(Box::new(over)) }
 }
 
-/// What the model learns of a call that may or may not have had its effect, and that nobody may repeat.
+/// The outcome for the model of a call that may have had its effect and may not be repeated.
 const UNKNOWN: &str =
     "the outcome of this call is unknown: it may or may not have had its effect; do not repeat it";
 
-/// A call that was sent before a crash, and that nobody may repeat: the model learns that its outcome is unknown.
+/// Ends a call that was sent before a crash and may not be repeated: the model learns that its outcome is
+/// unknown.
 fn unknown(turn: &mut Turn, call: Call) -> Flight {
     let outcome = ToolOutcome::failed(FailureKind::Tool.code(), UNKNOWN);
     let over = Over::made(turn, &call, &Capability::named(call.asked.name.clone()), outcome, None, 0);
     Flight { call, step: Step::Over(Box::new(over)) }
 }
 
-/// Asks the circuit breakers. A call that is refused was never made.
+/// Asks the circuit breakers. A refused call does not run.
 async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         while let Step::Ready(ready) = &mut flight.step {
@@ -294,7 +296,8 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
                 Remedy::Instead(name) => {
                     abandon(turn, &flight.call, ready);
                     replace(turn, flight, name, &outcome, 0)?;
-                    // A row of the journal moves once per write, and the breaker of the other may be open, too.
+                    // A row of the journal moves once per write, and the breaker of the fallback may be open,
+                    // too.
                     turn.barrier().await?;
                 }
                 Remedy::End(outcome, handled) => {
@@ -333,7 +336,7 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     pay::barrier(turn, leaving, aside).await
 }
 
-/// Makes the calls of the round; what came back, with the place of its flight.
+/// Runs the calls of the round; returns each result with the index of its flight.
 async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(usize, Made)> {
     let calls = flights.iter().enumerate().filter_map(|(at, flight)| {
         let Step::Ready(ready) = &flight.step else { return None };
@@ -349,9 +352,9 @@ async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(u
     returned
 }
 
-/// Decides about each call that came back; returns how long to wait before the next round, if there is one.
+/// Decides about each call that returned; returns the delay before the next round, if there is one.
 ///
-/// Every call that came back is journalled before a fallback parks for its reviewer.
+/// Every call that returned is journalled before a fallback parks for its reviewer.
 async fn judge(
     turn: &mut Turn,
     flights: &mut [Flight],
@@ -434,8 +437,9 @@ async fn judge(
     stop.map_or(Ok(wait), Err)
 }
 
-/// Whether one more request can do no harm that the agent's document does not take upon itself. A known error of a tool that is not
-/// idempotent is repeated only where the manifest has a `retry_policy` for it; an unknown outcome never is.
+/// Returns true if one more request is harmless, or the agent's document permits it. A known error of a tool
+/// that is not idempotent is repeated only if the manifest has a `retry_policy` for it. An unknown outcome of
+/// such a tool is never repeated.
 fn may_repeat(ready: &Ready, fate: Fate) -> bool {
     let idempotent = ready.handle.is_some() || call::is_idempotent(&ready.tool, &ready.capability);
     match fate {
@@ -445,19 +449,20 @@ fn may_repeat(ready: &Ready, fate: Fate) -> bool {
     }
 }
 
-/// Whether nothing of a call that came back for good may still be done elsewhere: it has its answer, or it never began there.
+/// Returns true if no remote work of a finished call can still run: it has its answer, or it never began
+/// there.
 fn ended(ready: &Ready, made: &Made) -> bool {
     matches!(made.outcome, ToolOutcome::Success { .. }) || (!ready.doubtful && ready.handle.is_none())
 }
 
-/// A call that is not made again has what may be done for it elsewhere called off.
+/// Cancels the remote work of a call that is not repeated.
 fn abandon(turn: &mut Turn, call: &Call, ready: &Ready) {
     if ready.doubtful || ready.handle.is_some() {
         abroad::over(turn, &call.asked.call_id, &ready.tool, false);
     }
 }
 
-/// Goes on with another capability of the agent in the place of the one that failed, under the rules of that one.
+/// Replaces the capability that failed by another one of the agent, under the rules of the other.
 fn replace(
     turn: &mut Turn,
     flight: &mut Flight,
@@ -474,7 +479,8 @@ fn replace(
         stub_of: None,
     };
     let Ok((tool, capability)) = call::callable(turn, &other, true) else {
-        // The fallback cannot be called like this: the failure of what was asked for is told.
+        // The fallback cannot be called like this, so the model receives the failure of the requested
+        // capability.
         let own = Capability::named(flight.call.asked.name.clone());
         let over = Over::made(turn, &flight.call, &own, failed.clone(), None, duration_ms);
         flight.step = Step::Over(Box::new(over));
@@ -506,7 +512,7 @@ fn replace(
     checked.map(|_| ())
 }
 
-/// Journals a try that failed: the call goes on, and nothing of it is under way.
+/// Journals a try that failed: the call continues, and no request of it is in flight.
 fn tried(
     turn: &mut Turn,
     call: &Call,
@@ -532,7 +538,7 @@ fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value) {
     turn.event(EventName::ToolRetrying, data);
 }
 
-/// Tells the model of those that are over, as far as no call before them is still under way.
+/// Passes outcomes to the model in order, up to the first call that still runs.
 fn tell_in_order(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         match std::mem::replace(&mut flight.step, Step::Told) {

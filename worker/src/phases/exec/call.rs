@@ -1,4 +1,4 @@
-//! One tool call, from the model's wish to the outcome that the model is told (agents brief §1.4).
+//! One tool call, from the model's request to the outcome that the model receives (agents brief §1.4).
 
 use super::artifacts;
 use super::identity::{self, Elsewhere};
@@ -23,43 +23,43 @@ use turnstone_domain::message::{Message, RequestedCall};
 use turnstone_domain::tool_call::{Handled, ToolCall, ToolCallMove, ToolCallState, ToolOutcome};
 use turnstone_domain::{CallId, EventName, JobError};
 
-/// Outputs of up to this many bytes stand in their event; longer ones are read from the journal.
+/// The most bytes of an output inside its event; a longer output is read from the journal.
 const SHOWN_OUTPUT: usize = 4096;
 
-/// A call on its way.
+/// A call in progress.
 pub struct Call {
-    /// What the model asked for.
+    /// The model's request.
     pub asked: RequestedCall,
     /// Its position among the calls of the turn.
     pub position: usize,
-    /// Where its journal row stood when the job was claimed; `None` when there is no row yet.
+    /// The state of its journal row when the job was claimed; `None` when there is no row yet.
     pub journalled: Option<ToolCallState>,
-    /// The call whose recorded outcome stands for it; it is not made.
+    /// The call whose recorded outcome replaces its own; it does not run.
     pub stub_of: Option<CallId>,
 }
 
-/// What came back from one try.
+/// The result of one try.
 pub struct Made {
     /// The outcome.
     pub outcome: ToolOutcome,
-    /// What is known of the request.
+    /// The fate of the request.
     pub fate: Fate,
-    /// Whether it counts as a failure of the tool, and not of who called it.
+    /// True if it counts as a failure of the tool, and not of its caller.
     pub counts: bool,
-    /// How long the try took, in milliseconds.
+    /// The duration of the try, in milliseconds.
     pub duration_ms: i64,
     /// The tokens that an agent on another server used.
     pub tokens: i64,
-    /// What it is, when it is no outcome yet.
+    /// The news, when there is no outcome yet.
     pub news: Option<News>,
     /// The files that it made.
     pub artifacts: Vec<NewArtifact>,
 }
 
-/// What is known of a request after a try.
+/// The fate of a request, as far as a try revealed it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It had no effect: it did not arrive, or the tool turned it away.
+    /// It had no effect: it did not arrive, or the tool rejected it.
     Undone,
     /// The tool answered it.
     Answered,
@@ -67,7 +67,7 @@ pub enum Fate {
     Unknown,
 }
 
-/// What an agent on another server says before there is an outcome.
+/// News from an agent on another server before there is an outcome.
 pub enum News {
     /// It works under this handle.
     Begun(Value),
@@ -75,8 +75,8 @@ pub enum News {
     Asks(AskedElsewhere),
 }
 
-/// Makes a call of an earlier turn again, under the rules of its first time; returns what the model is to hear. The row of
-/// the journal stands for the newest outcome.
+/// Repeats a call of an earlier turn, under the rules of its first time; returns the text for the model. The
+/// row of the journal holds the newest outcome.
 pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Result<String, Stop> {
     let position = usize::try_from(row.position).unwrap_or_default();
     let mut call = Call { asked, position, journalled: Some(row.state), stub_of: None };
@@ -106,14 +106,14 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
     let Made { mut outcome, duration_ms, artifacts, .. } = made;
     let files = artifacts::admit(turn, &call, &mut outcome, artifacts).await?;
     let heard = known_again(turn, &call, &capability, outcome, duration_ms);
-    // Of an output that somebody has to pass nobody is told, so nobody is given its files.
+    // An output that a review would have to approve is not published, and neither are its files.
     if !capability.output_restriction.restricts() {
         artifacts::put(turn, &call, files, capability.collect_results);
     }
     Ok(heard)
 }
 
-/// Journals what came of a call that was made again; returns what the model is to hear.
+/// Journals the outcome of a repeated call; returns the text for the model.
 pub fn known_again(
     turn: &mut Turn,
     call: &Call,
@@ -123,7 +123,7 @@ pub fn known_again(
 ) -> String {
     let outcome = turn.screen_outcome(&call.asked.name, outcome);
     let denied = restriction::after(turn, call, capability, &outcome);
-    // A reviewer was asked about the first outcome; nobody has seen this one, so nobody is told.
+    // A reviewer decided about the first outcome; this one was not reviewed, so it is not published.
     let reviewed = capability.output_restriction.require_review.is_some();
     let withheld = denied.is_some() || reviewed || !capability.collect_results;
     note_outcome(turn, call, &outcome, None, duration_ms, withheld);
@@ -134,31 +134,32 @@ pub fn known_again(
     }
 }
 
-/// Journals why a call was not made again; returns what the model is to hear.
+/// Journals the reason why a call was not repeated; returns the text for the model.
 pub fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> String {
     note_outcome(turn, call, refusal, None, 0, false);
     refusal.for_model()
 }
 
-/// Whether a call may be made twice with the same key: it is declared so, or its MCP server announces it.
+/// Returns true if a call may run twice with the same key: it is declared so, or its MCP server announces it.
 pub fn is_idempotent(tool: &Arc<dyn Tool>, capability: &Capability) -> bool {
     is_declared_idempotent(tool, capability) || tool.announces_idempotence()
 }
 
-/// Whether the configuration declares a tool idempotent, or the agent's document its capability (OSSA `idempotency`). What a
-/// server announces takes no reviewer away.
+/// Returns true if the configuration declares a tool idempotent, or the agent's document its capability (OSSA
+/// `idempotency`). An announcement by a server does not replace a review.
 pub fn is_declared_idempotent(tool: &Arc<dyn Tool>, capability: &Capability) -> bool {
     tool.spec().idempotent || capability.errors.idempotent
 }
 
-/// How many of a call's requests are known to have failed. What a breaker refused was no request.
+/// Returns the number of a call's requests that are known to have failed. A call that a breaker refused sent
+/// no request.
 pub fn known_failures(row: &ToolCall) -> i64 {
     let sent = row.tried.iter().filter(|tried| tried.code != FailureKind::CircuitOpen.code());
     i64::try_from(sent.count()).unwrap_or(0)
 }
 
-/// OAS-53: the N-th repetition of a block is refused and ends the engagement. A call that was journalled before has
-/// been counted by the recall.
+/// Refuses the N-th repetition of a block, which ends the engagement (OAS-53). The recall has counted a call
+/// that was journalled before.
 pub fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
     if call.journalled.is_some() {
         return Ok(());
@@ -175,7 +176,7 @@ pub fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
     Err(JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-53").into())
 }
 
-/// Finds the tool and checks the arguments, or says why the call is refused.
+/// Returns the tool of a call after checking the arguments, or the refusal of the call.
 pub fn callable(
     turn: &mut Turn,
     call: &Call,
@@ -195,7 +196,7 @@ pub fn callable(
     usable(turn, call)
 }
 
-/// Finds the tool and checks the arguments.
+/// Returns the tool after checking the arguments.
 fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
@@ -204,7 +205,7 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
         let text = format!("this agent has no tool `{name}`");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
     };
-    // What the agent says of the tool narrows what the registry says; it never replaces it.
+    // The agent's schema narrows that of the registry; it never replaces it.
     let checked = [&offer.input_schema, &tool.spec().input_schema]
         .into_iter()
         .try_for_each(|schema| turn.deps.check(schema, &call.asked.arguments));
@@ -227,7 +228,7 @@ pub fn plan(turn: &mut Turn, call: &mut Call, idempotent: bool) {
     }
 }
 
-/// Notes the intent: the request leaves after the next barrier. `tells` says that followers hear of it.
+/// Journals the intent: the request leaves after the next barrier. `tells` publishes an event about it.
 pub fn leave(turn: &mut Turn, call: &mut Call, idempotent: bool, tells: bool) {
     let intent = match call.journalled {
         Some(_) => ToolCallMove::Send { call_id: call.asked.call_id.clone() },
@@ -240,14 +241,14 @@ pub fn leave(turn: &mut Turn, call: &mut Call, idempotent: bool, tells: bool) {
     }
 }
 
-/// Publishes that a call is made, before any event of its outcome.
+/// Publishes that a call runs, before any event of its outcome.
 pub fn called(turn: &mut Turn, call: &Call) {
     let asked = &call.asked;
     let data = json!({"call_id": asked.call_id, "name": asked.name, "input": asked.arguments});
     turn.event(EventName::ToolCalled, data);
 }
 
-/// A new journal row.
+/// Returns a new journal row.
 pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCallMove {
     ToolCallMove::Intend {
         call_id: call.asked.call_id.clone(),
@@ -260,7 +261,7 @@ pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCal
     }
 }
 
-/// Makes the request and waits for what comes back.
+/// Sends the request and waits for the result.
 pub async fn make(
     turn: &Turn,
     secured: Secured<'_>,
@@ -323,7 +324,7 @@ pub async fn make(
     Made { outcome, fate, counts, duration_ms, tokens, news, artifacts }
 }
 
-/// An error of a tool under the code that the agent's document has for it (OSSA `error_mapping`).
+/// Returns an error of a tool under the code that the agent's document maps it to (OSSA `error_mapping`).
 fn mapped(mut outcome: ToolOutcome, capability: &Capability) -> ToolOutcome {
     if let ToolOutcome::Error { code, message, .. } = &mut outcome
         && let Some(kind) = capability.errors.mapped(message)
@@ -333,7 +334,7 @@ fn mapped(mut outcome: ToolOutcome, capability: &Capability) -> ToolOutcome {
     outcome
 }
 
-/// Tells the model an outcome that was settled earlier, once its output review allows it.
+/// Passes an outcome that was settled earlier to the model, once its output review allows it.
 pub fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: i64) -> Result<(), Stop> {
     if let Some(capability) = turn.agent.capability(&call.asked.name).cloned()
         && capability.output_restriction.require_review.is_some()
@@ -363,7 +364,7 @@ fn settled(
     ToolCallMove::Settle { call_id, outcome: outcome.clone(), handled, duration_ms, withheld }
 }
 
-/// Journals an outcome and tells followers of it.
+/// Journals an outcome and publishes it.
 pub fn note_outcome(
     turn: &mut Turn,
     call: &Call,

@@ -1,4 +1,5 @@
-//! The circuit breakers of tools (RS-26): while many calls cannot reach a tool, the whole fleet stops calling it.
+//! The circuit breakers of tools (RS-26): while many calls cannot reach a tool, the whole fleet stops calling
+//! it.
 
 use super::call::{Call, Made};
 use crate::breakers::Success;
@@ -14,8 +15,8 @@ use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{EventName, Timestamp};
 use turnstone_store::breakers::{BreakerKey, Passage};
 
-/// What the agent's document says of the tool goes before what the configuration says of it, and that before what the document
-/// says of all tools.
+/// Returns the breaker of a tool. The document's rule for the tool overrides that of the configuration, which
+/// overrides the document's rule for all tools.
 fn breaker(turn: &Turn, tool: &Arc<dyn Tool>, capability: &Capability) -> (BreakerKey, Breaker) {
     let own = capability.errors.breaker.or_else(|| tool.breaker());
     let rule = own.unwrap_or(turn.agent.errors.breaker);
@@ -32,7 +33,7 @@ pub async fn pass(turn: &mut Turn, tool: &Arc<dyn Tool>, capability: &Capability
     Ok(deps.breakers.pass(turn.secured()?, &*deps.clock, (&key, &rule), &turn.lease).await)
 }
 
-/// The refusal of an open breaker.
+/// Returns the refusal of an open breaker.
 pub fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
     let text = format!(
         "`{}` could not be reached repeatedly and is not called before {}; continue without it",
@@ -43,8 +44,8 @@ pub fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
     ToolOutcome::refused(FailureKind::CircuitOpen.code(), text).retry_after(Some(wait_ms))
 }
 
-/// Counts the outcome of a call at its breaker; returns true when a failure opened it. What the store has to learn of
-/// `successes` waits for the barrier.
+/// Counts the outcome of a call at its breaker; returns true when a failure opened it. `successes` collects
+/// what the store must learn, until the barrier.
 ///
 /// # Errors
 /// As [`Turn::secure`].
@@ -78,7 +79,7 @@ pub async fn count(
     Ok(true)
 }
 
-/// Tells the store of successes.
+/// Reports successes to the store.
 ///
 /// # Errors
 /// As [`Turn::secure`].

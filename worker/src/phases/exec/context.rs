@@ -1,5 +1,4 @@
-//! What an agent is told that is asked by another one: its input, and the context that its terms allow (OSSA §5,
-//! `context_propagation`).
+//! The input of a delegate: its task, and the context that its terms allow (OSSA §5, `context_propagation`).
 
 use super::call::Call;
 use crate::turn::state::Turn;
@@ -12,10 +11,10 @@ use turnstone_domain::agent::delegation::{ContextTransfer, Delegate};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_telemetry::{names, propagation};
 
-/// More bytes of state than this are not told; keys beyond it are only counted.
+/// The most bytes of state in a delegate's input; keys beyond it are only counted.
 const MOST_STATE_BYTES: usize = 64 * 1024;
 
-/// Reads the state, if one of these calls is answered by an agent that is told of it.
+/// Reads the state, if the delegate of one of these calls receives it.
 ///
 /// # Errors
 /// [`Stop::Store`].
@@ -28,7 +27,7 @@ pub async fn look(turn: &mut Turn, asked: &[RequestedCall]) -> Result<(), Stop> 
     }
 }
 
-/// The input, and below it the context.
+/// Returns the input, and below it the context.
 pub fn input(turn: &Turn, call: &Call) -> String {
     let arguments = &call.asked.arguments;
     let mut text = match arguments.get("input") {
@@ -72,7 +71,7 @@ fn push_state(turn: &Turn, text: &mut String) {
 fn push_history(turn: &Turn, text: &mut String) {
     text.push_str("\n\nThe conversation so far:");
     let messages = turn.conversation.messages(&turn.agent.memory);
-    // What is recalled of other engagements is for this agent alone (OAS-50).
+    // Messages recalled from other engagements are for this agent alone (OAS-50).
     let of_this_one = |message: &&Message| !message.content.is_empty() && message.recalled_from.is_none();
     for message in messages.iter().filter(of_this_one) {
         let who = match message.role {
@@ -85,7 +84,7 @@ fn push_history(turn: &Turn, text: &mut String) {
     }
 }
 
-/// Who the delegate is, where it comes from, and whose it is.
+/// Returns the job's `meta` for a delegate: its agent, its parent, and its tenant and user.
 pub fn meta(turn: &Turn, call: &Call, agent: &str, span: &Span) -> RawObject {
     let mut meta = RawObject::new();
     meta.insert("agent", agent);

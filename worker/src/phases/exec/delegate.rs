@@ -1,7 +1,7 @@
-//! Calls that another agent answers (OSSA §5): who asks parks, and goes on when those who were asked have ended.
+//! Calls that another agent answers (OSSA §5): the parent parks, and resumes when its delegates have ended.
 //!
-//! The engagement of a child, its end, and the parent's waking are the store's; here stands what is asked of whom, and
-//! what becomes of the outcome.
+//! The store begins and ends a child's engagement and wakes the parent. This module decides which agent
+//! receives which request, and what happens to the outcome.
 
 use super::MAX_CALLS;
 use super::call::{self, Call};
@@ -24,19 +24,19 @@ use turnstone_domain::tool_call::{ToolCall, ToolCallState, ToolOutcome};
 use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
 use turnstone_store::Delegated;
 
-/// What is to be done about a call.
+/// The next step of a call.
 enum Next {
-    /// Nothing: the model was told.
+    /// None: the model has received the outcome.
     Told,
-    /// Somebody works for it.
+    /// Wait: an agent works for it.
     Wait,
-    /// This agent is to be asked.
+    /// Ask this agent.
     Ask(Arc<AgentDefinition>),
-    /// It has this outcome, after so many milliseconds.
+    /// Record this outcome, and the duration in milliseconds.
     Outcome(ToolOutcome, i64),
 }
 
-/// Whether a call is answered by an agent.
+/// Returns true if a call is answered by an agent.
 pub fn is_one(turn: &Turn, asked: &RequestedCall) -> bool {
     turn.deputy(&asked.name).is_some() || turn.delegations.iter().any(|done| done.call_id == asked.call_id)
 }
@@ -44,7 +44,7 @@ pub fn is_one(turn: &Turn, asked: &RequestedCall) -> bool {
 /// Runs the call at `position` among those that the model asked for.
 ///
 /// # Errors
-/// [`Stop::Park`] while another agent works for it, or a reviewer is asked.
+/// [`Stop::Park`] while another agent or a reviewer works for it.
 pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<(), Stop> {
     let mut call = call_at(turn, position, asked);
     match next(turn, &mut call)? {
@@ -68,8 +68,8 @@ pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> R
     }
 }
 
-/// Asks an agent again for a call of an earlier turn, or takes what it has answered since; returns what the model is to
-/// hear. It is told as an outcome, so control is not handed over.
+/// Asks an agent again for a call of an earlier turn, or takes its answer since; returns the text for the
+/// model. The answer is an outcome, so control is not handed over.
 ///
 /// # Errors
 /// As [`run`].
@@ -99,7 +99,7 @@ pub async fn repeat(turn: &mut Turn, row: &ToolCall, asked: RequestedCall) -> Re
     Err(Stop::Park(Box::new(Wait::Children(vec![child]))))
 }
 
-/// The answer of an agent to which control was handed over in this turn, if it was.
+/// Returns the answer of the agent that took over control in this turn, if there is one.
 pub fn handed_over(turn: &Turn) -> Option<Value> {
     let answer = turn.conversation.answer()?;
     if let Some(recorded) = super::stub::handed_over(turn, &answer.tool_calls) {
@@ -109,7 +109,7 @@ pub fn handed_over(turn: &Turn) -> Option<Value> {
     Some(done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default())
 }
 
-/// The agent to which control was handed over in this turn, if it was and is known here.
+/// Returns the agent that took over control in this turn, if it is registered here.
 pub fn took_over(turn: &Turn) -> Option<Arc<AgentDefinition>> {
     let answer = turn.conversation.answer()?;
     let known = turn.deputies.as_ref()?;
@@ -142,7 +142,7 @@ fn capability(turn: &Turn, call: &Call) -> Capability {
     own.unwrap_or_else(|| Capability::named(call.asked.name.clone()))
 }
 
-/// Who goes on. A result that has to be checked first cannot be the last word.
+/// Returns the mode of a delegation. A handoff whose result must be checked becomes a supervised delegation.
 fn mode(turn: &Turn, call: &Call) -> DelegationMode {
     let wanted = turn.deputy(&call.asked.name).map(|deputy| deputy.terms.mode).unwrap_or_default();
     let checks = capability(turn, call).output_restriction;
@@ -154,7 +154,7 @@ fn mode(turn: &Turn, call: &Call) -> DelegationMode {
     }
 }
 
-/// Those who are asked for this call, and were.
+/// Returns the delegations of this call, past and open.
 fn tries(turn: &Turn, call: &Call) -> Vec<Delegated> {
     turn.delegations.iter().filter(|done| done.call_id == call.asked.call_id).cloned().collect()
 }
@@ -177,12 +177,12 @@ fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
     }
 }
 
-/// Whether somebody asked for this call to be made again, and it was not since.
+/// Returns true if a repetition of this call was requested and has not happened yet.
 fn row_again(turn: &Turn, call: &Call) -> bool {
     turn.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id && row.again)
 }
 
-/// Before anybody was asked.
+/// Returns the next step of a call before its first delegation.
 fn first(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
     call::watch_repetition(turn, call)?;
     let agent = match askable(turn, call) {
@@ -204,7 +204,7 @@ fn refused(turn: &mut Turn, call: &mut Call, outcome: ToolOutcome) -> Result<Nex
     Ok(Next::Told)
 }
 
-/// The agent to ask, or why it may not be.
+/// Returns the agent to ask, or the refusal.
 fn askable(turn: &mut Turn, call: &Call) -> Result<Arc<AgentDefinition>, ToolOutcome> {
     if call.position >= MAX_CALLS {
         return Err(ToolOutcome::refused(
@@ -220,7 +220,7 @@ fn askable(turn: &mut Turn, call: &Call) -> Result<Arc<AgentDefinition>, ToolOut
     free(turn, call, may_call)
 }
 
-/// The same, for a call that stands where nothing before it matters.
+/// Returns the same for a call on which no earlier call of the turn has an effect.
 fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinition>, ToolOutcome> {
     let name = &call.asked.name;
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
@@ -243,7 +243,7 @@ fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinit
     Ok(Arc::clone(&deputy.agent))
 }
 
-/// After somebody was asked.
+/// Returns the next step of a call after a delegation.
 fn after(turn: &mut Turn, call: &Call, tries: &[Delegated], last: &Delegated) -> Result<Next, Stop> {
     let duration_ms = last.ended_at.map_or(0, |at| at.since(last.started_at).max(0));
     match last.state {
@@ -267,7 +267,7 @@ fn after(turn: &mut Turn, call: &Call, tries: &[Delegated], last: &Delegated) ->
     Ok(Next::Outcome(outcome, duration_ms))
 }
 
-/// Whether somebody said that a new one is to be tried. Each approval is for one more; a no ends the job.
+/// Returns true if an operator approved a new try. Each approval allows one more; a rejection ends the job.
 fn escalated(turn: &mut Turn, call: &Call, tries: usize, outcome: &ToolOutcome) -> Result<bool, Stop> {
     let id = &call.asked.call_id;
     let about = |review: &&ReviewAnswer| review.call_id == *id && review.kind == ReviewKind::Escalation;
@@ -286,7 +286,7 @@ fn escalated(turn: &mut Turn, call: &Call, tries: usize, outcome: &ToolOutcome) 
     Err(restriction::ask_operator(turn, call, ReviewKind::Escalation, question))
 }
 
-/// Whoever is asked after a failure without asking anybody first.
+/// Returns the agent to ask after a failure without an approval.
 fn instead(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
     let deputy = turn.deputy(&call.asked.name)?;
     match &deputy.terms.on_failure {
@@ -298,7 +298,8 @@ fn instead(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDef
     }
 }
 
-/// What an agent that answered has as outputs: its answer as `text`, and beside it what it exposes (agents brief §1.5).
+/// Returns the outputs of an agent that answered: its answer as `text`, and the fields that it exposes
+/// (agents brief §1.5).
 fn outputs(done: &Delegated) -> Value {
     match done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default() {
         Value::String(text) => json!({"text": text}),
@@ -317,8 +318,8 @@ fn failure(done: &Delegated) -> ToolOutcome {
     ToolOutcome::failed(FailureKind::Delegation.code(), text)
 }
 
-/// The other calls of the turn that are answered at the same time: those of the same mode for which nobody else has to
-/// be heard first. With a watch over repetitions only those that follow at once, so that calls are counted in order.
+/// Begins the other parallel delegations of the turn that need no assertion or review first. With a watch
+/// over repetitions it stops at the first other call, so that calls are counted in order.
 fn others(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<Vec<NewChild>, Stop> {
     let mut children = Vec::new();
     for at in position + 1..asked.len() {
@@ -349,7 +350,7 @@ fn others(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<V
     Ok(children)
 }
 
-/// Asks an agent: the intent is durable together with its engagement, when the parent parks.
+/// Begins a delegation: the intent and the child's engagement become durable together when the parent parks.
 fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild {
     call::leave(turn, call, false, true);
     let mode = mode(turn, call);

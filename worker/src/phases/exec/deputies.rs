@@ -1,4 +1,4 @@
-//! The agents that this one may ask: which of its capabilities are agents, and what those are now.
+//! The delegates of an agent: the capabilities that are agents, and their current definitions.
 
 use super::reviewer;
 use crate::model::ToolOffer;
@@ -11,19 +11,19 @@ use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::{Delegate, OnFailure};
 
-/// An agent that may be asked.
+/// An agent that may receive calls.
 pub struct Deputy {
-    /// On which terms.
+    /// The terms of the delegation.
     pub terms: Delegate,
-    /// What it is.
+    /// The definition of the delegate.
     pub agent: Arc<AgentDefinition>,
-    /// Who is asked when it fails.
+    /// The agent that replaces it when it fails.
     pub fallback: Option<Arc<AgentDefinition>>,
-    /// What the model is told of it.
+    /// Its description as a tool, for the model.
     pub offer: ToolOffer,
 }
 
-/// Looks them up, once per lease.
+/// Looks up the delegates, once per lease.
 ///
 /// # Errors
 /// [`Stop::Store`].
@@ -67,7 +67,7 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Names that reviewers of the agent's calls have if they are agents.
+/// Returns the names under which reviewers of the agent's calls could be registered as agents.
 fn reviewers(agent: &AgentDefinition) -> impl Iterator<Item = String> {
     let restrictions = agent
         .capabilities
@@ -84,7 +84,7 @@ fn fallback(terms: &Delegate) -> Option<&str> {
     }
 }
 
-/// An agent as a tool for the model; what the capability says goes before what the agent says.
+/// Returns an agent as a tool for the model; the capability's texts override the agent's.
 fn offer(capability: &Capability, agent: &AgentDefinition) -> ToolOffer {
     ToolOffer {
         name: capability.name.clone(),

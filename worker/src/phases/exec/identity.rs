@@ -1,5 +1,5 @@
-//! As whom a call is made (OAS-25, OAS-26, OAS-27). What stands for an identity is fetched right before the call, goes into
-//! it, and is forgotten with it: it is in no prompt, event, journal or log.
+//! The identity of a call (OAS-25, OAS-26, OAS-27). Its credentials are fetched right before the call, used
+//! in it, and dropped with it. They appear in no prompt, event, journal or log.
 
 use super::abroad;
 use crate::tool::identity::{Errand, Identity, headers};
@@ -15,7 +15,8 @@ use turnstone_domain::agent::{AgentFormat, Capability};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::tool_call::ToolOutcome;
 
-/// Why a call may not be made as anybody. Only OpenAgentSpec says as whom its tools are called.
+/// Returns the refusal of a call whose identity is not available. Only OpenAgentSpec defines the identity of
+/// calls.
 pub fn refusal(turn: &Turn, capability: &Capability, tool: &dyn Tool) -> Option<ToolOutcome> {
     let refused = |text: String| Some(ToolOutcome::refused(FailureKind::Policy.code(), text));
     if tool.tokens().is_some() {
@@ -31,7 +32,7 @@ pub fn refusal(turn: &Turn, capability: &Capability, tool: &dyn Tool) -> Option<
         return None;
     }
     if tool.asks_user() {
-        // Whoever the user is, it is the one who answers.
+        // Any user is allowed, because the user is the one who answers.
         return None;
     }
     match acting(capability, &turn.engagement.user) {
@@ -43,21 +44,21 @@ pub fn refusal(turn: &Turn, capability: &Capability, tool: &dyn Tool) -> Option<
     }
 }
 
-/// A call as an agent elsewhere is asked for it.
+/// The part of a call that a remote agent receives.
 #[derive(Clone, Copy)]
 pub struct Elsewhere<'a> {
     /// The call.
     pub call: &'a CallId,
     /// The tokens that it may spend.
     pub set_aside: i64,
-    /// What it works under, when it was asked before.
+    /// The handle of its work, when it was called before.
     pub handle: Option<&'a Value>,
 }
 
-/// As whom the call is made, and what an agent elsewhere is told of it.
+/// Returns the identity of a call, and the request for a remote agent.
 ///
 /// # Errors
-/// What the model hears when the credentials are not there.
+/// The outcome for the model when the credentials are missing.
 pub async fn of(
     turn: &Turn,
     _: Secured<'_>,
@@ -83,13 +84,13 @@ pub async fn of(
     }
     let acting = acting(capability, user).map_err(refused)?;
     if !tool.takes_credentials() {
-        // A server of tools has credentials of its own; it is told for whom it works (OAS-25).
+        // An MCP server has credentials of its own; it receives the user for whom it works (OAS-25).
         let told = tool.transport() == Transport::Mcp && matches!(acting, Acting::User);
         return Ok(Identity { user: told.then(|| user.clone()), ..Identity::default() });
     }
     let owner = match &acting {
         Acting::Anonymous => return Ok(Identity::default()),
-        // Two tenants may have users with the same id, and whoever enqueues says the id.
+        // Two tenants may have users with the same id, because the client chooses the id.
         Acting::User => {
             let tenant = turn.job.meta.get("tenant_id").and_then(|tenant| tenant.parse::<String>().ok());
             Owner::end_user(tenant.as_deref(), &user.id)

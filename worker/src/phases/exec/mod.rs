@@ -1,9 +1,9 @@
-//! EXEC: the tool calls the model asked for, one after the other in request order, or beside each other when all of them
+//! EXEC: runs the tool calls that the model requested, in request order, or in parallel when all of them
 //! allow it (OSSA §1.5).
 //!
-//! Around every call stands a barrier: the intent is durable before the request leaves, the outcome before anything
-//! is built on it. After a crash, a call that was sent and has no outcome is called again only if it is idempotent;
-//! otherwise a reviewer is asked. Never a blind retry.
+//! A barrier precedes and follows every call: the intent is durable before the request leaves, the outcome
+//! before any step relies on it. After a crash, a call that was sent and has no outcome is repeated only if
+//! it is idempotent. Otherwise a reviewer decides. There is never a blind retry.
 
 pub mod abroad;
 mod again;
@@ -36,10 +36,10 @@ use turnstone_domain::{CallId, Phase};
 
 const VERSION: i64 = 1;
 
-/// Calls of one answer that are run; a model that asks for more is told so.
+/// The most calls of one answer that run; the calls beyond it are refused.
 const MAX_CALLS: usize = 32;
 
-/// What EXEC leaves; inputs and outcomes are rows of the journal.
+/// The result of EXEC; inputs and outcomes are rows of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExecBody {
     /// The calls of the turn, in order.
@@ -49,8 +49,9 @@ pub struct ExecBody {
 /// Runs EXEC.
 ///
 /// # Errors
-/// [`Stop::Park`] when a reviewer or the user has to be asked, [`Stop::Fail`] when the short circuit trips, a reviewer said no or a handler
-/// aborts, [`Stop::Drain`] when the worker drains while a call waits for its next try.
+/// [`Stop::Park`] when a reviewer or the user has to be asked. [`Stop::Fail`] when the short circuit trips, a
+/// reviewer rejected or a handler aborts. [`Stop::Drain`] when the worker drains while a call waits for its
+/// next try.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if turn.node().is_some() {
         stub::recalled(turn);
@@ -62,7 +63,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let all = asked.clone();
     let mut open: Vec<_> = asked.into_iter().enumerate().collect();
     stub::recalled(turn);
-    // What stands for the calls of a fork is told in their order.
+    // The recorded outcomes of a fork reach the model in the order of its calls.
     let parallel = turn.fork.is_none()
         && open.len() > 1
         && open.len() <= MAX_CALLS

@@ -1,4 +1,5 @@
-//! Tool calls that have a price are paid for in the transaction that makes their intent durable.
+//! Payment for tool calls: calls with a price are paid for in the transaction that makes their intent
+//! durable.
 
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, unpriced};
@@ -8,8 +9,8 @@ use turnstone_domain::tool_call::{AwayStep, ToolCallMove};
 use turnstone_domain::{CallId, EventName, TurnWrite};
 use turnstone_store::LedgerError;
 
-/// A barrier before calls leave, each with the name of its tool; `set_aside` are tokens that an agent on another server may
-/// spend. When a budget has not enough left for them, none of them is known to have left.
+/// Runs the barrier before calls leave, each with the name of its tool. `set_aside` are the tokens that an
+/// agent on another server may spend. If a budget has not enough left, none of the calls is recorded as sent.
 ///
 /// # Errors
 /// As [`Turn::barrier`], and [`Stop::Fail`] when a budget has not enough left.
@@ -32,8 +33,8 @@ pub async fn barrier(turn: &mut Turn, leaving: Vec<(CallId, String)>, set_aside:
     paid(turn).await
 }
 
-/// Pays for one try of a guardrail's tool before it is made. It stands in no journal, so what it costs is a part of what its
-/// phase does.
+/// Pays for one try of a guardrail's tool before it runs. The journal has no row for it, so its price is
+/// counted as a cost of its phase.
 ///
 /// # Errors
 /// As [`barrier`].
@@ -49,7 +50,7 @@ pub async fn guardrail(turn: &mut Turn, tool: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// So much money, charged to every budget that is not about a model.
+/// Returns a charge of this much money for every budget that is not limited to one model.
 fn charge(turn: &Turn, what: &str, money: i64) -> Charge {
     let every_model = turn.budgets.iter().filter(|budget| budget.model.is_none());
     Charge {
@@ -60,7 +61,7 @@ fn charge(turn: &Turn, what: &str, money: i64) -> Charge {
     }
 }
 
-/// The barrier after which what is pending is paid for; otherwise the calls stay.
+/// Runs the barrier that pays for the pending calls; if it fails, they do not leave.
 async fn paid(turn: &mut Turn) -> Result<(), Stop> {
     match turn.try_barrier().await {
         Ok(()) => Ok(()),
@@ -78,8 +79,8 @@ async fn paid(turn: &mut Turn) -> Result<(), Stop> {
     }
 }
 
-/// Books what an agent on another server used, and what asking it costs once it is `over`, and gives the rest of what was set
-/// aside back. Calls that came back together are settled together.
+/// Books the tokens that an agent on another server used, and its price once it is `over`, and returns the
+/// rest of the reservation. Calls that returned together are settled together.
 pub fn settle(turn: &mut Turn, asked: &RequestedCall, (set_aside, used): (i64, i64), over: bool) {
     if set_aside == 0 {
         return;
@@ -103,7 +104,7 @@ pub fn settle(turn: &mut Turn, asked: &RequestedCall, (set_aside, used): (i64, i
     pending.charge = Some(Box::new(ChargeMove::Settle { money, calls }));
 }
 
-/// Takes back that calls leave.
+/// Removes the departure of calls from a write.
 fn stay(write: &mut TurnWrite) {
     write.events.retain(|event| event.name != EventName::ToolCalled);
     let leaves = |step: &ToolCallMove| {

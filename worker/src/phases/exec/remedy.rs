@@ -1,35 +1,37 @@
-//! What is done about a failed call: the rules of the capability, then of the agent, then OSSA's (OSSA §2, RS-25, RS-50).
+//! Decides about a failed call: by the rules of the capability, then of the agent, then OSSA's (OSSA §2,
+//! RS-25, RS-50).
 
 use turnstone_domain::agent::errors::{CapabilityErrors, ErrorPolicy};
 use turnstone_domain::error::Strategy;
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
 
-/// A tool that wants to be left alone for longer is not waited for within the turn, in milliseconds.
+/// The longest wait within a turn for a tool that demands a delay, in milliseconds.
 const LONGEST_WAIT_MS: u64 = 60_000;
 
-/// What is done.
+/// The reaction to a failed call.
 #[derive(Debug, PartialEq)]
 pub enum Remedy {
-    /// The same again after this many milliseconds.
+    /// The same call again after this many milliseconds.
     Again(u64),
     /// Another capability of the agent.
     Instead(String),
-    /// This is how the call ends.
+    /// The end of the call with this outcome.
     End(ToolOutcome, Option<Handled>),
 }
 
-/// How a call stands when it has failed.
+/// The state of a call that has failed.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing {
-    /// Tries of this tool that failed before.
+    /// Earlier failed tries of this tool.
     pub tries: u32,
-    /// Whether the call may be made once more: it is idempotent, it had no effect, or the manifest has a `retry_policy` for it.
+    /// True if the call may run once more: it is idempotent, it had no effect, or the manifest has a
+    /// `retry_policy` for it.
     pub repeatable: bool,
-    /// Whether another capability is called already.
+    /// True if another capability has replaced the requested one already.
     pub replaced: bool,
 }
 
-/// Decides. A success ends the call as it is.
+/// Returns the reaction to an outcome. A success ends the call unchanged.
 pub fn remedy(
     policy: &ErrorPolicy,
     own: &CapabilityErrors,
@@ -84,7 +86,7 @@ mod tests {
         Standing { tries, ..FIRST }
     }
 
-    /// RS-25: three more tries, with growing pauses, and then the model is told.
+    /// RS-25: three more tries with growing delays, and then the model receives the failure.
     #[test]
     fn a_failed_call_is_tried_three_more_times() {
         let decide =
@@ -94,7 +96,7 @@ mod tests {
         assert_eq!(decide(after(3)), Remedy::End(broke(), None));
     }
 
-    /// RS-21, RS-25: what was never made, what cannot get better, and what may have had its effect is not repeated.
+    /// RS-21, RS-25: a call that never ran, cannot succeed, or may have had its effect is not repeated.
     #[test]
     fn nothing_is_repeated_that_must_not_be() {
         let decide = |outcome: ToolOutcome, standing| {
@@ -109,7 +111,7 @@ mod tests {
         decide(broke().retry_after(Some(3_600_000)), FIRST);
     }
 
-    /// RS-50: a value, another capability, or nothing stands for what could not be had.
+    /// RS-50: a value, another capability, or nothing replaces the missing output.
     #[test]
     fn a_handler_says_what_comes_after_the_tries() {
         let rule = RetryRule { retries: Some(1), initial_delay_ms: 7, ..RetryRule::default() };

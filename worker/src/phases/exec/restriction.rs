@@ -17,15 +17,15 @@ use turnstone_domain::review::{NewReview, ReviewAnswer, ReviewKind, ReviewPlan, 
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{JobError, ReviewId, Wait};
 
-/// What a restriction says.
+/// The result of a restriction.
 pub enum Checked {
-    /// The call may go on.
+    /// The call may proceed.
     Passed,
-    /// It may not; the model is told.
+    /// It may not; the model receives this outcome.
     Denied(ToolOutcome),
 }
 
-/// The input restriction, before the call (OAS-28, OAS-34).
+/// Checks the input restriction before the call (OAS-28, OAS-34).
 pub fn before(
     turn: &mut Turn,
     call: &Call,
@@ -46,7 +46,7 @@ pub fn before(
         let text = format!("the input restriction of `{}` does not allow this call: {why}", call.asked.name);
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
-    // Nor is a call made whose result nobody may release.
+    // A call whose output has no reviewer does not run either.
     if let Some(word) = reviewer.iter().chain(&of_output).find_map(|asked| nobody(turn, asked)) {
         let text = format!(
             "`{}` needs the word of its reviewer `{word}`, and there is nobody to ask: the caller did not say who the user is",
@@ -56,7 +56,7 @@ pub fn before(
     }
     if let Some(reviewer) = reviewer {
         let engagement = view.map(|view| view.to_json()).unwrap_or_default();
-        // Planned: nothing leaves before the answer.
+        // Planned: no request leaves before the answer.
         reviewer::plan(turn, call, idempotent);
         let question = question(turn, (call, restriction), None, engagement);
         asked(turn, call, ReviewKind::Input, reviewer, question)?;
@@ -64,7 +64,7 @@ pub fn before(
     Ok(Checked::Passed)
 }
 
-/// The output assertion, after the call and before any other use of the result (OAS-29, OAS-35).
+/// Checks the output assertion, after the call and before any other use of the result (OAS-29, OAS-35).
 pub fn after(
     turn: &Turn,
     call: &Call,
@@ -86,7 +86,7 @@ pub fn after(
     Some(ToolOutcome::failed(FailureKind::Policy.code(), text))
 }
 
-/// The output review; returns once the reviewer has said yes.
+/// Asks for the output review; returns once the reviewer has approved.
 pub fn review_output(
     turn: &mut Turn,
     call: &Call,
@@ -100,7 +100,7 @@ pub fn review_output(
     asked(turn, call, ReviewKind::Output, reviewer, question)
 }
 
-/// What was decided last about this call and these arguments, or is asked.
+/// Returns the newest review of this call and these arguments, decided or open.
 fn answer<'t>(turn: &'t Turn, call: &Call, kind: ReviewKind) -> Option<&'t ReviewAnswer> {
     let arguments_hash = digest::of_json(&call.asked.arguments);
     turn.reviews.iter().rev().find(|review| {
@@ -108,16 +108,16 @@ fn answer<'t>(turn: &'t Turn, call: &Call, kind: ReviewKind) -> Option<&'t Revie
     })
 }
 
-/// Whether a reviewer has said yes to this call and these arguments.
+/// Returns true if a reviewer has approved this call and these arguments.
 pub fn is_approved(turn: &Turn, call: &Call, kind: ReviewKind) -> bool {
     answer(turn, call, kind).is_some_and(|answer| answer.state == ReviewState::Approved)
 }
 
-/// Returns once the reviewer has said yes to this call and these arguments.
+/// Returns once the reviewer has approved this call and these arguments.
 ///
 /// # Errors
-/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no: the flow may not continue without confirmation
-/// (OAS-32).
+/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection: the flow may not continue
+/// without confirmation (OAS-32).
 fn asked(
     turn: &mut Turn,
     call: &Call,
@@ -154,8 +154,8 @@ fn asked(
     }
 }
 
-/// Whether a call that is not idempotent, and whose outcome was lost in a crash, may be made once more. Each approval
-/// is for one more request.
+/// Returns true if a call that is not idempotent, and whose outcome was lost in a crash, may run once more.
+/// Each approval allows one more request.
 pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop> {
     let about = |state| {
         let same = |review: &&ReviewAnswer| {
@@ -183,7 +183,7 @@ pub fn ask_operator(turn: &Turn, call: &Call, kind: ReviewKind, question: Value)
     Stop::Park(Box::new(Wait::Review(reviewers::assign_somebody(turn, review, OPERATOR, None))))
 }
 
-/// A question about this call and these arguments, to nobody yet.
+/// Returns a question about this call and these arguments, without a reviewer yet.
 fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> NewReview {
     NewReview {
         id: ReviewId(turn.deps.ids.next()),
@@ -199,10 +199,10 @@ fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> N
     }
 }
 
-/// Who decided, when nobody did before the deadline.
+/// The name of the decider when the deadline passed without an answer.
 const NOBODY: &str = "nobody in time";
 
-/// A no ends the engagement (OAS-A7).
+/// Returns the failure after a rejection, which ends the engagement (OAS-A7).
 fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     let reason =
         answer.and_then(|said| said.reason.as_ref()).map(|why| format!(": {why}")).unwrap_or_default();
@@ -216,7 +216,7 @@ fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     let by = decided_by.unwrap_or(NOBODY);
     let error = JobError::new(FailureKind::Policy, message);
     if turn.agent.format == AgentFormat::Ossa {
-        // Somebody has decided: no handler of the manifest asks about it again.
+        // A person has decided: no handler of the manifest asks again.
         let context = answer.map(|said| json!({"state": said.state}));
         let decided = Escalation { to: EscalationType::Human, target: Some(by.to_owned()), context };
         return error.escalated(decided).into();
@@ -224,24 +224,25 @@ fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     error.with("oas_rule", "OAS-32").into()
 }
 
-/// Whom a restriction asks.
+/// Returns the reviewer that a restriction names.
 fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
     let target = restriction.require_review.clone()?;
     Some(Contact { target, timeout_ms: restriction.answer_within_ms })
 }
 
-/// The reviewer's name in the document, when that is nobody.
+/// Returns the reviewer's name in the document, if no such reviewer exists.
 fn nobody<'a>(turn: &Turn, asked: &'a Contact) -> Option<&'a str> {
     (!reviewers::is_somebody(turn, &asked.target)).then_some(asked.target.as_str())
 }
 
-/// Whom an OSSA agent asks before a call of a tool that may not be made twice (`human_in_loop`, `high_risk_action`).
+/// Returns the reviewer for calls of an OSSA agent that may not run twice (`human_in_loop`,
+/// `high_risk_action`).
 fn of_high_risk(turn: &Turn, call: &Call, idempotent: bool) -> Option<Contact> {
     let risky = !idempotent && turn.deputy(&call.asked.name).is_none();
     turn.agent.approvals.high_risk.clone().filter(|_| risky)
 }
 
-/// What a reviewer is shown: whose call it is, what it says, and what was asserted of it already.
+/// Returns the question for a reviewer: the agent, the call's arguments, and the assertion that it passed.
 fn question(
     turn: &Turn,
     (call, restriction): (&Call, &Restriction),
@@ -259,14 +260,15 @@ fn question(
     question
 }
 
-/// The Engagement object with what this call returned, which is withheld from it until the reviewer agrees.
+/// Returns the Engagement object with the call's output, which the object does not hold until the reviewer
+/// approves.
 fn candidate(turn: &Turn, call: &Call, outputs: &Value) -> Value {
     let Some(mut object) = turn.object.clone() else { return Value::Null };
     object.reveal(&call.asked.name, outputs);
     object.to_json()
 }
 
-/// Why an assertion does not hold; anything but `true` does not (OAS-36).
+/// Returns the reason why an assertion does not hold; any value except `true` fails (OAS-36).
 fn violated(turn: &Turn, source: &str, view: Option<&View<'_>>) -> Option<String> {
     let Some(view) = view else { return Some("there is no Engagement object".to_owned()) };
     match turn.deps.expression(&turn.agent, source) {

@@ -1,9 +1,9 @@
-//! An agent as reviewer (OAS-30, OAS-31): it is asked in an engagement of its own, with the whole Engagement object as its
-//! input, and answers with a verdict. Anything that is no verdict confirms nothing.
+//! An agent as reviewer (OAS-30, OAS-31). It runs in an engagement of its own, receives the whole Engagement
+//! object as its input, and answers with a verdict. Any other answer confirms nothing.
 //!
-//! Its engagement is not part of the history of the one that it is asked about, counts in that one's depth and budget, and
-//! the parked job goes on when it has ended. The question stands in the inbox like any other; the store answers it with what
-//! the engagement ended with.
+//! Its engagement is not part of the history of the reviewed one, but counts in its depth and budget. The
+//! parked job resumes when it has ended. The question is in the inbox like any other; the store answers it
+//! with the result of the reviewer's engagement.
 
 use super::call::{self, Call};
 use super::context;
@@ -18,18 +18,19 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::review::{NewReview, ReviewKind, call_of_review};
 use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
 
-/// How an agent is named for sure.
+/// The prefix that marks a name as an agent's.
 const PREFIX: &str = "oagent://";
 
-/// The agents that review calls of this one, by the word in its document; `None` for one that is not there.
+/// The agents that review calls of this one, by their names in its document; `None` for one that is not
+/// registered.
 pub type Reviewers = BTreeMap<String, Option<Arc<AgentDefinition>>>;
 
-/// The name that a reviewer has if it is an agent.
+/// Returns the name under which a reviewer would be registered as an agent.
 pub fn agent_name(reviewer: &str) -> &str {
     reviewer.strip_prefix(PREFIX).unwrap_or(reviewer)
 }
 
-/// The reviewers of an agent's document that are agents.
+/// Returns the reviewers in an agent's document that are agents.
 pub fn among(agent: &AgentDefinition, found: &BTreeMap<String, Arc<AgentDefinition>>) -> Reviewers {
     let words = agent.capabilities.iter().flat_map(|capability| {
         [&capability.input_restriction, &capability.output_restriction]
@@ -37,12 +38,13 @@ pub fn among(agent: &AgentDefinition, found: &BTreeMap<String, Arc<AgentDefiniti
             .filter_map(|restriction| restriction.require_review.as_deref())
     });
     let known = words.map(|word| (word, found.get(agent_name(word)).cloned()));
-    // A user may have any other name; an agent that is named for sure and is not there can confirm nothing.
+    // Any other name may belong to a user. A reviewer with the prefix must be an agent; without one, it can
+    // confirm nothing.
     let agents = known.filter(|(word, agent)| agent.is_some() || word.starts_with(PREFIX));
     agents.map(|(word, agent)| (word.to_owned(), agent)).collect()
 }
 
-/// Asks the agent, and parks until it has answered or its time is over.
+/// Asks the agent, and parks until it has answered or the deadline has passed.
 pub fn ask(turn: &mut Turn, call: &Call, review: NewReview) -> Stop {
     let reviewer = review.reviewer.as_str();
     let Some(agent) = turn.reviewers.get(reviewer).cloned().flatten() else {
@@ -78,7 +80,7 @@ pub fn ask(turn: &mut Turn, call: &Call, review: NewReview) -> Stop {
     Stop::Park(Box::new(Wait::Children(vec![child])))
 }
 
-/// What the reviewer is asked.
+/// Returns the input for the reviewer.
 fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
     let what = match kind {
         ReviewKind::Output => "may use the result of its call of",
@@ -91,7 +93,7 @@ fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
     )
 }
 
-/// Journals the call that is asked about, so that it is known when the reviewer has answered.
+/// Journals the reviewed call, so that it is known when the reviewer has answered.
 pub fn plan(turn: &mut Turn, call: &Call, idempotent: bool) {
     if call.journalled.is_none() {
         let intent = call::intend(turn, call, idempotent, false);

@@ -1,5 +1,5 @@
-//! Calls of the operations on the agent's own state (OSSA §3). They happen in memory, so there is nothing to send and
-//! nothing whose outcome could get lost: intent and outcome are one row, durable with the next barrier.
+//! Calls of the operations on the agent's own state (OSSA §3). They run in memory, so no request is sent and
+//! no outcome can be lost. Intent and outcome are one row, durable with the next barrier.
 
 use super::call::{self, Call};
 use crate::model::ToolOffer;
@@ -12,8 +12,8 @@ use turnstone_domain::message::{Message, RequestedCall};
 use turnstone_domain::session_state::{Operation, TOOLS};
 use turnstone_domain::tool_call::ToolOutcome;
 
-/// The operations that the model may call: all of them, when the agent keeps state. A tool of the agent's own that has
-/// the name of one goes before it.
+/// Returns the operations that the model may call: all of them, when the agent keeps state. A tool of the
+/// agent with the same name overrides an operation.
 pub fn offers(agent: &AgentDefinition) -> Vec<ToolOffer> {
     if agent.state.mode == StateMode::Stateless || agent.tool_choice == ToolChoice::None {
         return Vec::new();
@@ -27,12 +27,12 @@ pub fn offers(agent: &AgentDefinition) -> Vec<ToolOffer> {
     .collect()
 }
 
-/// Whether a call means the agent's state.
+/// Returns true if a call is one of the operations on the agent's state.
 pub fn is_one(agent: &AgentDefinition, name: &str) -> bool {
     Operation::is_one(name) && offers(agent).iter().any(|offer| offer.name == name)
 }
 
-/// Does what a call asks for.
+/// Runs the operation of a call.
 ///
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
@@ -80,7 +80,7 @@ async fn outcome(turn: &mut Turn, asked: &RequestedCall) -> Result<ToolOutcome, 
     };
     Ok(match buffer.apply(&operation, now) {
         Ok(mut output) => {
-            // Where a turn that another process goes on with has read from.
+            // The version that was read, for another process that resumes the turn.
             output["version"] = buffer.version().into();
             ToolOutcome::Success { output }
         }
@@ -88,7 +88,7 @@ async fn outcome(turn: &mut Turn, asked: &RequestedCall) -> Result<ToolOutcome, 
     })
 }
 
-/// Under `read_uncommitted` a change takes effect with the outcome of its call.
+/// Commits a change with the outcome of its call under `read_uncommitted`.
 async fn at_once(turn: &mut Turn) -> Result<(), Stop> {
     let Some(scope) = turn.state_scope() else { return Ok(()) };
     let Some(buffer) = turn.buffer.as_mut().filter(|buffer| buffer.writes_at_once()) else { return Ok(()) };

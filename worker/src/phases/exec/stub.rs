@@ -1,4 +1,4 @@
-//! Calls of a fork: recorded outcomes stand for them, and nothing is called again unless the fork was asked to.
+//! Calls of a fork: recorded outcomes replace them, and none runs again unless the fork permits it.
 
 use super::MAX_CALLS;
 use super::call::{self, Call};
@@ -15,10 +15,10 @@ use turnstone_domain::review::ReviewAnswer;
 use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
 use turnstone_domain::{CallId, JobError};
 
-/// Answers a call from the record; `false` when it is to be made, or refused, as any other.
+/// Answers a call from the record; returns false when the call must run, or be refused, like any other.
 ///
 /// # Errors
-/// [`Stop::Fail`] when nothing is on record and nothing may be called.
+/// [`Stop::Fail`] when there is no record and the call may not run.
 pub async fn answered(turn: &mut Turn, position: usize, asked: &RequestedCall) -> Result<bool, Stop> {
     let Some(fork) = &turn.fork else { return Ok(false) };
     let live = fork.origin.live_tools;
@@ -49,7 +49,7 @@ pub async fn answered(turn: &mut Turn, position: usize, asked: &RequestedCall) -
     Ok(true)
 }
 
-/// The recorded call that stands for this one, and what it came to, or was set to come to.
+/// Returns the recorded call that replaces this one, with its outcome or the fork's changed one.
 async fn on_record(turn: &mut Turn, asked: &RequestedCall) -> Result<Option<(ToolCall, ToolOutcome)>, Stop> {
     let Some(fork) = &mut turn.fork else { return Ok(None) };
     let Some(known) = fork.recorded.stand_in(&asked.name, &asked.arguments) else { return Ok(None) };
@@ -64,7 +64,7 @@ async fn on_record(turn: &mut Turn, asked: &RequestedCall) -> Result<Option<(Too
     }))
 }
 
-/// Calls that were stood in for before this worker had the job: what was decided about those holds for them.
+/// Applies the recorded reviews to calls that were replaced before this worker claimed the job.
 pub fn recalled(turn: &mut Turn) {
     let stubs: Vec<(CallId, CallId)> = turn
         .recalled_calls
@@ -74,8 +74,8 @@ pub fn recalled(turn: &mut Turn) {
     stubs.iter().for_each(|(call, of)| reviewed(turn, call, of));
 }
 
-/// Whatever reviewers decided about a recorded call holds for the one that it stands for, unless its outcome was changed:
-/// nobody is asked again, and no agent is paid for it.
+/// Applies the reviews of a recorded call to the call that it replaces, unless the fork changed the outcome.
+/// So no reviewer answers again, and no reviewing agent is paid again.
 fn reviewed(turn: &mut Turn, call: &CallId, of: &CallId) {
     let Some(fork) = &turn.fork else { return };
     if fork.origin.changes.tool_results.contains_key(of.as_str()) {
@@ -83,7 +83,7 @@ fn reviewed(turn: &mut Turn, call: &CallId, of: &CallId) {
     }
     let answer = |known| ReviewAnswer { call_id: call.clone(), ..known };
     let decided = fork.recorded.decided(of).into_iter().map(answer);
-    // What was decided about the call itself goes before it.
+    // Reviews of the call itself take precedence.
     let decided: Vec<_> = decided.chain(std::mem::take(&mut turn.reviews)).collect();
     turn.reviews = decided;
 }
@@ -100,12 +100,12 @@ fn stand_in(turn: &mut Turn, call: &Call, recorded: ToolCall, outcome: ToolOutco
     tell(turn, call, over)
 }
 
-/// The recorded answer of an agent to which control was handed over in this turn, if it was.
+/// Returns the recorded answer of the agent that took over control in this turn, if there is one.
 pub fn handed_over(turn: &Turn, asked: &[RequestedCall]) -> Option<Value> {
     Some(handover(turn, asked)?.1)
 }
 
-/// The call with which that happened.
+/// Returns the call that handed over control.
 pub fn handed_over_by(turn: &Turn, asked: &[RequestedCall]) -> Option<CallId> {
     Some(handover(turn, asked)?.0)
 }

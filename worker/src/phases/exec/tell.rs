@@ -1,4 +1,4 @@
-//! What the model is told of a call, once its outcome is known and everybody who has a say has had it.
+//! Passes the outcome of a call to the model, once it is known and every review has passed.
 
 use super::call::{self, Call};
 use super::restriction;
@@ -14,42 +14,42 @@ use turnstone_domain::review::{ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
 use turnstone_domain::{EventName, JobError};
 
-/// How a call ended.
+/// The end of a call.
 pub struct Over {
-    /// Its outcome, after what a handler made of it.
+    /// Its outcome, as a handler may have changed it.
     pub outcome: ToolOutcome,
-    /// What a handler did.
+    /// The handler's action.
     pub handled: Option<Handled>,
-    /// How long the last try took, in milliseconds.
+    /// The duration of the last try, in milliseconds.
     pub duration_ms: i64,
-    /// How it came to its end.
+    /// The way in which it ended.
     pub ending: Ending,
 }
 
-/// How a call came to its end.
+/// The way in which a call ended.
 pub enum Ending {
-    /// It was refused, and never made.
+    /// It was refused, and never ran.
     Refused,
-    /// It was made. What its output restriction says, and whether anybody outside may see the output.
+    /// It ran. The fields hold the result of its output restriction.
     Made {
-        /// The assertion's no.
+        /// The denial by the assertion.
         denied: Option<ToolOutcome>,
-        /// The capability, when a reviewer has to agree.
+        /// The capability, when a reviewer has to approve.
         reviewed: Option<Box<Capability>>,
-        /// Whether the output stays out of every view.
+        /// True if the output stays out of every view.
         withheld: bool,
     },
-    /// The journal knew it before.
+    /// The journal already held its outcome.
     Recalled,
 }
 
 impl Over {
-    /// An outcome that the journal knew.
+    /// Returns the end of a call whose outcome the journal holds.
     pub fn recalled(outcome: ToolOutcome, handled: Option<Handled>, duration_ms: i64) -> Self {
         Self { outcome, handled, duration_ms, ending: Ending::Recalled }
     }
 
-    /// The outcome of a call that was made: checked and journalled.
+    /// Checks and journals the outcome of a call that ran.
     pub fn made(
         turn: &mut Turn,
         call: &Call,
@@ -59,7 +59,7 @@ impl Over {
         duration_ms: i64,
     ) -> Self {
         let denied = restriction::after(turn, call, capability, &outcome);
-        // A recorded call that stands for this one may have been approved, and so has one of a record that is run again.
+        // The review may be approved already, by the recorded call in a fork or by the record in a rerun.
         let reviewed = capability.output_restriction.require_review.is_some()
             && denied.is_none()
             && !restriction::is_approved(turn, call, ReviewKind::Output);
@@ -71,16 +71,17 @@ impl Over {
         over
     }
 
-    /// Journals it.
+    /// Journals the outcome.
     pub fn note(&self, turn: &mut Turn, call: &Call, withheld: bool) {
         call::note_outcome(turn, call, &self.outcome, self.handled.clone(), self.duration_ms, withheld);
     }
 }
 
-/// Tells the model, or does what the agent's handler asks for instead.
+/// Passes the outcome to the model, or does what the agent's handler demands instead.
 ///
 /// # Errors
-/// [`Stop::Park`] when somebody has to be asked before, [`Stop::Fail`] when a handler aborts or a reviewer said no.
+/// [`Stop::Park`] when a reviewer has to be asked first, [`Stop::Fail`] when a handler aborts or a reviewer
+/// rejected.
 pub fn tell(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
     let Over { outcome, handled, duration_ms, ending } = over;
     if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
@@ -120,7 +121,7 @@ fn say(turn: &mut Turn, call: &Call, text: String) {
     turn.say(Message::tool(call.asked.call_id.clone(), text));
 }
 
-/// The failed call as the job's own failure: no attempt can change it.
+/// Returns the failed call as the job's own failure: no further attempt can change it.
 fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
     let error =
         outcome.as_error().unwrap_or_else(|| JobError::new(FailureKind::Tool, "a handler ended the job"));
@@ -129,7 +130,8 @@ fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
     JobError { message, retryable: false, ..error }.with("call_id", call.asked.call_id.as_str())
 }
 
-/// Hands the error to whom the agent's document names. Returns once they said to go on.
+/// Escalates the error to the contact in the agent's document. Returns once the contact permits the job to
+/// continue.
 fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
     let Some(error) = outcome.as_error() else { return Ok(()) };
     let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {

@@ -1,4 +1,5 @@
-//! What a call may use: as much of it is reserved before the call as it can use at most, in every budget that applies.
+//! The reservation for a model call: every budget that applies reserves the most that the call can use,
+//! before it runs.
 
 use crate::model::Usage;
 use crate::turn::state::Turn;
@@ -8,28 +9,28 @@ use turnstone_domain::JobError;
 use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price, Short};
 use turnstone_store::LedgerError;
 
-/// A budget may be used by others between two attempts to fit a call into what is left of it.
+/// Attempts to fit a call into a budget, because other jobs may use it between two of them.
 const FITTINGS: usize = 4;
 
-/// A budget that had not enough left for the whole of an answer.
+/// A budget that had not enough left for a whole answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Shortage {
-    /// What was left, in the unit of the measure.
+    /// The amount left, in the unit of the measure.
     pub left: i64,
-    /// What the call could have needed.
+    /// The most that the call could have needed.
     pub needed: i64,
-    /// Which budget.
+    /// The budget.
     pub of: Short,
 }
 
 impl Shortage {
-    /// The error of a call that needs more.
+    /// Returns the error of a call that needs more.
     pub fn error(&self) -> JobError {
         too_little(self.left, self.needed, &self.of)
     }
 }
 
-/// What is reserved for a call.
+/// The reservation for a call.
 pub struct Afforded {
     /// Tokens.
     pub tokens: i64,
@@ -37,17 +38,17 @@ pub struct Afforded {
     pub max_tokens: i64,
     /// `provider/model`.
     pub model: String,
-    /// What capped the answer below what is left of the engagement's tokens.
+    /// The budget that capped the answer below the rest of the engagement's tokens.
     pub shortage: Option<Shortage>,
     charged: bool,
-    /// Whether no budget has a limit that it could touch: then what the provider bills is booked.
+    /// True if no budget has a limit that the call could reach: then the provider's count is booked.
     unlimited: bool,
     money: i64,
     price: Option<Price>,
 }
 
 impl Afforded {
-    /// What is booked for the call, by what the provider reported.
+    /// Returns the tokens to book for the call, by the provider's count.
     pub fn book(&self, usage: Option<Usage>) -> i64 {
         let reported = usage.map(|usage| usage.total());
         if self.unlimited {
@@ -57,8 +58,8 @@ impl Afforded {
         }
     }
 
-    /// What the call costs in money, by what is booked for it; never more than was reserved where that has a limit. Without
-    /// counts the whole reservation is.
+    /// Returns the price of the booked tokens, never more than a limited reservation. Without a count it is
+    /// the whole reservation.
     pub fn cost(&self, usage: Option<Usage>) -> i64 {
         let Some((usage, price)) = usage.zip(self.price.as_ref()) else { return self.money };
         let counted =
@@ -67,18 +68,19 @@ impl Afforded {
         if self.unlimited { cost } else { cost.min(self.money) }
     }
 
-    /// The movement that books the call beside its tokens, if there is anything to book.
+    /// Returns the movement that books the call's money, if there is any to book.
     pub fn settled(&self, cost: i64) -> Option<Box<ChargeMove>> {
         self.charged.then(|| Box::new(ChargeMove::Settle { money: cost, calls: Vec::new() }))
     }
 }
 
-/// Reserves what a call to this model may use; everything before the call is durable when this returns. What was reserved
-/// for a model that did not answer makes room for it, and stays when there is no room.
+/// Reserves the most that a call to this model may use; everything before the call is durable when this
+/// returns. A reservation for a model that did not answer is released for it, and stays when there is no
+/// room.
 ///
 /// # Errors
-/// [`Stop::Fail`] when a budget has not enough left for even one token of an answer, or is in money while the model has no
-/// price.
+/// [`Stop::Fail`] when a budget has not enough left for one token of an answer. Also when it is in money and
+/// the model has no price.
 pub async fn reserve(
     turn: &mut Turn,
     before: &mut Option<Afforded>,
@@ -89,19 +91,19 @@ pub async fn reserve(
     let applies = |budget: &&budget::AppliedBudget| budget.model.as_ref().is_none_or(|only| *only == model);
     let budgets: Vec<String> =
         turn.budgets.iter().filter(applies).map(|budget| budget.name.clone()).collect();
-    // What was charged before has to be taken back, whatever this model costs.
+    // An earlier charge has to be released, whatever this model costs.
     let charged = price.is_some()
         || !budgets.is_empty()
         || turn.budget.money.limit.is_some()
         || before.as_ref().is_some_and(|before| before.charged);
     if !charged && let Some(before) = before.take() {
-        // The same again, for another model: nothing has to be written.
+        // The reservation is the same for another model, so nothing has to be written.
         return Ok(Afforded { model, ..before });
     }
     let unlimited =
         turn.budget.limit.is_none() && turn.budget.money.limit.is_none() && turn.budgets.is_empty();
     let known = budget::allow(prompt_bound, wanted, turn.budget.left());
-    // When nothing seems to be left, the ledger knows better: others may have given something back.
+    // The ledger decides even if nothing seems to be left: other jobs may have released tokens.
     let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
     let mut shortage: Option<Shortage> = None;
     for _ in 0..FITTINGS {

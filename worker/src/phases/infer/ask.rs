@@ -1,4 +1,4 @@
-//! Asking: the agent's models in order, each when its rate limit allows it, until one answers.
+//! Calls the agent's models in order, each when its rate limit allows it, until one answers.
 
 use super::afford::{self, Afforded};
 use super::circuit;
@@ -23,24 +23,24 @@ use turnstone_domain::budget;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EventName, JobError};
 
-/// Who answered what, and what the limits have counted for it.
+/// An answer with its provider, and the amounts to settle.
 pub struct Answered {
     /// The provider that answered.
     pub provider: String,
-    /// What it answered.
+    /// The answer.
     pub answer: ModelAnswer,
-    /// What has to be settled, when a limit counts.
+    /// The pass to settle, when a limit applies.
     pub pass: Option<Pass>,
-    /// What was reserved for it.
+    /// The reservation for it.
     pub afforded: Afforded,
-    /// What the store has to learn of the model's circuit breaker, once the answer is durable.
+    /// The success to report to the model's circuit breaker in the store, once the answer is durable.
     pub success: Option<Success>,
 }
 
-/// Asks the models of the agent in order until one answers (agent extension §3 rule 2). What is `heard` reaches whoever
-/// follows the engagement while the model speaks. `reserved` is what was reserved for a
-/// call before that did not answer. The request is left as it was for the last model that was asked, but with its own number
-/// of tokens.
+/// Calls the models of the agent in order until one answers (agent extension §3 rule 2). If `heard` is set,
+/// followers of the engagement receive the text while the model writes. `reserved` is the reservation of an
+/// earlier call that did not answer. The request stays as it was for the last model that was called, but with
+/// its own number of tokens.
 pub async fn ask(
     turn: &mut Turn,
     request: &mut ModelRequest,
@@ -86,7 +86,7 @@ pub async fn ask(
                 continue;
             }
         };
-        // A provider that wants to be left alone is waited for only when no other model is left to ask.
+        // Only the last model of the list waits for a provider that demands a delay.
         let patience =
             if at + 1 == models.len() { request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
         let tokens = budget::allow(prompt_bound, wanted_tokens, turn.budget.left())
@@ -105,13 +105,14 @@ pub async fn ask(
                     return Err(stop);
                 }
             };
-        // From here on the call is part of this phase's time; waiting for durability or a rate limit before it is not.
+        // From here on the call is part of this phase's time; waiting for durability or a rate limit before
+        // it is not.
         turn.enter_phase();
         request.model.clone_from(&wanted.model);
         request.max_tokens = held.max_tokens;
         request.listener = if heard { listener(turn) } else { Listener::default() };
         let answered = call_model(turn, turn.secured()?, (&provider, &*model), request).await;
-        // Until it is booked nothing is waited for.
+        // Until the answer is booked, the turn waits for nothing else.
         turn.unrecorded = answered.is_ok();
         request.max_tokens = wanted_tokens;
         drop(place);
@@ -137,8 +138,8 @@ pub async fn ask(
     Err(last.into())
 }
 
-/// What a call needs before it may be made: a rate limit that lets it through, a place, and a reservation. `Ok(Err(_))` when
-/// another model may still do.
+/// Gets everything that a call needs: a pass of its rate limit, a place, and a reservation. `Ok(Err(_))` when
+/// another model may still answer.
 async fn admitted(
     turn: &mut Turn,
     wanted: &ModelRef,
@@ -167,21 +168,22 @@ async fn admitted(
             match refused {
                 Err(Stop::Fail(error)) => Ok(Err(error)),
                 Err(stop) => Err(stop),
-                // The job was paused before the reservation was durable. That is given back with the lease.
+                // The job was paused before the reservation was durable, which is released with the lease.
                 Ok(_) => Err(Stop::Drain),
             }
         }
     }
 }
 
-/// Whose buckets count: the job's tenant (OJS multi-tenancy), or what an older client wrote as `meta.tenant`.
+/// Returns the owner of the rate limits: the job's tenant (OJS multi-tenancy), or `meta.tenant` of an older
+/// client.
 fn tenant(turn: &Turn) -> String {
     let named = |member: &str| turn.job.meta.get(member).and_then(|value| value.parse::<String>().ok());
     named("tenant_id").or_else(|| named("tenant")).unwrap_or_default()
 }
 
-/// Waits for a place among the provider's calls in this process. The rate limit comes first: who waits for a bucket keeps no
-/// place from those whose buckets are full.
+/// Waits for a place among the provider's calls in this process. The rate limit comes first, so that a call
+/// that waits for its bucket holds no place.
 async fn place(
     turn: &Turn,
     provider: &str,
@@ -200,8 +202,8 @@ async fn place(
     Err(Stop::Drain)
 }
 
-/// Waits until the rate limits admit a call, and holds nothing meanwhile but the slot and what was reserved for a
-/// model before. The error says that the provider wants to be left alone for longer than the call can wait.
+/// Waits until the rate limits admit a call. Meanwhile it holds only the slot and the reservation of an
+/// earlier model. The inner error means that the provider demands a longer delay than the call can wait.
 async fn enter(
     turn: &Turn,
     call: Call<'_>,
@@ -227,7 +229,8 @@ async fn enter(
     }
 }
 
-/// Who hears an answer of this turn, from its beginning: whoever follows the engagement, unless the agent's answers are checked first.
+/// Returns the listener of an answer: it sends the text to the engagement's followers, unless the agent's
+/// answers are checked first.
 pub fn listener(turn: &Turn) -> Listener {
     if !turn.agent.speaks_live() {
         return Listener::default();
@@ -260,8 +263,8 @@ async fn call_model(
     answered
 }
 
-/// Gives back what a failed call did not use, and lets everybody wait when the provider asked for it. A call whose
-/// answer was lost may have used all of it.
+/// Returns the unused tokens of a failed call, and applies the provider's delay to all workers. A call whose
+/// answer was lost may have used all of its tokens.
 async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &ModelError) {
     let deps = &turn.deps;
     if let ModelError::RateLimited { retry_after_ms: Some(wait_ms), .. } = error {
@@ -285,12 +288,12 @@ fn unknown_provider(turn: &mut Turn, wanted: &ModelRef) -> JobError {
     hopeless(message)
 }
 
-/// What no further attempt changes: somebody has to change the job or the configuration.
+/// Returns an error that no further attempt changes: the job or the configuration has to change.
 fn hopeless(message: String) -> JobError {
     JobError { retryable: false, ..JobError::new(FailureKind::ModelUnavailable, message) }
 }
 
-/// What a failed call means for the job, when no other model does better.
+/// Returns the job's error for a failed call, when no other model answers.
 fn failure(wanted: &ModelRef, error: &ModelError) -> JobError {
     let message = format!("model {}: {error}", wanted.model);
     match error {

@@ -1,7 +1,8 @@
-//! The circuit breaker of a model (RS-26, RS-47): while many jobs cannot reach the model, the whole fleet stops calling it. Refused
-//! jobs wait as `retryable`; the store releases them as the breaker closes. A refusal costs no retry.
+//! The circuit breaker of a model (RS-26, RS-47). While many jobs cannot reach the model, the whole fleet
+//! stops calling it. Refused jobs wait as `retryable`; the store releases them as the breaker closes. A
+//! refusal costs no retry.
 //!
-//! A model of a provider has a breaker of its own, so that a model name which no provider knows does not stop the others.
+//! Each model of a provider has its own breaker, so that an unknown model name does not stop the others.
 
 use crate::breakers::Success;
 use crate::model::ModelError;
@@ -14,8 +15,8 @@ use turnstone_domain::ids::fraction;
 use turnstone_domain::{EventName, JobError};
 use turnstone_store::breakers::{BreakerKey, DETAIL, Passage};
 
-/// A refused job runs again after this time at the earliest, in milliseconds, when the breaker does not release it before; and
-/// after three times that at the latest.
+/// The least delay of a refused job after the end of the refusal, in milliseconds, unless the closing breaker
+/// releases it earlier. Three times as much is the longest.
 const WAIT_MS: f64 = 30_000.0;
 
 /// Asks for permission to call a model.
@@ -39,7 +40,7 @@ pub async fn pass(
         key.name(),
         until.to_rfc3339()
     );
-    // Many jobs wait for the same breaker. They must not all run again at the same time.
+    // Many jobs wait for the same breaker. Their delays are spread.
     let spread = (WAIT_MS * (1.0 + 2.0 * fraction(&turn.lease.token))) as u64;
     let wait_ms = u64::try_from(until.since(deps.clock.now())).unwrap_or(0).saturating_add(spread);
     Err(JobError::new(FailureKind::CircuitOpen, message)
@@ -48,7 +49,7 @@ pub async fn pass(
         .retry_after(Some(wait_ms)))
 }
 
-/// Gives back the place of a trial call that was not made.
+/// Releases the place of a trial call that did not run.
 pub async fn not_asked(turn: &Turn, secured: Secured<'_>, provider: &str, model: &str, passage: Passage) {
     if passage == Passage::Trial {
         let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
@@ -56,8 +57,8 @@ pub async fn not_asked(turn: &Turn, secured: Secured<'_>, provider: &str, model:
     }
 }
 
-/// Counts a call that the model answered, if only with an error; nothing is waited for. What is returned is to be
-/// [told](tell) as soon as the answer is durable.
+/// Counts a call that the model answered, even with an error; it waits for nothing. The result is to be
+/// [reported](tell) as soon as the answer is durable.
 pub fn answered(turn: &Turn, provider: &str, model: &str, passage: Passage) -> Option<Success> {
     let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
     turn.deps.breakers.succeeded(key, rule, &turn.job.id, passage)
@@ -88,7 +89,7 @@ pub async fn failed(
     Ok(())
 }
 
-/// Tells the store of a success, if it has to learn of it.
+/// Reports a success to the store, if there is one to report.
 ///
 /// # Errors
 /// As [`Turn::secured`].

@@ -1,8 +1,9 @@
 //! INFER: the one model call of the turn, between two barriers (OSSA §1.4, design §4 and §5).
 //!
-//! Before the call everything is durable and the most that it can use is reserved. The answer, its cost and its message
-//! are committed together: at once when the answer asks for calls or a rate limit waits for the count, and otherwise with
-//! what follows, before anything else is called or waited for ([`Turn::secure`]).
+//! Before the call everything is durable, and the most that it can use is reserved. The answer, its cost and
+//! its message are committed together. They commit at once when the answer requests calls or a rate limit
+//! waits for the count. Otherwise they commit with the next write, before any other call or wait
+//! ([`Turn::secure`]).
 
 mod afford;
 mod ask;
@@ -33,34 +34,34 @@ use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, Phase, Spent};
 
 const VERSION: i64 = 3;
-/// Versions of the body that this worker reads; version 1 did not tell cached and reasoning tokens apart, version 2 not which
-/// budget capped the answer.
+/// Versions of the body that this worker reads. Version 1 did not count cached and reasoning tokens apart;
+/// version 2 did not record the budget that capped the answer.
 pub const VERSIONS: &[i64] = &[1, 2, 3];
 
-/// What INFER leaves; the answer itself is a message of the engagement.
+/// The result of INFER; the answer itself is a message of the engagement.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct InferBody {
     /// The provider that answered.
     pub provider: String,
     /// The model that answered.
     pub model: String,
-    /// Why it stopped.
+    /// The reason why it stopped.
     pub finish_reason: FinishReason,
     /// Prompt tokens booked.
     pub tokens_in: i64,
     /// Completion tokens booked.
     pub tokens_out: i64,
-    /// Prompt tokens that came from the provider's cache: a part of `tokens_in`.
+    /// Prompt tokens from the provider's cache: a part of `tokens_in`.
     #[serde(default)]
     pub tokens_cached: i64,
-    /// Completion tokens that the model thought with: a part of `tokens_out`.
+    /// Completion tokens of the model's reasoning: a part of `tokens_out`.
     #[serde(default)]
     pub tokens_reasoning: i64,
-    /// Whether the provider said nothing and the whole reservation was booked.
+    /// True if the provider sent no count and the whole reservation was booked.
     pub estimated: bool,
-    /// Whether the answer's length was capped by what was left of the budget.
+    /// True if the rest of the budget capped the answer's length.
     pub capped: bool,
-    /// The budget that capped it, when it was another one than the tokens of the engagement.
+    /// The budget that capped it, unless it was the engagement's tokens.
     #[serde(default)]
     pub shortage: Option<Shortage>,
     /// What it leaves of a node of a flow.
@@ -68,7 +69,7 @@ pub struct InferBody {
     pub node: Option<NodeAnswer>,
 }
 
-/// What `phase.completed` says of INFER.
+/// The data of `phase.completed` for INFER.
 #[derive(Serialize)]
 struct Facts<'a> {
     model: &'a str,
@@ -87,8 +88,8 @@ struct Facts<'a> {
 /// Runs INFER.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the budget does not allow a call or no model answers; [`Stop::Drain`] when the worker drains
-/// while the call waits for a rate limit.
+/// [`Stop::Fail`] when the budget does not allow a call or no model answers; [`Stop::Drain`] when the worker
+/// drains while the call waits for a rate limit.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if let Some(planned) = flow::plan(turn) {
         return planned_node(turn, planned);
@@ -116,14 +117,14 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let asks = turn.node().is_none() && turn.conversation.answer().is_some_and(is_asking);
     let waits = asks || pass.is_some() || success.is_some();
     let durable = if waits { turn.secure().await } else { Ok(()) };
-    // The answer first: a limit that is not settled fills up by itself.
+    // The answer comes first: a limit that is not settled refills by itself.
     if let Some(pass) = pass {
         turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used).await;
     }
     circuit::tell(turn, success).await?;
     durable?;
     turn.deadline.check()?;
-    // Blocked or not, it is paid for.
+    // A blocked answer is paid for as well.
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }
 
@@ -158,7 +159,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
         }
         false => Vec::new(),
     };
-    // "required" is about the first answer; afterwards the model may come to an end.
+    // "required" applies to the first answer; afterwards the model may finish.
     let tool_choice = match agent.tool_choice {
         ToolChoice::Required if turn.position.tool_turns > 0 => ToolChoice::Auto,
         choice => choice,
@@ -173,7 +174,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     })
 }
 
-/// A request that says nothing yet.
+/// Returns a request without messages and tools.
 fn plain_request(turn: &Turn) -> ModelRequest {
     let agent = &turn.agent;
     ModelRequest {
@@ -193,22 +194,24 @@ fn plain_request(turn: &Turn) -> ModelRequest {
     }
 }
 
-/// The most tokens that an answer may have.
+/// Returns the most tokens that an answer may have.
 fn most_tokens(turn: &Turn) -> i64 {
     turn.agent.model.max_tokens.unwrap_or(turn.deps.options.max_tokens)
 }
 
-/// Whether tools may be called in this turn: after `max_tool_turns` in a row an answer is due (OSSA §4).
+/// Returns true if tools may be called in this turn: after `max_tool_turns` in a row an answer is due (OSSA
+/// §4).
 pub fn may_call(turn: &Turn) -> bool {
     turn.agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most)
 }
 
-/// The most that the call can use, cut to what is left of the budget; `None` when nothing is left for an answer.
+/// Returns the most that the call can use, within the rest of the budget; `None` when nothing is left for an
+/// answer.
 fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
     budget::allow(bound(request), request.max_tokens, turn.budget.left())
 }
 
-/// The most tokens that a prompt can take.
+/// Returns the most tokens that a prompt can take.
 fn bound(request: &ModelRequest) -> i64 {
     let messages: usize = request.messages.iter().map(size).sum();
     let tools: usize = request
@@ -222,8 +225,8 @@ fn bound(request: &ModelRequest) -> i64 {
     budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(images).sum())
 }
 
-/// The calls that the model asked for to the end, and the names of those that are not made: a call may have lost arguments
-/// with the end of an answer that was cut, and an answer that the provider withheld asks for nothing.
+/// Returns the complete calls of an answer, and the names of those that do not run. The last call of a cut
+/// answer may have lost its arguments. An answer that the provider withheld has no valid calls.
 fn whole_calls(reason: FinishReason, mut asked: Vec<AskedCall>) -> (Vec<AskedCall>, Vec<String>) {
     let is_whole = |call: &AskedCall| call.arguments.as_object().is_some_and(|given| !given.is_empty());
     let cut = match reason {
@@ -236,7 +239,7 @@ fn whole_calls(reason: FinishReason, mut asked: Vec<AskedCall>) -> (Vec<AskedCal
     (asked, cut.into_iter().map(|call| call.name).collect())
 }
 
-/// Books the call and notes the answer, with the barrier that follows.
+/// Books the call and records the answer, with the barrier that follows.
 fn record(
     turn: &mut Turn,
     provider: String,
@@ -296,7 +299,7 @@ fn record(
     if let Some(content) = said {
         turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
     }
-    // A summary that was bought in this turn is part of what the phase cost.
+    // A summary bought in this turn is a cost of this phase.
     let (summed_in, summed_out) = turn.conversation.summed_up_for(turn.position.turn);
     let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);
     turn.complete_infer(VERSION, &body, tokens, &facts)?;

@@ -1,8 +1,8 @@
-//! Asking again within the turn when no model of the list answered (OSSA §2: LLM_ERROR, LLM_TIMEOUT, RATE_LIMITED). Fallback models
-//! come first and are not counted.
+//! Retries within the turn when no model of the list answered (OSSA §2: LLM_ERROR, LLM_TIMEOUT,
+//! RATE_LIMITED). Fallback models come first and are not counted.
 //!
-//! It is OSSA's, so it is for OSSA's agents, and for those whose document says so. All others leave it to the retry policy of
-//! their job, which holds no slot meanwhile.
+//! This rule is OSSA's: it applies to OSSA's agents, and to those whose document demands it. All others leave
+//! retries to their job's policy, which holds no slot meanwhile.
 
 use super::afford::Afforded;
 use super::ask::{Answered, ask as ask_once};
@@ -16,13 +16,14 @@ use turnstone_domain::agent::AgentFormat;
 use turnstone_domain::error::{OssaCode, Strategy};
 use turnstone_domain::{EventName, JobError};
 
-/// A pause that the document asks for is not made within the turn when it is longer, in milliseconds.
+/// The longest delay within a turn that a document may demand, in milliseconds.
 const LONGEST_WAIT_MS: u64 = 60_000;
 
-/// A provider that wants to be left alone for longer is not waited for: the job gives its slot back until then.
+/// The longest wait for a provider that demands a delay: beyond it the job releases its slot until then.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(15);
 
-/// Asks the models of the agent, and asks again as its document says. `reserved` is what is still reserved when none answered.
+/// Calls the agent's models, and repeats that as its document demands. `reserved` is what stays reserved
+/// when none answered.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -54,7 +55,7 @@ pub async fn ask(
     }
 }
 
-/// How long to wait before the models are asked again; `None` when they are not.
+/// Returns the delay before the models are called again, in milliseconds; `None` when they are not.
 fn wait(turn: &Turn, error: &JobError, tries: u32) -> Option<u64> {
     let code = error.kind.ossa();
     if !error.retryable || !matches!(code, OssaCode::LlmError | OssaCode::LlmTimeout | OssaCode::RateLimited)

@@ -1,7 +1,7 @@
-//! Pictures of tools: they go with the outcomes that name them, to models that take pictures.
+//! Pictures of tools: models that take pictures receive them with the outcomes that name them.
 //!
-//! The conversation keeps the names of the files alone. The bytes are read for each call to a model, and are no part of the
-//! record, so that a fork and a rerun need none of them.
+//! The conversation keeps only the names of the files. The bytes are read for each model call and are no part
+//! of the record, so a fork or a rerun needs none of them.
 
 use super::bound;
 use crate::model::{Model, ModelRequest};
@@ -13,10 +13,11 @@ use base64::prelude::BASE64_STANDARD;
 use std::borrow::Cow;
 use turnstone_domain::message::{ContentPart, ImageKind, ImageSource, Message, Role};
 
-/// The most pictures of tools in one request; the newest are shown.
+/// The most pictures of tools in one request; the newest are sent.
 const MOST: usize = 8;
 
-/// Adds the newest pictures to the outcomes that name them, as far as the budget leaves the answer its whole length.
+/// Adds the newest pictures to the outcomes that name them, as long as the budget leaves room for the longest
+/// answer.
 ///
 /// # Errors
 /// [`Stop::Store`].
@@ -31,7 +32,7 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
     pictures.reverse();
     let mut shown = 0;
     for artifact in pictures {
-        // What was denied or is under review is not named.
+        // An outcome that was denied or is under review does not name its files.
         let names = |message: &&mut Message| {
             message.role == Role::Tool
                 && message.call_id.as_ref() == Some(&artifact.call_id)
@@ -47,7 +48,7 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
         if message.parts.is_empty() {
             message.parts.push(ContentPart::Text { text: message.content.clone() });
         }
-        // The newest comes first here, and the text before all of them.
+        // The loop begins with the newest picture, so inserting after the text restores their order.
         message.parts.insert(1, ContentPart::Image { source });
         let (call_id, most) = (message.call_id.clone(), request.max_tokens);
         if turn.budget.left().is_some_and(|left| bound(request).saturating_add(most) > left) {
@@ -67,7 +68,7 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
     Ok(())
 }
 
-/// The request as a model takes it.
+/// Returns the request in the form that a model takes: without pictures, if it takes none.
 pub fn for_model<'r>(request: &'r ModelRequest, model: &dyn Model) -> Cow<'r, ModelRequest> {
     let shows = |message: &Message| message.role == Role::Tool && !message.parts.is_empty();
     if model.takes_pictures() || !request.messages.iter().any(shows) {
@@ -78,7 +79,7 @@ pub fn for_model<'r>(request: &'r ModelRequest, model: &dyn Model) -> Cow<'r, Mo
     Cow::Owned(request)
 }
 
-/// Whether one of the agent's models takes pictures.
+/// Returns true if one of the agent's models takes pictures.
 fn are_taken(turn: &Turn) -> bool {
     let providers = &turn.deps.providers;
     let default = providers.default_model_at(turn.agent.model.provider.as_deref());

@@ -1,10 +1,11 @@
-//! What is said to the model beside the conversation (RS-16, RS-17).
+//! The parts of a prompt beside the conversation (RS-16, RS-17).
 
 use crate::turn::state::Turn;
 use turnstone_domain::agent::{AgentDefinition, Example, OutputFormat};
 use turnstone_domain::message::{Message, Role};
 
-/// The role of the agent verbatim (RS-16), then its template, then the demanded form of the answer.
+/// Returns the system prompt: the agent's role verbatim (RS-16), then its template, then the demanded form of
+/// the answer.
 pub fn system(agent: &AgentDefinition) -> String {
     let output = &agent.output;
     let form = match (&output.schema, output.format) {
@@ -24,7 +25,8 @@ pub fn system(agent: &AgentDefinition) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The examples as exchanges, and then the conversation (RS-17). The examples are no part of its window.
+/// Returns the examples as exchanges, and then the conversation (RS-17). The examples are no part of its
+/// window.
 pub fn messages(turn: &Turn) -> Vec<Message> {
     let examples = turn.agent.prompts.examples.iter().flat_map(exchange);
     examples.chain(turn.conversation.messages(&turn.agent.memory)).collect()
@@ -43,7 +45,7 @@ mod tests {
     use super::*;
     use turnstone_domain::agent::Prompts;
 
-    /// RS-16: the role comes first and as it was written, also with a template.
+    /// RS-16: the role comes first and verbatim, also with a template.
     #[test]
     fn the_role_stands_first_and_verbatim() {
         let prompts = Prompts { system: Some("Be brief.".into()), examples: Vec::new() };

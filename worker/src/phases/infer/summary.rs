@@ -1,7 +1,8 @@
-//! The summary that takes the place of what does not fit into the window any more (OSSA §4 `summarize`, RS-52).
+//! The summary that replaces messages beyond the window (OSSA §4 `summarize`, RS-52).
 //!
-//! It is bought like an answer: reserved before the call, and durable with what it cost before anything is built on it.
-//! A worker that goes on after a crash finds it among the messages and does not ask again.
+//! It is paid for like an answer: its cost is reserved before the call, and it is durable with its cost
+//! before any step relies on it. After a crash the next worker finds it among the messages and does not ask
+//! again.
 
 use super::ask::{Answered, ask};
 use super::{allowed, bound, circuit};
@@ -23,7 +24,8 @@ const TASK: &str = "You sum up the earlier part of a conversation between a user
                     assistant can go on without it. Keep facts, numbers, names, decisions, and what is still to be done. \
                     Leave out greetings and how things were found. Answer with the summary only.";
 
-/// Asks for a summary when one is due. What the budget does not allow to be summed up is left out instead.
+/// Asks for a summary when one is due. If the budget does not allow it, the messages are dropped from the
+/// window instead.
 ///
 /// # Errors
 /// As the main call of the phase.
@@ -71,7 +73,7 @@ fn request(turn: &Turn, overflow: &Overflow) -> ModelRequest {
     }
 }
 
-/// A message as a line of the transcript.
+/// Returns a message as a line of the transcript.
 fn line(message: &Message) -> String {
     let who = match message.role {
         Role::User => "User",

@@ -1,26 +1,26 @@
-//! What a job's `args` say, as messages (RS-07, RS-09, RS-10).
+//! Converts a job's `args` to messages (RS-07, RS-09, RS-10).
 //!
-//! One text is the user's text. Texts and content parts in a row are one message in ordered parts. Objects that have a
-//! `role` (user or assistant) and a `content` and nothing else are messages. Anything else is given to the model as
-//! the JSON that was sent.
+//! One text is the user's text. Consecutive texts and content parts are one message in ordered parts. Objects
+//! with exactly a `role` (user or assistant) and a `content` are messages. The model receives everything else
+//! as the JSON that was sent.
 
 use serde_json::{Map, Value};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{ContentPart, ImageKind, ImageSource, Message, Role};
 use turnstone_domain::{JobError, RawJson};
 
-/// Parts of one input.
+/// The most parts of one input.
 const MOST_PARTS: usize = 64;
-/// Bytes of everything in an input that is text.
+/// The most bytes of text in an input.
 const MOST_TEXT_BYTES: usize = 4 * 1024 * 1024;
-/// Characters of a picture in base64.
+/// The most characters of a picture in base64.
 pub const MOST_IMAGE_CHARS: usize = 8 * 1024 * 1024;
-/// Characters of the URL of a picture.
+/// The most characters of a picture's URL.
 const MOST_URL_CHARS: usize = 8 * 1024;
-/// Pictures that models take.
+/// Media types of pictures that models take.
 pub const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// A string, or something of one of the shapes that mean something.
+/// An element of `args`: a string, or a value of one of the known shapes.
 enum Item {
     Text(String),
     Part(ContentPart),
@@ -28,7 +28,7 @@ enum Item {
     Other,
 }
 
-/// The messages of an input, and the format it arrived in.
+/// Returns the messages of an input, and the format in which it arrived.
 pub(super) fn normalized(args: &RawJson) -> Result<(Vec<Message>, &'static str), JobError> {
     let sent: Vec<RawJson> = args.parse().unwrap_or_default();
     let mut items: Vec<Item> = sent.iter().map(item).collect();
@@ -63,7 +63,7 @@ pub(super) fn normalized(args: &RawJson) -> Result<(Vec<Message>, &'static str),
     Ok((messages, format))
 }
 
-/// The same with what the jobs before this one returned, below the last message.
+/// Returns the messages with the results of the preceding jobs below the last one.
 pub(super) fn with_results(mut sent: Vec<Message>, results: &[String]) -> Vec<Message> {
     let results = format!("Results of the jobs before this one: [{}]", results.join(","));
     match sent.last_mut() {
@@ -80,7 +80,7 @@ pub(super) fn with_results(mut sent: Vec<Message>, results: &[String]) -> Vec<Me
 }
 
 fn item(sent: &RawJson) -> Item {
-    // Read as a value only when it may mean something: a number in other JSON stays as it was written.
+    // Only known shapes are parsed: a number in other JSON stays as it was written.
     match sent.as_str().trim_start().as_bytes().first() {
         Some(b'"') => sent.parse().map_or(Item::Other, Item::Text),
         Some(b'{') => match sent.parse::<Value>() {
@@ -91,7 +91,8 @@ fn item(sent: &RawJson) -> Item {
     }
 }
 
-/// An object is a part when it has exactly the fields of one, so that other JSON with a `type` stays what it is.
+/// Returns an object as a part if it has exactly the fields of one, so that other JSON with a `type` is
+/// unchanged.
 fn part(value: &Value) -> Option<ContentPart> {
     let part: ContentPart = serde_json::from_value(value.clone()).ok()?;
     (serde_json::to_value(&part).ok()? == *value).then_some(part)
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!((messages[1].role, messages[1].content.as_str()), (Role::Assistant, "b"));
     }
 
-    /// Nobody becomes the system, and JSON that only looks like a part stays JSON.
+    /// No client can write a system message, and JSON that only resembles a part stays JSON.
     #[test]
     fn what_is_not_exactly_a_part_or_a_message_is_json() {
         for other in [

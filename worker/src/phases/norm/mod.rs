@@ -14,20 +14,20 @@ use turnstone_domain::{JobError, Phase, Spent};
 
 const VERSION: i64 = 1;
 
-/// What NORM leaves; the messages themselves are rows of their own.
+/// The result of NORM; the messages themselves are rows of their own.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NormBody {
-    /// How many messages the input became.
+    /// The number of messages in the input.
     pub messages: usize,
 }
 
-/// Runs NORM: the job's first turn takes its input, later ones have none. Before the first input of an engagement stands what
-/// is recalled of earlier ones (OAS-51).
+/// Runs NORM: the job's first turn takes its input, later ones have none. Messages recalled from earlier
+/// engagements precede the first input of an engagement (OAS-51).
 ///
 /// # Errors
-/// [`Stop::Store`], when those cannot be read.
-/// [`Stop::Fail`] when the input is larger than a conversation can carry, or a filter of the agent blocks it: then no
-/// model is asked (RS-08). The same when it does not pass the agent's guardrail (OAS-41, OAS-46).
+/// [`Stop::Store`], when those cannot be read. [`Stop::Fail`] when the input is larger than a conversation
+/// can carry, or a filter of the agent blocks it: then no model is called (RS-08). [`Stop::Fail`] as well
+/// when the input does not pass the agent's guardrail (OAS-41, OAS-46).
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     if turn.node().is_some() {
         let messages = if turn.position.takes_input() { flow::say_inputs(turn)? } else { 0 };
@@ -50,7 +50,8 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What the client sent, and below it what the jobs before this one returned, when it is a step of a workflow.
+/// Returns the client's input, and below it the results of the preceding jobs, if this job is a step of a
+/// workflow.
 fn inputs(turn: &Turn) -> Result<Vec<Message>, JobError> {
     let (sent, original_format) = input::normalized(&turn.job.args)?;
     let sent = match &turn.job.parent_results {

@@ -1,4 +1,4 @@
-//! From what an agent declares to what this worker can call.
+//! Finds the tools that this worker can call for the agent's declarations.
 
 use super::record::{ResolvedTool, ToolSource};
 use crate::model::ToolOffer;
@@ -23,14 +23,14 @@ pub struct Bindings {
 pub struct Bound {
     /// The tool.
     pub tool: Arc<dyn Tool>,
-    /// What RESOL notes of it.
+    /// The record of it that RESOL writes.
     pub record: ResolvedTool,
-    /// The capability of a tool that the agent does not name one by one.
+    /// The capability of a tool that the agent does not name individually.
     own: Option<Capability>,
 }
 
 impl Bindings {
-    /// The tool of this name.
+    /// Returns the tool of this name.
     pub fn get(&self, name: &str) -> Option<&Bound> {
         self.by_name.get(name)
     }
@@ -49,21 +49,21 @@ impl Bindings {
 }
 
 impl Bound {
-    /// What the agent says about it.
+    /// Returns the agent's capability for it.
     pub fn capability<'a>(&'a self, agent: &'a AgentDefinition, name: &str) -> Option<&'a Capability> {
         agent.capability(name).or(self.own.as_ref())
     }
 }
 
-/// What the MCP servers of an agent offer now.
+/// The current offers of an agent's MCP servers.
 pub struct Catalogues {
     by_server: BTreeMap<String, Result<Arc<Catalogue>, String>>,
-    /// Agents elsewhere, by their addresses or by the names that the configuration gives them.
+    /// Remote agents, by their addresses or by their names in the configuration.
     remote: BTreeMap<String, Result<Arc<dyn Tool>, String>>,
 }
 
 impl Catalogues {
-    /// Asks the servers of all capabilities that are `wanted` by name, and those of the toolsets, at the same time.
+    /// Asks the servers of all `wanted` capabilities and of the toolsets, in parallel.
     pub async fn ask(turn: &Turn, secured: Secured<'_>, wanted: impl Fn(&str) -> bool) -> Self {
         let toolbox = &turn.deps.toolbox;
         let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
@@ -105,7 +105,7 @@ impl Catalogues {
     }
 }
 
-/// Where the agent of a capability is, when it is elsewhere: its address, or its name among `[remote.agents]`.
+/// Returns the place of a capability's remote agent: its address, or its name among `[remote.agents]`.
 fn elsewhere<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<&'a str> {
     match &capability.target {
         Target::Remote { url } => Some(url),
@@ -125,15 +125,16 @@ fn unknown_server(server: &str) -> String {
     format!("no MCP server `{server}` is configured on this worker; add [mcp.{server}]")
 }
 
-/// Where an MCP tool is.
+/// The place of an MCP tool.
 struct Place<'a> {
-    /// What the agent calls the server: its name, or its URL.
+    /// The agent's name for the server, or its URL.
     key: &'a str,
     server: Arc<McpServer>,
     tool: &'a str,
 }
 
-/// Where the MCP tool of a capability is; `None` when the registry has a tool of its name, or it is none.
+/// Returns the place of a capability's MCP tool; `None` when the registry has a tool of its name, or it is no
+/// MCP tool.
 fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Place<'a>, String>> {
     let name = capability.name.as_str();
     if toolbox.get(name).is_some() || toolbox.is_elsewhere(name) {
@@ -161,7 +162,7 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Pla
 /// Finds the tool of a capability.
 ///
 /// # Errors
-/// A sentence that says why this turn does not have it.
+/// A sentence that gives the reason why this turn does not have it.
 pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
     let name = capability.name.as_str();
     let toolbox = &turn.deps.toolbox;
@@ -260,7 +261,7 @@ pub fn requesting(turn: &Turn, name: &str, tool: Arc<dyn Tool>) -> Bound {
     Bound { tool, record, own }
 }
 
-/// A tool as the model is told about it.
+/// Returns a tool as it is described to the model.
 pub fn offer(tool: &dyn Tool, capability: &Capability) -> ToolOffer {
     let spec = tool.spec();
     ToolOffer {

@@ -1,4 +1,4 @@
-//! RESOL: which tools this turn has (OSSA §1.3).
+//! RESOL: finds the tools of this turn (OSSA §1.3).
 
 mod binding;
 mod record;
@@ -20,12 +20,13 @@ use turnstone_domain::agent::{Capability, ToolChoice};
 use turnstone_domain::{EventName, Phase, digest};
 
 const VERSION: i64 = 3;
-/// Versions of the body that this worker reads; the first has no record of where the tools came from, the second none of how
-/// their calls are tried again.
+/// Versions of the body that this worker reads. The first has no record of the tools' sources, the second
+/// none of the retry policies of their calls.
 pub const VERSIONS: &[i64] = &[1, 2, 3];
 
-/// Runs RESOL: every tool that the agent declares is found, one per capability (RS-11). One that cannot be had now, or
-/// whose schema is not one (RS-13), is left out with a warning, and the turn goes on without it (RS-14).
+/// Runs RESOL: finds every tool that the agent declares, one per capability (RS-11). A tool that is
+/// unavailable, or whose schema is invalid (RS-13), is omitted with a warning, and the turn continues without
+/// it (RS-14).
 ///
 /// # Errors
 /// None that a test could provoke; the signature is that of every phase.
@@ -83,14 +84,14 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Compiles the schema of the answer. One that cannot be used is refused when there is an answer.
+/// Compiles the schema of the answer. An unusable schema is refused when there is an answer.
 async fn prepare_output(turn: &Turn) {
     if let Some(schema) = &turn.agent.output.schema {
         let _ = turn.deps.prepare(schema).await;
     }
 }
 
-/// What is noted of a capability that is another agent; `None` for a tool.
+/// Returns the record of a capability that is another agent; `None` for a tool.
 async fn delegate(turn: &Turn, capability: &Capability) -> Option<Result<ResolvedTool, String>> {
     let Some(deputy) = turn.deputy(&capability.name) else {
         let Target::Agent(wanted) = &capability.target else { return None };
@@ -114,8 +115,8 @@ fn keep(name: String, bound: Bound, body: &mut ResolBody, bindings: &mut Binding
     bindings.insert(name, bound);
 }
 
-/// Finds the tools of a turn again whose RESOL was done by another process. A tool that is gone, or is not any more what
-/// was checkpointed, is left out with a warning: the turn offers what it offered, or less.
+/// Finds the tools again for a turn whose RESOL ran in another process. A tool that is gone or differs from
+/// its checkpoint is omitted with a warning, so the turn never offers more than before.
 ///
 /// # Errors
 /// When the checkpoint cannot be read.
@@ -163,7 +164,7 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A tool as the model is told about it: what the agent says of it goes before what the registry says.
+/// Returns a tool as it is described to the model: the agent's texts override those of the registry.
 #[must_use]
 pub fn offer(turn: &Turn, name: &str) -> Option<ToolOffer> {
     if let Some(deputy) = turn.deputy(name) {
@@ -173,14 +174,14 @@ pub fn offer(turn: &Turn, name: &str) -> Option<ToolOffer> {
     Some(binding::offer(&*bound.tool, bound.capability(&turn.agent, name)?))
 }
 
-/// What the agent says about the calls of a tool: of it alone, or of all tools of its server.
+/// Returns the agent's rules for the calls of a tool: its own, or those for all tools of its server.
 #[must_use]
 pub fn capability<'a>(turn: &'a Turn, name: &str) -> Option<&'a Capability> {
     let found = turn.bindings.as_ref().and_then(|bindings| bindings.get(name));
     found.map_or_else(|| turn.agent.capability(name), |bound| bound.capability(&turn.agent, name))
 }
 
-/// A tool of this turn, and what the agent says about its calls.
+/// Returns a tool of this turn, and the agent's rules for its calls.
 #[must_use]
 pub fn callable(turn: &Turn, name: &str) -> Option<(Arc<dyn Tool>, Capability)> {
     let bound = turn.bindings.as_ref()?.get(name)?;

@@ -1,41 +1,41 @@
-//! What RESOL leaves.
+//! The result of RESOL.
 
 use crate::tool::Transport;
 use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::errors::RetryRule;
 
-/// The body of RESOL's checkpoint. Descriptions and schemas are not in it, or every turn would write them again: their
-/// digests are, so that a resumed turn offers nothing else.
+/// The body of RESOL's checkpoint. It holds digests of descriptions and schemas, because every turn would
+/// write the texts again. With the digests, a resumed turn offers the same tools only.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ResolBody {
     /// Tools on offer, in the agent's order.
     pub tools: Vec<String>,
-    /// Where each came from (RS-11); empty in the first version of the body.
+    /// The sources of the tools (RS-11); empty in the first version of the body.
     #[serde(default)]
     pub resolved: Vec<ResolvedTool>,
-    /// Declared tools that this turn has not, and why.
+    /// Declared tools that this turn does not have, each with the reason.
     pub unavailable: Vec<(String, String)>,
 }
 
-/// OSSA's ResolvedTool, without what the digest stands for.
+/// OSSA's ResolvedTool, with a digest in place of its texts.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ResolvedTool {
     /// Its name for the model.
     pub name: String,
-    /// Where it came from.
+    /// Its source.
     pub source: ToolSource,
-    /// How it is called.
+    /// The transport of its calls.
     pub transport: Transport,
     /// The longest a call may take, in milliseconds.
     pub timeout_ms: u64,
-    /// How failed calls of it are tried again, when the agent's document says so.
+    /// The retry policy of its failed calls, when the agent's document has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_policy: Option<RetryRule>,
-    /// The digest of description and input schema as the model is told of them.
+    /// The digest of description and input schema in the form that the model receives.
     pub digest: String,
 }
 
-/// Where a tool came from.
+/// The source of a tool.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToolSource {
@@ -46,9 +46,9 @@ pub enum ToolSource {
     },
     /// Discovered at an MCP server.
     Mcp {
-        /// Where the server is, without secrets.
+        /// The server's address, without secrets.
         server_uri: String,
-        /// What the server calls the tool.
+        /// The server's name for the tool.
         capability: String,
     },
     /// In the server's own registry.

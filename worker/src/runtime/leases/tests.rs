@@ -1,4 +1,4 @@
-//! How soon a lease that was ended from outside ends its turn, on a clock that stands still.
+//! The time until a lease that was ended from outside ends its turn, on a paused clock.
 
 use super::{Deps, LeaseKeeper};
 use crate::WorkerOptions;
@@ -25,11 +25,11 @@ use turnstone_store::{
     WorkerBeat,
 };
 
-/// The bound that `docs/GUARANTEES.md` gives.
+/// The bound in `docs/GUARANTEES.md`.
 const SECOND: Duration = Duration::from_secs(1);
 const TOKEN: &str = "token";
 
-/// A ledger with the leases that were ended. It refuses everything but questions about leases.
+/// A ledger with the leases that were ended. It refuses everything but queries about leases.
 #[derive(Default)]
 struct Revocations(Mutex<Vec<String>>);
 
@@ -116,7 +116,7 @@ impl Ledger for Revocations {
     }
 }
 
-/// A keeper over this ledger, with the product's default length of a lease.
+/// Returns a keeper over this ledger, with the product's default duration of a lease.
 fn keeper(ledger: &Arc<Revocations>, doorbell: &Doorbell) -> Arc<LeaseKeeper> {
     let options = WorkerOptions {
         worker_id: "w".to_owned(),
@@ -137,8 +137,8 @@ fn keeper(ledger: &Arc<Revocations>, doorbell: &Doorbell) -> Arc<LeaseKeeper> {
     LeaseKeeper::start(Arc::new(deps), CancellationToken::new())
 }
 
-/// Holds a lease for `held_ms`, revokes it, and expects the signal within a second. `rings` are sent meanwhile, one
-/// every 10 ms.
+/// Holds a lease for `held_ms`, revokes it, and expects the signal within a second. `rings` are sent
+/// meanwhile, one every 10 ms.
 async fn noticed(held_ms: u64, rings: Option<Ring>) {
     let (ledger, doorbell) = (Arc::new(Revocations::default()), Doorbell::default());
     let keeper = keeper(&ledger, &doorbell);
@@ -171,7 +171,7 @@ async fn noticed(held_ms: u64, rings: Option<Ring>) {
     slot.done();
 }
 
-/// Moments around the looks every half second and the extensions every five seconds.
+/// Moments around the checks every half second and the extensions every five seconds.
 const HELD_MS: [u64; 9] = [1, 250, 499, 501, 4_750, 4_999, 5_001, 14_999, 60_001];
 
 #[tokio::test(start_paused = true)]

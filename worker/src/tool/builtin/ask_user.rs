@@ -1,5 +1,5 @@
-//! `ask_user`: the agent asks the user of its engagement. EXEC parks the job and takes the answer for the call's outcome, so
-//! that the tool itself is never called.
+//! `ask_user`: the agent asks the user of its engagement. EXEC parks the job and takes the answer as the
+//! call's outcome, so the tool itself never runs.
 
 use crate::tool::{Invocation, Tool, ToolError};
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ pub struct AskUserTool {
 }
 
 impl AskUserTool {
-    /// The tool under one of its names.
+    /// Returns the tool under one of its names.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let description = "Asks the user and waits for the answer. Give either one `question`, or `request_keys`: a key for each \

@@ -9,14 +9,14 @@ use std::time::Duration;
 use turnstone_domain::Clock;
 use turnstone_domain::agent::ToolSpec;
 
-/// Tells the current time in UTC.
+/// The tool for the current time in UTC.
 pub struct ClockTool {
     spec: ToolSpec,
     clock: Arc<dyn Clock>,
 }
 
 impl ClockTool {
-    /// A clock tool over `clock`.
+    /// Returns a clock tool over `clock`.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let spec = ToolSpec {

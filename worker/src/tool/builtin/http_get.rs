@@ -13,10 +13,11 @@ use turnstone_domain::agent::errors::Breaker;
 use turnstone_telemetry::redact;
 use url::Url;
 
-/// How much of a page is read, in bytes.
+/// The most bytes of a page that are read.
 const TEXT_CAP: usize = 256 * 1024;
 
-/// Fetches a page of the public internet. Always behind the address guard; redirects are told, not followed.
+/// Fetches a page of the public internet. Always behind the address guard; redirects are reported, not
+/// followed.
 #[derive(Debug)]
 pub struct HttpGetTool {
     spec: ToolSpec,
@@ -24,7 +25,7 @@ pub struct HttpGetTool {
 }
 
 impl HttpGetTool {
-    /// A tool that fetches with `client`, which must be a guarded one.
+    /// Returns a tool that fetches with `client`, which must be a guarded one.
     #[must_use]
     pub fn new(client: Client) -> Self {
         let spec = ToolSpec {
@@ -98,7 +99,7 @@ impl Tool for HttpGetTool {
         Duration::from_secs(20)
     }
 
-    /// None: a page that cannot be fetched says nothing about the pages of other servers.
+    /// Returns a disabled breaker: a page that cannot be fetched implies nothing about other servers.
     fn breaker(&self) -> Option<Breaker> {
         Some(Breaker { enabled: false, ..Breaker::default() })
     }
@@ -163,7 +164,7 @@ mod tests {
     #[tokio::test]
     async fn pages_are_capped_and_a_missing_one_is_asked_for_once() {
         let (port, server) = serve().await;
-        // The guard stands in `call` and in the client; `fetch` with an open client shows the rest.
+        // The guard is in `call` and in the client; `fetch` with an open client tests the rest.
         let tool = HttpGetTool::new(outbound::open_client().unwrap());
         let fetch =
             |path: &str| tool.fetch(Url::parse(&format!("http://127.0.0.1:{port}{path}")).unwrap(), "c");

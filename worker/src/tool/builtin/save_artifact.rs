@@ -1,4 +1,4 @@
-//! `save_artifact`: the agent makes a file for those who asked.
+//! `save_artifact`: the agent makes a file for its caller.
 
 use crate::tool::files;
 use crate::tool::{Answer, Invocation, Tool, ToolError};
@@ -11,17 +11,17 @@ use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::artifact::{self, NewArtifact};
 
-/// Its names: that of OpenAgentSpec has no underscore.
+/// Its names; the one in OpenAgentSpec has a hyphen.
 pub const NAMES: [&str; 2] = ["save_artifact", "save-artifact"];
 
-/// Makes a file of what the agent gives it. EXEC keeps it with the outcome of the call.
+/// Makes a file from its arguments. EXEC keeps it with the outcome of the call.
 #[derive(Debug)]
 pub struct SaveArtifactTool {
     spec: ToolSpec,
 }
 
 impl SaveArtifactTool {
-    /// The tool under one of its names.
+    /// Returns the tool under one of its names.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let description = "Keeps a file for the user, who can download it. Give its `name`, its `media_type`, and either `content` as \

@@ -1,4 +1,4 @@
-//! What a server offers, after everything that an agent must not see was taken out of it.
+//! The tools that a server offers, without those that an agent must not see.
 
 use super::config::McpConfig;
 use super::server::McpServer;
@@ -12,10 +12,10 @@ use turnstone_domain::agent::{AgentFormat, ToolSpec, capability_name};
 use turnstone_domain::digest;
 use turnstone_domain::schema::{Allowance, Schema};
 
-/// A tool that is not offered, and why.
+/// A tool that is not offered, and the reason.
 pub type Withheld = (String, String);
 
-/// The tools of a server, by the names that the server gives them.
+/// The tools of a server, by the server's names.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     tools: BTreeMap<String, Arc<McpTool>>,
@@ -24,8 +24,8 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Makes a catalogue of what the server listed: tools beyond the allow-list are left out silently, those that
-    /// cannot be used (RS-13) with a reason.
+    /// Builds a catalogue from a server's list. Tools outside the allow-list are omitted silently, unusable
+    /// ones (RS-13) with a reason.
     pub(super) fn of(server: &Arc<McpServer>, config: &McpConfig, listed: Vec<Listed>) -> Self {
         let (mut catalogue, mut allowance) = (Self::default(), Allowance::default());
         for tool in listed.into_iter().filter(|tool| config.allows(&tool.name)) {
@@ -44,17 +44,17 @@ impl Catalogue {
         catalogue
     }
 
-    /// The tool that the server calls so.
+    /// Returns the tool of this name.
     #[must_use]
     pub fn get(&self, tool: &str) -> Option<&Arc<McpTool>> {
         self.tools.get(tool)
     }
 
-    /// Returns the tool that an agent of this format means: OpenAgentSpec documents name tools by their capability names
-    /// ([`capability_name`]), all others by the server's own.
+    /// Returns the tool that an agent of this format means: OpenAgentSpec documents name tools by their
+    /// capability names ([`capability_name`]), all others by the server's own.
     ///
     /// # Errors
-    /// A sentence that says what the server offers instead: nothing, nothing that may be used, or several tools with
+    /// A sentence with the server's actual offer: nothing, no tool that may be used, or several tools with
     /// this capability name.
     pub fn named(&self, tool: &str, format: AgentFormat) -> Result<&Arc<McpTool>, String> {
         if format != AgentFormat::OpenAgentSpec {
@@ -78,24 +78,24 @@ impl Catalogue {
         }
     }
 
-    /// The tools by the server's names for them.
+    /// Returns the tools by the server's names.
     pub fn tools(&self) -> impl Iterator<Item = (&str, &Arc<McpTool>)> {
         self.tools.iter().map(|(name, tool)| (name.as_str(), tool))
     }
 
-    /// What is listed and not offered, by the server's names.
+    /// Returns the tools that are listed and not offered, by the server's names.
     #[must_use]
     pub fn withheld(&self) -> &[Withheld] {
         &self.withheld
     }
 
-    /// `sha256:` and the digest of names, descriptions and schemas: what a pin holds the server to.
+    /// Returns `sha256:` and the digest of names, descriptions and schemas, which a pin fixes.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Takes a tool out, for this reason.
+    /// Removes a tool from the offer, for this reason.
     pub(super) fn withhold(&mut self, tool: &str, why: String) {
         if self.tools.remove(tool).is_some() {
             self.withheld.push((tool.to_owned(), why));
@@ -108,7 +108,7 @@ impl Catalogue {
     }
 }
 
-/// The digest of what a model is told of a tool.
+/// Returns the digest of a tool's texts for the model.
 #[must_use]
 pub(crate) fn digest_of(description: &str, input_schema: &Value) -> String {
     digest::of_json(&json!([description, input_schema]))

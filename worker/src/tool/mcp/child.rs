@@ -1,4 +1,4 @@
-//! The process of an MCP server over stdio: what it inherits, how much of what it says is read, and its end.
+//! The process of an MCP server over stdio: its environment, the bounds of its output, and its end.
 
 use super::config::McpConfig;
 use crate::tool::header::{HeaderText, SecretHeader};
@@ -17,22 +17,22 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 use turnstone_telemetry::redact;
 
-/// What a server inherits of this process: nothing that could be a secret.
+/// The variables that a server inherits from this process; none of them can be a secret.
 const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
 
-/// How much of the end of its standard error is kept, in bytes, to say why it died.
+/// The most bytes of its latest standard error that are kept, to explain its end.
 const TAIL: usize = 2048;
 
-/// How much of that is told, in characters.
+/// The most characters of that in an error.
 const LAST_WORDS: usize = 300;
 
-/// How long a server may take to leave after its input was closed.
+/// The time for a server to exit after its input was closed.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How long a process that has closed its output may take until its exit status can be read.
+/// The time until the exit status of a process that closed its output can be read.
 const EXIT: Duration = Duration::from_millis(200);
 
-/// A server's process, and all that it started: both die when this is dropped.
+/// A server's process with its process group: both are killed when this is dropped.
 pub(super) struct Process {
     child: AsyncMutex<Option<Child>>,
     group: Option<Pid>,
@@ -42,7 +42,7 @@ pub(super) struct Process {
     flooded: Arc<AtomicBool>,
 }
 
-/// Its standard output, of which no line may be longer than the limit.
+/// Its standard output, with a limit for the length of a line.
 pub(super) struct Lines {
     stdout: ChildStdout,
     line: usize,
@@ -95,7 +95,7 @@ impl Process {
         Ok((process, lines, stdin))
     }
 
-    /// Returns why the process takes no more requests, and ends what is left of it.
+    /// Returns the reason why the process takes no more requests, and kills the rest of its group.
     pub(super) async fn epitaph(&self) -> String {
         let flooded = self.flooded.load(Ordering::Acquire);
         let ended = match self.child.lock().await.as_mut() {
@@ -105,7 +105,7 @@ impl Process {
             _ => None,
         };
         self.kill();
-        // Its last words are those that were written last, and they may not have been read yet.
+        // Its latest error output may not have been read yet.
         if let Some(listening) = self.listening.lock().await.take() {
             let _ = tokio::time::timeout(EXIT, listening).await;
         }
@@ -121,7 +121,7 @@ impl Process {
         text
     }
 
-    /// Waits for it to leave by itself, its input being closed, and ends it when it does not.
+    /// Waits for the process to exit after its input was closed, and kills it when it does not.
     pub(super) async fn leave(&self) {
         let child = self.child.lock().await.take();
         if let Some(mut child) = child {
@@ -131,7 +131,7 @@ impl Process {
     }
 
     fn kill(&self) {
-        // Without an error when nobody is left; a group lives as long as one of it does.
+        // No error if the group is empty; a group exists as long as one of its processes does.
         if let Some(group) = self.group {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -150,7 +150,7 @@ impl fmt::Debug for Process {
     }
 }
 
-/// Reads what the server says on standard error to its end, and keeps the last of it.
+/// Reads the server's standard error to its end, and keeps the last part.
 async fn listen(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
     let mut chunk = [0_u8; 1024];
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {

@@ -1,4 +1,4 @@
-//! An MCP server as `turnstone.toml` describes it, in a section `[mcp.<name>]`.
+//! The configuration of an MCP server: a section `[mcp.<name>]` of `turnstone.toml`.
 
 use crate::tool::address_guard::{check_form, check_url};
 use crate::tool::header::{HeaderText, check_headers};
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use url::Url;
 
-/// Words that make a name that of a credential.
+/// Words that mark a name as that of a credential.
 const SECRET_WORDS: [&str; 7] = ["key", "token", "secret", "password", "passwd", "credential", "credentials"];
 
-/// An MCP server: a command that speaks over its standard input and output, or a URL (streamable HTTP).
+/// An MCP server: a command that communicates over its standard input and output, or a URL (streamable HTTP).
 ///
 /// ```toml
 /// [mcp.github]
@@ -26,51 +26,51 @@ const SECRET_WORDS: [&str; 7] = ["key", "token", "secret", "password", "passwd",
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpConfig {
-    /// The program and its arguments. It is started when a turn first needs it, and dies with the worker.
+    /// The program and its arguments. It starts when a turn first needs it, and ends with the worker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// Variables of the program, by value or by reference to a secret. It inherits `PATH`, `HOME`, `LANG`, `LC_ALL`,
-    /// `TMPDIR` and `TZ` and nothing else.
+    /// Variables of the program, by value or by reference to a secret. It inherits only `PATH`, `HOME`,
+    /// `LANG`, `LC_ALL`, `TMPDIR` and `TZ`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, HeaderText>,
-    /// Where the server listens, instead of `command`.
+    /// The address of the server, instead of `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Sent with every request to `url`.
+    /// Headers of every request to `url`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
-    /// The longest one call may take, in milliseconds; 30000 unless said otherwise.
+    /// The longest one call may take, in milliseconds. Default: 30000.
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: u64,
-    /// The longest that start and handshake, or listing its tools, may take, in milliseconds; 10000 unless said
-    /// otherwise. A turn goes on without the tools of a server that takes longer.
+    /// The longest that start and handshake, or listing its tools, may take, in milliseconds. A turn
+    /// continues without the tools of a slower server. Default: 10000.
     #[serde(default = "default_connect_timeout_ms")]
     pub connect_timeout_ms: u64,
-    /// The tools that agents may see; without it, all.
+    /// The tools that agents may see. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The tools that may be called twice with the same key without a second effect, beside those that the server announces with
-    /// `idempotentHint` or `readOnlyHint`.
+    /// The tools that may be called twice with the same key without a second effect. They add to those that
+    /// the server announces with `idempotentHint` or `readOnlyHint`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idempotent: Vec<String>,
-    /// Whether a change of its tools is refused.
+    /// The rule for changes of its tools.
     #[serde(default)]
     pub pin: Pin,
     /// Turns the address guard off for `url`, so that it may name loopback and private networks.
     #[serde(default)]
     pub allow_private: bool,
-    /// A larger outcome is a failure; 1 MiB unless said otherwise.
+    /// The most bytes of an outcome; a larger one is a failure. Default: 1 MiB.
     #[serde(default = "default_max_response_bytes")]
     pub max_response_bytes: usize,
 }
 
-/// What a server's tools are held to.
+/// The reference for a server's tools; tools that differ from it are refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Pin {
-    /// `true`: to what the server offered when this worker first asked it. `false`: to nothing.
+    /// `true`: the server's offer when this worker first asked it. `false`: none.
     First(bool),
-    /// To the digest that `turnstone mcp check` shows.
+    /// The digest that `turnstone mcp check` shows.
     Digest(String),
 }
 
@@ -93,7 +93,7 @@ fn default_max_response_bytes() -> usize {
 }
 
 impl McpConfig {
-    /// A server behind a URL, with the defaults.
+    /// Returns a server behind a URL, with the defaults.
     #[must_use]
     pub fn of_url(url: String, allow_private: bool) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl McpConfig {
         }
     }
 
-    /// Checks what the types cannot say.
+    /// Checks the rules that the types do not express.
     ///
     /// # Errors
     /// A sentence that names the key.
@@ -164,7 +164,7 @@ impl McpConfig {
         }
     }
 
-    /// Who is spoken to, for people: the URL without what may be secret in it, or the program.
+    /// Returns the server's address for people: the URL without its secret parts, or the program.
     #[must_use]
     pub fn address(&self) -> String {
         match &self.url {
@@ -198,7 +198,7 @@ fn is_digest(text: &str) -> bool {
         .is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Whether a server may be called this: its tools are named `<server>.<tool>`, so there is no dot in it.
+/// Returns true if a server may have this name: its tools are named `<server>.<tool>`, so it holds no dot.
 #[must_use]
 pub fn is_server_name(name: &str) -> bool {
     name.len() <= 64 && !name.contains('.') && crate::tool::toolbox::is_tool_name(name)

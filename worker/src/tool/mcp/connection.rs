@@ -24,9 +24,9 @@ use turnstone_domain::CallId;
 use turnstone_domain::engagement::User;
 use turnstone_telemetry::propagation;
 
-/// Where the id of a call stands in the `_meta` of `tools/call`: the same id twice is the same call twice.
+/// The key of a call's id in the `_meta` of `tools/call`: the same id twice is the same call twice.
 pub const IDEMPOTENCY_KEY: &str = "idempotencyKey";
-/// Where the end user stands there, as `{"id", "email"}`, when the call is made in that user's name (OAS-25).
+/// The key of the end user there, as `{"id", "email"}`, when the call is made in that user's name (OAS-25).
 pub const USER: &str = "turnstoneUser";
 
 /// The most requests that one connection carries at once.
@@ -36,10 +36,10 @@ pub(super) const CALLS_AT_ONCE: usize = 32;
 pub(super) const MOST_TOOLS: usize = 1000;
 const MOST_PAGES: usize = 100;
 
-/// How much of a server's words about an error is told, in characters.
+/// The most characters of a server's error message in ours.
 const EXCERPT: usize = 300;
 
-/// How often a broken event stream is taken up again within one connection.
+/// The most attempts to resume a broken event stream within one connection.
 const STREAM_RETRIES: usize = 3;
 
 /// A connection on which the handshake is done.
@@ -48,29 +48,29 @@ pub(super) struct Connection {
     service: RunningService<RoleClient, Listener>,
     changed: Arc<AtomicBool>,
     process: Option<Process>,
-    /// What must not be told: the URL with its query.
+    /// The text that errors must not repeat: the URL with its query.
     url: Option<String>,
 }
 
-/// How a request on a connection failed.
+/// The way in which a request on a connection failed.
 #[derive(Debug)]
 pub(super) enum RequestError {
     /// The server could not be reached: the request never left.
     Unreached(String),
-    /// The connection is of no more use, and the request may have left on it.
+    /// The connection is unusable, and the request may have left on it.
     Lost(String),
-    /// The request may have left, and what came back is no answer; the connection can be used.
+    /// The request may have left, and the response is no answer; the connection is usable.
     Unclear(String),
-    /// The server turned the request away without looking at it.
+    /// The server rejected the request without processing it.
     TurnedAway(String),
-    /// The same, because it is busy, and for how many milliseconds when it said so.
+    /// The same, because it is busy, with its delay in milliseconds if it sent one.
     Busy(String, Option<u64>),
-    /// The server refused the request, or listed what cannot be used.
+    /// The server refused the request, or listed unusable tools.
     Refused(String),
 }
 
 impl RequestError {
-    /// The sentence that says why.
+    /// Returns the reason as a sentence.
     pub(super) fn why(&self) -> &str {
         let (Self::Unreached(why)
         | Self::Lost(why)
@@ -82,7 +82,8 @@ impl RequestError {
     }
 }
 
-/// What a server may tell and ask us: it may say that its tools have changed. All that it asks is declined.
+/// The handler of messages from a server. It accepts the notice that the tools have changed, and declines all
+/// requests.
 #[derive(Clone, Debug)]
 struct Listener {
     changed: Arc<AtomicBool>,
@@ -100,15 +101,15 @@ impl ClientHandler for Listener {
 }
 
 impl Connection {
-    /// Starts the server or reaches it, and shakes hands.
+    /// Starts the server or connects to it, and performs the handshake.
     ///
     /// # Errors
-    /// A sentence that says why it cannot be spoken to, without secrets.
+    /// A sentence with the reason why there is no connection, without secrets.
     pub(super) async fn open(config: &McpConfig, client: &Client) -> Result<Self, String> {
         // The first listing is always due.
         let changed = Arc::new(AtomicBool::new(true));
         let listener = Listener { changed: Arc::clone(&changed) };
-        // Structured and textual output say the same twice, and JSON may escape every character.
+        // Structured and textual output repeat each other, and JSON may escape every character.
         let longest = config.max_response_bytes.saturating_mul(4).saturating_add(1 << 20);
         match &config.url {
             Some(url) => {
@@ -127,7 +128,7 @@ impl Connection {
             }
             None => {
                 let (process, lines, stdin) = Process::start(config, longest)?;
-                // Ours is the limit that ends the connection; the transport's would drop the answer silently.
+                // Our limit ends the connection; the transport's would drop the answer silently.
                 let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
                 match Box::pin(listener.serve(transport)).await {
                     Ok(service) => Ok(Self { service, changed, process: Some(process), url: None }),
@@ -137,12 +138,12 @@ impl Connection {
         }
     }
 
-    /// Whether requests may still be made.
+    /// Returns true if requests may still be sent.
     pub(super) fn is_open(&self) -> bool {
         !self.service.is_closed() && !self.service.peer().is_transport_closed()
     }
 
-    /// Returns why the connection takes no more requests.
+    /// Returns the reason why the connection takes no more requests.
     pub(super) async fn epitaph(&self) -> String {
         match &self.process {
             Some(process) => process.epitaph().await,
@@ -150,12 +151,12 @@ impl Connection {
         }
     }
 
-    /// Whether the server's tools may have changed since this was asked last.
+    /// Returns true if the server's tools may have changed since the last call of this function.
     pub(super) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// What `server` calls itself: name and version.
+    /// Returns the server's own name and version.
     pub(super) fn server_info(&self) -> Option<(String, String)> {
         let info = self.service.peer().peer_info()?;
         info.server_info.as_ref().map(|server| (server.name.clone(), server.version.clone()))
@@ -164,7 +165,7 @@ impl Connection {
     /// Asks for all tools, page by page (RS-12).
     ///
     /// # Errors
-    /// [`RequestError`]; also when there are more tools or pages than anybody needs.
+    /// [`RequestError`]; also when there are more tools or pages than allowed.
     pub(super) async fn list(&self) -> Result<Vec<Tool>, RequestError> {
         let (mut tools, mut cursor) = (Vec::new(), None);
         for _ in 0..MOST_PAGES {
@@ -193,7 +194,7 @@ impl Connection {
         Err(RequestError::Refused(format!("it spreads its tools over more than {MOST_PAGES} pages")))
     }
 
-    /// Calls a tool. Dropping the future tells the server that the call is cancelled.
+    /// Calls a tool. Dropping the future notifies the server that the call is cancelled.
     ///
     /// # Errors
     /// [`RequestError`].
@@ -208,7 +209,7 @@ impl Connection {
             meta.0.insert(USER.to_owned(), serde_json::json!(user));
         }
         meta.0.insert(IDEMPOTENCY_KEY.to_owned(), call_id.as_str().into());
-        // The keys that MCP reserves for the context of a trace are those of W3C.
+        // MCP reserves the W3C keys for the trace context.
         meta.0.extend(propagation::outgoing().into_iter().map(|(name, value)| (name, value.into())));
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         params.meta = Some(RequestMetaObject(meta));
@@ -218,7 +219,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection in good order.
+    /// Closes the connection in an orderly way.
     pub(super) async fn close(&self) {
         self.service.cancellation_token().cancel();
         if let Some(process) = &self.process {
@@ -235,7 +236,7 @@ impl Connection {
             ServiceError::TransportSend(_) if self.process.is_some() => {
                 RequestError::Lost(self.epitaph().await)
             }
-            // Requests over HTTP have little to do with one another: one bad answer ends that request alone.
+            // Requests over HTTP are independent: one bad answer ends that request alone.
             ServiceError::TransportSend(inner) if cannot_connect(&*inner.error) => {
                 RequestError::Unreached(not_sent(&*inner.error, self.url.as_deref()))
             }
@@ -259,7 +260,8 @@ fn cannot_connect(error: &(dyn std::error::Error + 'static)) -> bool {
     matches!(error, Some(StreamableHttpError::Client(error)) if error.is_connect())
 }
 
-/// Whether the server said that it did not look at the request: who asks is not known or may not.
+/// Returns true if the server rejected the request before processing it: the client is unknown or not
+/// permitted.
 fn is_turned_away(error: &(dyn std::error::Error + 'static)) -> bool {
     type Error = StreamableHttpError<reqwest::Error>;
     matches!(
@@ -268,7 +270,7 @@ fn is_turned_away(error: &(dyn std::error::Error + 'static)) -> bool {
     )
 }
 
-/// The status with which the server said that it takes no request now: 429, or 503 with `Retry-After`.
+/// Returns the status of a server that takes no request now: 429, or 503 with `Retry-After`.
 fn busy<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e HttpStatusError> {
     let Some(StreamableHttpError::HttpStatus(status)) =
         error.downcast_ref::<StreamableHttpError<reqwest::Error>>()
@@ -278,7 +280,7 @@ fn busy<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e HttpStat
     (status.status == 429 || (status.status == 503 && status.retry_after.is_some())).then_some(status)
 }
 
-/// Why no handshake came about.
+/// Returns the reason why the handshake failed.
 fn refused(error: &ClientInitializeError, url: Option<&str>) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => not_sent(&*error.error, url),
@@ -290,7 +292,7 @@ fn refused(error: &ClientInitializeError, url: Option<&str>) -> String {
     }
 }
 
-/// Why a request was not answered.
+/// Returns the reason why a request was not answered.
 fn not_sent(error: &(dyn std::error::Error + 'static), url: Option<&str>) -> String {
     match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         Some(StreamableHttpError::Client(error)) => outbound::describe(error),
@@ -298,12 +300,12 @@ fn not_sent(error: &(dyn std::error::Error + 'static), url: Option<&str>) -> Str
     }
 }
 
-/// A sentence that is short and without the URL, which may hold a secret.
+/// Returns a short sentence without the URL, which may hold a secret.
 fn told(text: &str, url: Option<&str>) -> String {
     excerpt(&url.map_or(text.to_owned(), |url| text.replace(url, "its URL")), EXCERPT)
 }
 
-/// How long a server is left alone after this many failures in a row.
+/// Returns the delay before a server is tried again after this many failures in a row.
 pub(super) fn rest(failures: usize) -> Duration {
     use backon::BackoffBuilder as _;
     let longest = Duration::from_secs(60);

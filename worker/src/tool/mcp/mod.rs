@@ -1,8 +1,9 @@
 //! Tools of MCP servers: one connection per server and worker, shared by all turns (RS-12).
 //!
-//! The protocol is `rmcp`'s. What is ours: when a server is started, asked, left alone and killed; which of its tools an
-//! agent may see; and how much of what it says is read. A server is not trusted: its child process gets no secret that
-//! it was not given, its answers are bounded, and what it asks of us (sampling, roots, elicitation) is declined.
+//! The protocol is `rmcp`'s. This module decides when a server is started, called, paused after failures, and
+//! killed. It also decides which of its tools an agent may see, and how much of its output is read. A server
+//! is not trusted: its process receives no secret beyond its configuration, its answers are bounded, and its
+//! requests (sampling, roots, elicitation) are declined.
 
 mod catalogue;
 mod child;

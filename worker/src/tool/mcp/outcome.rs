@@ -1,4 +1,4 @@
-//! What a server answered to a call, as the tool's output.
+//! A server's answer to a call, as the tool's output.
 
 use crate::deps::check;
 use crate::tool::ToolError;
@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 use turnstone_domain::schema::{MAX_VALUE_DEPTH, Schema, deeper_than};
 use turnstone_telemetry::redact;
 
-/// How much of a failure is told to the model, in characters.
+/// The most characters of a failure that the model receives.
 const TOLD: usize = 2000;
 
-/// The output: structured content where there is some, else the text, else the blocks as JSON (RS-22).
+/// Returns the output: structured content if there is any, else the text, else the blocks as JSON (RS-22).
 ///
 /// # Errors
-/// [`ToolError::Answered`] when the server says that the call failed. [`ToolError::Final`] when it answered something that is
-/// of no use (more than `limit` bytes, a question, a task, another thing than it promised): the call was made, and another one would be made again.
+/// [`ToolError::Answered`] when the server reports that the call failed. [`ToolError::Final`] when its answer
+/// is unusable: more than `limit` bytes, a question, a task, or a value outside its promised schema. That
+/// call ran, and another one would run again.
 pub(super) fn output(
     tool: &str,
     response: CallToolResponse,
@@ -58,7 +59,7 @@ pub(super) fn output(
     Ok(value)
 }
 
-/// Whether an answer has content that is no text.
+/// Returns true if an answer has content that is no text.
 pub(super) fn has_files(response: &CallToolResponse) -> bool {
     let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text(_));
     matches!(response, CallToolResponse::Complete(result) if !result.content.iter().all(is_text))
@@ -89,7 +90,7 @@ fn texts(content: &[ContentBlock]) -> Vec<&str> {
         .collect()
 }
 
-/// A server that echoes our credentials must not carry them into the conversation.
+/// Redacts secrets: a server that echoes our credentials must not carry them into the conversation.
 fn clean(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(redact(&text)),

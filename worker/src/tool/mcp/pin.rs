@@ -1,14 +1,14 @@
-//! Pins: the tools of a server that is pinned stay what somebody agreed to.
+//! Pins: the tools of a pinned server stay as the operator accepted them.
 //!
-//! A tool's description is an instruction to the model. A server that changes it after it was looked at could have the
-//! agent do something else, so a change is not taken over by itself.
+//! A tool's description is an instruction to the model. A server that changes it after acceptance could steer
+//! the agent, so a change is never adopted automatically.
 
 use super::catalogue::Catalogue;
 use super::config::Pin;
 use std::sync::Arc;
 
-/// Holds what a server offers now to what it is pinned to, and says whether all of it was in order. `accepted` is what
-/// this worker saw last that was.
+/// Compares a server's current offer with its pin; returns the permitted part, and true if all of it matches.
+/// `accepted` is the last matching offer that this worker saw.
 pub(super) fn hold(
     server: &str,
     pin: &Pin,

@@ -1,4 +1,5 @@
-//! One MCP server of a worker: connected when it is needed, asked again when it died, left alone when it keeps failing.
+//! One MCP server of a worker: connected on demand, reconnected after its end, and paused while it keeps
+//! failing.
 
 use super::catalogue::Catalogue;
 use super::config::McpConfig;
@@ -15,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::engagement::User;
 use turnstone_domain::{CallId, Clock, Timestamp};
 
-/// Tools are listed again after this time, in milliseconds, even when the server does not say that they changed.
+/// Tools are listed again after this time, in milliseconds, even without a notice that they changed.
 const LISTED_FOR_MS: i64 = 300_000;
 
 /// A server and the one connection that all turns of this worker share.
@@ -24,7 +25,7 @@ pub struct McpServer {
     config: McpConfig,
     client: Client,
     clock: Arc<dyn Clock>,
-    // Apart from the connection, so that calls go on while somebody waits for a list. Locked before it.
+    // Separate from the connection, so that calls proceed while a listing is awaited. It is locked first.
     listing: Mutex<Listing>,
     state: Mutex<State>,
     calls: Semaphore,
@@ -34,21 +35,21 @@ pub struct McpServer {
 struct Listing {
     catalogue: Option<Arc<Catalogue>>,
     at: Option<Timestamp>,
-    /// What a pinned server offered when it was last in order.
+    /// The last offer of a pinned server that matched its pin.
     accepted: Option<Arc<Catalogue>>,
 }
 
 #[derive(Default)]
 struct State {
     connection: Option<Arc<Connection>>,
-    /// How often in a row a connection failed or ended before it served a call.
+    /// The number of consecutive connections that failed or ended before they served a call.
     failures: usize,
-    /// Until when it is left alone, and why.
+    /// The end of the current pause, and its reason.
     resting: Option<(Timestamp, String)>,
 }
 
 impl McpServer {
-    /// A server that is not connected yet.
+    /// Returns a server that is not connected yet.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
@@ -70,22 +71,22 @@ impl McpServer {
         }))
     }
 
-    /// Its name in the configuration.
+    /// Returns its name in the configuration.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How it is configured.
+    /// Returns its configuration.
     #[must_use]
     pub fn config(&self) -> &McpConfig {
         &self.config
     }
 
-    /// What it offers, from memory or by `tools/list` (RS-12). It is connected when it is not.
+    /// Returns its offer, from memory or by `tools/list` (RS-12). Connects to the server if necessary.
     ///
     /// # Errors
-    /// A sentence that says why it cannot be asked now; in bounded time.
+    /// A sentence with the reason why it cannot be asked now; in bounded time.
     pub async fn catalogue(self: &Arc<Self>) -> Result<Arc<Catalogue>, String> {
         let mut listing = self.listing.lock().await;
         let connection = self.connected().await?;
@@ -122,7 +123,7 @@ impl McpServer {
         Ok(held)
     }
 
-    /// What the server calls itself, when it is connected.
+    /// Returns the server's own name and version, when it is connected.
     pub async fn server_info(&self) -> Option<(String, String)> {
         self.state.lock().await.connection.as_ref().and_then(|connection| connection.server_info())
     }
@@ -130,8 +131,9 @@ impl McpServer {
     /// Calls a tool. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// With a sentence for the model: [`ToolError::Answered`] when the server answered an error, [`ToolError::Unreached`] when the
-    /// call did not arrive, [`ToolError::Lost`] when the call may have left and no answer came.
+    /// A sentence for the model. [`ToolError::Answered`] when the server answered an error,
+    /// [`ToolError::Unreached`] when the call did not arrive, [`ToolError::Lost`] when the call may have left
+    /// and no answer came.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -164,7 +166,7 @@ impl McpServer {
         }
     }
 
-    /// Ends the connection in good order; the next call or listing makes a new one.
+    /// Closes the connection in an orderly way; the next call or listing makes a new one.
     pub async fn close(&self) {
         let connection = self.state.lock().await.connection.take();
         if let Some(connection) = connection {
@@ -186,8 +188,8 @@ impl McpServer {
         {
             return Err(format!("{why}; it is tried again after {until}"));
         }
-        // A connection keeps the span in which it was made. A task of its own is in none, so that the claim that needed it
-        // first ends before the connection does.
+        // A connection keeps the span in which it was made. A separate task has none, so that the span of the
+        // claim that needed it first ends before the connection does.
         let (config, client) = (self.config.clone(), self.client.clone());
         let opening = tokio::spawn(async move { Connection::open(&config, &client).await });
         let opened =
@@ -208,7 +210,7 @@ impl McpServer {
         }
     }
 
-    /// Notes that a connection is of no more use, unless somebody has made a new one already.
+    /// Discards an unusable connection, unless a new one has replaced it already.
     async fn lost(&self, connection: &Arc<Connection>, why: &str) {
         let mut state = self.state.lock().await;
         if state.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
@@ -221,13 +223,13 @@ impl McpServer {
         self.failed(&mut state, why)
     }
 
-    /// A connection that stood and ended: the first time it is made again at once.
+    /// Handles the end of a connection that worked: the first time it is made again at once.
     fn died(&self, state: &mut State, why: &str) {
         tracing::warn!(server = self.name, why, "the connection to an MCP server was lost");
         self.leave_alone(state, why, rest(state.failures));
     }
 
-    /// A connection that never stood, or on which the tools could not be listed.
+    /// Handles a connection that was never made, or on which listing the tools failed.
     fn failed(&self, state: &mut State, why: String) -> String {
         tracing::warn!(server = self.name, why, "an MCP server is not available");
         self.leave_alone(state, &why, rest(state.failures + 1));

@@ -1,4 +1,4 @@
-//! Pins, and MCP servers behind a URL. `tests/it/tools/stdio.rs` has those that are processes.
+//! Pins, and MCP servers behind a URL. `tests/it/tools/stdio.rs` tests those that are processes.
 
 use super::config::Pin;
 use super::*;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::{CallId, Clock, Timestamp};
 
-/// A clock that stands still.
+/// A clock that does not advance.
 struct Still;
 
 impl Clock for Still {
@@ -158,7 +158,8 @@ async fn a_hostile_server_behind_a_url_costs_neither_memory_nor_the_turn() {
     }
 }
 
-/// Issue 16: a call that a server turned away had no effect; of any other without an answer nobody knows.
+/// Issue 16: a call that a server rejected had no effect; the effect of any other call without an answer is
+/// unknown.
 #[tokio::test]
 async fn a_call_that_a_server_turned_away_had_no_effect() {
     let http = http().await;
@@ -177,7 +178,7 @@ async fn a_server_that_went_away_is_not_offered_until_it_is_back() {
     let server = at(&format!("{}/mcp", http.url), json!({}));
     call(&server, "key", json!({})).await.unwrap();
     drop(http);
-    // Until it is noticed a call may be answered on an old connection, or fail on it.
+    // Until the failure is noticed, a call may be answered on an old connection, or fail on it.
     let mut last = call(&server, "key", json!({})).await;
     for _ in 0..10 {
         if matches!(&last, Err(why) if why.to_string().contains("tried again after")) {

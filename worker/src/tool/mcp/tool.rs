@@ -29,7 +29,7 @@ pub struct McpTool {
     hints: Hints,
 }
 
-/// What a server announces of the effects of a tool.
+/// A server's announcements about the effects of a tool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hints {
     /// `readOnlyHint`.
@@ -38,7 +38,7 @@ pub(super) struct Hints {
     pub(super) idempotent: bool,
 }
 
-/// What the server promises of its structured content.
+/// The schema that the server promises for its structured content.
 pub(super) struct OutputSchema(pub(super) Schema);
 
 impl fmt::Debug for OutputSchema {
@@ -71,19 +71,19 @@ impl McpTool {
         }
     }
 
-    /// What the server calls it.
+    /// Returns the server's name for it.
     #[must_use]
     pub fn remote(&self) -> &str {
         &self.remote
     }
 
-    /// Where its server is, without secrets.
+    /// Returns the address of its server, without secrets.
     #[must_use]
     pub fn server_uri(&self) -> &str {
         &self.server_uri
     }
 
-    /// The digest of description and schema.
+    /// Returns the digest of description and schema.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
@@ -135,7 +135,7 @@ impl Tool for McpTool {
 }
 
 impl McpTool {
-    /// Calls it; says of the output whether its content is more than text.
+    /// Calls it; returns its output, and true if the content is more than text.
     async fn respond(&self, invocation: Invocation<'_>) -> Result<(Value, bool), ToolError> {
         let name = &self.spec.name;
         let refused = |problem: &str| ToolError::Refused(format!("tool {name}: {problem}"));

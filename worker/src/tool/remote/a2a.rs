@@ -1,7 +1,8 @@
-//! A2A 1.0 over JSON-RPC as its client: the card, SendMessage, GetTask, CancelTask.
+//! The client of A2A 1.0 over JSON-RPC: the card, SendMessage, GetTask, CancelTask.
 //!
-//! The id of a message is made of the id of the call, so a server that knows messages again begins one task for a message that is
-//! sent twice. The task's id is the handle: once it is noted, nothing is sent anew.
+//! The id of a message derives from the id of the call. So a server that recognizes repeated messages begins
+//! one task for a message sent twice. The task's id is the handle: once it is journalled, the message is not
+//! sent again.
 
 use super::agent::{self, Asked, Begun, Patience, Standing};
 use super::wire::{REQUEST, Wire, short};
@@ -15,18 +16,18 @@ use turnstone_domain::digest;
 use turnstone_domain::question::Question;
 use url::Url;
 
-/// Where the card is, below the agent.
+/// The path of the card below the agent's address.
 const CARD: [&str; 2] = [".well-known", "agent-card.json"];
 /// The longest question, in characters.
 const QUESTION: usize = 4_000;
-/// The task asks nothing, or has ended (A2A 1.0 §5.4).
+/// The error of a message to a task that asks nothing, or has ended (A2A 1.0 §5.4).
 const UNSUPPORTED: i64 = -32004;
-/// There is no such task.
+/// The error of a request for an unknown task.
 const NO_TASK: i64 = -32001;
-/// The task cannot be ended, since it has ended.
+/// The error of cancelling a task that has ended.
 const OVER: i64 = -32002;
 
-/// An agent that is spoken to by A2A.
+/// A remote agent that is called by A2A.
 #[derive(Debug)]
 pub(super) struct A2a {
     wire: Wire,
@@ -34,7 +35,7 @@ pub(super) struct A2a {
 }
 
 impl A2a {
-    /// Reads an agent's card; returns what it is for.
+    /// Reads an agent's card; returns the agent with its purpose.
     pub(super) async fn read(wire: Wire) -> Result<(Self, String), ToolError> {
         let response = wire.send(wire.get(wire.below(&CARD))?.timeout(REQUEST)).await?;
         let card = wire.json(response).await?;
@@ -61,7 +62,7 @@ impl A2a {
         Ok(Begun::Under(json!({"task": id, "context": task["contextId"], "rpc": self.place.as_str()})))
     }
 
-    /// Asks after a task until it has ended or asks something that nobody has answered yet.
+    /// Polls a task until it has ended or asks a question that our user has not answered yet.
     pub(super) async fn follow(
         &self,
         handle: &Value,
@@ -99,7 +100,7 @@ impl A2a {
         }
     }
 
-    /// An agent of which a task is known, if it is where the configuration says.
+    /// Returns an agent of which a task is known, if its address has the configured origin.
     pub(super) fn known(wire: Wire, handle: Option<&Value>) -> Result<Self, Wire> {
         let place = handle.and_then(|handle| Url::parse(handle["rpc"].as_str()?).ok());
         match place.filter(|place| place.origin() == wire.url().origin()) {
@@ -108,7 +109,7 @@ impl A2a {
         }
     }
 
-    /// Ends a task. Without a handle nobody here knows what it is called there.
+    /// Cancels a task. Without a handle the task's id is unknown here.
     pub(super) async fn cancel(&self, handle: Option<&Value>) -> Result<Standing, ToolError> {
         let Some(handle) = handle else {
             let why = "nobody knows whether a task has begun, as the answer to the message never came";
@@ -130,8 +131,8 @@ impl A2a {
         }
     }
 
-    /// Makes a call. The inner error is what the other side refuses, and will refuse again. `once` says that the request may
-    /// not be sent twice unless it is known that it never arrived.
+    /// Sends a call. The inner error is a refusal that a retry would repeat. `once` means that the request
+    /// may be sent twice only if it certainly never arrived.
     async fn call(
         &self,
         method: &str,
@@ -150,7 +151,7 @@ impl A2a {
             false => self.wire.send(request).await?,
         };
         let mut told = match self.wire.json(response).await {
-            // What was said yes to is begun, whoever lost the rest of the answer.
+            // A call that was accepted has begun, even if the rest of the answer is lost.
             Err(ToolError::Failed(text)) if once => return Err(ToolError::Lost(text)),
             told => told?,
         };
@@ -167,7 +168,7 @@ impl A2a {
         self.wire.unusable(&format!("it refused: {}", said(error)))
     }
 
-    /// What came of a task that has ended.
+    /// Returns the outcome of a task that has ended.
     fn end(&self, task: &Value) -> Result<Option<Value>, ToolError> {
         let ended = |how: &str| {
             let why = short(&words(&task["status"]["message"]["parts"]));
@@ -192,7 +193,7 @@ impl A2a {
         }
     }
 
-    /// What a task asks, when somebody has answered it.
+    /// Returns the question of a task, if our user has answered it.
     fn asks(&self, task: &Value, errand: &Errand) -> Result<AskedElsewhere, ToolError> {
         let message = &task["status"]["message"];
         let prompt: String = words(&message["parts"]).chars().take(QUESTION).collect();
@@ -209,7 +210,7 @@ impl A2a {
         if errand.answer(&asked.id).is_some() { Ok(asked) } else { Err(ToolError::Asks(Box::new(asked))) }
     }
 
-    /// Gives a task what our user answered. One that asks no more has it already.
+    /// Sends our user's answer to a task. A task that no longer asks has it already.
     async fn answer(
         &self,
         handle: &Value,
@@ -236,7 +237,8 @@ impl A2a {
     }
 }
 
-/// The interface of the card that is spoken here: on the card's own host, so that what is sent goes nowhere else.
+/// Returns the supported interface of the card. It must be on the card's own host, so that requests go
+/// nowhere else.
 fn place(wire: &Wire, card: &Value) -> Result<Url, ToolError> {
     let interfaces = card["supportedInterfaces"].as_array().map(Vec::as_slice).unwrap_or_default();
     let spoken = interfaces.iter().filter(|interface| {
@@ -265,12 +267,12 @@ fn parts(parts: &Value) -> impl Iterator<Item = &Value> {
     parts.as_array().map(Vec::as_slice).unwrap_or_default().iter()
 }
 
-/// The texts of parts, a line each.
+/// Returns the texts of parts, one per line.
 fn words(of: &Value) -> String {
     parts(of).filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Parts as the outcome of a call: the texts as `text`; beside it data, and where files are.
+/// Returns parts as the outcome of a call: the texts as `text`, data beside it, and the addresses of files.
 fn output(of: &[&Value]) -> Value {
     let all = || of.iter().flat_map(|list| parts(list));
     let text: Vec<&str> = all().filter_map(|part| part["text"].as_str()).collect();
@@ -302,7 +304,7 @@ mod tests {
         Wire::new(Url::parse("https://a.example/agent").unwrap(), BTreeMap::new(), client)
     }
 
-    /// Issue 7, "A2A": what is sent goes to the host of the card, by a version and a binding that are spoken here.
+    /// Issue 7, "A2A": requests go to the host of the card, by a supported version and binding.
     #[test]
     fn a_card_leads_to_its_own_host_only() {
         let card = |url: &str, binding: &str, version: &str| json!({"supportedInterfaces": [{"url": url, "protocolBinding": binding, "protocolVersion": version}]});
@@ -320,7 +322,8 @@ mod tests {
         }
     }
 
-    /// Issue 7, "A2A": when the answer to a message is lost half-way, nobody knows which task it began: it is not sent anew.
+    /// Issue 7, "A2A": when the answer to a message is lost half-way, the task that it began is unknown, so
+    /// it is not sent again.
     #[tokio::test]
     async fn a_message_whose_answer_was_lost_may_have_begun_a_task() {
         let broken = || async {

@@ -12,24 +12,24 @@ use std::time::Duration;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::question::Question;
 
-/// Questions after the same work that may go unanswered in a row.
+/// The most consecutive polls of the same work without an answer.
 pub(super) const MOST_LOST: u32 = 20;
-/// The longest between two questions.
+/// The longest interval between two polls.
 const SLOWEST: Duration = Duration::from_secs(3);
-/// The longest meaning of a key that an agent asks for, in characters.
+/// The longest description of a key in an agent's question, in characters.
 const MEANING: usize = 2_000;
 
-/// What an agent is asked, and as what.
+/// A request to a remote agent.
 pub(super) struct Asked<'a> {
-    /// The name of the call, here and there.
+    /// The id of the call, on both servers.
     pub call: &'a str,
-    /// What it is to do.
+    /// Its task.
     pub text: String,
-    /// What a Turnstone server that knows us is told beside it.
+    /// The engagement, for a Turnstone server that trusts us.
     pub errand: Option<&'a Errand>,
 }
 
-/// What came of asking.
+/// The result of beginning a call.
 pub(super) enum Begun {
     /// It works, under this handle.
     Under(Value),
@@ -37,10 +37,10 @@ pub(super) enum Begun {
     Done(Value),
 }
 
-/// The protocol that an agent speaks.
+/// The protocol of a remote agent.
 #[derive(Debug)]
 pub(super) enum Speech {
-    /// That of OpenAgentSpec's server.
+    /// The protocol of OpenAgentSpec's server.
     Engaging(Engaging),
     /// The Agent Protocol.
     AgentProtocol(AgentProtocol),
@@ -48,20 +48,20 @@ pub(super) enum Speech {
     A2a(A2a),
 }
 
-/// An agent elsewhere, as a tool of this worker.
+/// A remote agent, as a tool of this worker.
 #[derive(Debug)]
 pub struct RemoteAgent {
-    /// Where it is: its name in the configuration, or its address.
+    /// Its place: its name in the configuration, or its address.
     pub(super) place: String,
-    /// What the model is told of it.
+    /// Its description for the model.
     pub(super) spec: ToolSpec,
-    /// How it is spoken to.
+    /// Its protocol.
     pub(super) speech: Speech,
-    /// Whether it is on a server that believes what we say of depth, budget and user.
+    /// True if its server trusts our statements about depth, budget and user.
     pub(super) peer: bool,
-    /// The longest that it is asked after at a time.
+    /// The longest that one call waits for it.
     pub(super) timeout: Duration,
-    /// The most tokens that are set aside for a call.
+    /// The most tokens that are reserved for a call.
     pub(super) max_tokens: i64,
 }
 
@@ -127,22 +127,22 @@ impl Tool for RemoteAgent {
     }
 }
 
-/// How work stands that somebody elsewhere was told to end.
+/// The state of remote work after its cancellation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// It has ended, or will.
     Ends,
-    /// Nobody there knows of it.
+    /// Its server does not know it.
     Unknown,
 }
 
-/// The one argument of an agent that is called as a tool.
+/// Returns the schema of the one argument of an agent that is called as a tool.
 pub(super) fn input_schema() -> Value {
     json!({"type": "object", "required": ["input"], "additionalProperties": false,
            "properties": {"input": {"type": "string", "description": "What this agent is to do, in full sentences."}}})
 }
 
-/// What an agent is asked.
+/// Returns the task of an agent.
 fn text_of(arguments: &Value) -> String {
     match arguments.get("input") {
         Some(Value::String(text)) => text.clone(),
@@ -150,10 +150,10 @@ fn text_of(arguments: &Value) -> String {
     }
 }
 
-/// A question for keys and what each means, as an agent elsewhere wrote them down.
+/// Returns a question from a remote agent's keys and their descriptions.
 ///
 /// # Errors
-/// A sentence that says why it cannot be asked.
+/// A sentence with the reason why it cannot be asked.
 pub(super) fn question(keys: Option<&Map<String, Value>>) -> Result<Question, String> {
     let meaning = |text: &Value| text.as_str().unwrap_or_default().chars().take(MEANING).collect::<String>();
     let keys = keys.into_iter().flatten().map(|(key, text)| (key.clone(), meaning(text).into()));
@@ -161,8 +161,8 @@ pub(super) fn question(keys: Option<&Map<String, Value>>) -> Result<Question, St
         .map_err(|why| format!("it asks what cannot be asked: {why}"))
 }
 
-/// Between two questions after the same work, and how many of them went unanswered in a row. What was lost once is asked again:
-/// the work goes on meanwhile, and is paid for.
+/// The intervals between polls of the same work, and the number of consecutive ones without an answer. A lost
+/// answer is requested again, because the work continues meanwhile, and is paid for.
 pub(super) struct Patience {
     pauses: Box<dyn Iterator<Item = Duration> + Send>,
     lost: u32,
@@ -181,15 +181,15 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// It has answered.
+    /// Records an answer.
     pub(super) fn heard(&mut self) {
         self.lost = 0;
     }
 
-    /// A question was lost, or nobody could answer it just then.
+    /// Records a poll that was lost, or that the server could not answer at that time.
     ///
     /// # Errors
-    /// The error, when too many were lost in a row, or when it says that the next would be no better.
+    /// The error, when too many were lost in a row, or when a retry cannot help.
     pub(super) fn lost(&mut self, error: ToolError) -> Result<(), ToolError> {
         self.lost += 1;
         match error {
@@ -198,7 +198,7 @@ impl Patience {
         }
     }
 
-    /// Waits for the next question.
+    /// Waits for the time of the next poll.
     pub(super) async fn pause(&mut self) {
         tokio::time::sleep(self.pauses.next().unwrap_or(SLOWEST)).await;
     }
@@ -208,7 +208,8 @@ impl Patience {
 mod tests {
     use super::*;
 
-    /// Issue 7: what is lost is asked for again, so often and no more; what will not change ends it at once.
+    /// Issue 7: a lost answer is requested again, up to a limit; an error that a retry cannot change ends the
+    /// call at once.
     #[test]
     fn lost_answers_are_borne_for_a_while() {
         let lost = || ToolError::Failed("lost".to_owned());

@@ -1,7 +1,7 @@
-//! The Agent Protocol (draft of 2025) as its client: describe, process, getevents.
+//! The client of the Agent Protocol (draft of 2025): describe, process, getevents.
 //!
-//! The name of a request is the id of the call, so a request that is sent twice is one. Its events are read from the first one on
-//! whenever it is waited for anew: what was asked and answered before is found in them.
+//! The id of a request is the id of the call, so a request sent twice is one. Each wait reads its events from
+//! the first one, which include earlier questions and answers.
 
 use super::agent::{self, Asked, Begun, Patience, Standing};
 use super::wire::{REQUEST, Wire, short};
@@ -20,28 +20,28 @@ use turnstone_domain::CallId;
 
 /// The largest event, in bytes.
 const EVENT: usize = 4 * 1024 * 1024;
-/// The most that is read of one stream, in bytes; then the next one goes on.
+/// The most bytes that are read of one stream; then the next one continues.
 const STREAM: usize = 64 * 1024 * 1024;
 /// The most events of a request.
 const MOST_EVENTS: u32 = 1_000_000;
-/// The most artifacts of a request that are told.
+/// The most artifacts of a request in its outcome.
 const MOST_ARTIFACTS: usize = 100;
-/// After this long without an event the stream is opened anew.
+/// The longest silence of a stream before it is opened again.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// An agent that is spoken to by the Agent Protocol.
+/// A remote agent that is called by the Agent Protocol.
 #[derive(Debug)]
 pub(super) struct AgentProtocol {
     wire: Wire,
 }
 
 impl AgentProtocol {
-    /// An agent that is known already.
+    /// Returns an agent whose description has been read before.
     pub(super) fn known(wire: Wire) -> Self {
         Self { wire }
     }
 
-    /// Asks an agent what it is; returns what it is for.
+    /// Reads an agent's description; returns the agent with its purpose.
     pub(super) async fn read(wire: Wire) -> Result<(Self, String), ToolError> {
         let response = wire.send(wire.get(wire.below(&["describe"]))?.timeout(REQUEST)).await?;
         let told = wire.json(response).await?;
@@ -60,7 +60,7 @@ impl AgentProtocol {
             request = request.headers(errand.headers());
         }
         let response = self.wire.send_once(request, |status| (200..300).contains(&status)).await?;
-        // A server that names requests itself says so in the event that it may answer with.
+        // A server that chooses ids itself returns the id in the event that it may answer with.
         let told = if media_type(&response) == "application/json" {
             match self.wire.json(response).await {
                 Err(ToolError::Failed(text)) => return Err(ToolError::Lost(text)),
@@ -73,7 +73,7 @@ impl AgentProtocol {
         Ok(Begun::Under(json!({"request_id": id, "run_id": told["run_id"]})))
     }
 
-    /// Reads a request's events until it has ended or asks something that nobody has answered yet.
+    /// Reads a request's events until it has ended or asks a question that our user has not answered yet.
     pub(super) async fn follow(&self, handle: &Value, errand: &Errand) -> Result<Value, ToolError> {
         let id = self.request(handle)?;
         let mut heard = Heard::default();
@@ -93,7 +93,7 @@ impl AgentProtocol {
         }
     }
 
-    /// Ends a request; without a handle, the one that the call would have begun.
+    /// Cancels a request; without a handle, the one that the call would have begun.
     pub(super) async fn cancel(&self, call: &CallId, handle: Option<&Value>) -> Result<Standing, ToolError> {
         let id = handle.map_or(Ok(call.as_str()), |handle| self.request(handle))?;
         let body = json!({"type": "CancelRequest", "request_id": id});
@@ -104,7 +104,7 @@ impl AgentProtocol {
         handle["request_id"].as_str().ok_or_else(|| self.wire.unusable("its request has no id"))
     }
 
-    /// One stream of events, or one list of them where a server does not stream.
+    /// Reads one stream of events, or one list of them if a server does not stream.
     async fn read_on(
         &self,
         id: &str,
@@ -144,7 +144,8 @@ impl AgentProtocol {
         let mut events = EventStream::new(Box::pin(lines(response, EVENT, STREAM)));
         loop {
             let event = match tokio::time::timeout(SILENCE, events.next()).await {
-                // Nothing was said for long, or the stream ended: another one goes on after the last event.
+                // No event came for long, or the stream ended: the next stream continues after the last
+                // event.
                 Err(_) | Ok(None) => return Ok(None),
                 Ok(Some(Ok(event))) => event,
                 Ok(Some(Err(EventStreamError::Transport(BodyError::TooLarge(STREAM)))))
@@ -174,7 +175,7 @@ impl AgentProtocol {
         ToolError::Failed(self.wire.says(&format!("it did not answer within {seconds} s")))
     }
 
-    /// Takes one event in. The outcome, once the request has ended.
+    /// Processes one event; returns the outcome, once the request has ended.
     async fn hear(
         &self,
         event: &Value,
@@ -208,7 +209,8 @@ impl AgentProtocol {
         Ok(None)
     }
 
-    /// Gives it what our user answered, or says what is to be asked. An answer that it took before has no second effect.
+    /// Sends our user's answer, or returns the question to ask. An answer that was sent before has no second
+    /// effect.
     async fn asks(&self, event: &Value, id: &str, errand: &Errand) -> Result<(), ToolError> {
         let named = ["call_id", "review_id"].into_iter().find_map(|name| event[name].as_str());
         let question = named.map_or_else(|| format!("event-{}", event["id"]), str::to_owned);
@@ -217,7 +219,7 @@ impl AgentProtocol {
             let asked = asked.map_err(|why| self.wire.unusable(&why))?;
             return Err(ToolError::Asks(Box::new(AskedElsewhere { id: question, question: asked })));
         };
-        // Those before the newest were given when they were answered.
+        // Those before the newest were sent when our user gave them.
         if errand.answers.last().is_none_or(|(newest, _)| *newest != question) {
             return Ok(());
         }
@@ -229,7 +231,7 @@ impl AgentProtocol {
         let response = request.send().await;
         let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&describe(&error)));
         let response = response.map_err(lost)?;
-        // It waits for it no more: it has the answer, or somebody there gave another one.
+        // The request no longer waits: it has the answer, or received another one there.
         if response.status().is_success() || response.status().as_u16() == 409 {
             return Ok(());
         }
@@ -262,13 +264,13 @@ impl AgentProtocol {
     }
 }
 
-/// What was heard of a request.
+/// The events of a request so far.
 #[derive(Default)]
 struct Heard {
     /// The number of its last event.
     last: Option<i64>,
     events: u32,
-    /// What it said last.
+    /// Its latest text.
     text: String,
     tokens: i64,
     artifacts: Vec<Value>,

@@ -1,4 +1,4 @@
-//! The agents on other servers that this worker has heard of.
+//! The remote agents that this worker knows.
 
 use super::a2a::A2a;
 use super::agent::{RemoteAgent, Speech, Standing, input_schema};
@@ -21,30 +21,30 @@ use turnstone_domain::{AgentDefinition, CallId, Clock, Timestamp};
 use turnstone_telemetry::SecretRef;
 use url::Url;
 
-/// A definition is read anew after this long, in milliseconds.
+/// A definition is read again after this time, in milliseconds.
 const FRESH_MS: i64 = 60_000;
 /// The longest that reading one may take.
 const READING: Duration = Duration::from_secs(10);
 /// The largest document, in bytes.
 const MOST_BYTES: usize = 1024 * 1024;
-/// Agents beyond this number are forgotten together and read again.
+/// The most agents in the cache; beyond that it is emptied.
 const KEPT: usize = 256;
 
 /// Agents on other servers.
 pub struct RemoteBook {
     config: RemoteConfig,
     client: Client,
-    /// For agents that the operator wrote down.
+    /// For agents in the operator's configuration.
     named_client: Client,
     clock: Arc<dyn Clock>,
     known: Mutex<HashMap<String, (Timestamp, Arc<RemoteAgent>)>>,
     named: Mutex<HashMap<String, (Timestamp, Arc<RemoteAgent>)>>,
-    /// Turns that may wait for other servers without a slot.
+    /// The permits for turns that wait for other servers without a slot.
     waiting: Arc<Semaphore>,
 }
 
 impl RemoteBook {
-    /// An empty book.
+    /// Returns an empty book.
     ///
     /// # Errors
     /// The certificates cannot be read, or no client can be built.
@@ -71,28 +71,28 @@ impl RemoteBook {
         Ok(Self { config, client, named_client, clock, known, named, waiting })
     }
 
-    /// The agents of `[remote.agents]`, as far as they are known before they are asked.
+    /// Returns the agents of `[remote.agents]`, as far as they are known before they are called.
     pub fn specs(&self) -> impl Iterator<Item = ToolSpec> {
         self.config.agents.iter().map(|(name, agent)| named::expected(name, agent))
     }
 
-    /// Room for one more turn that waits for other servers without a slot, as long as the permit lives; `None` when as many do
-    /// as may.
+    /// Returns a permit for one more turn to wait for other servers without a slot; `None` when none is left.
+    /// The permit is returned when it is dropped.
     #[must_use]
     pub fn room_outside(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.waiting).try_acquire_owned().ok()
     }
 
-    /// Whether `[remote.agents]` has one of this name.
+    /// Returns true if `[remote.agents]` has one of this name.
     #[must_use]
     pub fn names(&self, name: &str) -> bool {
         self.config.agents.contains_key(name)
     }
 
-    /// The agent of this name among `[remote.agents]`; it is asked what it is unless it was lately.
+    /// Returns the agent of this name among `[remote.agents]`; its description is read unless it is recent.
     ///
     /// # Errors
-    /// A sentence that says why there is none now.
+    /// A sentence with the reason why there is none now.
     pub async fn named(&self, name: &str) -> Result<Arc<RemoteAgent>, String> {
         let now = self.clock.now();
         let known = self.named.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
@@ -110,10 +110,10 @@ impl RemoteBook {
         Ok(agent)
     }
 
-    /// The agent at this address; its definition is read unless it was lately.
+    /// Returns the agent at this address; its definition is read unless it is recent.
     ///
     /// # Errors
-    /// A sentence that says why there is none now.
+    /// A sentence with the reason why there is none now.
     pub async fn agent(&self, url: &str) -> Result<Arc<RemoteAgent>, String> {
         let now = self.clock.now();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned();
@@ -145,7 +145,7 @@ impl RemoteBook {
         Ok(agent)
     }
 
-    /// The address and the key for its host, when agents there may be asked.
+    /// Returns the address and the key for its host, if agents there may be called.
     fn admitted(&self, url: &str) -> Result<(Url, &SecretRef), String> {
         let address = Url::parse(url).map_err(|error| format!("{url} is no address: {error}"))?;
         let host = url.trim_start_matches("https://").split('/').next().unwrap_or_default();
@@ -161,11 +161,11 @@ impl RemoteBook {
         Ok((address, &known.key))
     }
 
-    /// Tells an agent elsewhere that nobody waits any more for what it does for a call. What it is does not matter for that: it may
-    /// be registered there no more.
+    /// Cancels a remote agent's work for a call. This needs no definition, because the agent may no longer be
+    /// registered there.
     ///
     /// # Errors
-    /// Why it was not told.
+    /// The reason why the agent was not notified.
     pub async fn call_off(
         &self,
         place: &str,
@@ -183,7 +183,7 @@ impl RemoteBook {
             Protocol::A2a => {
                 let agent = match A2a::known(wire, handle) {
                     Ok(agent) => agent,
-                    // A card that cannot be read now says nothing of the task.
+                    // A card that cannot be read now implies nothing about the task.
                     Err(wire) => match A2a::read(wire).await {
                         Ok((agent, _)) => agent,
                         Err(ToolError::Final(why)) => return Err(ToolError::Failed(why)),
@@ -227,7 +227,7 @@ impl RemoteBook {
     }
 }
 
-/// The key as it stands in a request.
+/// Returns the key in the form of a request's header.
 pub(super) fn bearer(key: &SecretRef) -> Result<HeaderValue, String> {
     let secret = key.resolve()?;
     let value = HeaderValue::try_from(format!("Bearer {}", secret.expose()));

@@ -1,4 +1,4 @@
-//! `[remote]`: which other servers' agents may be asked, and which other servers may ask ours.
+//! `[remote]`: the servers whose agents may be called, and the servers that may call ours.
 
 use crate::tool::header::HeaderText;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use turnstone_telemetry::SecretRef;
 
-/// `[remote]`. Nothing is asked anywhere, and nobody is believed, unless it says so.
+/// `[remote]`. By default no other server is called, and none is trusted.
 ///
 /// ```toml
 /// [remote.hosts."agents.example.com"]
@@ -25,19 +25,21 @@ use turnstone_telemetry::SecretRef;
 pub struct RemoteConfig {
     /// The servers whose agents may be named: `host` or `host:port`.
     pub hosts: BTreeMap<String, RemoteHost>,
-    /// The servers that may use our agents, and are believed what they say of depth, budget and user.
+    /// The servers that may use our agents, and whose statements about depth, budget and user are trusted.
     pub peers: BTreeMap<String, RemotePeer>,
-    /// The agents that are asked over a protocol of agents, by the names of the tools that they are here.
+    /// The agents that are called by an agent protocol, by their names as tools here.
     pub agents: BTreeMap<String, NamedConfig>,
-    /// Whether hosts may be loopback or private ones.
+    /// True if hosts may be loopback or private ones.
     pub allow_private: bool,
-    /// Certificates of authorities that are trusted besides those of the machine, in PEM; in the file relative to the file.
+    /// A file of certificates in PEM: authorities that are trusted besides those of the machine. In the
+    /// configuration file the path is relative to that file.
     pub ca: Option<PathBuf>,
-    /// The longest that an agent elsewhere may take, in milliseconds; a call that takes longer is asked after again.
+    /// The longest single wait for a remote agent, in milliseconds; after it the call waits again as a retry.
     pub timeout_ms: u64,
-    /// The most tokens that are set aside for one call of an agent elsewhere.
+    /// The most tokens that are reserved for one call of a remote agent.
     pub max_tokens: u32,
-    /// The most turns of one worker that wait for other servers without a slot; more of them wait in theirs.
+    /// The most turns of one worker that wait for other servers without a slot; further turns keep their
+    /// slots.
     pub waiting: usize,
 }
 
@@ -60,7 +62,7 @@ impl Default for RemoteConfig {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoteHost {
-    /// Where the key is that the other server gave us.
+    /// The reference of the key that the other server gave us.
     pub key: SecretRef,
 }
 
@@ -68,11 +70,11 @@ pub struct RemoteHost {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemotePeer {
-    /// Where the key is that we gave the other server.
+    /// The reference of the key that we gave the other server.
     pub key: SecretRef,
 }
 
-/// How an agent is spoken to.
+/// The protocol of a remote agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -86,29 +88,30 @@ pub enum Protocol {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedConfig {
-    /// How it is spoken to.
+    /// Its protocol.
     pub protocol: Protocol,
-    /// Where it is: the path before `/describe`, or the one before `/.well-known/agent-card.json`.
+    /// Its address: the path before `/describe`, or the one before `/.well-known/agent-card.json`.
     pub url: String,
-    /// For the model, instead of what the agent says of itself.
+    /// For the model, instead of the agent's own description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Sent with every request.
+    /// Headers of every request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
-    /// Whether it is on a Turnstone server that has this one among its `peers`: then depth, budget and user go with a call.
+    /// True if it is on a Turnstone server that has this one among its `peers`: then a call carries depth,
+    /// budget and user.
     #[serde(default)]
     pub peer: bool,
-    /// The longest that a call may take, in milliseconds; that of `[remote]` unless said otherwise.
+    /// The longest single wait of a call, in milliseconds. Default: that of `[remote]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The most tokens that are set aside for a call; those of `[remote]` unless said otherwise.
+    /// The most tokens that are reserved for a call. Default: those of `[remote]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
 }
 
 impl RemoteConfig {
-    /// The hosts by name.
+    /// Returns the hosts by name.
     #[must_use]
     pub fn host_names(&self) -> Vec<String> {
         self.hosts.keys().cloned().collect()

@@ -1,8 +1,8 @@
-//! OpenAgentSpec's server as its client (OAS-11, OAS-14): an engagement is begun by POST to the agent's own address, and followed
-//! at the address that the answer names, on the same host.
+//! The client of OpenAgentSpec's server (OAS-11, OAS-14). An engagement begins by POST to the agent's own
+//! address. It is polled at the address in the answer, on the same host.
 //!
-//! The call's id is the `Idempotency-Key`: what is sent twice begins one engagement. To end it, and to answer what it asks, it is
-//! the request of that name of the Agent Protocol.
+//! The call's id is the `Idempotency-Key`: a request sent twice begins one engagement. Cancelling it and
+//! answering its questions use the Agent Protocol, with the call's id as the request's.
 
 use super::agent::{Asked, Begun, Patience, Standing, question};
 use super::wire::{REQUEST, Wire, short};
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use turnstone_domain::CallId;
 use url::Url;
 
-/// An agent that is engaged by POST.
+/// A remote agent that is called by POST.
 #[derive(Debug)]
 pub(super) struct Engaging {
     wire: Wire,
@@ -34,14 +34,14 @@ impl Engaging {
             request = request.headers(errand.headers());
         }
         let request = request.header("idempotency-key", asked.call).json(&json!({"input": asked.text}));
-        // The key makes another try safe, whatever became of this one.
+        // The key makes a retry safe, in every case.
         let response = self.wire.send_once(request, |status| status == 303).await?;
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let state = self.state(location)?;
         Ok(Begun::Under(json!({"state": state.as_str(), "request_id": asked.call})))
     }
 
-    /// Where the state of the engagement is.
+    /// Returns the address of the engagement's state.
     fn state(&self, location: Option<&str>) -> Result<Url, ToolError> {
         let own = self.wire.url();
         let state = location.and_then(|location| own.join(location).ok());
@@ -49,7 +49,7 @@ impl Engaging {
         state.ok_or_else(|| self.wire.unusable("it answered 303 without an address on its own host"))
     }
 
-    /// Asks after the engagement until it has ended, or asks something that nobody has answered yet.
+    /// Polls the engagement until it has ended, or asks a question that our user has not answered yet.
     pub(super) async fn follow(&self, handle: &Value, errand: &Errand) -> Result<Value, ToolError> {
         let state = self.state(handle["state"].as_str())?;
         let (mut patience, mut given) = (Patience::default(), BTreeSet::new());
@@ -79,13 +79,13 @@ impl Engaging {
         }
     }
 
-    /// The state of the engagement now.
+    /// Returns the current state of the engagement.
     async fn look(&self, state: &Url) -> Result<Value, ToolError> {
         let response = self.wire.send(self.wire.get(state.clone())?.timeout(REQUEST)).await?;
         self.wire.json(response).await
     }
 
-    /// What became of an engagement that has ended.
+    /// Returns the outcome of an engagement that has ended.
     fn end(&self, mut told: Value) -> Option<Result<Value, ToolError>> {
         let status = told["status"].as_str().unwrap_or_default().to_owned();
         match status.as_str() {
@@ -98,7 +98,7 @@ impl Engaging {
         }
     }
 
-    /// What the engagement asks its user, when it waits for that.
+    /// Returns the engagement's question to its user, when it waits for the answer.
     fn asks(&self, told: &Value) -> Result<Option<AskedElsewhere>, ToolError> {
         let awaited = &told["awaiting"];
         let Some(id) = awaited["call_id"].as_str().filter(|_| awaited["kind"] == "input") else {
@@ -109,8 +109,8 @@ impl Engaging {
         Ok(Some(AskedElsewhere { id: id.to_owned(), question }))
     }
 
-    /// Gives the engagement what our user answered, or says what is to be asked. The answer names its question, so that the same
-    /// once more is never the answer to the next one.
+    /// Sends our user's answer to the engagement, or returns the question to ask. The answer names its
+    /// question, so that a repeated answer never reaches the next one.
     async fn answer(
         &self,
         handle: &Value,
@@ -125,14 +125,14 @@ impl Engaging {
         let request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
         let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&outbound::describe(&error)));
         let response = request.send().await.map_err(lost)?;
-        // It waits for it no more: it has the answer, or somebody there gave another one.
+        // The engagement no longer waits: it has the answer, or received another one there.
         if response.status().is_success() || response.status().as_u16() == 409 {
             return Ok(());
         }
         Err(self.wire.refusal(response).await)
     }
 
-    /// Ends the engagement that a call began.
+    /// Cancels the engagement that a call began.
     pub(super) async fn cancel(&self, call: &CallId) -> Result<Standing, ToolError> {
         let body = json!({"type": "CancelRequest", "request_id": call});
         self.wire.end(self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body)).await
@@ -156,14 +156,14 @@ mod tests {
         Errand { depth, token_budget, user: None, tokens_used, handle: None, answers: Vec::new() }
     }
 
-    /// An answer that breaks off after its head and its first characters.
+    /// Returns an answer that breaks off after its head and its first characters.
     fn broken() -> Response {
         let pieces = [Ok("{\"status\":"), Err(std::io::Error::other("cut"))];
         Body::from_stream(futures::stream::iter(pieces)).into_response()
     }
 
-    /// OAS-11: one answer about the state that is lost half-way, or that a gateway gives instead, is asked for again; the work goes on
-    /// meanwhile, and its outcome counts.
+    /// OAS-11: a lost answer about the state, or a gateway's answer instead, is requested again. The work
+    /// continues meanwhile, and its outcome counts.
     #[tokio::test]
     async fn a_lost_answer_about_the_state_is_asked_for_again() {
         let asked = Arc::new(AtomicUsize::new(0));

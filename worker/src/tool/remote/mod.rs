@@ -1,11 +1,11 @@
 //! Agents on other servers.
 //!
-//! `oagent://host/path/name` (OAS-11, OAS-14): the definition is read by GET, an engagement begun by POST and followed at the
-//! address that the answer names, all at the same host. `[remote.agents.<name>]`: a tool of that name, spoken to by the Agent
-//! Protocol or by A2A.
+//! `oagent://host/path/name` (OAS-11, OAS-14): the definition is read by GET. An engagement begins by POST
+//! and is polled at the address in the answer, all on the same host. `[remote.agents.<name>]`: a tool of that
+//! name, called by the Agent Protocol or by A2A.
 //!
-//! Whatever it speaks, an agent elsewhere is one kind of tool. What it works under is noted in the journal before it is waited
-//! for, so a worker that takes over waits for the same.
+//! With every protocol, a remote agent is one kind of tool. The journal records the handle of its work before
+//! the wait, so a worker that takes over waits for the same work.
 
 mod a2a;
 mod agent;

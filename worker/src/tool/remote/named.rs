@@ -1,4 +1,4 @@
-//! The agents of `[remote.agents.<name>]`: what is checked of their configuration, and what they say they are.
+//! The agents of `[remote.agents.<name>]`: the checks of their configuration, and their descriptions.
 
 use super::a2a::A2a;
 use super::agent::{RemoteAgent, Speech, input_schema};
@@ -13,7 +13,7 @@ use turnstone_domain::agent::ToolSpec;
 /// The longest description that an agent may give of itself, in characters.
 const DESCRIPTION: usize = 2_000;
 
-/// Checks what the configuration says of one.
+/// Checks the configuration of one agent.
 ///
 /// # Errors
 /// A sentence that names the key.
@@ -26,22 +26,22 @@ pub(super) fn check(config: &NamedConfig, remote: &RemoteConfig) -> Result<(), S
     Ok(())
 }
 
-/// What is known of one before it was asked.
+/// Returns the tool of an agent before its description was read.
 pub(super) fn expected(name: &str, config: &NamedConfig) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: config.description.clone().unwrap_or_else(|| format!("The agent {name}.")),
         input_schema: input_schema(),
-        // A request of the Agent Protocol has the name that we give it, and Turnstone knows a message again. Other servers of
-        // A2A may begin another task for the same message.
+        // The Agent Protocol uses our id for a request, and Turnstone recognizes a repeated message. Other
+        // A2A servers may begin another task for the same message.
         idempotent: config.peer || config.protocol == Protocol::AgentProtocol,
     }
 }
 
-/// Asks one what it is.
+/// Reads an agent's description.
 ///
 /// # Errors
-/// A sentence that says why it cannot be used.
+/// A sentence with the reason why it cannot be used.
 pub(super) async fn read(
     name: &str,
     config: &NamedConfig,

@@ -1,4 +1,4 @@
-//! Requests to one agent elsewhere: what they carry, how much of an answer is read, and what a failure means.
+//! Requests to one remote agent: their headers, the bounds of their answers, and the meaning of failures.
 
 use super::agent::Standing;
 use crate::tool::header::{HeaderText, resolve_headers};
@@ -16,10 +16,10 @@ use url::Url;
 pub(super) const REQUEST: Duration = Duration::from_secs(30);
 /// The largest answer, in bytes.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
-/// How much of a refusal is told, in characters.
+/// The most characters of a refusal in an error.
 const EXCERPT: usize = 300;
 
-/// The way to one agent.
+/// The connection to one agent.
 #[derive(Debug)]
 pub(super) struct Wire {
     url: Url,
@@ -32,12 +32,12 @@ impl Wire {
         Self { url, headers, client }
     }
 
-    /// Where the agent is.
+    /// Returns the agent's address.
     pub(super) fn url(&self) -> &Url {
         &self.url
     }
 
-    /// An address below the agent's.
+    /// Returns an address below the agent's.
     pub(super) fn below(&self, segments: &[&str]) -> Url {
         let mut url = self.url.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -64,15 +64,15 @@ impl Wire {
         format!("agent {}: {what}", self.url)
     }
 
-    /// Sends a request that may be sent again, and takes an answer that says yes.
+    /// Sends a request that may be sent again, and returns a successful answer.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, ToolError> {
         let lost = |error: reqwest::Error| ToolError::Failed(self.says(&outbound::describe(&error)));
         let response = request.send().await.map_err(lost)?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
     }
 
-    /// Sends a request that may have had its effect although no answer came: then it is lost, unless it is known that it never
-    /// arrived. `yes` knows the statuses that say yes.
+    /// Sends a request that may have had its effect although no answer came. Then it is lost, unless it
+    /// certainly never arrived. `yes` accepts the statuses of success.
     pub(super) async fn send_once(
         &self,
         request: RequestBuilder,
@@ -88,7 +88,7 @@ impl Wire {
         })?;
         match response.status().as_u16() {
             status if yes(status) => Ok(response),
-            // A gateway does not know what became of the request behind it.
+            // A gateway does not know the outcome of the request behind it.
             408 | 500 | 502 | 504 | 520..=524 => match self.refusal(response).await {
                 ToolError::Failed(text) => Err(ToolError::Lost(text)),
                 other => Err(other),
@@ -97,18 +97,18 @@ impl Wire {
         }
     }
 
-    /// Tells the other side to end something.
+    /// Sends a request that cancels work.
     pub(super) async fn end(&self, request: RequestBuilder) -> Result<Standing, ToolError> {
         let lost = |error: reqwest::Error| ToolError::Failed(self.says(&outbound::describe(&error)));
         self.standing(request.send().await.map_err(lost)?.status().as_u16())
     }
 
-    /// What the status of an answer says of what was to be ended.
+    /// Returns the state of work after its cancellation, by the status of the answer.
     pub(super) fn standing(&self, status: u16) -> Result<Standing, ToolError> {
         match status {
             200..=299 => Ok(Standing::Ends),
             404 | 410 => Ok(Standing::Unknown),
-            // What it says beside that is nobody's to read: the agent that asked may be one whose words are held back.
+            // The rest of the answer may not be shown: the calling agent may be one whose words are withheld.
             status => {
                 let text = self.says(&format!("it was told to end that, and answered with status {status}"));
                 Err(match status {
@@ -120,7 +120,7 @@ impl Wire {
         }
     }
 
-    /// The body of an answer.
+    /// Returns the body of an answer.
     pub(super) async fn json(&self, response: Response) -> Result<Value, ToolError> {
         let body = outbound::read_body(response, MOST_BYTES).await.map_err(|error| match error {
             BodyError::Lost(_) => ToolError::Failed(self.says(&error.to_string())),
@@ -129,7 +129,7 @@ impl Wire {
         self.parsed(&body)
     }
 
-    /// A text of an answer as JSON.
+    /// Returns a text of an answer as JSON.
     pub(super) fn parsed(&self, text: &[u8]) -> Result<Value, ToolError> {
         let told: Value = serde_json::from_slice(text)
             .map_err(|error| self.unusable(&format!("its answer is no JSON: {error}")))?;
@@ -139,12 +139,12 @@ impl Wire {
         }
     }
 
-    /// An answer that would be no better another time.
+    /// Returns the error of an answer that a retry would not improve.
     pub(super) fn unusable(&self, why: &str) -> ToolError {
         ToolError::Final(self.says(why))
     }
 
-    /// Why an answer does not say yes.
+    /// Returns the error of an answer without success.
     pub(super) async fn refusal(&self, response: Response) -> ToolError {
         let (status, defers) = (response.status(), response.headers().contains_key(RETRY_AFTER));
         let told = match outbound::read_start(response, 4 * EXCERPT).await {
@@ -162,12 +162,12 @@ impl Wire {
     }
 }
 
-/// What somebody else said, short enough to be told.
+/// Returns the start of another server's text, for an error.
 pub(super) fn short(text: &str) -> String {
     excerpt(text, EXCERPT)
 }
 
-/// An address of the configuration: over TLS, unless private addresses are allowed.
+/// Returns an address of the configuration: over TLS, unless private addresses are allowed.
 pub(super) fn address(text: &str, allow_private: bool) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("url: {text} is no address: {error}"))?;
     let look = if allow_private { address_guard::check_form } else { address_guard::check_url };

@@ -1,4 +1,4 @@
-//! What was recorded, what was left when it was run again, and where they differ first.
+//! Compares a record with its rerun, and finds their first difference.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -6,29 +6,29 @@ use turnstone_domain::message::{Message, Role, StoredMessage};
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::{Checkpoint, Phase};
 
-/// What came of it.
+/// The result of a rerun.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Rerun {
-    /// Complete turns that were run.
+    /// Complete turns that ran.
     pub turns: i64,
-    /// Phases that were run and compared.
+    /// Phases that ran and were compared.
     pub phases: i64,
-    /// Where the record and the run differ first; `None` when they are the same.
+    /// The first difference of the record and the run; `None` when they are the same.
     pub difference: Option<Difference>,
 }
 
-/// Where a record and its run differ.
+/// A difference of a record and its run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Difference {
     /// The turn.
     pub turn: i64,
-    /// The phase; `None` when it is what was said, or the result.
+    /// The phase; `None` for a difference in messages or in the result.
     pub phase: Option<Phase>,
-    /// What differs.
+    /// The part that differs.
     pub what: String,
-    /// What is on record; of a long text the part in which they differ first.
+    /// The recorded value; of a long text the part around the first difference.
     pub recorded: Option<String>,
-    /// The same of what was left.
+    /// The value of the run, in the same way.
     pub rerun: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Difference {
         Self::of(turn, None, "the result").apart(Some(recorded), Some(rerun))
     }
 
-    /// The same with what either side says there.
+    /// Adds the values of both sides.
     fn apart(self, recorded: Option<&str>, rerun: Option<&str>) -> Self {
         let (a, b) = (recorded.unwrap_or_default().chars(), rerun.unwrap_or_default().chars());
         let same = a.zip(b).take_while(|(a, b)| a == b).count();
@@ -50,10 +50,10 @@ impl Difference {
     }
 }
 
-/// Characters that are shown of a text.
+/// The most characters of a text that are shown.
 const SHOWN: usize = 200;
 
-/// The part of a text around the first character that differs, as short as a line.
+/// Returns the part of a text around the first difference, as short as a line.
 fn part(text: &str, differs_at: usize) -> String {
     if text.chars().count() <= SHOWN {
         return text.to_owned();
@@ -75,12 +75,12 @@ impl<'a> Recorded<'a> {
         Self { record }
     }
 
-    /// The last turn that anything is known of.
+    /// Returns the last turn with a checkpoint.
     pub(super) fn last_turn(&self) -> i64 {
         self.record.checkpoints.iter().map(|done| done.turn).max().unwrap_or(0)
     }
 
-    /// The checkpoints of a turn, in order.
+    /// Returns the checkpoints of a turn, in order.
     pub(super) fn phases(&self, turn: i64) -> Vec<Checkpoint> {
         self.record.checkpoints.iter().filter(|done| done.turn == turn).cloned().collect()
     }
@@ -89,7 +89,7 @@ impl<'a> Recorded<'a> {
         self.record.messages.iter().filter(move |stored| stored.turn == turn)
     }
 
-    /// Messages that came between the inputs and the answer of a turn, and from neither model nor agent.
+    /// Returns the messages between the inputs and the answer of a turn, from neither model nor agent.
     pub(super) fn said_from_outside(&self, turn: i64) -> Vec<Message> {
         let norm = self.phases(turn).into_iter().find(|done| done.phase == Phase::Norm);
         let inputs = norm.and_then(|done| done.body.get("messages")?.as_u64()).unwrap_or(0);
@@ -101,7 +101,7 @@ impl<'a> Recorded<'a> {
             .collect()
     }
 
-    /// Compares what was said in a turn, without the time at which an input was taken in.
+    /// Compares the messages of a turn, except the time at which an input was taken in.
     pub(super) fn messages_differ(&self, turn: i64, said: &[Message]) -> Result<(), Difference> {
         let recorded: Vec<&Message> = self.messages(turn).map(|stored| &stored.message).collect();
         let same = recorded.iter().zip(said).take_while(|(a, b)| spoken(a) == spoken(b)).count();
@@ -110,7 +110,7 @@ impl<'a> Recorded<'a> {
         }
         let (recorded, rerun) = (recorded.get(same).copied(), said.get(same));
         let what = format!("message {} of the turn", same + 1);
-        // Mostly it is the words; where they are the same, it is what stands beside them.
+        // Usually the words differ; if they are the same, another field of the message does.
         let words = recorded.map(|message| &message.content) != rerun.map(|message| &message.content);
         let shown = |message: &Message| if words { in_words(message) } else { spoken(message).to_string() };
         let (recorded, rerun) = (recorded.map(shown), rerun.map(shown));
@@ -118,7 +118,7 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// Who says what.
+/// Returns a message with its speaker.
 fn in_words(message: &Message) -> String {
     let who = match message.role {
         Role::User => "the user",
@@ -141,10 +141,12 @@ fn spoken(message: &Message) -> Value {
     ])
 }
 
-/// What INIT says of whom a turn belongs to: of a turn that a fork has from another engagement, that is the other one.
+/// The fields of INIT that name the owner of a turn. In a turn that a fork shares, they name the other
+/// engagement.
 const WHOSE: [&str; 5] = ["span", "session_id", "request_id", "trace_context", "baggage"];
 
-/// Compares what a phase left: version and body, bit for bit. `inherited` says that another engagement ran it first.
+/// Compares the checkpoints of a phase: version and body, bit for bit. `inherited` means that another
+/// engagement ran it first.
 pub(super) fn checkpoints_differ(
     recorded: &Checkpoint,
     left: Option<&Checkpoint>,
@@ -166,15 +168,14 @@ pub(super) fn checkpoints_differ(
     Err(at(&what).apart(of(&recorded.body).as_deref(), of(&body).as_deref()))
 }
 
-/// The first member that two objects do not share.
+/// Returns the first member that differs in two objects.
 fn first_member<'v>(a: &'v Value, b: &'v Value) -> Option<&'v str> {
     let (a, b) = (a.as_object()?, b.as_object()?);
     a.keys().chain(b.keys()).find(|name| a.get(*name) != b.get(*name)).map(String::as_str)
 }
 
-/// A body with what only the first run could know: the span that it was traced by, when a key of the state was changed
-/// within the turn, whether a provider said what it used, and whether a budget had room for less than the answer might have
-/// had.
+/// Returns a body with the values that only the first run could know. They are its tracing span, the times of
+/// state changes, the lack of a provider's count, and a budget that capped the answer.
 fn as_the_world_said(recorded: &Checkpoint, mut body: Value, inherited: bool) -> Value {
     match recorded.phase {
         Phase::Persist => {
@@ -191,7 +192,7 @@ fn as_the_world_said(recorded: &Checkpoint, mut body: Value, inherited: bool) ->
     body
 }
 
-/// Takes these members from the record, also that they are not there.
+/// Copies these members from the record, and removes those that it lacks.
 fn take_over(body: &mut Value, recorded: &Checkpoint, names: &[&str]) {
     let Some(members) = body.as_object_mut() else { return };
     for name in names {

@@ -1,8 +1,8 @@
-//! A recorded engagement, run again: the phases of the worker run as they do for a job, and whatever they ask of the world (a
-//! model, a tool, the time, an id, a reviewer) is answered from the record. No model and no tool is called, and nothing is
-//! stored. Each phase has to leave what it left.
+//! Runs a recorded engagement again. The phases of the worker run as they do for a job, and the record
+//! replaces the world: models, tools, the time, ids and reviewers. No model and no tool is called, and
+//! nothing is stored. Each phase must produce its recorded checkpoint.
 //!
-//! What RESOL finds is an answer of the world too: which tools there were is taken from the record.
+//! The result of RESOL belongs to the world, too: the tools are taken from the record.
 
 mod compare;
 mod tools;
@@ -33,13 +33,13 @@ use turnstone_domain::{AgentDefinition, Checkpoint, EventName, JobState, Lease, 
 use turnstone_store::{Claim, Doorbell, EngagementClaim};
 use world::World;
 
-/// More than any answer has: what was paid for is not cut.
+/// More tokens than any answer has, because an answer that was paid for is not cut.
 const MOST_TOKENS: i64 = 1_000_000_000;
 
-/// Runs a recorded engagement again and says where it differs first, if it does.
+/// Runs a recorded engagement again and returns the first difference, if there is one.
 ///
 /// # Errors
-/// A sentence that says why it cannot be run.
+/// A sentence with the reason why it cannot be run.
 pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
     let recorded = Recorded::of(record);
     let world = Arc::new(World::of(record));
@@ -70,7 +70,7 @@ pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
     Ok(run.told)
 }
 
-/// A job as it is claimed the first time. Ids are those of the record, whatever their form.
+/// Returns a job as it is claimed the first time. Ids are those of the record, in every form.
 fn claim(record: &EngagementRecord) -> Result<Claim, String> {
     let job = record.job.clone();
     let new = job.engagement.ok_or("the document has no job of an agent")?;
@@ -111,7 +111,7 @@ fn claim(record: &EngagementRecord) -> Result<Claim, String> {
     })
 }
 
-/// What a turn shares with others, when the record is the world.
+/// Returns the shared parts of a turn, with the record as the world.
 fn deps(world: &Arc<World>, worker_id: &str, provider: &str) -> Arc<Deps> {
     let mut providers = Providers::default();
     providers.set_catch_all(provider, Arc::clone(world) as _);
@@ -143,7 +143,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Turn after turn, as far as the record goes.
+    /// Runs turn after turn, to the end of the record.
     async fn turns(&mut self, turn: &mut Turn) -> Result<(), Difference> {
         let last = self.recorded.last_turn();
         if last == 0 {
@@ -171,7 +171,7 @@ impl Run<'_> {
         }
     }
 
-    /// Compares what was said in a turn; with the first one, what was recalled before it.
+    /// Compares the messages of a turn; with the first one, the messages recalled before it.
     fn said_differ(&self, turn: i64) -> Result<(), Difference> {
         let first = (turn == 1).then_some(BEFORE);
         let mut turns = first.into_iter().chain([turn]);
@@ -184,7 +184,7 @@ impl Run<'_> {
         of_turn.map(ReviewAnswer::from).collect()
     }
 
-    /// Runs one phase, and compares what it leaves.
+    /// Runs one phase, and compares its checkpoint.
     async fn phase(&mut self, turn: &mut Turn, recorded: &Checkpoint) -> Result<(), Difference> {
         let (number, phase) = (recorded.turn, recorded.phase);
         let text = |name: &str| recorded.body.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -220,13 +220,13 @@ impl Run<'_> {
         compare::checkpoints_differ(recorded, left.as_ref(), self.inherited(number))
     }
 
-    /// Whether a turn was begun by the engagement that this one was forked from.
+    /// Returns true if this engagement was forked from another one that began the turn.
     fn inherited(&self, turn: i64) -> bool {
         let forked = self.record.events.iter().find(|event| event.name == EventName::EngagementForked);
         forked.and_then(|event| event.data["at_turn"].as_i64()).is_some_and(|at| turn <= at)
     }
 
-    /// What follows a complete turn, when the record says the same.
+    /// Returns the position after a complete turn, when the record has the same verdict.
     fn verdict(&self, turn: &mut Turn, number: i64, last: i64) -> Result<Option<Position>, Difference> {
         let decided = phases::persist::committed(turn)
             .and_then(|()| turn.inferred())

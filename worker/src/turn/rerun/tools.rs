@@ -1,4 +1,4 @@
-//! The tools of a recorded turn: what was known of them, and nothing that could be called.
+//! The tools of a recorded turn: their recorded descriptions, without anything to call.
 
 use crate::phases::resol::{Bindings, ResolBody, ResolvedTool};
 use crate::tool::{Invocation, Tool, ToolError, Transport};
@@ -12,7 +12,7 @@ use turnstone_domain::Checkpoint;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::record::EngagementRecord;
 
-/// A tool of which there is only a record.
+/// A tool that exists only in the record.
 struct OnRecord {
     spec: ToolSpec,
     timeout: Duration,
@@ -38,7 +38,7 @@ impl Tool for OnRecord {
     }
 }
 
-/// What RESOL found in a recorded turn; `None` when its checkpoint cannot be read.
+/// Returns the result of RESOL in a recorded turn; `None` when its checkpoint cannot be read.
 pub(super) fn found(
     turn: &Turn,
     record: &EngagementRecord,

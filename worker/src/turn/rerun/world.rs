@@ -22,7 +22,7 @@ use turnstone_store::{
     Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
 };
 
-/// What stands before the text of a summary.
+/// The prefix of a summary's text.
 const SUMMARY: &str = "Summary of the conversation so far: ";
 
 /// The world of a record.
@@ -38,7 +38,7 @@ struct Inner {
     now: Timestamp,
     ids: VecDeque<String>,
     answers: VecDeque<ModelAnswer>,
-    /// Whether the next commit of state is refused, as it was.
+    /// True if the next commit of state is refused, as it was in the record.
     conflict: bool,
     state: StateSnapshot,
     budget: Budget,
@@ -47,7 +47,7 @@ struct Inner {
 }
 
 impl World {
-    /// The world as it was before the first turn.
+    /// Returns the world before the first turn.
     pub(super) fn of(record: &EngagementRecord) -> Self {
         let persisted: Vec<Checkpoint> =
             record.checkpoints.iter().filter(|done| done.phase == Phase::Persist).cloned().collect();
@@ -67,7 +67,7 @@ impl World {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A recorded phase is about to run: what it asked of the world then, it is told now.
+    /// Prepares the world's answers for a recorded phase that runs next.
     pub(super) fn enter(&self, record: &EngagementRecord, recorded: &Checkpoint) {
         let mut inner = self.inner();
         let text = |name: &str| recorded.body.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -93,19 +93,19 @@ impl World {
         }
     }
 
-    /// The checkpoint that a phase left.
+    /// Returns the checkpoint of a phase.
     pub(super) fn left(&self, turn: i64, phase: Phase) -> Option<Checkpoint> {
         let inner = self.inner();
         inner.written.iter().find(|done| done.turn == turn && done.phase == phase).cloned()
     }
 
-    /// What was said in a turn.
+    /// Returns the messages of a turn.
     pub(super) fn said(&self, turn: i64) -> Vec<Message> {
         let inner = self.inner();
         inner.said.iter().filter(|(of, _)| *of == turn).map(|(_, message)| message.clone()).collect()
     }
 
-    /// Takes what a turn wrote.
+    /// Records a write of a turn.
     pub(super) fn take(&self, write: TurnWrite) -> Budget {
         let mut inner = self.inner();
         let read = |body: RawJson| body.parse::<Value>().unwrap_or_default();
@@ -139,7 +139,8 @@ fn commit_to(state: &mut StateSnapshot, commit: StateCommit) {
     state.entries.sort_by(|a, b| a.key.cmp(&b.key));
 }
 
-/// What a model said, of a message that keeps it: the answer of a turn, or a summary that was made in it.
+/// Returns the model's answer from the message that holds it: the answer of a turn, or a summary that was
+/// made in it.
 fn answer(message: &Message, infer: &Checkpoint) -> Option<ModelAnswer> {
     let body = &infer.body;
     let number = |name: &str| body.get(name).and_then(Value::as_i64).unwrap_or_default();
