@@ -13,8 +13,8 @@ use utoipa::ToSchema;
 pub(crate) struct BundleBody {
     /// The document: a text in YAML or JSON, or a JSON object.
     document: Value,
-    /// The values of references that the document does not define, by their ids: secrets, components, plain values. They
-    /// are used and never shown.
+    /// The values of references that the document does not define, by their ids: secrets, components, plain
+    /// values. They are used and never shown.
     registry: Option<Map<String, Value>>,
     /// Disaggregated documents, which hold `$referenced_components` and nothing else.
     parts: Option<Vec<Value>>,

@@ -46,10 +46,22 @@ impl Input {
         let text = match sent {
             Value::String(text) => text,
             Value::Object(_) if is_flow => String::new(),
-            _ => return Err(OjsError::invalid_request("input", "must be there and be a text").into()),
+            _ => return Err(no_text()),
         };
         Ok(Self { text, args, metadata: metadata.map_or_else(|| Ok(RawObject::new()), object)? })
     }
+
+    /// Refuses an input that is no text.
+    ///
+    /// # Errors
+    /// 400.
+    pub(crate) fn check_text(&self) -> Result<(), Failure> {
+        if self.args[0].is_string() { Ok(()) } else { Err(no_text()) }
+    }
+}
+
+fn no_text() -> Failure {
+    OjsError::invalid_request("input", "must be there and be a text").into()
 }
 
 fn object(metadata: RawJson) -> Result<RawObject, Failure> {

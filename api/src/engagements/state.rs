@@ -182,7 +182,8 @@ pub(crate) fn of(
     })
 }
 
-/// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the client executes.
+/// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the
+/// client executes.
 pub(crate) fn awaiting_input(asked: &AskedUser, input: Option<&Value>) -> Value {
     let mut shown = json!({"kind": "input", "call_id": asked.call_id, "prompt": asked.question.prompt(),
                            "request_keys": asked.question.request_keys()});

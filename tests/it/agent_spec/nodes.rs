@@ -247,7 +247,7 @@ async fn catch_exception_node_takes_a_model_that_refuses() {
         start("start", &[]),
         part("CatchExceptionNode", "catch", fields),
         end("well", &[]),
-        end("caught", &[info]),
+        end("caught", std::slice::from_ref(&info)),
     ];
     let control =
         [then("start", "catch"), then("catch", "well"), then("catch:caught_exception_branch", "caught")];

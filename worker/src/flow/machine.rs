@@ -1,7 +1,7 @@
 //! A run of a flow as a pure function of its document, its inputs and the results of its nodes so far.
 //!
-//! Containers (subflows, maps, catches) are no steps of their own: they are entered on the way to a node that works, and left
-//! when their flow ends.
+//! Containers (subflows, maps, catches) are no steps of their own: they are entered on the way to a node that
+//! works, and left when their flow ends.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -288,7 +288,8 @@ impl Machine {
 }
 
 impl Frame {
-    /// The inputs of a node: the newest values that edges brought, or defaults, cast to the types of the inputs.
+    /// The inputs of a node: the newest values that edges brought, or defaults, cast to the types of the
+    /// inputs.
     fn read(&self, node: &Node) -> Result<Values, String> {
         if matches!(node.kind, NodeKind::StartNode) {
             return Ok(self.inputs.clone());

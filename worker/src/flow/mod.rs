@@ -1,7 +1,8 @@
 //! Flows of Agent Spec: each node that works is a turn (ADR 0017).
 //!
-//! The state of a run is the results of its nodes, which are the bodies of PERSIST's checkpoints. A worker that claims the job
-//! replays them; from then on the state is kept in memory. [`machine`] decides, [`work`] does.
+//! The state of a run is the results of its nodes, which are the bodies of PERSIST's checkpoints. A worker
+//! that claims the job replays them; from then on the state is kept in memory. [`machine`] decides, [`work`]
+//! does.
 
 mod answer;
 mod execution;
@@ -139,7 +140,7 @@ fn inputs(flow: &Flow, args: &RawJson) -> Result<Values, JobError> {
 }
 
 /// A failure of the flow itself, which another attempt only repeats.
-fn failed(why: &str) -> JobError {
+pub fn failed(why: &str) -> JobError {
     JobError { retryable: false, ..JobError::new(FailureKind::Tool, why) }
 }
 

@@ -78,7 +78,8 @@ pub fn model(turn: &Turn) -> Option<Result<(String, Arc<dyn Model>), String>> {
     Some(turn.deps.toolbox.declared_model(llm_config))
 }
 
-/// Keeps the answer of the node's model for later phases; returns the content when the turn is one of an agent.
+/// Keeps the answer of the node's model for later phases; returns the content when the turn is one of an
+/// agent.
 pub fn keep_answer(turn: &Turn, content: String) -> (Option<NodeAnswer>, Option<String>) {
     match turn.node() {
         Some(_) => (Some(NodeAnswer { text: Some(content), ..NodeAnswer::default() }), None),
@@ -86,7 +87,8 @@ pub fn keep_answer(turn: &Turn, content: String) -> (Option<NodeAnswer>, Option<
     }
 }
 
-/// Returns whether a `CatchExceptionNode` takes the failure of the node's model: when no further attempt would be made.
+/// Returns whether a `CatchExceptionNode` takes the failure of the node's model: when no further attempt
+/// would be made.
 pub fn catches(turn: &Turn, error: &JobError) -> bool {
     use FailureKind::{ContentFiltered, Model, ModelTimeout, ModelUnavailable, RateLimited};
     turn.flow.as_ref().is_some_and(|run| run.machine.catches())
@@ -94,8 +96,8 @@ pub fn catches(turn: &Turn, error: &JobError) -> bool {
         && failure::is_final(turn, error)
 }
 
-/// INFER of a node that asks no model: what it says is said, and the call that it makes is planned. `None` when a model is
-/// to be asked.
+/// INFER of a node that asks no model: what it says is said, and the call that it makes is planned. `None`
+/// when a model is to be asked.
 pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
     let NodeTurn { node, inputs, .. } = turn.node()?;
     let node = Arc::clone(node);

@@ -1,6 +1,7 @@
 //! Requests that a document of Agent Spec describes itself: a `RemoteTool`, or an `ApiNode`.
 //!
-//! What may be reached is what `[tool_policy]` allows, and of that what the request's own `url_allow_list` has.
+//! What may be reached is what `[tool_policy]` allows, and of that what the request's own `url_allow_list`
+//! has.
 
 use super::declared::Declared;
 use super::outbound::{self, excerpt, trace_headers};
@@ -203,14 +204,15 @@ fn is_repeatable(error: &ToolError) -> bool {
     matches!(error, ToolError::Unreached(_) | ToolError::Lost(_) | ToolError::Timeout(_))
 }
 
-/// Whether a URL is at an allowed one or below: the same scheme, host and port, and a path that begins with its path.
+/// Whether a URL is at an allowed one or below: the same scheme, host and port, and a path that begins with
+/// its path.
 fn is_below(url: &Url, allowed: &str) -> bool {
     Url::parse(allowed)
         .is_ok_and(|allowed| url.origin() == allowed.origin() && url.path().starts_with(allowed.path()))
 }
 
-/// The outputs of an `ApiNode` from what its request returned: members of the JSON of the answer, its status and its text, and
-/// the whole answer for an output `response` that is no member.
+/// The outputs of an `ApiNode` from what its request returned: members of the JSON of the answer, its status
+/// and its text, and the whole answer for an output `response` that is no member.
 pub fn outputs(declared: &[Property], value: Value) -> Values {
     let body = value["body"].as_str().unwrap_or_default();
     let json: Value = serde_json::from_str(body).unwrap_or_else(|_| body.into());

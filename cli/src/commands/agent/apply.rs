@@ -55,7 +55,8 @@ fn parted(documents: Vec<(String, String)>) -> (Vec<String>, Vec<(String, String
     (parts.into_iter().map(|(_, source)| source).collect(), whole)
 }
 
-/// Returns what is sent for a document: with the parts and values that it may refer to when it is one of Agent Spec.
+/// Returns what is sent for a document: with the parts and values that it may refer to when it is one of
+/// Agent Spec.
 fn body(source: &str, parts: &[String], registry: Option<&Value>) -> (&'static str, String) {
     let is_alone = parts.is_empty() && registry.is_none();
     if is_alone || !agent_spec::is_agent_spec(source) {

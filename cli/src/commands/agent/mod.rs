@@ -50,7 +50,8 @@ pub struct LintArgs {
 /// Files of agents.
 #[derive(Clone, Debug, Args)]
 pub struct FilesArgs {
-    /// OpenAgentSpec, OSSA or Agent Spec documents; of a directory its *.yaml, *.yml and *.json; `-` is standard input
+    /// OpenAgentSpec, OSSA or Agent Spec documents; of a directory its *.yaml, *.yml and *.json; `-` is
+    /// standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
 }
@@ -63,8 +64,8 @@ pub struct ApplyArgs {
     /// Register them although they name agents or tools that do not exist yet; calls of those fail until they exist
     #[arg(long)]
     allow_unresolved: bool,
-    /// A JSON file with the values that Agent Spec documents refer to and do not define, by their ids: `{"llm.api_key": "…"}`.
-    /// Files that hold `$referenced_components` alone are used for the other files
+    /// A JSON file with the values that Agent Spec documents refer to and do not define, by their ids:
+    /// `{"llm.api_key": "…"}`. Files that hold `$referenced_components` alone are used for the other files
     #[arg(long, value_name = "FILE")]
     registry: Option<String>,
 }

@@ -119,7 +119,8 @@ pub struct AgentDefinition {
     /// The version of its document, when it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The flow that it is. Its nodes are run one turn each, and everything above that concerns a model is theirs.
+    /// The flow that it is. Its nodes are run one turn each, and everything above that concerns a model is
+    /// theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowDocument>,
 }

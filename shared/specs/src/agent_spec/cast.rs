@@ -5,8 +5,9 @@ use super::types::{ObjectType, Type};
 use serde_json::{Map, Value};
 
 impl Type {
-    /// Casts a value to this type. Everything can be cast to a string; numbers and booleans to one another; items and
-    /// members one by one. In a union, a member that the value is of goes before one that it has to be cast to.
+    /// Casts a value to this type. Everything can be cast to a string; numbers and booleans to one another;
+    /// items and members one by one. In a union, a member that the value is of goes before one that it has to
+    /// be cast to.
     ///
     /// # Errors
     /// A sentence that names the type and the kind of the value, never the value.

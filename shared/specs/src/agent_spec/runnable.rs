@@ -43,8 +43,8 @@ const RUNNABLE: [&str; 22] = [
 /// Reads a flow as an agent.
 ///
 /// # Errors
-/// Every problem found, in document order: those of [`read`], AS-00 for each component that cannot be run yet, and AS-19
-/// for a secret that no registry gives.
+/// Every problem found, in document order: those of [`read`], AS-00 for each component that cannot be run
+/// yet, and AS-19 for a secret that no registry gives.
 pub fn agent(source: &str, registry: &Registry) -> Result<(AgentDefinition, Vec<Problem>), Vec<Problem>> {
     let mut problems = Problems::default();
     if let Some((at, class)) = other_class(source) {
@@ -101,8 +101,8 @@ fn flow(stored: &FlowDocument) -> Result<Arc<Flow>, String> {
     specification.flow().cloned().ok_or_else(|| "it is no flow".to_owned())
 }
 
-/// Returns the document of an agent as it may be shown: as it was written, or its canonical form when it holds a secret
-/// or was read with parts.
+/// Returns the document of an agent as it may be shown: as it was written, or its canonical form when it
+/// holds a secret or was read with parts.
 #[must_use]
 pub fn shown(source: String, agent: &AgentDefinition, warnings: &[Problem], has_parts: bool) -> String {
     let holds_secret = warnings.iter().any(|warning| warning.rule == "AS-18");

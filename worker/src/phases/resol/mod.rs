@@ -29,7 +29,7 @@ pub const VERSIONS: &[i64] = &[1, 2, 3];
 /// it (RS-14).
 ///
 /// # Errors
-/// None that a test could provoke; the signature is that of every phase.
+/// [`Stop::Fail`] when the request of a flow's node may not be sent by this worker.
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     prepare_output(turn).await;
     let recorded = turn.fork.as_mut().and_then(|fork| fork.resolved.take());
@@ -72,7 +72,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
             let bound = binding::requesting(turn, &name, tool);
             keep(name, bound, &mut body, &mut bindings);
         }
-        Some(Err(why)) => body.unavailable.push((turn.agent.name.clone(), why)),
+        Some(Err(why)) => return Err(flow::failed(&why).into()),
         None => {}
     }
     for (name, message) in &body.unavailable {
