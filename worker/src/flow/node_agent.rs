@@ -14,7 +14,7 @@ pub fn of(root: &Arc<AgentDefinition>, node: &Node) -> AgentDefinition {
         description: root.description.clone(),
         limits: root.limits.clone(),
         spending: root.spending.clone(),
-        identity: root.identity.clone(),
+        identity: root.identity,
         // The specification knows no retries but those of requests.
         errors: ErrorPolicy {
             retry: Some(RetryRule { retries: Some(0), ..RetryRule::default() }),

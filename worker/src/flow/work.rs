@@ -3,10 +3,10 @@
 use super::machine::{NEXT, NodeResult, Values};
 use super::template::{render, text};
 use super::{NodeTurn, answer, nothing};
-use crate::model::Model;
+use crate::model::NamedModel;
 use crate::phases::infer::InferBody;
-use crate::tool::Tool;
 use crate::tool::request::{self, RequestTool};
+use crate::tool::{NamedTool, Tool};
 use crate::turn::failure;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -73,7 +73,7 @@ pub fn messages(turn: &Turn) -> Option<Vec<Message>> {
 }
 
 /// The model of the node, with the name of its provider; `None` when the turn has no such node.
-pub fn model(turn: &Turn) -> Option<Result<(String, Arc<dyn Model>), String>> {
+pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
     let NodeKind::LlmNode { llm_config, .. } = &turn.node()?.node.kind else { return None };
     Some(turn.deps.toolbox.declared_model(llm_config))
 }
@@ -133,7 +133,7 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
 }
 
 /// The tool of a node that sends a request of its own, with its name.
-pub fn request_tool(turn: &Turn) -> Option<Result<(String, Arc<dyn Tool>), String>> {
+pub fn request_tool(turn: &Turn) -> Option<Result<NamedTool, String>> {
     let node = &turn.node()?.node;
     let (name, request, whole) = match &node.kind {
         NodeKind::ApiNode(request) => (&node.head.name, request, true),

@@ -8,7 +8,7 @@ use super::http::HttpTool;
 use super::mcp::{McpConfig, McpServer};
 use super::outbound;
 use super::policy::ToolPolicy;
-use crate::model::{Model, declared};
+use crate::model::{Model, NamedModel, declared};
 use reqwest::Client;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
@@ -33,7 +33,7 @@ pub(super) struct Declared {
     clock: Arc<dyn Clock>,
     tools: Mutex<HashMap<String, Arc<dyn Tool>>>,
     servers: Mutex<BTreeMap<String, Arc<McpServer>>>,
-    models: Mutex<HashMap<String, (String, Arc<dyn Model>)>>,
+    models: Mutex<HashMap<String, NamedModel>>,
 }
 
 impl Declared {
@@ -111,7 +111,7 @@ impl Declared {
     }
 
     /// The model that a document names by its address, with the name of its provider: the host.
-    pub(super) fn model(&self, config: &LlmConfig) -> Result<(String, Arc<dyn Model>), String> {
+    pub(super) fn model(&self, config: &LlmConfig) -> Result<NamedModel, String> {
         let address = declared::address(config)?;
         let key = config.api_key.as_ref().and_then(|key| key.reveal());
         let known_by = digest::of_json(&json!([address.as_str(), key, config.default_generation_parameters]));

@@ -27,6 +27,7 @@ pub use toolbox::Toolbox;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
@@ -121,6 +122,9 @@ pub enum Transport {
     /// By `tools/call` of an MCP server.
     Mcp,
 }
+
+/// A tool, behind its name.
+pub type NamedTool = (String, Arc<dyn Tool>);
 
 /// A tool that an agent may call.
 #[async_trait]

@@ -1,7 +1,7 @@
 //! The tools that this worker can call: those of the configuration, the built-in ones, and those of MCP
 //! servers.
 
-use crate::model::Model;
+use crate::model::NamedModel;
 use crate::tool::builtin::{AskUserTool, ClockTool, HttpGetTool, SAVE_ARTIFACT, SaveArtifactTool};
 use crate::tool::config::ToolConfig;
 use crate::tool::declared::Declared;
@@ -247,7 +247,7 @@ impl Toolbox {
     ///
     /// # Errors
     /// A sentence that says why this worker may not ask it.
-    pub fn declared_model(&self, config: &LlmConfig) -> Result<(String, Arc<dyn Model>), String> {
+    pub fn declared_model(&self, config: &LlmConfig) -> Result<NamedModel, String> {
         self.declared.as_ref().ok_or(NOT_ALLOWED)?.model(config)
     }
 
