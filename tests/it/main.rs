@@ -4,6 +4,7 @@
 
 mod a2a;
 mod agent_protocol;
+mod agent_spec;
 mod bad_input;
 mod budget;
 mod budgets;

@@ -134,9 +134,13 @@ fn agents_of(app: &App, agent: &AgentDefinition) -> BTreeSet<String> {
 async fn record(
     app: &App,
     engagement: Engagement,
-    agent: AgentDefinition,
+    mut agent: AgentDefinition,
     job: Job,
 ) -> Result<EngagementRecord, Failure> {
+    if let Some(flow) = &mut agent.flow {
+        // Secrets stay on the server.
+        flow.values.clear();
+    }
     let views = &app.api.store.views;
     let id = &engagement.id;
     let checkpoints = checkpoints(app, id).await?.into_iter().map(|(_, done)| done).collect();

@@ -43,7 +43,8 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     };
     let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &exposed.warnings);
     if let Some(asked) = asked {
-        shown["awaiting"] = state::awaiting_input(asked);
+        let call = app.api.store.questions.tool_call(&engagement.id, &asked.call_id).await?;
+        shown["awaiting"] = state::awaiting_input(asked, call.as_ref().map(|call| &call.input));
         shown["status"] = "waiting-for-input".into();
         if !exposed.values.is_empty() {
             shown["results"] = exposed.values.into();

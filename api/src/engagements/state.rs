@@ -103,7 +103,7 @@ struct StateWarning {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Awaiting {
-    /// `review` or `input`.
+    /// `review`, `input`, or `tool`: the client executes a tool and answers with its result.
     kind: String,
     /// Of a review.
     review_id: Option<String>,
@@ -113,6 +113,10 @@ struct Awaiting {
     call_id: Option<String>,
     /// Of an input: the keys that an answer must have, and the meaning of each.
     request_keys: Option<Value>,
+    /// Of a tool: its name.
+    tool: Option<String>,
+    /// Of a tool: its arguments.
+    arguments: Option<Value>,
     /// The question, in a sentence.
     prompt: String,
 }
@@ -179,10 +183,17 @@ pub(crate) fn of(
     })
 }
 
-/// Returns the question to the user.
-pub(crate) fn awaiting_input(asked: &AskedUser) -> Value {
-    json!({"kind": "input", "call_id": asked.call_id, "prompt": asked.question.prompt(),
-           "request_keys": asked.question.request_keys()})
+/// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the
+/// client executes.
+pub(crate) fn awaiting_input(asked: &AskedUser, input: Option<&Value>) -> Value {
+    let mut shown = json!({"kind": "input", "call_id": asked.call_id, "prompt": asked.question.prompt(),
+                           "request_keys": asked.question.request_keys()});
+    if let Some(input) = input.filter(|input| input["tool"].is_string()) {
+        shown["kind"] = "tool".into();
+        shown["tool"] = input["tool"].clone();
+        shown["arguments"] = input["arguments"].clone();
+    }
+    shown
 }
 
 /// Returns the question of a review, without the parts for its reviewer: arguments, outputs and the

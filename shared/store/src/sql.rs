@@ -75,6 +75,7 @@ common! {
     CHECKPOINTS_LISTED = "checkpoints_listed",
     CHECKPOINTS_OF_JOBS = "checkpoints_of_jobs",
     CHECKPOINTS_OF_PHASE = "checkpoints_of_phase",
+    CHECKPOINTS_OF_PHASE_OF_JOB = "select_checkpoints_of_phase",
     CHECKPOINTS_OF_TURNS = "checkpoints_of_turns",
     COST_OF_TOOLS = "cost_of_tools",
     COSTS_DAILY = "costs_daily",

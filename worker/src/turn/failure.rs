@@ -38,6 +38,12 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     }
 }
 
+/// Whether the job's retry policy allows no further attempt after this error.
+pub fn is_final(turn: &Turn, error: &JobError) -> bool {
+    let number = turn.job.retry.number(turn.job.failures, turn.position.outages, error);
+    matches!(turn.job.retry.decide(number, error, 0.0), Decision::Exhausted)
+}
+
 /// Returns the settlement by the job's retry policy.
 fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
     let error = if turn.job.retry.stated { error.of_the_work() } else { error };

@@ -3,12 +3,12 @@
 mod confirmation;
 pub mod conversation;
 pub mod deadline;
-mod ending;
+pub mod ending;
 pub mod escalation;
 mod events;
 mod exceeded;
 pub mod exposes;
-mod failure;
+pub mod failure;
 pub mod guard;
 mod heir;
 pub mod memory;
@@ -24,7 +24,7 @@ pub mod trace;
 pub mod verdict;
 
 use crate::deps::Deps;
-use crate::phases;
+use crate::{flow, phases};
 use deadline::Deadline;
 use futures::FutureExt;
 use place::Place;
@@ -148,12 +148,23 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
     loop {
         turn.secure().await?;
+        flow::begin(turn).await?;
         let (span, began) = (trace::turn(turn), Instant::now());
         phases::exec::deputies::look_up(turn).await?;
         verdict::may_begin(turn)?;
         one_turn(turn, signals).instrument(span).await?;
         trace::turned(turn, began.elapsed());
         phases::persist::committed(turn)?;
+        if turn.flow.is_some() {
+            if let Some(result) = flow::verdict(turn)? {
+                return Ok(turn.complete(&result));
+            }
+            turn.advance(verdict::next_node(turn)?);
+            if signals.give_way.is_cancelled() {
+                return Ok(Settlement::GiveWay);
+            }
+            continue;
+        }
         let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
             Verdict::Complete(result) => return Ok(turn.complete(&result)),

@@ -37,18 +37,7 @@ pub enum Verdict {
 /// form.
 pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
     let asked_for_tools = turn.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
-    let next = |granted, tool_turns, reasks| Position {
-        turn: turn.position.turn + 1,
-        tool_turns,
-        reasks,
-        begins: turn.position.begins,
-        asks: None,
-        heir: turn.position.heir.clone(),
-        granted,
-        raise_until: None,
-        outages: turn.position.outages,
-        model_used: turn.position.model_used.clone(),
-    };
+    let next = |granted, tool_turns, reasks| Position { tool_turns, reasks, ..following(turn, granted) };
     if let Some(answer) = exec::handed_over(turn) {
         return Ok(Verdict::HandedOver(answer));
     }
@@ -76,6 +65,27 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
             Ok(Verdict::Reask(next(granted, turn.position.tool_turns, turn.position.reasks + 1), why))
         }
         Err(why) => Err(ending::hopeless(turn, &why).into()),
+    }
+}
+
+/// The turn of the next node of a flow.
+///
+/// # Errors
+/// [`Stop::Fail`] when as many nodes as a flow may run have run.
+pub fn next_node(turn: &Turn) -> Result<Position, Stop> {
+    Ok(following(turn, enough_turns(turn)?))
+}
+
+/// The next turn of the job.
+fn following(turn: &Turn, granted: i64) -> Position {
+    Position {
+        turn: turn.position.turn + 1,
+        begins: turn.position.begins,
+        heir: turn.position.heir.clone(),
+        granted,
+        outages: turn.position.outages,
+        model_used: turn.position.model_used.clone(),
+        ..Position::default()
     }
 }
 

@@ -5,6 +5,7 @@ mod approvals;
 pub mod credential;
 pub mod delegation;
 pub mod errors;
+mod flow;
 pub mod guardrails;
 pub mod identity;
 mod kin;
@@ -18,6 +19,7 @@ mod spending;
 mod tools;
 
 pub use approvals::{Actions, Approvals};
+pub use flow::FlowDocument;
 pub use guardrails::{Guardrail, Guardrails};
 pub use identity::Identity;
 pub use operations::Operation;
@@ -44,6 +46,8 @@ pub enum AgentFormat {
     OpenAgentSpec,
     /// An OSSA manifest, `apiVersion: ossa/v0.2.x`.
     Ossa,
+    /// A document of Agent Spec.
+    AgentSpec,
 }
 
 /// An agent, ready to run.
@@ -118,6 +122,10 @@ pub struct AgentDefinition {
     /// The version of its document, when it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The flow that it is. Its nodes are run one turn each, and everything above that concerns a model is
+    /// theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowDocument>,
 }
 
 /// The model and its parameters.

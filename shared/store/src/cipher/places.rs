@@ -95,6 +95,7 @@ found! {
     ARTIFACTS_OF_ENGAGEMENT: "artifacts"[Text id] { name }
     CHECKPOINTS_LISTED: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     CHECKPOINTS_OF_JOBS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
+    CHECKPOINTS_OF_PHASE_OF_JOB: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     CHECKPOINTS_OF_PHASE: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     CHECKPOINTS_OF_TURN: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body, said }
     CHECKPOINTS_OF_TURNS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }

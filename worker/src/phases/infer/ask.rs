@@ -5,8 +5,9 @@ use super::circuit;
 use super::patience::LONGEST_HOLD;
 use super::pictures;
 use crate::breakers::Success;
+use crate::flow;
 use crate::model::limits::{Call, Pass, Refusal};
-use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
+use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
 use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -62,8 +63,7 @@ pub async fn ask(
     );
     let (tenant, wanted_tokens) = (tenant(turn), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
-        let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
-        let Some((provider, model)) = found else {
+        let Some((provider, model)) = found(turn, wanted)? else {
             let unknown = unknown_provider(turn, wanted);
             // Another model of the list may answer the next time.
             last = if last.retryable { last } else { unknown };
@@ -239,6 +239,24 @@ pub fn listener(turn: &Turn) -> Listener {
     let (engagement, job) = (turn.engagement.id.clone(), turn.job.id.clone());
     let speaker = turn.deps.doorbell.live().speaker(engagement, job, turn.position.turn);
     Listener::new(move |text| speaker.say(text))
+}
+
+/// Returns the model with the name of its provider: the one of a flow's node, or else of the configuration.
+///
+/// # Errors
+/// [`Stop::Fail`] when the worker may not call the model of the node.
+fn found(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, Stop> {
+    match flow::model(turn) {
+        Some(Ok(declared)) => Ok(Some(declared)),
+        Some(Err(why)) => {
+            model_failed(turn, wanted, "", &why);
+            Err(hopeless(why).into())
+        }
+        None => {
+            let known = turn.deps.providers.resolve(wanted);
+            Ok(known.map(|(name, model)| (name.to_owned(), model)))
+        }
+    }
 }
 
 async fn call_model(
