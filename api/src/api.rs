@@ -23,6 +23,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::{Clock, EngagementId, Ids, Timestamp};
 use turnstone_ojs::attest::Signer;
+use turnstone_specs::agent_spec::Flows;
 use turnstone_store::{EventFilter, Store};
 use turnstone_telemetry::Secret;
 use utoipa_axum::router::OpenApiRouter;
@@ -108,6 +109,8 @@ pub(crate) struct App {
     pub(crate) metrics: Option<Metrics>,
     /// Compiled schemas of arguments.
     pub(crate) schemas: SchemaBook,
+    /// Flows that were used lately.
+    pub(crate) flows: Flows,
     /// The key that signs receipts, once it is needed.
     pub(crate) signer: OnceCell<Signer>,
     /// The secret that makes ids of names, once it is needed.
@@ -136,6 +139,7 @@ impl Api {
             started_at,
             metrics: Metrics::started(),
             schemas: SchemaBook::default(),
+            flows: Flows::default(),
             signer: OnceCell::new(),
             names: OnceCell::new(),
         });

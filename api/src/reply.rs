@@ -75,6 +75,13 @@ impl From<StoreError> for Failure {
                 let error = JobError::new(FailureKind::DelegationDepth, error.to_string());
                 Self(OjsError::agent(error.with("depth", *depth).with("max_depth", *most)))
             }
+            StoreError::UnknownParent { parent, .. } => {
+                let shown = parent.as_str().chars().take(100).collect::<String>();
+                let why = format!(
+                    "names job `{shown}`, which is no job of an agent here; name the agent's job, or leave it out"
+                );
+                Self(OjsError::agent_parameter("ext_agent_parent_id", why))
+            }
             StoreError::NotContinued { engagement, why } => Self(not_continued(engagement.as_str(), *why)),
             StoreError::Database { .. }
             | StoreError::Unavailable { .. }

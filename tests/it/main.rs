@@ -4,6 +4,7 @@
 
 mod a2a;
 mod agent_protocol;
+mod agent_spec;
 mod bad_input;
 mod budget;
 mod budgets;
@@ -13,7 +14,6 @@ mod conformance;
 mod connections;
 mod costly_schemas;
 mod crash;
-mod damage;
 mod delegation;
 mod demo;
 mod dev;

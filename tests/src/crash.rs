@@ -262,6 +262,15 @@ impl Ledger for CrashLedger {
         self.inner.memories(job, rules).await
     }
 
+    async fn persisted(
+        &self,
+        job: &JobId,
+        from: i64,
+        until: i64,
+    ) -> Result<Vec<serde_json::Value>, StoreError> {
+        self.inner.persisted(job, from, until).await
+    }
+
     async fn recall(
         &self,
         job: &JobId,

@@ -10,7 +10,7 @@ use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, Ids};
 use turnstone_store::{Doorbell, Ledger};
 use turnstone_worker::model::{ModelDefaults, PriceConfig, Prices, ProviderConfig, Providers};
-use turnstone_worker::tool::{McpConfig, ToolConfig, Toolbox};
+use turnstone_worker::tool::{McpConfig, ToolConfig, ToolPolicy, Toolbox};
 use turnstone_worker::{Deps, WorkerOptions};
 
 /// The tools of the test's tool server: the name, and true if it is idempotent.
@@ -97,5 +97,12 @@ pub fn toolbox(tool_url: &str, clock: Arc<dyn Clock>) -> Toolbox {
             ((*name).to_owned(), serde_json::from_value(config).expect("a tool"))
         })
         .collect();
-    Toolbox::from_config(&configs, clock).expect("a toolbox")
+    let toolbox = Toolbox::from_config(&configs, Arc::clone(&clock)).expect("a toolbox");
+    // The servers of the tests are on this machine.
+    let policy = ToolPolicy {
+        allowed_hosts: vec!["127.0.0.1".to_owned()],
+        allow_private: true,
+        ..ToolPolicy::default()
+    };
+    toolbox.with_policy(policy, &clock).expect("a policy")
 }

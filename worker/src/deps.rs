@@ -12,6 +12,7 @@ use turnstone_domain::policy::Expression;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::schema::{Schema, bytes_of};
 use turnstone_domain::{AgentDefinition, Clock, Ids};
+use turnstone_specs::agent_spec::Flows;
 use turnstone_store::breakers::Breakers;
 use turnstone_store::credentials::Credentials;
 use turnstone_store::elsewhere::Elsewhere;
@@ -48,6 +49,8 @@ pub struct Deps {
     pub toolbox: Toolbox,
     /// The settings.
     pub options: WorkerOptions,
+    /// Flows that were used lately.
+    pub(crate) flows: Flows,
     compiled: Compiled,
 }
 
@@ -116,6 +119,7 @@ impl Deps {
             reviews: ReviewRules::default(),
             toolbox,
             options,
+            flows: Flows::default(),
             compiled,
         }
     }

@@ -4,6 +4,7 @@
 
 mod breakers;
 pub mod deps;
+mod flow;
 pub mod model;
 pub mod options;
 mod phases;

@@ -139,7 +139,8 @@ impl Asked {
 
     /// Returns the user that the client names.
     pub fn user(&self) -> Option<String> {
-        self.kept.get("request_metadata")?["user"]["id"].as_str().map(str::to_owned)
+        let metadata = self.kept.get("request_metadata")?;
+        metadata["user"]["id"].as_str().or_else(|| metadata["user_id"].as_str()).map(str::to_owned)
     }
 }
 

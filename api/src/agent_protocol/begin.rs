@@ -169,8 +169,9 @@ fn args(asked: &Asked) -> Value {
     }
 }
 
-/// Returns the `meta` of its job. `request_metadata.user` names the user of the request, as `metadata.user` does where
-/// engagements are begun (AP-A15). Other members are kept and have no effect.
+/// Returns the `meta` of its job. `request_metadata.user_id`, or `user` with an id and an e-mail address, names the
+/// user of the request, as `metadata.user` does where engagements are begun (AP-A15). Other members are kept and have no
+/// effect.
 fn meta(agent: &str, asked: &Asked) -> RawObject {
     let mut own = asked.kept.clone();
     own.insert("request_id".to_owned(), asked.request_id.as_deref().into());
@@ -178,11 +179,13 @@ fn meta(agent: &str, asked: &Asked) -> RawObject {
     if let Some(peer) = &asked.peer {
         own.insert("peer".to_owned(), peer.as_str().into());
     }
-    let said = asked.kept.get("request_metadata").and_then(|metadata| metadata.get("user"));
+    let metadata = asked.kept.get("request_metadata").cloned().unwrap_or_default();
+    let by_id = || Some(json!({"id": metadata.get("user_id").filter(|id| !id.is_null())?}));
+    let said = metadata.get("user").filter(|user| !user.is_null()).cloned().or_else(by_id);
     let user = match &asked.errand {
         Some(errand) => errand.user.as_ref().map(|user| json!({"id": user.id, "email": user.email})),
         // A value that is no user is refused where jobs are accepted.
-        None => said.filter(|user| !user.is_null()).cloned(),
+        None => said,
     };
     let mut meta = RawObject::new();
     meta.insert("agent", agent);

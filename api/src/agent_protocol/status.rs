@@ -3,6 +3,7 @@
 use super::{find, name, telling};
 use crate::api::Shared;
 use crate::caller::Who;
+use crate::engagements::exposed;
 use crate::engagements::waiting::{Among, Wanted, waiting};
 use crate::names::names;
 use crate::reply::{self, Answer};
@@ -26,6 +27,8 @@ struct RequestStatus {
     /// success, error or canceled, once it has completed.
     finish_reason: Option<String>,
     result: Option<String>,
+    /// The values that the agent exposes, with its answer or while it waits for input.
+    exposes: Value,
     error: Option<Value>,
     created_at: String,
     started_at: Option<String>,
@@ -67,13 +70,18 @@ pub(crate) async fn status(
     let asks = waiting.iter().any(|one| matches!(one.wanted, Wanted::Answer(_)));
     let told =
         job.errors.last().filter(|_| job.state == JobState::Discarded).map(|failed| failed.error.told());
+    let (text, mut exposes) = result(&job);
+    if asks {
+        exposes = exposed::now(&app, &run).await?;
+    }
     Ok(reply::ok(&json!({
         "request_id": name::of(names(&app).await?, &job),
         "run_id": run.id,
         "agent": run.agent,
         "status": word(&job, !reviews.is_empty() || !waiting.is_empty(), asks),
         "finish_reason": finish_reason(job.state),
-        "result": result(&job),
+        "result": text,
+        "exposes": exposes,
         "error": told,
         "created_at": job.created_at.to_rfc3339(),
         "started_at": job.started_at.map(|at| at.to_rfc3339()),
@@ -106,14 +114,8 @@ fn finish_reason(state: JobState) -> Option<&'static str> {
     }
 }
 
-fn result(job: &Job) -> Option<String> {
-    let result: Value = job.result.as_ref()?.parse().ok()?;
-    Some(match &result {
-        Value::String(text) => text.clone(),
-        Value::Object(fields) => match fields.get("text") {
-            Some(Value::String(text)) => text.clone(),
-            _ => result.to_string(),
-        },
-        other => other.to_string(),
-    })
+/// Returns the answer as a text, and beside it the values that the agent exposes (OAS-47).
+fn result(job: &Job) -> (Value, Value) {
+    let result = job.result.as_ref().and_then(|result| result.parse().ok());
+    result.map_or((Value::Null, json!({})), |result| telling::result(&result))
 }

@@ -27,8 +27,8 @@ const KEY_CHARACTERS: usize = 255;
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct InputBody {
-    /// The user's text; `text` means the same.
-    input: String,
+    /// The user's text, or the inputs of a flow; `text` means the same.
+    input: Value,
     /// Becomes the job's `meta`; its `user` is the caller's user: `{"id": …, "email": …}`.
     metadata: Option<Map<String, Value>>,
 }
@@ -68,10 +68,10 @@ pub(crate) async fn engage(
     check_json(&headers)?;
     check_accepted(&headers, &["application/json"])?;
     let errand = caller.errand(&headers)?;
-    if app.api.store.views.agent(&name).await?.is_none() {
+    let Some(agent) = app.api.store.views.agent(&name).await? else {
         return Err(OjsError::not_found("agent", &name).into());
-    }
-    let input = Input::read(&body?)?;
+    };
+    let input = Input::read(&body?, agent.definition.flow.is_some())?;
     let mut fields = fields(&name, &input, errand.as_ref());
     let key = idempotency_key(&headers)?;
     let named = key.as_ref().map(|key| of_key(&name, key, &tenant, &caller));
@@ -131,7 +131,7 @@ fn fields(name: &str, input: &Input, errand: Option<&Errand>) -> RawObject {
     }
     let mut fields = RawObject::new();
     fields.insert("type", JOB_TYPE);
-    fields.insert("args", json!([input.text]));
+    fields.insert("args", input.args.clone());
     fields.insert("meta", meta);
     if let Some(limit) = errand.and_then(|errand| errand.token_budget) {
         fields.insert("ext_agent_token_budget", limit);

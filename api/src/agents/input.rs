@@ -4,27 +4,30 @@ use crate::reply::Failure;
 use crate::request::JsonBytes;
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use serde_json::{Value, json};
 use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::{OjsError, body};
 
 /// A user's text, and the client's metadata.
 pub(crate) struct Input {
-    /// The text.
+    /// The text; empty when values were sent.
     pub(crate) text: String,
+    /// OJS `args` of the job: the text, or the inputs of a flow.
+    pub(crate) args: Value,
     /// `metadata`, which becomes the job's `meta`.
     pub(crate) metadata: RawObject,
 }
 
 impl Input {
-    /// Reads a body.
+    /// Reads a body. The input of a flow may be a map of its inputs.
     ///
     /// # Errors
     /// 400 when it is no JSON, has another shape, or an unknown member.
-    pub(crate) fn read(JsonBytes(bytes): &JsonBytes) -> Result<Self, Failure> {
+    pub(crate) fn read(JsonBytes(bytes): &JsonBytes, is_flow: bool) -> Result<Self, Failure> {
         if bytes.trim_ascii_start().first() == Some(&b'"') {
-            let text = serde_json::from_slice(bytes)
+            let text: String = serde_json::from_slice(bytes)
                 .map_err(|error| OjsError::invalid_payload(format!("The body is not JSON: {error}.")))?;
-            return Ok(Self { text, metadata: RawObject::new() });
+            return Ok(Self { args: json!([text]), text, metadata: RawObject::new() });
         }
         let mut fields = body::read_object(bytes)?;
         let (input, alias) = (fields.remove("input"), fields.remove("text"));
@@ -38,10 +41,27 @@ impl Input {
             let why = "is unknown here; send `input`, and `metadata` if need be";
             return Err(OjsError::invalid_request(name, why).into());
         }
-        let text = input.or(alias).and_then(|text| text.parse::<String>().ok());
-        let text = text.ok_or_else(|| OjsError::invalid_request("input", "must be there and be a text"))?;
-        Ok(Self { text, metadata: metadata.map_or_else(|| Ok(RawObject::new()), object)? })
+        let sent = input.or(alias).and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default();
+        let args = json!([sent]);
+        let text = match sent {
+            Value::String(text) => text,
+            Value::Object(_) if is_flow => String::new(),
+            _ => return Err(no_text()),
+        };
+        Ok(Self { text, args, metadata: metadata.map_or_else(|| Ok(RawObject::new()), object)? })
     }
+
+    /// Refuses an input that is no text.
+    ///
+    /// # Errors
+    /// 400.
+    pub(crate) fn check_text(&self) -> Result<(), Failure> {
+        if self.args[0].is_string() { Ok(()) } else { Err(no_text()) }
+    }
+}
+
+fn no_text() -> Failure {
+    OjsError::invalid_request("input", "must be there and be a text").into()
 }
 
 fn object(metadata: RawJson) -> Result<RawObject, Failure> {

@@ -1,5 +1,6 @@
 //! Registered agents: list, register, read, remove, and engage.
 
+mod bundle;
 mod document;
 pub(crate) mod engage;
 pub(crate) mod input;

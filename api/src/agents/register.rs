@@ -2,6 +2,7 @@
 //!
 //! Engagements that run keep the definition they began with.
 
+use super::bundle::{Bundle, BundleBody};
 use crate::api::{App, Shared};
 use crate::blocking;
 use crate::docs;
@@ -13,18 +14,18 @@ use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
 use serde_json::{Value, json};
 use turnstone_domain::AgentDefinition;
-use turnstone_domain::agent::delegation;
+use turnstone_domain::agent::{AgentFormat, delegation};
 use turnstone_ojs::OjsError;
-use turnstone_specs::{Names, Problem, Severity};
+use turnstone_specs::{Names, Problem, Severity, agent_spec};
 use turnstone_store::NewAgent;
 
 /// Registers or replaces an agent. Engagements that run keep the definition they began with.
 #[utoipa::path(
     post, path = "/agents", operation_id = "register_agent", tag = "agents",
     params(("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is.")),
-    request_body(description = "A YAML or JSON document: an OpenAgentSpec agent or an OSSA manifest.", content(
+    request_body(description = "A YAML or JSON document: an OpenAgentSpec agent, an OSSA manifest, or an Agent Spec flow; the flow alone, or with what it refers to.", content(
         (String = "application/yaml"),
-        (Value = "application/json"),
+        (BundleBody = "application/json"),
     )),
     responses(
         (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent, content_type = "application/json"),
@@ -46,7 +47,12 @@ pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option
     let registered: Vec<AgentDefinition> =
         app.api.store.views.agents().await?.into_iter().map(|record| record.definition).collect();
     let known: Vec<String> = registered.iter().map(|agent| agent.name.clone()).collect();
-    let (definition, warnings, source) = read(app, source, known.clone(), open).await?;
+    let bundle = Bundle::read(source)?;
+    let (mut definition, warnings, source) = read(app, bundle, known.clone(), open).await?;
+    if let Some(name) = name.filter(|_| definition.format == AgentFormat::AgentSpec) {
+        // The name of a component may be any text, and the address that of an agent.
+        name.clone_into(&mut definition.name);
+    }
     if let Some(name) = name.filter(|name| *name != definition.name) {
         let message =
             format!("The document is the agent `{}`, and the address says `{name}`.", definition.name);
@@ -70,7 +76,7 @@ pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option
 /// Reads the document on a thread that may block: a hostile one can take a while.
 async fn read(
     app: &App,
-    source: String,
+    bundle: Bundle,
     agents: Vec<String>,
     open: bool,
 ) -> Result<(AgentDefinition, Vec<Problem>, String), Failure> {
@@ -96,12 +102,17 @@ async fn read(
             reviewers: reviewers.as_deref(),
             open,
         };
-        (turnstone_specs::read(&source, Some(&names)), source)
+        let Bundle { document, registry, is_bundle } = bundle;
+        let found = match agent_spec::is_agent_spec(&document) {
+            true => agent_spec::agent(&document, &registry),
+            false => turnstone_specs::read(&document, Some(&names)),
+        };
+        found.map(|(agent, warnings)| {
+            let shown = agent_spec::shown(document, &agent, &warnings, is_bundle);
+            (agent, warnings, shown)
+        })
     });
-    match reading.await? {
-        (Ok((definition, warnings)), source) => Ok((definition, warnings, source)),
-        (Err(problems), _) => Err(refusal(&problems).into()),
-    }
+    reading.await?.map_err(|problems| refusal(&problems).into())
 }
 
 /// Returns true if references may name agents and tools that do not exist yet (OAS-A17).
@@ -114,7 +125,7 @@ pub(super) fn unresolved(params: &Params) -> Result<bool, Failure> {
     Ok(params.word("allow_unresolved", read, "1, true, 0 and false")?.unwrap_or(false))
 }
 
-fn refusal(problems: &[Problem]) -> OjsError {
+pub(super) fn refusal(problems: &[Problem]) -> OjsError {
     let errors: Vec<&Problem> = problems.iter().filter(|one| one.severity == Severity::Error).collect();
     let first = errors.first().map(ToString::to_string).unwrap_or_default();
     let message = match errors.len() {

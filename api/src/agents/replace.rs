@@ -1,5 +1,6 @@
 //! `PUT /agents/{name}`: registers the agent of that name.
 
+use super::bundle::BundleBody;
 use super::register;
 use crate::api::Shared;
 use crate::docs;
@@ -11,12 +12,12 @@ use axum::extract::State;
 #[utoipa::path(
     put, path = "/agents/{name}", tag = "agents",
     params(
-        ("name" = String, Path, description = "The agent's name, which the document has to say as well."),
+        ("name" = String, Path, description = "The agent's name, which the document has to say as well, unless it is an Agent Spec flow."),
         ("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is."),
     ),
-    request_body(description = "A YAML or JSON document: an OpenAgentSpec agent or an OSSA manifest.", content(
+    request_body(description = "A YAML or JSON document: an OpenAgentSpec agent, an OSSA manifest, or an Agent Spec flow; the flow alone, or with what it refers to.", content(
         (String = "application/yaml"),
-        (Value = "application/json"),
+        (BundleBody = "application/json"),
     )),
     responses(
         (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent, content_type = "application/json"),

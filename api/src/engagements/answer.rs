@@ -81,7 +81,7 @@ pub(crate) async fn answer_question(
     let given = Given { said: Said::Values(values), call, key, by: fields.text("by")?, message: None };
     let (engagement, _, job) = find(&app, &id, &tenant).await?;
     let job = app.api.store.views.job(&job).await?.ok_or_else(|| OjsError::not_found("engagement", &id))?;
-    let taken = give(&app, (&engagement, &job), &tenant, &given, Among::Own).await?;
+    let taken = give(&app, (&engagement, &job), &tenant, &given, Among::Delegates).await?;
     Ok(reply::ok(&json!({"engagement_id": engagement.id, "job_id": taken.job, "call_id": taken.question,
                          "repeated": taken.repeated})))
 }

@@ -85,7 +85,7 @@ pub(crate) async fn give_if_asked(
     let open = meant(app, waiting(app, of, job, among).await?, given, among).await?;
     // Read after the waiting questions: a question that was answered meanwhile has left its key.
     if let Some(key) = &given.key {
-        for seat in seats(app, of, &job.id, among, false).await? {
+        for seat in seats(app, of, &job.id, false).await? {
             if let Some(known) = app.api.store.questions.answer_given(&seat.engagement.id, key).await? {
                 return same(known, given).map(Some);
             }
@@ -167,7 +167,7 @@ async fn before(
     among: Among,
 ) -> Result<Before, Failure> {
     let mut found = Before::Nothing;
-    for seat in seats(app, of, &job.id, among, false).await? {
+    for seat in seats(app, of, &job.id, false).await? {
         if among.reviews() {
             let decided = reviews(app, &seat.engagement, &seat.job).await?;
             let decided = decided.into_iter().rfind(|review| review.state != ReviewState::Open);
@@ -200,7 +200,7 @@ async fn again(
         return Err(OjsError::forbidden(format!("Engagement {} is another user's.", of.id)).into());
     }
     let mut refused = None;
-    for seat in seats(app, of, &job.id, among, false).await? {
+    for seat in seats(app, of, &job.id, false).await? {
         match again_at(app, &seat, given, among).await {
             Ok(taken) => return Ok(taken),
             Err(failure) => refused = refused.or(Some(failure)),

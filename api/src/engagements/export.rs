@@ -116,8 +116,8 @@ fn agents_of(app: &App, agent: &AgentDefinition) -> BTreeSet<String> {
         let is_tool =
             capability.origin.is_some() || app.api.tools.iter().any(|tool| tool.name == capability.name);
         if let Some(terms) = capability.delegate(is_tool) {
-            if let OnFailure::Fallback { agent } = &terms.on_failure {
-                names.insert(agent.clone());
+            if let OnFailure::Fallback { agents } = &terms.on_failure {
+                names.extend(agents.iter().cloned());
             }
             names.insert(terms.agent);
         }
@@ -126,15 +126,21 @@ fn agents_of(app: &App, agent: &AgentDefinition) -> BTreeSet<String> {
             names.insert(word.strip_prefix("oagent://").unwrap_or(word).to_owned());
         }
     }
+    let supervisor = agent.errors.escalation.as_ref().filter(|contact| contact.supervisor);
+    names.extend(supervisor.map(|contact| contact.target.clone()));
     names
 }
 
 async fn record(
     app: &App,
     engagement: Engagement,
-    agent: AgentDefinition,
+    mut agent: AgentDefinition,
     job: Job,
 ) -> Result<EngagementRecord, Failure> {
+    if let Some(flow) = &mut agent.flow {
+        // Secrets stay on the server.
+        flow.values.clear();
+    }
     let views = &app.api.store.views;
     let id = &engagement.id;
     let checkpoints = checkpoints(app, id).await?.into_iter().map(|(_, done)| done).collect();

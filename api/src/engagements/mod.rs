@@ -7,6 +7,7 @@ mod checkpoints;
 mod diff;
 mod events;
 mod export;
+pub(crate) mod exposed;
 mod fork;
 pub(crate) mod further;
 mod import;

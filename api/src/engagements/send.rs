@@ -64,16 +64,19 @@ pub(crate) async fn send(
 ) -> Answer {
     check_json(&headers)?;
     let reopen = params.word("reopen", flag, "true, false")?.unwrap_or(false);
-    let input = Input::read(&body?)?;
+    let input = Input::read(&body?, true)?;
     let key = idempotency_key(&headers)?;
     let named = key.as_ref().map(|key| named(&["send", &id, key, tenant.name().unwrap_or_default()]));
     let names = names(&app).await?;
-    let args = RawJson::of(&json!([input.text]));
-    let (engagement, _, latest) = find(&app, &id, &tenant).await?;
+    let args = RawJson::of(&input.args);
+    let (engagement, agent, latest) = find(&app, &id, &tenant).await?;
+    if agent.flow.is_none() {
+        input.check_text()?;
+    }
     let latest = app.api.store.views.job(&latest).await?;
     let latest = latest.ok_or_else(|| OjsError::not_found("engagement", &id))?;
     // Read before the search for the same request: a question that the request caused is not answered by it.
-    let asks = waiting(&app, &engagement, &latest, Among::Own).await?;
+    let asks = waiting(&app, &engagement, &latest, Among::Delegates).await?;
     if let Some(named) = &named
         && let Some(before) = names.find(&app, named, tenant.name()).await?
     {
@@ -119,13 +122,16 @@ async fn answered(
 ) -> Result<Option<Taken>, Failure> {
     let user = input.metadata.given("user").and_then(|user| user.parse::<Value>().ok());
     let given = Given {
-        said: Said::Text(input.text.clone()),
+        said: match &input.args[0] {
+            Value::Object(values) => Said::Values(values.clone()),
+            _ => Said::Text(input.text.clone()),
+        },
         call: key.map(|_| asks.into()),
         key: key.map(|key| key_of(IDEMPOTENCY_KEY, key)),
         by: user.and_then(|user| Some(user["id"].as_str()?.to_owned())),
         message: None,
     };
-    give_if_asked(app, (engagement, job), tenant, &given, Among::Own).await
+    give_if_asked(app, (engagement, job), tenant, &given, Among::Delegates).await
 }
 
 fn flag(word: &str) -> Option<bool> {

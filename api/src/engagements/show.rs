@@ -1,17 +1,14 @@
 //! `GET /engagements/{id}`: the state that the caller may see (OpenAgentSpec, §Engagement).
 
+use super::exposed::{self, Exposed};
 use super::waiting::{self, Among, Wanted, waiting};
-use super::{fork, object, state};
+use super::{fork, state};
 use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
-use turnstone_blocking::wait_in_place;
-use turnstone_domain::engagement::Engagement;
-use turnstone_domain::policy::Expression;
 use turnstone_domain::review::{Review, ReviewState};
-use turnstone_domain::{AgentDefinition, EngagementId, Job, JobId, JobState};
+use turnstone_domain::{EngagementId, Job, JobId, JobState};
 use turnstone_ojs::OjsError;
 use turnstone_store::{Kindred, Page, ReviewFilter};
 
@@ -32,14 +29,26 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     let views = &app.api.store.views;
     let (job, kindred, review) = at_once(&app, &engagement.id, &job_id).await?;
     let budget = views.budget(&engagement.id).await?;
-    let warnings = match job.state {
-        JobState::Completed if !agent.exposes.is_empty() => unexposed(&app, &engagement, &agent).await?,
-        _ => Vec::new(),
+    let mut waiting = waiting(&app, &engagement, &job, Among::Delegates).await?;
+    // One question is displayed at a time.
+    waiting.truncate(1);
+    let asked = waiting.first().and_then(|one| match &one.wanted {
+        Wanted::Answer(asked) => Some(asked),
+        Wanted::Word(_) => None,
+    });
+    let exposed = match job.state {
+        JobState::Completed => exposed::of(&app, &engagement, &agent).await?,
+        _ if asked.is_some() => exposed::of(&app, &engagement, &agent).await?,
+        _ => Exposed::default(),
     };
-    let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &warnings);
-    let waiting = waiting(&app, &engagement, &job, Among::Own).await?;
-    if let Some(Wanted::Answer(asked)) = waiting.first().map(|one| &one.wanted) {
-        shown["awaiting"] = state::awaiting_input(asked);
+    let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &exposed.warnings);
+    if let Some(asked) = asked {
+        let call = app.api.store.questions.tool_call(&engagement.id, &asked.call_id).await?;
+        shown["awaiting"] = state::awaiting_input(asked, call.as_ref().map(|call| &call.input));
+        shown["status"] = "waiting-for-input".into();
+        if !exposed.values.is_empty() {
+            shown["results"] = exposed.values.into();
+        }
         waiting::tell(&app, &waiting).await?;
     }
     shown["forked_from"] =
@@ -76,26 +85,6 @@ async fn at_once(
         job = now;
     }
     Err(OjsError::internal("Nothing was read.").into())
-}
-
-/// Returns why exposed values are missing (OAS-A12).
-async fn unexposed(
-    app: &App,
-    engagement: &Engagement,
-    agent: &AgentDefinition,
-) -> Result<Vec<Value>, Failure> {
-    let Some(object) = object::of(app.api.store.views.as_ref(), engagement, agent).await? else {
-        return Ok(Vec::new());
-    };
-    Ok(wait_in_place(|| {
-        let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
-        let failed = |source: &str| {
-            let expression = Expression::compile(source, &names);
-            expression.and_then(|expression| expression.evaluate(&object.view())).err()
-        };
-        let why = agent.exposes.iter().filter_map(|(key, source)| Some((key, failed(source)?)));
-        why.map(|(key, why)| json!({"key": key, "message": why.to_string()})).collect()
-    }))
 }
 
 /// Returns the review that the job waits for, of a call or of the engagement itself.

@@ -23,7 +23,8 @@ pub(crate) struct State {
     started_at: String,
     updated_at: String,
     awaiting: Option<Awaiting>,
-    /// The answer as `text`, and beside it the values that the agent exposes.
+    /// The answer as `text`, and beside it the values that the agent exposes. While the agent waits for its
+    /// user, the exposed values alone.
     results: Option<Value>,
     /// Why a value that the agent exposes is null.
     warnings: Vec<StateWarning>,
@@ -102,7 +103,7 @@ struct StateWarning {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct Awaiting {
-    /// `review` or `input`.
+    /// `review`, `input`, or `tool`: the client executes a tool and answers with its result.
     kind: String,
     /// Of a review.
     review_id: Option<String>,
@@ -112,6 +113,10 @@ struct Awaiting {
     call_id: Option<String>,
     /// Of an input: the keys that an answer must have, and the meaning of each.
     request_keys: Option<Value>,
+    /// Of a tool: its name.
+    tool: Option<String>,
+    /// Of a tool: its arguments.
+    arguments: Option<Value>,
     /// The question, in a sentence.
     prompt: String,
 }
@@ -178,13 +183,21 @@ pub(crate) fn of(
     })
 }
 
-/// Returns the question to the user.
-pub(crate) fn awaiting_input(asked: &AskedUser) -> Value {
-    json!({"kind": "input", "call_id": asked.call_id, "prompt": asked.question.prompt(),
-           "request_keys": asked.question.request_keys()})
+/// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the
+/// client executes.
+pub(crate) fn awaiting_input(asked: &AskedUser, input: Option<&Value>) -> Value {
+    let mut shown = json!({"kind": "input", "call_id": asked.call_id, "prompt": asked.question.prompt(),
+                           "request_keys": asked.question.request_keys()});
+    if let Some(input) = input.filter(|input| input["tool"].is_string()) {
+        shown["kind"] = "tool".into();
+        shown["tool"] = input["tool"].clone();
+        shown["arguments"] = input["arguments"].clone();
+    }
+    shown
 }
 
-/// Returns the question of a review, without the parts for its reviewer: arguments, outputs and the Engagement object.
+/// Returns the question of a review, without the parts for its reviewer: arguments, outputs and the
+/// Engagement object.
 pub(crate) fn prompt(review: &Review) -> String {
     let about = match review.question.get("name").and_then(Value::as_str) {
         Some(name) => format!("the call of `{name}`"),
@@ -228,8 +241,8 @@ fn last_known_change(job: &Job, review: Option<&Review>) -> Timestamp {
     times.into_iter().flatten().max().unwrap_or(job.created_at)
 }
 
-/// Returns the answer as `text`, and beside it the values that the agent exposes (OAS-47). A demanded JSON answer is in
-/// `output` too.
+/// Returns the answer as `text`, and beside it the values that the agent exposes (OAS-47). A demanded JSON
+/// answer is in `output` too.
 pub(crate) fn results(result: &Value) -> Value {
     match result {
         Value::String(text) => json!({"text": text}),

@@ -5,6 +5,7 @@
 
 use crate::api::App;
 use crate::reply::Failure;
+use serde_json::Map;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::{AskedUser, Question};
 use turnstone_domain::review::{Review, ReviewState, is_call_of_review};
@@ -19,9 +20,7 @@ const REVIEWS: u32 = 1000;
 /// The agents and the questions that are searched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Among {
-    /// The own agent, and its questions to its user.
-    Own,
-    /// The same, and its delegates.
+    /// The own agent and its delegates, and their questions to their user.
     Delegates,
     /// The same, and the reviews that are addressed to the user.
     Reviews,
@@ -78,7 +77,7 @@ pub(crate) async fn waiting(
     if job.state != JobState::Pending {
         return Ok(found);
     }
-    for seat in seats(app, of, &job.id, among, true).await? {
+    for seat in seats(app, of, &job.id, true).await? {
         let wanted = match seat.job == job.id {
             true => wanted(app, &seat.engagement, job, among).await?,
             false => match app.api.store.views.job(&seat.job).await? {
@@ -100,13 +99,10 @@ pub(crate) async fn seats(
     app: &App,
     of: &Engagement,
     job: &JobId,
-    among: Among,
     parked: bool,
 ) -> Result<Vec<Seat>, Failure> {
     let mut places = vec![(of.id.clone(), job.clone())];
-    if among != Among::Own {
-        places.extend(below(app, job, parked).await?);
-    }
+    places.extend(below(app, job, parked).await?);
     let mut seats = Vec::with_capacity(places.len());
     for (id, job) in places {
         let found = app.api.store.views.engagement(&id).await?;
@@ -144,7 +140,7 @@ async fn asked(app: &App, engagement: &EngagementId, job: &Job) -> Result<Option
     let Some(call_id) = asks.filter(|_| job.state == JobState::Pending) else { return Ok(None) };
     let call = app.api.store.questions.tool_call(engagement, &call_id).await?;
     let question = call.and_then(|call| Question::read(&call.input).ok());
-    Ok(question.map(|question| AskedUser { call_id, question }))
+    Ok(question.map(|question| AskedUser { call_id, question, exposes: Map::new() }))
 }
 
 /// Notes that these questions are displayed: an answer that names none may go to them from now on.

@@ -43,7 +43,8 @@ pub struct NewEngagement {
     pub agent: AgentDefinition,
     /// The user.
     pub user: User,
-    /// The number of agents above it on other servers; the store counts those above it on this one.
+    /// The number of agents above it that the caller knows of; the store counts those above it on this server, and the
+    /// larger number is its depth.
     #[serde(default)]
     pub depth: i64,
 }

@@ -75,7 +75,7 @@ events! {
     /// A cron entry made no job because this one had not ended.
     CronSkipped = "cron.skipped", "cron_name, scheduled_at";
     /// A phase is done and its checkpoint is durable.
-    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, cost, tool_calls";
+    PhaseCompleted = "phase.completed", "phase, duration_ms; infer adds model, provider, tokens_in, tokens_out, tokens_cached, tokens_reasoning, finish_reason, budget_left, cost, tool_calls; init and emit add agent (after a handoff)";
     /// A model of the list did not answer; the next one is tried.
     ModelFailed = "model.failed", "model, provider, message";
     /// No model of the list answered; all of them are called once more.
@@ -106,7 +106,7 @@ events! {
     /// The delegate has ended; the streams of both have this event.
     DelegationCompleted = "delegation.completed", "role, agent_id, status (success, error or timeout), duration_ms, tokens_used, call_id, job_id and engagement_id of the other side";
     /// The agent asks its user; the job waits for the answer.
-    InputRequested = "input.requested", "call_id, request_keys (each key and what it means)";
+    InputRequested = "input.requested", "call_id, request_keys (each key and what it means), exposes (when the agent exposes values)";
     /// The user answered.
     InputReceived = "input.received", "call_id, keys, by, message_id (of A2A)";
     /// A review was opened.

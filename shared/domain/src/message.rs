@@ -86,9 +86,9 @@ pub struct Metadata {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// A user who answered the agent.
+    /// A user whom the caller names.
     User,
-    /// A program that enqueued a job.
+    /// A program that enqueued a job without a user.
     Api,
     /// Another agent.
     Delegation,

@@ -28,6 +28,8 @@ pub struct AskedUser {
     pub call_id: CallId,
     /// The question.
     pub question: Question,
+    /// The values that the agent exposes when it asks (OAS-47).
+    pub exposes: Map<String, Value>,
 }
 
 /// An answer to a question.

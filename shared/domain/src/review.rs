@@ -28,7 +28,8 @@ pub enum ReviewKind {
     /// An error that the agent's document hands to a person. The question says how approval continues; rejection ends
     /// the job with the error.
     Escalation,
-    /// `turn_chain.confirm_between_turns`: may the next turn begin? Rejection ends the engagement.
+    /// `turn_chain.confirm_between_turns` of an agent that may not ask its user: may the next turn begin? Rejection ends
+    /// the engagement.
     Confirmation,
 }
 

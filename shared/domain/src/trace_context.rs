@@ -53,9 +53,25 @@ pub fn baggage(text: &str) -> Option<BTreeMap<String, String>> {
     members.filter(|members| members.len() <= MOST_MEMBERS)
 }
 
+/// Returns a `baggage` without the members of this key; the others stay as they were sent.
+#[must_use]
+pub fn without(text: &str, key: &str) -> String {
+    let key_of =
+        |member: &str| member.split(';').next()?.split_once('=').map(|(name, _)| name.trim().to_owned());
+    let kept = text.split(',').filter(|member| key_of(member).as_deref() != Some(key));
+    kept.collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_member_is_taken_out_of_the_baggage() {
+        let sent = "a=1;ttl=3,ossa.session.id=s-1 , b=2";
+        assert_eq!(without(sent, "ossa.session.id"), "a=1;ttl=3, b=2");
+        assert_eq!(without("ossa.session.id=s-1", "ossa.session.id"), "");
+    }
 
     /// RS-05: a malformed context counts as absent.
     #[test]

@@ -143,6 +143,25 @@ pub fn works_for(top: &RawObject) -> Option<JobId> {
     top.given("ext_agent_parent_id")?.parse::<String>().ok().map(JobId)
 }
 
+/// Returns the depth that a client claims for a job (agent extension §2.3), 0 when it claims none.
+///
+/// # Errors
+/// 422 `AGENT_MAX_DELEGATION_DEPTH` when it is deeper than `max`, the maximum of the job's agent.
+pub fn claimed_depth(top: &RawObject, max: u32) -> Result<i64, OjsError> {
+    let claimed = top.given("ext_agent_delegation_depth").and_then(|value| value.parse().ok()).unwrap_or(0);
+    if claimed > i64::from(max) { Err(too_deep(claimed, max)) } else { Ok(claimed) }
+}
+
+fn too_deep(claimed: i64, max: u32) -> OjsError {
+    let message = format!(
+        "ext_agent_delegation_depth is {claimed}, deeper than the maximum of {max}; the job was not stored"
+    );
+    let error = JobError::new(FailureKind::DelegationDepth, message);
+    OjsError::agent(
+        error.with("field", "ext_agent_delegation_depth").with("depth", claimed).with("max_depth", max),
+    )
+}
+
 fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name).filter(|value| !value.is_null())
 }
@@ -174,20 +193,11 @@ fn depth(value: &Value) -> Result<u32, String> {
     u32::try_from(number).map_err(|_| format!("must be at most {MAX_DELEGATION_DEPTH}, not {number}"))
 }
 
-/// Checks the client's own depth. It may prove that the chain is too deep, and never that it is not.
+/// Checks the depth that a client claims against the job's own maximum.
 fn check_depth(fields: &Map<String, Value>, max: u32) -> Result<(), OjsError> {
     let claimed =
         field(fields, "ext_agent_delegation_depth", |value| read::integer_from(value, 0))?.unwrap_or(0);
-    if claimed <= i64::from(max) {
-        return Ok(());
-    }
-    let message = format!(
-        "ext_agent_delegation_depth is {claimed}, deeper than the maximum of {max}; the job was not stored"
-    );
-    let error = JobError::new(FailureKind::DelegationDepth, message);
-    Err(OjsError::agent(
-        error.with("field", "ext_agent_delegation_depth").with("depth", claimed).with("max_depth", max),
-    ))
+    if claimed > i64::from(max) { Err(too_deep(claimed, max)) } else { Ok(()) }
 }
 
 #[cfg(test)]

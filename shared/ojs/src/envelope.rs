@@ -115,7 +115,8 @@ impl EnqueueRequest {
     ///
     /// # Errors
     /// 400 `AGENT_INVALID_PARAMETER` when the named agent is not registered; 422 `AGENT_TOOL_NOT_FOUND` when the job
-    /// asks for a tool that the registered agent does not have.
+    /// asks for a tool that the registered agent does not have; 422 `AGENT_MAX_DELEGATION_DEPTH` when it claims to be
+    /// deeper than the agent allows.
     pub fn into_new_job(
         self,
         registered: Option<AgentDefinition>,
@@ -123,7 +124,12 @@ impl EnqueueRequest {
     ) -> Result<NewJob, OjsError> {
         let engagement = match self.agent {
             None => None,
-            Some(request) => Some(engagement(request, &self.job_type, registered, ids)?),
+            Some(request) => {
+                let mut new = engagement(request, &self.job_type, registered, ids)?;
+                let most = new.agent.limits.max_delegation_depth;
+                new.depth = agent_fields::claimed_depth(&self.envelope.extra, most)?;
+                Some(new)
+            }
         };
         Ok(NewJob {
             id: self.id.unwrap_or_else(|| JobId(ids.next())),

@@ -1,6 +1,6 @@
 //! Readers of documents about agents: OpenAgentSpec documents and OSSA 0.2.9 manifests, in YAML or JSON. They
 //! return the one model that Turnstone runs, [`turnstone_domain::AgentDefinition`]. Documents of Agent Spec
-//! have a model of their own ([`agent_spec`]), which is checked and not run yet.
+//! have a model of their own ([`agent_spec`]); a flow becomes an agent that carries its document.
 //!
 //! A reader reports every problem that it can find in one pass, each with line, column and the broken rule.
 //! An unknown key is an error: a misspelt `input_restrictions` must not silently remove a restriction. A
@@ -19,7 +19,7 @@ mod tree;
 pub use ossa::with_template;
 pub use problem::{Problem, Severity};
 
-use problem::{Place, Problems};
+use problem::Problems;
 use tree::Node;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::capability_name;
@@ -79,10 +79,7 @@ pub fn read(
 ) -> Result<(AgentDefinition, Vec<Problem>), Vec<Problem>> {
     let mut problems = Problems::default();
     if agent_spec::is_agent_spec(source) {
-        let message = "this is a document of Agent Spec; `turnstone agent lint` checks it, but it cannot be run yet. \
-                       Write an OpenAgentSpec document or an OSSA manifest";
-        problems.error(Place { line: 1, column: 1 }, "AS-00", message);
-        return Err(problems.in_order());
+        return agent_spec::agent(source, &agent_spec::Registry::default());
     }
     let agent = tree::parse(source, &mut problems).and_then(|root| {
         if let Err(why) = Allowance::default().take(&root.to_json()) {

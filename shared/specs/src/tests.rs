@@ -1,5 +1,6 @@
 mod agent_spec;
 mod examples;
+mod unenforced;
 
 use crate::{Format, Names, Severity, detect, read};
 use turnstone_domain::AgentDefinition;
@@ -347,46 +348,6 @@ fn each_rule_of_ossa() {
     }
 }
 
-#[test]
-fn what_ossa_asks_and_nobody_enforces_is_a_warning() {
-    for (rest, rule) in [
-        ("safety: {pii_detection: {types: [email, name]}}", "OSSA-safety@6:43"),
-        ("safety: {guardrails: {max_tool_calls: 3}}", "OSSA-safety@6:12"),
-        ("prompts: {system: {template: prompts/desk.md}}", "OSSA-prompts@6:32"),
-        (
-            "identity: {instance_id: {}, interaction_id: {}, propagation: {trace_context: b3}}",
-            "OSSA-identity@6:80",
-        ),
-        ("state: {storage: {encryption: {enabled: true}}}", "OSSA-state@6:33"),
-        ("safety: {human_in_loop: {triggers: [user_request]}}", "OSSA-safety@6:39"),
-        ("safety: {human_in_loop: {triggers: [high_risk_action, low_confidence]}}", "OSSA-safety@6:57"),
-        ("autonomy: {blocked_actions: [delete]}", "OSSA-autonomy@6:31"),
-        ("autonomy: {level: supervised}", "OSSA-autonomy@6:21"),
-        ("security: {authentication: {required: true}}", "OSSA-security@6:30"),
-        ("tools: [{type: http, name: find, auth: {type: bearer}}]", "OSSA-tools@6:42"),
-        ("something_else: 1", "OSSA-spec@6:3"),
-    ] {
-        assert_eq!(warnings(&format!("{MANIFEST}  {rest}\n")), [rule], "{rest}");
-        assert_eq!(errors(&format!("{MANIFEST}  {rest}\n"), None), Vec::<String>::new(), "{rest}");
-    }
-    for quiet in [
-        "safety: {pii_detection: {enabled: false}}",
-        "autonomy: {approval_required: false, blocked_actions: []}",
-        "autonomy: {level: supervised, approval_required: true}",
-        "tools: [{type: http, name: find, approval_required: true}]",
-        "safety: {human_in_loop: {triggers: [high_risk_action, policy_violation]}}",
-        "observability: {tracing: {enabled: true}}",
-        "collaboration: {mode: standalone, delegation: {max_depth: 2}}",
-        "reasoning: {strategy: react}",
-        "safety: {pii_detection: {enabled: true}, content_filtering: {action: warn}}",
-        "security: {output_filtering: true}",
-        "prompts: {system: {template: 'Be {{tone}}.', variables: {tone: kind}}}",
-        "state: {mode: persistent, isolation_level: read_committed, ttl: 60}",
-    ] {
-        assert_eq!(warnings(&format!("{MANIFEST}  {quiet}\n")), Vec::<String>::new(), "{quiet}");
-    }
-}
-
 /// RS-24 to RS-26, RS-50: the error policy of a manifest is read; a misspelt code or strategy is refused.
 #[test]
 fn what_ossa_says_of_errors_is_read() {
@@ -470,7 +431,7 @@ fn collaboration_of_ossa_makes_delegates() {
         (terms.agent.as_str(), terms.mode, terms.timeout_ms),
         ("helper", DelegationMode::Parallel, Some(900))
     );
-    assert_eq!(terms.on_failure, OnFailure::Fallback { agent: "both".into() });
+    assert_eq!(terms.on_failure, OnFailure::Fallback { agents: vec!["both".into()] });
     assert_eq!((terms.context, &terms.custom_context["team"]), (ContextTransfer::Partial, &"a".into()));
     let handoff = both.delegate(true).unwrap();
     assert_eq!(

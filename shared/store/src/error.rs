@@ -119,6 +119,14 @@ pub enum StoreError {
         /// How deep it may.
         most: i64,
     },
+    /// The job names a parent that its tenant does not have (agent extension §2.3); nothing of its push was stored.
+    #[error("job {job} names the parent {parent}, which is no job of an agent here")]
+    UnknownParent {
+        /// The job.
+        job: JobId,
+        /// The parent that it names.
+        parent: JobId,
+    },
     /// The engagement does not take the input that a job carries; nothing of its push was stored.
     #[error("engagement {engagement} takes no further input: {why}")]
     NotContinued {

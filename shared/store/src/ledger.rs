@@ -2,6 +2,7 @@
 
 use crate::{LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
+use serde_json::Value;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::artifact::Artifact;
@@ -265,6 +266,10 @@ pub trait Ledger: Send + Sync + 'static {
     /// What was said in the newest completed jobs that the agent of this one remembers of its user, under these
     /// [rules](turnstone_domain::memory::rules), the oldest first (OAS-51). Nothing for a delegate, a fork or a branch.
     async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError>;
+
+    /// The bodies of PERSIST's checkpoints of a job in the turns from `from` up to, but not including,
+    /// `until`, oldest first: the results of a flow's nodes.
+    async fn persisted(&self, job: &JobId, from: i64, until: i64) -> Result<Vec<Value>, StoreError>;
 
     /// What the engagement remembers. `window` is the number of messages; `whole_journal` asks for every tool call.
     async fn recall(

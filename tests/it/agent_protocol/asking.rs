@@ -48,6 +48,8 @@ async fn a_request_is_accepted_and_answered_with_its_beginning() {
         (&status["request_metadata"]["user_id"], &status["run_context"]["a"]),
         (&json!("u"), &json!(1))
     );
+    let engagement = fleet.get(&format!("/engagements/{run}")).await;
+    assert_eq!(engagement["user"]["id"], "u", "seed: the metadata names the user");
     told(&fleet, "r-1").await;
     fleet.end().await;
 }

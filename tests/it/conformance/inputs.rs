@@ -5,7 +5,7 @@ use super::backend::{Backend, Opened, open};
 use super::jobs::{LEASE, NOW, agent, complete, discard, done, request};
 use proptest::prelude::*;
 use proptest::sample::Index;
-use serde_json::json;
+use serde_json::{Map, json};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::question::{AskedUser, Question};
 use turnstone_domain::terms::Continues;
@@ -271,7 +271,7 @@ impl<'a> History<'a> {
                 });
                 input.questions += 1;
                 let question = Question::read(&arguments).unwrap();
-                Settlement::Park { wait: Wait::Input(AskedUser { call_id, question }) }
+                Settlement::Park { wait: Wait::Input(AskedUser { call_id, question, exposes: Map::new() }) }
             }
         };
         let lease = input.lease.take().unwrap();

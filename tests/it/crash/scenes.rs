@@ -61,6 +61,45 @@ async fn with_a_delegate(backend: Backend) -> Scene {
     .await
 }
 
+/// A flow of a model, a tool that is not idempotent, and a map over two items with a tool each.
+async fn with_a_flow(backend: Backend) -> Scene {
+    use crate::agent_spec::{end, fills, flow, llm, part, property, register, start, then, tool};
+    let text = |title: &str| property(title, "string");
+    Scene::set(Fleet::builder().on(backend).model(|_| Reply::text("seen")), FREE, async |fleet| {
+        let outputs = [text("tool"), property("echo", "object")];
+        let list = |title: &str| json!({"title": title, "type": "array", "items": {"type": "string"}});
+        let each = flow(
+            "each",
+            &[
+                start("e-start", &[text("q")]),
+                tool("e-call", "book", &[text("q")], &outputs),
+                end("e-end", &outputs[..1]),
+            ],
+            &[then("e-start", "e-call"), then("e-call", "e-end")],
+            &[],
+        );
+        let nodes = [
+            start("start", &[list("qs")]),
+            part("LlmNode", "look", json!({"llm_config": llm(fleet), "prompt_template": "look"})),
+            part("MapNode", "map", json!({"subflow": each, "reducers": {"tool": "append"}})),
+            part("OutputMessageNode", "say", json!({"message": "{{generated_text}}"})),
+            end("end", &[list("collected_tool"), text("generated_text")]),
+        ];
+        let control = [then("start", "look"), then("look", "map"), then("map", "say"), then("say", "end")];
+        let data = [
+            fills("start.qs", "map.iterated_q"),
+            fills("map.collected_tool", "end.collected_tool"),
+            fills("look.generated_text", "say.generated_text"),
+            fills("look.generated_text", "end.generated_text"),
+        ];
+        let name = register(fleet, flow("killed", &nodes, &control, &data)).await;
+        let job = json!({"type": "agent.crash", "args": [{"qs": ["a", "b"]}], "meta": {"agent": name},
+                         "ext_agent_token_budget": 50_000});
+        fleet.push(&job).await
+    })
+    .await
+}
+
 /// A provider that fails once: the job is retried.
 async fn with_a_retry(backend: Backend) -> Scene {
     let first = AtomicBool::new(true);
@@ -103,6 +142,15 @@ async fn a_killed_worker_goes_on_after_each_write() {
     }
 }
 
+/// Every node of a flow is resumed where it died: no answer is bought twice, and the outputs are the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_flow_goes_on_at_its_node() {
+    let (writes, plain) = undisturbed(with_a_flow(Backend::Sqlite).await).await;
+    for (backend, kill) in shared_out(&kills(&writes)) {
+        goes_on(with_a_flow, (backend, kill), (&plain, Some(0))).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_parks_once_although_its_worker_is_killed() {
     around("park", with_a_review, Some(0)).await;
@@ -115,11 +163,12 @@ async fn a_job_is_retried_once_although_its_worker_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "long: every write of five engagements on both databases, about 130 killed processes"]
+#[ignore = "long: every write of six engagements on both databases, about 130 killed processes"]
 async fn a_killed_worker_goes_on_after_every_write_on_both_databases() {
     at_every_write(with_a_tool, Some(0)).await;
     at_every_write(with_a_review, Some(0)).await;
     at_every_write(with_a_delegate, None).await;
     at_every_write(with_a_retry, None).await;
     at_every_write(with_state, None).await;
+    at_every_write(with_a_flow, Some(0)).await;
 }

@@ -16,7 +16,8 @@ async fn told(terms: &str) -> (String, Value) {
     let fleet = Fleet::builder().model(script).start().await;
     let desk = ossa("desk", &format!("state: {{mode: session}}\n  {terms}"));
     register(&fleet, &[oas("expert", &[]), desk]).await;
-    let id = ask(&fleet, "desk", &json!({})).await;
+    let meta = json!({"agent": "desk", "session_id": "s-7", "baggage": "ossa.session.id=s-7,a=b"});
+    let id = ask(&fleet, "desk", &json!({"meta": meta})).await;
     fleet.wait_for(&id, &[JobState::Completed]).await;
     let child = engagement(&fleet, &id).await["children"][0]["job_id"].as_str().unwrap().to_owned();
     let child = fleet.job(&child).await;
@@ -33,12 +34,19 @@ const HISTORY: &str = "The conversation so far:";
 async fn flags_say_what_a_delegate_is_told() {
     let (said, meta) = told(&may_ask("expert", "max_depth: 3")).await;
     assert_eq!(said, "help");
-    assert!(meta["ossa.parent.session.id"].is_string(), "{meta:#}");
+    let sessions = (&meta["ossa.parent.session.id"], &meta["session_id"]);
+    assert_eq!(
+        sessions,
+        (&json!("s-7"), &json!("s-7")),
+        "the parent's session, not its engagement: {meta:#}"
+    );
+    assert_eq!(meta["baggage"], "ossa.session.id=s-7,a=b");
 
     let flags = "context_propagation: {include_state: true, include_session_id: false}";
     let (said, meta) = told(&may_ask("expert", flags)).await;
     assert!(said.starts_with("help") && said.contains(STATE) && !said.contains(HISTORY), "{said}");
-    assert!(meta.get("ossa.parent.session.id").is_none(), "{meta:#}");
+    assert!(meta.get("ossa.parent.session.id").is_none() && meta.get("session_id").is_none(), "{meta:#}");
+    assert_eq!(meta["baggage"], "a=b", "nor by baggage");
 
     let (said, _) = told(&may_ask("expert", "context_propagation: {include_history: true}")).await;
     assert!(said.contains(HISTORY) && !said.contains(STATE), "{said}");

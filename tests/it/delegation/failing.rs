@@ -38,17 +38,20 @@ async fn a_child_that_failed_is_replaced_once() {
     fleet.end().await;
 }
 
+/// OSSA §5: `fallback_agents` are asked in their order, until one answers.
 #[tokio::test]
 async fn another_agent_is_asked_when_one_failed() {
     let script = |request: &Value| match who(request) {
         "lead" => lead(request, &[("scout", "look")]),
-        "scout" => Reply::Status(400),
+        "scout" | "intern" => Reply::Status(400),
         _ => Reply::text("found by the clerk"),
     };
     let fleet = Fleet::builder().model(script).start().await;
     let terms = may_ask("scout", "on_failure: fallback");
-    let rest = format!("{terms}\n  reliability: {{failover: {{enabled: true, fallback_agents: [clerk]}}}}");
-    register(&fleet, &[oas("scout", &[]), oas("clerk", &[]), ossa("lead", &rest)]).await;
+    let rest =
+        format!("{terms}\n  reliability: {{failover: {{enabled: true, fallback_agents: [intern, clerk]}}}}");
+    let agents = [oas("scout", &[]), oas("intern", &[]), oas("clerk", &[]), ossa("lead", &rest)];
+    register(&fleet, &agents).await;
     let id = ask(&fleet, "lead", &once()).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], "{\"text\":\"found by the clerk\"}", "{done:#}");
@@ -79,26 +82,137 @@ async fn one_failure_does_not_lose_the_others() {
     fleet.end().await;
 }
 
-#[tokio::test]
-async fn somebody_is_asked_whether_to_try_again() {
+/// A fleet in which `scout` fails as often as this, and the agent `lead` on these terms.
+async fn failing(times: usize, rest: &str) -> Fleet {
     let tried = AtomicUsize::new(0);
     let script = move |request: &Value| match who(request) {
         "lead" => lead(request, &[("scout", "look")]),
-        _ if tried.fetch_add(1, Ordering::SeqCst) == 0 => Reply::Status(400),
+        "boss" => Reply::text("{\"approve\": true, \"reason\": \"worth a try\"}"),
+        "scout" if tried.fetch_add(1, Ordering::SeqCst) < times => Reply::Status(400),
         _ => Reply::text("found"),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("scout", &[]), ossa("lead", &may_ask("scout", ""))]).await;
-    let id = ask(&fleet, "lead", &once()).await;
+    let rest = format!("{}\n  {rest}", may_ask("scout, clerk", ""));
+    register(&fleet, &[oas("scout", &[]), oas("clerk", &[]), oas("boss", &[]), ossa("lead", &rest)]).await;
     fleet
-        .until("somebody is asked", async || fleet.get("/reviews?state=open").await["items"][0].is_object())
+}
+
+/// Runs the job of `failing` to its end; returns it, and how often `scout` was asked.
+async fn ended(fleet: &Fleet, id: &str) -> (Value, usize) {
+    let done = fleet.wait_for(id, &[JobState::Completed, JobState::Discarded]).await;
+    let asked = fleet.models.calls().iter().filter(|call| who(&call.request) == "scout").count();
+    (done, asked)
+}
+
+/// RS-50: without a handler and without a reviewer the model receives the failure, and nothing waits.
+#[tokio::test]
+async fn a_failure_that_nobody_decides_about_is_reported_to_the_model() {
+    let fleet = failing(1, "").await;
+    let id = ask(&fleet, "lead", &once()).await;
+    let (done, asked) = ended(&fleet, &id).await;
+    let result = done["result"].as_str().unwrap_or_default();
+    assert!(result.starts_with("error OSSA_DELEGATION_FAILED:"), "{done:#}");
+    assert_eq!((asked, fleet.get("/reviews").await["items"].as_array().unwrap().len()), (1, 0));
+    assert_eq!(
+        told(&fleet, &id, "error.escalated").await.len(),
+        1,
+        "operators see that it wanted to escalate"
+    );
+    fleet.end().await;
+}
+
+/// RS-50: the handler for DELEGATION_FAILED is obeyed before a reviewer is asked.
+#[tokio::test]
+async fn a_handler_decides_about_a_failed_delegate() {
+    let reviewed = "autonomy: {escalation_policy: {target: ann}}";
+    for (handler, state, result, times) in [
+        ("strategy: retry, max_retries: 2", "completed", "{\"text\":\"found\"}", 3),
+        ("strategy: skip", "completed", "`scout` could not be called; go on without its result", 1),
+        ("strategy: fallback, fallback_value: {text: none}", "completed", "{\"text\":\"none\"}", 1),
+        ("strategy: fallback, fallback_capability: clerk", "completed", "{\"text\":\"found\"}", 1),
+        ("strategy: abort", "discarded", "", 1),
+    ] {
+        let rest = format!("{reviewed}\n  error_handlers: [{{error_codes: [DELEGATION_FAILED], {handler}}}]");
+        let fleet = failing(2, &rest).await;
+        let id = ask(&fleet, "lead", &once()).await;
+        let (done, asked) = ended(&fleet, &id).await;
+        assert_eq!((&done["state"], asked), (&json!(state), times), "{handler}: {done:#}");
+        assert_eq!(done["result"].as_str().unwrap_or_default(), result, "{handler}");
+        if state == "discarded" {
+            assert_eq!(done["error"]["details"]["ossa_code"], "DELEGATION_FAILED", "{done:#}");
+        }
+        assert_eq!(fleet.get("/reviews").await["items"].as_array().unwrap().len(), 0, "{handler}");
+        fleet.end().await;
+    }
+}
+
+async fn question(fleet: &Fleet) -> Value {
+    fleet
+        .until("a reviewer is asked", async || fleet.get("/reviews?state=open").await["items"][0].is_object())
         .await;
-    let review = fleet.get("/reviews?state=open").await["items"][0].clone();
-    assert!(review["question"]["what_happened"].as_str().unwrap().contains("scout"), "{review:#}");
-    assert_eq!(engagement(&fleet, &id).await["status"], "waiting-for-review");
-    fleet.post(&format!("/reviews/{}/approve", review["id"].as_str().unwrap()), &json!({"by": "ann"})).await;
-    let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
-    assert_eq!(done["result"], "{\"text\":\"found\"}", "{done:#}");
+    fleet.get("/reviews?state=open").await["items"][0].clone()
+}
+
+/// RS-50: the manifest's contact is asked one question with its deadline. Yes asks the delegate once more, after which the
+/// model receives any failure; no, and silence, end the job without a second question.
+#[tokio::test]
+async fn the_manifests_contact_is_asked_once_about_a_failed_delegate() {
+    for (contact, reviewer) in [
+        ("autonomy: {escalation_policy: {target: ann, timeout_seconds: 60}}", "ann"),
+        (
+            "safety: {human_in_loop: {enabled: true, timeout_seconds: 60}}\n  \
+             error_handlers: [{error_codes: [DELEGATION_FAILED], strategy: escalate, escalation_target: bob}]",
+            "bob",
+        ),
+    ] {
+        for (verb, fails) in [("approve", 1), ("approve", 2), ("reject", 1), ("", 1)] {
+            let fleet = failing(fails, contact).await;
+            let id = ask(&fleet, "lead", &once()).await;
+            let review = question(&fleet).await;
+            assert_eq!((&review["reviewer"], &review["kind"]), (&json!(reviewer), &json!("escalation")));
+            assert!(review["question"]["what_happened"].as_str().unwrap().contains("scout"), "{review:#}");
+            assert!(review["deadline_at"].is_string(), "{review:#}");
+            assert_eq!(engagement(&fleet, &id).await["status"], "waiting-for-review");
+            if verb.is_empty() {
+                fleet.clock.advance_ms(60_000);
+                fleet.tick().await;
+            } else {
+                let path = format!("/reviews/{}/{verb}", review["id"].as_str().unwrap());
+                fleet.post(&path, &json!({"by": reviewer, "reason": "because"})).await;
+            }
+            let (done, asked) = ended(&fleet, &id).await;
+            if verb == "approve" {
+                let start = if fails == 1 { "{\"text\":\"found\"}" } else { "error OSSA_DELEGATION_FAILED:" };
+                assert!(done["result"].as_str().unwrap().starts_with(start), "{done:#}");
+                assert_eq!(asked, 2);
+            } else {
+                assert_eq!(
+                    (&done["state"], &done["error"]["code"], asked),
+                    (&json!("discarded"), &json!("OSSA_DELEGATION_FAILED"), 1),
+                    "{done:#}"
+                );
+            }
+            assert_eq!(fleet.get("/reviews").await["items"].as_array().unwrap().len(), 1, "one question");
+            fleet.end().await;
+        }
+    }
+}
+
+/// OSSA §2 `type: supervisor`: an agent decides, the one that is named or else the one that called this one.
+#[tokio::test]
+async fn a_supervising_agent_decides_about_a_failed_delegate() {
+    let fleet = failing(1, "autonomy: {escalation_policy: {type: supervisor, target: boss}}").await;
+    let id = ask(&fleet, "lead", &once()).await;
+    let (done, asked) = ended(&fleet, &id).await;
+    assert_eq!((done["result"].as_str(), asked), (Some("{\"text\":\"found\"}"), 2), "{done:#}");
+    let reviews = fleet.get("/reviews").await["items"].clone();
+    assert_eq!(
+        (reviews.as_array().unwrap().len(), &reviews[0]["state"], &reviews[0]["reviewer"]),
+        (1, &json!("approved"), &json!("oagent://boss")),
+        "{reviews:#}"
+    );
+    let boss = fleet.models.calls().into_iter().find(|call| who(&call.request) == "boss").unwrap();
+    assert!(boss.input().contains("ask the agent once more"), "{}", boss.input());
     fleet.end().await;
 }
 

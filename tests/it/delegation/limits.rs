@@ -64,33 +64,63 @@ async fn a_job_from_outside_joins_the_tree_that_it_names() {
     let seen = engagement(&fleet, &root).await;
     assert_eq!((&seen["tree"]["engagements"], &seen["tokens"]["used"]), (&json!(3), &json!(30)), "{seen:#}");
     assert_eq!(told(&fleet, &root, "delegation.started").await.len(), 1);
-    // Its own agent may go to depth 10, but nobody goes deeper than that.
-    let mut last = (StatusCode::OK, Value::Null);
-    for _ in 3..=11 {
-        last = below(&parent).await;
-        if last.0 != StatusCode::CREATED {
-            break;
-        }
-        parent = last.1["job"]["id"].as_str().unwrap().to_owned();
-        fleet.wait_for(&parent, &[JobState::Completed]).await;
-    }
-    assert_eq!(last.0, StatusCode::UNPROCESSABLE_ENTITY, "{}", last.1);
-    assert_eq!(last.1["error"]["code"], "AGENT_MAX_DELEGATION_DEPTH");
-    assert_eq!(last.1["error"]["details"]["depth"], 11);
+    // Its own agent may go to depth 10; the root's maximum binds the whole chain.
+    let (status, body) = below(&parent).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+    let details = &body["error"]["details"];
+    assert_eq!(body["error"]["code"], "AGENT_MAX_DELEGATION_DEPTH");
+    assert_eq!((&details["depth"], &details["max_depth"]), (&json!(3), &json!(2)), "{body:#}");
     fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{root}"), "").await;
     fleet.end().await;
 }
 
-/// A name that nobody has, or somebody of another tenant, stands for nobody: the job is its own root.
+/// Agent extension §2.3: a parent that the tenant does not have is refused, in a batch with the place of its job.
 #[tokio::test]
-async fn a_parent_that_nobody_knows_is_nobody() {
+async fn an_unknown_parent_is_refused() {
     let fleet = Fleet::builder().start().await;
-    let job = json!({"type": "agent.x", "args": ["x"], "ext_agent_model": "m", "ext_agent_delegation_depth": 1,
+    let job = json!({"type": "agent.x", "args": ["x"], "ext_agent_model": "m",
                      "ext_agent_parent_id": "01890000-0000-7000-8000-000000000000"});
-    let id = fleet.push(&job).await;
-    let done = fleet.wait_for(&id, &[JobState::Completed]).await;
-    assert_eq!(done["ext_agent_parent_id"], job["ext_agent_parent_id"], "what was sent comes back");
-    assert_eq!(engagement(&fleet, &id).await["depth"], 0);
+    let (status, body) = fleet.post("/ojs/v1/jobs", &job).await;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (StatusCode::BAD_REQUEST, &json!("AGENT_INVALID_PARAMETER"))
+    );
+    assert_eq!(body["error"]["details"]["field"], "ext_agent_parent_id", "{body:#}");
+    let plain = json!({"type": "x", "args": []});
+    let (status, body) = fleet.post("/ojs/v1/jobs/batch", &json!({"jobs": [plain, job]})).await;
+    assert_eq!(
+        (status, &body["error"]["details"]["index"]),
+        (StatusCode::BAD_REQUEST, &json!(1)),
+        "{body:#}"
+    );
+    assert_eq!(fleet.number("SELECT count(*) FROM jobs").await, 0);
+    fleet.end().await;
+}
+
+/// Agent extension §2.3: the larger of the computed and the claimed depth counts. A job that claims to be at its maximum may
+/// not delegate, and one that claims to be deeper is refused.
+#[tokio::test]
+async fn the_larger_depth_counts() {
+    let script = |request: &Value| match answers(request).first() {
+        None => calls(&[("scout", "look")]),
+        Some(answer) => Reply::text(answer.clone()),
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    register(&fleet, &[oas("scout", &[]), ossa("lead", &may_ask("scout", "max_depth: 4"))]).await;
+    for (claimed, most) in [(2, 2), (4, 10)] {
+        let more = json!({"ext_agent_delegation_depth": claimed, "ext_agent_max_delegation_depth": most});
+        let id = ask(&fleet, "lead", &more).await;
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert!(done["result"].as_str().unwrap().contains("AGENT_MAX_DELEGATION_DEPTH"), "{done:#}");
+        let seen = engagement(&fleet, &id).await;
+        assert_eq!((&seen["depth"], &seen["children"]), (&json!(claimed), &json!([])), "{seen:#}");
+        assert_eq!(done["ext_agent_delegation_depth"], claimed);
+    }
+    let job = json!({"type": "agent.team", "args": ["go"], "meta": {"agent": "lead"}, "ext_agent_delegation_depth": 5});
+    let (status, body) = fleet.post("/ojs/v1/jobs", &job).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+    let details = &body["error"]["details"];
+    assert_eq!((&details["depth"], &details["max_depth"]), (&json!(5), &json!(4)), "{body:#}");
     fleet.end().await;
 }
 

@@ -113,6 +113,12 @@ async fn after_a_handoff_the_child_has_the_last_word() {
     assert_eq!(done["result"], "calm down, true", "the whole conversation was handed over: {done:#}");
     let asked: Vec<String> = fleet.models.calls().iter().map(|call| who(&call.request).to_owned()).collect();
     assert_eq!(asked, ["desk", "expert"], "control was handed over once, and never came back");
+    // Seed: `Event.agent` is who speaks.
+    let events = fleet.get(&format!("/agents/desk/getevents/{id}?since=0")).await;
+    let spoken = |at: usize| (&events[at]["type"], &events[at]["agent"]);
+    let last = events.as_array().unwrap().len() - 1;
+    assert_eq!(spoken(0), (&json!("request_started"), &json!("desk")));
+    assert_eq!(spoken(last), (&json!("request_completed"), &json!("expert")), "{events:#}");
     assert_eq!(engagement(&fleet, &id).await["children"][0]["mode"], "handoff");
     fleet.end().await;
 }
@@ -149,6 +155,10 @@ async fn after_a_handoff_the_child_answers_what_follows() {
             done["result"].as_str().unwrap_or_default().to_owned()
         };
         assert_eq!(say("and now?").await, "expert: and now?");
+        let run = fleet.get(&format!("/agents/desk/getevents/{id}")).await;
+        let spoken = run.as_array().unwrap().iter().rev().take_while(|event| event["type"] != "chat_request");
+        let names: Vec<&serde_json::Value> = spoken.map(|event| &event["agent"]).collect();
+        assert!(names.len() > 2 && names.iter().all(|name| **name == "expert"), "{run:#}");
         let told = fleet.models.calls().pop().unwrap().request["messages"].to_string();
         assert!(
             told.contains("\"go\"") && told.contains("expert: he is angry"),

@@ -209,7 +209,7 @@ async fn the_configuration_is_shown_and_checked() {
     assert!(checked.code == Some(2) && checked.stderr.contains("turnstone.toml:2"), "{checked:?}");
 }
 
-/// Documents of Agent Spec are checked, together with the parts that they share; nothing runs them yet.
+/// Documents of Agent Spec are checked, together with the parts that they share; agents are not run yet.
 #[tokio::test]
 async fn agent_spec_documents_are_checked_and_not_run() {
     let (dev, _tools, folder) = dev().await;
@@ -235,5 +235,43 @@ async fn agent_spec_documents_are_checked_and_not_run() {
         "{said}"
     );
     assert_eq!(dev.run(&["agent", "list", "-o", "ids"]).await.stdout, "booker\n");
+    stop(dev).await;
+}
+
+/// The parts and the registry of a flow are sent with it; its export holds references and no secret.
+#[tokio::test]
+async fn a_flow_is_applied_with_its_parts_and_exported() {
+    let (dev, _tools, folder) = dev().await;
+    let flow = "component_type: Flow
+id: f
+name: Ask it
+start_node: {$component_ref: start}
+nodes: [{$component_ref: start}, {$component_ref: ask}, {$component_ref: end}]
+control_flow_connections:
+- {component_type: ControlFlowEdge, id: c1, name: c1, from_node: {$component_ref: start}, to_node: {$component_ref: ask}}
+- {component_type: ControlFlowEdge, id: c2, name: c2, from_node: {$component_ref: ask}, to_node: {$component_ref: end}}
+data_flow_connections: null
+outputs: [{title: generated_text, type: string}]
+$referenced_components:
+  start: {component_type: StartNode, id: start, name: start}
+  ask: {component_type: LlmNode, id: ask, name: ask, prompt_template: go, llm_config: {$component_ref: model}}
+  end: {component_type: EndNode, id: end, name: end, outputs: [{title: generated_text, type: string}]}
+agentspec_version: 26.2.0
+";
+    let parts = "$referenced_components:\n  model: {component_type: OpenAiConfig, id: model, name: m, model_id: small, api_key: {$component_ref: model.api_key}}\n";
+    for (file, text) in
+        [("flow.yaml", flow), ("parts.yaml", parts), ("values.json", "{\"model.api_key\": \"sk-hush\"}")]
+    {
+        std::fs::write(folder.path().join(file), text).unwrap();
+    }
+    let without = dev.run(&["agent", "apply", "flow.yaml", "parts.yaml"]).await;
+    assert!(without.code == Some(1) && format!("{without:?}").contains("AS-19"), "{without:?}");
+    let files = ["agent", "apply", "flow.yaml", "parts.yaml", "--registry", "values.json", "-o", "ids"];
+    let applied = dev.run(&files).await;
+    assert_eq!((applied.code, applied.stdout.as_str()), (Some(0), "ask-it\n"), "{applied:?}");
+    let exported = dev.run(&["agent", "export", "ask-it", "--format", "agent-spec"]).await;
+    assert_eq!(exported.code, Some(0), "{exported:?}");
+    assert_eq!(exported.json()["component_type"], "Flow");
+    assert!(!exported.stdout.contains("sk-hush"), "{exported:?}");
     stop(dev).await;
 }

@@ -1,6 +1,6 @@
 //! What an OSSA manifest wants a person to be asked about before a call (D16).
 
-use super::{ENDED, answer, desk, open_review, push};
+use super::{ENDED, answer, desk, open_review, push, run};
 use reqwest::StatusCode;
 use serde_json::json;
 use turnstone_tests::{Backend, Fleet};
@@ -108,4 +108,40 @@ async fn a_violation_is_asked_about_once() {
             fleet.end().await;
         }
     }
+}
+
+/// OSSA `autonomy`: a blocked call and one that is not allowed are refused and not offered; blocked beats allowed, and a
+/// handler for POLICY_VIOLATION applies.
+#[tokio::test]
+async fn blocked_actions_are_never_called() {
+    let tools =
+        "  tools: [{type: http, name: search}, {type: http, name: web_search}, {type: http, name: book}]\n";
+    for (autonomy, refused) in [
+        ("blocked_actions: [web]", "web_search"),
+        ("allowed_actions: [search, book], blocked_actions: [web_search]", "web_search"),
+        ("allowed_actions: [search]", "book"),
+    ] {
+        let spec = format!("{tools}  autonomy: {{{autonomy}}}\n");
+        let fleet = desk(Fleet::builder(), &spec, &["search", "web_search", "book"]).await;
+        let (_, done) = run(&fleet).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        let called: Vec<String> = fleet.tools.calls().into_iter().map(|call| call.tool).collect();
+        assert!(called.len() == 2 && !called.contains(&refused.to_owned()), "{autonomy}: {called:?}");
+        let request = &fleet.models.calls()[0].request;
+        assert!(!request["tools"].to_string().contains(&format!("\"{refused}\"")), "{request:#}");
+        let told = fleet.models.calls()[1].request["messages"].to_string();
+        assert!(told.contains("OSSA_POLICY_VIOLATION"), "{told}");
+        fleet.end().await;
+    }
+    let handler = "  error_handlers: [{error_codes: [POLICY_VIOLATION], strategy: abort}]\n";
+    let spec = format!("{tools}  autonomy: {{blocked_actions: ['*']}}\n{handler}");
+    let fleet = desk(Fleet::builder(), &spec, &["search"]).await;
+    let (_, done) = run(&fleet).await;
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("discarded"), &json!("OSSA_POLICY_VIOLATION")),
+        "{done:#}"
+    );
+    assert!(fleet.tools.calls().is_empty());
+    fleet.end().await;
 }

@@ -148,17 +148,40 @@ async fn a_turn_that_asked_for_tools_may_be_the_last() {
     fleet.end().await;
 }
 
-/// OSSA §4: `confirm_between_turns` parks before each turn but the first; no ends the job.
+/// Waits until the job asks its user; returns its engagement.
+async fn asks_the_user(fleet: &Fleet, id: &str) -> (String, Value) {
+    fleet.wait_for(id, &[JobState::Pending]).await;
+    let engagement = fleet.engagement_of(id).await;
+    let shown = fleet.get(&format!("/engagements/{engagement}")).await;
+    assert_eq!(shown["status"], "waiting-for-input", "{shown:#}");
+    (engagement, shown["awaiting"].clone())
+}
+
+/// OSSA §4: `confirm_between_turns` asks the user before each turn but the first, on every protocol and no operator; a no
+/// ends the job.
 #[tokio::test]
-async fn turns_may_have_to_be_confirmed() {
+async fn the_user_confirms_the_next_turn() {
     let fleet = insatiable(Backend::Sqlite, "  turn_chain: {confirm_between_turns: true}").await;
     let id = push(&fleet).await;
     for turn in 1..=3 {
-        fleet.wait_for(&id, &[JobState::Pending]).await;
+        let (engagement, awaiting) = asks_the_user(&fleet, &id).await;
         assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (turn, turn));
-        let review = open_review(&fleet).await;
-        assert_eq!((&review["kind"], &review["question"]["turn"]), (&json!("confirmation"), &json!(turn)));
-        answer(&fleet, &review, if turn < 3 { "approve" } else { "reject" }).await;
+        let prompt = awaiting["request_keys"]["approve"].as_str().unwrap();
+        assert!(prompt.contains("May the next turn begin?") && prompt.contains("`search`"), "{prompt}");
+        let events = fleet.get(&format!("/agents/desk/getevents/{id}?since=0")).await;
+        assert_eq!(events.as_array().unwrap().last().unwrap()["type"], "wait_for_input", "{events:#}");
+        let (status, body) = match turn {
+            1 => {
+                let answers = json!({"answers": {"approve": true}});
+                fleet.post(&format!("/engagements/{engagement}/answer"), &answers).await
+            }
+            _ => {
+                let keys = json!({"approve": turn < 3});
+                let resume = json!({"type": "ResumeWithInput", "request_id": id, "request_keys": keys});
+                fleet.post("/agents/desk/process", &resume).await
+            }
+        };
+        assert!(status.is_success(), "{body:#}");
         if turn < 3 {
             fleet.models.seen(turn + 1).await;
         }
@@ -170,6 +193,7 @@ async fn turns_may_have_to_be_confirmed() {
     );
     assert_eq!(fleet.models.calls().len(), 3);
     assert_eq!(done["errors"].as_array().unwrap().len(), 1, "parking is no failure");
+    assert_eq!(fleet.get("/reviews").await["items"], json!([]), "no operator is asked");
     fleet.end().await;
 }
 
@@ -194,6 +218,54 @@ async fn the_documents_own_token_limit_escalates() {
     fleet.end().await;
 }
 
+/// Agent extension §3: a job that states the manifest's number as its budget is `retryable` when that is used up.
+#[tokio::test]
+async fn a_budget_of_the_same_number_is_the_jobs() {
+    let spec = "  llm: {provider: openai, model: m, maxTokens: 10}\n  constraints: {max_tokens: 900}";
+    let fleet = insatiable(Backend::Sqlite, spec).await;
+    let job = json!({"type": "agent.desk", "args": ["go"], "meta": {"agent": "desk"}, "ext_agent_token_budget": 900});
+    let id = fleet.push(&job).await;
+    let done = fleet.settled(&id).await;
+    assert_eq!(
+        (&done["state"], &done["error"]["code"]),
+        (&json!("retryable"), &json!("AGENT_TOKEN_BUDGET_EXCEEDED")),
+        "{done:#}"
+    );
+    fleet.end().await;
+}
+
+/// RS-18: `max_tokens_per_turn` bounds prompt and answer of a turn before the model is asked, and a provider that counts more
+/// ends the job.
+#[tokio::test]
+async fn a_turn_uses_no_more_tokens_than_the_document_allows_it() {
+    for (limit, counted, calls, code) in [
+        (10, (10, 5), 0, "OSSA_MAX_TOKENS_EXCEEDED"),
+        (900, (10, 5), 1, ""),
+        (900, (10, 4000), 1, "OSSA_MAX_TOKENS_EXCEEDED"),
+    ] {
+        let fleet = Fleet::builder().model(move |_| Reply::Text("done".to_owned(), counted)).start().await;
+        register(&fleet, &format!("  constraints: {{max_tokens_per_turn: {limit}}}")).await;
+        let id = push(&fleet).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!(done["error"]["code"].as_str().unwrap_or_default(), code, "{limit}: {done:#}");
+        assert_eq!(done["state"], if code.is_empty() { "completed" } else { "discarded" });
+        let asked = fleet.models.calls();
+        assert_eq!(asked.len(), calls, "{limit}");
+        let most = |request: &Value| {
+            request["max_completion_tokens"].as_i64().or_else(|| request["max_tokens"].as_i64()).unwrap()
+        };
+        assert!(asked.iter().all(|call| most(&call.request) < 900), "{asked:#?}");
+        if !code.is_empty() {
+            let details = &done["error"]["details"];
+            assert_eq!(
+                (&details["ossa_code"], &details["max_tokens_per_turn"]),
+                (&json!("MAX_TOKENS_EXCEEDED"), &json!(limit))
+            );
+        }
+        fleet.end().await;
+    }
+}
+
 /// RS-40: each turn has an interaction id of its own, also when turns run under several leases.
 #[tokio::test]
 async fn interaction_ids_are_never_repeated() {
@@ -205,9 +277,9 @@ async fn interaction_ids_are_never_repeated() {
     let id = push(&fleet).await;
     for turn in 1..=3 {
         fleet.models.seen(turn).await;
-        fleet.wait_for(&id, &[JobState::Pending]).await;
-        let review = open_review(&fleet).await;
-        answer(&fleet, &review, "approve").await;
+        let (engagement, _) = asks_the_user(&fleet, &id).await;
+        let answers = json!({"answers": {"approve": "yes"}});
+        fleet.post(&format!("/engagements/{engagement}/answer"), &answers).await;
     }
     fleet.wait_for(&id, &super::ENDED).await;
     let engagement = fleet.engagement_of(&id).await;

@@ -124,3 +124,19 @@ async fn a_value_stands_for_the_result() {
     assert!(fleet.event_names(&id).await.contains(&"error.replaced".to_owned()));
     fleet.end().await;
 }
+
+/// OSSA: an output that does not match the `output_schema` of its capability is an error for the model, and not repeated.
+#[tokio::test]
+async fn an_output_has_the_form_that_its_capability_declares() {
+    for (member, fits) in [("echo", true), ("hits", false)] {
+        let spec = format!(
+            "  tools: [{{type: http, name: search, capabilities: [{{name: search, output_schema: {{type: object, required: [{member}]}}}}]}}]\n"
+        );
+        let fleet = desk(Fleet::builder(), &spec, &["search"]).await;
+        let (_, done) = run(&fleet).await;
+        assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 1), "{done:#}");
+        let told = fleet.models.calls()[1].request["messages"].to_string();
+        assert_eq!(told.contains("SCHEMA_VIOLATION") && told.contains("output_schema"), !fits, "{told}");
+        fleet.end().await;
+    }
+}

@@ -305,3 +305,36 @@ async fn an_answer_that_names_nothing_is_for_what_was_shown() {
     }))
     .await;
 }
+
+/// A delegate's question is displayed and answered at the engagement of the agent that called it.
+#[tokio::test]
+async fn a_delegates_question_is_answered_at_its_parents_engagement() {
+    let script = |request: &Value| {
+        let scout = request["messages"][0]["content"].as_str().unwrap_or_default().contains("scout");
+        match (scout, model_server::outcomes(request)) {
+            (true, 0) => Reply::call("ask-user", json!({"request_keys": {"city": "Where to?"}})),
+            (false, 0) => Reply::call("scout", json!({"input": "a trip"})),
+            _ => Reply::text(said(request).pop().unwrap().1),
+        }
+    };
+    let fleet = Fleet::builder().model(script).start().await;
+    let scout = "kind: \"openagentspec:v1/agent\"\nname: scout\ndescription: It looks.\nintent: You are the scout.\n\
+                 owner: tests\ncapabilities: {ask-user: {}}\n";
+    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", scout).await;
+    assert!(status.is_success(), "{body:#}");
+    register(&fleet, "capabilities: {scout: {}}\n").await;
+    let (id, job) = begin(&fleet, "a trip").await;
+    fleet
+        .until("the delegate asks", async || state(&fleet, &id).await["status"] == "waiting-for-input")
+        .await;
+    let awaiting = state(&fleet, &id).await["awaiting"].clone();
+    assert_eq!(awaiting["request_keys"], json!({"city": "Where to?"}), "{awaiting:#}");
+    let answer = json!({"answers": {"city": "Oslo"}, "call_id": awaiting["call_id"]});
+    for repeated in [false, true] {
+        let (status, taken) = post(&fleet, &format!("/engagements/{id}/answer"), &answer, &[]).await;
+        assert_eq!((status, &taken["repeated"]), (200, &json!(repeated)), "{taken:#}");
+    }
+    let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
+    assert!(done["result"].as_str().unwrap().contains("Oslo"), "{done:#}");
+    fleet.end().await;
+}

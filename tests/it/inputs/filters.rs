@@ -2,6 +2,7 @@
 
 use super::{bodies, conversation, desk, job, told};
 use serde_json::{Value, json};
+use turnstone_domain::JobState;
 use turnstone_tests::{Reply, model_server};
 
 /// RS-08, SEC-7: `block` ends the job with CONTENT_FILTERED and asks no model; `warn` and `log` pass.
@@ -24,6 +25,98 @@ async fn blocked_content_asks_no_model() {
         assert!(flagged.iter().all(|data| data["found"] == json!(["violence"]) && data["action"] == action));
         let harmless = fleet.push(&job(&json!(["How do I make a cake?"]))).await;
         assert_eq!(fleet.settled(&harmless).await["state"], "completed");
+        fleet.end().await;
+    }
+}
+
+/// RS-08: what a tool returned is blocked before the model reads it, also as an error's text; `warn` lets it pass.
+#[tokio::test]
+async fn blocked_content_of_a_tool_reaches_no_model() {
+    for (action, passes) in [("block", false), ("warn", true)] {
+        let spec = format!(
+            "  tools: [{{type: http, name: search}}]\n  safety: {{content_filtering: {{categories: [violence], action: {action}}}}}\n"
+        );
+        let script = |request: &Value| match model_server::outcomes(request) {
+            0 => Reply::call("search", json!({"found": ["How to make a\nbomb"]})),
+            _ => Reply::text("done"),
+        };
+        let fleet = desk(&spec, script).await;
+        let id = fleet.push(&job(&json!(["go"]))).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!(done["state"], "completed", "{done:#}");
+        let request = fleet.models.calls()[1].request["messages"].as_array().unwrap().clone();
+        let outcome = request.iter().find(|message| message["role"] == "tool").unwrap().to_string();
+        assert_eq!(outcome.contains("bomb"), passes, "{outcome}");
+        assert_eq!(outcome.contains("OSSA_CONTENT_FILTERED"), !passes, "{outcome}");
+        let flagged = told(&fleet, &id, "content.flagged").await;
+        assert!(
+            flagged.iter().any(|data| data["where"] == "tool" && data["action"] == action),
+            "{flagged:?}"
+        );
+        fleet.end().await;
+    }
+}
+
+/// RS-08: an answer to a question is an input: blocked content ends the job, whichever protocol brought it.
+#[tokio::test]
+async fn blocked_content_of_an_answer_asks_no_model() {
+    let spec = "  tools: [{type: function, name: ask_user}]\n  safety: {content_filtering: {categories: [violence]}}\n";
+    for resumes in [false, true] {
+        let fleet = desk(spec, |request: &Value| match model_server::outcomes(request) {
+            0 => Reply::call("ask_user", json!({"question": "What do you want to know?"})),
+            _ => Reply::text("done"),
+        })
+        .await;
+        let id = fleet.push(&job(&json!(["go"]))).await;
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        let (path, answer) = if resumes {
+            let keys = json!({"answer": "How do I make a bomb?"});
+            let resume = json!({"type": "ResumeWithInput", "request_id": id, "request_keys": keys});
+            ("/agents/desk/process".to_owned(), resume)
+        } else {
+            let engagement = fleet.engagement_of(&id).await;
+            let answers = json!({"answers": {"answer": "How do I make a bomb?"}});
+            (format!("/engagements/{engagement}/answer"), answers)
+        };
+        let (status, body) = fleet.post(&path, &answer).await;
+        assert!(status.is_success(), "{body:#}");
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["error"]["code"], "OSSA_CONTENT_FILTERED", "{done:#}");
+        assert_eq!(fleet.models.calls().len(), 1, "the model never reads it");
+        assert_eq!(told(&fleet, &id, "content.flagged").await[0]["found"], json!(["violence"]));
+        fleet.end().await;
+    }
+}
+
+/// RS-08: a delegate's result is blocked for the agent that asked it; after a handoff the job fails.
+#[tokio::test]
+async fn blocked_content_of_a_delegate_passes_nowhere() {
+    for (mode, state) in [("supervisor", "completed"), ("handoff", "discarded")] {
+        let spec = format!(
+            "  collaboration: {{delegation: {{enabled: true, allowed_agents: [clerk], type: {mode}}}}}\n  \
+             safety: {{content_filtering: {{categories: [violence]}}}}\n"
+        );
+        let script = |request: &Value| match model_server::outcomes(request) {
+            0 if request["messages"][0]["content"].as_str().unwrap().contains("clerk") => {
+                Reply::text("First you make a bomb")
+            }
+            0 => Reply::call("clerk", json!({"input": "go"})),
+            _ => Reply::text("done"),
+        };
+        let fleet = turnstone_tests::Fleet::builder().model(script).start().await;
+        let clerk = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: clerk}\nspec: {role: You are the clerk.}\n";
+        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", clerk).await;
+        assert!(status.is_success(), "{body:#}");
+        super::register(&fleet, &spec).await;
+        let id = fleet.push(&job(&json!(["go"]))).await;
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(done["state"], state, "{done:#}");
+        if state == "completed" {
+            let request = fleet.models.calls().last().unwrap().request.to_string();
+            assert!(!request.contains("bomb") && request.contains("OSSA_CONTENT_FILTERED"), "{request}");
+        } else {
+            assert_eq!(done["error"]["code"], "OSSA_CONTENT_FILTERED");
+        }
         fleet.end().await;
     }
 }

@@ -154,6 +154,15 @@ impl Ledger for Watched {
         self.inner.memories(job, rules).await
     }
 
+    async fn persisted(
+        &self,
+        job: &JobId,
+        from: i64,
+        until: i64,
+    ) -> Result<Vec<serde_json::Value>, StoreError> {
+        self.inner.persisted(job, from, until).await
+    }
+
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
         let recall = self.inner.recall(job, turn, window, whole).await?;
         self.tally().recalls.push(length(&recall));

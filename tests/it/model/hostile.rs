@@ -199,6 +199,23 @@ async fn timeout_seconds_ends_a_model_call() {
     fleet.end().await;
 }
 
+/// RS-42: `timeout_seconds` is one deadline over the models and the retries of a call.
+#[tokio::test]
+async fn timeout_seconds_bounds_fallbacks_and_retries_together() {
+    let fleet = Fleet::builder().model(|_| Reply::Hang).start().await;
+    let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: hasty}\nspec:\n  role: You wait.\n  \
+                    llm: {provider: openai, model: m, fallback_models: [{provider: openai, model: n}]}\n  \
+                    constraints: {timeout_seconds: 0.5}\n";
+    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
+    assert!(status.is_success(), "{body:#}");
+    let job = json!({"type": "agent.x", "args": ["hi"], "meta": {"agent": "hasty"},
+                     "options": {"retry": {"max_attempts": 1}}});
+    let ended = fleet.settled(&fleet.push(&job).await).await;
+    assert_eq!((&ended["state"], &ended["error"]["code"]), (&json!("discarded"), &json!("OSSA_LLM_TIMEOUT")));
+    assert_eq!(fleet.models.count(), 1, "the first model used up the time of both, and of every retry");
+    fleet.end().await;
+}
+
 /// A call whose arguments may have been lost with the end of an answer is not made; one that came whole is (RS-19).
 #[tokio::test]
 async fn a_call_that_was_cut_with_its_answer_is_not_made() {

@@ -3,6 +3,7 @@
 use super::{document, fleet, on_every_store, register, run};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use turnstone_domain::JobState;
 use turnstone_tests::Reply;
 
 const BODY: &str = r#"
@@ -36,6 +37,64 @@ async fn the_exposed_keys_stand_beside_the_text() {
                 assert!(state.get(hidden).is_none(), "{state:#}");
             }
         }
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-47, OAS-55: the exposed keys stand beside an answer in JSON, too, and on the Agent Protocol.
+#[tokio::test]
+async fn the_exposed_keys_stand_beside_a_json_answer() {
+    on_every_store(async |backend| {
+        let replies = vec![Reply::call("search", json!({"q": "tides"})), Reply::text("{\"level\": 3}")];
+        let fleet = fleet(backend, replies).await;
+        register(&fleet, &document("open", BODY)).await;
+        let asked = json!({"type": "agent.policy", "args": ["go"], "meta": {"agent": "open", "user": {"id": "u-17"}},
+                           "ext_agent_output_schema": {"type": "object", "required": ["level"]}});
+        let id = fleet.push(&asked).await;
+        let job = fleet.settled(&id).await;
+        let engagement = fleet.engagement_of(&id).await;
+        let exposed = json!({"text": "{\"level\":3}", "output": {"level": 3}, "found": "tides", "calls": 1,
+                             "who": null, "missing": null});
+        assert_eq!(job["result"], exposed);
+        assert_eq!(fleet.get(&format!("/engagements/{engagement}")).await["results"], exposed);
+        let beside = json!({"found": "tides", "calls": 1, "who": null, "missing": null});
+        let status = fleet.get(&format!("/agents/open/request/{id}")).await;
+        assert_eq!((&status["result"], &status["exposes"]), (&json!("{\"level\":3}"), &beside), "{status:#}");
+        let events = fleet.get(&format!("/agents/open/getevents/{id}?since=0")).await;
+        let end = events.as_array().unwrap().last().unwrap().clone();
+        assert_eq!((&end["type"], &end["exposes"]), (&json!("request_completed"), &beside), "{end:#}");
+        fleet.end().await;
+    })
+    .await;
+}
+
+/// OAS-47: what is exposed is there while the agent waits for its user, at the engagement and on the Agent Protocol.
+#[tokio::test]
+async fn the_exposed_keys_are_there_while_the_user_is_asked() {
+    on_every_store(async |backend| {
+        let replies = vec![
+            Reply::call("search", json!({"q": "tides"})),
+            Reply::call("ask-user", json!({"question": "Where?"})),
+            Reply::text("done"),
+        ];
+        let fleet = fleet(backend, replies).await;
+        let body = "capabilities: {search: {}, ask-user: {}}\nexposes: {found: recent.search.outputs.echo.q, calls: history._total}";
+        register(&fleet, &document("open", body)).await;
+        let id = super::ask(&fleet, "open").await;
+        fleet.wait_for(&id, &[JobState::Pending]).await;
+        let engagement = fleet.engagement_of(&id).await;
+        let beside = json!({"found": "tides", "calls": 1});
+        let state = fleet.get(&format!("/engagements/{engagement}")).await;
+        assert_eq!((&state["status"], &state["results"]), (&json!("waiting-for-input"), &beside), "{state:#}");
+        let status = fleet.get(&format!("/agents/open/request/{id}")).await;
+        assert_eq!((&status["status"], &status["exposes"]), (&json!("waiting_for_input"), &beside));
+        let events = fleet.get(&format!("/agents/open/getevents/{id}?since=0")).await;
+        let asks = events.as_array().unwrap().last().unwrap().clone();
+        assert_eq!((&asks["type"], &asks["exposes"]), (&json!("wait_for_input"), &beside), "{asks:#}");
+        let answer = json!({"answers": {"answer": "Oslo"}});
+        assert!(fleet.post(&format!("/engagements/{engagement}/answer"), &answer).await.0.is_success());
+        fleet.wait_for(&id, &[JobState::Completed]).await;
         fleet.end().await;
     })
     .await;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// The rules by id. Those of Agent Spec begin with `AS-`; those of OpenAgentSpec have the numbers of its checklist, `docs/OAS-ROWS.md`.
 const RULES: &[(&str, &str)] = &[
     ("YAML", "the text is YAML, or JSON, and one document"),
-    ("AS-00", "the document is not one of Agent Spec, when it is to be run: only `lint` reads those so far"),
+    ("AS-00", "a document of Agent Spec that is to be run is a flow, and all of its components can run"),
     ("AS-01", "`component_type` is the name of a component"),
     ("AS-02", "a component is not one of a plugin"),
     ("AS-03", "`component_type` is a component and not a family of components"),
@@ -25,6 +25,7 @@ const RULES: &[(&str, &str)] = &[
     ("AS-16", "a disaggregated document holds `$referenced_components` alone"),
     ("AS-17", "the document has not too many components, levels or repeated values"),
     ("AS-18", "a warning: a secret in the document itself"),
+    ("AS-19", "a registry gives every secret that a document refers to, when it is to be run"),
     ("AS-20", "a property has a `title`, which templates and edges can hold"),
     ("AS-21", "a property has a type that the type system has"),
     ("AS-22", "a `default` is of the type of its property"),

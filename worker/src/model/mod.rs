@@ -1,6 +1,7 @@
 //! Model providers: one trait, one file per provider.
 
 pub mod anthropic;
+pub mod declared;
 mod http;
 pub mod limits;
 pub mod openai;
@@ -24,6 +25,7 @@ pub use usage::Usage;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::message::Message;
@@ -156,6 +158,9 @@ impl ModelError {
         !matches!(self, Self::Refused(_))
     }
 }
+
+/// A model, behind the name of its provider.
+pub type NamedModel = (String, Arc<dyn Model>);
 
 /// A model provider.
 #[async_trait]

@@ -47,8 +47,7 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
     let traceparent = sent("traceparent");
     let traced = identity.trace_context && traceparent.as_str().is_some_and(trace_context::is_traceparent);
     let baggage = sent("baggage").as_str().filter(|_| identity.baggage).and_then(trace_context::baggage);
-    let session_id = inherited_session(identity, &turn.job.meta)
-        .unwrap_or_else(|| identity.session_id.of(turn.engagement.id.as_str()));
+    let session_id = session_id(turn);
     let body = InitBody {
         interaction_id: identity.interaction_id.next(&*turn.deps.ids),
         session_id,
@@ -62,6 +61,15 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
     };
     turn.interaction_id.clone_from(&body.interaction_id);
     turn.complete_phase(Phase::Init, VERSION, &body)
+}
+
+/// Returns the session: the one that the caller names, else the engagement in the form that the manifest demands
+/// (RS-03).
+#[must_use]
+pub fn session_id(turn: &Turn) -> String {
+    let identity = &turn.agent.identity;
+    inherited_session(identity, &turn.job.meta)
+        .unwrap_or_else(|| identity.session_id.of(turn.engagement.id.as_str()))
 }
 
 /// Returns the id of this worker in the form that the manifest demands. It stays the same as long as the

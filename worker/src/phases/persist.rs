@@ -3,6 +3,7 @@
 //! A turn that changed the agent's state waits here until the change is durable, because another turn may
 //! have changed the state that it read. A turn without changes waits for nothing.
 
+use crate::flow::{self, NodeResult};
 use crate::turn::session_state::shown;
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, state_conflict};
@@ -37,6 +38,9 @@ pub struct PersistBody {
     pub storage: Option<String>,
     /// State changes, in order.
     pub changes: Vec<StateChange>,
+    /// The result of a node of a flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeResult>,
 }
 
 /// The result of a turn's changes (RS-31).
@@ -69,6 +73,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         mode: turn.agent.state.mode,
         storage: turn.agent.state.storage.clone(),
         changes,
+        node: flow::result(turn)?,
     };
     let before = commit.is_some().then(|| turn.pending().clone());
     if !body.changes.is_empty() {

@@ -1,12 +1,14 @@
 //! Tools that a manifest defines itself, within the limits of `[tool_policy]`.
 
 use super::Tool;
+use super::address_guard::check_url;
 use super::config::{Method, SchemaText, ToolConfig};
 use super::header::{HeaderText, SecretHeader};
 use super::http::HttpTool;
 use super::mcp::{McpConfig, McpServer};
 use super::outbound;
 use super::policy::ToolPolicy;
+use crate::model::{Model, NamedModel, declared};
 use reqwest::Client;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_blocking::in_place;
 use turnstone_domain::agent::{Capability, Endpoint};
 use turnstone_domain::{Clock, digest};
+use turnstone_specs::agent_spec::model::LlmConfig;
 use turnstone_telemetry::SecretRef;
 use url::Url;
 
@@ -30,13 +33,21 @@ pub(super) struct Declared {
     clock: Arc<dyn Clock>,
     tools: Mutex<HashMap<String, Arc<dyn Tool>>>,
     servers: Mutex<BTreeMap<String, Arc<McpServer>>>,
+    models: Mutex<HashMap<String, NamedModel>>,
 }
 
 impl Declared {
     pub(super) fn new(policy: ToolPolicy, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let client =
             if policy.allow_private { outbound::open_client()? } else { outbound::guarded_client()? };
-        Ok(Self { policy, client, clock, tools: Mutex::default(), servers: Mutex::default() })
+        Ok(Self {
+            policy,
+            client,
+            clock,
+            tools: Mutex::default(),
+            servers: Mutex::default(),
+            models: Mutex::default(),
+        })
     }
 
     /// Returns the tool behind the endpoint of a capability.
@@ -97,6 +108,38 @@ impl Declared {
         let server = McpServer::new(&name, config, self.client.clone(), Arc::clone(&self.clock))?;
         servers.insert(url.to_owned(), Arc::clone(&server));
         Ok(server)
+    }
+
+    /// The model that a document names by its address, with the name of its provider: the host.
+    pub(super) fn model(&self, config: &LlmConfig) -> Result<NamedModel, String> {
+        let address = declared::address(config)?;
+        let key = config.api_key.as_ref().and_then(|key| key.reveal());
+        let known_by = digest::of_json(&json!([address.as_str(), key, config.default_generation_parameters]));
+        if let Some(known) = self.models.lock().unwrap_or_else(PoisonError::into_inner).get(&known_by) {
+            return Ok(known.clone());
+        }
+        let client = self.client_for(&address)?;
+        let port = address.port().map(|port| format!(":{port}")).unwrap_or_default();
+        let name = format!("{}{port}", address.host_str().unwrap_or_default());
+        let model: Arc<dyn Model> = Arc::new(in_place(|| declared::model(&name, config, &address, client))?);
+        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        if models.len() >= KEPT {
+            models.clear();
+        }
+        models.insert(known_by, (name.clone(), Arc::clone(&model)));
+        Ok((name, model))
+    }
+
+    /// The client for a URL that a document names.
+    ///
+    /// # Errors
+    /// A sentence that says what to add to the configuration.
+    pub(super) fn client_for(&self, url: &Url) -> Result<Client, String> {
+        self.policy.admits(url)?;
+        if !self.policy.allow_private {
+            check_url(url)?;
+        }
+        Ok(self.client.clone())
     }
 
     /// Returns the reference of a secret of the policy.

@@ -13,6 +13,7 @@ pub mod mcp;
 pub mod outbound;
 pub mod policy;
 pub mod remote;
+pub mod request;
 pub mod toolbox;
 pub mod url_template;
 
@@ -26,6 +27,7 @@ pub use toolbox::Toolbox;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::CallId;
 use turnstone_domain::agent::ToolSpec;
@@ -120,6 +122,9 @@ pub enum Transport {
     /// By `tools/call` of an MCP server.
     Mcp,
 }
+
+/// A tool, behind its name.
+pub type NamedTool = (String, Arc<dyn Tool>);
 
 /// A tool that an agent may call.
 #[async_trait]

@@ -1,6 +1,7 @@
 //! The tools that this worker can call: those of the configuration, the built-in ones, and those of MCP
 //! servers.
 
+use crate::model::NamedModel;
 use crate::tool::builtin::{AskUserTool, ClockTool, HttpGetTool, SAVE_ARTIFACT, SaveArtifactTool};
 use crate::tool::config::ToolConfig;
 use crate::tool::declared::Declared;
@@ -9,6 +10,7 @@ use crate::tool::mcp::config::is_server_name;
 use crate::tool::mcp::{McpConfig, McpServer};
 use crate::tool::policy::ToolPolicy;
 use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
+use crate::tool::request::RequestTool;
 use crate::tool::{Standing, Tool, ToolError, outbound};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,6 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use turnstone_domain::agent::{Capability, Endpoint, ToolSpec, capability_name};
 use turnstone_domain::question;
 use turnstone_domain::{CallId, Clock};
+use turnstone_specs::agent_spec::model::{LlmConfig, Request};
 use turnstone_telemetry::SecretRef;
 
 /// The reason why a name is refused for a tool.
@@ -238,6 +241,23 @@ impl Toolbox {
         let (named, tool) = name.split_once('.')?;
         let by_capability = || self.servers.values().find(|server| capability_name(server.name()) == named);
         Some((self.servers.get(named).or_else(by_capability)?, tool))
+    }
+
+    /// The model that a document of Agent Spec names by its address, with the name of its provider.
+    ///
+    /// # Errors
+    /// A sentence that says why this worker may not ask it.
+    pub fn declared_model(&self, config: &LlmConfig) -> Result<NamedModel, String> {
+        self.declared.as_ref().ok_or(NOT_ALLOWED)?.model(config)
+    }
+
+    /// A request that a document of Agent Spec describes; `whole` returns the answer with its status.
+    ///
+    /// # Errors
+    /// A sentence that says why this worker may not send it.
+    pub fn request_tool(&self, name: &str, request: &Request, whole: bool) -> Result<RequestTool, String> {
+        let declared = Arc::clone(self.declared.as_ref().ok_or(NOT_ALLOWED)?);
+        Ok(RequestTool::new(name, request, whole, declared))
     }
 
     /// Returns the tool behind an address that a manifest names.

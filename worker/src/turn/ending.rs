@@ -15,7 +15,7 @@ pub fn unusable(infer: &InferBody) -> Option<JobError> {
         FinishReason::Length => {
             let message = format!(
                 "the answer of {model} was cut after {} tokens, the most that one answer may have; \
-                 raise ext_agent_max_tokens, maxTokens of the agent, or [models] max_tokens",
+                 raise ext_agent_max_tokens, maxTokens or max_tokens_per_turn of the agent, or [models] max_tokens",
                 infer.tokens_out
             );
             Some(JobError::new(FailureKind::MaxTokens, message).with("tokens", infer.tokens_out))

@@ -6,6 +6,7 @@
 use super::reviewers::{self, OPERATOR};
 use super::state::Turn;
 use super::stop::Stop;
+use crate::phases::exec::reviewer;
 use serde_json::{Value, json};
 use turnstone_domain::agent::errors::Contact;
 use turnstone_domain::digest;
@@ -22,8 +23,8 @@ fn of_kind(kind: FailureKind) -> String {
     digest::of_text(kind.code())
 }
 
-/// Returns a question to this contact.
-pub fn review(
+/// Returns a question to this contact, or to the operators instead of an agent.
+fn review(
     turn: &mut Turn,
     kind: ReviewKind,
     about: CallId,
@@ -45,11 +46,12 @@ pub fn review(
         plan: ReviewPlan::default(),
         asked: None,
     };
-    let target = if contact.target.is_empty() { OPERATOR } else { &contact.target };
+    let agent = reviewer::supervisor(contact).is_some();
+    let target = if contact.target.is_empty() || agent { OPERATOR } else { &contact.target };
     reviewers::assign_somebody(turn, review, target, wait_ms)
 }
 
-/// Parks with a question to this contact.
+/// Parks with a question to this contact: a person, or an agent that supervises.
 pub fn ask(
     turn: &mut Turn,
     kind: ReviewKind,
@@ -58,7 +60,30 @@ pub fn ask(
     question: Value,
     contact: &Contact,
 ) -> Stop {
-    Stop::Park(Box::new(Wait::Review(review(turn, kind, about, subject, question, contact))))
+    let Some(supervisor) = supervisor(turn, contact) else {
+        return Stop::Park(Box::new(Wait::Review(review(turn, kind, about, subject, question, contact))));
+    };
+    if answer(turn, kind, &about, &subject) == Some(ReviewState::Open) {
+        return Stop::Park(Box::new(Wait::Children(Vec::new())));
+    }
+    let text = format!(
+        "You supervise the agent `{}`, which asks for your decision. Answer with one JSON object and nothing else: \
+         {{\"approve\": true or false, \"reason\": \"one sentence\"}}.\n\n{question}",
+        turn.agent.name
+    );
+    let unaddressed = review(turn, kind, about, subject, question, contact);
+    let deadline_at = contact.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
+    let deadline_at = deadline_at.map(|ms| turn.deps.clock.now().plus_ms(ms));
+    let plan = ReviewPlan::default();
+    reviewer::ask(turn, NewReview { reviewer: supervisor, deadline_at, plan, ..unaddressed }, text)
+}
+
+/// The agent that decides in the place of a person, as a word of its reviewers. One that is not on this
+/// server, or would be too deep, leaves the decision to a person.
+fn supervisor(turn: &Turn, contact: &Contact) -> Option<String> {
+    let word = reviewer::supervisor(contact)?;
+    let known = turn.reviewers.get(&word).is_some_and(Option::is_some);
+    (known && turn.depth < i64::from(turn.agent.limits.max_delegation_depth)).then_some(word)
 }
 
 /// Returns the state of the newest question about this.
@@ -96,7 +121,8 @@ pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
     }
 }
 
-/// Asks for a confirmation before the next turn, under `turn_chain.confirm_between_turns` (OSSA §4).
+/// Asks the agent's contact for a confirmation before the next turn, where the user may not be asked (OSSA
+/// §4).
 ///
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection.

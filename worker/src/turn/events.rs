@@ -12,6 +12,9 @@ use turnstone_domain::{EventName, NewEvent, RawJson};
 pub(super) struct Named<'a> {
     interaction_id: &'a str,
     instance_id: String,
+    /// The agent that took over, when it speaks instead of the engagement's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
 }
 
 impl Turn {
@@ -31,7 +34,8 @@ impl Turn {
 
     /// Returns the fields of events that OSSA defines as well: the turn and the instance.
     pub(super) fn named(&self) -> Named<'_> {
-        Named { interaction_id: &self.interaction_id, instance_id: instance_id(self) }
+        let heir = self.position.heir.as_deref().filter(|heir| *heir == self.agent.name);
+        Named { interaction_id: &self.interaction_id, instance_id: instance_id(self), agent: heir }
     }
 
     /// Returns the facts of an event, without those that its readers may not see.

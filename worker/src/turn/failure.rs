@@ -1,6 +1,7 @@
 //! The consequence of an error for the job, after every reaction within the turn.
 
 use super::state::Turn;
+use super::stop::Stop;
 use super::{escalation, exceeded};
 use serde_json::json;
 use turnstone_domain::budget;
@@ -9,7 +10,7 @@ use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::Decision;
 use turnstone_domain::review::ReviewKind;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{CallId, EventName, JobError, Settlement, Wait};
+use turnstone_domain::{CallId, EventName, JobError, Settlement};
 
 /// Returns the settlement of an error that may be shown: by the agent's handlers (OSSA §2, RS-50), else by
 /// the job's retry policy.
@@ -37,6 +38,12 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     }
 }
 
+/// Whether the job's retry policy allows no further attempt after this error.
+pub fn is_final(turn: &Turn, error: &JobError) -> bool {
+    let number = turn.job.retry.number(turn.job.failures, turn.position.outages, error);
+    matches!(turn.job.retry.decide(number, error, 0.0), Decision::Exhausted)
+}
+
 /// Returns the settlement by the job's retry policy.
 fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
     let error = if turn.job.retry.stated { error.of_the_work() } else { error };
@@ -59,9 +66,9 @@ fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
 }
 
 /// Returns OSSA's token-limit error if the budget is the one in the agent's own document, alone or within a
-/// tree. Such a limit is no quota.
+/// tree. Such a limit is no quota. A job that states the same number as its budget has that budget exceeded.
 fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
-    let own = turn.agent.chain.max_tokens;
+    let own = turn.agent.chain.max_tokens.filter(|own| turn.job.token_budget != Some(*own));
     // By default the engagement's tokens are short; `unit` names another measure.
     let of_tree = !error.details.contains_key("unit") && own == turn.budget.limit;
     let mine = budget::name_of_delegate(&turn.engagement.id);
@@ -126,8 +133,9 @@ fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
         turn.event(EventName::ErrorEscalated, told);
         return Settlement::Discard { error };
     };
-    let human = Escalation { to: EscalationType::Human, target: Some(contact.target.clone()), context: None };
-    let told = error.clone().escalated(human).told();
+    let to = if contact.supervisor { EscalationType::Supervisor } else { EscalationType::Human };
+    let asked = Escalation { to, target: Some(contact.target.clone()), context: None };
+    let told = error.clone().escalated(asked).told();
     let approve = match error.kind {
         FailureKind::MaxTurns => "as many turns again",
         _ => "try once more",
@@ -137,7 +145,8 @@ fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
     turn.event(EventName::ErrorEscalated, told);
     let subject = escalation::subject(&error);
     let (kind, about) = (ReviewKind::Escalation, CallId(String::new()));
-    Settlement::Park {
-        wait: Wait::Review(escalation::review(turn, kind, about, subject, question, &contact)),
+    match escalation::ask(turn, kind, about, subject, question, &contact) {
+        Stop::Park(wait) => Settlement::Park { wait: *wait },
+        _ => Settlement::Discard { error: JobError { retryable: false, ..error } },
     }
 }

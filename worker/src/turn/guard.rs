@@ -5,10 +5,10 @@
 //! no further step runs for it. One whose tool is unavailable passes no text either, and runs again under the
 //! job's retry policy. The audit records the inputs and answers of each check.
 
+use super::exposes;
 use super::secured::Secured;
 use super::state::Turn;
 use super::stop::Stop;
-use super::verdict::exposes;
 use crate::phases::exec::pay;
 use crate::tool::http::STATUS;
 use crate::tool::outbound::CANNOT_CONNECT;
@@ -50,7 +50,7 @@ pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
         return Ok(());
     }
     let said = match result {
-        Value::Object(fields) if exposes(turn) => fields.get("text").unwrap_or(result),
+        Value::Object(fields) if exposes::is_any(turn) => fields.get("text").unwrap_or(result),
         whole => whole,
     };
     let text = said.as_str().map_or_else(|| said.to_string(), str::to_owned);

@@ -1,12 +1,14 @@
 //! The core: a claimed job runs turn after turn, each through the seven phases, until it settles.
 
+mod confirmation;
 pub mod conversation;
 pub mod deadline;
-mod ending;
+pub mod ending;
 pub mod escalation;
 mod events;
 mod exceeded;
-mod failure;
+pub mod exposes;
+pub mod failure;
 pub mod guard;
 mod heir;
 pub mod memory;
@@ -22,7 +24,7 @@ pub mod trace;
 pub mod verdict;
 
 use crate::deps::Deps;
-use crate::phases;
+use crate::{flow, phases};
 use deadline::Deadline;
 use futures::FutureExt;
 use place::Place;
@@ -146,11 +148,23 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
     loop {
         turn.secure().await?;
+        flow::begin(turn).await?;
         let (span, began) = (trace::turn(turn), Instant::now());
+        phases::exec::deputies::look_up(turn).await?;
         verdict::may_begin(turn)?;
         one_turn(turn, signals).instrument(span).await?;
         trace::turned(turn, began.elapsed());
         phases::persist::committed(turn)?;
+        if turn.flow.is_some() {
+            if let Some(result) = flow::verdict(turn)? {
+                return Ok(turn.complete(&result));
+            }
+            turn.advance(verdict::next_node(turn)?);
+            if signals.give_way.is_cancelled() {
+                return Ok(Settlement::GiveWay);
+            }
+            continue;
+        }
         let infer = turn.inferred()?;
         match verdict::verdict(turn, &infer)? {
             Verdict::Complete(result) => return Ok(turn.complete(&result)),
@@ -160,7 +174,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
                 return Ok(turn.complete(&result));
             }
             Verdict::Continue(position) => {
-                escalation::confirmed(turn)?;
+                confirmation::confirmed(turn)?;
                 turn.advance(position);
                 if signals.give_way.is_cancelled() {
                     return Ok(Settlement::GiveWay);
@@ -176,7 +190,6 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
 
 /// Runs the remaining phases of one turn.
 async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
-    phases::exec::deputies::look_up(turn).await?;
     Box::pin(phases::resol::recall(turn)).await?;
     while let Some(phase) = turn.next_phase() {
         turn.unless_draining()?;

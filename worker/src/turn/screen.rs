@@ -7,7 +7,9 @@
 use super::state::Turn;
 use crate::model::ModelAnswer;
 use serde_json::{Value, json};
-use turnstone_domain::agent::safety::{FilterAction, PersonalKind, PersonalRule};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use turnstone_domain::agent::safety::{Category, FilterAction, PersonalKind, PersonalRule};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{ContentPart, Message, part};
 use turnstone_domain::screen::{content, personal};
@@ -23,15 +25,7 @@ impl Turn {
     /// # Errors
     /// [`FailureKind::ContentFiltered`] when a filter blocks it.
     pub fn screen_inputs(&mut self, messages: &mut [Message]) -> Result<(), JobError> {
-        if let Some(rule) = self.agent.safety.content.clone() {
-            let mut found: Vec<&str> = Vec::new();
-            for message in messages.iter() {
-                found.extend(content::found(&rule, &message.content).into_iter().map(|one| one.as_str()));
-            }
-            found.sort_unstable();
-            found.dedup();
-            self.act("input", None, rule.action, &found)?;
-        }
+        self.screen_content("input", None, messages.iter().map(|message| readable(&message.content)))?;
         let Some(rule) = self.agent.safety.personal.clone() else { return Ok(()) };
         let mut found = Vec::new();
         for message in messages.iter_mut() {
@@ -43,10 +37,39 @@ impl Turn {
         self.act("input", None, rule.action, &names(found))
     }
 
+    /// Checks what a user answered to a question, as an input is checked; personal data is left to
+    /// [`Turn::screen_outcome`].
+    ///
+    /// # Errors
+    /// [`FailureKind::ContentFiltered`] when a filter blocks it.
+    pub fn screen_answers(&mut self, texts: &[String]) -> Result<(), JobError> {
+        self.screen_content("input", None, texts.iter().map(|text| readable(text)))
+    }
+
+    /// Checks content that reaches a model from outside, whatever brought it (RS-08).
+    fn screen_content<'t>(
+        &mut self,
+        place: &str,
+        tool: Option<&str>,
+        texts: impl Iterator<Item = Cow<'t, str>>,
+    ) -> Result<(), JobError> {
+        let Some(rule) = self.agent.safety.content.clone() else { return Ok(()) };
+        let found: BTreeSet<&str> =
+            texts.flat_map(|text| content::found(&rule, &text)).map(Category::as_str).collect();
+        self.act(place, tool, rule.action, &Vec::from_iter(found))
+    }
+
     /// Returns the part of a tool's outcome that may be shown.
     #[must_use]
     pub fn screen_outcome(&mut self, tool: &str, outcome: ToolOutcome) -> ToolOutcome {
         let mut outcome = outcome;
+        let said = match &outcome {
+            ToolOutcome::Success { output } => Cow::Owned(texts_in(output)),
+            ToolOutcome::Error { message, .. } => Cow::Borrowed(message.as_str()),
+        };
+        if let Err(blocked) = self.screen_content("tool", Some(tool), std::iter::once(said)) {
+            return ToolOutcome::failed(blocked.kind.code(), blocked.message);
+        }
         for rule in self.leaving() {
             let (kinds, redact) = (&rule.kinds, rule.action == FilterAction::Redact);
             let found = match &mut outcome {
@@ -111,6 +134,7 @@ impl Turn {
     /// Returns the part of another agent's result that may be shown in place of this agent's; the error when
     /// none of it may.
     pub fn screen_result(&mut self, mut result: Value) -> Result<Value, JobError> {
+        self.screen_content("answer", None, std::iter::once(Cow::Owned(texts_in(&result))))?;
         for rule in self.leaving() {
             let found = personal::kinds_in(&rule.kinds, &result);
             if rule.action == FilterAction::Redact && !found.is_empty() {
@@ -195,6 +219,25 @@ fn changes(rule: &PersonalRule) -> bool {
     matches!(rule.action, FilterAction::Redact | FilterAction::Block)
 }
 
+/// A text as it is read; of JSON all texts, without the escapes between which words get lost.
+fn readable(text: &str) -> Cow<'_, str> {
+    let json = text.trim_start().starts_with(['{', '[']).then(|| serde_json::from_str::<Value>(text).ok());
+    json.flatten().map_or(Cow::Borrowed(text), |value| Cow::Owned(texts_in(&value)))
+}
+
+/// All texts of a JSON value, names of members included, one a line.
+fn texts_in(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(texts_in).collect::<Vec<_>>().join("\n"),
+        Value::Object(members) => {
+            let lines = members.iter().map(|(name, value)| format!("{name}\n{}", texts_in(value)));
+            lines.collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
 fn names(mut kinds: Vec<PersonalKind>) -> Vec<&'static str> {
     kinds.sort_unstable();
     kinds.dedup();
@@ -249,6 +292,13 @@ mod tests {
         let mut text = "[see a@b.io".to_owned();
         redact_answer(&PersonalKind::ALL, &mut text);
         assert_eq!(text, "[see [redacted email]");
+    }
+
+    /// RS-08: an escape between two words hides neither.
+    #[test]
+    fn texts_of_json_are_read_without_escapes() {
+        assert_eq!(readable("{\"q\": [\"make a\\nbomb\", 7]}"), "q\nmake a\nbomb\n7");
+        assert_eq!(readable("[make a bomb"), "[make a bomb");
     }
 
     #[test]

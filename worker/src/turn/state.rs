@@ -7,6 +7,7 @@ use super::place::Place;
 use super::stop::Stop;
 use super::trace::Trace;
 use crate::deps::Deps;
+use crate::flow::FlowRun;
 use crate::phases::exec::abroad::Abroad;
 use crate::phases::exec::deputies::Deputy;
 use crate::phases::exec::reviewer::Reviewers;
@@ -52,6 +53,8 @@ pub struct JobFacts {
     pub failures: i64,
     /// The retry policy.
     pub retry: RetryPolicy,
+    /// The token budget that the job states.
+    pub token_budget: Option<i64>,
     /// OJS `args`: the input.
     pub args: RawJson,
     /// The results of its predecessors in the workflow as JSON texts, the immediate one first.
@@ -123,6 +126,8 @@ pub struct Turn {
     pub abroad: Abroad,
     /// The delegates of the agent, once they are looked up.
     pub deputies: Option<Arc<BTreeMap<String, Deputy>>>,
+    /// The run of the flow, when the agent is one.
+    pub flow: Option<Box<FlowRun>>,
     /// Its spans.
     pub trace: Trace,
     /// The span in which another claim began the current turn, by its W3C `traceparent`.
@@ -164,6 +169,11 @@ impl Turn {
                 id: claim.job,
                 failures: claim.failures,
                 retry: claim.retry,
+                token_budget: claim
+                    .envelope
+                    .extra
+                    .given("ext_agent_token_budget")
+                    .and_then(|tokens| tokens.parse().ok()),
                 args: claim.envelope.args,
                 parent_results: claim.parent_results,
                 meta: claim.envelope.meta,
@@ -194,6 +204,7 @@ impl Turn {
             abroad: Abroad::default(),
             deputies: None,
             reviewers: Reviewers::new(),
+            flow: None,
             trace: Trace::none(),
             began_in: of_init(&side.checkpoints, "span"),
             interaction_id: of_init(&side.checkpoints, "interaction_id").unwrap_or_default(),

@@ -6,14 +6,13 @@
 
 use super::state::Turn;
 use crate::model::{ModelAnswer, ModelRequest};
-use crate::phases::init::instance_id;
+use crate::phases::init::{instance_id, session_id};
 use crate::tool::{Tool, Transport};
 use serde_json::json;
 use std::time::Duration;
 use tracing::Span;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::session_state::inherited_session;
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::trace_context::{self, is_traceparent};
 use turnstone_domain::{JobError, RawObject};
@@ -57,8 +56,7 @@ pub fn invoke(turn: &mut Turn) -> Span {
         { names::SESSION_ID } = %turn.engagement.id,
         { names::JOB_ID } = %turn.job.id,
     );
-    let session = inherited_session(&agent.identity, meta)
-        .unwrap_or_else(|| agent.identity.session_id.of(turn.engagement.id.as_str()));
+    let session = session_id(turn);
     let common = Common::default();
     common.say(names::AGENT_ID, agent.name.as_str());
     common.say(names::AGENT_NAME, agent.name.as_str());
@@ -144,8 +142,8 @@ pub fn identified(turn: &Turn) {
 
 /// Records that the claim ended with an error.
 pub fn failed(turn: &Turn, error: &JobError) {
-    turn.trace.counted.failed(error.kind.ossa_code());
-    span::fail(&turn.trace.invoke, error.kind.ossa_code(), &error.message);
+    turn.trace.counted.failed(error.kind.observed_code());
+    span::fail(&turn.trace.invoke, error.kind.observed_code(), &error.message);
 }
 
 /// Begins the span of a call to a model.
@@ -220,7 +218,7 @@ pub fn call(turn: &Turn, asked: &RequestedCall, tool: &dyn Tool, capability: &Ca
 /// it omits outputs that may be refused or kept from views.
 pub fn returned(turn: &Turn, span: &Span, tool: &str, capability: &Capability, outcome: &ToolOutcome) {
     let error = outcome.as_error().map(|error| turn.screen_error(error));
-    let code = error.as_ref().map(|error| error.kind.ossa_code());
+    let code = error.as_ref().map(|error| error.kind.observed_code());
     turn.trace.counted.called(tool, code);
     let is_shown = capability.collect_results && !capability.output_restriction.restricts();
     match (outcome, error, code) {

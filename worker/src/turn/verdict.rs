@@ -2,13 +2,13 @@
 
 use super::ending;
 use super::escalation;
+use super::exposes;
 use super::state::Turn;
 use super::stop::{Stop, budget_exceeded};
 use crate::model::FinishReason;
 use crate::phases::exec;
 use crate::phases::infer::{self, InferBody, Shortage};
-use serde_json::{Map, Value};
-use turnstone_blocking::wait_in_place;
+use serde_json::Value;
 use turnstone_domain::agent::OutputFormat;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::turn_write::Position;
@@ -37,18 +37,7 @@ pub enum Verdict {
 /// form.
 pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
     let asked_for_tools = turn.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
-    let next = |granted, tool_turns, reasks| Position {
-        turn: turn.position.turn + 1,
-        tool_turns,
-        reasks,
-        begins: turn.position.begins,
-        asks: None,
-        heir: turn.position.heir.clone(),
-        granted,
-        raise_until: None,
-        outages: turn.position.outages,
-        model_used: turn.position.model_used.clone(),
-    };
+    let next = |granted, tool_turns, reasks| Position { tool_turns, reasks, ..following(turn, granted) };
     if let Some(answer) = exec::handed_over(turn) {
         return Ok(Verdict::HandedOver(answer));
     }
@@ -70,12 +59,33 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
         return Err(error.into());
     }
     match answer(turn) {
-        Ok(result) => Ok(Verdict::Complete(with_exposes(turn, result)?)),
+        Ok(result) => Ok(Verdict::Complete(exposes::beside(turn, result))),
         Err(why) if turn.position.reasks < MAX_REASKS => {
             let granted = enough_turns(turn)?;
             Ok(Verdict::Reask(next(granted, turn.position.tool_turns, turn.position.reasks + 1), why))
         }
         Err(why) => Err(ending::hopeless(turn, &why).into()),
+    }
+}
+
+/// The turn of the next node of a flow.
+///
+/// # Errors
+/// [`Stop::Fail`] when as many nodes as a flow may run have run.
+pub fn next_node(turn: &Turn) -> Result<Position, Stop> {
+    Ok(following(turn, enough_turns(turn)?))
+}
+
+/// The next turn of the job.
+fn following(turn: &Turn, granted: i64) -> Position {
+    Position {
+        turn: turn.position.turn + 1,
+        begins: turn.position.begins,
+        heir: turn.position.heir.clone(),
+        granted,
+        outages: turn.position.outages,
+        model_used: turn.position.model_used.clone(),
+        ..Position::default()
     }
 }
 
@@ -158,31 +168,6 @@ fn unfenced(text: &str) -> &str {
     text.strip_prefix("```")
         .and_then(|rest| rest.strip_suffix("```"))
         .map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner).trim())
-}
-
-/// Returns true if the model's answer is the field `text`, beside the fields that the agent exposes.
-pub fn exposes(turn: &Turn) -> bool {
-    turn.object.is_some() && !turn.agent.exposes.is_empty()
-}
-
-/// Adds the fields that the agent exposes from the Engagement object (OAS-47); an expression that fails
-/// yields `null`.
-fn with_exposes(turn: &Turn, result: Value) -> Result<Value, Stop> {
-    let Some(object) = turn.object.as_ref().filter(|_| exposes(turn)) else {
-        return Ok(result);
-    };
-    let object = object.view();
-    let mut shown = Map::new();
-    shown.insert("text".to_owned(), result);
-    for (key, source) in &turn.agent.exposes {
-        let expression = turn.deps.expression(&turn.agent, source);
-        let value = expression.ok().and_then(|expression| match expression.is_light() {
-            true => expression.evaluate(&object).ok(),
-            false => wait_in_place(|| expression.evaluate(&object)).ok(),
-        });
-        shown.insert(key.clone(), value.unwrap_or_default());
-    }
-    Ok(Value::Object(shown))
 }
 
 /// Reports the error in the answer to the model.

@@ -9,7 +9,7 @@ use turnstone_domain::{EngagementId, JobId};
 pub(super) struct Mark {
     /// The number of the last event in its own stream that was read.
     pub seq: i64,
-    /// Its agent.
+    /// The agent that speaks.
     pub agent: String,
     /// The number of agents between it and the caller.
     pub depth: i64,
@@ -17,6 +17,9 @@ pub(super) struct Mark {
     pub request: Option<JobId>,
     /// The engagement that it works for.
     pub above: Option<EngagementId>,
+    /// True if control is handed over to it: then it speaks for that engagement once it has answered.
+    #[serde(default)]
+    pub handoff: bool,
 }
 
 /// The marks of a run, as they are kept.
@@ -28,7 +31,14 @@ impl Marks {
     pub fn read(text: &str, run: &EngagementId, agent: &str) -> Self {
         let kept: Option<Self> = serde_json::from_str(text).ok();
         kept.unwrap_or_else(|| {
-            let mark = Mark { seq: 0, agent: agent.to_owned(), depth: 0, request: None, above: None };
+            let mark = Mark {
+                seq: 0,
+                agent: agent.to_owned(),
+                depth: 0,
+                request: None,
+                above: None,
+                handoff: false,
+            };
             Self(BTreeMap::from([(run.as_str().to_owned(), mark)]))
         })
     }

@@ -1,11 +1,13 @@
-//! Writes the events of a run. It reads new events of an engagement and its delegates, and stores them with the numbers
-//! that every reader of the Agent Protocol sees.
+//! Writes the events of a run. It reads new events of an engagement and its delegates, and stores them with
+//! the numbers that every reader of the Agent Protocol sees.
 //!
-//! A delegate's events come after the event that started it and before the one of its end, whatever the clocks of the
-//! workers are.
+//! A delegate's events come after the event that started it and before the one of its end, whatever the
+//! clocks of the workers are.
 
 mod marks;
 mod render;
+
+pub(super) use render::result;
 
 use crate::api::App;
 use crate::names::names;
@@ -24,7 +26,8 @@ use turnstone_store::{EventFilter, News, StoreError};
 
 /// Our events that are read at once.
 const PAGE: u32 = 200;
-/// The most events that are written at once, and about how many bytes of them; a long run takes several rounds.
+/// The most events that are written at once, and about how many bytes of them; a long run takes several
+/// rounds.
 const ROUND: usize = 500;
 const ROUND_BYTES: usize = 2 * 1024 * 1024;
 /// Messages of a turn that are searched for the model's answer.
@@ -65,6 +68,8 @@ pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, Store
 struct Round<'a> {
     app: &'a App,
     run: EngagementId,
+    /// The run's own agent, which speaks unless another one took over.
+    agent: String,
     /// The user of the run.
     caller: String,
     last: i64,
@@ -97,6 +102,7 @@ impl<'a> Round<'a> {
         Ok(Self {
             app,
             run: run.id.clone(),
+            agent: run.agent.clone(),
             caller: run.user.id.clone(),
             last,
             marks: marks.clone(),
@@ -126,8 +132,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Reads on in one engagement, and, with `below`, in its delegates. Returns false when the round is full before
-    /// everything was read.
+    /// Reads on in one engagement, and, with `below`, in its delegates. Returns false when the round is full
+    /// before everything was read.
     async fn walk(&mut self, engagement: EngagementId, below: bool) -> Result<bool, StoreError> {
         loop {
             let Some(mark) = self.marks.of(&engagement).cloned() else { return Ok(true) };
@@ -155,8 +161,8 @@ impl<'a> Round<'a> {
         Ok(true)
     }
 
-    /// Writes one of our events. Returns false when the round is full before the events that have to come first were
-    /// written.
+    /// Writes one of our events. Returns false when the round is full before the events that have to come
+    /// first were written.
     async fn step(&mut self, engagement: &EngagementId, event: &Event) -> Result<bool, StoreError> {
         let Some(mark) = self.marks.of(engagement).cloned() else { return Ok(true) };
         let other = || event.data["engagement_id"].as_str().map(EngagementId::from);
@@ -177,6 +183,7 @@ impl<'a> Round<'a> {
                     depth: mark.depth + 1,
                     request: Some(request),
                     above: Some(engagement.clone()),
+                    handoff: event.data["mode"] == "handoff",
                 };
                 self.marks.put(child, below);
                 return Ok(true);
@@ -185,11 +192,17 @@ impl<'a> Round<'a> {
                 if !Box::pin(self.walk(child.clone(), true)).await? {
                     return Ok(false);
                 }
+                let took_over =
+                    self.marks.of(&child).filter(|child| child.handoff && event.data["status"] == "success");
+                if let Some(agent) = took_over.map(|child| child.agent.clone()) {
+                    self.marks.put(engagement.clone(), Mark { agent, ..mark });
+                }
                 self.marks.forget(&child);
                 return Ok(true);
             }
             _ => {}
         }
+        let mark = self.listen(engagement, &mark, event);
         self.tell(engagement, &mark, event).await.map(|()| true)
     }
 
@@ -229,6 +242,19 @@ impl<'a> Round<'a> {
             self.begun.insert(job, true);
         }
         Ok(())
+    }
+
+    /// Notes who speaks from now on. A turn names the agent that took over; without one the run's own agent
+    /// speaks.
+    fn listen(&mut self, engagement: &EngagementId, mark: &Mark, event: &Event) -> Mark {
+        let begins = event.name == EventName::PhaseCompleted && event.data["phase"] == "init";
+        if mark.depth > 0 || !begins {
+            return mark.clone();
+        }
+        let agent = event.data["agent"].as_str().unwrap_or(&self.agent).to_owned();
+        let mark = Mark { agent, ..mark.clone() };
+        self.marks.put(engagement.clone(), mark.clone());
+        mark
     }
 
     fn put(&mut self, job: &JobId, drafts: impl IntoIterator<Item = Draft>) {
@@ -329,8 +355,8 @@ impl<'a> Round<'a> {
         let call = CallId::from(event.data["call_id"].as_str().unwrap_or_default());
         let Some(call) = self.app.api.store.questions.tool_call(id, &call).await? else { return Ok(()) };
         if ends_untold && call.sends == 0 {
-            // The arguments of a guarded agent's delegate come from its model, and no guardrail has passed them
-            // (OAS-43).
+            // The arguments of a guarded agent's delegate come from its model, and no guardrail has passed
+            // them (OAS-43).
             let found = self.app.api.store.views.engagement(id).await?;
             let guarded = found.is_none_or(|(_, agent, _)| agent.guardrails.for_guarded);
             beside.untold = Some(if guarded { json!({}) } else { call.input });
@@ -342,7 +368,8 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Returns the files of a job that has just passed an output guardrail: no event contained them before (OAS-43).
+    /// Returns the files of a job that has just passed an output guardrail: no event contained them before
+    /// (OAS-43).
     async fn held_files(&self, id: &EngagementId, job: &JobId) -> Result<Vec<Artifact>, StoreError> {
         let store = &self.app.api.store;
         let Some((_, agent, _)) = store.views.engagement(id).await? else { return Ok(Vec::new()) };

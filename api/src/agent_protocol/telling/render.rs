@@ -68,7 +68,12 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                                 "text_result": as_text(output)});
             let call = beside.untold.as_ref().map(|input| tool_call(part, event, input));
-            call.into_iter().chain([say("tool_result", "tool", fields)]).collect()
+            let text = output.as_str().filter(|text| !text.is_empty()).map(|text| {
+                let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
+                                    "content": text});
+                say("tool_text_output", "tool", fields)
+            });
+            call.into_iter().chain(text).chain([say("tool_result", "tool", fields)]).collect()
         }
         // The event of a file that a guardrail holds back does not name the file.
         EventName::ArtifactGenerated if event.data.get("file").is_some() => {
@@ -85,8 +90,9 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             call.into_iter().chain([say("tool_error", "tool", fields)]).collect()
         }
         EventName::InputRequested if !beside.guarded => {
-            let fields =
-                json!({"call_id": event.data["call_id"], "request_keys": event.data["request_keys"]});
+            let exposes = event.data.get("exposes").cloned().unwrap_or_else(|| json!({}));
+            let fields = json!({"call_id": event.data["call_id"], "request_keys": event.data["request_keys"],
+                                "exposes": exposes});
             vec![say("wait_for_input", "system", fields)]
         }
         EventName::ReviewOpened
@@ -100,7 +106,7 @@ pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> 
             vec![say("wait_for_input", "system", fields)]
         }
         EventName::JobCompleted => {
-            let (text, exposes) = result(event, beside);
+            let (text, exposes) = result(beside.result.as_ref().unwrap_or(&event.data["result"]));
             let held = Some(&text).filter(|_| beside.held_back).map(as_text).filter(|text| !text.is_empty());
             let files = beside.files.iter().map(|file| say("artifact_generated", "assistant", of_file(file)));
             let said = held.map(|text| say("text_output", "assistant", json!({"content": text})));
@@ -213,11 +219,16 @@ fn as_text(value: &Value) -> String {
 
 /// Returns the result as a text, and beside it the values that the agent exposes (OAS-47). Any other JSON is text and
 /// nothing beside it.
-fn result(event: &Event, beside: &Beside) -> (Value, Value) {
-    match beside.result.as_ref().unwrap_or(&event.data["result"]) {
+pub(in super::super) fn result(result: &Value) -> (Value, Value) {
+    match result {
         Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => {
             let mut exposes = fields.clone();
             let text = exposes.shift_remove("text").unwrap_or_default();
+            // An answer in JSON is there as a text already.
+            let written = exposes.get("output").map(Value::to_string);
+            if written.is_some() && text.as_str() == written.as_deref() {
+                exposes.shift_remove("output");
+            }
             (text, Value::Object(exposes))
         }
         other => (as_text(other).into(), json!({})),
@@ -260,6 +271,17 @@ mod tests {
         assert!(kinds(0, EventName::PhaseCompleted, json!({"phase": "norm"}), &silent).is_empty());
     }
 
+    /// Seed: `ToolTextOutput` is the text that a tool generated; other output is a result alone.
+    #[test]
+    fn a_text_of_a_tool_is_told_before_its_result() {
+        let data = |output: Value| json!({"call_id": "c", "name": "look", "output": output});
+        let none = Beside::default();
+        let told = drafts(&part(0), &event(EventName::ToolCompleted, data(json!("a text"))), &none);
+        assert_eq!((&told[0]["type"], &told[0]["content"]), (&json!("tool_text_output"), &json!("a text")));
+        assert_eq!(told[1]["type"], "tool_result");
+        assert_eq!(kinds(0, EventName::ToolCompleted, data(json!({"a": 1})), &none), ["tool_result"]);
+    }
+
     #[test]
     fn exposed_values_stand_beside_the_text() {
         let data = json!({"result": {"text": "done", "ticket": 7}});
@@ -268,6 +290,8 @@ mod tests {
             (&drafts[0]["finish_reason"], &drafts[0]["result"], &drafts[0]["exposes"]),
             (&json!("success"), &json!("done"), &json!({"ticket": 7}))
         );
+        let json = json!({"text": "{\"a\":1}", "output": {"a": 1}, "ticket": 7});
+        assert_eq!(result(&json), (json!("{\"a\":1}"), json!({"ticket": 7})));
     }
 
     #[test]

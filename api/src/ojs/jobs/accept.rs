@@ -1,6 +1,7 @@
 //! Turns a client's members into a job that can be pushed. Bodies, members of a batch, steps of a workflow and
 //! templates of cron entries all take this way.
 
+use super::flow;
 use crate::api::App;
 use crate::blocking;
 use crate::reply::Failure;
@@ -72,6 +73,7 @@ pub(super) async fn accept_knowing(
     let job = request.into_new_job(registered, app.api.ids.as_ref())?;
     // Checks of the whole job are here, one per line: they may refuse it, and change nothing.
     rules::check(&job)?;
+    flow::check(app, &job)?;
     app.schemas.check(app, &job).await?;
     Ok(job)
 }

@@ -39,7 +39,9 @@ pub(crate) fn refused<'a>(
 ) -> Failure {
     let id = match &error {
         StoreError::DuplicateJob(id) => Some(id.clone()),
-        StoreError::NotUnique { job, .. } | StoreError::TooDeep { job, .. } => Some(job.clone()),
+        StoreError::NotUnique { job, .. }
+        | StoreError::TooDeep { job, .. }
+        | StoreError::UnknownParent { job, .. } => Some(job.clone()),
         _ => None,
     };
     let found = jobs.into_iter().enumerate().find(|(_, (job, _))| Some(&job.id) == id.as_ref());

@@ -5,6 +5,7 @@ pub(crate) mod accept_all;
 mod batch;
 pub(super) mod cancel_job;
 mod enqueue;
+mod flow;
 mod idempotency;
 mod job_events;
 pub(super) mod list_jobs;

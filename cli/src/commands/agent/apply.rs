@@ -5,9 +5,10 @@ use super::problem::FoundProblem;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
 use crate::output::{Format, Output, table, text};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
+use turnstone_specs::agent_spec;
 
 /// Sends the files one after the other. A refused file does not keep the others out.
 ///
@@ -19,6 +20,8 @@ pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode
     let documents = files.iter().map(|file| super::read(file)).collect::<Result<Vec<_>, _>>()?;
     let query: &[(&str, String)] =
         if args.allow_unresolved { &[("allow_unresolved", "1".to_owned())] } else { &[] };
+    let registry = args.registry.as_deref().map(registry).transpose()?;
+    let (parts, documents) = parted(documents);
     let client = session.client()?;
     let output = session.output;
     let mut outcome = several::Outcome::new(output);
@@ -27,7 +30,8 @@ pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode
         let mut refused = Vec::new();
         let before = left.len();
         for (name, source) in left {
-            match client.post_text((&["agents"], query), "application/yaml", source.clone()).await {
+            let (media_type, body) = body(&source, &parts, registry.as_ref());
+            match client.post_text((&["agents"], query), media_type, body).await {
                 Ok(answer) => show(&name, &answer, &output)?,
                 Err(failure) => refused.push((name, source, failure)),
             }
@@ -42,6 +46,31 @@ pub async fn run(args: &ApplyArgs, session: &Session) -> anyhow::Result<ExitCode
         left = refused.into_iter().map(|(name, source, _)| (name, source)).collect();
     }
     outcome.finish("files were refused")
+}
+
+/// Returns the parts of Agent Spec documents, and the other documents.
+fn parted(documents: Vec<(String, String)>) -> (Vec<String>, Vec<(String, String)>) {
+    let (parts, whole): (Vec<_>, Vec<_>) =
+        documents.into_iter().partition(|(_, source)| agent_spec::is_disaggregated(source));
+    (parts.into_iter().map(|(_, source)| source).collect(), whole)
+}
+
+/// Returns what is sent for a document: with the parts and values that it may refer to when it is one of
+/// Agent Spec.
+fn body(source: &str, parts: &[String], registry: Option<&Value>) -> (&'static str, String) {
+    let is_alone = parts.is_empty() && registry.is_none();
+    if is_alone || !agent_spec::is_agent_spec(source) {
+        return ("application/yaml", source.to_owned());
+    }
+    ("application/json", json!({"document": source, "parts": parts, "registry": registry}).to_string())
+}
+
+/// Reads the values of references.
+fn registry(file: &str) -> Result<Value, Failure> {
+    let (name, text) = super::read(file)?;
+    let wrong = |why: String| Failure::usage(format!("{name}: {why}"));
+    let values: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("not JSON: {error}")))?;
+    if values.is_object() { Ok(values) } else { Err(wrong("must be a map of ids to values".to_owned())) }
 }
 
 /// Prints why a document was refused: each problem once.

@@ -2,6 +2,7 @@
 
 mod apply;
 mod delete;
+mod export;
 mod lint;
 mod list;
 pub mod problem;
@@ -28,6 +29,8 @@ pub enum AgentCommand {
         /// Its name
         name: String,
     },
+    /// Print an agent in the canonical form of a format, with references in the place of secrets
+    Export(export::ExportArgs),
     /// Remove agents; engagements that run keep the definition they began with
     Delete(delete::DeleteArgs),
 }
@@ -47,7 +50,8 @@ pub struct LintArgs {
 /// Files of agents.
 #[derive(Clone, Debug, Args)]
 pub struct FilesArgs {
-    /// OpenAgentSpec or OSSA documents, and for `lint` those of Agent Spec; of a directory its *.yaml, *.yml and *.json; `-` is standard input
+    /// OpenAgentSpec, OSSA or Agent Spec documents; of a directory its *.yaml, *.yml and *.json; `-` is
+    /// standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
 }
@@ -60,6 +64,10 @@ pub struct ApplyArgs {
     /// Register them although they name agents or tools that do not exist yet; calls of those fail until they exist
     #[arg(long)]
     allow_unresolved: bool,
+    /// A JSON file with the values that Agent Spec documents refer to and do not define, by their ids:
+    /// `{"llm.api_key": "…"}`. Files that hold `$referenced_components` alone are used for the other files
+    #[arg(long, value_name = "FILE")]
+    registry: Option<String>,
 }
 
 impl FilesArgs {
@@ -91,6 +99,7 @@ pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<Exi
         AgentCommand::Apply(args) => apply::run(&args, session).await,
         AgentCommand::List => list::run(session).await,
         AgentCommand::Show { name } => show::run(&name, session).await,
+        AgentCommand::Export(args) => export::run(&args, session).await,
         AgentCommand::Delete(args) => delete::run(args, session).await,
     }
 }

@@ -185,6 +185,15 @@ impl Ledger for Counted {
         self.inner.memories(job, rules).await
     }
 
+    async fn persisted(
+        &self,
+        job: &JobId,
+        from: i64,
+        until: i64,
+    ) -> Result<Vec<serde_json::Value>, StoreError> {
+        self.inner.persisted(job, from, until).await
+    }
+
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
         self.tally.called();
         self.inner.recall(job, turn, window, whole).await
@@ -329,6 +338,15 @@ impl Ledger for Naive {
 
     async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
         self.inner.memories(job, rules).await
+    }
+
+    async fn persisted(
+        &self,
+        job: &JobId,
+        from: i64,
+        until: i64,
+    ) -> Result<Vec<serde_json::Value>, StoreError> {
+        self.inner.persisted(job, from, until).await
     }
 
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {

@@ -172,6 +172,7 @@ fn read_all(
                 if found.contains_key(&definition.name) {
                     problems.push(duplicate(&file, &definition.name));
                 } else {
+                    let source = turnstone_specs::agent_spec::shown(source, &definition, &warnings, false);
                     found.insert(definition.name.clone(), (definition, source));
                 }
                 warnings

@@ -170,12 +170,13 @@ pub enum OnFailure {
     Report,
     /// A new delegate is tried, [`RETRIES`] times; after that the model receives the failure.
     Retry,
-    /// Another agent is called instead; if that fails too, the model receives the failure.
+    /// Other agents are called instead, one after the other; if all of them fail, the model receives the failure.
     Fallback {
-        /// The other agent's name.
-        agent: String,
+        /// Their names, in their order.
+        agents: Vec<String>,
     },
-    /// A review asks if a new delegate is to be tried. A rejection passes the failure to the model.
+    /// A review asks if a new delegate is to be tried; a rejection ends the job. The model receives the failure where the
+    /// agent has no contact, and after the new delegate failed.
     Escalate,
 }
 

@@ -226,8 +226,11 @@ impl CapabilityErrors {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Contact {
-    /// Their name; empty is the operator.
+    /// Their name; empty is the operator, or the agent's caller for a supervisor.
     pub target: String,
+    /// True if the contact is an agent (OSSA `type: supervisor`).
+    #[serde(skip_serializing_if = "is_false")]
+    pub supervisor: bool,
     /// The time to answer, in milliseconds; after it the escalation counts as rejected. `None` waits for ever.
     pub timeout_ms: Option<u64>,
 }
@@ -238,7 +241,7 @@ pub struct Contact {
 pub struct TurnChain {
     /// True if a turn that called tools is followed by another.
     pub continue_on_tool_use: bool,
-    /// True if a review precedes each turn but the first.
+    /// True if the user confirms each turn but the first.
     pub confirm_between_turns: bool,
     /// The most tokens that the document itself allows an engagement (`constraints.max_tokens`).
     pub max_tokens: Option<i64>,
@@ -267,7 +270,9 @@ impl ErrorPolicy {
     pub fn contact(&self, code: OssaCode) -> Option<Contact> {
         let named = self.handler(code).and_then(|handler| handler.escalation_target.clone());
         let timeout_ms = self.escalation.as_ref().and_then(|contact| contact.timeout_ms);
-        named.map(|target| Contact { target, timeout_ms }).or_else(|| self.escalation.clone())
+        named
+            .map(|target| Contact { target, timeout_ms, ..Contact::default() })
+            .or_else(|| self.escalation.clone())
     }
 
     /// Returns the first handler for this code.

@@ -5,6 +5,7 @@ mod approvals;
 pub mod credential;
 pub mod delegation;
 pub mod errors;
+mod flow;
 pub mod guardrails;
 pub mod identity;
 mod kin;
@@ -17,7 +18,8 @@ pub mod session;
 mod spending;
 mod tools;
 
-pub use approvals::Approvals;
+pub use approvals::{Actions, Approvals};
+pub use flow::FlowDocument;
 pub use guardrails::{Guardrail, Guardrails};
 pub use identity::Identity;
 pub use operations::Operation;
@@ -44,6 +46,8 @@ pub enum AgentFormat {
     OpenAgentSpec,
     /// An OSSA manifest, `apiVersion: ossa/v0.2.x`.
     Ossa,
+    /// A document of Agent Spec.
+    AgentSpec,
 }
 
 /// An agent, ready to run.
@@ -109,12 +113,19 @@ pub struct AgentDefinition {
     /// The contacts that approve some of its calls.
     #[serde(default, skip_serializing_if = "Approvals::is_default")]
     pub approvals: Approvals,
+    /// The calls that it may make.
+    #[serde(default, skip_serializing_if = "Actions::is_default")]
+    pub actions: Actions,
     /// The operations that it offers beside free text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,
     /// The version of its document, when it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The flow that it is. Its nodes are run one turn each, and everything above that concerns a model is
+    /// theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowDocument>,
 }
 
 /// The model and its parameters.
@@ -158,6 +169,9 @@ pub struct Capability {
     pub description: Option<String>,
     /// Overrides the registry's JSON Schema of the arguments for the model.
     pub input_schema: Option<Value>,
+    /// The JSON Schema that an output must satisfy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
     /// True if the output is kept in the Engagement object (OAS-24).
     pub collect_results: bool,
     /// True if the calling user's identity is used (OAS-25).
@@ -193,6 +207,7 @@ impl Capability {
             name: name.into(),
             description: None,
             input_schema: None,
+            output_schema: None,
             collect_results: true,
             user_identity: true,
             static_identity: None,
@@ -269,6 +284,9 @@ pub struct Limits {
     pub max_tool_turns: Option<u32>,
     /// The most tokens the engagement may spend; `None` is unlimited.
     pub token_budget: Option<i64>,
+    /// The most tokens that the model calls of one turn may use, prompts and answers; `None` is unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens_per_turn: Option<i64>,
     /// The longest one model call may take, in milliseconds.
     pub model_timeout_ms: Option<u64>,
     /// The deepest delegation, at most [`MAX_DELEGATION_DEPTH`].
@@ -284,6 +302,7 @@ impl Default for Limits {
             max_turns: 50,
             max_tool_turns: None,
             token_budget: None,
+            max_tokens_per_turn: None,
             model_timeout_ms: None,
             max_delegation_depth: MAX_DELEGATION_DEPTH,
         }

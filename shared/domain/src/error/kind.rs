@@ -132,6 +132,12 @@ impl FailureKind {
         self.ossa().as_str()
     }
 
+    /// Returns the code for spans and metrics: OSSA's for an agent's failure, else its own.
+    #[must_use]
+    pub fn observed_code(self) -> &'static str {
+        if self.is_agents() { self.ossa_code() } else { self.code() }
+    }
+
     /// Returns true if anything but a change of the request can still make it succeed: another attempt, or a person
     /// (OSSA §2 `recoverable`).
     #[must_use]

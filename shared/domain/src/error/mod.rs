@@ -1,5 +1,5 @@
-//! The one taxonomy of errors (OSSA §2, OJS core §7, agent extension §3): kinds and codes, strategies, and the error that a
-//! job carries.
+//! The one taxonomy of errors (OSSA §2, OJS core §7, agent extension §3): kinds and codes, strategies, and
+//! the error that a job carries.
 
 mod kind;
 mod ossa;
@@ -59,20 +59,23 @@ impl JobError {
         }
     }
 
-    /// Returns true if anything but a change of the job can still make it succeed: another attempt, or a person.
+    /// Returns true if anything but a change of the job can still make it succeed: another attempt, or a
+    /// person.
     #[must_use]
     pub fn recoverable(&self) -> bool {
         self.retryable || self.kind.recoverable() && !self.kind.retryable()
     }
 
-    /// Returns true if it counts against the retry policy: as its kind does, with two exceptions. A budget may have
-    /// room for the call after the reservations of calls under way end. A call may have been held back and never made.
+    /// Returns true if it counts against the retry policy: as its kind does, with two exceptions. A budget
+    /// may have room for the call after the reservations of calls under way end. A call may have been held
+    /// back and never made.
     #[must_use]
     pub fn costs_a_retry(&self) -> bool {
         self.kind.costs_a_retry() && !self.is_of_reservations() && !self.says(HOLD)
     }
 
-    /// Returns true if it counts among the failures of the job's own work; those of an outage are counted apart.
+    /// Returns true if it counts among the failures of the job's own work; those of an outage are counted
+    /// apart.
     #[must_use]
     pub fn counts_as_failure(&self) -> bool {
         self.costs_a_retry() && !self.is_of_an_outage()
@@ -94,12 +97,12 @@ impl JobError {
         self.escalation.as_ref().is_some_and(|escalation| escalation.to == EscalationType::Alert)
     }
 
-    /// Returns the facts for programs: OSSA's code, the OJS type, recoverable or not, the requested wait, the
-    /// underlying error, and the contact.
+    /// Returns the facts for programs: OSSA's code of an agent's failure, the OJS type, recoverable or not,
+    /// the requested wait, the underlying error, and the contact.
     #[must_use]
     pub fn facts(&self) -> Map<String, Value> {
         let mut facts = Map::new();
-        if self.reported.is_none() && self.kind != FailureKind::Silence {
+        if self.reported.is_none() && self.kind.is_agents() {
             facts.insert("ossa_code".to_owned(), self.kind.ossa_code().into());
         }
         facts.insert("recoverable".to_owned(), self.recoverable().into());
@@ -142,7 +145,8 @@ impl JobError {
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let Some(reported) = &self.reported else {
-            return vec![self.kind.ojs_type(), self.kind.code(), self.kind.ossa_code()];
+            let ossa = self.kind.is_agents().then(|| self.kind.ossa_code());
+            return [self.kind.ojs_type(), self.kind.code()].into_iter().chain(ossa).collect();
         };
         let named = (!reported.guessed).then_some(reported.error_type.as_str());
         let class = self.details.get("error_class").and_then(Value::as_str);
@@ -156,8 +160,8 @@ impl JobError {
         self
     }
 
-    /// Marks the error as an outage: the model's provider was away or busy. The work itself is not at fault, and a job
-    /// without a retry policy waits until the outage is over.
+    /// Marks the error as an outage: the model's provider was away or busy. The work itself is not at fault,
+    /// and a job without a retry policy waits until the outage is over.
     #[must_use]
     pub fn of_an_outage(self) -> Self {
         self.with(OUTAGE, true)
@@ -176,8 +180,8 @@ impl JobError {
         self.says(OUTAGE)
     }
 
-    /// Marks the error as a hold: the model's provider asked for a pause, and no request was sent. So nothing has
-    /// failed.
+    /// Marks the error as a hold: the model's provider asked for a pause, and no request was sent. So nothing
+    /// has failed.
     #[must_use]
     pub fn of_a_hold(self) -> Self {
         self.with(HOLD, true)

@@ -119,7 +119,7 @@ impl Writer<'_> {
 }
 
 /// The id under which a registry holds a secret: the one of the document, or the component's and the field's.
-fn secret_id(secret: &Secret, component: &Component, field: &str) -> String {
+pub(super) fn secret_id(secret: &Secret, component: &Component, field: &str) -> String {
     secret.reference().map_or_else(|| format!("{}.{field}", component.id), str::to_owned)
 }
 

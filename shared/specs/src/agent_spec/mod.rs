@@ -1,8 +1,9 @@
 //! Agent Spec documents, 25.4.1 to 26.3.1: agents, flows, and everything that they are made of.
 //!
 //! A document is one component. [`read`] resolves its references, infers what it leaves out, checks it as a whole and
-//! returns it as a [`Specification`]. Nothing here runs one.
+//! returns it as a [`Specification`]. [`agent()`] takes those that can be run. Nothing here runs one.
 
+mod cast;
 mod class;
 mod component;
 mod export;
@@ -11,6 +12,7 @@ mod property;
 mod reader;
 mod registry;
 mod rules;
+mod runnable;
 mod secret;
 mod survey;
 mod types;
@@ -19,6 +21,7 @@ mod version;
 pub use export::export;
 pub use property::{Property, placeholders};
 pub use registry::Registry;
+pub use runnable::{Flows, MAX_NODE_RUNS, agent, shown};
 pub use secret::Secret;
 pub use types::{ObjectType, Type};
 pub use version::Version;

@@ -9,7 +9,7 @@ use super::tools::Tools;
 use crate::problem::Problems;
 use crate::tree::Node;
 use turnstone_domain::agent::errors::{Contact, ErrorHandler, ErrorPolicy};
-use turnstone_domain::agent::{Approvals, Capability, Restriction};
+use turnstone_domain::agent::{Actions, Approvals, Capability, Restriction};
 use turnstone_domain::error::{OssaCode, Strategy};
 
 /// The contact of a manifest that names none.
@@ -52,7 +52,22 @@ fn contact(spec: &Node, errors: &ErrorPolicy) -> Contact {
     let seconds = spec.at_path(&["safety", "human_in_loop", "timeout_seconds"]).and_then(Node::number);
     let waited = seconds.filter(|seconds| *seconds > 0.0).map(super::limits::milliseconds);
     let target = if named.target.is_empty() { OPERATOR.to_owned() } else { named.target };
-    Contact { target, timeout_ms: named.timeout_ms.or(waited) }
+    Contact { target, timeout_ms: named.timeout_ms.or(waited), ..named }
+}
+
+/// Returns the calls that the manifest allows and blocks.
+pub(super) fn actions(root: &Node, problems: &mut Problems) -> Actions {
+    let listed = |key: &str| {
+        let node = root.at_path(&["spec", "autonomy", key])?;
+        Some((node, node.items().iter().filter_map(Node::text).map(str::to_owned).collect::<Vec<_>>()))
+    };
+    let allowed = listed("allowed_actions");
+    if let Some((node, _)) = allowed.as_ref().filter(|(_, names)| names.is_empty()) {
+        let message = "`spec.autonomy.allowed_actions` is empty: no tool and no agent may be called";
+        problems.warning(node.at, "OSSA-autonomy", message);
+    }
+    let blocked = listed("blocked_actions").map(|(_, names)| names).unwrap_or_default();
+    Actions { allowed: allowed.map(|(_, names)| names), blocked }
 }
 
 fn triggers(spec: &Node, contact: &Contact, errors: &mut ErrorPolicy, problems: &mut Problems) -> Approvals {
@@ -73,10 +88,10 @@ fn triggers(spec: &Node, contact: &Contact, errors: &mut ErrorPolicy, problems: 
             }
             Some(word @ ("low_confidence" | "user_request")) => {
                 let message = format!(
-                    "`spec.safety.human_in_loop.triggers`: nobody is asked on `{word}`, which no model tells reliably; name the \
+                    "`spec.safety.human_in_loop.triggers`: `{word}` cannot be enforced, as no model reports it reliably; name the \
                      calls with `approval_required` instead"
                 );
-                problems.warning(trigger.at, "OSSA-safety", message);
+                problems.error(trigger.at, "OSSA-safety", message);
             }
             other => {
                 let word = other.unwrap_or("something that is no word");

@@ -48,7 +48,7 @@ pub(super) fn read(
         }
         for node in allowed {
             let Some(agent) = known(node, problems) else { continue };
-            let delegate = terms(section, agent, DelegationMode::Supervisor, fallback.as_deref(), problems);
+            let delegate = terms(section, agent, DelegationMode::Supervisor, &fallback, problems);
             add(node, capability(delegate, None), problems);
         }
     }
@@ -58,7 +58,7 @@ pub(super) fn read(
             continue;
         };
         let Some(agent) = known(node, problems) else { continue };
-        let mut delegate = terms(handoff, agent, DelegationMode::Handoff, fallback.as_deref(), problems);
+        let mut delegate = terms(handoff, agent, DelegationMode::Handoff, &fallback, problems);
         if let Some(transfer) =
             handoff.get("context_transfer").and_then(Node::text).and_then(ContextTransfer::parse)
         {
@@ -125,7 +125,7 @@ fn terms(
     node: &Node,
     agent: String,
     usual: DelegationMode,
-    fallback: Option<&str>,
+    fallback: &[String],
     problems: &mut Problems,
 ) -> Delegate {
     let mut wrong = |key: &str, words: &str| {
@@ -145,8 +145,8 @@ fn terms(
         None | Some("escalate") => OnFailure::Escalate,
         Some("retry") => OnFailure::Retry,
         Some("fallback") => match fallback {
-            Some(other) => OnFailure::Fallback { agent: other.to_owned() },
-            None => {
+            [_, ..] => OnFailure::Fallback { agents: fallback.to_vec() },
+            [] => {
                 wrong(
                     "on_failure",
                     "something else, or `spec.reliability.failover.fallback_agents` has to name an agent",
@@ -177,11 +177,11 @@ fn terms(
     Delegate { mode, propagation, custom_context, timeout_ms, on_failure, ..Delegate::named(agent) }
 }
 
-/// Returns the agent that replaces one that failed.
-fn fallback(spec: &Node, own: &str, names: Option<&Names<'_>>, problems: &mut Problems) -> Option<String> {
-    let failover = spec.at_path(&["reliability", "failover"]).filter(|node| is_on(node))?;
-    let first = failover.get("fallback_agents").map(Node::items).unwrap_or_default().first()?;
-    checked(first, own, names, problems)
+/// Returns the agents that replace one that failed, in their order.
+fn fallback(spec: &Node, own: &str, names: Option<&Names<'_>>, problems: &mut Problems) -> Vec<String> {
+    let failover = spec.at_path(&["reliability", "failover"]).filter(|node| is_on(node));
+    let listed = failover.and_then(|node| node.get("fallback_agents")).map(Node::items).unwrap_or_default();
+    listed.iter().filter_map(|node| checked(node, own, names, problems)).collect()
 }
 
 /// Returns true if a section is enabled; the default is off.

@@ -158,10 +158,17 @@ fn contact(escalation: Option<&Node>, human: Option<&Node>) -> Option<Contact> {
     let timeout = |node: &Node| seconds(node).filter(|seconds| *seconds > 0.0).map(milliseconds);
     if let Some(node) = escalation.filter(|node| !node.entries().is_empty()) {
         let named = ["target", "escalation_target", "contact"].iter().find_map(|key| node.get(key)?.text());
-        return Some(Contact { target: named.unwrap_or_default().to_owned(), timeout_ms: timeout(node) });
+        let word = node.get("type").and_then(Node::text);
+        let contact = Contact {
+            target: named.unwrap_or_default().to_owned(),
+            supervisor: word == Some("supervisor"),
+            timeout_ms: timeout(node),
+        };
+        // An alert asks no one.
+        return (word != Some("alert")).then_some(contact);
     }
     let human = human.filter(|node| node.get("enabled").and_then(Node::flag) == Some(true))?;
-    Some(Contact { target: String::new(), timeout_ms: timeout(human) })
+    Some(Contact { timeout_ms: timeout(human), ..Contact::default() })
 }
 
 fn count(node: &Node, key: &str) -> Option<u32> {

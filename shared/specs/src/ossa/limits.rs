@@ -36,6 +36,7 @@ pub(super) fn limits(root: &Node, problems: &mut Problems) -> Limits {
                 .unwrap_or(MAX_TOOL_TURNS),
         ),
         token_budget: tokens,
+        max_tokens_per_turn: integers(&[&["constraints", "max_tokens_per_turn"]]),
         model_timeout_ms: timeout.map(milliseconds),
         max_delegation_depth: super::collaboration::max_depth(root),
     }

@@ -51,6 +51,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         chain: errors::chain(root, limits.token_budget),
         errors: policy,
         approvals,
+        actions: approvals::actions(root, problems),
         limits,
         capabilities: tools.capabilities,
         toolsets: tools.toolsets,

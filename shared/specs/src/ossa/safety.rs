@@ -53,10 +53,10 @@ fn personal(node: &Node, problems: &mut Problems) -> PersonalRule {
     let named = list.map(Node::items).unwrap_or_default();
     for node in named.iter().filter(|node| matches!(node.text(), Some("name" | "address"))) {
         let message = format!(
-            "`{}` is not detected: it has no form to recognise it by; do not rely on it",
+            "`{}` cannot be detected: it has no form to recognise it by; remove it",
             node.text().unwrap_or_default()
         );
-        problems.warning(node.at, "OSSA-safety", message);
+        problems.error(node.at, "OSSA-safety", message);
     }
     let asked =
         |kind: &PersonalKind| list.is_none() || named.iter().any(|node| node.text() == Some(kind.as_str()));

@@ -102,6 +102,7 @@ fn offered(tool: &Node, problems: &mut Problems) -> Vec<(Place, Capability)> {
             let seconds = node.at_path(&["timeout", "execution_seconds"]).and_then(Node::number);
             let timeout =
                 seconds.filter(|seconds| *seconds > 0.0).map(|seconds| milliseconds(seconds).cast_signed());
+            let timeout = timeout.or_else(|| tool.get("timeout_ms").and_then(Node::integer));
             Some((at, capability(name, (tool, node), timeout, problems)))
         })
         .collect()
@@ -113,15 +114,19 @@ fn capability(
     timeout_ms: Option<i64>,
     problems: &mut Problems,
 ) -> Capability {
-    let schema = node.get("input_schema").map(|schema| (schema.at, schema.to_json()));
-    if let Some((at, schema)) = &schema
-        && let Err(e) = Schema::compile(schema)
-    {
-        problems.error(*at, RULE, format!("`input_schema` of `{name}`: {e}"));
-    }
+    let mut schema = |key: &str| {
+        let at = node.get(key)?;
+        let schema = at.to_json();
+        if let Err(e) = Schema::compile(&schema) {
+            problems.error(at.at, RULE, format!("`{key}` of `{name}`: {e}"));
+        }
+        Some(schema)
+    };
+    let (input_schema, output_schema) = (schema("input_schema"), schema("output_schema"));
     Capability {
         description: node.get("description").and_then(Node::text).map(str::to_owned),
-        input_schema: schema.map(|(_, schema)| schema),
+        input_schema,
+        output_schema,
         timeout_ms: timeout_ms.and_then(|ms| u64::try_from(ms).ok()),
         errors: errors::of_capability(tool, node),
         ..Capability::named(name)

@@ -3,28 +3,59 @@
 use crate::problem::Problems;
 use crate::tree::{Content, Node};
 
-/// Reports demands that are not enforced: a warning if the agent still does its work, an error if it would do
-/// different work.
+/// Reports demands that are not enforced: an error if somebody could rely on it for safety or security, else a
+/// warning.
 pub(super) fn report(root: &Node, problems: &mut Problems) {
     let Some(spec) = root.get("spec") else { return };
-    for entry in spec.get("safety").map(Node::entries).unwrap_or_default() {
-        let enforced = ["content_filtering", "human_in_loop", "pii_detection"].contains(&entry.key.as_str());
-        if !enforced && !is_off(&entry.value) {
-            let message = format!("`spec.safety.{}` is not enforced yet; do not rely on it", entry.key);
-            problems.warning(entry.at, "OSSA-safety", message);
-        }
-    }
-    for (path, rule, effect) in UNENFORCED {
+    for (path, rule, instead) in REFUSED {
         if let Some(node) = spec.at_path(path).filter(|node| !is_off(node)) {
-            problems.warning(node.at, rule, format!("`spec.{}` {effect}", path.join(".")));
+            let message =
+                format!("`spec.{}` cannot be enforced here; remove it, and {instead}", path.join("."));
+            problems.error(node.at, rule, message);
         }
     }
+    for (path, rule) in IGNORED {
+        if let Some(node) = spec.at_path(path).filter(|node| !is_off(node)) {
+            problems.warning(
+                node.at,
+                rule,
+                format!("`spec.{}` has no effect in this version", path.join(".")),
+            );
+        }
+    }
+    report_tools(spec, problems);
     report_words(spec, problems);
+}
+
+/// Reports members of tools and their capabilities that have no effect.
+fn report_tools(spec: &Node, problems: &mut Problems) {
+    for tool in spec.get("tools").map(Node::items).unwrap_or_default() {
+        let own = tool.get("capabilities").map(Node::items).unwrap_or_default();
+        let members =
+            own.iter().flat_map(|node| [("caching", node.get("caching")), ("scopes", node.get("scopes"))]);
+        let source =
+            tool.get("source").filter(|node| node.get("type").and_then(Node::text) != Some("delegation"));
+        for (name, node) in members.chain([("source", source)]) {
+            if let Some(node) = node.filter(|node| !is_off(node)) {
+                problems.warning(
+                    node.at,
+                    "OSSA-tools",
+                    format!("`{name}` of a tool has no effect in this version"),
+                );
+            }
+        }
+    }
 }
 
 /// Reports settings whose default is harmless and whose other values are not.
 fn report_words(spec: &Node, problems: &mut Problems) {
     let every = spec.at_path(&["autonomy", "approval_required"]).and_then(Node::flag) == Some(true);
+    let strategy = spec.at_path(&["reasoning", "strategy"]).filter(|node| node.text() != Some("react"));
+    if let Some(node) = strategy {
+        let message =
+            "`spec.reasoning.strategy` has no effect in this version: every agent works as with `react`";
+        problems.warning(node.at, "OSSA-reasoning", message);
+    }
     let level = spec.at_path(&["autonomy", "level"]).filter(|node| node.text() == Some("supervised"));
     if let Some(node) = level.filter(|_| !every) {
         let message = "`spec.autonomy.level: supervised` alone asks nobody; `autonomy.approval_required: true` puts every call of a \
@@ -33,22 +64,63 @@ fn report_words(spec: &Node, problems: &mut Problems) {
     }
 }
 
-const NOT_ENFORCED: &str = "is not enforced yet; do not rely on it";
-const NO_EFFECT: &str = "has no effect in this version";
+/// Members that are refused, and what to do instead.
+const REFUSED: &[(&[&str], &str, &str)] = &[
+    (
+        &["constraints", "performance", "maxConcurrentRequests"],
+        "OSSA-constraints",
+        "set the concurrency of the agent's queue instead",
+    ),
+    (&["safety", "rate_limiting"], "OSSA-safety", "set a rate limit for the tenant or the queue instead"),
+    (
+        &["safety", "guardrails"],
+        "OSSA-safety",
+        "set `constraints`, `turn_chain` and `approval_required` instead",
+    ),
+    (&["security", "authentication"], "OSSA-security", "configure the API keys of the server instead"),
+    (&["security", "authorization"], "OSSA-security", "configure the API keys of the server instead"),
+    (
+        &["security", "encryption"],
+        "OSSA-security",
+        "configure TLS and the encryption keys of the server instead",
+    ),
+    (
+        &["security", "secrets"],
+        "OSSA-security",
+        "store the credentials with `turnstone credential set` instead",
+    ),
+    (
+        &["security", "audit", "log_level"],
+        "OSSA-security",
+        "read the audit of the engagement, which has every detail",
+    ),
+    (
+        &["security", "audit", "retention_days"],
+        "OSSA-security",
+        "set `state.storage.retention` or the queue's retention instead",
+    ),
+    (&["security", "compliance"], "OSSA-security", "bound where the server and its providers run instead"),
+    (&["state", "encryption"], "OSSA-state", "configure the encryption keys of the server instead"),
+    (
+        &["state", "storage", "encryption"],
+        "OSSA-state",
+        "configure the encryption keys of the server instead",
+    ),
+];
 
-const UNENFORCED: &[(&[&str], &str, &str)] = &[
-    (&["autonomy", "allowed_actions"], "OSSA-autonomy", NOT_ENFORCED),
-    (&["autonomy", "blocked_actions"], "OSSA-autonomy", NOT_ENFORCED),
-    (&["constraints", "max_tokens_per_turn"], "OSSA-constraints", NOT_ENFORCED),
-    (&["constraints", "performance", "maxConcurrentRequests"], "OSSA-constraints", NOT_ENFORCED),
-    (&["security", "authentication"], "OSSA-security", NOT_ENFORCED),
-    (&["security", "authorization"], "OSSA-security", NOT_ENFORCED),
-    (&["security", "encryption"], "OSSA-security", NOT_ENFORCED),
-    (&["security", "audit"], "OSSA-security", NOT_ENFORCED),
-    (&["security", "compliance"], "OSSA-security", NOT_ENFORCED),
-    (&["state", "encryption"], "OSSA-state", NOT_ENFORCED),
-    (&["state", "storage", "encryption"], "OSSA-state", NOT_ENFORCED),
-    (&["knowledge_graph"], "OSSA-knowledge_graph", NO_EFFECT),
+/// Members that are accepted and have no effect.
+const IGNORED: &[(&[&str], &str)] = &[
+    (&["constraints", "performance", "maxLatencySeconds"], "OSSA-constraints"),
+    (&["constraints", "resources"], "OSSA-constraints"),
+    (&["knowledge_graph"], "OSSA-knowledge_graph"),
+    (&["observability", "alerting"], "OSSA-observability"),
+    (&["observability", "slo"], "OSSA-observability"),
+    (&["reasoning", "max_steps"], "OSSA-reasoning"),
+    (&["reasoning", "max_depth"], "OSSA-reasoning"),
+    (&["reasoning", "trace_enabled"], "OSSA-reasoning"),
+    (&["reasoning", "export_format"], "OSSA-reasoning"),
+    (&["reasoning", "self_reflection"], "OSSA-reasoning"),
+    (&["reliability", "fallback"], "OSSA-reliability"),
 ];
 
 /// Returns true if a value demands nothing: `false`, an empty list or map, or a section with

@@ -96,6 +96,7 @@ found! {
     SELECT_CHECKPOINTS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     SELECT_CHECKPOINTS_OF_JOBS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     SELECT_CHECKPOINTS_OF_PHASE: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
+    SELECT_CHECKPOINTS_OF_PHASE_OF_JOB: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     SELECT_CHECKPOINTS_OF_TURN: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body, said }
     SELECT_CHECKPOINTS_OF_TURNS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     SELECT_CREDENTIALS_OF_CALL: "credentials"[Text kind, Text subject, Text tool, Text header] { content }

@@ -17,6 +17,7 @@ use crate::{
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
+use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -26,8 +27,8 @@ use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, NewJob, ReviewId, Settlement, Timestamp,
-    TurnWrite,
+    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, NewJob, Phase, ReviewId, Settlement,
+    Timestamp, TurnWrite,
 };
 
 /// How long claims are made step by step after one met a job that cannot be read, which such claims would take each time.
@@ -280,6 +281,10 @@ impl<R: Reader> Ledger for Engine<R> {
 
     async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
         memories::of_job(&self.readers, job, rules).await
+    }
+
+    async fn persisted(&self, job: &JobId, from: i64, until: i64) -> Result<Vec<Value>, StoreError> {
+        views::bodies_of(&self.readers, job, Phase::Persist, (from, until)).await
     }
 
     async fn recall(

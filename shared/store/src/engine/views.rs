@@ -14,6 +14,7 @@ use crate::{
     WorkerBeat,
 };
 use async_trait::async_trait;
+use serde_json::Value;
 use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
@@ -489,6 +490,21 @@ impl Parts {
 }
 
 /// What an engagement remembers (see [`crate::Ledger::recall`]).
+/// Reads the bodies of the checkpoints of a phase of a job in these turns, oldest first.
+pub(super) async fn bodies_of<R: Reader>(
+    readers: &R,
+    job: &JobId,
+    phase: Phase,
+    (from, until): (i64, i64),
+) -> Result<Vec<Value>, StoreError> {
+    let number = i64::try_from(phase.index()).unwrap_or(i64::MAX);
+    let values = [job.as_str().into(), from.into(), until.into(), number.into()];
+    let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_PHASE_OF_JOB);
+    let found = all(readers, action, text, &values, journal::checkpoints).await?;
+    let of_phase = found.into_iter().flatten().filter(|checkpoint| checkpoint.phase == phase);
+    Ok(of_phase.map(|checkpoint| checkpoint.body).collect())
+}
+
 pub(super) async fn recall<R: Reader>(
     readers: &R,
     job: &JobId,

@@ -11,7 +11,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use turnstone_telemetry::SecretRef;
+use turnstone_telemetry::{Secret, SecretRef};
 use url::Url;
 
 /// A provider's address and headers, from its section of the configuration.
@@ -40,6 +40,8 @@ pub(in crate::model) struct Endpoint {
     url: Url,
     key_header: (&'static str, &'static str),
     api_key: Option<SecretRef>,
+    /// A key that came by its value.
+    given_key: Option<Secret>,
     headers: BTreeMap<String, HeaderText>,
     own_headers: &'static [(&'static str, &'static str)],
     timeout: Option<Duration>,
@@ -69,6 +71,7 @@ impl Endpoint {
             url,
             key_header: place.key_header,
             api_key: place.api_key.cloned(),
+            given_key: None,
             headers: place.headers.clone(),
             own_headers: place.own_headers,
             timeout: place.timeout_ms.map(Duration::from_millis),
@@ -78,17 +81,25 @@ impl Endpoint {
         Ok(endpoint)
     }
 
+    /// The same with a key that came by its value.
+    pub(in crate::model) fn with_key(self, given_key: Option<Secret>) -> Self {
+        Self { given_key, ..self }
+    }
+
     fn headers(&self) -> Result<HeaderMap, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in self.own_headers {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         headers.extend(resolve_headers(&self.headers)?);
-        if let Some(key) = &self.api_key {
-            let secret = key.resolve().map_err(|problem| format!("api_key: {problem}"))?;
+        let secret = match &self.api_key {
+            Some(key) => Some(key.resolve().map_err(|problem| format!("api_key: {problem}"))?),
+            None => self.given_key.clone(),
+        };
+        if let Some(secret) = secret {
             let (header, prefix) = self.key_header;
             let mut value = HeaderValue::try_from(format!("{prefix}{}", secret.expose()))
-                .map_err(|_| format!("api_key: the secret {key} cannot stand in a header"))?;
+                .map_err(|_| "api_key: the secret cannot stand in a header".to_owned())?;
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(header), value);
         }

@@ -8,9 +8,9 @@
 use super::call::{Call, intend};
 use crate::phases::resol;
 use crate::tool::{AskedElsewhere, Tool};
-use crate::turn::guard;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::{exposes, guard};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -29,6 +29,14 @@ const CHECKS: usize = 32;
 pub struct Abroad {
     /// Notes that this process made.
     noted: Vec<CallId>,
+}
+
+impl Abroad {
+    /// Returns the smallest number that no note about this call has among those that this process made.
+    pub fn next_number(&self, call: &CallId) -> usize {
+        let numbers = self.noted.iter().filter_map(|id| ToolCall::note_number(id, call));
+        numbers.max().map_or(0, |last| last + 1)
+    }
 }
 
 /// The state of a remote call from before this process.
@@ -123,7 +131,8 @@ pub async fn ask(turn: &mut Turn, call: &Call, asked: AskedElsewhere, tokens: i6
     let note = note(turn, call, question::TOOLS[0].to_owned(), input);
     let intent = intend(turn, &note, true, false);
     turn.pending().tool_calls.push(intent);
-    Stop::Park(Box::new(Wait::Input(AskedUser { call_id: note.asked.call_id, question: asked.question })))
+    let (call_id, question, exposes) = (note.asked.call_id, asked.question, exposes::now(turn));
+    Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes })))
 }
 
 /// Returns our user's answers to the questions of a remote agent, each with the question's id, the newest
@@ -139,7 +148,7 @@ pub fn answers(turn: &Turn, call: &CallId) -> Vec<(String, Map<String, Value>)> 
     notes(turn, call).filter_map(answered).collect()
 }
 
-/// Checks our user's answers before they are sent to the remote agent (OAS-42).
+/// Checks our user's answers before they are sent to the remote agent (OAS-42, RS-08).
 ///
 /// # Errors
 /// [`Stop::Fail`] when an answer does not pass.
@@ -148,6 +157,7 @@ pub async fn check_answers(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let texts: Vec<String> = values.values().map(text).collect();
         guard::answers(turn, CHECKS * (number + 1) + call.position, &texts).await?;
+        turn.screen_answers(&texts)?;
     }
     Ok(())
 }

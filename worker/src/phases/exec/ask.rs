@@ -7,9 +7,9 @@ use super::call::{self, Call};
 use super::restriction::{self, Checked};
 use super::tell::{Ending, Over, tell};
 use crate::phases::resol;
-use crate::turn::guard;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::{exposes, guard};
 use serde_json::Value;
 use turnstone_domain::Wait;
 use turnstone_domain::agent::Capability;
@@ -56,7 +56,8 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
     }
     call::plan(turn, &mut call, true);
     let call_id = call.asked.call_id.clone();
-    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question }))))
+    let exposes = exposes::now(turn);
+    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes }))))
 }
 
 /// Returns the question to ask, or the refusal of the call.
@@ -81,7 +82,9 @@ async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Sto
     let is_new = !row.withheld && matches!(outcome, ToolOutcome::Success { .. });
     let over = if is_new {
         if let ToolOutcome::Success { output } = &outcome {
-            guard::answers(turn, call.position, &texts(output)).await?;
+            let said = texts(output);
+            guard::answers(turn, call.position, &said).await?;
+            turn.screen_answers(&said)?;
         }
         let outcome = turn.screen_outcome(&call.asked.name, outcome);
         let capability = resol::capability(turn, &call.asked.name).cloned();

@@ -199,6 +199,9 @@ pub fn callable(
 /// Returns the tool after checking the arguments.
 fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
+    if let Some(refusal) = forbidden(turn, name) {
+        return Err(refusal);
+    }
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let found = resol::callable(turn, name).zip(resol::offer(turn, name));
     let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
@@ -217,6 +220,13 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
         return Err(refusal);
     }
     Ok((tool, capability))
+}
+
+/// Returns the refusal of a call that the agent's document forbids (OSSA `autonomy`).
+pub fn forbidden(turn: &Turn, name: &str) -> Option<ToolOutcome> {
+    let setting = turn.agent.actions.forbids(name)?;
+    let text = format!("`{name}` may not be called: {setting} of the agent forbids it");
+    Some(ToolOutcome::refused(FailureKind::Policy.code(), text))
 }
 
 /// Journals a call whose request does not leave yet, unless it is journalled.
@@ -318,10 +328,28 @@ pub async fn make(
             (ToolOutcome::Success { output: Value::Null }, Fate::Answered, false)
         }
     };
-    let outcome = mapped(outcome, capability);
+    let outcome = match news {
+        None => formed(turn, mapped(outcome, capability), call, capability),
+        Some(_) => outcome,
+    };
     trace::returned(turn, &span, &call.asked.name, capability, &outcome);
     let tokens = identity.errand.as_ref().map_or(0, |errand| errand.tokens_used.load(Ordering::Relaxed));
     Made { outcome, fate, counts, duration_ms, tokens, news, artifacts }
+}
+
+/// Returns the outcome if an output has the form that the capability declares (OSSA `output_schema`), else an
+/// error.
+fn formed(turn: &Turn, outcome: ToolOutcome, call: &Call, capability: &Capability) -> ToolOutcome {
+    let (ToolOutcome::Success { output }, Some(schema)) = (&outcome, &capability.output_schema) else {
+        return outcome;
+    };
+    match turn.deps.check(schema, output) {
+        Ok(()) => outcome,
+        Err(why) => {
+            let text = format!("the output of `{}` does not match its output_schema: {why}", call.asked.name);
+            ToolOutcome::failed(FailureKind::ToolInput.code(), text)
+        }
+    }
 }
 
 /// Returns an error of a tool under the code that the agent's document maps it to (OSSA `error_mapping`).

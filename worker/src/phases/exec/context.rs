@@ -1,14 +1,15 @@
 //! The input of a delegate: its task, and the context that its terms allow (OSSA §5, `context_propagation`).
 
 use super::call::Call;
+use crate::phases::init::session_id;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::trace;
 use serde_json::{Map, Value};
 use tracing::Span;
-use turnstone_domain::RawObject;
 use turnstone_domain::agent::delegation::{ContextTransfer, Delegate};
 use turnstone_domain::message::{Message, RequestedCall, Role};
+use turnstone_domain::{RawObject, trace_context};
 use turnstone_telemetry::{names, propagation};
 
 /// The most bytes of state in a delegate's input; keys beyond it are only counted.
@@ -84,8 +85,11 @@ fn push_history(turn: &Turn, text: &mut String) {
     }
 }
 
+/// The member of the baggage that names the session.
+const SESSION: &str = "ossa.session.id";
+
 /// Returns the job's `meta` for a delegate: its agent, its parent, and its tenant and user.
-pub fn meta(turn: &Turn, call: &Call, agent: &str, span: &Span) -> RawObject {
+pub fn meta(turn: &Turn, terms: Option<&Delegate>, agent: &str, span: &Span) -> RawObject {
     let mut meta = RawObject::new();
     meta.insert("agent", agent);
     for kept in ["tenant", "tenant_id", "user"] {
@@ -94,16 +98,23 @@ pub fn meta(turn: &Turn, call: &Call, agent: &str, span: &Span) -> RawObject {
         }
     }
     meta.insert(names::PARENT_INTERACTION_ID, turn.interaction_id.as_str());
-    let terms = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms);
-    if terms.is_none_or(Delegate::tells_session) {
-        meta.insert("ossa.parent.session.id", turn.engagement.id.as_str());
+    let tells_session = terms.is_none_or(Delegate::tells_session);
+    if tells_session {
+        let session = session_id(turn);
+        meta.insert("session_id", session.as_str());
+        meta.insert("ossa.parent.session.id", session);
     }
     meta.insert(names::PARENT_AGENT_ID, turn.agent.name.as_str());
     if let Some(traceparent) = propagation::traceparent(span) {
         meta.insert(trace::PARENT_TRACEPARENT, traceparent);
     }
     if let Some(baggage) = turn.job.meta.get("baggage").filter(|_| turn.agent.identity.baggage) {
-        meta.insert("baggage", baggage.clone());
+        let sent = baggage.parse::<String>().ok().filter(|_| !tells_session);
+        match sent.map(|sent| trace_context::without(&sent, SESSION)) {
+            None => meta.insert("baggage", baggage.clone()),
+            Some(rest) if !rest.is_empty() => meta.insert("baggage", rest),
+            Some(_) => {}
+        }
     }
     meta
 }

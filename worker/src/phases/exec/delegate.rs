@@ -6,7 +6,7 @@
 use super::MAX_CALLS;
 use super::call::{self, Call};
 use super::context;
-use super::deputies::Deputy;
+use super::delegate_failure::{self, Aftermath};
 use super::restriction::{self, Checked};
 use super::tell::{Ending, Over, tell};
 use crate::phases::infer;
@@ -16,12 +16,11 @@ use crate::turn::trace;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::agent::Capability;
-use turnstone_domain::agent::delegation::{DelegationMode, DelegationState, OnFailure, RETRIES};
+use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
-use turnstone_domain::tool_call::{ToolCall, ToolCallState, ToolOutcome};
-use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
+use turnstone_domain::tool_call::{Handled, ToolCall, ToolCallState, ToolOutcome};
+use turnstone_domain::{AgentDefinition, EngagementId, JobId, NewChild, RawJson, Wait};
 use turnstone_store::Delegated;
 
 /// The next step of a call.
@@ -32,8 +31,8 @@ enum Next {
     Wait,
     /// Ask this agent.
     Ask(Arc<AgentDefinition>),
-    /// Record this outcome, and the duration in milliseconds.
-    Outcome(ToolOutcome, i64),
+    /// Record this outcome, the effect of a handler, and the duration in milliseconds.
+    Outcome(ToolOutcome, Option<Handled>, i64),
 }
 
 /// Returns true if a call is answered by an agent.
@@ -58,10 +57,10 @@ pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> R
             }
             Err(Stop::Park(Box::new(Wait::Children(children))))
         }
-        Next::Outcome(outcome, duration_ms) => {
+        Next::Outcome(outcome, handled, duration_ms) => {
             let capability = capability(turn, &call);
             let outcome = turn.screen_outcome(&call.asked.name, outcome);
-            let over = Over::made(turn, &call, &capability, outcome, None, duration_ms);
+            let over = Over::made(turn, &call, &capability, outcome, handled, duration_ms);
             tell(turn, &call, over)?;
             turn.barrier().await
         }
@@ -83,7 +82,7 @@ pub async fn repeat(turn: &mut Turn, row: &ToolCall, asked: RequestedCall) -> Re
         let outcome = match last.state {
             DelegationState::Open => return Err(Stop::Park(Box::new(Wait::Children(Vec::new())))),
             DelegationState::Success => ToolOutcome::Success { output: outputs(&last) },
-            DelegationState::Error | DelegationState::Timeout => failure(&last),
+            DelegationState::Error | DelegationState::Timeout => delegate_failure::failure(&last),
         };
         return Ok(call::known_again(turn, &call, &capability, outcome, duration_ms));
     }
@@ -118,8 +117,8 @@ pub fn took_over(turn: &Turn) -> Option<Arc<AgentDefinition>> {
         Some(call) => known.get(&asked.clone().find(|asked| asked.call_id == call)?.name)?.agent.name.clone(),
         None => asked.clone().find_map(|asked| handover(turn, asked))?.agent.clone(),
     };
-    let agents = known.values().flat_map(|deputy| [Some(&deputy.agent), deputy.fallback.as_ref()]);
-    agents.flatten().find(|agent| agent.name == name).map(Arc::clone)
+    let mut agents = known.values().flat_map(|deputy| std::iter::once(&deputy.agent).chain(&deputy.fallback));
+    agents.find(|agent| agent.name == name).map(Arc::clone)
 }
 
 fn handover<'t>(turn: &'t Turn, asked: &RequestedCall) -> Option<&'t Delegated> {
@@ -223,6 +222,9 @@ fn askable(turn: &mut Turn, call: &Call) -> Result<Arc<AgentDefinition>, ToolOut
 /// Returns the same for a call on which no earlier call of the turn has an effect.
 fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinition>, ToolOutcome> {
     let name = &call.asked.name;
+    if let Some(refusal) = call::forbidden(turn, name) {
+        return Err(refusal);
+    }
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let Some(deputy) = turn.deputy(name).filter(|_| offered && may_call) else {
         let text = format!("this agent has no tool `{name}` in this turn");
@@ -249,53 +251,14 @@ fn after(turn: &mut Turn, call: &Call, tries: &[Delegated], last: &Delegated) ->
     match last.state {
         DelegationState::Open => return Ok(Next::Wait),
         DelegationState::Success => {
-            return Ok(Next::Outcome(ToolOutcome::Success { output: outputs(last) }, duration_ms));
+            return Ok(Next::Outcome(ToolOutcome::Success { output: outputs(last) }, None, duration_ms));
         }
         DelegationState::Error | DelegationState::Timeout => {}
     }
-    if let Some(agent) = instead(turn, call, tries) {
-        return Ok(Next::Ask(agent));
-    }
-    let outcome = failure(last);
-    let escalates = |deputy: &Deputy| deputy.terms.on_failure == OnFailure::Escalate;
-    let asking = turn.deputy(&call.asked.name).filter(|deputy| escalates(deputy));
-    if let Some(agent) = asking.map(|deputy| Arc::clone(&deputy.agent))
-        && escalated(turn, call, tries.len(), &outcome)?
-    {
-        return Ok(Next::Ask(agent));
-    }
-    Ok(Next::Outcome(outcome, duration_ms))
-}
-
-/// Returns true if an operator approved a new try. Each approval allows one more; a rejection ends the job.
-fn escalated(turn: &mut Turn, call: &Call, tries: usize, outcome: &ToolOutcome) -> Result<bool, Stop> {
-    let id = &call.asked.call_id;
-    let about = |review: &&ReviewAnswer| review.call_id == *id && review.kind == ReviewKind::Escalation;
-    let states = || turn.reviews.iter().filter(about).map(|review| review.state);
-    if let Some(error) = outcome.as_error()
-        && states().any(|state| matches!(state, ReviewState::Rejected | ReviewState::Expired))
-    {
-        return Err(JobError { retryable: false, ..error }.with("call_id", id.as_str()).into());
-    }
-    if states().filter(|state| *state == ReviewState::Approved).count() >= tries {
-        return Ok(true);
-    }
-    let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
-        "what_happened": outcome.for_model(), "error": outcome.told(), "approve_means": "ask the agent once more",
-        "reject_means": "end the job with the error"});
-    Err(restriction::ask_operator(turn, call, ReviewKind::Escalation, question))
-}
-
-/// Returns the agent to ask after a failure without an approval.
-fn instead(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
-    let deputy = turn.deputy(&call.asked.name)?;
-    match &deputy.terms.on_failure {
-        OnFailure::Retry if tries.len() <= RETRIES => Some(Arc::clone(&deputy.agent)),
-        OnFailure::Fallback { agent } if tries.iter().all(|done| done.agent != *agent) => {
-            deputy.fallback.clone()
-        }
-        _ => None,
-    }
+    Ok(match delegate_failure::aftermath(turn, call, tries, last)? {
+        Aftermath::Ask(agent) => Next::Ask(agent),
+        Aftermath::Outcome(outcome, handled) => Next::Outcome(outcome, handled, duration_ms),
+    })
 }
 
 /// Returns the outputs of an agent that answered: its answer as `text`, and the fields that it exposes
@@ -306,16 +269,6 @@ fn outputs(done: &Delegated) -> Value {
         Value::Object(fields) if fields.get("text").is_some_and(Value::is_string) => Value::Object(fields),
         other => json!({"text": other.to_string(), "output": other}),
     }
-}
-
-fn failure(done: &Delegated) -> ToolOutcome {
-    let why = match (done.state, &done.error) {
-        (DelegationState::Timeout, _) => "it took longer than it may".to_owned(),
-        (_, Some(error)) => error.to_string(),
-        _ => "it was cancelled".to_owned(),
-    };
-    let text = format!("agent `{}` ended with status {}: {why}", done.agent, done.state.as_str());
-    ToolOutcome::failed(FailureKind::Delegation.code(), text)
 }
 
 /// Begins the other parallel delegations of the turn that need no assertion or review first. With a watch
@@ -332,7 +285,7 @@ fn others(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<V
             _ if !free || turn.conversation.has_outcome(&call.asked.call_id) => None,
             None if unheard && call.journalled.is_none() => askable(turn, &call).ok(),
             Some(last) if matches!(last.state, DelegationState::Error | DelegationState::Timeout) => {
-                instead(turn, &call, &tries)
+                delegate_failure::next(turn, &call, &tries)
             }
             _ => None,
         };
@@ -355,7 +308,8 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
     call::leave(turn, call, false, true);
     let mode = mode(turn, call);
     let span = trace::handoff(&agent.name, mode.as_str());
-    let meta = context::meta(turn, call, &agent.name, &span);
+    let terms = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms);
+    let meta = context::meta(turn, terms, &agent.name, &span);
     let agent = match mode {
         DelegationMode::Handoff => agent.clone().taking_over_from(&turn.agent),
         _ => agent.clone().working_for(&turn.agent),

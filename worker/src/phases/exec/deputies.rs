@@ -17,8 +17,8 @@ pub struct Deputy {
     pub terms: Delegate,
     /// The definition of the delegate.
     pub agent: Arc<AgentDefinition>,
-    /// The agent that replaces it when it fails.
-    pub fallback: Option<Arc<AgentDefinition>>,
+    /// The agents that replace it when it fails, in their order.
+    pub fallback: Vec<Arc<AgentDefinition>>,
     /// Its description as a tool, for the model.
     pub offer: ToolOffer,
 }
@@ -47,9 +47,8 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
         .collect();
     let names: BTreeSet<String> = terms
         .iter()
-        .flat_map(|(_, terms)| [Some(terms.agent.clone()), fallback(terms).map(str::to_owned)])
-        .flatten()
-        .chain(reviewers(&turn.agent))
+        .flat_map(|(_, terms)| std::iter::once(&terms.agent).chain(fallback(terms)).cloned())
+        .chain(reviewer::words(&turn.agent).iter().map(|word| reviewer::agent_name(word).to_owned()))
         .collect();
     let names: Vec<String> = names.into_iter().collect();
     let found = if names.is_empty() { Vec::new() } else { turn.deps.ledger.agents(&names).await? };
@@ -58,7 +57,7 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     let mut deputies = BTreeMap::new();
     for (capability, terms) in terms {
         let Some(agent) = found.get(&terms.agent).cloned() else { continue };
-        let fallback = fallback(&terms).and_then(|name| found.get(name).cloned());
+        let fallback = fallback(&terms).iter().filter_map(|name| found.get(name).cloned()).collect();
         let offer = offer(capability, &agent);
         deputies.insert(capability.name.clone(), Deputy { terms, agent, fallback, offer });
     }
@@ -67,20 +66,10 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Returns the names under which reviewers of the agent's calls could be registered as agents.
-fn reviewers(agent: &AgentDefinition) -> impl Iterator<Item = String> {
-    let restrictions = agent
-        .capabilities
-        .iter()
-        .flat_map(|capability| [&capability.input_restriction, &capability.output_restriction]);
-    let words = restrictions.filter_map(|restriction| restriction.require_review.as_deref());
-    words.map(|word| reviewer::agent_name(word).to_owned())
-}
-
-fn fallback(terms: &Delegate) -> Option<&str> {
+fn fallback(terms: &Delegate) -> &[String] {
     match &terms.on_failure {
-        OnFailure::Fallback { agent } => Some(agent),
-        _ => None,
+        OnFailure::Fallback { agents } => agents,
+        _ => &[],
     }
 }
 

@@ -9,11 +9,12 @@ pub mod abroad;
 mod again;
 mod artifacts;
 mod ask;
-mod batch;
-mod call;
+pub mod batch;
+pub mod call;
 mod circuit;
 mod context;
 mod delegate;
+mod delegate_failure;
 pub mod deputies;
 mod identity;
 pub mod pay;
@@ -21,12 +22,13 @@ mod remedy;
 mod restriction;
 pub mod reviewer;
 pub mod state_call;
-mod stub;
+pub mod stub;
 mod tell;
 
 pub use again::again;
 pub use delegate::{handed_over, took_over};
 
+use crate::flow;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,11 @@ pub struct ExecBody {
 /// reviewer rejected or a handler aborts. [`Stop::Drain`] when the worker drains while a call waits for its
 /// next try.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
+    if turn.node().is_some() {
+        stub::recalled(turn);
+        let calls = flow::execute(turn, draining).await?;
+        return turn.complete_phase(Phase::Exec, VERSION, &ExecBody { calls });
+    }
     let asked = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
     let body = ExecBody { calls: asked.iter().map(|call| call.call_id.clone()).collect() };
     let all = asked.clone();

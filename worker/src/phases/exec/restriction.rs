@@ -135,7 +135,8 @@ fn asked(
         None if turn.is_reviewed_by_agent(word) => {
             let review = NewReview { reviewer: word.to_owned(), ..question_to(turn, call, kind, question) };
             let deadline_at = wait.map(|ms| turn.deps.clock.now().plus_ms(ms));
-            Err(reviewer::ask(turn, call, NewReview { deadline_at, ..review }))
+            let text = reviewer::input(call, kind, &review.question);
+            Err(reviewer::ask(turn, NewReview { deadline_at, ..review }, text))
         }
         Some(ReviewState::Open) if turn.is_reviewed_by_agent(word) => {
             Err(Stop::Park(Box::new(Wait::Children(Vec::new()))))
@@ -227,7 +228,7 @@ fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
 /// Returns the reviewer that a restriction names.
 fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
     let target = restriction.require_review.clone()?;
-    Some(Contact { target, timeout_ms: restriction.answer_within_ms })
+    Some(Contact { target, timeout_ms: restriction.answer_within_ms, ..Contact::default() })
 }
 
 /// Returns the reviewer's name in the document, if no such reviewer exists.

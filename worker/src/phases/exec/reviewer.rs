@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::DelegationMode;
-use turnstone_domain::error::FailureKind;
+use turnstone_domain::agent::errors::Contact;
+use turnstone_domain::error::{FailureKind, OssaCode};
 use turnstone_domain::review::{NewReview, ReviewKind, call_of_review};
 use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
 
@@ -30,25 +31,42 @@ pub fn agent_name(reviewer: &str) -> &str {
     reviewer.strip_prefix(PREFIX).unwrap_or(reviewer)
 }
 
-/// Returns the reviewers in an agent's document that are agents.
-pub fn among(agent: &AgentDefinition, found: &BTreeMap<String, Arc<AgentDefinition>>) -> Reviewers {
-    let words = agent.capabilities.iter().flat_map(|capability| {
-        [&capability.input_restriction, &capability.output_restriction]
-            .into_iter()
-            .filter_map(|restriction| restriction.require_review.as_deref())
-    });
-    let known = words.map(|word| (word, found.get(agent_name(word)).cloned()));
-    // Any other name may belong to a user. A reviewer with the prefix must be an agent; without one, it can
-    // confirm nothing.
-    let agents = known.filter(|(word, agent)| agent.is_some() || word.starts_with(PREFIX));
-    agents.map(|(word, agent)| (word.to_owned(), agent)).collect()
+/// Returns the word of [`Reviewers`] for a contact that is an agent; `None` for a person.
+pub fn supervisor(contact: &Contact) -> Option<String> {
+    if contact.target.starts_with(PREFIX) {
+        return Some(contact.target.clone());
+    }
+    (contact.supervisor && !contact.target.is_empty()).then(|| format!("{PREFIX}{}", contact.target))
 }
 
-/// Asks the agent, and parks until it has answered or the deadline has passed.
-pub fn ask(turn: &mut Turn, call: &Call, review: NewReview) -> Stop {
+/// Returns the words in an agent's document that may name an agent that decides.
+pub fn words(agent: &AgentDefinition) -> Vec<String> {
+    let restrictions = agent
+        .capabilities
+        .iter()
+        .flat_map(|capability| [&capability.input_restriction, &capability.output_restriction]);
+    let reviewers = restrictions.filter_map(|restriction| restriction.require_review.clone());
+    let contacts = OssaCode::ALL.into_iter().filter_map(|code| agent.errors.contact(code));
+    let supervisors = contacts.filter_map(|contact| supervisor(&contact));
+    reviewers.chain(supervisors).collect()
+}
+
+/// Returns the reviewers in an agent's document that are agents.
+pub fn among(agent: &AgentDefinition, found: &BTreeMap<String, Arc<AgentDefinition>>) -> Reviewers {
+    let known = words(agent).into_iter().map(|word| {
+        let agent = found.get(agent_name(&word)).cloned();
+        (word, agent)
+    });
+    // Any other name may belong to a user. A reviewer with the prefix must be an agent; without one, it can
+    // confirm nothing.
+    known.filter(|(word, agent)| agent.is_some() || word.starts_with(PREFIX)).collect()
+}
+
+/// Asks the agent that the review names, and parks until it has answered or the deadline has passed.
+pub fn ask(turn: &mut Turn, review: NewReview, text: String) -> Stop {
     let reviewer = review.reviewer.as_str();
     let Some(agent) = turn.reviewers.get(reviewer).cloned().flatten() else {
-        let message = format!("the reviewer `{reviewer}` of `{}` is not on this server", call.asked.name);
+        let message = format!("the reviewer `{reviewer}` is not on this server");
         return JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-31").into();
     };
     let most = i64::from(turn.agent.limits.max_delegation_depth);
@@ -61,7 +79,7 @@ pub fn ask(turn: &mut Turn, call: &Call, review: NewReview) -> Stop {
         return JobError { retryable: false, ..error }.into();
     }
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
-    let meta = context::meta(turn, call, &agent.name, &span);
+    let meta = context::meta(turn, None, &agent.name, &span);
     let agent = (*agent).clone().working_for(&turn.agent);
     let engagement = EngagementId(turn.deps.ids.next());
     let left_ms = review.deadline_at.map(|deadline| deadline.since(turn.deps.clock.now()).max(1));
@@ -69,10 +87,10 @@ pub fn ask(turn: &mut Turn, call: &Call, review: NewReview) -> Stop {
         job: JobId(turn.deps.ids.next()),
         engagement: engagement.clone(),
         agent: Box::new(agent),
-        call_id: call_of_review(&call.asked.call_id, review.kind),
-        turn: turn.position.turn,
+        call_id: call_of_review(&review.call_id, review.kind),
+        turn: review.turn,
         mode: DelegationMode::Supervisor,
-        args: RawJson::of(&json!([input(call, review.kind, &review.question)])),
+        args: RawJson::of(&json!([text])),
         meta,
         timeout_ms: left_ms,
         review: Some(Box::new(NewReview { asked: Some(engagement), ..review })),
@@ -80,8 +98,8 @@ pub fn ask(turn: &mut Turn, call: &Call, review: NewReview) -> Stop {
     Stop::Park(Box::new(Wait::Children(vec![child])))
 }
 
-/// Returns the input for the reviewer.
-fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
+/// Returns the input for the reviewer of a call.
+pub fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
     let what = match kind {
         ReviewKind::Output => "may use the result of its call of",
         _ => "may call",

@@ -84,6 +84,11 @@ impl Over {
 /// rejected.
 pub fn tell(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
     let Over { outcome, handled, duration_ms, ending } = over;
+    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
+        // No model is told: the outcome is the result of the node.
+        node.outcome = Some(outcome);
+        return Ok(());
+    }
     if let Ending::Made { withheld, .. } = &ending
         && let Some(object) = turn.object.as_mut().filter(|_| outcome.was_invoked())
     {

@@ -5,8 +5,9 @@ use super::circuit;
 use super::patience::LONGEST_HOLD;
 use super::pictures;
 use crate::breakers::Success;
+use crate::flow;
 use crate::model::limits::{Call, Pass, Refusal};
-use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
+use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
 use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -39,7 +40,7 @@ pub struct Answered {
 /// Calls the models of the agent in order until one answers (agent extension §3 rule 2). If `heard` is set,
 /// followers of the engagement receive the text while the model writes. `reserved` is the reservation of an
 /// earlier call that did not answer. The request stays as it was for the last model that was called, but with
-/// its own number of tokens.
+/// its own number of tokens, and with what is left of a timeout of the agent's document.
 pub async fn ask(
     turn: &mut Turn,
     request: &mut ModelRequest,
@@ -60,11 +61,9 @@ pub async fn ask(
         "the job names no model and the server has no default; set ext_agent_model or [models] default_model"
             .to_owned(),
     );
-    let tenant = tenant(turn);
-    let wanted_tokens = request.max_tokens;
+    let (tenant, wanted_tokens) = (tenant(turn), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
-        let found = turn.deps.providers.resolve(wanted).map(|(name, model)| (name.to_owned(), model));
-        let Some((provider, model)) = found else {
+        let Some((provider, model)) = found(turn, wanted)? else {
             let unknown = unknown_provider(turn, wanted);
             // Another model of the list may answer the next time.
             last = if last.retryable { last } else { unknown };
@@ -103,6 +102,7 @@ pub async fn ask(
         request.model.clone_from(&wanted.model);
         request.max_tokens = held.max_tokens;
         request.listener = if heard { listener(turn) } else { Listener::default() };
+        let began = tokio::time::Instant::now();
         let answered = call_model(turn, turn.secured()?, (&provider, &*model), request).await;
         // Until the answer is booked, the turn waits for nothing else.
         turn.unrecorded = answered.is_ok();
@@ -121,13 +121,22 @@ pub async fn ask(
                 model_failed(turn, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
                 *reserved = Some(held);
-                if !error.falls_back() {
+                spend_time(turn, request, began);
+                if !error.falls_back() || request.timeout.is_zero() {
                     return Err(last.into());
                 }
             }
         }
     }
     Err(last.into())
+}
+
+/// Takes the time of a failed call from the timeout of the agent's document, which bounds all models and retries
+/// together (RS-42).
+fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Instant) {
+    if turn.agent.limits.model_timeout_ms.is_some() {
+        request.timeout = request.timeout.saturating_sub(began.elapsed());
+    }
 }
 
 /// Gets everything that a call needs: a pass of its rate limit, a place, and a reservation. `Ok(Err(_))` when
@@ -230,6 +239,24 @@ pub fn listener(turn: &Turn) -> Listener {
     let (engagement, job) = (turn.engagement.id.clone(), turn.job.id.clone());
     let speaker = turn.deps.doorbell.live().speaker(engagement, job, turn.position.turn);
     Listener::new(move |text| speaker.say(text))
+}
+
+/// Returns the model with the name of its provider: the one of a flow's node, or else of the configuration.
+///
+/// # Errors
+/// [`Stop::Fail`] when the worker may not call the model of the node.
+fn found(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, Stop> {
+    match flow::model(turn) {
+        Some(Ok(declared)) => Ok(Some(declared)),
+        Some(Err(why)) => {
+            model_failed(turn, wanted, "", &why);
+            Err(hopeless(why).into())
+        }
+        None => {
+            let known = turn.deps.providers.resolve(wanted);
+            Ok(known.map(|(name, model)| (name.to_owned(), model)))
+        }
+    }
 }
 
 async fn call_model(

@@ -12,9 +12,11 @@ mod patience;
 mod pictures;
 mod prompt;
 mod summary;
+mod turn_limit;
 
 use super::exec::state_call;
 use super::resol;
+use crate::flow::{self, NodeAnswer};
 use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
 use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
@@ -30,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::budget::{self, Allowance, Amount, BudgetMove};
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::{CallId, EventName, Spent};
+use turnstone_domain::{CallId, EventName, Phase, Spent};
 
 const VERSION: i64 = 3;
 /// Versions of the body that this worker reads. Version 1 did not count cached and reasoning tokens apart;
@@ -63,6 +65,9 @@ pub struct InferBody {
     /// The budget that capped it, unless it was the engagement's tokens.
     #[serde(default)]
     pub shortage: Option<Shortage>,
+    /// What it leaves of a node of a flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<NodeAnswer>,
 }
 
 /// The data of `phase.completed` for INFER.
@@ -87,16 +92,32 @@ struct Facts<'a> {
 /// [`Stop::Fail`] when the budget does not allow a call or no model answers; [`Stop::Drain`] when the worker
 /// drains while the call waits for a rate limit.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
+    if let Some(planned) = flow::plan(turn) {
+        return planned_node(turn, planned);
+    }
     summary::make(turn, draining).await?;
     let mut request = request(turn)?;
     pictures::attach(turn, &mut request).await?;
-    let (bound, wanted) = (bound(&request), request.max_tokens);
-    let Answered { provider, mut answer, pass, afforded, success } =
-        patience::ask(turn, &mut request, bound, draining).await?;
+    let bound = bound(&request);
+    turn_limit::fit(turn, &mut request, bound)?;
+    let wanted = request.max_tokens;
+    let mut reserved = None;
+    let asked = patience::ask(turn, &mut request, bound, &mut reserved, draining).await;
+    let Answered { provider, mut answer, pass, afforded, success } = match asked {
+        Err(Stop::Fail(error)) if flow::catches(turn, &error) => {
+            if let Some(afforded) = reserved {
+                let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
+                turn.book(tokens, afforded.settled(0));
+            }
+            return planned_node(turn, NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() });
+        }
+        asked => asked?,
+    };
     let used = afforded.book(answer.usage);
     let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
-    let asks = turn.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
+    let is_asking = |answer: &Message| !answer.tool_calls.is_empty();
+    let asks = turn.node().is_none() && turn.conversation.answer().is_some_and(is_asking);
     let waits = asks || pass.is_some() || success.is_some();
     let durable = if waits { turn.secure().await } else { Ok(()) };
     // The answer comes first: a limit that is not settled refills by itself.
@@ -106,8 +127,30 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     circuit::tell(turn, success).await?;
     durable?;
     turn.deadline.check()?;
+    turn_limit::held(turn)?;
     // A blocked answer is paid for as well.
     blocked.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// INFER of a node that asks no model.
+fn planned_node(turn: &mut Turn, planned: NodeAnswer) -> Result<(), Stop> {
+    let body = InferBody {
+        provider: String::new(),
+        model: String::new(),
+        finish_reason: FinishReason::Stop,
+        tokens_in: 0,
+        tokens_out: 0,
+        tokens_cached: 0,
+        tokens_reasoning: 0,
+        estimated: false,
+        capped: false,
+        shortage: None,
+        node: Some(planned),
+    };
+    turn.complete_phase(Phase::Infer, VERSION, &body)?;
+    turn.spent(Spent::default());
+    turn.inferred = Some(Arc::new(body));
+    Ok(())
 }
 
 fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
@@ -115,7 +158,8 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     let agent = &turn.agent;
     let tools: Vec<ToolOffer> = match may_call(turn) {
         true => {
-            let own = resolved.tools.iter().filter_map(|name| resol::offer(turn, name));
+            let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
+            let own = allowed.filter_map(|name| resol::offer(turn, name));
             own.chain(state_call::offers(agent)).collect()
         }
         false => Vec::new(),
@@ -127,7 +171,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     };
     Ok(ModelRequest {
         system: prompt::system(agent),
-        messages: prompt::messages(turn),
+        messages: flow::messages(turn).unwrap_or_else(|| prompt::messages(turn)),
         tools,
         tool_choice,
         output: agent.output.clone(),
@@ -169,7 +213,7 @@ pub fn may_call(turn: &Turn) -> bool {
 /// Returns the most that the call can use, within the rest of the budget; `None` when nothing is left for an
 /// answer.
 fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
-    budget::allow(bound(request), request.max_tokens, turn.budget.left())
+    budget::allow(bound(request), request.max_tokens, turn_limit::left(turn))
 }
 
 /// Returns the most tokens that a prompt can take.
@@ -216,6 +260,7 @@ fn record(
     }
     let booked = answer.usage.unwrap_or_default().within(used);
     let cost = afforded.cost(answer.usage.map(|_| booked));
+    let (node, said) = flow::keep_answer(turn, answer.content.unwrap_or_default());
     let body = InferBody {
         provider,
         model: answer.model,
@@ -227,6 +272,7 @@ fn record(
         estimated: reported.is_none(),
         capped,
         shortage: afforded.shortage.clone(),
+        node,
     };
     let (asked, cut) = whole_calls(body.finish_reason, answer.tool_calls);
     let tool_calls: Vec<RequestedCall> = asked
@@ -237,7 +283,6 @@ fn record(
             arguments: call.arguments,
         })
         .collect();
-    let content = answer.content.unwrap_or_default();
     let facts = Facts {
         model: &body.model,
         provider: &body.provider,
@@ -256,7 +301,9 @@ fn record(
     let position = turn.position.clone();
     turn.pending().position = Some(position);
     turn.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
-    turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
+    if let Some(content) = said {
+        turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
+    }
     // A summary bought in this turn is a cost of this phase.
     let (summed_in, summed_out) = turn.conversation.summed_up_for(turn.position.turn);
     let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);

@@ -4,6 +4,7 @@
 //! This rule is OSSA's: it applies to OSSA's agents, and to those whose document demands it. All others leave
 //! retries to their job's policy, which holds no slot meanwhile.
 
+use super::afford::Afforded;
 use super::ask::{Answered, ask as ask_once};
 use crate::model::ModelRequest;
 use crate::turn::state::Turn;
@@ -21,7 +22,8 @@ const LONGEST_WAIT_MS: u64 = 60_000;
 /// The longest wait for a provider that demands a delay: beyond it the job releases its slot until then.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(15);
 
-/// Calls the agent's models, and repeats that as its document demands.
+/// Calls the agent's models, and repeats that as its document demands. `reserved` is what stays reserved
+/// when none answered.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -29,15 +31,23 @@ pub async fn ask(
     turn: &mut Turn,
     request: &mut ModelRequest,
     prompt_bound: i64,
+    reserved: &mut Option<Afforded>,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
-    let (mut reserved, mut tries) = (None, 0);
+    let mut tries = 0;
     loop {
-        let error = match ask_once(turn, request, prompt_bound, true, &mut reserved, draining).await {
+        let error = match ask_once(turn, request, prompt_bound, true, reserved, draining).await {
             Err(Stop::Fail(error)) => error,
             other => return other,
         };
         let Some(wait_ms) = wait(turn, &error, tries) else { return Err(error.into()) };
+        if turn.agent.limits.model_timeout_ms.is_some() {
+            let pause = Duration::from_millis(wait_ms);
+            if pause >= request.timeout {
+                return Err(error.into());
+            }
+            request.timeout -= pause;
+        }
         tries += 1;
         let mut data = error.told();
         data["retry"] = tries.into();

@@ -3,7 +3,7 @@
 //! The conversation keeps only the names of the files. The bytes are read for each model call and are no part
 //! of the record, so a fork or a rerun needs none of them.
 
-use super::bound;
+use super::{bound, turn_limit};
 use crate::model::{Model, ModelRequest};
 use crate::phases::norm::{IMAGE_TYPES, MOST_IMAGE_CHARS};
 use crate::turn::state::Turn;
@@ -51,7 +51,7 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
         // The loop begins with the newest picture, so inserting after the text restores their order.
         message.parts.insert(1, ContentPart::Image { source });
         let (call_id, most) = (message.call_id.clone(), request.max_tokens);
-        if turn.budget.left().is_some_and(|left| bound(request).saturating_add(most) > left) {
+        if turn_limit::left(turn).is_some_and(|left| bound(request).saturating_add(most) > left) {
             let message = request.messages.iter_mut().find(|message| message.call_id == call_id);
             let Some(message) = message else { break };
             message.parts.remove(1);

@@ -32,10 +32,11 @@ const TASK: &str = "You sum up the earlier part of a conversation between a user
 pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     let Some(overflow) = turn.conversation.overflow(&turn.agent.memory) else { return Ok(()) };
     let mut request = request(turn, &overflow);
-    if allowed(turn, &request).is_none() {
+    let Some(allowance) = allowed(turn, &request) else {
         turn.conversation.forget_before(overflow.until);
         return Ok(());
-    }
+    };
+    request.max_tokens = allowance.max_tokens;
     let bound = bound(&request);
     let Answered { provider, mut answer, pass, afforded, success } =
         ask(turn, &mut request, bound, false, &mut None, draining).await?;

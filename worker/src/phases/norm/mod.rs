@@ -4,6 +4,7 @@ mod input;
 
 pub use input::{IMAGE_TYPES, MOST_IMAGE_CHARS};
 
+use crate::flow;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::{guard, memory};
@@ -28,6 +29,12 @@ pub struct NormBody {
 /// can carry, or a filter of the agent blocks it: then no model is called (RS-08). [`Stop::Fail`] as well
 /// when the input does not pass the agent's guardrail (OAS-41, OAS-46).
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
+    if turn.node().is_some() {
+        let messages = if turn.position.takes_input() { flow::say_inputs(turn)? } else { 0 };
+        turn.complete_phase(Phase::Norm, VERSION, &NormBody { messages })?;
+        turn.spent(Spent::default());
+        return Ok(());
+    }
     let mut inputs = if turn.position.takes_input() { inputs(turn)? } else { Vec::new() };
     guard::inputs(turn, &inputs).await?;
     turn.screen_inputs(&mut inputs)?;
@@ -52,9 +59,18 @@ fn inputs(turn: &Turn) -> Result<Vec<Message>, JobError> {
         Some(results) => input::with_results(sent, results),
     };
     let metadata = Metadata {
-        source: if turn.depth > 0 { Source::Delegation } else { Source::Api },
+        source: source(turn),
         original_format: original_format.to_owned(),
         normalized_at: turn.deps.clock.now(),
     };
     Ok(sent.into_iter().map(|message| Message { metadata: Some(metadata.clone()), ..message }).collect())
+}
+
+/// Returns the source of the input (RS-07): another agent, a user whom the caller names, or a program.
+fn source(turn: &Turn) -> Source {
+    match turn.depth {
+        0 if turn.engagement.user.is_known() => Source::User,
+        0 => Source::Api,
+        _ => Source::Delegation,
+    }
 }

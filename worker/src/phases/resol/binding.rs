@@ -233,6 +233,9 @@ async fn bound(
     let offer = offer(&*tool, capability);
     turn.deps.prepare(&offer.input_schema).await?;
     turn.deps.prepare(&tool.spec().input_schema).await?;
+    if let Some(schema) = &capability.output_schema {
+        turn.deps.prepare(schema).await?;
+    }
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let record = ResolvedTool {
@@ -245,6 +248,20 @@ async fn bound(
     };
     let own = turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
     Ok(Bound { tool, record, own })
+}
+
+/// Binds a request that the document describes itself.
+pub fn requesting(turn: &Turn, name: &str, tool: Arc<dyn Tool>) -> Bound {
+    let record = ResolvedTool {
+        name: name.to_owned(),
+        source: ToolSource::Manifest { tool_index: 0 },
+        transport: tool.transport(),
+        timeout_ms: u64::try_from(tool.timeout().as_millis()).unwrap_or(u64::MAX),
+        retry_policy: None,
+        digest: digest::of_json(&tool.spec().input_schema),
+    };
+    let own = turn.agent.capability(name).is_none().then(|| Capability::named(name));
+    Bound { tool, record, own }
 }
 
 /// Returns a tool as it is described to the model.

@@ -6,6 +6,7 @@ mod record;
 pub use binding::Bindings;
 pub use record::{ResolBody, ResolvedTool};
 
+use crate::flow;
 use crate::model::ToolOffer;
 use crate::tool::{Tool, Transport};
 use crate::turn::state::Turn;
@@ -28,13 +29,14 @@ pub const VERSIONS: &[i64] = &[1, 2, 3];
 /// it (RS-14).
 ///
 /// # Errors
-/// None that a test could provoke; the signature is that of every phase.
+/// [`Stop::Fail`] when the request of a flow's node may not be sent by this worker.
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     prepare_output(turn).await;
     let recorded = turn.fork.as_mut().and_then(|fork| fork.resolved.take());
     let is_known = recorded.is_some();
     let (mut body, mut bindings) = recorded.unwrap_or_default();
-    if turn.agent.tool_choice != ToolChoice::None && !is_known {
+    let request = flow::request_tool(turn);
+    if turn.agent.tool_choice != ToolChoice::None && !is_known && request.is_none() {
         let agent = Arc::clone(&turn.agent);
         let catalogues = Catalogues::ask(turn, turn.secured()?, |_| true).await;
         for capability in &agent.capabilities {
@@ -64,6 +66,14 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
                 Err(why) => body.unavailable.push((name, why)),
             }
         }
+    }
+    match request {
+        Some(Ok((name, tool))) => {
+            let bound = binding::requesting(turn, &name, tool);
+            keep(name, bound, &mut body, &mut bindings);
+        }
+        Some(Err(why)) => return Err(flow::failed(&why).into()),
+        None => {}
     }
     for (name, message) in &body.unavailable {
         turn.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
@@ -117,6 +127,13 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     }
     prepare_output(turn).await;
     let body = turn.resolved()?;
+    if let Some(Ok((name, tool))) = flow::request_tool(turn) {
+        let mut bindings = Bindings::default();
+        let bound = binding::requesting(turn, &name, tool);
+        bindings.insert(name, bound);
+        turn.bindings = Some(Arc::new(bindings));
+        return Ok(());
+    }
     let agent = Arc::clone(&turn.agent);
     let catalogues =
         Catalogues::ask(turn, turn.secured()?, |name| body.tools.iter().any(|known| known == name)).await;

@@ -107,6 +107,10 @@ impl Ledger for Revocations {
         Err(StoreError::Closed)
     }
 
+    async fn persisted(&self, _: &JobId, _: i64, _: i64) -> Result<Vec<serde_json::Value>, StoreError> {
+        Err(StoreError::Closed)
+    }
+
     async fn recall(&self, _: &JobId, _: i64, _: u32, _: bool) -> Result<Recall, StoreError> {
         Err(StoreError::Closed)
     }

@@ -74,6 +74,9 @@ pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
 fn claim(record: &EngagementRecord) -> Result<Claim, String> {
     let job = record.job.clone();
     let new = job.engagement.ok_or("the document has no job of an agent")?;
+    if new.agent.flow.is_some() {
+        return Err("the record is one of a flow, which cannot be run again yet".to_owned());
+    }
     let form = IdForm::default();
     let identity = Identity { instance_id: form, interaction_id: form, ..new.agent.identity };
     let agent = AgentDefinition { identity, ..new.agent };

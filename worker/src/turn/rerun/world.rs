@@ -271,6 +271,10 @@ impl Ledger for World {
         Ok(self.memories.clone())
     }
 
+    async fn persisted(&self, _: &JobId, _: i64, _: i64) -> Result<Vec<Value>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn recall(&self, _: &JobId, _: i64, _: u32, _: bool) -> Result<Recall, StoreError> {
         Ok(Recall::default())
     }

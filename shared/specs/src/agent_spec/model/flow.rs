@@ -2,6 +2,7 @@
 
 use super::{Head, Node};
 use crate::agent_spec::property::Property;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// A graph of nodes. A node is known by its position in `nodes`.
@@ -24,6 +25,39 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// Returns the inputs of a run from those that were given: cast, and with their defaults.
+    ///
+    /// # Errors
+    /// A sentence that names the input: one is missing, surplus, or cannot be cast.
+    pub fn start(&self, mut given: Map<String, Value>) -> Result<Map<String, Value>, String> {
+        let mut inputs = Map::new();
+        for input in &self.inputs {
+            let value = input.value(given.remove(&input.title)).map_err(|why| format!("input {why}"))?;
+            inputs.insert(input.title.clone(), value);
+        }
+        match given.keys().next() {
+            Some(surplus) => Err(format!("the flow `{}` has no input `{surplus}`", self.head.name)),
+            None => Ok(inputs),
+        }
+    }
+
+    /// Returns the inputs of a run from what its caller sent: a map of inputs, nothing for a flow that needs
+    /// none, or one text for a flow with one input.
+    ///
+    /// # Errors
+    /// As [`Flow::start`].
+    pub fn start_of(&self, sent: Option<Value>) -> Result<Map<String, Value>, String> {
+        match (sent.unwrap_or_default(), self.inputs.as_slice()) {
+            (Value::Object(given), _) => self.start(given),
+            (Value::Null, _) => self.start(Map::new()),
+            (text @ Value::String(_), [only]) => self.start(Map::from_iter([(only.title.clone(), text)])),
+            _ => Err(format!(
+                "the inputs of the flow `{}` are sent as a map of names to values",
+                self.head.name
+            )),
+        }
+    }
+
     /// Returns the position of the node that follows a branch of a node; `None` where the flow ends without an end node.
     #[must_use]
     pub fn next(&self, from: usize, branch: &str) -> Option<usize> {

@@ -19,7 +19,7 @@ fn yaml_and_json_read_the_same() {
     assert_eq!(errors(&with(&json.to_string(), "\"Agent\"", "\"Agnet\"")), ["AS-01@1:19"]);
 }
 
-/// AS-00: no other reader takes these documents while they cannot be run.
+/// AS-00: only flows can be run yet.
 #[test]
 fn a_document_is_recognised_and_refused_where_it_would_be_run() {
     assert_eq!(detect(AGENT), Ok(Format::AgentSpec));

@@ -1,5 +1,6 @@
 //! Documents of Agent Spec: what is read, what is refused and where.
 
+mod casts;
 mod components;
 mod documents;
 mod exports;

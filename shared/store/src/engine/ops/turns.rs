@@ -272,7 +272,10 @@ fn wait_for_user(
     if let Some(position) = &mut unit.change_job(seq)?.position {
         position.asks = Some(asked.call_id.clone());
     }
-    let data = json!({"call_id": asked.call_id, "request_keys": asked.question.request_keys()});
+    let mut data = json!({"call_id": asked.call_id, "request_keys": asked.question.request_keys()});
+    if !asked.exposes.is_empty() {
+        data["exposes"] = asked.exposes.clone().into();
+    }
     unit.note(seq, EventName::InputRequested, data, now)?;
     Ok((EventName::JobParked, json!({"kind": "input", "call_id": asked.call_id}).into()))
 }

@@ -80,6 +80,7 @@ fn job_of(
         parent: parent.id.clone(),
         parent_engagement_seq: row.seq,
         depth: row.depth + 1,
+        max_depth: child.agent.limits.max_delegation_depth,
         budget_seq: row.budget_seq,
         limited_by: row.limited_by.clone(),
         call_id: Some(child.call_id.clone()),

@@ -1,5 +1,5 @@
-//! Jobs that say for whom they work (`ext_agent_parent_id`): they join the tree of that one, at the depth that the store
-//! counts, whatever a client says.
+//! Jobs with a parent (`ext_agent_parent_id`): they join its tree, one deeper than it or as deep as the
+//! client says, whichever is deeper. The smallest maximum in the chain bounds the depth.
 
 use super::super::super::rows::{self, JobRow};
 use super::super::super::session::Session;
@@ -17,12 +17,13 @@ use turnstone_domain::{AgentDefinition, JobId, NewJob};
 #[derive(Default)]
 pub(super) struct Places {
     by_job: HashMap<JobId, Kinship>,
-    too_deep: HashMap<JobId, StoreError>,
+    refused: HashMap<JobId, StoreError>,
     parents: Unit,
 }
 
 impl Places {
-    /// Looks for those whom jobs name. One that names nobody of its tenant works for nobody.
+    /// Looks for the jobs that these name as their parents. A parent that its tenant does not have refuses
+    /// the push.
     pub(super) async fn find<S: Session>(session: &mut S, pushes: &[&[NewJob]]) -> Result<Self, StoreError> {
         let mut places = Self::default();
         let asking = |job: &&NewJob| job.engagement.is_some() && job.terms.works_for.is_some();
@@ -48,7 +49,13 @@ impl Places {
         let named = job.terms.works_for.as_ref().and_then(|id| self.parents.seq_of(id));
         let parent = named.and_then(|seq| self.parents.job(seq).zip(self.parents.engagement_of(seq)));
         let parent = parent.filter(|(parent, _)| parent.tenant == job.terms.tenant);
-        let Some(((parent, row), new)) = parent.zip(job.engagement.as_ref()) else { return Ok(()) };
+        let Some(new) = &job.engagement else { return Ok(()) };
+        let Some((parent, row)) = parent else {
+            let named = job.terms.works_for.clone().unwrap_or_else(|| job.id.clone());
+            let refused = StoreError::UnknownParent { job: job.id.clone(), parent: named };
+            self.refused.insert(job.id.clone(), refused);
+            return Ok(());
+        };
         let most = match limits.get(&row.digest) {
             Some(most) => *most,
             None => {
@@ -58,10 +65,11 @@ impl Places {
             }
         };
         let most = most.min(new.agent.limits.max_delegation_depth).min(MAX_DELEGATION_DEPTH);
-        let depth = row.depth + 1;
+        // A client may know of agents above it that this server does not.
+        let depth = new.depth.max(row.depth + 1);
         if depth > i64::from(most) {
             let refused = StoreError::TooDeep { job: job.id.clone(), depth, most: i64::from(most) };
-            self.too_deep.insert(job.id.clone(), refused);
+            self.refused.insert(job.id.clone(), refused);
             return Ok(());
         }
         let kin = Kinship {
@@ -69,6 +77,7 @@ impl Places {
             parent: parent.id.clone(),
             parent_engagement_seq: row.seq,
             depth,
+            max_depth: most,
             budget_seq: row.budget_seq,
             limited_by: row.limited_by.clone(),
             call_id: None,
@@ -80,9 +89,9 @@ impl Places {
         Ok(())
     }
 
-    /// Why a push is refused, if one of its jobs would stand too deep.
+    /// Why a push is refused, if one of its jobs has no parent or is too deep.
     pub(super) fn refusal(&self, jobs: &[NewJob]) -> Option<StoreError> {
-        jobs.iter().find_map(|job| self.too_deep.get(&job.id).cloned())
+        jobs.iter().find_map(|job| self.refused.get(&job.id).cloned())
     }
 
     /// The place of a job.

@@ -46,6 +46,8 @@ pub(in super::super) struct Kinship {
     pub parent_engagement_seq: i64,
     /// Below the root.
     pub depth: i64,
+    /// The deepest that it and those below it may be.
+    pub max_depth: u32,
     /// The budget that all of the tree share.
     pub budget_seq: i64,
     /// The budgets that delegates above it have of their own.

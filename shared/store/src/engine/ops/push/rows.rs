@@ -260,7 +260,14 @@ impl Rows {
     ) -> Result<Option<i64>, StoreError> {
         let job = entry.job;
         let Some(new) = &job.engagement else { return Ok(None) };
-        let definition = as_json(&new.agent)?;
+        let definition = match entry.kinship.map(|kin| kin.max_depth) {
+            Some(most) if most < new.agent.limits.max_delegation_depth => {
+                let mut agent = new.agent.clone();
+                agent.limits.max_delegation_depth = most;
+                as_json(&agent)?
+            }
+            _ => as_json(&new.agent)?,
+        };
         let digest = digest::of_text(&definition);
         let (tokens, money) = (new.agent.limits.token_budget, new.agent.spending.cost_budget);
         let mut limited_by = entry.kinship.map(|kin| kin.limited_by.clone()).unwrap_or_default();

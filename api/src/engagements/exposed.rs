@@ -1,0 +1,58 @@
+//! The values that an agent exposes of the Engagement object (OAS-47, OAS-55).
+
+use super::object;
+use crate::api::App;
+use crate::reply::Failure;
+use serde_json::{Map, Value, json};
+use turnstone_blocking::wait_in_place;
+use turnstone_domain::AgentDefinition;
+use turnstone_domain::engagement::Engagement;
+use turnstone_domain::policy::Expression;
+
+/// The exposed values, and why some of them are null.
+#[derive(Default)]
+pub(super) struct Exposed {
+    pub(super) values: Map<String, Value>,
+    pub(super) warnings: Vec<Value>,
+}
+
+/// Returns the values that the agent of an engagement exposes now.
+///
+/// # Errors
+/// The error of the store.
+pub(crate) async fn now(app: &App, engagement: &Engagement) -> Result<Value, Failure> {
+    let Some((_, agent, _)) = app.api.store.views.engagement(&engagement.id).await? else {
+        return Ok(json!({}));
+    };
+    Ok(Value::Object(of(app, engagement, &agent).await?.values))
+}
+
+/// Evaluates what this agent exposes; a value that cannot be had is null and has a warning (OAS-A12).
+///
+/// # Errors
+/// The error of the store.
+pub(super) async fn of(
+    app: &App,
+    engagement: &Engagement,
+    agent: &AgentDefinition,
+) -> Result<Exposed, Failure> {
+    if agent.exposes.is_empty() {
+        return Ok(Exposed::default());
+    }
+    let Some(object) = object::of(app.api.store.views.as_ref(), engagement, agent).await? else {
+        return Ok(Exposed::default());
+    };
+    Ok(wait_in_place(|| {
+        let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
+        let mut exposed = Exposed::default();
+        for (key, source) in &agent.exposes {
+            let expression = Expression::compile(source, &names);
+            let value = expression.and_then(|expression| expression.evaluate(&object.view()));
+            if let Err(why) = &value {
+                exposed.warnings.push(json!({"key": key, "message": why.to_string()}));
+            }
+            exposed.values.insert(key.clone(), value.unwrap_or_default());
+        }
+        exposed
+    }))
+}

@@ -1,0 +1,13 @@
+-- The rows of the journal with the checkpoints of phase $4 of a job in the turns from $2 up to, but not including, $3: its own
+-- and those that it reads of others.
+SELECT v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body
+FROM jobs AS j
+JOIN journal AS v ON v.stream = j.stream AND v.job_seq = j.seq AND v.phases > 0
+WHERE j.id = $1 AND v.turn >= $2 AND v.turn < $3 AND v.phase <= $4 AND v.phase + v.phases > $4
+UNION ALL
+SELECT v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body
+FROM jobs AS j
+JOIN inheritances AS i ON i.engagement_seq = j.seq
+JOIN journal AS v ON v.stream = i.source_seq AND v.job_seq = i.source_seq AND v.phases > 0 AND v.turn < i.turn_until
+WHERE j.id = $1 AND v.turn >= $2 AND v.turn < $3 AND v.phase <= $4 AND v.phase + v.phases > $4
+ORDER BY turn

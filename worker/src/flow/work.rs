@@ -1,0 +1,250 @@
+//! What a node does in the phases of its turn.
+
+use super::machine::{NEXT, NodeResult, Values};
+use super::template::{render, text};
+use super::{NodeTurn, answer, nothing};
+use crate::model::NamedModel;
+use crate::phases::infer::InferBody;
+use crate::tool::request::{self, RequestTool};
+use crate::tool::{NamedTool, Tool};
+use crate::turn::failure;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::{Message, RequestedCall, Role};
+use turnstone_domain::question;
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::{CallId, JobError};
+use turnstone_specs::agent_spec::Property;
+use turnstone_specs::agent_spec::model::{NodeKind, ToolKind};
+
+/// The name of calls that wait for an answer from outside.
+const ASK: &str = question::TOOLS[0];
+/// The key under which a client returns the result of its tool.
+pub const RESULT: &str = "result";
+
+/// What INFER leaves of a node: the text of its model, or the call that EXEC makes.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct NodeAnswer {
+    /// The text of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<RequestedCall>,
+    /// Why no model answered, when a `CatchExceptionNode` takes that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// The messages with which a run begins: the arguments after its inputs.
+///
+/// # Errors
+/// [`Stop::Fail`] when an argument is no message.
+pub fn say_inputs(turn: &mut Turn) -> Result<usize, Stop> {
+    let args: Vec<Value> = turn.job.args.parse().unwrap_or_default();
+    let mut said = 0;
+    for arg in args.into_iter().skip(1) {
+        let role = match arg["role"].as_str() {
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            _ => return Err(not_a_message().into()),
+        };
+        let Some(content) = arg["content"].as_str() else { return Err(not_a_message().into()) };
+        turn.say(Message::text(role, content));
+        said += 1;
+    }
+    Ok(said)
+}
+
+fn not_a_message() -> JobError {
+    let message = "args: after the inputs of a flow come messages, each with `role` (user, assistant) and `content`, a text";
+    JobError { retryable: false, ..JobError::new(FailureKind::Validation, message) }
+}
+
+/// What the model of the node is asked; `None` when the turn has no such node.
+pub fn messages(turn: &Turn) -> Option<Vec<Message>> {
+    let node = turn.node()?;
+    let NodeKind::LlmNode { prompt_template, .. } = &node.node.kind else { return None };
+    Some(vec![Message::text(Role::User, render(prompt_template, &node.inputs))])
+}
+
+/// The model of the node, with the name of its provider; `None` when the turn has no such node.
+pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
+    let NodeKind::LlmNode { llm_config, .. } = &turn.node()?.node.kind else { return None };
+    Some(turn.deps.toolbox.declared_model(llm_config))
+}
+
+/// Keeps the answer of the node's model for later phases; returns the content when the turn is one of an
+/// agent.
+pub fn keep_answer(turn: &Turn, content: String) -> (Option<NodeAnswer>, Option<String>) {
+    match turn.node() {
+        Some(_) => (Some(NodeAnswer { text: Some(content), ..NodeAnswer::default() }), None),
+        None => (None, Some(content)),
+    }
+}
+
+/// Returns whether a `CatchExceptionNode` takes the failure of the node's model: when no further attempt
+/// would be made.
+pub fn catches(turn: &Turn, error: &JobError) -> bool {
+    use FailureKind::{ContentFiltered, Model, ModelTimeout, ModelUnavailable, RateLimited};
+    turn.flow.as_ref().is_some_and(|run| run.machine.catches())
+        && matches!(error.kind, ContentFiltered | Model | ModelTimeout | ModelUnavailable | RateLimited)
+        && failure::is_final(turn, error)
+}
+
+/// INFER of a node that asks no model: what it says is said, and the call that it makes is planned. `None`
+/// when a model is to be asked.
+pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
+    let NodeTurn { node, inputs, .. } = turn.node()?;
+    let node = Arc::clone(node);
+    let call = |turn: &Turn, name: &str, arguments: Value| {
+        let (call_id, name) = (CallId(turn.deps.ids.next()), name.to_owned());
+        NodeAnswer { call: Some(RequestedCall { call_id, name, arguments }), ..NodeAnswer::default() }
+    };
+    Some(match &node.kind {
+        NodeKind::LlmNode { .. } => return None,
+        NodeKind::ToolNode(tool) if matches!(tool.kind, ToolKind::ClientTool) => {
+            let asked = json!({"request_keys": {RESULT: format!("the result of the tool `{}`", tool.head.name)},
+                                  "tool": tool.head.name, "arguments": inputs});
+            call(turn, ASK, asked)
+        }
+        NodeKind::ToolNode(tool) => call(turn, &tool.head.name, json!(inputs)),
+        NodeKind::ApiNode(_) => call(turn, &node.head.name, json!(inputs)),
+        NodeKind::InputMessageNode { message } => {
+            let message = message.as_deref().map(|message| render(message, inputs)).unwrap_or_default();
+            let key = node.outputs.first().map_or("user_input", |output| output.title.as_str());
+            let asked = call(turn, ASK, json!({"request_keys": {key: message}}));
+            if !message.is_empty() {
+                turn.say(Message::text(Role::Assistant, message));
+            }
+            asked
+        }
+        NodeKind::OutputMessageNode { message } => {
+            let message = render(message, inputs);
+            turn.say(Message::text(Role::Assistant, message));
+            NodeAnswer::default()
+        }
+        _ => NodeAnswer::default(),
+    })
+}
+
+/// The tool of a node that sends a request of its own, with its name.
+pub fn request_tool(turn: &Turn) -> Option<Result<NamedTool, String>> {
+    let node = &turn.node()?.node;
+    let (name, request, whole) = match &node.kind {
+        NodeKind::ApiNode(request) => (&node.head.name, request, true),
+        NodeKind::ToolNode(tool) => match &tool.kind {
+            ToolKind::RemoteTool(request) => (&tool.head.name, request, false),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let made = turn.deps.toolbox.request_tool(name, request, whole);
+    Some(made.map(|tool: RequestTool| (name.clone(), Arc::new(tool) as Arc<dyn Tool>)))
+}
+
+/// The result of the node, when EXEC is done.
+///
+/// # Errors
+/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` stands around it.
+pub fn result(turn: &mut Turn) -> Result<Option<NodeResult>, Stop> {
+    let inferred = turn.inferred()?;
+    let Some(current) = turn.node() else { return Ok(None) };
+    let id = current.node.head.id.clone();
+    match outputs(turn, current, &inferred) {
+        Ok((outputs, branch)) => Ok(Some(NodeResult { node: id, outputs, branch, failed: None })),
+        Err(error) if turn.flow.as_ref().is_some_and(|run| run.machine.catches()) => {
+            let failed = Some(error.message);
+            Ok(Some(NodeResult { node: id, outputs: nothing(), branch: NEXT.to_owned(), failed }))
+        }
+        Err(error) => {
+            let path = turn.flow.as_ref().map(|run| run.machine.path()).unwrap_or_default();
+            let message = format!("node `{path}`: {}", error.message);
+            Err(JobError { message, retryable: false, ..error }.into())
+        }
+    }
+}
+
+fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Values, String), JobError> {
+    let (node, inputs) = (&current.node, &current.inputs);
+    let planned = inferred.node.as_ref();
+    if let Some(why) = planned.and_then(|planned| planned.failed.as_deref()) {
+        return Err(JobError::new(FailureKind::Model, why));
+    }
+    let outputs = match &node.kind {
+        NodeKind::StartNode | NodeKind::EndNode { .. } => inputs.clone(),
+        NodeKind::BranchingNode { mapping } => {
+            let key = inputs.values().next().map(text).unwrap_or_default();
+            let branch = mapping.get(&key).map_or("default", String::as_str);
+            return Ok((nothing(), branch.to_owned()));
+        }
+        NodeKind::LlmNode { .. } => {
+            let said = planned.and_then(|planned| planned.text.as_deref()).unwrap_or_default();
+            let wrong = |why: String| JobError::new(FailureKind::OutputSchema, why);
+            if let Some(error) = crate::turn::ending::unusable(inferred) {
+                return Err(error);
+            }
+            let outputs = answer::read(&node.outputs, said).map_err(wrong)?;
+            checked(&node.outputs, outputs).map_err(wrong)?
+        }
+        NodeKind::ToolNode(tool) => {
+            let value = outcome(turn, current, planned)?;
+            let value = match tool.kind {
+                ToolKind::ClientTool => value.get(RESULT).cloned().unwrap_or_default(),
+                _ => value,
+            };
+            returned(&node.outputs, value)?
+        }
+        NodeKind::ApiNode(_) => request::outputs(&node.outputs, outcome(turn, current, planned)?),
+        NodeKind::InputMessageNode { .. } => match outcome(turn, current, planned)? {
+            Value::Object(answers) => answers,
+            _ => nothing(),
+        },
+        _ => nothing(),
+    };
+    Ok((outputs, NEXT.to_owned()))
+}
+
+/// The outputs of a tool: one is the value itself, several are members of an object.
+fn returned(outputs: &[Property], value: Value) -> Result<Values, JobError> {
+    match (outputs, value) {
+        ([], _) => Ok(nothing()),
+        ([only], value) => Ok(Values::from_iter([(only.title.clone(), value)])),
+        (_, Value::Object(map)) => Ok(map),
+        _ => Err(JobError::new(
+            FailureKind::Tool,
+            "the tool has several outputs, and returned no object with them",
+        )),
+    }
+}
+
+/// Checks that the outputs can be cast, so that a wrong answer is the failure of this node.
+fn checked(outputs: &[Property], mut given: Values) -> Result<Values, String> {
+    let cast = outputs.iter().map(|output| {
+        let value = output.value(given.remove(&output.title)).map_err(|why| format!("output {why}"))?;
+        Ok((output.title.clone(), value))
+    });
+    cast.collect()
+}
+
+/// The output of the node's call.
+fn outcome(turn: &Turn, current: &NodeTurn, planned: Option<&NodeAnswer>) -> Result<Value, JobError> {
+    let call = planned.and_then(|planned| planned.call.as_ref());
+    let recorded = || {
+        let row = turn.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));
+        row.and_then(|row| row.outcome.clone())
+    };
+    match current.outcome.clone().or_else(recorded) {
+        Some(ToolOutcome::Success { output }) => Ok(output),
+        Some(failed) => {
+            let error =
+                failed.as_error().unwrap_or_else(|| JobError::new(FailureKind::Tool, "the call failed"));
+            Err(JobError { retryable: false, ..error })
+        }
+        None => Err(JobError::new(FailureKind::Internal, "the outcome of the node's call is not recorded")),
+    }
+}

@@ -1,0 +1,159 @@
+//! What follows when a delegate failed (OSSA §2, §5, RS-50).
+//!
+//! The terms of the delegation come first (`on_failure: retry` or `fallback`), then the agent's handler for
+//! `DELEGATION_FAILED`, and a reviewer last. Without a handler and without a reviewer the model receives the
+//! failure.
+
+use super::call::Call;
+use super::deputies::Deputy;
+use crate::turn::escalation;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::json;
+use std::sync::Arc;
+use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};
+use turnstone_domain::agent::errors::ErrorHandler;
+use turnstone_domain::error::{Escalation, EscalationType, FailureKind, OssaCode, Strategy};
+use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
+use turnstone_domain::tool_call::{Handled, ToolOutcome};
+use turnstone_domain::{AgentDefinition, EventName, JobError};
+use turnstone_store::Delegated;
+
+/// What follows.
+pub enum Aftermath {
+    /// This agent is asked.
+    Ask(Arc<AgentDefinition>),
+    /// The call has this outcome, after what a handler made of it.
+    Outcome(ToolOutcome, Option<Handled>),
+}
+
+/// Decides what follows after the last of these tries failed.
+///
+/// # Errors
+/// [`Stop::Park`] while a reviewer decides, [`Stop::Fail`] after a no.
+pub fn aftermath(
+    turn: &mut Turn,
+    call: &Call,
+    tries: &[Delegated],
+    last: &Delegated,
+) -> Result<Aftermath, Stop> {
+    if let Some(agent) = next(turn, call, tries) {
+        return Ok(Aftermath::Ask(agent));
+    }
+    let (outcome, handler) = (failure(last), handler(turn, call));
+    if let Some(handler) = handler.as_ref().filter(|handler| handler.strategy != Strategy::Escalate) {
+        return Ok(handled(handler, outcome));
+    }
+    let deputy = turn.deputy(&call.asked.name);
+    let agent = deputy.map(|deputy| Arc::clone(&deputy.agent));
+    let escalates =
+        handler.is_some() || deputy.is_some_and(|deputy| deputy.terms.on_failure == OnFailure::Escalate);
+    match agent.filter(|_| escalates) {
+        Some(agent) if escalated(turn, call, tries, &outcome)? => Ok(Aftermath::Ask(agent)),
+        _ => Ok(Aftermath::Outcome(outcome, None)),
+    }
+}
+
+/// Returns the agent that is asked next without asking a reviewer; `None` when the failure stands.
+pub fn next(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
+    let deputy = turn.deputy(&call.asked.name)?;
+    by_terms(deputy, tries).or_else(|| by_handler(turn, call, deputy, tries))
+}
+
+fn by_terms(deputy: &Deputy, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
+    match &deputy.terms.on_failure {
+        OnFailure::Retry if tries.len() <= RETRIES => Some(Arc::clone(&deputy.agent)),
+        OnFailure::Fallback { .. } => {
+            let untried = |agent: &&Arc<AgentDefinition>| tries.iter().all(|done| done.agent != agent.name);
+            deputy.fallback.iter().find(untried).cloned()
+        }
+        _ => None,
+    }
+}
+
+fn by_handler(
+    turn: &Turn,
+    call: &Call,
+    deputy: &Deputy,
+    tries: &[Delegated],
+) -> Option<Arc<AgentDefinition>> {
+    let handler = handler(turn, call)?;
+    let usual = if handler.strategy == Strategy::Retry { RETRIES } else { 0 };
+    let retries = handler.max_retries.map_or(usual, |said| usize::try_from(said).unwrap_or(usize::MAX));
+    if tries.iter().filter(|done| done.agent == deputy.agent.name).count() <= retries {
+        return Some(Arc::clone(&deputy.agent));
+    }
+    let instead = handler.fallback_capability.filter(|_| replaces(handler.strategy))?;
+    let other = &turn.deputy(&instead)?.agent;
+    tries.iter().all(|done| done.agent != other.name).then(|| Arc::clone(other))
+}
+
+fn replaces(strategy: Strategy) -> bool {
+    matches!(strategy, Strategy::Retry | Strategy::Fallback)
+}
+
+/// Returns the handler for a failed delegate: the capability's own, else the agent's.
+fn handler(turn: &Turn, call: &Call) -> Option<ErrorHandler> {
+    let code = OssaCode::DelegationFailed;
+    let own = turn.agent.capability(&call.asked.name).and_then(|own| own.errors.handler.clone());
+    own.filter(|handler| handler.is_about(code)).or_else(|| turn.agent.errors.handler(code).cloned())
+}
+
+/// Returns what a handler makes of the failure once its retries are used up.
+fn handled(handler: &ErrorHandler, outcome: ToolOutcome) -> Aftermath {
+    let ToolOutcome::Error { code, message, .. } = &outcome else { return Aftermath::Outcome(outcome, None) };
+    let by = |strategy| Some(Handled { strategy, code: code.clone(), message: message.clone() });
+    match (&handler.fallback_value, handler.strategy) {
+        (Some(value), strategy) if replaces(strategy) => {
+            let handled = by(Strategy::Fallback);
+            Aftermath::Outcome(ToolOutcome::Success { output: value.clone() }, handled)
+        }
+        (None, strategy) if replaces(strategy) => Aftermath::Outcome(outcome, None),
+        (_, strategy) => {
+            let handled = by(strategy);
+            Aftermath::Outcome(outcome, handled)
+        }
+    }
+}
+
+/// Returns true if a reviewer approved one more try that was not made yet. A call asks one question: after an
+/// approved try failed, and where no reviewer is configured, the model receives the failure.
+fn escalated(turn: &mut Turn, call: &Call, tries: &[Delegated], outcome: &ToolOutcome) -> Result<bool, Stop> {
+    let Some(error) = outcome.as_error() else { return Ok(false) };
+    let id = &call.asked.call_id;
+    let about = |review: &&ReviewAnswer| review.call_id == *id && review.kind == ReviewKind::Escalation;
+    let newest = turn.reviews.iter().rev().find(about).cloned();
+    match newest.as_ref().map(|review| review.state) {
+        Some(ReviewState::Approved) => {
+            let asked_after = (1..=tries.len()).find(|count| next(turn, call, &tries[..*count]).is_none());
+            return Ok(asked_after == Some(tries.len()));
+        }
+        Some(state @ (ReviewState::Rejected | ReviewState::Expired)) => {
+            let target = newest.and_then(|review| review.decided_by);
+            let context = Some(json!({"state": state}));
+            let decided = Escalation { to: EscalationType::Human, target, context };
+            let error = JobError { retryable: false, ..error }.with("call_id", id.as_str());
+            return Err(error.escalated(decided).into());
+        }
+        Some(ReviewState::Open) | None => {}
+    }
+    let told = error.told();
+    turn.event(EventName::ErrorEscalated, told.clone());
+    let Some(contact) = turn.agent.errors.contact(OssaCode::DelegationFailed) else { return Ok(false) };
+    let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
+        "what_happened": outcome.for_model(), "error": told, "approve_means": "ask the agent once more",
+        "reject_means": "end the job with the error"});
+    let (id, subject) = (id.clone(), escalation::subject(&error));
+    Err(escalation::ask(turn, ReviewKind::Escalation, id, subject, question, &contact))
+}
+
+/// Returns the outcome of a call whose delegate failed.
+pub fn failure(done: &Delegated) -> ToolOutcome {
+    let why = match (done.state, &done.error) {
+        (DelegationState::Timeout, _) => "it took longer than it may".to_owned(),
+        (_, Some(error)) => error.to_string(),
+        _ => "it was cancelled".to_owned(),
+    };
+    let text = format!("agent `{}` ended with status {}: {why}", done.agent, done.state.as_str());
+    ToolOutcome::failed(FailureKind::Delegation.code(), text)
+}

@@ -1,0 +1,109 @@
+//! `turn_chain.confirm_between_turns`: the user confirms the next turn (OSSA §4).
+//!
+//! The question is one to the user, as `ask_user` asks them, so every protocol shows it and takes the answer.
+//! Its row in the journal is a note about the first call of the turn. The user of an agent behind an output
+//! guardrail sees nothing of its delegates (OAS-43); there the operators are asked.
+
+use super::escalation;
+use super::exposes;
+use super::state::Turn;
+use super::stop::Stop;
+use serde_json::{Value, json};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::question::{AskedUser, Question, TOOLS};
+use turnstone_domain::tool_call::{ToolCall, ToolCallMove, ToolOutcome};
+use turnstone_domain::{CallId, JobError, Wait};
+
+/// The key of the question, as of reviews that the user answers.
+const KEY: &str = "approve";
+/// The member of the note's input that tells it from other notes.
+const MARK: &str = "confirms_turn";
+/// The place of the note among the calls of its turn: behind all others.
+const PLACE: i64 = 1_000_000;
+
+/// Returns once the user has confirmed that another turn may follow the current one.
+///
+/// # Errors
+/// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no.
+pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
+    if !turn.agent.chain.confirm_between_turns {
+        return Ok(());
+    }
+    if turn.agent.guardrails.for_guarded {
+        return escalation::confirmed(turn);
+    }
+    let Some(call) = turn.conversation.answer().and_then(|answer| answer.tool_calls.first()).cloned() else {
+        return Ok(());
+    };
+    let asked = turn.recalled_calls.iter().find(|row| is_confirmation(row, &call.call_id));
+    if let Some(ToolOutcome::Success { output }) = asked.and_then(|row| row.outcome.as_ref()) {
+        return if is_yes(&output[KEY]) { Ok(()) } else { Err(refused(turn).into()) };
+    }
+    let call_id = asked.map(|row| row.call_id.clone());
+    let is_known = call_id.is_some();
+    let call_id = call_id.unwrap_or_else(|| next_note(turn, &call.call_id));
+    let prompt = format!(
+        "Turn {} of {} has called {}. May the next turn begin? true or false",
+        turn.position.turn,
+        turn.agent.name,
+        called(turn)
+    );
+    let input = json!({"request_keys": {KEY: prompt}, MARK: turn.position.turn});
+    let question = Question::read(&input)
+        .map_err(|why| JobError::new(FailureKind::Internal, format!("the question is none: {why}")))?;
+    if !is_known {
+        let intent = ToolCallMove::Intend {
+            call_id: call_id.clone(),
+            turn: turn.position.turn,
+            position: PLACE,
+            name: TOOLS[0].to_owned(),
+            input,
+            idempotent: true,
+            sent: false,
+        };
+        turn.pending().tool_calls.push(intent);
+    }
+    let exposes = exposes::now(turn);
+    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes }))))
+}
+
+fn is_confirmation(row: &ToolCall, call: &CallId) -> bool {
+    ToolCall::note_number(&row.call_id, call).is_some() && row.input.get(MARK).is_some()
+}
+
+fn next_note(turn: &Turn, call: &CallId) -> CallId {
+    let numbers = turn.recalled_calls.iter().filter_map(|row| ToolCall::note_number(&row.call_id, call));
+    ToolCall::note_id(call, turn.abroad.next_number(call).max(numbers.max().map_or(0, |last| last + 1)))
+}
+
+fn called(turn: &Turn) -> String {
+    let calls = turn.conversation.answer().map(|answer| answer.tool_calls.as_slice()).unwrap_or_default();
+    calls.iter().map(|call| format!("`{}`", call.name)).collect::<Vec<_>>().join(", ")
+}
+
+fn is_yes(answer: &Value) -> bool {
+    let word = answer.as_str().map(|text| text.trim().to_lowercase());
+    *answer == Value::Bool(true)
+        || word.is_some_and(|word| ["true", "yes", "y", "ok", "continue", KEY].contains(&word.as_str()))
+}
+
+/// Returns the failure of a job whose user ended it. It is final.
+fn refused(turn: &Turn) -> JobError {
+    let message = format!("the user refused the turn after turn {}", turn.position.turn);
+    JobError { retryable: false, ..JobError::new(FailureKind::Policy, message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        for yes in [json!(true), json!("Yes"), json!(" true "), json!("approve")] {
+            assert!(is_yes(&yes), "{yes}");
+        }
+        for no in [json!(false), json!("no"), json!(""), json!(1), json!(null), json!("yes, but")] {
+            assert!(!is_yes(&no), "{no}");
+        }
+    }
+}
