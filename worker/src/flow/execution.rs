@@ -55,5 +55,5 @@ async fn wait(turn: &mut Turn, asked: RequestedCall, is_said: bool) -> Result<()
     }
     call::plan(turn, &mut call, true);
     let call_id = call.asked.call_id.clone();
-    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question }))))
+    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes: serde_json::Map::new() }))))
 }
