@@ -127,6 +127,11 @@ async fn a_worker_that_is_killed_in_a_trial_call_holds_no_job_back() {
         wait::until_within("no job waits for the breaker", Duration::from_secs(25), none).await;
         let closed = async || fleet.get("/breakers").await["breakers"] == json!([]);
         fleet.until("the breaker is closed", closed).await;
+        let completed = async || {
+            fleet.tick().await;
+            in_state(&fleet, "'completed'").await == 40
+        };
+        fleet.until("all jobs complete", completed).await;
         drop(other);
         fleet.end().await;
     }
