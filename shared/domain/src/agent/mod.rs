@@ -6,6 +6,7 @@ pub mod credential;
 pub mod delegation;
 pub mod errors;
 mod flow;
+mod format;
 pub mod guardrails;
 pub mod identity;
 mod kin;
@@ -20,6 +21,7 @@ mod tools;
 
 pub use approvals::{Actions, Approvals};
 pub use flow::FlowDocument;
+pub use format::AgentFormat;
 pub use guardrails::{Guardrail, Guardrails};
 pub use identity::Identity;
 pub use operations::Operation;
@@ -34,21 +36,6 @@ use delegation::{Delegate, Target};
 use errors::{CapabilityErrors, ErrorPolicy, TurnChain};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// The format an agent was written in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentFormat {
-    /// No document: the job's own `ext_agent_*` fields.
-    #[default]
-    AdHoc,
-    /// `kind: openagentspec:v1/agent`.
-    OpenAgentSpec,
-    /// An OSSA manifest, `apiVersion: ossa/v0.2.x`.
-    Ossa,
-    /// A document of Agent Spec.
-    AgentSpec,
-}
 
 /// An agent, ready to run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
