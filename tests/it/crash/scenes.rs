@@ -142,7 +142,7 @@ async fn a_killed_worker_goes_on_after_each_write() {
     }
 }
 
-/// Every node of a flow is resumed where it died: no answer is bought twice, and the outputs are the same.
+/// A flow is resumed at the node where its worker died: no committed answer is bought again, and the outputs are the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_flow_goes_on_at_its_node() {
     let (writes, plain) = undisturbed(with_a_flow(Backend::Sqlite).await).await;

@@ -1,4 +1,4 @@
-//! Flows of Agent Spec: each node that works is a turn (ADR 0017).
+//! Flows of Agent Spec: each node that works is a turn (ADR 0010).
 //!
 //! The state of a run is the results of its nodes, which are the bodies of PERSIST's checkpoints. A worker
 //! that claims the job replays them; from then on the state is kept in memory. [`machine`] decides, [`work`]

@@ -3,7 +3,7 @@
 use crate::problem::Problems;
 use crate::tree::{Content, Node};
 
-/// Reports demands that are not enforced: an error if somebody could rely on it for safety or security, else a
+/// Reports demands that are not enforced: an error if an author could rely on it for safety or security, else a
 /// warning.
 pub(super) fn report(root: &Node, problems: &mut Problems) {
     let Some(spec) = root.get("spec") else { return };

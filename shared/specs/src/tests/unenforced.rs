@@ -2,7 +2,7 @@
 
 use super::{MANIFEST, errors, warnings};
 
-/// What somebody could rely on for safety or security is never accepted without effect.
+/// A demand for safety or security is never accepted without effect.
 #[test]
 fn what_cannot_be_enforced_is_refused() {
     for (rest, rule) in [

@@ -130,7 +130,7 @@ fn every_statement_that_touches_a_sealed_column_is_known() {
         .collect();
     let sealed = sealed();
     let mut seen = 0;
-    // What only PostgreSQL is asked is not asked where columns are sealed.
+    // Statements of PostgreSQL alone are not used where columns are sealed.
     let all = sql::ALL.iter().flat_map(|(name, texts)| texts.iter().map(move |text| (*name, text)));
     for (name, text) in all.filter(|(_, text)| !text.sqlite.is_empty()) {
         for text in [text.sqlite, text.postgres] {

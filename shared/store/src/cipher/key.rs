@@ -12,7 +12,7 @@ use ring::hkdf::{HKDF_SHA256, Prk, Salt};
 use ring::rand::SecureRandom;
 use std::fmt;
 
-/// What a sealed text begins with; no JSON text does. `select_directives_by_job.sql` knows it, too.
+/// The prefix of a sealed text, with which no JSON text begins. `select_directives_by_job.sql` has it, too.
 pub(super) const MARK: &str = "sealed:1:";
 /// The length of a key in bytes.
 pub(super) const SECRET_LEN: usize = 32;
