@@ -1,6 +1,6 @@
-//! Random histories of operations on a store and on the model; after every step both show the same.
+//! Random histories of operations on a store and on the model; after every step both are equal.
 //!
-//! `PROPTEST_CASES` raises the number of histories. A failure is shrunk to the shortest history that shows it.
+//! `PROPTEST_CASES` raises the number of histories. proptest shrinks a failure to the shortest history that fails.
 
 use super::backend::{Backend, open};
 use super::history::History;

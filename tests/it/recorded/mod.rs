@@ -1,11 +1,12 @@
-//! Recordings: engagements of every kind, and everything that the API answers about each of them.
+//! Recordings: engagements of every kind, and every answer of the API about each of them.
 //!
-//! A kind is a short story on a [`stage::Stage`]: jobs are pushed, questions and reviews are answered, time passes. The test then
-//! collects the jobs, engagements, events, messages, checkpoints, costs, exports and replays over HTTP ([`collect`]), names the
-//! random ids by their order of appearance ([`names`]), and compares the text with the file `answers/KIND.json` ([`compare`]).
-//! SQLite, SQLite with encryption and PostgreSQL have to give the same answers, so there is one file for all of them.
+//! A kind is a short story on a [`stage::Stage`]: jobs are pushed, questions and reviews are answered, time passes.
+//! The test then collects the jobs, engagements, events, messages, checkpoints, costs, exports and replays over HTTP
+//! ([`collect`]). It names the random ids by their order of appearance ([`names`]), and compares the text with the
+//! file `answers/KIND.json` ([`compare`]). SQLite, encrypted SQLite and PostgreSQL have to give the same answers, so
+//! there is one file for all of them.
 //!
-//! `TURNSTONE_BLESS=1 cargo test --workspace --test it -- recorded` writes the files anew.
+//! `TURNSTONE_BLESS=1 cargo test --workspace --test it -- recorded` writes the files again.
 
 mod alike;
 mod collect;
