@@ -268,13 +268,13 @@ mod tests {
 
     /// The breakers that other processes open, and the times at which this process read them.
     #[derive(Default)]
-    struct Shared {
+    struct SharedBreakers {
         open: Mutex<Vec<Trouble>>,
         reads: Mutex<Vec<Instant>>,
     }
 
     #[async_trait]
-    impl Breakers for Shared {
+    impl Breakers for SharedBreakers {
         async fn troubled(&self) -> Result<Vec<Trouble>, StoreError> {
             self.reads.lock().unwrap().push(Instant::now());
             Ok(self.open.lock().unwrap().clone())
@@ -309,7 +309,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_breaker_that_another_process_opens_is_seen_within_a_fifth_of_a_second() {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedBreakers::default());
         let watch = BreakerWatch::new(Arc::clone(&shared) as Arc<dyn Breakers>);
         let (key, rule) = (BreakerKey::model("test", "m"), Breaker::default());
         let lease = Lease { job: JobId("a".to_owned()), token: "t".to_owned(), expires_at: Noon.now() };

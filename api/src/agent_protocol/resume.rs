@@ -3,7 +3,7 @@
 use super::begin::Begun;
 use super::find;
 use crate::api::App;
-use crate::engagements::answering::{Given, give};
+use crate::engagements::answering::{UserAnswer, give};
 use crate::engagements::waiting::{self, Among, waiting};
 use crate::reply::Failure;
 use crate::request::Tenant;
@@ -21,7 +21,7 @@ pub(super) async fn resume(
     app: &App,
     agent: &str,
     id: &str,
-    given: &Given,
+    given: &UserAnswer,
     tenant: &Tenant,
 ) -> Result<Begun, Failure> {
     let (job, run) = find::request(app, agent, id, tenant).await?;

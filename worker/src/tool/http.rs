@@ -52,7 +52,7 @@ impl HttpTool {
         for argument in url.arguments() {
             if !is_required(&input_schema, argument) {
                 return Err(format!(
-                    "url: {{{argument}}} stands in the path but is not among the required properties of input_schema"
+                    "url: {{{argument}}} is in the path but not among the required properties of input_schema"
                 ));
             }
         }

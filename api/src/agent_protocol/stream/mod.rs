@@ -8,9 +8,9 @@ pub(crate) use run::RunStream;
 
 use super::resume;
 use crate::api::Shared;
-use crate::bells::POLL;
+use crate::doorbell::POLL;
 use crate::reply::{self, Failure};
-use crate::together::{Look, Page, alone};
+use crate::shared_stream::{Look, Page, alone};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};

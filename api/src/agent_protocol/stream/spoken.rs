@@ -1,7 +1,7 @@
 //! Pieces of models' text, between the events of a run. They are sent after the `completion_call` of their answer, and
 //! never after the answer itself.
 
-use super::run::{Answer, Caller, Told, What};
+use super::run::{AnswerKey, Caller, Told, What};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use turnstone_domain::{EngagementId, JobId};
@@ -31,7 +31,7 @@ impl Spoken {
     pub fn note(&mut self, told: &Told) {
         match &told.what {
             What::Calls(answer, caller) => {
-                let Answer { engagement, turn } = answer.clone();
+                let AnswerKey { engagement, turn } = answer.clone();
                 let (request, caller) = (told.request.clone(), Arc::new(caller.clone()));
                 self.calls.insert(engagement, Called { turn, request, caller, answered: false });
             }
@@ -77,8 +77,8 @@ mod tests {
         Told { id: 1, request: Some("j".into()), body: String::new(), what }
     }
 
-    fn answer(turn: i64) -> Answer {
-        Answer { engagement: "e".into(), turn }
+    fn answer(turn: i64) -> AnswerKey {
+        AnswerKey { engagement: "e".into(), turn }
     }
 
     fn called(turn: i64) -> Told {

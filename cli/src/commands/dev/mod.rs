@@ -91,7 +91,7 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
     };
     let farewell = Farewell {
         stopping: "\nstopping: turns give their jobs back after the phase they are in (again to stop at once)",
-        stopped: "stopped; what is unfinished goes on at the next start",
+        stopped: "stopped; unfinished jobs resume at the next start",
     };
     service.run(signals, &session.output, farewell, demo).await
 }

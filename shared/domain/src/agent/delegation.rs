@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_an_agent_is_known_by_capability_and_by_reviewer() {
+    fn references_to_an_agent_are_found_by_capability_and_reviewer() {
         let mut careful = agent("careful", &["tool"]);
         careful.capabilities[0].output_restriction.require_review = Some("oagent://judge".to_owned());
         let all = [agent("judge", &["judge"]), agent("boss", &["judge", "tool"]), careful];

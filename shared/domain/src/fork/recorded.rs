@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn each_recorded_call_stands_for_one_and_the_last_one_again() {
+    fn each_recorded_call_replaces_one_and_the_last_one_repeats() {
         let calls = vec![
             called("a", json!({"q": 1}), Some("c")),
             called("b", json!({"q": 2}), None),

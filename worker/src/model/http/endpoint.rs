@@ -16,7 +16,7 @@ use url::Url;
 
 /// A provider's address and headers, from its section of the configuration.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::model) struct Place<'a> {
+pub(in crate::model) struct ProviderAddress<'a> {
     /// The address up to and including the version.
     pub(in crate::model) base_url: &'a str,
     /// The path of a call below `base_url`.
@@ -54,7 +54,11 @@ impl Endpoint {
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
-    pub(in crate::model) fn new(name: &str, place: Place<'_>, client: Client) -> Result<Self, String> {
+    pub(in crate::model) fn new(
+        name: &str,
+        place: ProviderAddress<'_>,
+        client: Client,
+    ) -> Result<Self, String> {
         let mut url = Url::parse(place.base_url).map_err(|error| format!("base_url: not a URL: {error}"))?;
         address_guard::check_form(&url).map_err(|problem| format!("base_url: {problem}"))?;
         if let Ok(mut path) = url.path_segments_mut() {
@@ -99,7 +103,7 @@ impl Endpoint {
         if let Some(secret) = secret {
             let (header, prefix) = self.key_header;
             let mut value = HeaderValue::try_from(format!("{prefix}{}", secret.expose()))
-                .map_err(|_| "api_key: the secret cannot stand in a header".to_owned())?;
+                .map_err(|_| "api_key: the secret cannot be sent in a header".to_owned())?;
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(header), value);
         }

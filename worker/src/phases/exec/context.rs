@@ -20,8 +20,10 @@ const MOST_STATE_BYTES: usize = 64 * 1024;
 /// # Errors
 /// [`Stop::Store`].
 pub async fn look(turn: &mut Turn, asked: &[RequestedCall]) -> Result<(), Stop> {
-    let told =
-        asked.iter().filter_map(|call| turn.deputy(&call.name)).any(|deputy| deputy.terms.tells_state());
+    let told = asked
+        .iter()
+        .filter_map(|call| turn.delegate(&call.name))
+        .any(|delegate| delegate.terms.tells_state());
     match turn.state_scope().filter(|_| told) {
         Some(scope) => turn.look_at_state(&scope).await,
         None => Ok(()),
@@ -35,7 +37,7 @@ pub fn input(turn: &Turn, call: &Call) -> String {
         Some(Value::String(text)) => text.clone(),
         _ => arguments.to_string(),
     };
-    let Some(terms) = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms) else { return text };
+    let Some(terms) = turn.delegate(&call.asked.name).map(|delegate| &delegate.terms) else { return text };
     if terms.context != ContextTransfer::Minimal && !terms.custom_context.is_empty() {
         text.push_str(&format!("\n\nContext: {}", Value::Object(terms.custom_context.clone())));
     }

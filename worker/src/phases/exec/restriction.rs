@@ -49,7 +49,7 @@ pub fn before(
     // A call whose output has no reviewer does not run either.
     if let Some(word) = reviewer.iter().chain(&of_output).find_map(|asked| nobody(turn, asked)) {
         let text = format!(
-            "`{}` needs the word of its reviewer `{word}`, and there is nobody to ask: the caller did not say who the user is",
+            "`{}` needs the approval of its reviewer `{word}`, and there is no such reviewer: the caller named no user",
             call.asked.name
         );
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
@@ -146,8 +146,10 @@ fn asked(
             match reviewers::assign(turn, review, word, wait) {
                 Some(review) => Err(Stop::Park(Box::new(Wait::Review(review)))),
                 None => {
-                    let message =
-                        format!("`{}` is reviewed by `{word}`, and there is nobody to ask", call.asked.name);
+                    let message = format!(
+                        "`{}` is reviewed by `{word}`, and there is no such reviewer",
+                        call.asked.name
+                    );
                     Err(JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-31").into())
                 }
             }
@@ -174,7 +176,7 @@ pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop
     }
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": call.asked.call_id,
         "what_happened": "a worker stopped after it sent this call and before it learnt the outcome",
-        "approve_means": "call it once more", "reject_means": "tell the model that the outcome is unknown"});
+        "approve_means": "call it once more", "reject_means": "report an unknown outcome to the model"});
     Err(ask_operator(turn, call, ReviewKind::UnknownOutcome, question))
 }
 
@@ -201,7 +203,7 @@ fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> N
 }
 
 /// The name of the decider when the deadline passed without an answer.
-const NOBODY: &str = "nobody in time";
+const NOBODY: &str = "no reviewer in time";
 
 /// Returns the failure after a rejection, which ends the engagement (OAS-A7).
 fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
@@ -211,7 +213,10 @@ fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     let message = match decided_by {
         Some(by) => format!("the call of `{}` was rejected by {by}{reason}", call.asked.name),
         None => {
-            format!("the call of `{}` was not approved: nobody answered in time{reason}", call.asked.name)
+            format!(
+                "the call of `{}` was not approved: no reviewer answered in time{reason}",
+                call.asked.name
+            )
         }
     };
     let by = decided_by.unwrap_or(NOBODY);
@@ -239,7 +244,7 @@ fn nobody<'a>(turn: &Turn, asked: &'a Contact) -> Option<&'a str> {
 /// Returns the reviewer for calls of an OSSA agent that may not run twice (`human_in_loop`,
 /// `high_risk_action`).
 fn of_high_risk(turn: &Turn, call: &Call, idempotent: bool) -> Option<Contact> {
-    let risky = !idempotent && turn.deputy(&call.asked.name).is_none();
+    let risky = !idempotent && turn.delegate(&call.asked.name).is_none();
     turn.agent.approvals.high_risk.clone().filter(|_| risky)
 }
 

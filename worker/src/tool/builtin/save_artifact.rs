@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_file_is_told_and_not_tried_again() {
+    async fn a_missing_file_is_reported_and_not_retried() {
         for (input, word) in [
             (json!({"name": "a"}), "either"),
             (json!({"name": "a", "content": "", "content_base64": ""}), "either"),

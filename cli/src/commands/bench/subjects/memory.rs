@@ -96,7 +96,6 @@ fn with_tool() -> AgentDefinition {
 async fn resident() -> anyhow::Result<f64> {
     // Turns that have just ended may still be releasing their memory.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let kb =
-        resident_kb().ok_or_else(|| Failure::failed("this system does not tell how much memory is used"))?;
+    let kb = resident_kb().ok_or_else(|| Failure::failed("this system does not report the used memory"))?;
     Ok(kb as f64)
 }

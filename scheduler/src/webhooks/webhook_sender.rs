@@ -4,7 +4,7 @@ use super::fan_out::FanOut;
 use super::post::{Post, Told};
 use super::retry;
 use crate::leadership::Leadership;
-use crate::rhythm::{FALLBACK, SHORTEST, Setback, pause};
+use crate::tick::{FALLBACK, SHORTEST, Setback, pause};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,26 +30,26 @@ const MARGIN_MS: i64 = 60_000;
 
 /// The settings of webhooks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CourierOptions {
+pub struct WebhookSenderOptions {
     /// True if addresses outside of the public internet may be reached.
     pub allow_private: bool,
     /// How long a receiver may take to answer.
     pub timeout: Duration,
 }
 
-impl CourierOptions {
+impl WebhookSenderOptions {
     /// How long a receiver may take to answer.
     pub const TIMEOUT: Duration = Duration::from_secs(10);
 }
 
-impl Default for CourierOptions {
+impl Default for WebhookSenderOptions {
     fn default() -> Self {
         Self { allow_private: false, timeout: Self::TIMEOUT }
     }
 }
 
 /// Posts events to webhooks.
-pub struct Courier {
+pub struct WebhookSender {
     feed: Arc<dyn Feed>,
     webhooks: Arc<dyn Webhooks>,
     clock: Arc<dyn Clock>,
@@ -90,7 +90,7 @@ impl UnderWay {
     }
 }
 
-impl Courier {
+impl WebhookSender {
     /// Returns a sender over `store`.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Courier {
         store: &Store,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn Ids>,
-        options: &CourierOptions,
+        options: &WebhookSenderOptions,
     ) -> Result<Self, String> {
         let timeout_ms = i64::try_from(options.timeout.as_millis()).unwrap_or(i64::MAX);
         Ok(Self {
@@ -139,7 +139,7 @@ impl Courier {
             }
             let (first, wait) = setback.failed();
             if first {
-                tracing::warn!(%error, "webhooks cannot be told of events; it is tried again until they can");
+                tracing::warn!(%error, "events cannot be read for webhooks; it is tried again until they can");
             }
             tokio::time::sleep(wait).await;
         }
@@ -155,7 +155,7 @@ impl Courier {
                 Err(error) => return error,
             };
             if setback.recovered() {
-                tracing::info!("webhooks are told of events again");
+                tracing::info!("events are read for webhooks again");
             }
             let idle = under_way.idle;
             tokio::select! {
@@ -216,7 +216,12 @@ impl Courier {
             let now = clock.now();
             let attempted = attempted(told, &delivery, now);
             if let Some(why) = &attempted.error {
-                tracing::debug!(webhook = webhook.id, delivery = delivery.id, why, "a webhook was not told");
+                tracing::debug!(
+                    webhook = webhook.id,
+                    delivery = delivery.id,
+                    why,
+                    "a webhook delivery failed"
+                );
             }
             if attempted.next == AfterAttempt::Gone {
                 tracing::warn!(
