@@ -132,8 +132,8 @@ impl During {
     }
 }
 
-/// The commit before the first call of a phase finds the pause: of INFER after a guardrail of NORM and after EXEC, of
-/// EXEC after INFER, and of a guardrail in EMIT.
+/// The commit before the first call of a phase finds the pause. The phases are INFER after a guardrail of NORM or after
+/// EXEC, EXEC after INFER, and EMIT with a guardrail.
 async fn a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase(backend: Backend) {
     for during in [During::InputGuardrail, During::Model, During::LastModel, During::Tool] {
         let gate = Gate::default();
