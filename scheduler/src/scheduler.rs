@@ -94,7 +94,7 @@ impl Scheduler {
         tokio::select! {
             () = &mut holding => return,
             () = self.keep_time() => {}
-            () = self.keep_telling() => {}
+            () = self.keep_sending() => {}
             () = shutdown.cancelled() => {}
         }
         if tokio::time::timeout(FAREWELL, holding).await.is_err() {
@@ -134,9 +134,9 @@ impl Scheduler {
     }
 
     /// Posts events to webhooks beside the duties: a slow receiver delays no duty.
-    async fn keep_telling(&self) {
+    async fn keep_sending(&self) {
         match &self.sender {
-            Some(sender) => sender.keep_telling(&self.leadership, &self.doorbell).await,
+            Some(sender) => sender.keep_sending(&self.leadership, &self.doorbell).await,
             None => std::future::pending().await,
         }
     }

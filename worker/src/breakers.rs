@@ -154,7 +154,7 @@ impl BreakerWatch {
     }
 
     /// Counts a successful call of a job, without waiting. While the service works, the store learns of
-    /// successes with the next failure. Otherwise it returns the step that [`BreakerWatch::tell`] stores.
+    /// successes with the next failure. Otherwise it returns the step that [`BreakerWatch::store_success`] stores.
     #[must_use = "the store has to learn of it"]
     pub fn succeeded(
         &self,
@@ -186,7 +186,7 @@ impl BreakerWatch {
     }
 
     /// Stores a success.
-    pub async fn tell(&self, _: Secured<'_>, clock: &dyn Clock, success: Success) {
+    pub async fn store_success(&self, _: Secured<'_>, clock: &dyn Clock, success: Success) {
         let Success { key, rule, step } = success;
         let Some(keeper) = self.keeper(&rule) else { return };
         let is_trial = matches!(step, BreakerStep::TrialSucceeded { .. });

@@ -145,11 +145,11 @@ impl RpcCall {
 
 /// Returns the answer to a call.
 pub(super) fn answer(id: &Value, result: Result<Value, RpcRefusal>) -> Response {
-    reply::ok(&told(id, result))
+    reply::ok(&body(id, result))
 }
 
 /// Returns the same, in the form of a body or a frame of a stream.
-pub(super) fn told(id: &Value, result: Result<Value, RpcRefusal>) -> Value {
+pub(super) fn body(id: &Value, result: Result<Value, RpcRefusal>) -> Value {
     match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err(RpcRefusal { code, reason, message }) => {

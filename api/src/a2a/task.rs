@@ -65,7 +65,7 @@ async fn asks(app: &App, job: &Job) -> Result<Option<AskedUser>, RpcRefusal> {
     };
     let mut waiting = waiting(app, &engagement, job, Among::Delegates).await?;
     waiting.truncate(1);
-    waiting::tell(app, &waiting).await?;
+    waiting::note_displayed(app, &waiting).await?;
     Ok(waiting.pop().and_then(|one| match one.wanted {
         Wanted::Answer(asked) => Some(asked),
         Wanted::Word(_) => None,

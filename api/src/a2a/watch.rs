@@ -62,7 +62,7 @@ pub(super) async fn stream(app: Shared, origin: String, id: Value, job: Job) -> 
     };
     let frames = futures::stream::unfold(watched, |mut watched| async move {
         let told = watched.next().await?;
-        let answer = rpc::told(&watched.id, told);
+        let answer = rpc::body(&watched.id, told);
         Some((Ok::<_, Infallible>(Frame::default().data(answer.to_string())), watched))
     });
     Sse::new(frames).keep_alive(KeepAlive::default()).into_response()

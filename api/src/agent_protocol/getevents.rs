@@ -127,7 +127,7 @@ fn since(params: &Params) -> Result<Option<i64>, Failure> {
 async fn list(app: &App, run: &Engagement, request: Option<&JobId>, since: i64) -> Answer {
     run_events::catch_up(app, run).await?;
     let events = app.api.store.runs.run_events(&run.id, since, request, MOST).await?.events;
-    resume::heard(app, &events).await?;
+    resume::note_displayed(app, &events).await?;
     shown(&events)
 }
 
@@ -142,7 +142,7 @@ async fn poll(app: &App, run: &Engagement, job: &Job) -> Answer {
         let events = runs.run_events(&run.id, seen, Some(&job.id), MOST).await?.events;
         let Some(last) = events.last().map(|event| event.id) else { return shown(&[]) };
         if runs.polled(&job.id, seen, last).await? {
-            resume::heard(app, &events).await?;
+            resume::note_displayed(app, &events).await?;
             return shown(&events);
         }
     }

@@ -1,7 +1,7 @@
 //! The leader's webhook sender: a few posts at a time, fewer of any one webhook, and no duty waits for them.
 
 use super::fan_out::FanOut;
-use super::post::{Post, Told};
+use super::post::{Post, ReceiverAnswer};
 use super::retry;
 use crate::leadership::Leadership;
 use crate::tick::{FALLBACK, SHORTEST, Setback, pause};
@@ -125,12 +125,12 @@ impl WebhookSender {
 
     /// Posts events to webhooks as long as it leads. At the end of a term the posts under way are aborted; the next
     /// leader repeats them.
-    pub(crate) async fn keep_telling(&self, leadership: &Leadership, doorbell: &Doorbell) {
+    pub(crate) async fn keep_sending(&self, leadership: &Leadership, doorbell: &Doorbell) {
         let mut setback = Setback::none();
         loop {
             let term = leadership.begun().await;
             let error = tokio::select! {
-                error = self.tell(&term, doorbell, &mut setback) => error,
+                error = self.send_due(&term, doorbell, &mut setback) => error,
                 () = leadership.ended(&term) => continue,
             };
             if matches!(error, StoreError::Deposed) {
@@ -145,7 +145,7 @@ impl WebhookSender {
         }
     }
 
-    async fn tell(&self, term: &Term, doorbell: &Doorbell, setback: &mut Setback) -> StoreError {
+    async fn send_due(&self, term: &Term, doorbell: &Doorbell, setback: &mut Setback) -> StoreError {
         // Subscribe before the first query, so that nothing that happens after it is missed.
         let mut ear = doorbell.listen();
         let mut under_way = UnderWay::default();
@@ -237,20 +237,22 @@ impl WebhookSender {
     }
 }
 
-fn attempted(told: Told, delivery: &Delivery, now: Timestamp) -> Attempted {
+fn attempted(told: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Attempted {
     let again = || match retry::delay_ms(&delivery.id, delivery.attempts) {
         Some(ms) => AfterAttempt::Again(now.plus_ms(ms)),
         None => AfterAttempt::GiveUp,
     };
     match told {
-        Told::Taken(status) => {
+        ReceiverAnswer::Taken(status) => {
             Attempted { status: Some(status.into()), error: None, next: AfterAttempt::Delivered }
         }
-        Told::Gone(why) => Attempted { status: Some(410), error: Some(why), next: AfterAttempt::Gone },
-        Told::Refused(status, why) => {
+        ReceiverAnswer::Gone(why) => {
+            Attempted { status: Some(410), error: Some(why), next: AfterAttempt::Gone }
+        }
+        ReceiverAnswer::Refused(status, why) => {
             Attempted { status: Some(status.into()), error: Some(why), next: again() }
         }
-        Told::Silent(why) => Attempted { status: None, error: Some(why), next: again() },
+        ReceiverAnswer::Silent(why) => Attempted { status: None, error: Some(why), next: again() },
     }
 }
 

@@ -48,7 +48,7 @@ fn review(
     };
     let agent = reviewer::supervisor(contact).is_some();
     let target = if contact.target.is_empty() || agent { OPERATOR } else { &contact.target };
-    reviewers::assign_somebody(turn, review, target, wait_ms)
+    reviewers::assign_or_operator(turn, review, target, wait_ms)
 }
 
 /// Parks with a question to this contact: a person, or an agent that supervises.

@@ -41,7 +41,7 @@ fn park(turn: &mut Turn, error: &JobError) -> Settlement {
 }
 
 /// Returns the data of the timeline's event.
-pub fn told(turn: &Turn, error: &JobError) -> Value {
+pub fn event_data(turn: &Turn, error: &JobError) -> Value {
     let fact = |key: &str| error.details.get(key);
     let mut data = json!({
         "limit": fact("limit").cloned().unwrap_or_else(|| turn.budget.limit.into()),

@@ -26,7 +26,7 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {
-        let data = exceeded::told(turn, &error);
+        let data = exceeded::event_data(turn, &error);
         turn.event(EventName::BudgetExceeded, data);
     }
     if let Some(settlement) = exceeded::settlement(turn, &error) {

@@ -16,7 +16,7 @@ use turnstone_store::RunEvent;
 pub(super) const PAGE: u32 = 200;
 
 /// An event of a run that is followed.
-pub(super) struct Told {
+pub(super) struct RunFrame {
     /// Its number.
     pub id: i64,
     /// The request that it belongs to.
@@ -89,14 +89,14 @@ impl What {
     }
 }
 
-impl From<RunEvent> for Told {
+impl From<RunEvent> for RunFrame {
     fn from(event: RunEvent) -> Self {
         let RunEvent { id, request, body } = event;
         Self { id, request, what: What::of(&body), body }
     }
 }
 
-impl Placed for Told {
+impl Placed for RunFrame {
     fn place(&self) -> i64 {
         self.id
     }
@@ -111,7 +111,7 @@ pub(crate) struct RunStream {
     run: Engagement,
     bells: Arc<Bells>,
     parts: Mutex<Parts>,
-    pub(super) together: SharedStream<Told>,
+    pub(super) together: SharedStream<RunFrame>,
 }
 
 /// The engagements of the run that may have news.
@@ -140,12 +140,12 @@ impl RunStream {
     }
 
     /// Reads the events after a number.
-    pub(super) async fn read(&self, app: &App, after: i64) -> Result<Page<Told>, String> {
+    pub(super) async fn read(&self, app: &App, after: i64) -> Result<Page<RunFrame>, String> {
         let told = self.tell(app, after).await;
         told.map_err(|Failure(error)| error.message)
     }
 
-    async fn tell(&self, app: &App, after: i64) -> Result<Page<Told>, Failure> {
+    async fn tell(&self, app: &App, after: i64) -> Result<Page<RunFrame>, Failure> {
         // An engagement whose hook is new may have had events before.
         while self.follow(&run_events::catch_up(app, &self.run).await?.bells) {}
         let page = app.api.store.runs.run_events(&self.run.id, after, None, PAGE).await?;

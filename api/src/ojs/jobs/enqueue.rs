@@ -82,7 +82,7 @@ pub(crate) async fn enqueue(
         }
     };
     let mut response = answer(&pushed, body);
-    pressure::tell(&app, response.headers_mut(), (&queue, &terms), &pushed).await?;
+    pressure::add_headers(&app, response.headers_mut(), (&queue, &terms), &pushed).await?;
     Ok(response)
 }
 

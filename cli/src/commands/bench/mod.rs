@@ -131,7 +131,7 @@ pub struct Bench {
 
 impl Bench {
     /// Shows the current measurement on a terminal.
-    fn tell(&self, what: &str, round: u32) {
+    fn announce(&self, what: &str, round: u32) {
         self.progress.set_message(format!("measuring {what}: round {round} of {}", self.rounds));
     }
 }

@@ -135,7 +135,7 @@ async fn start(
         agents.names.extend(more.names);
         agents.problems.extend(more.problems);
     }
-    agents.tell_problems();
+    agents.print_problems();
     let worker_id = worker_id(ids.as_ref());
     let banner = Banner {
         url: url.clone(),

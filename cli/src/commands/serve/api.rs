@@ -128,7 +128,7 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     if !documents.is_empty() {
         let registered: Registered =
             agents::register(&store, documents, known.clone(), false, clock.now()).await?;
-        registered.tell_problems();
+        registered.print_problems();
     }
     let url = listening.url();
     let line = format!("turnstone listens on {url}");

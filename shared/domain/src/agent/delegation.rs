@@ -66,19 +66,19 @@ impl Delegate {
 
     /// Returns true if the delegate receives the parent's session id.
     #[must_use]
-    pub fn tells_session(&self) -> bool {
+    pub fn shares_session(&self) -> bool {
         self.propagation.session_id.unwrap_or(true)
     }
 
     /// Returns true if the delegate receives the conversation so far.
     #[must_use]
-    pub fn tells_history(&self) -> bool {
+    pub fn shares_history(&self) -> bool {
         self.propagation.history.unwrap_or(self.context == ContextTransfer::Full)
     }
 
     /// Returns true if the delegate receives the parent's state.
     #[must_use]
-    pub fn tells_state(&self) -> bool {
+    pub fn shares_state(&self) -> bool {
         self.propagation.state.unwrap_or(self.context == ContextTransfer::Full)
     }
 }

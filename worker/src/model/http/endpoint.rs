@@ -124,18 +124,18 @@ impl Endpoint {
         tokio::time::timeout(timeout, self.exchange(body, listener)).await.unwrap_or_else(|_| {
             let model = body["model"].as_str().unwrap_or("the model");
             Err(ModelError::Timeout(
-                self.told(&format!("{model} did not answer within {} ms", timeout.as_millis())),
+                self.sentence(&format!("{model} did not answer within {} ms", timeout.as_millis())),
             ))
         })
     }
 
     async fn exchange<A: Assembly>(&self, body: &Value, listener: &Listener) -> Result<A, ModelError> {
-        let headers = self.headers().map_err(|problem| ModelError::Refused(self.told(&problem)))?;
+        let headers = self.headers().map_err(|problem| ModelError::Refused(self.sentence(&problem)))?;
         let request = self.client.post(self.url.clone()).headers(outbound::trace_headers()).headers(headers);
         let sent = request.json(body).send().await;
         let response =
-            sent.map_err(|error| ModelError::Unavailable(self.told(&outbound::describe(&error))))?;
-        let told = |problem: &str| self.told(problem);
+            sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
+        let told = |problem: &str| self.sentence(problem);
         if !response.status().is_success() {
             return Err(failure::of_response(response, &told).await);
         }
@@ -146,12 +146,12 @@ impl Endpoint {
     }
 
     /// Returns a sentence about this provider.
-    pub(in crate::model) fn told(&self, problem: &str) -> String {
+    pub(in crate::model) fn sentence(&self, problem: &str) -> String {
         format!("provider {}: {problem}", self.name)
     }
 
     /// Returns the error for an answer that cannot be parsed.
     pub(in crate::model) fn malformed(&self, problem: &str) -> ModelError {
-        ModelError::Malformed(self.told(problem))
+        ModelError::Malformed(self.sentence(problem))
     }
 }

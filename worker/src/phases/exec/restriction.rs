@@ -47,7 +47,7 @@ pub fn before(
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
     // A call whose output has no reviewer does not run either.
-    if let Some(word) = reviewer.iter().chain(&of_output).find_map(|asked| nobody(turn, asked)) {
+    if let Some(word) = reviewer.iter().chain(&of_output).find_map(|asked| missing_reviewer(turn, asked)) {
         let text = format!(
             "`{}` needs the approval of its reviewer `{word}`, and there is no such reviewer: the caller named no user",
             call.asked.name
@@ -183,7 +183,7 @@ pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop
 /// Parks the job until an operator has answered.
 pub fn ask_operator(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> Stop {
     let review = question_to(turn, call, kind, question);
-    Stop::Park(Box::new(Wait::Review(reviewers::assign_somebody(turn, review, OPERATOR, None))))
+    Stop::Park(Box::new(Wait::Review(reviewers::assign_or_operator(turn, review, OPERATOR, None))))
 }
 
 /// Returns a question about this call and these arguments, without a reviewer yet.
@@ -203,7 +203,7 @@ fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> N
 }
 
 /// The name of the decider when the deadline passed without an answer.
-const NOBODY: &str = "no reviewer in time";
+const NO_REVIEWER: &str = "no reviewer in time";
 
 /// Returns the failure after a rejection, which ends the engagement (OAS-A7).
 fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
@@ -219,7 +219,7 @@ fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
             )
         }
     };
-    let by = decided_by.unwrap_or(NOBODY);
+    let by = decided_by.unwrap_or(NO_REVIEWER);
     let error = JobError::new(FailureKind::Policy, message);
     if turn.agent.format == AgentFormat::Ossa {
         // A person has decided: no handler of the manifest asks again.
@@ -237,8 +237,8 @@ fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
 }
 
 /// Returns the reviewer's name in the document, if no such reviewer exists.
-fn nobody<'a>(turn: &Turn, asked: &'a Contact) -> Option<&'a str> {
-    (!reviewers::is_somebody(turn, &asked.target)).then_some(asked.target.as_str())
+fn missing_reviewer<'a>(turn: &Turn, asked: &'a Contact) -> Option<&'a str> {
+    (!reviewers::is_reviewer(turn, &asked.target)).then_some(asked.target.as_str())
 }
 
 /// Returns the reviewer for calls of an OSSA agent that may not run twice (`human_in_loop`,

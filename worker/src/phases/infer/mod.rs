@@ -124,7 +124,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     if let Some(pass) = pass {
         turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used).await;
     }
-    circuit::tell(turn, success).await?;
+    circuit::report(turn, success).await?;
     durable?;
     turn.deadline.check()?;
     turn_limit::held(turn)?;

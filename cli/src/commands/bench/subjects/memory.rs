@@ -35,7 +35,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         let name = format!("{waiting} turns waiting, messages each: {messages}");
         let mut series = Series::new(name, Unit::Count("KB/turn"));
         for round in 1..=bench.rounds {
-            bench.tell(&format!("memory, messages each: {messages}"), round);
+            bench.announce(&format!("memory, messages each: {messages}"), round);
             series.in_memory(match bench.messages {
                 Some(_) if bench.rounds == 1 => per_turn(bench, waiting, messages).await?,
                 _ => elsewhere(bench, waiting, messages).await?,
