@@ -51,7 +51,7 @@ fn code(answer: &Value) -> (i64, &str) {
     (error["code"].as_i64().unwrap_or_default(), error["data"][0]["reason"].as_str().unwrap_or_default())
 }
 
-/// Issue 7, "A2A": the card says what the agent is and where it is reached.
+/// Issue 7, "A2A": the card describes the agent and its address.
 #[tokio::test]
 async fn every_agent_has_a_card() {
     let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
@@ -102,7 +102,7 @@ async fn messages_are_tasks_and_contexts_are_engagements() {
     }
 }
 
-/// Issue 7, "A2A": what an agent asks its user is answered by a message of the task, as text or as data.
+/// Issue 7, "A2A": a message of the task answers the agent's question to its user, as text or as data.
 #[tokio::test]
 async fn a_task_that_asks_is_answered_once() {
     for backend in Backend::ALL {
@@ -129,7 +129,7 @@ async fn a_task_that_asks_is_answered_once() {
     }
 }
 
-/// Issue 7, "A2A" and "Cancel": a task is canceled once, and only by whoever may see it.
+/// Issue 7, "A2A" and "Cancel": a task is canceled once, and only by a client that may see it.
 #[tokio::test]
 async fn a_task_is_canceled_once() {
     for backend in Backend::ALL {
@@ -160,15 +160,15 @@ async fn a_task_is_canceled_once() {
     }
 }
 
-/// Issue 7, "A2A": a stream is the task, what becomes of it, pieces of the answer, the answer, and the end.
+/// Issue 7, "A2A": a stream has the task, its updates, deltas of the answer, the answer, and the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_tells_the_answer_while_it_is_made() {
+async fn a_stream_has_the_answer_while_it_is_generated() {
     for backend in Backend::ALL {
         let gate = Gate::default();
         let heard = Gate::default();
         let (held, listening) = (gate.clone(), heard.clone());
         let pieces = vec!["one ".to_owned(), "two".to_owned()];
-        // What is said before anybody listens is lost.
+        // Deltas before the subscription are lost.
         let spoken = move |_: &Value| Reply::Spoken(pieces.clone(), held.clone()).behind(&listening);
         let fleet = fleet(backend, spoken).await;
         let call = json!({"jsonrpc": "2.0", "id": "s", "method": "SendStreamingMessage", "params": text("m-1", "go")});
@@ -203,9 +203,9 @@ async fn a_stream_tells_the_answer_while_it_is_made() {
     }
 }
 
-/// Issue 7, "Bad input", for A2A: the error that the protocol has for it, and nothing is stored.
+/// Issue 7, "Bad input", for A2A: the protocol's own error, and an unchanged store.
 #[tokio::test]
-async fn what_is_no_call_has_the_protocols_error() {
+async fn an_invalid_call_has_the_protocols_error() {
     let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": text("m-1", "go")});
     let unversioned = client().post(format!("{}/a2a/clerk", fleet.url)).json(&call).send().await.unwrap();
@@ -257,9 +257,10 @@ async fn what_is_no_call_has_the_protocols_error() {
     fleet.end().await;
 }
 
-/// Issue 7, "A2A": tasks are listed with those first that changed last, in pages, by context, state and time; a tenant sees its own.
+/// Issue 7, "A2A": tasks are listed by their last change, newest first, in pages, by context, state and time; a
+/// tenant sees its own.
 #[tokio::test]
-async fn tasks_are_listed_by_what_is_asked_for() {
+async fn tasks_are_listed_by_their_filters() {
     for backend in Backend::ALL {
         let fleet = fleet(backend, |request| match model_server::outcomes(request) {
             0 if request["tools"].is_array() => Reply::call("ask-user", json!({"question": "Which city?"})),
@@ -328,7 +329,7 @@ async fn tasks_are_listed_by_what_is_asked_for() {
     }
 }
 
-/// What another tenant sees of these tasks, and what is no parameter of a list.
+/// Checks another tenant's list of these tasks, and unknown parameters of a list.
 async fn other_lists(fleet: &Fleet) {
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "ListTasks", "params": {}});
     let foreign = request(fleet, "clerk", &call).header("x-ojs-tenant", "acme").send().await.unwrap();
@@ -346,9 +347,9 @@ async fn other_lists(fleet: &Fleet) {
     }
 }
 
-/// Issue 7, "A2A" and "Bad input": a message that answered one question is no answer to the next.
+/// Issue 7, "A2A" and "Bad input": a repeated answer does not answer the next question.
 #[tokio::test]
-async fn an_answer_that_comes_twice_answers_once() {
+async fn a_repeated_message_answers_one_question() {
     for backend in Backend::ALL {
         let fleet = fleet(backend, |request| match model_server::outcomes(request) {
             0 => Reply::call("ask-user", json!({"question": "Which city?"})),
@@ -374,9 +375,9 @@ async fn an_answer_that_comes_twice_answers_once() {
     }
 }
 
-/// Issue 7, "Human in the loop": what a delegate asks its user is asked of the client of the task that it works for.
+/// Issue 7, "Human in the loop": a delegate's question reaches the client of the root task.
 #[tokio::test]
-async fn a_delegates_question_is_asked_of_the_client() {
+async fn a_delegates_question_reaches_the_client() {
     for backend in Backend::ALL {
         let fleet = fleet(backend, |request| {
             let leads =
@@ -411,9 +412,9 @@ async fn a_delegates_question_is_asked_of_the_client() {
     }
 }
 
-/// Tasks of an agent that was deleted go on as they began: they can be read, listed, answered and canceled. Nothing new begins.
+/// Tasks of a deleted agent continue: they can be read, listed, answered and canceled. New tasks are refused.
 #[tokio::test]
-async fn tasks_of_a_deleted_agent_go_on() {
+async fn tasks_of_a_deleted_agent_continue() {
     for backend in Backend::ALL {
         let fleet = fleet(backend, |request| match model_server::outcomes(request) {
             0 => Reply::call("ask-user", json!({"question": "Which city?"})),
@@ -446,8 +447,8 @@ async fn tasks_of_a_deleted_agent_go_on() {
     }
 }
 
-/// A message goes on in the trace of its sender, and keeps the name of its HTTP request: one that begins a context, and one that
-/// continues it.
+/// A message belongs to the trace of its sender, whether it begins a context or continues one, and the request's span
+/// keeps its name.
 #[tokio::test]
 async fn a_message_keeps_its_trace() {
     let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;

@@ -1,10 +1,11 @@
-//! Bad input gets a 4xx with a stable code, a sentence and a hint; nothing is stored, and the server goes on.
+//! Bad input is answered with a 4xx, a stable code, a sentence and a hint. Nothing is stored, and the server
+//! continues.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_tests::{Fleet, wait};
 
-/// A body that a client may send by mistake or on purpose: where to, what, and the status and code that it gets.
+/// A bad request: its description, path and body, with the status and code of its refusal.
 struct Bad {
     what: String,
     path: &'static str,
@@ -24,7 +25,7 @@ impl Bad {
     }
 }
 
-/// A good agent job with one field changed.
+/// A valid agent job with one changed field.
 fn job_with(field: &str, value: Value) -> String {
     let mut job = json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"});
     job[field] = value;
@@ -51,7 +52,7 @@ fn manifest(more: &str) -> String {
     )
 }
 
-/// Sends everything and asserts what it gets; then nothing is stored and the server still works.
+/// Sends every request and compares its refusal. Afterwards the store is unchanged and the server still works.
 async fn refuse(all: Vec<Bad>) {
     let fleet = Fleet::builder().start().await;
     let mut wrong = Vec::new();
@@ -84,7 +85,7 @@ async fn assert_nothing_stored(fleet: &Fleet) {
 }
 
 #[tokio::test]
-async fn what_is_no_json_object_is_refused() {
+async fn a_body_that_is_no_json_object_is_refused() {
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(10_000), close.repeat(10_000));
     let deep_args = format!("{{\"type\": \"agent.x\", \"args\": {}}}", deep("[", "]"));
     let deep_meta = format!(

@@ -31,7 +31,7 @@ async fn an_exhausted_budget_spends_nothing_more_and_ends_discarded() {
 }
 
 #[tokio::test]
-async fn a_budget_of_nothing_asks_no_model() {
+async fn a_budget_of_zero_calls_no_model() {
     let fleet = Fleet::builder().start().await;
     let mut job = job(0, false);
     job["options"]["retry"]["max_attempts"] = json!(1);
@@ -41,10 +41,9 @@ async fn a_budget_of_nothing_asks_no_model() {
     fleet.end().await;
 }
 
-/// A provider may count what nobody else can see. Where no budget limits the engagement its count is booked, as it is what the
-/// bill says; one that is absurd is not believed.
+/// Without a budget the provider's count is booked, because the bill has it. An absurd count is ignored.
 #[tokio::test]
-async fn without_a_limit_what_the_provider_reports_is_booked() {
+async fn without_a_limit_the_providers_count_is_booked() {
     for (reported, believed) in [(150, true), (i64::MAX - 1, false)] {
         let usage = json!({"prompt_tokens": reported, "completion_tokens": 1, "total_tokens": 0});
         let fleet = Fleet::builder().model(move |_| Reply::Odd("{}".to_owned(), usage.clone())).start().await;
@@ -55,13 +54,13 @@ async fn without_a_limit_what_the_provider_reports_is_booked() {
         let used = done["ext_agent_tokens_used"].as_i64().unwrap();
         assert_eq!(used == reported + 1, believed, "{used} of {reported}");
         let clamped = fleet.event_names(&id).await.iter().any(|name| name == "budget.usage_clamped");
-        assert_eq!(clamped, !believed, "what is not booked is told");
+        assert_eq!(clamped, !believed, "ignored usage is an event");
         assert!(used < 10_000, "{used}");
         fleet.end().await;
     }
 }
 
-/// What a hostile provider may put into `usage`.
+/// Strange values of `usage` from a hostile provider.
 fn odd_usage() -> impl Strategy<Value = Value> {
     let number = prop_oneof![
         Just(json!(-1)),

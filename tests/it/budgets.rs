@@ -1,5 +1,5 @@
-//! Budgets in money, per tenant, day and model, from the outside: what is counted, what happens at a limit, and how a
-//! raise lets jobs go on.
+//! Budgets in money, per tenant, day and model, from outside: the charges, the behaviour at a limit, and how a raise
+//! resumes jobs.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -55,9 +55,9 @@ async fn budget(fleet: &Fleet, name: &str) -> Value {
     fleet.get(&format!("/budgets/{}", name.replace('/', "%2F"))).await
 }
 
-/// Cached input is counted at its own price; what a call cost stands in every view.
+/// Cached input has its own price; every view has the cost of a call.
 #[tokio::test]
-async fn what_a_job_costs_stands_in_every_view() {
+async fn every_view_has_the_cost_of_a_job() {
     for backend in Backend::ALL {
         let usage = json!({"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": 30,
                            "prompt_tokens_details": {"cached_tokens": 10}});
@@ -100,9 +100,10 @@ async fn what_a_job_costs_stands_in_every_view() {
     }
 }
 
-/// OAS-41, OAS-43: the tool of a guardrail is charged to every budget as any tool is, and not called when there is too little left.
+/// OAS-41, OAS-43: the tool of a guardrail is charged to every budget like any tool. It is not called when too little
+/// is left.
 #[tokio::test]
-async fn guardrails_are_paid_for() {
+async fn guardrails_are_charged() {
     for backend in Backend::ALL {
         let fleet = fleet(backend, |_| Reply::text("done")).await;
         let guards = "guardrails:\n  input: {tool_name: search, assertion: \"true\"}\n  output: {tool_name: search, assertion: \"true\"}\n";
@@ -132,7 +133,7 @@ async fn guardrails_are_paid_for() {
     }
 }
 
-/// D1: the later attempt is not before the next day, and asks the model again only then.
+/// D1: the later attempt is on the next day, and calls the model only then.
 #[tokio::test]
 async fn a_day_that_is_used_up_is_retried_on_the_next() {
     for backend in Backend::ALL {
@@ -158,9 +159,9 @@ async fn a_day_that_is_used_up_is_retried_on_the_next() {
     }
 }
 
-/// Parking is no failure and holds nothing; a raise lets the job go on where it stopped.
+/// Parking is no failure and holds nothing; a raise resumes the job where it stopped.
 #[tokio::test]
-async fn a_parked_job_goes_on_when_its_budget_is_raised() {
+async fn a_raise_resumes_a_parked_job() {
     for backend in Backend::ALL {
         let fleet = fleet(backend, |_| Reply::text("done")).await;
         set(&fleet, "model/test/m", json!({"cost": "0.01", "on_exceed": "park"})).await;
@@ -179,16 +180,16 @@ async fn a_parked_job_goes_on_when_its_budget_is_raised() {
     }
 }
 
-/// A job does not wait for ever: after a week without a raise it is discarded, and nothing was bought.
+/// After a week without a raise a parked job is discarded, and nothing was bought.
 #[tokio::test]
-async fn a_parked_job_is_given_up_when_nobody_raises_its_budget() {
+async fn a_parked_job_is_discarded_without_a_raise() {
     for backend in Backend::ALL {
         let fleet = fleet(backend, |_| Reply::text("done")).await;
         set(&fleet, "model/test/m", json!({"cost": "0.01", "on_exceed": "park"})).await;
         let id = fleet.push(&job(json!({}))).await;
         fleet.wait_for(&id, &[JobState::Pending]).await;
         fleet.clock.advance_ms(3 * DAY);
-        // A raise that is not enough begins no new time.
+        // A raise that is too small does not restart the week.
         raise(&fleet, "model/test/m", json!({"cost": "0.001"})).await;
         let twice = &turnstone_tests::journal::told("job.parked");
         fleet.until("it parks again", async || fleet.number(twice).await == 2).await;
@@ -199,7 +200,7 @@ async fn a_parked_job_is_given_up_when_nobody_raises_its_budget() {
             (&done["state"], &done["error"]["code"]),
             (&json!("discarded"), &json!("AGENT_TOKEN_BUDGET_EXCEEDED"))
         );
-        assert!(done["error"]["message"].as_str().unwrap().contains("nobody raised it"), "{done:#}");
+        assert!(done["error"]["message"].as_str().unwrap().contains("it was not raised"), "{done:#}");
         assert!(fleet.models.calls().is_empty());
         fleet.end().await;
     }
@@ -236,9 +237,9 @@ async fn a_budget_that_says_fail_discards() {
     fleet.end().await;
 }
 
-/// A money budget bounds nothing without a price: the call is refused, with the section that has to be added.
+/// A money budget needs prices: a call without one is refused, and the error names the missing section.
 #[tokio::test]
-async fn a_model_without_a_price_is_not_asked_under_a_money_budget() {
+async fn a_model_without_a_price_is_not_called_under_a_money_budget() {
     let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
     set(&fleet, "fleet", json!({"cost_per_day": "1000"})).await;
     let unknown = job(json!({"ext_agent_model": "unknown", "options": {"retry": {"max_attempts": 1}}}));
@@ -254,9 +255,9 @@ async fn a_model_without_a_price_is_not_asked_under_a_money_budget() {
     fleet.end().await;
 }
 
-/// A model whose own budget is used up makes room for the next one of the list.
+/// When the budget of a model is used up, the next one of the list is called.
 #[tokio::test]
-async fn the_next_model_serves_when_the_first_has_no_budget_left() {
+async fn the_next_model_is_called_when_the_first_has_no_budget_left() {
     let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
     set(&fleet, "model/test/m", json!({"tokens": 1})).await;
     let id = fleet.push(&job(json!({"ext_agent_fallback_models": ["small"]}))).await;
@@ -265,7 +266,7 @@ async fn the_next_model_serves_when_the_first_has_no_budget_left() {
     fleet.end().await;
 }
 
-/// What is left of a shared budget caps the answer, as what is left of the engagement's own does.
+/// The rest of a shared budget caps the answer, like the rest of the engagement's own.
 #[tokio::test]
 async fn an_answer_is_capped_by_what_is_left_in_money() {
     let fleet = fleet(Backend::Sqlite, |_| Reply::text("done")).await;
@@ -305,7 +306,7 @@ async fn tenants_do_not_see_each_others_budgets() {
     fleet.end().await;
 }
 
-/// More than what was reserved is never booked in money either, whatever a provider says.
+/// No more than the reservation is booked in money either, whatever a provider reports.
 #[tokio::test]
 async fn a_hostile_provider_never_breaks_a_money_limit() {
     for usage in [
@@ -328,7 +329,7 @@ async fn a_hostile_provider_never_breaks_a_money_limit() {
     }
 }
 
-/// A limit that is set while a paid call is under way, below what that is going to cost: the answer is kept and booked.
+/// A limit is set during a paid call, below the cost of that call: the answer is kept and booked.
 #[tokio::test]
 async fn a_money_limit_that_is_set_during_a_call_leaves_room_for_it() {
     for backend in Backend::ALL {
@@ -355,9 +356,9 @@ async fn a_money_limit_that_is_set_during_a_call_leaves_room_for_it() {
     }
 }
 
-/// What calls under way have set aside is given back without anybody raising the budget: the parked job looks again.
+/// Reservations of running calls are returned without a raise: the parked job checks again.
 #[tokio::test]
-async fn a_job_that_was_parked_behind_a_call_under_way_goes_on_by_itself() {
+async fn a_job_parked_behind_a_running_call_resumes_by_itself() {
     for backend in Backend::ALL {
         let gate = Gate::default();
         let slow = Reply::text("done").behind(&gate);
@@ -366,7 +367,7 @@ async fn a_job_that_was_parked_behind_a_call_under_way_goes_on_by_itself() {
             _ => Reply::text("done"),
         };
         let fleet = fleet(backend, script).await;
-        // The first may use nearly all of it; the long prompt of the second alone does not fit beside that.
+        // The first may use nearly all of it; the long prompt of the second one does not fit beside it.
         set(&fleet, "fleet", json!({"tokens": 1_500, "on_exceed": "park"})).await;
         let first = fleet.push(&job(json!({"args": ["slow"], "ext_agent_max_tokens": 1_300}))).await;
         fleet.models.seen(1).await;
@@ -381,7 +382,8 @@ async fn a_job_that_was_parked_behind_a_call_under_way_goes_on_by_itself() {
     }
 }
 
-/// An answer that a shared budget cut is no result, and its job waits for that budget and not for its engagement's.
+/// An answer that a shared budget truncated is no result. Its job waits for that budget, and not for its
+/// engagement's.
 #[tokio::test]
 async fn an_answer_that_a_shared_budget_cut_waits_for_that_budget() {
     let script = |request: &Value| match request["max_tokens"]

@@ -1,4 +1,4 @@
-//! Cancelling stops what is in flight and leaves `cancelled`.
+//! Cancelling stops a running call, and the job is `cancelled`.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use turnstone_store::Doorbell;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 use turnstone_worker::Deps;
 
-/// Longer than a test waits: neither the timeout of the call nor the grace of a drain ends a call within it.
+/// Longer than a test: neither the timeout of the call nor the grace of a drain ends a call within it.
 const NEVER: Duration = Duration::from_secs(24 * 3_600);
 
-/// Cancels a job in its model call while its worker runs. The worker has one slot and the parts that `change` makes.
+/// Cancels a job in its model call while its worker runs. The worker has one slot; `change` replaces its parts.
 async fn cancelled_in_its_call(backend: Backend, change: impl FnOnce(Deps) -> Deps) {
     let first = AtomicBool::new(true);
     let script = move |_: &Value| match first.swap(false, Ordering::SeqCst) {
@@ -47,7 +47,7 @@ async fn cancel_aborts_the_model_call() {
     }
 }
 
-/// The worker of another process is notified of nothing when the notification is lost.
+/// The notification to the worker's process is lost.
 #[tokio::test]
 async fn cancel_aborts_the_model_call_without_a_notification() {
     for backend in Backend::ALL {

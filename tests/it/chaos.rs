@@ -1,4 +1,4 @@
-//! Some jobs, and workers that are killed at random, on either database.
+//! A few jobs on both databases, and workers that are killed at random.
 //!
 //! `fleet/chaos.rs` has the larger run, with several workers at once and a database that breaks too.
 

@@ -1,4 +1,4 @@
-//! Clients that connect and then do too little, or too much at once.
+//! Clients that connect and send too little or too much.
 
 use futures::StreamExt as _;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// Reads until this many answers are there.
+/// Reads until this many answers have arrived.
 async fn answers(stream: &mut TcpStream, count: usize) -> String {
     let mut text = String::new();
     while text.matches("HTTP/1.1 ").count() < count {
@@ -59,14 +59,14 @@ async fn half_sent_headers_are_closed_and_live_streams_stay() {
             half.push(connect(&fleet, sent).await);
         }
     }
-    // A byte now and then does not buy time.
+    // Single bytes do not extend the deadline.
     let mut dripping = connect(&fleet, "GET /livez HTTP/1.1\r\nX-A: ").await;
     wait::until("the dripping client is closed", async || dripping.write_all(b"a").await.is_err()).await;
     for stream in &mut half {
         assert_eq!(rest(stream).await, "");
     }
 
-    // The stream was open longer than all of them.
+    // The stream was open for longer than all of them.
     assert_eq!(http.post(format!("{jobs}/{id}/cancel")).send().await.unwrap().status(), 200);
     let mut seen = String::new();
     while !seen.contains("job.cancelled") {
@@ -81,7 +81,7 @@ async fn a_body_that_stops_is_closed() {
     let head = "POST /ojs/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{\"type\"";
     let answer = rest(&mut connect(&fleet, head).await).await;
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("before it was complete"), "{answer}");
-    // A slow one is closed, too, although it never stops.
+    // A slow client is closed, too, although it keeps sending.
     let mut slow = connect(&fleet, head).await;
     wait::until("the slow client is closed", async || slow.write_all(b" ").await.is_err()).await;
 }

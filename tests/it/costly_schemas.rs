@@ -1,4 +1,4 @@
-//! Schemas and patterns that would cost the server its time or its memory are refused, and hold up nobody.
+//! Schemas and patterns that would cost too much time or memory are refused, and delay no other request.
 
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
@@ -27,7 +27,7 @@ fn doubling() -> Value {
 }
 
 #[tokio::test]
-async fn what_would_cost_too_much_is_refused_wherever_a_schema_comes_in() {
+async fn a_costly_schema_is_refused_at_every_endpoint() {
     let server = OjsServer::over(Fleet::builder().workers(0).start().await);
     let tool = |schema: &Value| {
         let tools = json!([{"name": "t", "description": "d", "parameters": schema}]);
@@ -52,13 +52,13 @@ async fn what_would_cost_too_much_is_refused_wherever_a_schema_comes_in() {
         let registered = server.put("/ojs/v1/admin/schemas/a.b/1", &json!({"schema": schema})).await;
         assert_eq!(registered.status, 400, "{}", registered.text);
     }
-    // Each job of this batch is allowed alone.
+    // Each job of this batch is allowed by itself.
     let jobs: Vec<Value> =
         (0..100).map(|at| job(&json!({"pattern": format!(r"\p{{L}}{{100}}b{at}")}))).collect();
     server.post("/ojs/v1/jobs", &jobs[0]).await.expect(201);
     let refused = server.post("/ojs/v1/jobs/batch", &json!({"jobs": jobs})).await.expect(400);
     assert!(refused.text.contains("too large together"), "{}", refused.text);
-    // The same schema costs once, however many jobs name it.
+    // The same schema is counted once, however many jobs name it.
     let same: Vec<Value> = (0..100).map(|_| jobs[0].clone()).collect();
     server.post("/ojs/v1/jobs/batch", &json!({"jobs": same})).await.expect(201);
 }
@@ -80,16 +80,16 @@ async fn an_agent_whose_patterns_cost_too_much_is_refused() {
     }
 }
 
-/// The runtime has one thread: work that holds it up holds up every request.
+/// The runtime has one thread: blocking work would delay every request.
 #[tokio::test]
-async fn others_are_answered_while_schemas_compile() {
+async fn other_requests_are_answered_while_schemas_compile() {
     let fleet = Fleet::builder().workers(0).start().await;
     let http = turnstone_tests::http::client();
     let jobs: Vec<Value> =
         (0..40).map(|at| job(&json!({"pattern": format!(r"\p{{L}}{{15}}c{at}")}))).collect();
     let costly = http.post(format!("{}/ojs/v1/jobs/batch", fleet.url)).json(&json!({"jobs": jobs}));
     let costly = tokio::spawn(costly.send());
-    // A probe that waits for the schemas comes back after them; the first few may have been there before.
+    // A probe that waits for the schemas ends after them; the first few may have ended before.
     let mut answered = 0;
     while !costly.is_finished() {
         let probe = http.get(format!("{}/livez", fleet.url)).send();

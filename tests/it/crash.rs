@@ -1,4 +1,5 @@
-//! A worker process is killed with SIGKILL before and after each of its writes, and around a tool call, on either database.
+//! A worker process is killed with SIGKILL before and after each of its writes, and around a tool call, on both
+//! databases.
 
 mod budgets;
 mod every_write;
@@ -15,7 +16,7 @@ use turnstone_domain::JobState;
 use turnstone_tests::processes::{self, Process};
 use turnstone_tests::{Backend, Fleet, Reply, binaries, model_server, wait};
 
-/// Settings of a worker for which nothing costs anything.
+/// Settings of a worker without prices.
 const FREE: &str = "{}";
 
 /// Starts a worker process over the fleet's database; it dies at `point`. Its leases outlast most tests.
@@ -43,7 +44,7 @@ fn start(fleet: &Fleet, slots: usize, lease_ms: u64, settings: &str, point: Opti
 
 /// Waits until a worker process is killed with SIGKILL: by itself at its point, or by the test.
 pub async fn killed(mut worker: Process) {
-    // `wait` closes the standard input, and that would end the worker.
+    // `wait` closes the standard input, which would end the worker.
     let stdin = worker.stdin.take();
     let status = wait::output("a worker process is killed", worker.wait()).await.expect("a status");
     drop(stdin);
@@ -56,14 +57,14 @@ async fn on_every_store<F: Future<Output = ()>>(test: impl Fn(Backend) -> F) {
     join_all(Backend::ALL.map(test)).await;
 }
 
-/// Each point on one of the databases, so that either one has points before and after commits.
+/// Alternates the databases, so that each has points before and after commits.
 fn shared_out<T>(points: &[T]) -> impl Iterator<Item = (Backend, &T)> {
     let backends = [Backend::Sqlite, Backend::Postgres, Backend::Postgres, Backend::Sqlite];
     let known = backends.into_iter().filter(|backend| Backend::ALL.contains(backend));
     known.collect::<Vec<_>>().into_iter().cycle().zip(points)
 }
 
-/// First a call of `tool`, then the result.
+/// Calls `tool` once, and then answers.
 fn script(tool: &'static str) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| match model_server::outcomes(request) {
         0 => Reply::call(tool, json!({"n": 1})),
@@ -83,7 +84,7 @@ async fn with_a_job(backend: Backend, tool: &'static str) -> (Fleet, String) {
     (fleet, id)
 }
 
-/// A worker takes the job and dies at `point`; another one takes it as far as it gets.
+/// A worker takes the job and dies at `point`; another one runs it as far as possible.
 pub async fn crash(fleet: &Fleet, id: &str, point: &str) {
     die(fleet, 4, FREE, point).await;
     replace(fleet, 4, FREE, id).await;
@@ -94,16 +95,16 @@ async fn die(fleet: &Fleet, slots: usize, prices: &str, point: &str) {
     killed(start(fleet, slots, 15_000, prices, Some(point))).await;
 }
 
-/// Another worker takes the job of a dead one as far as it gets.
+/// Another worker runs the job of a dead one as far as possible.
 async fn replace(fleet: &Fleet, slots: usize, prices: &str, id: &str) {
-    // The dead worker's lease would run out; nobody else lives, so it can be ended now.
+    // The dead worker's lease would expire. No other worker is alive, so it can be released now.
     fleet.release_all().await;
     let worker = start(fleet, slots, 15_000, prices, None);
     fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Pending]).await;
     drop(worker);
 }
 
-/// Runs one job with a crash at `point` and returns the fleet and the job's id, after it has settled elsewhere.
+/// Runs one job with a crash at `point`. Returns the fleet and the job's id after another worker settled it.
 async fn crash_at(backend: Backend, point: &str, tool: &'static str) -> (Fleet, String) {
     let (fleet, id) = with_a_job(backend, tool).await;
     crash(&fleet, &id, point).await;
@@ -146,7 +147,7 @@ async fn an_unknown_outcome_of_a_call_that_is_not_idempotent_becomes_a_review() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idempotent_call_is_made_again_with_the_same_key() {
+async fn an_idempotent_call_is_repeated_with_the_same_key() {
     on_every_store(async |backend| {
         let (fleet, id) = crash_at(backend, "1:outcome:before", "search").await;
         assert_eq!(fleet.job(&id).await["state"], "completed");
@@ -166,7 +167,7 @@ async fn an_approval_is_for_one_more_request_only() {
             let reviews = fleet.get("/reviews?state=open").await;
             let review = reviews["items"][0]["id"].as_str().expect("a review").to_owned();
             fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "ann"})).await;
-            // The approved repetition dies in the same way.
+            // The approved repetition dies at the same point.
             crash(&fleet, &id, "1:intent:after").await;
             let state = &fleet.job(&id).await["state"];
             assert_eq!(

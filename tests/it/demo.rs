@@ -1,5 +1,5 @@
-//! The demo's parts fit together: the script's calls are accepted by the tools of `turnstone.toml`, the tool server
-//! answers them, and what the script makes of the answers is what the agents and the job promise.
+//! The parts of the demo fit together. The tools of `turnstone.toml` accept the script's calls, the tool server
+//! answers them, and the script's final texts match the agents and the job.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,8 +21,7 @@ struct Configuration {
     tools: BTreeMap<String, ToolConfig>,
 }
 
-/// Runs a conversation to its end, with `refuse` standing for a tool that a reviewer did not allow. Returns the final
-/// text and the calls that were asked for.
+/// Runs a conversation to its end; a reviewer rejects the tool `refuse`. Returns the final text and the tool calls.
 async fn play(input: &str, tools: &[&str], refuse: Option<&str>) -> (String, Vec<(String, Value)>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -88,7 +87,7 @@ fn request(toolbox: &Toolbox, tools: &[&str], messages: Vec<Message>) -> ModelRe
 }
 
 #[tokio::test]
-async fn the_research_job_ends_with_what_its_schema_asks_for() {
+async fn the_research_jobs_result_matches_its_schema() {
     let job: Value = serde_json::from_str(RESEARCH_JOB).unwrap();
     let (text, calls) = play(job["args"][0].as_str().unwrap(), &["web_search"], None).await;
     assert_eq!(calls.len(), 2, "{calls:?}");
@@ -123,7 +122,7 @@ async fn the_travel_desk_books_the_flight_that_it_found() {
 }
 
 #[tokio::test]
-async fn the_other_agents_answer_from_what_they_found() {
+async fn the_other_agents_answer_with_their_results() {
     let (text, calls) = play("When do I get my refund?", &["search-faqs"], None).await;
     assert!(text.contains("public/refunds"), "{text}");
     assert_eq!(calls[0].1["path"], "public/");

@@ -1,4 +1,4 @@
-//! A drain lets turns finish or yield, gives every lease back, and costs no retry.
+//! A drain lets turns finish or yield, releases every lease, and costs no retry.
 
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use turnstone_domain::JobState;
 use turnstone_tests::{Fleet, Reply, model_server};
 
 #[tokio::test]
-async fn a_turn_that_does_not_end_in_time_goes_back_with_its_last_checkpoint() {
+async fn a_turn_that_outlasts_the_drain_is_released_at_its_checkpoint() {
     let first = AtomicBool::new(true);
     let mut fleet = Fleet::builder()
         .model(move |_| if first.swap(false, Ordering::SeqCst) { Reply::Hang } else { Reply::text("done") })
@@ -46,7 +46,7 @@ async fn a_job_yields_between_two_phases() {
     fleet.models.seen(calls + 2).await;
     let paid: i64 = fleet.models.calls().iter().map(|call| call.reported).sum();
     let used = async || fleet.job(&id).await["ext_agent_tokens_used"].as_i64().unwrap();
-    fleet.until("what was answered is booked, once", async || used().await >= paid).await;
+    fleet.until("the answer is booked once", async || used().await >= paid).await;
     fleet.stop_workers().await;
     fleet.end().await;
 }

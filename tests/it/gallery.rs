@@ -1,4 +1,4 @@
-//! The gallery of `examples/`: the real program, its agents, its script and its tools, as its README says.
+//! The gallery of `examples/`: the real program with its agents, its script and its tools, as in its README.
 
 use crate::program::{Program, run};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const AGENTS: [&str; 7] = [
 const SECRETS: [(&str, &str); 2] =
     [("DESK_KEY", "desk-key-of-the-gallery"), ("CALENDAR_OF_ADA", "calendar-of-ada")];
 
-/// A gallery that runs, in a folder of its own.
+/// A running gallery, in a folder of its own.
 struct Gallery {
     program: Program,
     url: String,
@@ -72,7 +72,7 @@ impl Gallery {
         assert_eq!(ran.code, Some(0), "{arguments:?}: {ran:?}");
     }
 
-    /// What an agent answers, once it has ended well.
+    /// Runs an engagement of an agent and returns its state.
     async fn ask(&self, agent: &str, input: &str) -> Value {
         let body = json!({"input": input, "metadata": {"user": {"id": "ada"}}});
         let began = self.http.post(format!("{}/agents/{agent}", self.url)).json(&body).send().await.unwrap();
@@ -90,7 +90,7 @@ impl Gallery {
         told
     }
 
-    /// What the tools were asked at this path.
+    /// Returns the bodies of the tool calls at this path.
     async fn calls(&self, path: &str) -> Vec<Value> {
         let log: Value =
             self.http.get(format!("{}/log", self.tools)).send().await.unwrap().json().await.unwrap();
@@ -125,7 +125,7 @@ async fn the_writer_makes_a_file() {
     gallery.program.stop().await;
 }
 
-/// OAS-25, OAS-26: a meeting is made in the name of who asks, and with nobody whose calendar was not read.
+/// OAS-25, OAS-26: a meeting is made with the identity of the user, and only with people whose calendars were read.
 #[tokio::test]
 async fn the_scheduler_makes_a_meeting_as_the_user() {
     let gallery = Gallery::open().await;
@@ -138,9 +138,9 @@ async fn the_scheduler_makes_a_meeting_as_the_user() {
     gallery.program.stop().await;
 }
 
-/// OAS-10, OAS-21, OAS-24: the assistant asks both desks and answers with what they said.
+/// OAS-10, OAS-21, OAS-24: the assistant calls both desks and answers with their results.
 #[tokio::test]
-async fn the_assistant_asks_the_desks() {
+async fn the_assistant_calls_the_desks() {
     let gallery = Gallery::open().await;
     let told = gallery.ask("executive-assistant", "Holidays, and a meeting with Bo, please.").await;
     let text = told["text"].as_str().unwrap();
@@ -160,7 +160,7 @@ async fn support_answers_or_opens_a_ticket() {
     gallery.program.stop().await;
 }
 
-/// OAS-35, OAS-47: the browser follows a link and tells what it read.
+/// OAS-35, OAS-47: the browser follows a link and reports the page.
 #[tokio::test]
 async fn the_browser_follows_a_link() {
     let gallery = Gallery::open().await;
@@ -170,9 +170,9 @@ async fn the_browser_follows_a_link() {
     gallery.program.stop().await;
 }
 
-/// OAS-10, OAS-47: what runs is reported; for what does not, support opens a ticket.
+/// OAS-10, OAS-47: running services are reported; for others, support opens a ticket.
 #[tokio::test]
-async fn the_report_has_a_ticket_for_what_is_down() {
+async fn the_report_has_a_ticket_for_a_service_that_is_down() {
     let gallery = Gallery::open().await;
     let up = gallery.ask("service-report", "Does mail work?").await;
     assert_eq!((&up["text"], &up["ticket_id"]), (&json!("mail is UP."), &Value::Null));

@@ -1,5 +1,5 @@
-//! `tests/install-servers.sh` with an apt-get of the test's own, killed while that runs. The script sees a private copy of
-//! the folders that it changes.
+//! `tests/install-servers.sh` with a fake apt-get, killed while that runs. The script sees a private copy of the
+//! folders that it changes.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,15 @@ use std::process::{Child, Command, Stdio};
 use turnstone_tests::servers::find::in_path;
 use turnstone_tests::wait::until;
 
-/// The programs that the script uses. Nothing else is in its PATH, so Redis is missing.
+/// The programs that the script uses. Its PATH has no others, so Redis is missing.
 const PROGRAMS: [&str; 13] =
     ["bash", "chmod", "cp", "flock", "grep", "id", "ls", "mount", "mv", "rm", "setsid", "sh", "touch"];
 
-/// Begins to install, and ends when it may.
+/// Begins to install, and ends when it is released.
 const APT_GET: &str = "#!/bin/sh\nlast=\nfor last; do :; done\n[ \"$last\" = update ] && exit 0\ntouch \"$ROOM/begun\"\n\
                        until [ -e \"$ROOM/may-end\" ] || [ ! -e \"$ROOM\" ]; do \"$ROOM/real/sleep\" 0.02; done\ntouch \"$ROOM/ended\"\n";
 
-/// Notes each pause of the watcher.
+/// Logs each pause of the watcher.
 const SLEEP: &str = "#!/bin/sh\necho >>\"$ROOM/pauses\"\nexec \"$ROOM/real/sleep\" \"$@\"\n";
 
 /// The policy of the machine's owner.
@@ -63,7 +63,7 @@ impl Room {
             .unwrap()
     }
 
-    /// The policy, or nothing when there is none.
+    /// Returns the policy, or an empty text without one.
     fn policy(&self) -> String {
         std::fs::read_to_string(self.path("sbin/policy-rc.d")).unwrap_or_default()
     }
@@ -72,7 +72,7 @@ impl Room {
         self.policy().contains("Turnstone") && self.policy().ends_with("exit 101\n")
     }
 
-    /// Waits until the watcher has looked again, and found that apt-get runs.
+    /// Waits until the watcher has checked again that apt-get runs.
     async fn is_watched(&self) {
         let pauses = || std::fs::read_to_string(self.path("pauses")).unwrap_or_default().len();
         let before = pauses();
@@ -84,12 +84,12 @@ impl Room {
         until(name, async || self.path(name).exists()).await;
     }
 
-    /// Lets apt-get end, and waits until the policy is this one and nothing else is left.
+    /// Releases apt-get, and waits until the policy is this one and no other file is left.
     async fn ends_with(&self, policy: &str) {
         std::fs::write(self.path("may-end"), "").unwrap();
         until("the policy is put back", async || self.policy() == policy).await;
         let left = async || std::fs::read_dir(self.path("sbin")).unwrap().count();
-        until("nothing else is left", async || left().await == usize::from(!policy.is_empty())).await;
+        until("no other file is left", async || left().await == usize::from(!policy.is_empty())).await;
         assert!(self.path("ended").exists(), "the policy was put back before apt-get had ended");
     }
 }
@@ -105,7 +105,7 @@ async fn killed(room: &Room) {
 
 #[tokio::test]
 #[cfg_attr(no_namespaces, ignore = "needs a user namespace, which this system forbids")]
-async fn a_killed_installation_puts_the_machines_own_policy_back() {
+async fn a_killed_installation_restores_the_machines_own_policy() {
     let room = Room::new();
     room.program("sbin/policy-rc.d", OWN);
     killed(&room).await;
@@ -124,11 +124,11 @@ async fn a_killed_installation_leaves_no_policy_where_there_was_none() {
 
 #[tokio::test]
 #[cfg_attr(no_namespaces, ignore = "needs a user namespace, which this system forbids")]
-async fn the_next_installation_repairs_what_an_earlier_one_left() {
+async fn the_next_installation_repairs_an_earlier_one() {
     let room = Room::new();
     room.program("sbin/policy-rc.d", OWN);
     killed(&room).await;
-    // What is found when the watcher was killed as well.
+    // The files that remain when the watcher was killed as well.
     let left = ["policy-rc.d", "policy-rc.d.before-turnstone"].map(|name| room.path("sbin").join(name));
     let left = left.map(|file| (std::fs::read_to_string(&file).unwrap(), file));
     room.ends_with(OWN).await;
@@ -136,7 +136,7 @@ async fn the_next_installation_repairs_what_an_earlier_one_left() {
         std::fs::write(file, text).unwrap();
     }
     std::fs::remove_file(room.path("ended")).unwrap();
-    // Redis is still missing, so this one fails after it has put the policy back.
+    // Redis is still missing, so the installation fails after it has restored the policy.
     assert_eq!(room.start().wait().unwrap().code(), Some(1));
     assert_eq!(room.policy(), OWN);
     room.ends_with(OWN).await;

@@ -1,4 +1,4 @@
-//! Schedulers that run beside each other on a real store: one acts, and another one does when it dies or ends.
+//! Concurrent schedulers on a real store: one acts, and another one takes over when it dies or ends.
 
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -19,7 +19,7 @@ const TERM: i64 = 1_200;
 /// The holder of each duty that a store performed, in order.
 type Acts = Arc<Mutex<Vec<String>>>;
 
-/// A store that reports how it answers each question for the leadership, and whose duties it performs.
+/// A store that reports its answers to requests for the leadership, and the duties that it performs.
 struct Overheard {
     inner: Arc<dyn Upkeep>,
     answers: mpsc::UnboundedSender<bool>,
@@ -59,7 +59,7 @@ impl Upkeep for Overheard {
     }
 }
 
-/// A scheduler that runs, and the answers to its questions for the leadership.
+/// A running scheduler, and the answers to its requests for the leadership.
 struct Running {
     name: &'static str,
     answers: mpsc::UnboundedReceiver<bool>,
@@ -79,13 +79,13 @@ impl Running {
         Self { name, answers, stop, task }
     }
 
-    /// Returns the answer to its next question.
+    /// Returns the answer to its next request.
     async fn leads(&mut self) -> bool {
         let next = tokio::time::timeout(Duration::from_secs(60), self.answers.recv()).await;
         next.expect("a scheduler asks for the leadership every 400 ms").expect("it runs")
     }
 
-    /// Asserts that its next two questions are refused. The first may have been asked before.
+    /// Asserts that its next two requests are refused. The first may have been sent before.
     async fn is_refused(&mut self) {
         while self.answers.try_recv().is_ok() {}
         assert!(!self.leads().await && !self.leads().await, "{} leads", self.name);
@@ -104,14 +104,14 @@ impl Running {
     }
 }
 
-/// The holder of the leadership and the end of its term, in milliseconds from now.
+/// Returns the holder of the leadership and the end of its term, in milliseconds from now.
 async fn leader(fleet: &Fleet) -> (String, i64) {
     let rows: Vec<(String, i64)> = fleet.place.rows("SELECT holder, expires_at FROM leaders").await;
     let [(holder, expires_at)] = rows.as_slice() else { panic!("one row of leaders: {rows:?}") };
     (holder.clone(), expires_at - fleet.now().0)
 }
 
-/// Waits until one of these leads and returns it; the clock stands, so its term has just begun.
+/// Waits until one of these leads and returns it; the clock is paused, so its term has just begun.
 async fn successor(fleet: &Fleet, standing_by: &mut Vec<Running>) -> Running {
     let names: Vec<&str> = standing_by.iter().map(|running| running.name).collect();
     let mut row = (String::new(), 0);
@@ -126,7 +126,7 @@ async fn successor(fleet: &Fleet, standing_by: &mut Vec<Running>) -> Running {
     standing_by.remove(at)
 }
 
-/// Lets a job become due, and asserts that this scheduler alone acts.
+/// Makes a job due, and asserts that only this scheduler acts.
 async fn acts_alone(fleet: &Fleet, running: &Running, acts: &Acts) {
     acts.lock().unwrap().clear();
     let job =
@@ -139,7 +139,7 @@ async fn acts_alone(fleet: &Fleet, running: &Running, acts: &Acts) {
     assert!(!acted.is_empty() && acted.iter().all(|who| who == running.name), "{acted:?}");
 }
 
-/// Asserts that the next two questions of each of these are refused.
+/// Asserts that the next two requests of each of these are refused.
 async fn are_refused(standing_by: &mut [Running]) {
     join_all(standing_by.iter_mut().map(Running::is_refused)).await;
 }
@@ -165,7 +165,7 @@ async fn one_acts(backend: Backend) {
     are_refused(&mut standing_by).await;
     acts_alone(&fleet, &second, &acts).await;
 
-    // SIGTERM: the term is given back, and the clock need not move.
+    // SIGTERM: the term is returned, and the clock need not move.
     second.end().await;
     let third = successor(&fleet, &mut standing_by).await;
     acts_alone(&fleet, &third, &acts).await;
@@ -173,8 +173,8 @@ async fn one_acts(backend: Backend) {
     fleet.end().await;
 }
 
-/// A term of 1.2 s is measured with the clock of the test. The pause of 0.4 s between two questions of a standby, which comes on
-/// top, is measured in the scheduler's unit tests.
+/// A term of 1.2 s is measured with the clock of the test. The additional pause of 0.4 s between two requests of a
+/// standby is measured in the scheduler's unit tests.
 #[tokio::test]
 async fn one_scheduler_acts_and_another_one_when_it_dies_or_ends() {
     join_all(Backend::ALL.map(one_acts)).await;

@@ -1,4 +1,4 @@
-//! The main job: accepted unchanged, run through the seven phases, settled with a result that its schema validates.
+//! The main job: accepted unchanged, run through the seven phases, settled with a result that matches its schema.
 
 use serde_json::{Value, json};
 use turnstone_domain::Phase;
@@ -16,7 +16,7 @@ fn research(request: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn the_seeds_example_runs_to_completed() {
+async fn the_specifications_example_runs_to_completed() {
     let fleet = Fleet::builder().model(research).start().await;
     let sent: Value = serde_json::from_str(RESEARCH).unwrap();
     let id = fleet.push(&sent).await;
@@ -24,7 +24,7 @@ async fn the_seeds_example_runs_to_completed() {
     assert_eq!(job["state"], "completed", "{job:#}");
 
     for (field, value) in sent.as_object().unwrap().iter().filter(|(field, _)| *field != "options") {
-        assert_eq!(&job[field], value, "field {field} is not what was sent");
+        assert_eq!(&job[field], value, "field {field} differs from the sent one");
     }
     assert_eq!(job["queue"], "ai-agents");
     let schema = Schema::compile(&sent["ext_agent_output_schema"]).unwrap();
@@ -90,7 +90,7 @@ async fn the_next_model_answers_when_the_first_does_not() {
 }
 
 #[tokio::test]
-async fn an_answer_out_of_form_is_asked_for_once_more() {
+async fn an_answer_of_the_wrong_format_is_repaired_once() {
     let fleet = Fleet::builder()
         .model(|request| match request["messages"].as_array().unwrap().len() {
             0..=3 => Reply::text("Sure! Here it is: {\"n\": 1}"),
@@ -182,7 +182,7 @@ async fn a_long_outcome_does_not_push_the_answer_out_of_the_window() {
 }
 
 #[tokio::test]
-async fn a_retry_after_a_wrong_form_asks_the_model_anew() {
+async fn a_retry_after_a_wrong_format_calls_the_model_again() {
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let fleet = Fleet::builder()
         .model(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
@@ -204,7 +204,7 @@ async fn a_retry_after_a_wrong_form_asks_the_model_anew() {
 }
 
 #[tokio::test]
-async fn the_registrys_schema_holds_whatever_the_job_declares() {
+async fn the_registrys_schema_overrides_the_jobs() {
     let fleet = Fleet::builder()
         .model(|request| match model_server::outcomes(request) {
             0 => Reply::call("search", json!("not an object")),

@@ -1,10 +1,11 @@
-//! Timers of this process that stand until a test moves them: what takes seconds in real time takes none.
+//! Timers of this process that a test moves: seconds of real time take none.
 
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// While this lives, timers move only by [`PausedTimers::advance`]. Otherwise a paused clock would run ahead whenever all tasks
-/// wait for the network; the runtime lets it stand as long as something blocks. Only for a runtime of one thread.
+/// While this exists, timers move only by [`PausedTimers::advance`]. Otherwise a paused clock would run ahead
+/// whenever all tasks wait for the network; the runtime does not advance it while a task blocks. Only for a runtime
+/// of one thread.
 pub struct PausedTimers {
     end: std::sync::mpsc::Sender<()>,
     blocked: JoinHandle<()>,
@@ -25,7 +26,7 @@ impl PausedTimers {
         tokio::time::advance(time).await;
     }
 
-    /// Lets the timers go on in real time.
+    /// Resumes the timers in real time.
     pub async fn end(self) {
         tokio::time::resume();
         drop(self.end);

@@ -1,4 +1,4 @@
-//! The `turnstone` program as a user has it: a real process with its own folder and environment, killed by real signals.
+//! The `turnstone` program as a real process with its own folder and environment, ended by real signals.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use turnstone_tests::{binaries, fleet, wait};
 
 pub use turnstone_tests::wait::PATIENCE;
 
-/// The tests' own environment must not change what the program does; and neither may a proxy that is not there.
+/// Removes the tests' own environment, and any proxy, from the program's.
 pub fn without_environment(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
         let name_text = name.to_string_lossy();
@@ -28,7 +28,7 @@ pub fn without_environment(command: &mut Command) -> &mut Command {
         .env("USER", "tester")
 }
 
-/// Variables of a program.
+/// The variables of a program.
 pub type Env<'a> = &'a [(&'a str, &'a str)];
 
 /// A running program. It is killed when it is dropped.
@@ -57,12 +57,12 @@ impl Program {
         Self { process, stdout, stderr, folder: folder.to_owned() }
     }
 
-    /// The folder that it stands in.
+    /// Returns its working folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.process.id().expect("a running process")
     }
@@ -79,12 +79,12 @@ impl Program {
         heard(&mut self.stdout, &self.stderr, words).await
     }
 
-    /// As [`Program::says`], of standard error.
+    /// Like [`Program::says`], for standard error.
     pub async fn warns(&mut self, words: &str) -> String {
         heard(&mut self.stderr, &self.stdout, words).await
     }
 
-    /// Everything on standard error so far.
+    /// Returns all of standard error so far.
     pub fn warned(&self) -> String {
         self.stderr.borrow().clone()
     }
@@ -96,7 +96,7 @@ impl Program {
         rest.unwrap_or_else(|| panic!("the first line does not begin with {words:?}: {said}")).to_owned()
     }
 
-    /// Returns whether it has not ended.
+    /// Returns true while it runs.
     pub fn runs(&mut self) -> bool {
         self.process.try_wait().expect("a status").is_none()
     }
@@ -107,19 +107,19 @@ impl Program {
         assert!(sent.expect("a shell").success());
     }
 
-    /// Waits for its end and returns the exit code; `None` when a signal ended it.
+    /// Waits for its end and returns the exit code, or `None` when a signal ended it.
     pub async fn ended(&mut self) -> Option<i32> {
         wait::output("the program ends", self.process.wait()).await.expect("a status").code()
     }
 
-    /// Asks it to stop once, and waits until it has drained.
+    /// Sends SIGTERM once, and waits until it has drained.
     pub async fn stop(mut self) {
         self.signal("TERM");
         assert_eq!(self.ended().await, Some(0), "{}", self.warned());
     }
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -154,7 +154,7 @@ pub async fn run(folder: &Path, arguments: &[&str], env: Env<'_>) -> Ran {
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Everything that a pipe has brought so far.
+/// Collects all output of a pipe so far.
 fn collected(pipe: impl AsyncRead + Unpin + Send + 'static) -> watch::Receiver<String> {
     let (sender, receiver) = watch::channel(String::new());
     tokio::spawn(async move {

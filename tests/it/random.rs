@@ -1,15 +1,15 @@
-//! Random numbers that are the same every time, so that a failing run can be repeated.
+//! Deterministic random numbers, so that a failed run can be repeated.
 
 /// A small generator (xorshift).
 pub struct Random(u64);
 
 impl Random {
-    /// A generator that begins here.
+    /// Returns a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.max(1))
     }
 
-    /// The next number, below `limit`.
+    /// Returns the next number, below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! Redis carries rings between processes, and is never missed.
+//! Redis carries notifications between processes, and is optional.
 
 use tokio::sync::broadcast::Receiver;
 use turnstone_domain::ids::SystemIds;
@@ -7,7 +7,7 @@ use turnstone_store::{Doorbell, Ring};
 use turnstone_tests::servers::Redis;
 use turnstone_tests::wait;
 
-/// A process's bell, and what is heard of it once it is connected.
+/// Returns the doorbell of a process, and its notifications from the connection on.
 async fn connected(url: &str) -> (Doorbell, Receiver<Ring>) {
     let bell = Doorbell::default();
     let mut heard = bell.listen();
@@ -16,13 +16,13 @@ async fn connected(url: &str) -> (Doorbell, Receiver<Ring>) {
     (bell, heard)
 }
 
-/// Whoever connects looks once for what it may have missed.
+/// A new connection looks once for missed notifications.
 async fn looks_again(heard: &mut Receiver<Ring>) {
     assert_eq!([next(heard).await, next(heard).await], [Ring::Available, Ring::Due]);
 }
 
 async fn next(heard: &mut Receiver<Ring>) -> Ring {
-    wait::output("a ring", heard.recv()).await.unwrap()
+    wait::output("a notification", heard.recv()).await.unwrap()
 }
 
 fn events(stream: &str) -> Ring {
@@ -31,7 +31,7 @@ fn events(stream: &str) -> Ring {
 
 #[tokio::test]
 #[cfg_attr(no_redis, ignore = "needs Redis")]
-async fn a_ring_reaches_every_other_process_once() {
+async fn a_notification_reaches_every_other_process_once() {
     let redis = Redis::start().await;
     let (one, mut at_one) = connected(&redis.url()).await;
     let (other, mut at_other) = connected(&redis.url()).await;
@@ -41,25 +41,25 @@ async fn a_ring_reaches_every_other_process_once() {
         assert_eq!(next(&mut at_one).await, ring);
     }
     other.ring(events("from the other"));
-    // Had its own rings come back to it, they would stand before this one.
+    // Its own notifications, if they came back, would precede this one.
     assert_eq!(next(&mut at_one).await, events("from the other"));
 }
 
 #[tokio::test]
 #[cfg_attr(no_redis, ignore = "needs Redis")]
-async fn a_redis_that_dies_is_found_again() {
+async fn a_restarted_redis_is_reconnected() {
     let redis = Redis::start().await;
     let (one, mut at_one) = connected(&redis.url()).await;
     let (_other, mut at_other) = connected(&redis.url()).await;
     for _ in 0..2 {
         redis.kill().await;
         one.ring(events("while it is dead"));
-        assert_eq!(next(&mut at_one).await, events("while it is dead"), "this process hears itself");
+        assert_eq!(next(&mut at_one).await, events("while it is dead"), "this process notifies itself");
         redis.start_again().await;
         looks_again(&mut at_one).await;
         looks_again(&mut at_other).await;
         one.ring(events("alive"));
-        assert_eq!(next(&mut at_other).await, events("alive"), "what is old by now is not carried");
+        assert_eq!(next(&mut at_other).await, events("alive"), "old notifications are dropped");
         assert_eq!(next(&mut at_one).await, events("alive"));
     }
     redis.flush().await;

@@ -35,9 +35,9 @@ async fn failures_follow_the_retry_policy() {
     fleet.end().await;
 }
 
-/// Issue 16: three attempts are three attempts, although three is the default and the provider is away.
+/// Issue 16: a policy with three attempts makes three, although three is the default and the provider is unreachable.
 #[tokio::test]
-async fn a_stated_policy_counts_also_when_it_equals_the_default() {
+async fn a_stated_policy_applies_also_when_it_equals_the_default() {
     for backend in Backend::ALL {
         let fleet = Fleet::builder().on(backend).model(|_| Reply::Status(503)).start().await;
         let id = fleet.push(&job(&json!({"max_attempts": 3}))).await;
@@ -56,9 +56,9 @@ async fn a_stated_policy_counts_also_when_it_equals_the_default() {
     }
 }
 
-/// Issue 16: a job that states no policy shows its failures in an outage beside those that count against `max_attempts`.
+/// Issue 16: a job without a policy lists failures of an outage apart from those that count against `max_attempts`.
 #[tokio::test]
-async fn failures_in_an_outage_are_told_apart() {
+async fn failures_in_an_outage_are_listed_apart() {
     let fleet = Fleet::builder().model(|_| Reply::Status(503)).start().await;
     let id = fleet.push(&job(&json!({}))).await;
     for failures in 1..=4 {
@@ -73,7 +73,7 @@ async fn failures_in_an_outage_are_told_apart() {
     fleet.end().await;
 }
 
-/// The line `failures` of `turnstone job get`.
+/// Returns the line `failures` of `turnstone job get`.
 async fn failures_told(fleet: &Fleet, id: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let ran = run(folder.path(), &["job", "get", id, "--url", &fleet.url], &[]).await;

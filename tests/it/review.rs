@@ -1,4 +1,4 @@
-//! A restriction with a reviewer parks the job; the answer settles it, in another process if need be.
+//! A restriction with a reviewer parks the job; the answer resumes or ends it, in any process.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -46,17 +46,17 @@ async fn answer(fleet: &Fleet, review: &Value, verb: &str) -> (StatusCode, Value
     fleet.post(&path, &json!({"by": "manager", "reason": "because"})).await
 }
 
-/// OAS-31, OAS-32: the reviewer sees the call and the whole Engagement object; nothing happens before the answer, and what
-/// happens then may happen in another process.
+/// OAS-31, OAS-32: the reviewer sees the call and the whole Engagement object. No call is made before the answer, and
+/// another process may make it afterwards.
 #[tokio::test]
-async fn a_parked_job_goes_on_after_approval_in_another_process() {
+async fn an_approved_job_resumes_in_another_process() {
     let (mut fleet, id) = parked(1, 640).await;
     assert_eq!(fleet.settled(&id).await["state"], "pending");
     let review = review_of(&fleet).await;
     assert_eq!((&review["reviewer"], &review["kind"]), (&json!("manager"), &json!("input")));
     assert_eq!(review["question"]["inputs"]["price"], 640);
     assert_eq!(review["question"]["engagement"]["recent"]["book"]["inputs"]["price"], 640);
-    assert!(fleet.tools.calls().is_empty(), "nothing leaves before the answer");
+    assert!(fleet.tools.calls().is_empty(), "no call before the answer");
     fleet.stop_workers().await;
     let (status, body) = answer(&fleet, &review, "approve").await;
     assert_eq!(status, StatusCode::OK, "{body}");
@@ -70,9 +70,9 @@ async fn a_parked_job_goes_on_after_approval_in_another_process() {
     fleet.end().await;
 }
 
-/// A review whose job was cancelled says that, and not that nobody answered.
+/// The review of a cancelled job is cancelled, and not expired.
 #[tokio::test]
-async fn a_review_of_a_cancelled_job_says_why_it_is_over() {
+async fn a_review_of_a_cancelled_job_is_cancelled() {
     let (fleet, id) = parked(1, 640).await;
     fleet.settled(&id).await;
     let review = review_of(&fleet).await;
@@ -87,7 +87,7 @@ async fn a_review_of_a_cancelled_job_says_why_it_is_over() {
     fleet.end().await;
 }
 
-/// OAS-32: without confirmation the flow does not continue (OAS-A7).
+/// OAS-32: without confirmation the engagement does not continue (OAS-A7).
 #[tokio::test]
 async fn a_rejection_ends_the_engagement_without_the_call() {
     let (fleet, id) = parked(1, 640).await;
@@ -117,7 +117,7 @@ async fn a_second_answer_is_too_late_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_denied_assertion_asks_nobody_and_tells_the_model() {
+async fn a_denied_assertion_opens_no_review_and_reaches_the_model() {
     let (fleet, id) = parked(1, 900).await;
     let done = fleet.settled(&id).await;
     assert_eq!(done["state"], "completed", "a denied call is not the end (OAS-A4)");
@@ -138,9 +138,9 @@ async fn a_parked_job_can_be_cancelled() {
     fleet.end().await;
 }
 
-/// OAS-32: only the reviewer whom the document names can confirm; a second answer is a conflict, and without effect.
+/// OAS-32: only the document's reviewer can confirm. A second answer is a conflict without effect.
 #[tokio::test]
-async fn somebody_else_cannot_confirm() {
+async fn only_the_reviewer_can_confirm() {
     let (fleet, id) = parked(1, 640).await;
     fleet.settled(&id).await;
     let review = review_of(&fleet).await;
@@ -179,8 +179,8 @@ fn reviewed(verdict: &'static str) -> impl Fn(&Value) -> Reply + Send + Sync {
 const REVIEWER: &str = "kind: \"openagentspec:v1/agent\"\nname: auditor\ndescription: An agent that reviews.\nintent: You \
                         review.\nowner: tests\n";
 
-/// OAS-30, OAS-31, OAS-32: an agent is asked in an engagement of its own, sees the whole Engagement object, and only a clear
-/// yes of it lets the call be made; its engagement is no part of the history.
+/// OAS-30, OAS-31, OAS-32: an agent reviews in an engagement of its own and sees the whole Engagement object. Only
+/// its clear approval allows the call, and its engagement is no part of the history.
 #[tokio::test]
 async fn an_agent_reviews() {
     for backend in turnstone_tests::Backend::ALL {
@@ -209,7 +209,7 @@ async fn an_agent_reviews() {
             let engagement = fleet.engagement_of(&id).await;
             let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
             assert_eq!(audit["engagement"]["history"]["_total"], i32::from(confirmed), "{audit:#}");
-            // What a reviewer says of an output is not the caller's to hear (AP-A16, §6.1.3).
+            // The caller does not receive a reviewer's answer about an output (AP-A16, §6.1.3).
             let told = fleet.get(&format!("/agents/booker/getevents/{engagement}")).await;
             let told = told.as_array().unwrap();
             assert!(told.len() > 2 && told.iter().all(|event| event["depth"] == 0), "{told:#?}");
@@ -222,7 +222,7 @@ async fn an_agent_reviews() {
     }
 }
 
-/// OAS-30: a reviewer who is nobody is refused when the document is registered.
+/// OAS-30: a reviewer that does not exist is refused when the document is registered.
 #[tokio::test]
 async fn a_reviewer_who_does_not_exist_is_refused() {
     let fleet = Fleet::builder().start().await;
@@ -236,10 +236,10 @@ async fn a_reviewer_who_does_not_exist_is_refused() {
     fleet.end().await;
 }
 
-/// OAS-31, OAS-32: a review by the user of an engagement whose user nobody knows asks nobody: the call is refused, of an input
-/// and of an output restriction, and the model is told why. A user who is known is asked.
+/// OAS-31, OAS-32: a review by the engagement's user needs a known user. Without one the call is refused, for input
+/// and output restrictions, and the model receives the reason. A known user is asked.
 #[tokio::test]
-async fn a_user_whom_nobody_knows_is_not_asked() {
+async fn an_unknown_user_is_not_asked() {
     for backend in turnstone_tests::Backend::ALL {
         for side in ["input_restriction", "output_restriction"] {
             let fleet = Fleet::builder().on(backend).model(script(640)).start().await;
@@ -254,7 +254,7 @@ async fn a_user_whom_nobody_knows_is_not_asked() {
             {
                 let id = fleet.push(&job(meta)).await;
                 let done = fleet.settled(&id).await;
-                assert_eq!(done["state"], "completed", "the model goes on without it: {done:#}");
+                assert_eq!(done["state"], "completed", "the model continues without it: {done:#}");
                 let error = &done["ext_agent_tool_results"][0]["error"];
                 assert_eq!(error["code"], "OSSA_POLICY_VIOLATION", "{done:#}");
                 assert!(error["message"].as_str().unwrap().contains("nobody to ask"), "{done:#}");
@@ -270,10 +270,10 @@ async fn a_user_whom_nobody_knows_is_not_asked() {
     }
 }
 
-/// OAS-32: who has a job tried again that a reviewer said no to, or that nobody answered in time, has the reviewer asked anew,
-/// whether that is a person or an agent; the paid answer is not bought again.
+/// OAS-32: retrying a job after a rejection or after silence opens a new review, by a person or an agent. The paid
+/// answer is not bought again.
 #[tokio::test]
-async fn a_job_that_is_tried_again_asks_its_reviewer_anew() {
+async fn a_retried_job_opens_a_new_review() {
     for backend in turnstone_tests::Backend::ALL {
         let fleet = Fleet::builder().on(backend).model(script(640)).start().await;
         let (status, body) = fleet.send(Method::POST, "/agents", AGENT).await;
@@ -306,9 +306,9 @@ async fn a_job_that_is_tried_again_asks_its_reviewer_anew() {
     }
 }
 
-/// The same where an agent reviews, and says no the first time.
+/// The same with an agent as reviewer that rejects the first time.
 #[tokio::test]
-async fn a_job_that_is_tried_again_asks_its_reviewing_agent_anew() {
+async fn a_retried_job_calls_its_reviewing_agent_again() {
     for backend in turnstone_tests::Backend::ALL {
         let asked = std::sync::atomic::AtomicUsize::new(0);
         let script = move |request: &Value| {

@@ -1,5 +1,5 @@
-//! Groups of reviewers, through the outside: quorum, reminders, those who are asked next, and the directory of users; on both
-//! databases, over the death of the process that asked.
+//! Groups of reviewers, from outside: quorum, reminders, escalation, and the directory of users, on both databases
+//! and across killed processes.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -55,8 +55,8 @@ async fn answer(fleet: &Fleet, review: &Value, verb: &str, by: &str) -> (StatusC
     fleet.post(&path, &json!({"by": by, "reason": format!("{by} thinks so")})).await
 }
 
-/// OAS-31, OAS-32: the inbox says who is asked and how the votes stand; two of three let the call be made, and the vote that
-/// decides may come after everybody who asked is dead.
+/// OAS-31, OAS-32: the inbox has the reviewers and the votes. Two of three approvals allow the call; the deciding
+/// vote may come after the processes that opened the review are dead.
 #[tokio::test]
 async fn two_of_three_agree_across_a_killed_process() {
     for backend in Backend::ALL {
@@ -71,7 +71,7 @@ async fn two_of_three_agree_across_a_killed_process() {
         let review = review_of(&fleet).await;
         assert_eq!(answer(&fleet, &review, "approve", "ben").await.0, StatusCode::FORBIDDEN);
         assert_eq!(answer(&fleet, &review, "approve", "ann").await.0, StatusCode::OK);
-        assert!(fleet.tools.calls().is_empty(), "nobody is there to call");
+        assert!(fleet.tools.calls().is_empty(), "no worker runs");
         let other = crate::crash::spawn(&fleet, 1, None);
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
         drop(other);
@@ -81,7 +81,7 @@ async fn two_of_three_agree_across_a_killed_process() {
     }
 }
 
-/// OAS-32: each of those who are asked has one vote, and only they.
+/// OAS-32: each reviewer has one vote, and others have none.
 #[tokio::test]
 async fn two_of_three_agree() {
     for backend in Backend::ALL {
@@ -121,7 +121,7 @@ async fn two_of_three_agree() {
     }
 }
 
-/// OAS-32: as soon as two cannot agree any more, the engagement ends.
+/// OAS-32: the engagement ends as soon as two approvals are impossible.
 #[tokio::test]
 async fn two_of_three_disagree() {
     let (fleet, id) = parked(Backend::Sqlite).await;
@@ -134,9 +134,10 @@ async fn two_of_three_disagree() {
     fleet.end().await;
 }
 
-/// Two schedulers remind once per interval; silence asks the owner, who alone may answer then; silence again is a no.
+/// Two schedulers remind once per interval. Silence escalates to the owner, who alone may answer then; further
+/// silence rejects.
 #[tokio::test]
-async fn silence_is_reminded_of_and_then_asks_the_next() {
+async fn silence_is_reminded_and_then_escalates() {
     for (answered, state) in [(true, "completed"), (false, "discarded")] {
         let (fleet, id) = parked(Backend::Sqlite).await;
         let schedulers = ["one", "other"].map(|holder| fleet.scheduler(SchedulerOptions::new(holder)));
@@ -168,8 +169,8 @@ async fn silence_is_reminded_of_and_then_asks_the_next() {
     }
 }
 
-/// OAS-30: with a directory of users, a reviewer who is not in it is refused when the document is registered, and nothing is
-/// half-registered.
+/// OAS-30: with a directory of users, a reviewer who is not in it is refused when the document is registered, and
+/// nothing is registered in part.
 #[tokio::test]
 async fn a_reviewer_who_is_not_in_the_directory_is_refused() {
     let fleet = Fleet::builder().reviews(rules()).start().await;
@@ -184,7 +185,7 @@ async fn a_reviewer_who_is_not_in_the_directory_is_refused() {
     fleet.end().await;
 }
 
-/// OAS-32: an approval is for the arguments that it was asked for; one that was given for others confirms nothing.
+/// OAS-32: an approval applies to its arguments; it does not confirm a call with others.
 #[tokio::test]
 async fn an_approval_of_other_arguments_confirms_nothing() {
     for backend in Backend::ALL {
@@ -215,8 +216,8 @@ async fn an_approval_of_other_arguments_confirms_nothing() {
     }
 }
 
-/// OAS-32: where the words of a group stand for one person, that person is not the quorum: the next are asked, and where there
-/// are none nothing is approved.
+/// OAS-32: one person as several members of a group is no quorum: the review escalates, and without a next step
+/// nothing is approved.
 #[tokio::test]
 async fn one_person_is_no_quorum_of_two() {
     for backend in Backend::ALL {
@@ -240,7 +241,7 @@ async fn one_person_is_no_quorum_of_two() {
                 assert_eq!(answered["reason"], "ann thinks so", "{answered:#}");
             }
             let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
-            // Where nobody else could be asked the call is not made, and nobody is asked in vain.
+            // Without other reviewers the call is not made, and no review is opened.
             assert_eq!(fleet.tools.calls().len(), usize::from(next.is_some()), "{done:#}");
             let asked = fleet.get("/reviews").await;
             assert_eq!(

@@ -1,4 +1,4 @@
-//! What time does to a store, whoever of several schedulers leads.
+//! The duties of the scheduler, with one and with several schedulers.
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use turnstone_tests::{Fleet, Reply, model_server};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// An agent that asks before it books.
+/// An agent with a review before it books.
 const AGENT: &str = r#"
 kind: "openagentspec:v1/agent"
 name: booker
@@ -24,7 +24,7 @@ capabilities:
       require_review: manager
 "#;
 
-/// What everything that belongs to a job or an engagement is kept in.
+/// The tables with rows of a job or an engagement.
 const TABLES: [&str; 9] = [
     "jobs",
     "job_envelopes",
@@ -49,7 +49,7 @@ fn plain(options: &Value) -> Value {
     json!({"type": "email.send", "args": ["a@example.org"], "queue": "mail", "options": options})
 }
 
-/// Pushes one job of each kind of end: an agent job with a tool and a review, one that fails, a plain one that is
+/// Ends one job of each kind: an agent job with a tool and a review, one that fails, and a plain one that is
 /// cancelled.
 async fn ended(fleet: &Fleet) -> [String; 3] {
     let (registered, body) = fleet.send(Method::POST, "/agents", AGENT).await;
@@ -81,7 +81,7 @@ fn script(request: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn what_ended_is_counted_once_and_deleted_when_its_retention_is_over() {
+async fn ended_jobs_are_counted_once_and_deleted_after_their_retention() {
     let fleet = Fleet::builder().model(script).start().await;
     let began = fleet.now();
     let [booked, broken, cancelled] = ended(&fleet).await;
@@ -89,10 +89,7 @@ async fn what_ended_is_counted_once_and_deleted_when_its_retention_is_over() {
     let tokens = fleet.job(&booked).await["ext_agent_tokens_used"].as_i64().unwrap();
     let living = fleet.push(&plain(&json!({"delay_until": "+PT2000H"}))).await;
     for table in TABLES {
-        assert!(
-            count(&fleet, table).await > 0,
-            "nothing is in {table}, so that nothing can be missing in it"
-        );
+        assert!(count(&fleet, table).await > 0, "{table} has no row, so a deletion cannot be seen");
     }
 
     fleet.tick().await;
@@ -140,11 +137,11 @@ async fn what_ended_is_counted_once_and_deleted_when_its_retention_is_over() {
     assert_eq!(fleet.event_names(&fresh).await, ["job.enqueued", "job.cancelled"]);
     let of_the_living =
         "journal WHERE names NOT IN ('job.enqueued,job.scheduled', 'job.enqueued', 'job.cancelled')";
-    assert_eq!(count(&fleet, of_the_living).await, 0, "events of what was deleted are left");
+    assert_eq!(count(&fleet, of_the_living).await, 0, "events of a deleted job are left");
     fleet.clock.advance_ms(DAY_MS);
     fleet.tick().await;
     let hours = fleet.store.views.statistics(Timestamp(0)).await.unwrap();
-    assert_eq!(hours.iter().map(|hour| hour.jobs).sum::<i64>(), 4, "what was deleted stays counted");
+    assert_eq!(hours.iter().map(|hour| hour.jobs).sum::<i64>(), 4, "deleted jobs stay counted");
     fleet.end().await;
 }
 
@@ -174,7 +171,7 @@ async fn an_attempt_that_outlasts_its_timeout_is_ended_although_its_worker_keeps
 }
 
 #[tokio::test]
-async fn of_two_schedulers_only_the_one_whose_term_lasts_acts() {
+async fn of_two_schedulers_only_the_leader_acts() {
     let fleet = Fleet::builder().workers(0).start().await;
     let [one, other] = ["one", "other"].map(|holder| fleet.scheduler(SchedulerOptions::new(holder)));
     assert_eq!(one.tick().await.unwrap(), 0);

@@ -1,4 +1,4 @@
-//! The servers of the harness themselves: each starts, answers, breaks as asked, and leaves nothing behind.
+//! The servers of the harness: each starts, answers, breaks on request, and leaves nothing behind.
 
 use futures::future::join_all;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ fn psql() -> std::path::PathBuf {
     find::postgres_dir().expect("PostgreSQL").join("psql")
 }
 
-/// Runs SQL at an address, as any client would.
+/// Runs SQL at an address, like any client.
 async fn psql_at(url: &str, sql: &str) -> Result<String, String> {
     let mut psql = tokio::process::Command::new(psql());
     let output = psql.args(["-X", "-q", "-A", "-t", url, "-c", sql]).output();
@@ -41,7 +41,7 @@ async fn each_test_has_a_database_of_its_own_on_the_shared_server() {
     assert_eq!(postgres.psql(&one, "SHOW fsync; SHOW max_connections;").await, "off\n300");
 }
 
-/// Every table and every row of a lent database is as the migrations left it, whatever the test before did to it.
+/// A lent database is as the migrations left it in every table and row, whatever the previous test did.
 #[tokio::test]
 async fn a_lent_database_is_as_the_migrations_left_it() {
     let postgres = Postgres::shared().await;
@@ -52,7 +52,7 @@ async fn a_lent_database_is_as_the_migrations_left_it() {
         "DROP TABLE webhooks CASCADE",
         "UPDATE statistics_mark SET ended_at = 7",
     ] {
-        // Several, so that the one that was changed is among them.
+        // Several, so that the changed one is among them.
         let lent: Vec<_> = join_all((0..3).map(|_| postgres.migrated())).await;
         for database in &lent {
             let place = Place::from(database);
@@ -69,7 +69,7 @@ async fn a_lent_database_is_as_the_migrations_left_it() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn postgres_keeps_what_was_committed_over_an_immediate_restart() {
+async fn postgres_keeps_commits_over_an_immediate_restart() {
     let postgres = Postgres::own_with(&[("max_connections", "23")]).await;
     let db = postgres.database().await;
     psql_at(&db.url, "CREATE TABLE t AS SELECT 7 AS n").await.unwrap();
@@ -128,7 +128,7 @@ async fn redis_can_be_stopped_killed_and_started_again() {
     redis.kill().await;
     assert!(TcpStream::connect(addr).await.is_err());
     redis.start_again().await;
-    assert_eq!(redis.command(&["GET", "k"]).await, "", "without a file nothing survives");
+    assert_eq!(redis.command(&["GET", "k"]).await, "", "without a file no data survives");
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn pgbouncer_gives_each_transaction_any_connection() {
     psql_at(bouncer.url(), "CREATE TABLE t AS SELECT 7 AS n").await.unwrap();
     assert_eq!(psql_at(&db.url, "SELECT n FROM t").await.unwrap(), "7");
 
-    // A client that stays connected keeps its connection to the database in session mode, and not in this one.
+    // In session mode a connected client would keep its connection to the database, unlike here.
     let mut psql = tokio::process::Command::new(psql());
     psql.args(["-X", "-q", "-A", "-t", bouncer.url()]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut staying = psql.kill_on_drop(true).spawn().unwrap();
@@ -161,7 +161,7 @@ async fn pgbouncer_gives_each_transaction_any_connection() {
     assert_eq!(psql_at(bouncer.url(), "SELECT pg_backend_pid()").await.unwrap(), pid);
 }
 
-/// A server that answers every byte with the same byte.
+/// Starts a server that echoes every byte.
 async fn echo() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -207,7 +207,7 @@ async fn a_stalled_proxy_forwards_nothing_until_it_heals() {
     for client in [&mut old, &mut new] {
         client.write_all(&[2]).await.unwrap();
         let nothing = tokio::time::timeout(Duration::from_millis(100), client.read_u8()).await;
-        assert!(nothing.is_err(), "something came through: {nothing:?}");
+        assert!(nothing.is_err(), "bytes came through: {nothing:?}");
     }
 
     proxy.heal().await;

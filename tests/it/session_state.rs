@@ -1,5 +1,5 @@
-//! State that agents keep between turns: tools of the model, committed by PERSIST or rolled back (OSSA §1.6 and §3,
-//! RS-28 … RS-31, RS-44; facts §6.2 cases 3 and 4).
+//! State of agents between turns: tools of the model, committed by PERSIST or rolled back (OSSA §1.6 and §3, RS-28 …
+//! RS-31, RS-44; facts §6.2 cases 3 and 4).
 
 use crate::inputs::{bodies, desk, job, register, told};
 use crate::paused_timers::PausedTimers;
@@ -11,7 +11,7 @@ use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 const SESSION: &str =
     "  state: {mode: session}\n  tools: [{type: http, name: search}, {type: http, name: book}]\n";
 
-/// How long an attempt may take whose last call hangs. Less than what the tool has.
+/// The timeout of an attempt whose last call hangs, in milliseconds. Shorter than the tool's.
 const TIMEOUT_MS: u64 = 45_000;
 
 /// Answers with these calls, turn by turn, and then with a text.
@@ -43,7 +43,7 @@ fn keys(state: &Value) -> Value {
         .into()
 }
 
-/// Outcomes as the last request told them to the model, in order.
+/// Returns the outcomes in the last model request, in order.
 fn outcomes(fleet: &Fleet) -> Vec<Value> {
     let calls = fleet.models.calls();
     let messages = calls.last().unwrap().request["messages"].as_array().unwrap().clone();
@@ -52,7 +52,8 @@ fn outcomes(fleet: &Fleet) -> Vec<Value> {
         .collect()
 }
 
-/// RS-28, RS-31, RT-4: state across turns; each turn's changes are one record in the audit, and the state is visible.
+/// RS-28, RS-31, RT-4: state survives turns. Each turn's changes are one record in the audit, and the state is
+/// readable.
 #[tokio::test]
 async fn state_is_kept_across_turns_and_recorded() {
     let script = calls(vec![
@@ -87,9 +88,9 @@ async fn state_is_kept_across_turns_and_recorded() {
     fleet.end().await;
 }
 
-/// RS-29, RS-44, facts §6.2 case 3: a turn that fails leaves the state as the turn before it left it.
+/// RS-29, RS-44, facts §6.2 case 3: a failed turn leaves the state of the turn before it.
 #[tokio::test]
-async fn a_failed_turn_takes_its_changes_back() {
+async fn a_failed_turn_rolls_its_changes_back() {
     let script = calls(vec![
         vec![("state_set", json!({"key": "a", "value": 1}))],
         vec![
@@ -135,9 +136,9 @@ async fn read_uncommitted_keeps_everything() {
     fleet.end().await;
 }
 
-/// OSSA §3: partial rollback to a named checkpoint; bounds and errors are told to the model, and the run goes on.
+/// OSSA §3: partial rollback to a named checkpoint. The model receives bounds and errors, and the run continues.
 #[tokio::test]
-async fn the_model_rolls_back_and_hears_of_its_errors() {
+async fn the_model_rolls_back_and_receives_errors() {
     let script = calls(vec![vec![
         ("state_set", json!({"key": "a", "value": 1})),
         ("state_checkpoint", json!({})),
@@ -161,7 +162,7 @@ async fn the_model_rolls_back_and_hears_of_its_errors() {
     fleet.end().await;
 }
 
-/// A stateless agent has no such tools, and a model that calls one is told so.
+/// A stateless agent has no such tools, and a call of one is an error for the model.
 #[tokio::test]
 async fn a_stateless_agent_keeps_nothing() {
     let fleet = desk(
@@ -186,9 +187,9 @@ fn job_of(user: &str) -> Value {
     job
 }
 
-/// State of mode `long_running` is there in the next engagement of the same user, and of nobody else.
+/// State of mode `long_running` is available in the next engagement of the same user, and of no other.
 #[tokio::test]
-async fn state_outlives_its_engagement_for_the_same_user() {
+async fn state_survives_its_engagement_for_the_same_user() {
     let fleet = desk(SHARED, calls(vec![vec![("state_append", json!({"key": "visits", "value": 1}))]])).await;
     for (user, visits) in [("ann", 1), ("ann", 2), ("bob", 1)] {
         let id = fleet.push(&job_of(user)).await;
@@ -202,7 +203,7 @@ async fn state_outlives_its_engagement_for_the_same_user() {
     fleet.end().await;
 }
 
-/// RS-30, RS-46: two turns that read the same state; the one that commits second is run again and loses nothing.
+/// RS-30, RS-46: two turns read the same state; the one that commits second runs again and loses no update.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conflict_runs_the_turn_again() {
     let append = |value: i64| ("state_append".to_owned(), json!({"key": "visits", "value": value}));
@@ -249,7 +250,7 @@ async fn a_conflict_runs_the_turn_again() {
     fleet.end().await;
 }
 
-/// Waits for the end of a job, and lets time pass for its retries.
+/// Waits for the end of a job, and moves the clock to its retries.
 async fn finish(fleet: &Fleet, id: &str) -> Value {
     loop {
         let job = fleet.wait_for(id, &[JobState::Completed, JobState::Discarded, JobState::Retryable]).await;
@@ -291,10 +292,10 @@ async fn a_crash_around_persist_commits_once() {
     }
 }
 
-/// OSSA `state.storage.retention`: keys are forgotten so long after they were written, and the conversation so long after its
-/// end, by the scheduler; the job and what it spent stay.
+/// OSSA `state.storage.retention`: the scheduler deletes keys so long after their last write, and the conversation so
+/// long after its end. The job and its usage stay.
 #[tokio::test]
-async fn what_an_agent_wants_forgotten_is_forgotten_in_its_time() {
+async fn state_and_conversation_are_deleted_after_their_retention() {
     for backend in Backend::ALL {
         let script = |request: &Value| match model_server::outcomes(request) {
             0 => Reply::call("state_set", json!({"key": "k", "value": 1, "ttl": 999_999_999})),
@@ -330,9 +331,9 @@ async fn what_an_agent_wants_forgotten_is_forgotten_in_its_time() {
 /// The anomalies that an isolation level allows between two concurrent turns on the same state.
 struct Level {
     name: &'static str,
-    /// A turn reads what another one has not committed yet.
+    /// A turn reads uncommitted changes of another one.
     dirty: bool,
-    /// A turn that reads a key twice sees what was committed between.
+    /// A turn that reads a key twice sees a commit in between.
     unrepeatable: bool,
     /// A turn commits a key that another one changed after it was read.
     lost_update: bool,
@@ -353,8 +354,8 @@ const LEVELS: [Level; 4] = [
     Level { name: "serializable", dirty: false, unrepeatable: false, lost_update: false, write_skew: false },
 ];
 
-/// The slow turn reads `a`, changes `draft`, waits for a tool, reads `a` again and writes the key that its input names; run again, it
-/// writes it once more. The quick turn reads `draft` and changes `a`.
+/// The slow turn reads `a`, changes `draft`, waits for a tool, reads `a` again and writes the key that its input
+/// names. When it runs again, it repeats the write. The quick turn reads `draft` and changes `a`.
 fn two_turns(request: &Value) -> Reply {
     let messages = request["messages"].as_array().unwrap();
     let input =
@@ -374,7 +375,7 @@ fn two_turns(request: &Value) -> Reply {
     Reply::Calls(calls, (12, 7))
 }
 
-/// Outcomes of the calls of the first turn of a job, as its journal has them.
+/// Returns the outcomes of the calls of a job's first turn, from its journal.
 async fn journal(fleet: &Fleet, id: &str) -> Vec<Value> {
     let engagement = fleet.engagement_of(id).await;
     let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
@@ -382,7 +383,7 @@ async fn journal(fleet: &Fleet, id: &str) -> Vec<Value> {
     attempts.map(|attempt| attempt["outcome"]["output"].clone()).collect()
 }
 
-#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
 async fn levels(backend: Backend) {
     for level in &LEVELS {
         let name = level.name;
@@ -391,7 +392,7 @@ async fn levels(backend: Backend) {
             "  state: {{mode: long_running, isolation_level: {name}}}\n  tools: [{{type: http, name: search}}]\n"
         );
         register(&fleet, &spec).await;
-        // The two keys are written for two users, whose states are apart.
+        // The two keys are written for two users with separate states.
         for (key, commits) in [("a", level.lost_update), ("b", level.write_skew)] {
             let of_user = |input: &str| {
                 let mut job = job(&json!([input]));
@@ -425,7 +426,7 @@ async fn levels(backend: Backend) {
     }
 }
 
-/// RS-30, RS-46: each level of isolation shows two turns at once what it allows, and keeps from them what it forbids.
+/// RS-30, RS-46: each level of isolation allows its anomalies between two concurrent turns, and prevents the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_level_of_isolation_allows_and_forbids_its_anomalies() {
     levels(Backend::Sqlite).await;

@@ -1,4 +1,4 @@
-//! Every stream of server-sent events, as an independent client library reads it.
+//! Every stream of server-sent events, read by an independent client library.
 
 use eventsource_stream::{Event, Eventsource};
 use futures::StreamExt;
@@ -14,7 +14,7 @@ intent: You are lead.
 owner: tests
 "#;
 
-/// Reads until this is among the data of an event.
+/// Reads until the data of an event contains this.
 async fn read(request: RequestBuilder, until: &str) -> Vec<Event> {
     let reading = async {
         let answer = request.send().await.unwrap();
@@ -43,8 +43,8 @@ fn ids(events: &[Event]) -> Vec<&str> {
     events.iter().filter(|event| event.event != "delta").map(|event| event.id.as_str()).collect()
 }
 
-/// Issue 7, "an independent SSE client library reads the streams": each of them is read to the end of a job, and where frames have
-/// ids, who comes back after one gets exactly what followed.
+/// Issue 7, "an independent SSE client library reads the streams": each of them is read to the end of a job. Where
+/// frames have ids, a reader that resumes after one receives exactly the later frames.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_stream_is_read_by_an_independent_client() {
     let fleet = Fleet::builder().model(|_| Reply::text("two\nlines 🐦 \u{2028}")).start().await;

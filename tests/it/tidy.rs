@@ -1,4 +1,4 @@
-//! Rules about the house itself, checked like everything else: by tests. Each message says what to do.
+//! Rules of the repository as tests. Each message says what to do.
 
 #[cfg(test)]
 #[path = "tidy/checklist.rs"]

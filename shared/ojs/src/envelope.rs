@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_server_writes_is_ignored() {
+    fn system_managed_fields_are_ignored() {
         let body = json!({
             "type": "agent.a", "args": [], "specversion": "1.0", "state": "completed", "attempt": 7, "result": 1,
             "started_at": "x", "error": {}, "max_attempts": 99, "ext_agent_model": "m",
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tenant_of_the_header_stands_in_meta() {
+    fn the_tenant_of_the_header_is_in_meta() {
         let body = json!({"type": "a.b", "args": [], "meta": {"z": 1}});
         let top = RawObject::of(body.as_object().unwrap());
         let request = EnqueueRequest::from_fields(top, Some("acme"), NOW).unwrap();

@@ -1,4 +1,4 @@
-//! Files that agents make: told, listed, downloaded, bounded, and held back (seed, "Artifact example").
+//! Files that agents make: announced, listed, downloaded, limited in size, and held back.
 
 use crate::crash::crash;
 use crate::policy::{document, on_every_store, register, run};
@@ -14,7 +14,7 @@ fn page() -> Value {
     json!({"name": "Übersicht.html", "media_type": "text/html", "content": PAGE})
 }
 
-/// Calls the tool once with these arguments, and answers.
+/// Returns a script that calls the tool once with these arguments and then answers.
 fn saves(arguments: Value) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
     move |request| match model_server::outcomes(request) {
         0 => Reply::call("save-artifact", arguments.clone()),
@@ -22,7 +22,7 @@ fn saves(arguments: Value) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
     }
 }
 
-/// The boss has the maker make a page; each is told by its intent.
+/// The boss delegates a page to the maker. The system prompt identifies the agent.
 fn boss(request: &Value) -> Reply {
     let is_maker = request["messages"][0]["content"].as_str().unwrap_or_default().contains("You are maker");
     match (is_maker, model_server::outcomes(request)) {
@@ -54,7 +54,7 @@ async fn listed(fleet: &Fleet, engagement: &str) -> Vec<Value> {
     fleet.get(&format!("/engagements/{engagement}/artifacts")).await["artifacts"].as_array().unwrap().clone()
 }
 
-/// All events of a request, once it has ended or waits, without what its models said meanwhile.
+/// Returns the events of a request once it has ended or waits, without the deltas of its models.
 async fn told(fleet: &Fleet, agent: &str, request: &str) -> Vec<Value> {
     let url = format!("{}/agents/{agent}/getevents/{request}?stream=true", fleet.url);
     let frames = turnstone_tests::sse::read(&url, None, |_| false).await;
@@ -66,10 +66,11 @@ fn of_files(events: &[Value]) -> Vec<&Value> {
     events.iter().filter(|event| event["type"] == "artifact_generated").collect()
 }
 
-/// Issue 7, artifacts; facts §3.2, §3.3: the event has name, `artifact_id`, url and media type, with the depth of the agent that made
-/// the file, and a number of the run; the url leads to the bytes, which no browser shows.
+/// Issue 7, artifacts; facts §3.2, §3.3: the event has name, `artifact_id`, url and media type, the depth of the
+/// agent that made the file, and a number within the run. The url returns the bytes with headers that keep browsers
+/// from rendering them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_is_told_listed_and_downloaded() {
+async fn a_file_is_announced_listed_and_downloaded() {
     on_every_store(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(1).model(boss).start().await;
         register(&fleet, &document("maker", CAPABLE)).await;
@@ -123,9 +124,9 @@ async fn downloads(fleet: &Fleet, url: &str) {
     assert_eq!(get(fleet, "/artifacts/art_0", &[]).await.status(), StatusCode::NOT_FOUND);
 }
 
-/// Issue 7, bad input: what is another tenant's is not there.
+/// Issue 7, bad input: a file of another tenant is not found.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_is_its_tenants() {
+async fn a_file_belongs_to_its_tenant() {
     on_every_store(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(1).model(saves(page())).start().await;
         register(&fleet, &document("maker", CAPABLE)).await;
@@ -149,9 +150,10 @@ async fn a_file_is_its_tenants() {
     .await;
 }
 
-/// Issue 7, "size-capped": a file that is too large is a failure that the model reads; it is not tried again, and nothing is kept.
+/// Issue 7, "size-capped": a file that is too large is an error that the model reads. The call is not retried, and
+/// nothing is stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_is_too_large_is_a_failure_of_its_call() {
+async fn a_file_that_is_too_large_fails_its_call() {
     for (limits, kept, key) in [
         (ArtifactLimits { each: 4, engagement: 100 }, 0, "artifact_max_bytes"),
         (ArtifactLimits { each: 8, engagement: 12 }, 2, "artifacts_max_bytes"),
@@ -176,10 +178,10 @@ async fn a_file_that_is_too_large_is_a_failure_of_its_call() {
     }
 }
 
-/// OAS-43, OAS-44: with an output guardrail a file is nowhere before the answer has passed, and never when it has not, or when what
-/// is in the file does not pass.
+/// OAS-43, OAS-44: with an output guardrail, a file is hidden until the answer passes. It stays hidden when the
+/// answer or the file does not pass.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guarded_file_is_nowhere_before_it_has_passed() {
+async fn a_guarded_file_is_hidden_until_it_passes() {
     on_every_store(async |backend| {
         for (assertion, passes) in [
             ("echo.output.size() > 3", true),
@@ -224,9 +226,9 @@ async fn a_guarded_file_is_nowhere_before_it_has_passed() {
     .await;
 }
 
-/// OAS-43: what is left of a file when the request that made it is deleted is held back as it was.
+/// OAS-43: a file that outlives its deleted request stays held back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_guarded_file_outlives_its_request_unseen() {
+async fn a_guarded_file_stays_hidden_after_its_request_is_deleted() {
     on_every_store(async |backend| {
         let mut fleet = Fleet::builder().on(backend).workers(1).model(saves(page())).start().await;
         let guard =
@@ -248,13 +250,13 @@ async fn a_guarded_file_outlives_its_request_unseen() {
         assert!(fleet.number("SELECT count(*) FROM artifacts").await > 0, "the files are the run's");
         assert!(listed(&fleet, run).await.is_empty());
         assert_eq!(get(&fleet, &format!("/artifacts/{id}"), &[]).await.status(), StatusCode::NOT_FOUND);
-        // The books are not looked at: what the deleted request used stays with its engagement.
+        // The ledger is not compared: the usage of the deleted request stays with its engagement.
         fleet.stop_workers().await;
     })
     .await;
 }
 
-/// The id that the event tells: nothing else of the file is told.
+/// Returns the artifact id of the event, which contains nothing else of the file.
 async fn announced(fleet: &Fleet, run: &str) -> String {
     let page = fleet.get(&format!("/engagements/{run}/events?limit=200")).await;
     let events = page["events"].as_array().unwrap();
@@ -266,16 +268,16 @@ async fn announced(fleet: &Fleet, run: &str) -> String {
     event["data"]["artifact_id"].as_str().unwrap().to_owned()
 }
 
-/// OAS-29: what a reviewer has to agree to is nobody's before.
+/// OAS-29: a file whose call needs a review exists only after the approval.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reviewed_file_is_had_when_it_was_agreed_to() {
+async fn a_reviewed_file_exists_after_its_approval() {
     on_every_store(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(1).model(saves(page())).start().await;
         let body = "capabilities:\n  save-artifact: {user_identity: false, output_restriction: {require_review: ann}}\n";
         register(&fleet, &document("maker", body)).await;
         let started = ask(&fleet, "maker", None).await;
         let (run, request) = (started["run_id"].as_str().unwrap(), started["request_id"].as_str().unwrap());
-        fleet.until("somebody is asked", async || {
+        fleet.until("the review is pending", async || {
             !fleet.get("/reviews?state=open").await["items"].as_array().unwrap().is_empty()
         })
         .await;
@@ -291,8 +293,8 @@ async fn a_reviewed_file_is_had_when_it_was_agreed_to() {
     .await;
 }
 
-/// Issue 7, artifacts: bytes and event are there together or not at all, and a worker that is killed between the call and its outcome
-/// leaves none behind.
+/// Issue 7, artifacts: bytes and event are stored together. A worker that is killed between the call and its outcome
+/// leaves neither.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_makes_a_file_once() {
     on_every_store(async |backend| {
@@ -321,7 +323,7 @@ async fn a_killed_worker_makes_a_file_once() {
     .await;
 }
 
-/// Issue 7, "A2A": a file is an artifact of its task, with a whole address, and told in the stream.
+/// Issue 7, "A2A": a file is an artifact of its task with an absolute URL, and appears in the stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_an_artifact_of_its_task() {
     let fleet = Fleet::builder().on(Backend::Sqlite).workers(1).model(saves(page())).start().await;

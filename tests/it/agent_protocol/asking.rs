@@ -11,9 +11,10 @@ async fn send(fleet: &Fleet, path: &str, body: &Value, tenant: &str) -> reqwest:
     request.body(body.to_string()).send().await.unwrap()
 }
 
-/// AP §3.3, AP-A2: who waits gets request_started while the agent works; who does not gets 202, nothing, and the names.
+/// AP §3.3, AP-A2: a client that waits receives `request_started` while the agent works. A client that does not wait
+/// receives 202 without a body, and the ids in headers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_is_accepted_and_answered_with_its_beginning() {
+async fn a_request_returns_its_first_event_or_202() {
     let gate = Gate::default();
     let held = gate.clone();
     let fleet = Fleet::builder().model(move |_| Reply::text("hello").behind(&held)).start().await;
@@ -54,9 +55,9 @@ async fn a_request_is_accepted_and_answered_with_its_beginning() {
     fleet.end().await;
 }
 
-/// AP-A5, §6.3.9: the same name with the same body is one request; with another body it is refused.
+/// AP-A5, §6.3.9: a repeated request id with the same body is the same request; with another body it is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_stands_for_one_request() {
+async fn a_request_id_identifies_one_request() {
     let fleet = fleet(Backend::Sqlite).await;
     let body = json!({"input": "go", "request_id": "mine"});
     let first = ask(&fleet, &body).await;
@@ -73,9 +74,10 @@ async fn a_name_stands_for_one_request() {
     fleet.end().await;
 }
 
-/// Issue 7, "Bad input": what is unknown, of another, or not in the state for it is refused and has no effect.
+/// Issue 7, "Bad input": a request is refused without effect when its target is unknown, is of another tenant, or is
+/// in the wrong state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_done_is_refused() {
+async fn an_invalid_request_is_refused_without_effect() {
     let fleet = fleet(Backend::Sqlite).await;
     let body = json!({"input": "go", "request_id": "theirs"});
     let run = send(&fleet, "/agents/lead/process", &body, "acme").await.headers()["x-run-id"]
@@ -96,7 +98,7 @@ async fn what_cannot_be_done_is_refused() {
         let answer = send(&fleet, "/agents/lead/process", &request, "other").await;
         assert_eq!(answer.status().as_u16(), status, "{request}");
     }
-    // Another tenant sees neither the request nor the run, and cannot end it or go on with it.
+    // Another tenant sees neither the request nor the run, and cannot cancel or continue it.
     for request in [
         json!({"type": "CancelRequest", "request_id": "theirs"}),
         json!({"input": "x", "run_id": run}),
@@ -118,7 +120,7 @@ async fn what_cannot_be_done_is_refused() {
         fleet.post("/agents/lead/process?wait=maybe", &json!({"input": "x"})).await.0,
         StatusCode::BAD_REQUEST
     );
-    // It went on undisturbed.
+    // The request continues undisturbed.
     let url = format!("{}/agents/lead/getevents/theirs?stream=1", fleet.url);
     let answer = client.get(url).header("x-ojs-tenant", "acme").send().await.unwrap();
     assert!(answer.text().await.unwrap().contains("\"finish_reason\":\"success\""));
@@ -128,10 +130,10 @@ async fn what_cannot_be_done_is_refused() {
     fleet.end().await;
 }
 
-/// AP §3.5, AP-A13: settings hold for later requests; what is none, or has a value that it cannot have, is an error and
-/// changes nothing.
+/// AP §3.5, AP-A13: settings apply to later requests. An unknown setting or an invalid value is an error and changes
+/// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settings_hold_for_later_requests() {
+async fn settings_apply_to_later_requests() {
     for backend in Backend::ALL {
         let fleet = Fleet::builder().on(backend).model(|_| Reply::text("ok")).start().await;
         super::register(&fleet).await;
@@ -147,7 +149,11 @@ async fn settings_hold_for_later_requests() {
             assert!(failed["error"]["message"].is_string(), "{failed}");
         }
         let (status, _) = fleet.post("/agents/lead/process", &json!({"args": {"nonsense": 1}})).await;
-        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "nobody could hear of it later");
+        assert_eq!(
+            status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "a request without an id cannot be followed later"
+        );
         configure(json!({"temperature": null})).await;
         let started = ask(&fleet, &json!({"input": "go"})).await;
         told(&fleet, started["request_id"].as_str().unwrap()).await;
@@ -157,7 +163,7 @@ async fn settings_hold_for_later_requests() {
     }
 }
 
-/// AP §3.4: the request and its events in one call; only what is chatted can be streamed.
+/// AP §3.4: a request and its events in one call. Only chat requests can be streamed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_is_streamed_as_it_is_sent() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -186,10 +192,10 @@ async fn a_request_is_streamed_as_it_is_sent() {
     fleet.end().await;
 }
 
-/// AP-A17: what has to pass a check first is told when it has passed, and not before. AP §6.3.10: line ends, signs of any
-/// kind and U+2028 stay one line of data.
+/// AP-A17: an answer that has to pass a check is streamed only after it passes. AP §6.3.10: line ends, control
+/// characters and U+2028 stay within one line of data.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_checked_is_told_when_it_has_passed() {
+async fn a_guarded_answer_is_streamed_after_it_passes() {
     const GUARDED: &str = r#"
 kind: "openagentspec:v1/agent"
 name: lead
@@ -221,10 +227,10 @@ guardrails:
     fleet.end().await;
 }
 
-/// AP §3.2: an operation that a manifest declares is listed, takes what fits its schema, and answers what fits the other one: an
-/// answer that does not is asked for again.
+/// AP §3.2: an operation of a manifest is listed, and its input is validated. When the answer does not match the
+/// output schema, the model is called again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn operations_take_and_give_what_they_declare() {
+async fn operations_validate_their_input_and_output() {
     const MANIFEST: &str = r#"
 apiVersion: ossa/v0.2.9
 kind: Agent

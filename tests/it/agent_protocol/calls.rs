@@ -1,4 +1,4 @@
-//! Calls whose results are told without a tool having been asked: the call is told all the same.
+//! Calls that fail before a tool runs are announced like all others.
 
 use super::{ask, every_result_follows_its_call, told};
 use reqwest::Method;
@@ -15,7 +15,7 @@ capabilities:
   book: {user_identity: false, input_restriction: {assertion: "false"}}
 "#;
 
-/// Calls a tool that there is not, and one that a restriction refuses.
+/// Calls an unknown tool, and one that a restriction refuses.
 fn script(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         0 => Reply::call("no-such-tool", json!({"a": 1})),
@@ -25,7 +25,7 @@ fn script(request: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn a_refused_call_is_told_before_its_error() {
+async fn a_refused_call_is_announced_before_its_error() {
     let fleet = Fleet::builder().model(script).start().await;
     let (status, body) = fleet.send(Method::POST, "/agents", LEAD).await;
     assert!(status.is_success(), "{body:#}");

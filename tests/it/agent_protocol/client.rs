@@ -8,7 +8,7 @@ use tokio::process::Command;
 use turnstone_tests::servers::{Port, need_python};
 use turnstone_tests::{Gate, ModelServer, Reply, ToolServer, model_server, wait};
 
-/// The program in a folder of its own, with the lead and the scout, and a model that a gate may keep back.
+/// The program in a folder of its own, with the lead and the scout, and a model that a gate can hold back.
 struct Site {
     folder: tempfile::TempDir,
     models: ModelServer,
@@ -66,7 +66,7 @@ fn lines(stdout: &[u8]) -> Vec<Value> {
     String::from_utf8_lossy(stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What of an event is the same in every run of the same story.
+/// Returns the parts of the events that are equal in every run of the same story.
 fn story(events: &[Value]) -> Vec<Value> {
     let of = |event: &Value| {
         json!([
@@ -84,7 +84,8 @@ fn story(events: &[Value]) -> Vec<Value> {
     events.iter().map(of).collect()
 }
 
-/// The flows of the seed: describe, configure, chat, continue a run, list runs and their events, stream, cancel.
+/// The documented flows of a client: describe, configure, chat, continue a run, list runs and their events, stream,
+/// cancel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn the_client_goes_through_the_flows() {
@@ -101,7 +102,7 @@ async fn the_client_goes_through_the_flows() {
     assert!(site.models.calls().iter().any(|call| call.request["max_tokens"] == 321));
     let run = end["run_id"].as_str().unwrap();
     let second = said(&url, &["lead", "chat", "and now?", "--run", run]).await;
-    assert_eq!(second[0]["id"].as_i64(), end["id"].as_i64().map(|id| id + 1), "numbers go on over a run");
+    assert_eq!(second[0]["id"].as_i64(), end["id"].as_i64().map(|id| id + 1), "numbers continue over a run");
     let listed = said(&url, &["lead", "runs"]).await;
     assert_eq!((listed[0].as_array().unwrap().len(), &listed[0][0]["run_id"]), (1, &json!(run)));
     let all = said(&url, &["lead", "events", run]).await;
@@ -110,11 +111,11 @@ async fn the_client_goes_through_the_flows() {
     let streamed = said(&url, &["lead", "stream", "go"]).await;
     assert_eq!(story(&streamed), story(&first), "the same in one call");
     let cancelled = said(&url, &["lead", "cancel", end["request_id"].as_str().unwrap()]).await;
-    assert_eq!(&cancelled[0], end, "what has ended stays as it ended");
+    assert_eq!(&cancelled[0], end, "an ended request keeps its end");
     program.stop().await;
 }
 
-/// Seed, "Artifact example": the client is told of a file and saves it; so does the command, which overwrites nothing.
+/// The client and the command save an announced file; the command overwrites no file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn the_client_and_the_command_save_a_file() {
@@ -158,8 +159,8 @@ async fn the_client_and_the_command_save_a_file() {
     program.stop().await;
 }
 
-/// The api and the worker are killed in the middle of a stream: the client goes on after its last event, and ends with the same
-/// sequence as if nothing had happened.
+/// The API process and the worker are killed in the middle of a stream. The client resumes after its last event and
+/// ends with the same sequence as an undisturbed one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_stream_survives_the_death_of_api_and_worker() {
@@ -174,7 +175,7 @@ async fn killed_in_the_middle(how: &str) {
     let site = Site::new(move |request| {
         let scouts = request["messages"].to_string().contains("You are scout");
         let reply = super::script(request);
-        // The scout's second answer is kept back as long as the first program lives.
+        // The scout's second answer is held back until the first program is killed.
         if scouts && model_server::outcomes(request) == 1 { reply.behind(&held) } else { reply }
     })
     .await;
@@ -199,7 +200,7 @@ async fn killed_in_the_middle(how: &str) {
     program.stop().await;
 }
 
-/// An agent that asks its user twice for the same key, and then says how often it asked.
+/// An agent that asks its user twice for the same key, and then reports how often it asked.
 const ASKER: &str = r#"
 kind: "openagentspec:v1/agent"
 name: asker
@@ -217,8 +218,8 @@ fn asking(request: &Value) -> Reply {
     }
 }
 
-/// Humans in the loop: the server dies after the first answer; the client goes on, is asked once more, and each question has
-/// the one answer that was given to it.
+/// Humans in the loop: the server dies after the first answer. The client resumes, receives one more question, and
+/// each question keeps its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn answers_survive_the_death_of_the_server() {
@@ -226,7 +227,7 @@ async fn answers_survive_the_death_of_the_server() {
     let held = gate.clone();
     let site = Site::new(move |request| {
         let reply = asking(request);
-        // What the model says to the first answer is kept back as long as the first program lives.
+        // The model call after the first answer is held back until the first program is killed.
         if model_server::outcomes(request) == 1 { reply.behind(&held) } else { reply }
     })
     .await;
@@ -255,7 +256,7 @@ async fn answers_survive_the_death_of_the_server() {
     }
     assert_eq!(events.last().unwrap()["result"], "done");
 
-    // The same by single commands, and a request that is cancelled while it waits.
+    // The same with single commands, and with a request that is cancelled while it waits.
     let http = turnstone_tests::http::client();
     let body = json!({"input": "go", "request_id": "q"});
     let sent = http.post(format!("{url}/agents/asker/process")).json(&body).send().await.unwrap();
@@ -265,14 +266,14 @@ async fn answers_survive_the_death_of_the_server() {
     let named = first["call_id"].as_str().unwrap();
     let answer = ["asker", "resume", "q", "answer=yes", "--question", named];
     for _ in 0..2 {
-        // The second time its question is answered, whatever is asked by then.
+        // The repeated answer names its question, so it does not answer the next one.
         assert_eq!(said(&url, &answer).await[0]["type"], "request_started");
     }
     let since = first["id"].to_string();
     let second = said(&url, &["asker", "follow", "q", "--since", &since]).await.pop().unwrap();
     assert_eq!(second["request_keys"]["answer"], "Really?");
     assert_ne!(first["call_id"], second["call_id"]);
-    // Without a name it is the newest that is answered, here with the wrong key.
+    // Without a question's id, the newest question is answered, here with the wrong key.
     let wrong = client(&url, &["asker", "resume", "q", "more=1"]).output().await.unwrap();
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("missing"), "{wrong:?}");
     let ended = said(&url, &["asker", "cancel", "q"]).await.pop().unwrap();

@@ -1,4 +1,4 @@
-//! Runs that go on: requests of one run wait for each other, remember, and are numbered together.
+//! Runs with several requests: requests of one run wait for each other, share its history, and are numbered together.
 
 use super::{ask, kinds, register, told};
 use reqwest::StatusCode;
@@ -11,8 +11,8 @@ async fn later(fleet: &Fleet, run: &Value, id: &str, input: &str) {
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
 }
 
-/// AP §3.5, §6.3.4, §6.3.5: requests of a run are served one after the other, numbered without a gap, and each knows what was
-/// said before; those of another run do not wait for them, and begin clean.
+/// AP §3.5, §6.3.4, §6.3.5: requests of a run are served one after the other, are numbered without a gap, and see the
+/// earlier conversation. Requests of another run do not wait and begin with an empty conversation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_of_a_run_wait_for_each_other() {
     for backend in Backend::ALL {
@@ -35,7 +35,7 @@ async fn requests_of_a_run_wait_for_each_other() {
         assert_eq!(fleet.get("/agents/lead/request/b").await["status"], "queued");
         let other = ask(&fleet, &json!({"input": "another run", "request_id": "o"})).await;
         assert_ne!(&other["run_id"], run);
-        assert_eq!(told(&fleet, "o").await.last().unwrap()["result"], "quick", "it waits for nobody");
+        assert_eq!(told(&fleet, "o").await.last().unwrap()["result"], "quick", "another run does not wait");
         gate.open();
         told(&fleet, "c").await;
         let all = fleet.get(&format!("/agents/lead/getevents/{}", run.as_str().unwrap())).await;
@@ -52,7 +52,8 @@ async fn requests_of_a_run_wait_for_each_other() {
     }
 }
 
-/// AP-A13: settings of a run hold for its later requests and for no other run; a cancelled request leaves its run usable.
+/// AP-A13: settings of a run apply to its later requests and to no other run. A cancelled request leaves its run
+/// usable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_has_settings_of_its_own() {
     for backend in Backend::ALL {
@@ -79,8 +80,8 @@ async fn a_run_has_settings_of_its_own() {
     }
 }
 
-/// An input that comes into the run by another door has a name of its own, and none of the request before; a request that
-/// continues a run belongs to the trace of its own client, as one that begins a run does.
+/// An input that enters the run through another protocol has its own request id and trace. A request that continues a
+/// run belongs to the trace of its own client, like one that begins a run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_input_of_a_run_has_its_own_name_and_trace() {
     const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -115,7 +116,8 @@ async fn every_input_of_a_run_has_its_own_name_and_trace() {
     fleet.end().await;
 }
 
-/// A request goes on in the trace of its sender, also one that continues a run: not in that of the request before it.
+/// A request belongs to the trace of its sender, also when it continues a run, and not to the trace of the request
+/// before it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_keeps_its_trace() {
     let fleet = Fleet::builder().workers(1).model(|_| Reply::text("ok")).start().await;

@@ -1,5 +1,4 @@
-//! What an agent that works for the caller's own asks its user: the caller is told of it in the run that it follows, and answers
-//! there.
+//! Questions of delegates: the caller finds them in the run that it follows, and answers there.
 
 use super::told;
 use futures::future::join_all;
@@ -12,7 +11,7 @@ const LEAD: &str = "kind: \"openagentspec:v1/agent\"\nname: lead\ndescription: I
 const SCOUT: &str = "kind: \"openagentspec:v1/agent\"\nname: scout\ndescription: It looks.\nintent: You are scout.\nowner: tests\n\
                      capabilities:\n  ask-user: {}\n  book:\n    user_identity: false\n    input_restriction: {require_review: ada}\n";
 
-/// The lead asks the scout, which asks for a city, books when ada agrees, and answers.
+/// The lead delegates to the scout. The scout asks for a city, books after ada's approval, and answers.
 fn script(request: &Value) -> Reply {
     let scout = request["messages"][0]["content"].as_str().unwrap_or_default().contains("You are scout");
     match (scout, model_server::outcomes(request)) {
@@ -32,10 +31,10 @@ fn resume(keys: Value, call: &Value) -> Value {
     json!({"type": "ResumeWithInput", "request_id": "r", "request_keys": keys, "request_metadata": {"call_id": call}})
 }
 
-/// Issue 7, "Human in the loop", AP-A16: a delegate's question and a review that is addressed to the caller arrive in the caller's
-/// own run with depth 1; each is answered once, there; an answer to another question is no answer to this one.
+/// Issue 7, "Human in the loop", AP-A16: a delegate's question and a review addressed to the caller arrive in the
+/// caller's own run with depth 1. Each is answered once, in that run. An answer to another question has no effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_delegate_asks_is_asked_of_the_caller() {
+async fn a_delegates_question_reaches_the_caller() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
         for document in [SCOUT, LEAD] {

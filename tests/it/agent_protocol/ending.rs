@@ -1,11 +1,12 @@
-//! Requests that are cancelled, wherever they stand.
+//! Requests that are cancelled in each of their states.
 
 use super::{ask, register, told};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
-/// Cancels it and checks what every cancellation leaves: one end, nothing after it, and the same answer to who asks again.
+/// Cancels the request and checks the result: one end, nothing after it, and the same answer to a repeated
+/// cancellation.
 async fn cancelled(fleet: &Fleet, request: &str) -> Vec<Value> {
     let cancel = json!({"type": "CancelRequest", "request_id": request});
     let ended = ask(fleet, &cancel).await;
@@ -19,7 +20,8 @@ async fn cancelled(fleet: &Fleet, request: &str) -> Vec<Value> {
     events
 }
 
-/// AP §3.5, §6.3.7: cancelled while it is queued, and while the model is asked; a new request is served then.
+/// AP §3.5, §6.3.7: a request is cancelled while it is queued and during a model call; a new request is served
+/// afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_ends_while_it_waits_and_while_the_model_is_asked() {
     for backend in Backend::ALL {
@@ -48,12 +50,12 @@ async fn a_request_ends_while_it_waits_and_while_the_model_is_asked() {
         cancelled(&fleet, "asked").await;
         post(&fleet, "next", "go").await;
         assert_eq!(told(&fleet, "next").await.last().unwrap()["finish_reason"], "success");
-        assert_eq!(fleet.models.count(), 2, "no model is asked for what was cancelled");
+        assert_eq!(fleet.models.count(), 2, "a cancelled request calls no model");
         fleet.end().await;
     }
 }
 
-/// AP §3.5: cancelled in a tool; what the tool says then is nobody's, and no model hears of it.
+/// AP §3.5: a request is cancelled during a tool call. The tool's result is discarded and reaches no model.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_ends_while_a_tool_works() {
     let gate = Gate::default();
@@ -70,7 +72,7 @@ async fn a_request_ends_while_a_tool_works() {
     fleet.tools.seen(1).await;
     let events = cancelled(&fleet, "tool").await;
     gate.open();
-    // The worker has heard what the tool said when it has stopped.
+    // A stopped worker has received the tool's result.
     fleet.stop_workers().await;
     assert!(events.iter().all(|event| event["type"] != "tool_result"));
     assert_eq!(told(&fleet, "tool").await, events, "nothing comes after the end");

@@ -1,4 +1,4 @@
-//! The Agent Protocol (draft, 2025 edition), as clients see it: over real HTTP, on both databases.
+//! The Agent Protocol (draft, 2025 edition) through real HTTP, on both databases.
 
 mod artifacts;
 mod asking;
@@ -42,7 +42,7 @@ capabilities:
   book: {user_identity: false}
 "#;
 
-/// The lead books, asks the scout, and answers; the scout books too.
+/// The lead books, delegates to the scout, and answers; the scout books too.
 fn script(request: &Value) -> Reply {
     let system = request["messages"][0]["content"].as_str().unwrap_or_default();
     match (system.contains("You are scout"), model_server::outcomes(request)) {
@@ -67,7 +67,7 @@ async fn register(fleet: &Fleet) {
     }
 }
 
-/// A job of the lead, run to its end: its id and its run's.
+/// Runs a job of the lead to its end and returns its id and the id of its run.
 async fn led(fleet: &Fleet) -> (String, String) {
     let job = json!({"type": "agent.lead", "args": ["go"], "meta": {"agent": "lead"}});
     let id = fleet.push(&job).await;
@@ -80,8 +80,8 @@ fn kinds(events: &[Value]) -> Vec<(&str, i64)> {
     events.iter().map(|event| (event["type"].as_str().unwrap(), event["depth"].as_i64().unwrap())).collect()
 }
 
-/// Sends a request to the lead and waits for an event: its first, or its end when it is cancelled. The server waits five seconds
-/// for it and then answers 202, which a busy machine may need.
+/// Sends a request to the lead and returns an event: its first, or its end for a cancellation. The server answers 202
+/// after five seconds, which happens on a busy machine; then the event is read from the list.
 async fn ask(fleet: &Fleet, request: &Value) -> Value {
     let client = turnstone_tests::http::client();
     let sent = client.post(format!("{}/agents/lead/process?wait=True", fleet.url)).json(request);
@@ -111,24 +111,24 @@ async fn ask(fleet: &Fleet, request: &Value) -> Value {
     event.unwrap()
 }
 
-/// No result and no error of a call is told before the call, and no call twice.
+/// Asserts that every call is announced once and before its result or error.
 fn every_result_follows_its_call(events: &[Value]) {
     let mut called = Vec::new();
     for event in events {
         let known = called.contains(&&event["call_id"]);
         match event["type"].as_str() {
             Some("tool_call") => {
-                assert!(!known, "told twice: {event} in {events:#?}");
+                assert!(!known, "announced twice: {event} in {events:#?}");
                 called.push(&event["call_id"]);
             }
             Some("tool_result" | "tool_error") => assert!(known, "{event} has no tool_call: {events:#?}"),
             _ => {}
         }
     }
-    assert!(!called.is_empty(), "no call was told: {events:#?}");
+    assert!(!called.is_empty(), "no call was announced: {events:#?}");
 }
 
-/// All events of a request, once it has ended.
+/// Returns all events of a request, once it has ended.
 async fn told(fleet: &Fleet, request: &str) -> Vec<Value> {
     let url = format!("{}/agents/lead/getevents/{request}?stream=true", fleet.url);
     let frames = turnstone_tests::sse::read(&url, None, |_| false).await;

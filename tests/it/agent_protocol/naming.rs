@@ -1,4 +1,5 @@
-//! Names that clients give to what they send: the same name is the same job, and nobody takes a name that is somebody else's.
+//! Ids that clients give to their requests: the same id is the same job, and a tenant cannot take the id of another
+//! tenant.
 
 use super::fleet;
 use futures::future::join_all;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use turnstone_domain::digest;
 use turnstone_tests::{Backend, Fleet};
 
-/// The id that a name made before there was a secret, and that anybody can make.
+/// Returns the job id that a name made before the secret was introduced. Any client can compute it.
 fn without_secret(name: &Value) -> String {
     let hex = digest::of_json(name);
     format!("{}-{}-7{}-8{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
@@ -30,7 +31,7 @@ async fn post(
     (status, headers, answer.json().await.unwrap_or_default())
 }
 
-/// Enqueues a job of this id, as any client of OJS may.
+/// Enqueues a job with this id, as any client of OJS can.
 async fn push(fleet: &Fleet, id: &str, tenant: &str) -> Value {
     let job = json!({"id": id, "type": "agent.engagement", "args": ["go"], "meta": {"agent": "lead"}});
     let (status, _, body) = post(fleet, "/ojs/v1/jobs", &job, &[("x-ojs-tenant", tenant)]).await;
@@ -38,10 +39,10 @@ async fn push(fleet: &Fleet, id: &str, tenant: &str) -> Value {
     body["job"].clone()
 }
 
-/// AP-A5: another tenant that enqueues a job of the id that a name would make without the secret takes the name from nobody: not
-/// that of a request, of an idempotency key, nor of a message.
+/// AP-A5: another tenant enqueues jobs with the ids that names would have without the secret. This takes no request
+/// id, idempotency key or message id from its owner.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_takes_a_name_that_is_somebody_elses() {
+async fn a_tenant_cannot_take_the_name_of_another_tenant() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
         for name in [
@@ -87,9 +88,9 @@ async fn nobody_takes_a_name_that_is_somebody_elses() {
     .await;
 }
 
-/// What was named before there was a secret is found by its name.
+/// A name made before the secret was introduced still finds its job.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_name_from_before_there_was_a_secret_is_found() {
+async fn a_name_made_before_the_secret_is_found() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
         let id = without_secret(&json!(["engage", ["lead", "k-1", "acme", "Client"]]));

@@ -1,4 +1,4 @@
-//! Discovery, descriptors, and what happened in a run: polled, listed and streamed.
+//! Discovery, descriptors, and the events of a run: polled, listed and streamed.
 
 use super::{fleet, kinds, led};
 use futures::future::join_all;
@@ -15,7 +15,8 @@ fn ids(events: &[Value]) -> Vec<i64> {
     events.iter().map(|event| event["id"].as_i64().unwrap()).collect()
 }
 
-/// AP §3.1: every registered agent is found by name and path, and describes itself with the operation that all have.
+/// AP §3.1: every registered agent is found by name and path. Its description lists the operation that all agents
+/// have.
 #[tokio::test]
 async fn agents_are_found_and_describe_themselves() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -37,10 +38,10 @@ async fn agents_are_found_and_describe_themselves() {
     fleet.end().await;
 }
 
-/// AP §3.4, §3.5: a run has all events of its request and of those who worked for it, numbered without gaps, in an order in
-/// which nothing stands before its cause.
+/// AP §3.4, §3.5: a run has all events of its request and of its delegates. They are numbered without gaps, and every
+/// cause precedes its effects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_tells_everything_once_and_in_order() {
+async fn a_run_lists_every_event_once_and_in_order() {
     join_all(Backend::ALL.map(told_on)).await;
 }
 
@@ -91,7 +92,7 @@ async fn told_on(backend: Backend) {
         (&json!("success"), &json!("done"), &json!({"price": 1}))
     );
     let again = list(&fleet, &format!("/agents/lead/events/{run}")).await;
-    assert_eq!(again, events, "what was told once is told to everybody");
+    assert_eq!(again, events, "every reader gets the same events");
 
     let child = fleet.get(&format!("/engagements/{run}")).await["children"][0]["engagement_id"].clone();
     let own = list(&fleet, &format!("/agents/scout/getevents/{}", child.as_str().unwrap())).await;
@@ -100,9 +101,9 @@ async fn told_on(backend: Backend) {
     fleet.end().await;
 }
 
-/// AP §3.4: without `since` a request is polled, and what was polled is not polled again; with it the place of the poll stays.
+/// AP §3.4: without `since`, a poll returns each event once. With `since`, the position of the poll does not move.
 #[tokio::test]
-async fn polling_moves_on_and_since_does_not() {
+async fn a_poll_advances_and_since_does_not() {
     let fleet = fleet(Backend::Sqlite).await;
     let (request, run) = led(&fleet).await;
     let poll = format!("/agents/lead/getevents/{request}");
@@ -126,7 +127,8 @@ async fn polling_moves_on_and_since_does_not() {
     fleet.end().await;
 }
 
-/// AP §3.4: a stream replays the request and ends with it; a client that comes back misses nothing and sees nothing twice.
+/// AP §3.4: a stream replays the request and ends with it. A client that reconnects misses nothing and receives
+/// nothing twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_resumes_where_its_client_stopped() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -141,11 +143,12 @@ async fn a_stream_resumes_where_its_client_stopped() {
     assert_eq!(seen[20]["type"], "request_completed");
     assert!(first.iter().all(|event| event.event == "message"), "frames have no name of their own");
     let whole = turnstone_tests::sse::read(&url, None, |_| false).await;
-    assert_eq!(whole.len(), 21, "who comes after the end gets everything and the end");
+    assert_eq!(whole.len(), 21, "a reader after the end gets every event and the end");
     fleet.end().await;
 }
 
-/// AP §3.3: a call to a model names the model of the agent that calls: the job's is the caller's own agent's, and no delegate's.
+/// AP §3.3: a model call names the model of the agent that calls. The model of a job applies
+/// to its own agent and to no delegate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_to_a_model_names_the_model_of_its_agent() {
     let fleet = fleet(Backend::Sqlite).await;

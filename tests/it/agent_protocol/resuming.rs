@@ -1,4 +1,4 @@
-//! Humans in the loop: a request waits for its user, in nobody's slot, and goes on with what was answered.
+//! Humans in the loop: a request waits for its user without a worker slot, and resumes with the answer.
 
 use super::{ask, every_result_follows_its_call, told};
 use futures::future::join_all;
@@ -20,7 +20,7 @@ capabilities:
     input_restriction: {require_review: ada}
 "#;
 
-/// Asks for a city and a day, books when ada agrees, and says what it was told.
+/// Asks for a city and a day, books after ada's approval, and repeats the answers.
 fn script(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         0 => Reply::call("ask-user", json!({"request_keys": {"city": "Where to?", "day": "When?"}})),
@@ -44,11 +44,11 @@ async fn send(fleet: &Fleet, body: Value) -> (StatusCode, Value) {
     fleet.post("/agents/lead/process?wait=true", &body).await
 }
 
-/// AP §3.4, §3.5, §6.3.6: the stream ends with the question; a wrong answer leaves it open; one answer counts, and it may come
-/// twice, or twice at once; the request goes on in another worker, and its stream with it. A review that is asked of the caller comes
-/// the same way. Cancelling works while it waits.
+/// AP §3.4, §3.5, §6.3.6: the stream ends with the question. A wrong answer leaves it open; one answer counts, also
+/// when it is repeated or sent twice at once. The request and its stream resume in another worker. A review of the
+/// caller arrives in the same way. A waiting request can be cancelled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_waits_for_its_user_and_goes_on() {
+async fn a_request_waits_for_its_user_and_resumes() {
     join_all(Backend::ALL.map(async |backend| {
         let mut fleet = fleet(backend).await;
         let user = json!({"user": {"id": "ada"}});
@@ -120,7 +120,7 @@ async fn a_request_waits_for_its_user_and_goes_on() {
     .await;
 }
 
-/// Waits until the request waits for its user after so many calls of the model, and is told nothing of what it asks.
+/// Waits until the request waits for its user after so many model calls, without reading its question.
 async fn asks_after(fleet: &Fleet, calls: usize) {
     fleet
         .until("it asks", async || {
@@ -130,11 +130,11 @@ async fn asks_after(fleet: &Fleet, calls: usize) {
         .await;
 }
 
-/// AP §6.3.6: an answer whose reply was lost and that is sent again is not the answer to the next question, also when both
-/// questions have the same key: who names no question can only mean one that somebody was told of, and who names one means no
-/// other.
+/// AP §6.3.6: an answer that is repeated because its reply was lost does not answer the next question, even when both
+/// questions have the same key. An answer without a question id goes to a displayed question only; one with an id
+/// goes to that question only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_sent_again_answers_nothing_else() {
+async fn a_repeated_answer_does_not_answer_the_next_question() {
     join_all(Backend::ALL.map(async |backend| {
         let script = |request: &Value| match model_server::outcomes(request) {
             0 => Reply::call("ask-user", json!({"question": "Name?"})),
@@ -171,7 +171,11 @@ async fn an_answer_that_is_sent_again_answers_nothing_else() {
             (&second["type"], &second["request_keys"]["answer"]),
             (&json!("wait_for_input"), &json!("Delete all?"))
         );
-        assert_eq!(send(&fleet, yes()).await.0, StatusCode::OK, "now it was told, and the same may be said");
+        assert_eq!(
+            send(&fleet, yes()).await.0,
+            StatusCode::OK,
+            "the question was displayed, so the same answer is valid"
+        );
         let review = async |other: &Value| {
             let waits = async || {
                 let open = fleet.get("/reviews?state=open").await;
@@ -185,7 +189,7 @@ async fn an_answer_that_is_sent_again_answers_nothing_else() {
         told(&fleet, "r").await;
         assert_eq!(send(&fleet, agree()).await.0, StatusCode::OK);
         let two = review(&one).await;
-        assert_eq!(send(&fleet, agree()).await.0, StatusCode::OK, "what was said before");
+        assert_eq!(send(&fleet, agree()).await.0, StatusCode::OK, "the earlier answer");
         assert_eq!(fleet.get(&format!("/reviews/{}", two.as_str().unwrap())).await["state"], "open");
         let mut by_name = agree();
         by_name["review_id"] = two;
@@ -198,8 +202,8 @@ async fn an_answer_that_is_sent_again_answers_nothing_else() {
     .await;
 }
 
-/// OAS-32: a review that asks several at once is told to the one of them whose request it is; its word is one vote, and the
-/// request waits for the others then.
+/// OAS-32: a review with several reviewers is displayed to the one whose request it is. The answer is one vote, and
+/// the request then waits for the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_caller_is_one_of_several_reviewers() {
     let script = |request: &Value| match model_server::outcomes(request) {
@@ -236,9 +240,9 @@ async fn the_caller_is_one_of_several_reviewers() {
     fleet.end().await;
 }
 
-/// What runs of an agent that was deleted goes on as it began: it can be answered, cancelled and read. Nothing new begins.
+/// Requests of a deleted agent continue: they can be answered, cancelled and read. New requests are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_of_a_deleted_agent_go_on() {
+async fn requests_of_a_deleted_agent_continue() {
     let fleet = fleet(Backend::Sqlite).await;
     for id in ["r", "c"] {
         ask(&fleet, &json!({"input": "a trip", "request_id": id})).await;

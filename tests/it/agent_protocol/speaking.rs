@@ -1,4 +1,4 @@
-//! What a model says while it speaks, as streams of the Agent Protocol tell it.
+//! Deltas of a model's text in streams of the Agent Protocol.
 
 use super::{ask, register};
 use eventsource_stream::Event;
@@ -16,7 +16,7 @@ fn is_delta(event: &Event) -> bool {
     event.event == "delta"
 }
 
-/// A fleet whose model waits at the first gate before it speaks, and at the second after its first piece.
+/// Starts a fleet whose model waits at the first gate before it answers, and at the second after its first delta.
 async fn slow_speaker(begin: &Gate, go_on: &Gate) -> Fleet {
     let (begin, go_on) = (begin.clone(), go_on.clone());
     let pieces = PIECES.map(str::to_owned);
@@ -28,17 +28,17 @@ async fn slow_speaker(begin: &Gate, go_on: &Gate) -> Fleet {
     fleet
 }
 
-/// Issue 7, "Streaming": pieces of a text come while the model speaks. They have no number; who comes back after one misses no
-/// event and sees none twice, and hears of the whole text.
+/// Issue 7, "Streaming": deltas arrive while the model answers, and have no number. A reader that resumes after an
+/// event misses no event, sees none twice, and receives the whole text.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_piece_is_heard_before_the_text_and_who_comes_back_misses_nothing() {
+async fn a_delta_arrives_before_its_text_and_a_reader_can_resume() {
     let (begin, go_on) = (Gate::default(), Gate::default());
     let fleet = slow_speaker(&begin, &go_on).await;
     let started = ask(&fleet, &json!({"input": "When is low tide?"})).await;
     let (request, run) = (started["request_id"].as_str().unwrap(), started["run_id"].as_str().unwrap());
     let url = format!("{}/agents/lead/getevents/{request}?stream=true", fleet.url);
 
-    // The model speaks only when the reader has read; and then only its first piece.
+    // The reader opens the gate: the model sends its first delta after the reader has connected.
     let head = sse::read(&url, None, |seen| {
         begin.open();
         seen.last().is_some_and(is_delta)
@@ -56,7 +56,7 @@ async fn a_piece_is_heard_before_the_text_and_who_comes_back_misses_nothing() {
     );
     assert_eq!(delta.id, durable[2].id, "a piece moves no number");
 
-    // The reader is gone. It comes back and hears the rest.
+    // The reader disconnects, resumes and receives the rest.
     go_on.open();
     let tail = sse::read(&url, Some(&durable[2].id), |_| false).await;
     let (pieces, rest): (Vec<&Event>, Vec<&Event>) = tail.iter().partition(|event| is_delta(event));
@@ -71,16 +71,16 @@ async fn a_piece_is_heard_before_the_text_and_who_comes_back_misses_nothing() {
     );
     assert!(pieces.iter().all(|piece| data(piece)["answer"] == call["answer"] && piece.id == "3"));
 
-    // A list has what counts, and nothing else.
+    // A list contains durable events only.
     let listed = fleet.get(&format!("/agents/lead/getevents/{run}")).await;
     assert_eq!(listed.as_array().unwrap().len(), 6, "{listed}");
     fleet.end().await;
 }
 
-/// Pieces join to the text, in order, and none comes before the call of its model or after the text itself; also those of an agent
-/// that works for the one that was asked, with its name and its depth, in the stream of a run.
+/// Deltas join to the text, in order, and arrive after the model call and before the text itself. The stream of a run
+/// has the deltas of delegates too, with their name and depth.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pieces_of_all_agents_of_a_run_stand_between_their_call_and_their_text() {
+async fn deltas_arrive_between_their_model_call_and_their_text() {
     let begin = Gate::default();
     let held = begin.clone();
     let free = Gate::default();
@@ -95,7 +95,7 @@ async fn pieces_of_all_agents_of_a_run_stand_between_their_call_and_their_text()
             match (system.contains("You are scout"), model_server::outcomes(request)) {
                 (true, _) => said("all is quiet here"),
                 (false, 0) => Reply::call("scout", json!({"input": "look"})),
-                (false, _) => said("nothing to be seen"),
+                (false, _) => said("no event"),
             }
         })
         .start()
@@ -103,7 +103,7 @@ async fn pieces_of_all_agents_of_a_run_stand_between_their_call_and_their_text()
     register(&fleet).await;
     let run = ask(&fleet, &json!({"input": "go"})).await["run_id"].as_str().unwrap().to_owned();
     let url = format!("{}/agents/lead/getevents/{run}?stream=true", fleet.url);
-    // They speak when the stream hears them.
+    // The models answer when the stream has received their calls.
     let seen = sse::read(&url, None, |seen| {
         let last = data(seen.last().unwrap());
         if last["type"] == "completion_call" && last["depth"] == 1 {
@@ -131,15 +131,15 @@ async fn pieces_of_all_agents_of_a_run_stand_between_their_call_and_their_text()
             assert_eq!((&piece["agent"], &piece["depth"]), (&text["agent"], &text["depth"]));
             heard += piece["content"].as_str().unwrap();
         }
-        // What has not been sent when the text is durable is not sent any more.
+        // Deltas that were not sent when the text became durable are dropped.
         assert!(text["content"].as_str().unwrap().starts_with(&heard), "{heard}");
     }
     fleet.end().await;
 }
 
-/// AP-A17: nothing of an answer is heard before it has passed, whatever it has to pass.
+/// AP-A17: an answer that has to pass a check has no deltas, whatever the check is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_checked_first_is_not_heard_before() {
+async fn a_guarded_answer_has_no_deltas() {
     const GUARDED: &str = r#"
 kind: "openagentspec:v1/agent"
 name: lead

@@ -1,5 +1,5 @@
-//! Streams over processes that are killed and a database that goes away: who comes back ends with the sequence of a run that
-//! nothing disturbed.
+//! Streams across killed processes and a lost database: a reader that resumes ends with the sequence of an
+//! undisturbed run.
 
 use super::{LEAD, SCOUT, script};
 use crate::program::{Program, run};
@@ -19,7 +19,7 @@ fn data(event: &Event) -> Value {
     serde_json::from_str(&event.data).expect("JSON")
 }
 
-/// What of the events is the same in every run of the same story; pieces of texts are no part of it.
+/// Returns the parts of the events that are equal in every run of the same story, without deltas.
 fn story(events: &[Event]) -> Vec<Value> {
     let told = events.iter().filter(|event| event.event == "message").map(data);
     let of = |event: Value| {
@@ -39,7 +39,7 @@ fn story(events: &[Event]) -> Vec<Value> {
     told.map(of).collect()
 }
 
-/// What of the tasks of A2A is the same: how the last one ended, and with what.
+/// Returns the parts of the A2A tasks that are equal in every run: the last state and its result.
 fn outcome(event: &Value) -> Value {
     let task = &event["result"]["task"];
     json!([task["status"]["state"], task["artifacts"][0]["parts"]])
@@ -78,7 +78,7 @@ async fn register(url: &str) {
     }
 }
 
-/// Sends a request to the lead; its id.
+/// Sends a request to the lead and returns its id.
 async fn ask(url: &str) -> String {
     let answer = post(&format!("{url}/agents/lead/process"), json!({"input": "go"}).to_string()).await;
     answer.headers()["x-request-id"].to_str().unwrap().to_owned()
@@ -90,7 +90,7 @@ async fn task(url: &str, id: &str) -> Value {
     json!({"result": {"task": answer.json::<Value>().await.unwrap()["result"]}})
 }
 
-/// Subscribes to a task again and again until it has ended; what was told last.
+/// Subscribes to a task repeatedly until it has ended, and returns its last update.
 async fn subscribed(url: &watch::Receiver<String>, id: &str) -> Value {
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": {"id": id}}).to_string();
@@ -166,9 +166,9 @@ impl Site {
     }
 }
 
-/// Issue 7, "Shown", §6.3.3: an api process and a worker process are killed in the middle of a stream. The client goes on after its
-/// last event at another api, while another worker goes on with the work, and ends with the same sequence as if nothing had
-/// happened; and so does one that follows the same request over A2A.
+/// Issue 7, "Shown", §6.3.3: an API process and a worker process are killed in the middle of a stream. The client
+/// resumes after its last event at another API process, while another worker takes over the job. It ends with the
+/// same sequence as an undisturbed run, and so does a subscriber of the same request over A2A.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_stream_survives_an_api_and_a_worker_that_are_killed() {
@@ -193,14 +193,14 @@ async fn a_stream_survives_an_api_and_a_worker_that_are_killed() {
     });
     let (id, at) = (request.clone(), places.clone());
     let watching = tokio::spawn(async move { subscribed(&at, &id).await });
-    // The middle: the scout waits for its model's second answer, and the client has read what was before.
+    // The middle: the scout waits for its model's second answer, and the client has read the events before it.
     site.models.seen(4).await;
     wait::output("ten events", reading.wait_for(|read| *read >= 10)).await.unwrap();
     for program in [&mut api, &mut worker] {
         program.signal("KILL");
         program.ended().await;
     }
-    // The hour of its leases is over.
+    // The leases expire.
     let over = "UPDATE jobs SET lease_expires_at = 0 WHERE state = 'active'";
     Place::from(&database).change(over).await;
     let (other, url) = site.api().await;
@@ -219,8 +219,8 @@ async fn a_stream_survives_an_api_and_a_worker_that_are_killed() {
     drop(other);
 }
 
-/// The database goes away under open streams and comes back: a stream goes on, or breaks so that who comes back goes on, and ends
-/// with the same sequence.
+/// The database becomes unreachable under open streams and returns. Each stream continues, or breaks so that its
+/// reader can resume, and ends with the same sequence.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn streams_survive_a_database_that_goes_away() {
@@ -271,5 +271,5 @@ async fn streams_survive_a_database_that_goes_away() {
         let durable = events.iter().filter(|event| event.event != "delta");
         durable.map(|event| (event.id.clone(), event.data.clone())).collect()
     };
-    assert_eq!(durable(&own), durable(&again), "nothing is missed");
+    assert_eq!(durable(&own), durable(&again), "no event is missing");
 }

@@ -1,4 +1,4 @@
-//! Artifacts: kept with the outcome of their call, once per content and tenant, and gone with their engagement.
+//! Artifacts: stored with the outcome of their call, once per content and tenant, and deleted with their engagement.
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, complete, engagement, nothing};
@@ -12,14 +12,14 @@ use turnstone_store::{Claim, Duty, JobKind};
 
 on_every_store![
     a_file_is_kept_with_the_outcome_of_its_call,
-    what_is_written_again_is_kept_once,
+    a_repeated_write_is_stored_once,
     the_same_bytes_are_kept_once_per_tenant,
-    of_many_who_make_the_same_each_has_it,
-    a_file_goes_with_its_engagement,
-    who_has_lost_the_lease_keeps_nothing,
+    concurrent_writers_of_one_file_each_have_it,
+    a_file_is_deleted_with_its_engagement,
+    a_lost_lease_stores_no_file,
 ];
 
-/// A call that is over, and the file that it made.
+/// Returns the outcome of a call and the file that it made.
 fn made(call_id: &CallId, name: &str, content: &str, withheld: bool) -> TurnWrite {
     let outcome = ToolOutcome::Success { output: json!(name) };
     let settle =
@@ -28,7 +28,7 @@ fn made(call_id: &CallId, name: &str, content: &str, withheld: bool) -> TurnWrit
     TurnWrite { tool_calls: vec![settle], artifacts: vec![(1, file)], ..nothing() }
 }
 
-/// A call under way.
+/// Starts a call and returns its id.
 async fn called(at: &Opened, held: &Claim) -> CallId {
     let call_id: CallId = SystemIds.next().into();
     let before = at.store.views.tool_calls(&engagement(held)).await.unwrap().len();
@@ -51,7 +51,7 @@ async fn make(at: &Opened, held: &Claim, name: &str, content: &str) {
     at.store.ledger.checkpoint(&held.lease, made(&call_id, name, content, false), NOW, LEASE).await.unwrap();
 }
 
-/// A job of a tenant that is being worked on.
+/// Enqueues a job of a tenant and claims it.
 async fn held_of(at: &Opened, tenant: Option<&str>) -> Claim {
     let terms = Terms { tenant: tenant.map(str::to_owned), ..Terms::default() };
     at.push(NewJob { terms, ..agent(None) }).await;
@@ -82,7 +82,7 @@ async fn a_file_is_kept_with_the_outcome_of_its_call(at: &Opened) {
     assert_eq!(at.store.artifacts.artifact_content(&content(0)).await.unwrap(), Some(b"first".to_vec()));
     assert_eq!(at.store.artifacts.artifact_content(&content(1)).await.unwrap(), Some(Vec::new()));
     assert_eq!(at.store.artifacts.artifact_content(&"art_none".into()).await.unwrap(), None);
-    // What is withheld is that no more when somebody has passed it.
+    // A withheld file is released when the answer passes.
     at.store
         .ledger
         .checkpoint(
@@ -96,7 +96,7 @@ async fn a_file_is_kept_with_the_outcome_of_its_call(at: &Opened) {
     assert!(!at.store.artifacts.artifacts(&id).await.unwrap()[1].withheld);
 }
 
-async fn what_is_written_again_is_kept_once(at: &Opened) {
+async fn a_repeated_write_is_stored_once(at: &Opened) {
     let held = at.held(None).await;
     let call_id = called(at, &held).await;
     for _ in 0..3 {
@@ -127,7 +127,7 @@ async fn the_same_bytes_are_kept_once_per_tenant(at: &Opened) {
     assert!(at.store.artifacts.artifact(&own[0].id, Some("acme")).await.unwrap().is_none());
 }
 
-async fn of_many_who_make_the_same_each_has_it(at: &Opened) {
+async fn concurrent_writers_of_one_file_each_have_it(at: &Opened) {
     let mut jobs = Vec::new();
     for _ in 0..8 {
         let held = at.held(None).await;
@@ -145,7 +145,7 @@ async fn of_many_who_make_the_same_each_has_it(at: &Opened) {
     }
 }
 
-async fn a_file_goes_with_its_engagement(at: &Opened) {
+async fn a_file_is_deleted_with_its_engagement(at: &Opened) {
     let (first, second) = (at.held(None).await, at.held(None).await);
     make(at, &first, "a.txt", "the same").await;
     make(at, &first, "b.txt", "the same").await;
@@ -163,7 +163,7 @@ async fn a_file_goes_with_its_engagement(at: &Opened) {
     assert_eq!(at.query("SELECT count(*) FROM artifacts").await, 0);
 }
 
-async fn who_has_lost_the_lease_keeps_nothing(at: &Opened) {
+async fn a_lost_lease_stores_no_file(at: &Opened) {
     let held = at.held(None).await;
     let call_id = called(at, &held).await;
     at.settle(&held.lease, complete()).await;

@@ -1,4 +1,4 @@
-//! A fresh store over either database, and a way to look into the database beside it.
+//! A fresh store on each database, and direct SQL on the database beside it.
 
 use sqlx::postgres::PgConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -11,11 +11,11 @@ use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, SqliteStor
 use turnstone_tests::scratch;
 use turnstone_tests::servers::{Database, PgBouncer, Postgres};
 
-/// Which database.
+/// The database of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backend {
     Sqlite,
-    /// SQLite, and what is stored is encrypted.
+    /// SQLite with encryption at rest.
     Sealed,
     Postgres,
     /// PostgreSQL behind PgBouncer in transaction mode.
@@ -28,13 +28,13 @@ impl Backend {
         if cfg!(no_postgres) { &[Self::Sqlite] } else { &[Self::Sqlite, Self::Postgres] };
 }
 
-/// Where a test's database lives.
+/// Where the database of a test is.
 pub enum Place {
     Sqlite(Folder),
     Postgres(Site),
 }
 
-/// Where an SQLite file is, and what it is encrypted with.
+/// The folder of an SQLite file, and its encryption keys.
 pub struct Folder {
     dir: TempDir,
     keys: Option<EncryptionKeys>,
@@ -46,7 +46,7 @@ impl Folder {
         Self { dir: scratch::folder(), keys: sealed.then(|| key().unwrap()) }
     }
 
-    /// Its path.
+    /// Returns the path of the database file.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -68,7 +68,7 @@ impl Site {
         Self { url: database.url.clone(), _database: database, bouncer }
     }
 
-    /// How a store reaches it. Only migrations always go the direct way.
+    /// Returns the options of a store. Migrations connect directly, the store through the pooler if there is one.
     fn options(&self) -> PostgresOptions {
         let options = PostgresOptions { connections: 4, ..PostgresOptions::new(&self.url) };
         match &self.bouncer {
@@ -87,7 +87,7 @@ pub struct Opened {
 }
 
 impl Place {
-    /// A place without a database yet, or with an empty one.
+    /// Returns a place without a database, or with an empty one.
     pub async fn empty(backend: Backend) -> Self {
         match backend {
             Backend::Sqlite | Backend::Sealed => Self::Sqlite(Folder::new(backend == Backend::Sealed)),
@@ -102,7 +102,7 @@ impl Place {
         dir.path().join("t.db")
     }
 
-    /// A place with a migrated database that holds nothing else.
+    /// Returns a place with a migrated, empty database.
     async fn migrated(backend: Backend) -> Self {
         match backend {
             Backend::Sqlite | Backend::Sealed => {
@@ -159,7 +159,7 @@ impl Place {
         }
     }
 
-    /// A list of texts, one per row.
+    /// Returns the first column of every row.
     pub async fn texts(&self, sql: &str) -> Vec<String> {
         let sql = AssertSqlSafe(sql.to_owned());
         match self {
@@ -185,7 +185,7 @@ impl Opened {
     }
 }
 
-/// A fresh store.
+/// Opens a fresh store.
 pub async fn open(backend: Backend) -> Opened {
     let place = Place::migrated(backend).await;
     Opened { store: place.open().await, place }

@@ -12,15 +12,15 @@ use turnstone_store::{Duty, JobKind};
 
 on_every_store![
     the_fifth_failure_in_a_row_opens_it,
-    a_success_forgets_what_failed_before,
+    a_success_resets_the_count_of_failures,
     rare_trials_close_it,
-    the_place_of_a_trial_that_was_not_made_is_free,
+    a_trial_that_was_not_made_frees_its_place,
     a_trial_ends_with_the_lease_of_its_job,
     a_lost_trial_makes_room_for_a_waiting_job,
     concurrent_failures_all_count,
     a_refused_job_is_released_as_the_breaker_closes,
     a_reset_releases_every_waiting_job,
-    a_late_success_does_not_put_off_the_release,
+    a_late_success_does_not_delay_the_release,
     a_job_that_is_refused_while_the_breaker_closes_is_released,
     a_job_that_is_refused_late_is_released_although_calls_failed_since,
 ];
@@ -55,7 +55,7 @@ async fn pass(at: &Opened, lease: &Lease, now: Timestamp) -> Passage {
     step(at, BreakerStep::Pass { lease: lease.clone() }, now).await.passage
 }
 
-/// The lease of a new job.
+/// Returns the lease of a new job.
 async fn lease(at: &Opened) -> Lease {
     at.held(None).await.lease
 }
@@ -80,7 +80,7 @@ async fn the_fifth_failure_in_a_row_opens_it(at: &Opened) {
     assert_eq!(troubled[0].key, key());
 }
 
-async fn a_success_forgets_what_failed_before(at: &Opened) {
+async fn a_success_resets_the_count_of_failures(at: &Opened) {
     fail(at, 4, NOW).await;
     step(at, BreakerStep::Succeeded { successes: 1 }, NOW).await;
     assert_eq!(at.store.breakers.troubled().await.unwrap(), []);
@@ -103,7 +103,7 @@ async fn rare_trials_close_it(at: &Opened) {
     assert_eq!(at.store.breakers.troubled().await.unwrap(), []);
 }
 
-async fn the_place_of_a_trial_that_was_not_made_is_free(at: &Opened) {
+async fn a_trial_that_was_not_made_frees_its_place(at: &Opened) {
     fail(at, 5, NOW).await;
     let [first, second] = [lease(at).await, lease(at).await];
     assert_eq!(pass(at, &first, AFTER).await, Passage::Trial);
@@ -112,7 +112,7 @@ async fn the_place_of_a_trial_that_was_not_made_is_free(at: &Opened) {
     assert_eq!(pass(at, &second, AFTER).await, Passage::Trial);
 }
 
-/// The trial call of a job whose worker died, or that was cancelled, keeps its place from nobody.
+/// When the worker of a trial call dies, or its job is cancelled, the trial's place is free again.
 async fn a_trial_ends_with_the_lease_of_its_job(at: &Opened) {
     fail(at, 5, NOW).await;
     let killed = lease(at).await;
@@ -130,7 +130,7 @@ async fn a_trial_ends_with_the_lease_of_its_job(at: &Opened) {
     assert_eq!(pass(at, next, AFTER).await, Passage::Trial);
 }
 
-/// The scheduler releases a waiting job in the place of one whose worker died in its trial call.
+/// A worker dies in its trial call; the scheduler releases a waiting job in its place.
 async fn a_lost_trial_makes_room_for_a_waiting_job(at: &Opened) {
     fail(at, 5, NOW).await;
     let waiting = refused(at, 2).await;
@@ -211,7 +211,7 @@ async fn a_reset_releases_every_waiting_job(at: &Opened) {
 }
 
 /// Calls that began before the breaker opened may succeed while it is half-open.
-async fn a_late_success_does_not_put_off_the_release(at: &Opened) {
+async fn a_late_success_does_not_delay_the_release(at: &Opened) {
     fail(at, 5, NOW).await;
     let waiting = refused(at, 1).await;
     step(at, BreakerStep::Succeeded { successes: 1 }, AFTER).await;
@@ -230,7 +230,7 @@ async fn a_job_that_is_refused_while_the_breaker_closes_is_released(at: &Opened)
     assert_eq!(at.query("SELECT count(*) FROM breakers").await, 0);
 }
 
-/// The same when calls have failed since.
+/// The same when calls have failed since the breaker closed.
 async fn a_job_that_is_refused_late_is_released_although_calls_failed_since(at: &Opened) {
     fail(at, 1, NOW).await;
     promote(at, NOW).await;

@@ -1,4 +1,4 @@
-//! What is spent and what is set aside never exceed the limit together.
+//! Spent and reserved tokens together never exceed the limit.
 
 use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, book, done, engagement, nothing, reserve};
@@ -12,7 +12,7 @@ on_every_store![
     a_crash_gives_the_reservation_back,
     more_than_the_limit_is_never_booked,
     no_limit_is_never_exceeded_and_zero_is_a_limit,
-    jobs_that_share_a_budget_never_exceed_it_together,
+    jobs_that_share_a_budget_never_exceed_it,
     a_released_job_gives_its_reservation_back,
 ];
 
@@ -65,7 +65,7 @@ async fn more_than_the_limit_is_never_booked(at: &Opened) {
     }
     let budget = ledger.checkpoint(&held.lease, nothing(), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.settled, budget.reserved), (0, 10));
-    // A call that nothing limited when it was made may have used more than was set aside for it.
+    // A call that began without a limit may have used more than was reserved for it.
     let budget = ledger.checkpoint(&held.lease, book(10, 101), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.settled, budget.reserved), (100, 0));
 }
@@ -79,9 +79,9 @@ async fn no_limit_is_never_exceeded_and_zero_is_a_limit(at: &Opened) {
     assert!(matches!(refused, LedgerError::BudgetExceeded { left: 0, needed: 1, .. }));
 }
 
-async fn jobs_that_share_a_budget_never_exceed_it_together(at: &Opened) {
+async fn jobs_that_share_a_budget_never_exceed_it(at: &Opened) {
     at.store.intake.push((0..40).map(|_| agent(Some(100))).collect()).await.unwrap();
-    // No call makes engagements share a budget yet; the tables and the ledger are ready for it.
+    // No endpoint lets engagements share this budget; the tables and the ledger support it.
     at.query("UPDATE engagements SET budget_seq = (SELECT min(seq) FROM totals)").await;
     let claims = at.claim(JobKind::Agent, 40).await;
     let ledger = &at.store.ledger;

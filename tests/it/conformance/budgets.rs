@@ -1,4 +1,4 @@
-//! Budgets in money, and budgets that engagements share: no limit of any of them is ever exceeded.
+//! Budgets in money and shared budgets: no limit is ever exceeded.
 
 use super::backend::{Backend, Opened, open};
 use super::jobs::{LAPSED, LEASE, NOW, agent, complete, engagement, nothing};
@@ -13,23 +13,23 @@ use turnstone_store::{Budgets, Claim, Duty, JobKind, LedgerError, OwnBudget, Rai
 
 on_every_store![
     a_call_is_reserved_in_every_budget_that_applies_or_in_none,
-    what_applies_is_known_at_the_claim,
-    a_day_begins_anew,
-    money_is_bounded_in_the_engagement_and_in_what_it_shares,
+    a_claim_names_the_budgets_that_apply,
+    a_new_day_has_a_new_allowance,
+    money_is_bounded_in_the_engagement_and_in_shared_budgets,
     without_a_price_no_budget_in_money_lets_a_call_through,
     a_crash_leaves_no_reservation_behind,
-    a_reservation_takes_the_place_of_the_one_before,
+    a_reservation_replaces_the_earlier_one,
     a_tool_call_is_paid_for_at_once,
-    a_raise_lets_parked_and_retryable_jobs_go_on,
-    a_delegate_that_parks_sees_what_was_raised_since_it_was_refused,
-    who_parks_for_a_budget_that_is_no_more_goes_on,
-    what_is_parked_for_a_day_goes_on_with_the_next,
+    a_raise_resumes_parked_and_retryable_jobs,
+    a_delegate_that_parks_sees_a_raise_after_its_refusal,
+    a_job_that_parks_for_a_deleted_budget_resumes,
+    a_job_parked_for_a_daily_budget_resumes_the_next_day,
     a_job_that_was_claimed_since_waits_for_nothing,
     a_warning_is_given_once_per_budget,
-    a_limit_below_what_is_spent_stands_where_nothing_more_can_be_spent,
+    a_limit_below_the_spent_amount_refuses_every_call,
     tenants_see_and_raise_their_own_budgets_only,
-    what_is_given_again_changes_nothing,
-    what_a_call_may_cost_is_set_aside_without_a_limit_too,
+    a_repeated_raise_changes_nothing,
+    a_call_is_reserved_without_a_limit_too,
 ];
 
 const DAY: i64 = 86_400_000;
@@ -111,7 +111,7 @@ impl Opened {
         self.store.ledger.checkpoint(lease, write, now, LEASE).await.map(drop)
     }
 
-    /// Tokens settled and reserved, money settled and reserved, of one row of a shared budget.
+    /// Returns the settled and reserved tokens, then the settled and reserved money, of one row of a shared budget.
     async fn row(&self, name: &str, day: Option<i64>) -> (i64, i64, i64, i64) {
         let listed = self.budgets().list(Some(name), None, Timestamp(0)).await.unwrap();
         let row = listed[0].rows.iter().find(|row| row.day == day);
@@ -119,7 +119,7 @@ impl Opened {
         (budget.settled, budget.reserved, budget.money.settled, budget.money.reserved)
     }
 
-    /// What is reserved stands both with the jobs and in the budgets.
+    /// Asserts that the reservations of the jobs and of the budgets agree.
     async fn is_sound(&self) {
         let broken = "SELECT count(*) FROM totals AS b WHERE b.name IS NOT NULL AND (b.reserved <> \
                       (SELECT coalesce(sum(r.tokens), 0) FROM reservations AS r WHERE r.budget_seq = b.seq) \
@@ -164,7 +164,7 @@ async fn a_call_is_reserved_in_every_budget_that_applies_or_in_none(at: &Opened)
     at.nothing_is_reserved().await;
 }
 
-async fn what_applies_is_known_at_the_claim(at: &Opened) {
+async fn a_claim_names_the_budgets_that_apply(at: &Opened) {
     for name in
         ["fleet", "tenant/acme", "tenant/other", "agent/a", "agent/b", "model/p/m", "tenant/acme/model/p/m"]
     {
@@ -181,11 +181,11 @@ async fn what_applies_is_known_at_the_claim(at: &Opened) {
     assert_eq!(names(&nobodys), ["agent/a", "fleet", "model/p/m"]);
 }
 
-async fn a_day_begins_anew(at: &Opened) {
+async fn a_new_day_has_a_new_allowance(at: &Opened) {
     at.rule("fleet", |rule| rule.tokens_per_day = Some(50)).await;
     let held = at.held(None).await;
     at.write(&held.lease, reserve(50, None, &["fleet"])).await.unwrap();
-    // The call began yesterday: yesterday pays for it.
+    // The call began yesterday, so yesterday's row is charged.
     let tomorrow = Timestamp(DAY + 5);
     at.write_at(&held.lease, book(50, 40, 0), tomorrow).await.unwrap();
     assert_eq!(at.row("fleet", Some(0)).await, (40, 0, 0, 0));
@@ -197,7 +197,7 @@ async fn a_day_begins_anew(at: &Opened) {
     assert_eq!(of.resets_at, Some(end_of(0)));
 }
 
-async fn money_is_bounded_in_the_engagement_and_in_what_it_shares(at: &Opened) {
+async fn money_is_bounded_in_the_engagement_and_in_shared_budgets(at: &Opened) {
     at.rule("tenant/acme", |rule| rule.cost_per_day = Some(1_000)).await;
     let mut job = of_tenant("acme");
     if let Some(engagement) = &mut job.engagement {
@@ -215,7 +215,7 @@ async fn money_is_bounded_in_the_engagement_and_in_what_it_shares(at: &Opened) {
     assert_eq!((own.settled, own.money.settled, own.money.reserved), (7, 450, 0));
     at.write(&held.lease, book(0, 0, 200)).await.unwrap();
     let own = at.store.views.budget(&engagement(&held)).await.unwrap();
-    assert_eq!(own.money.settled, 600, "what was not reserved is booked as far as the limit lets it");
+    assert_eq!(own.money.settled, 600, "unreserved usage is booked up to the limit");
 }
 
 async fn without_a_price_no_budget_in_money_lets_a_call_through(at: &Opened) {
@@ -256,7 +256,7 @@ async fn a_crash_leaves_no_reservation_behind(at: &Opened) {
     at.nothing_is_reserved().await;
 }
 
-async fn a_reservation_takes_the_place_of_the_one_before(at: &Opened) {
+async fn a_reservation_replaces_the_earlier_one(at: &Opened) {
     at.rule("model/p/dear", |rule| rule.cost = Some(1_000)).await;
     at.rule("fleet", |rule| rule.cost = Some(1_000)).await;
     let held = at.held(Some(100)).await;
@@ -267,7 +267,7 @@ async fn a_reservation_takes_the_place_of_the_one_before(at: &Opened) {
     at.is_sound().await;
     let refused = at.write(&held.lease, reserve(101, Some(1), &["fleet"])).await.unwrap_err();
     assert!(matches!(refused, LedgerError::BudgetExceeded { left: 100, needed: 101, .. }), "{refused}");
-    assert_eq!(at.row("fleet", None).await, (0, 100, 0, 400), "a refusal leaves what there was");
+    assert_eq!(at.row("fleet", None).await, (0, 100, 0, 400), "a refusal leaves the earlier reservation");
 }
 
 async fn a_tool_call_is_paid_for_at_once(at: &Opened) {
@@ -296,7 +296,7 @@ async fn a_tool_call_is_paid_for_at_once(at: &Opened) {
     assert_eq!(at.job(&held.job).await.agent.unwrap().cost, 400);
     let cost = at.budgets().cost_of(&engagement(&held)).await.unwrap();
     assert_eq!((cost.tools[0].1.as_str(), cost.tools[0].2.cost), ("search", 400));
-    // So is one for which tokens are set aside: an agent on another server.
+    // A call with reserved tokens to an agent on another server is charged, too.
     at.write(&held.lease, reserve(50, Some(300), &["fleet"])).await.unwrap();
     let calls = vec![(CallId("c".into()), 300)];
     let settle = ChargeMove::Settle { money: 300, calls };
@@ -306,8 +306,8 @@ async fn a_tool_call_is_paid_for_at_once(at: &Opened) {
     assert_eq!(cost.tools[0].2.cost, 700);
 }
 
-#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
-async fn a_raise_lets_parked_and_retryable_jobs_go_on(at: &Opened) {
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
+async fn a_raise_resumes_parked_and_retryable_jobs(at: &Opened) {
     at.rule("tenant/acme", |rule| rule.tokens = Some(10)).await;
     let parked = at.held_of(of_tenant("acme")).await;
     at.write(&parked.lease, reserve(11, None, &["tenant/acme"])).await.unwrap_err();
@@ -336,7 +336,7 @@ async fn a_raise_lets_parked_and_retryable_jobs_go_on(at: &Opened) {
     assert_eq!(at.query("SELECT count(*) FROM budget_waits").await, 0);
 }
 
-async fn a_delegate_that_parks_sees_what_was_raised_since_it_was_refused(at: &Opened) {
+async fn a_delegate_that_parks_sees_a_raise_after_its_refusal(at: &Opened) {
     let root = at.held(Some(10)).await;
     let mut works_for = agent(None);
     works_for.terms.works_for = Some(root.job.clone());
@@ -354,7 +354,7 @@ async fn a_delegate_that_parks_sees_what_was_raised_since_it_was_refused(at: &Op
     assert_eq!(at.state(&child.job).await, JobState::Available, "the raise came before it parked");
 }
 
-async fn who_parks_for_a_budget_that_is_no_more_goes_on(at: &Opened) {
+async fn a_job_that_parks_for_a_deleted_budget_resumes(at: &Opened) {
     at.rule("fleet", |rule| rule.tokens = Some(1)).await;
     let held = at.held(None).await;
     at.write(&held.lease, reserve(2, None, &["fleet"])).await.unwrap_err();
@@ -371,7 +371,7 @@ async fn who_parks_for_a_budget_that_is_no_more_goes_on(at: &Opened) {
     assert_eq!(at.state(&held.job).await, JobState::Available);
 }
 
-async fn what_is_parked_for_a_day_goes_on_with_the_next(at: &Opened) {
+async fn a_job_parked_for_a_daily_budget_resumes_the_next_day(at: &Opened) {
     at.rule("fleet", |rule| rule.tokens_per_day = Some(1)).await;
     let held = at.held(None).await;
     at.write(&held.lease, reserve(2, None, &["fleet"])).await.unwrap_err();
@@ -411,7 +411,7 @@ async fn a_warning_is_given_once_per_budget(at: &Opened) {
     }
 }
 
-async fn a_limit_below_what_is_spent_stands_where_nothing_more_can_be_spent(at: &Opened) {
+async fn a_limit_below_the_spent_amount_refuses_every_call(at: &Opened) {
     at.rule("fleet", |rule| rule.tokens = Some(100)).await;
     let held = at.held(None).await;
     at.write(&held.lease, reserve(60, None, &["fleet"])).await.unwrap();
@@ -442,7 +442,7 @@ async fn tenants_see_and_raise_their_own_budgets_only(at: &Opened) {
     assert!(at.budgets().set_own(&engagement(&held), Some("other"), change, NOW).await.unwrap().is_some());
 }
 
-async fn what_is_given_again_changes_nothing(at: &Opened) {
+async fn a_repeated_raise_changes_nothing(at: &Opened) {
     let given = |tokens| rule("fleet", |rule| rule.tokens = Some(tokens));
     assert!(at.budgets().set(given(10), Some("a".into()), NOW).await.unwrap());
     let by = Raise { tokens: 5, ..Raise::default() };
@@ -456,7 +456,7 @@ async fn what_is_given_again_changes_nothing(at: &Opened) {
     assert_eq!(at.budgets().list(None, None, NOW).await.unwrap()[0].rule.tokens, Some(20));
 }
 
-async fn what_a_call_may_cost_is_set_aside_without_a_limit_too(at: &Opened) {
+async fn a_call_is_reserved_without_a_limit_too(at: &Opened) {
     let held = at.held(Some(100)).await;
     at.write(&held.lease, reserve(60, Some(5), &[])).await.unwrap();
     assert_eq!(at.query("SELECT count(*) FROM reservations").await, 1, "a limit may be set during the call");
@@ -466,13 +466,13 @@ async fn what_a_call_may_cost_is_set_aside_without_a_limit_too(at: &Opened) {
     assert_eq!(
         (own.settled, own.money.settled, own.money.limit),
         (60, 5, None),
-        "what it costs is known all the same"
+        "its cost is known nevertheless"
     );
     assert_eq!(at.state(&held.job).await, JobState::Active);
     assert!(at.write(&held.lease, nothing()).await.is_ok());
 }
 
-/// What a turn does next: whose job it is, what it reserves, and what the provider says that it used.
+/// The next step of a turn: its job, its reservation, and the usage that the provider reports.
 #[derive(Clone, Debug)]
 struct Step {
     job: usize,
@@ -490,15 +490,15 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// Two processes, six jobs, four budgets, in any order, several at once: no limit is ever exceeded, and at the end
-    /// nothing is reserved.
+    /// Two processes use four budgets for six jobs, concurrently and in any order. No limit is ever exceeded, and
+    /// nothing is reserved at the end.
     #[test]
     fn no_limit_is_ever_exceeded(rounds in prop::collection::vec(prop::collection::vec(step(), 1..5), 1..8), sqlite in any::<bool>()) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async move {
             let sqlite = sqlite || cfg!(no_postgres);
             let at = open(if sqlite { Backend::Sqlite } else { Backend::Postgres }).await;
-            // A second process, where the database allows one.
+            // A second process, on PostgreSQL.
             let other = if sqlite { None } else { Some(at.place.open().await) };
             at.rule("fleet", |rule| { rule.tokens = Some(900); rule.cost_per_day = Some(700); }).await;
             at.rule("tenant/t0", |rule| rule.tokens_per_day = Some(500)).await;
@@ -543,7 +543,7 @@ proptest! {
     }
 }
 
-/// The budget of a claim's tenant.
+/// Returns the name of the tenant's budget of a claim.
 fn at_tenant(claim: &Claim) -> String {
     let budgets = &claim.engagement.as_ref().unwrap().budgets;
     budgets.iter().find(|budget| budget.name.starts_with("tenant/")).unwrap().name.clone()

@@ -1,4 +1,4 @@
-//! Who waits for others parks with them in one transaction, and each of their ends counts once.
+//! A job parks in one transaction with the jobs that it waits for, and each of their ends counts once.
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, book, complete, discard, engagement, nothing, reserve};
@@ -13,14 +13,14 @@ use turnstone_domain::{
 use turnstone_store::{CancelOutcome, Claim, Duty, JobKind, LedgerError, Past};
 
 on_every_store![
-    a_parent_goes_on_after_the_last_of_its_children,
-    who_waits_for_nobody_goes_on_at_once,
+    a_parent_resumes_after_the_last_of_its_children,
+    a_parent_without_open_children_resumes_at_once,
     a_tree_spends_from_the_budget_of_its_root,
     ends_at_the_same_moment_wake_a_parent_once,
-    a_cancelled_root_takes_its_tree_along,
-    a_late_child_is_cancelled_and_its_parent_goes_on,
+    a_cancelled_root_cancels_its_tree,
+    a_late_child_is_cancelled_and_its_parent_resumes,
     a_tree_is_deleted_as_a_whole,
-    who_came_from_outside_ends_with_a_root_that_is_discarded,
+    a_child_from_a_client_ends_with_a_discarded_root,
 ];
 
 fn child(timeout_ms: Option<i64>) -> NewChild {
@@ -53,7 +53,7 @@ async fn family(at: &Opened, parent: &Claim, children: usize, timeout_ms: Option
     claims
 }
 
-async fn a_parent_goes_on_after_the_last_of_its_children(at: &Opened) {
+async fn a_parent_resumes_after_the_last_of_its_children(at: &Opened) {
     let parent = at.held(Some(100)).await;
     let children = family(at, &parent, 2, None).await;
     for side in children.iter().map(|claim| claim.engagement.as_ref().unwrap()) {
@@ -87,7 +87,7 @@ async fn a_parent_goes_on_after_the_last_of_its_children(at: &Opened) {
     assert_eq!((kindred.depth, kindred.parent.map(|(job, _)| job)), (1, Some(parent.job)));
 }
 
-async fn who_waits_for_nobody_goes_on_at_once(at: &Opened) {
+async fn a_parent_without_open_children_resumes_at_once(at: &Opened) {
     let parent = at.held(None).await;
     at.settle(&parent.lease, Settlement::Park { wait: Wait::Children(Vec::new()) }).await;
     assert_eq!(at.state(&parent.job).await, JobState::Available);
@@ -101,7 +101,8 @@ async fn a_tree_spends_from_the_budget_of_its_root(at: &Opened) {
     let refused = ledger.checkpoint(&children[1].lease, reserve(31), NOW, LEASE).await.unwrap_err();
     assert!(matches!(refused, LedgerError::BudgetExceeded { left: 30, needed: 31, .. }), "{refused}");
     ledger.checkpoint(&children[0].lease, book(70, 10), NOW, LEASE).await.unwrap();
-    // What the first one gave back is there for the second one, although it was refused before.
+    // The tokens that the first child returned are available to the second one, although its reservation was refused
+    // before.
     let budget = ledger.checkpoint(&children[1].lease, reserve(90), NOW, LEASE).await.unwrap().budget;
     assert_eq!((budget.settled, budget.reserved), (10, 90));
     at.settle(&children[1].lease, discard()).await;
@@ -120,7 +121,7 @@ async fn ends_at_the_same_moment_wake_a_parent_once(at: &Opened) {
     assert_eq!(events.iter().filter(|name| **name == EventName::DelegationCompleted).count(), 8);
 }
 
-async fn a_cancelled_root_takes_its_tree_along(at: &Opened) {
+async fn a_cancelled_root_cancels_its_tree(at: &Opened) {
     let root = at.held(Some(100)).await;
     let children = family(at, &root, 2, None).await;
     let grandchildren = family(at, &children[0], 1, None).await;
@@ -133,16 +134,12 @@ async fn a_cancelled_root_takes_its_tree_along(at: &Opened) {
     let late = at.store.ledger.settle(&children[1].lease, nothing(), complete(), NOW).await.unwrap_err();
     assert!(matches!(late, LedgerError::LeaseLost(_)), "{late}");
     assert_eq!(at.state(&root.job).await, JobState::Cancelled);
-    assert_eq!(
-        at.events(&root.job).await.last(),
-        Some(&EventName::JobCancelled),
-        "nothing is told after the end"
-    );
+    assert_eq!(at.events(&root.job).await.last(), Some(&EventName::JobCancelled), "no event follows the end");
     assert_eq!(at.store.views.budget(&engagement(&root)).await.unwrap().reserved, 0);
 }
 
-/// The root runs while somebody pushes a job that says that it works for it.
-async fn who_came_from_outside_ends_with_a_root_that_is_discarded(at: &Opened) {
+/// A client enqueues a child of a root that is running.
+async fn a_child_from_a_client_ends_with_a_discarded_root(at: &Opened) {
     let root = at.held(Some(100)).await;
     at.store.ledger.checkpoint(&root.lease, nothing(), NOW, LEASE).await.unwrap();
     let terms = Terms { works_for: Some(root.job.clone()), ..Terms::default() };
@@ -151,7 +148,7 @@ async fn who_came_from_outside_ends_with_a_root_that_is_discarded(at: &Opened) {
     assert_eq!(at.state(&child).await, JobState::Cancelled);
 }
 
-async fn a_late_child_is_cancelled_and_its_parent_goes_on(at: &Opened) {
+async fn a_late_child_is_cancelled_and_its_parent_resumes(at: &Opened) {
     let parent = at.held(None).await;
     let children = family(at, &parent, 1, Some(1_000)).await;
     assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(NOW.plus_ms(1_000)));

@@ -1,4 +1,4 @@
-//! What agents of other servers do for a job is called off by somebody, wherever the job stood when it ended (issue 7, "Cancel").
+//! Calls to remote agents are cancelled when their job ends, in whichever state it ends (issue 7, "Cancel").
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, complete, discard, nothing, park, retry};
@@ -11,10 +11,10 @@ use turnstone_store::Claim;
 use turnstone_store::elsewhere::{CallOff, CalledOff};
 
 on_every_store![
-    whoever_ends_a_job_leaves_its_work_elsewhere_to_be_called_off,
-    what_is_over_is_not_called_off,
-    what_is_called_off_is_taken_by_one_at_a_time,
-    what_was_in_vain_is_told_once,
+    every_end_of_a_job_leaves_its_remote_calls_to_cancel,
+    an_ended_remote_call_is_not_cancelled,
+    a_remote_cancellation_is_leased_by_one_process,
+    a_failed_remote_cancellation_is_published_once,
 ];
 
 const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
@@ -25,7 +25,7 @@ async fn away(at: &Opened, lease: &Lease, call: &CallId, step: AwayStep) {
     at.store.ledger.checkpoint(lease, TurnWrite { tool_calls, ..nothing() }, NOW, LEASE).await.unwrap();
 }
 
-/// A job that somebody elsewhere works for.
+/// Claims a job and starts a remote call.
 async fn begun(at: &Opened) -> (Claim, CallId) {
     let (held, call) = (at.held(None).await, CallId::from(SystemIds.next()));
     away(at, &held.lease, &call, AwayStep::Leaves).await;
@@ -37,10 +37,10 @@ async fn due(at: &Opened, now: Timestamp) -> Vec<CallOff> {
     at.store.elsewhere.call_offs(now, now.plus_ms(60_000), 10).await.unwrap()
 }
 
-async fn whoever_ends_a_job_leaves_its_work_elsewhere_to_be_called_off(at: &Opened) {
+async fn every_end_of_a_job_leaves_its_remote_calls_to_cancel(at: &Opened) {
     for before in [None, Some(park(None)), Some(retry(LATER)), Some(discard())] {
         let (held, call) = begun(at).await;
-        assert_eq!(due(at, LATER).await, Vec::new(), "somebody waits for it");
+        assert_eq!(due(at, LATER).await, Vec::new(), "its job waits for it");
         if let Some(end) = before.clone() {
             at.settle(&held.lease, end).await;
         }
@@ -53,28 +53,28 @@ async fn whoever_ends_a_job_leaves_its_work_elsewhere_to_be_called_off(at: &Open
     }
 }
 
-async fn what_is_over_is_not_called_off(at: &Opened) {
+async fn an_ended_remote_call_is_not_cancelled(at: &Opened) {
     let (held, call) = begun(at).await;
     away(at, &held.lease, &call, AwayStep::Over).await;
     let other = CallId::from(SystemIds.next());
     away(at, &held.lease, &other, AwayStep::Leaves).await;
     away(at, &held.lease, &other, AwayStep::Abandoned).await;
     let taken = due(at, NOW).await;
-    assert_eq!(taken.len(), 1, "the job goes on, and nobody waits for one of its calls");
+    assert_eq!(taken.len(), 1, "the job continues without one of its calls");
     assert_eq!((&taken[0].call, &taken[0].handle), (&other, &None));
     at.store.elsewhere.called_off(&taken[0], CalledOff::Done, NOW).await.unwrap();
     at.settle(&held.lease, complete()).await;
     assert_eq!(due(at, LATER).await, Vec::new());
 }
 
-async fn what_is_called_off_is_taken_by_one_at_a_time(at: &Opened) {
+async fn a_remote_cancellation_is_leased_by_one_process(at: &Opened) {
     let (held, _) = begun(at).await;
     at.store.intake.cancel_of(&held.job, None, NOW).await.unwrap();
     let first = due(at, NOW).await.remove(0);
     assert_eq!(due(at, LATER.plus_ms(-1)).await, Vec::new(), "it is taken");
     let second = due(at, LATER).await.remove(0);
-    assert_eq!(second.tries, 2, "who took it has died");
-    // The first one lives after all: what it says counts no more.
+    assert_eq!(second.tries, 2, "the first lease expired");
+    // The first process is alive after all; its result is ignored.
     at.store.elsewhere.called_off(&first, CalledOff::Done, LATER).await.unwrap();
     let again = LATER.plus_ms(1_000);
     at.store.elsewhere.called_off(&second, CalledOff::Again(again), LATER).await.unwrap();
@@ -82,7 +82,7 @@ async fn what_is_called_off_is_taken_by_one_at_a_time(at: &Opened) {
     assert_eq!(due(at, again).await.len(), 1);
 }
 
-async fn what_was_in_vain_is_told_once(at: &Opened) {
+async fn a_failed_remote_cancellation_is_published_once(at: &Opened) {
     let (held, _) = begun(at).await;
     at.store.intake.cancel_of(&held.job, None, NOW).await.unwrap();
     let one = due(at, NOW).await.remove(0);

@@ -1,4 +1,4 @@
-//! A lease that is lost writes nothing; what one caller does wrong, only that caller hears of.
+//! A lost lease writes nothing, and a refused write fails for its own caller only.
 
 use super::backend::Opened;
 use super::jobs::{
@@ -26,7 +26,7 @@ async fn everything(at: &Opened, claim: &Claim) -> (turnstone_domain::Job, usize
     (at.job(&claim.job).await, events.len(), budget.reserved, checkpoints.len())
 }
 
-/// Tries everything with a lease that must not hold.
+/// Tries every write with a lost lease and asserts that nothing changes.
 async fn nothing_is_written_under(at: &Opened, claim: &Claim, lost: &Lease) {
     let before = everything(at, claim).await;
     for write in [done(Phase::Init), nothing(), reserve(5), book(0, 0)] {
@@ -65,7 +65,7 @@ async fn an_invented_token_writes_nothing(at: &Opened) {
     for token in ["", "x", held.job.as_str()] {
         nothing_is_written_under(at, &held, &Lease { token: token.into(), ..held.lease.clone() }).await;
     }
-    // A true token of another job does not open this one.
+    // The valid token of another job is refused.
     let other = at.held(None).await;
     nothing_is_written_under(at, &held, &Lease { token: other.lease.token, ..held.lease.clone() }).await;
     let nobody = Lease { job: JobId("nobody".into()), ..held.lease.clone() };
@@ -118,7 +118,7 @@ async fn a_phase_is_committed_once(at: &Opened) {
     assert!(matches!(twice, LedgerError::Store(_)), "{twice}");
     let twice = at.store.ledger.settle(&held.lease, done(Phase::Init), complete(), NOW).await.unwrap_err();
     assert!(matches!(twice, LedgerError::Store(_)), "{twice}");
-    assert_eq!(everything(at, &held).await, before, "nothing of a refused write stays");
+    assert_eq!(everything(at, &held).await, before, "a refused write leaves nothing");
     at.store.ledger.checkpoint(&held.lease, done(Phase::Norm), NOW, LEASE).await.unwrap();
     at.store.upkeep.release_all(NOW).await.unwrap();
     let next = at.claim(JobKind::Agent, 1).await.remove(0).engagement.unwrap();

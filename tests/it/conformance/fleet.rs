@@ -1,4 +1,4 @@
-//! Who leads, and who works.
+//! The scheduler's leader and the registered workers.
 
 use super::backend::Opened;
 use super::jobs::{NOW, plain};
@@ -8,10 +8,10 @@ use turnstone_store::{Duty, StoreError, Term, WorkerBeat, WorkerKind, WorkerStat
 
 on_every_store![
     one_scheduler_leads_until_its_term_runs_out,
-    who_resigns_makes_room_at_once,
+    a_leader_that_resigns_is_replaced_at_once,
     of_concurrent_candidates_one_leads,
     a_deposed_leader_changes_nothing,
-    a_worker_name_belongs_to_one_that_lives,
+    a_worker_name_belongs_to_one_live_worker,
     a_worker_that_leaves_is_off_the_list,
 ];
 
@@ -33,14 +33,14 @@ async fn one_scheduler_leads_until_its_term_runs_out(at: &Opened) {
     assert_eq!(lead(at, "a", NOW.plus_ms(1_000 + TERM_MS)).await, None);
 }
 
-async fn who_resigns_makes_room_at_once(at: &Opened) {
+async fn a_leader_that_resigns_is_replaced_at_once(at: &Opened) {
     let first = lead(at, "a", NOW).await.unwrap();
     at.store.upkeep.resign(&first).await.unwrap();
     let refused = at.store.upkeep.perform(Duty::PromoteDue, &first, NOW, 10).await.unwrap_err();
     assert!(matches!(refused, StoreError::Deposed), "{refused}");
     let second = lead(at, "b", NOW).await.unwrap();
     at.store.upkeep.resign(&first).await.unwrap();
-    assert_eq!(lead(at, "a", NOW).await, None, "who was deposed cannot resign for another");
+    assert_eq!(lead(at, "a", NOW).await, None, "a deposed leader cannot resign for its successor");
     assert_eq!(at.store.upkeep.perform(Duty::PromoteDue, &second, NOW, 10).await.unwrap(), 0);
 }
 
@@ -95,7 +95,7 @@ fn beat(instance: &str, seen_at: Timestamp) -> WorkerBeat {
     }
 }
 
-async fn a_worker_name_belongs_to_one_that_lives(at: &Opened) {
+async fn a_worker_name_belongs_to_one_live_worker(at: &Opened) {
     const SILENT: i64 = WorkerBeat::SILENT_MS;
     at.store.ledger.beat(beat("one", NOW), SILENT).await.unwrap();
     assert_eq!(at.store.views.workers().await.unwrap(), [beat("one", NOW)]);

@@ -1,6 +1,6 @@
-//! Random histories of operations on a store and on the model; after every step both show the same.
+//! Random histories of operations on a store and on the model; after every step both are equal.
 //!
-//! `PROPTEST_CASES` raises the number of histories. A failure is shrunk to the shortest history that shows it.
+//! `PROPTEST_CASES` raises the number of histories. proptest shrinks a failure to the shortest history that fails.
 
 use super::backend::{Backend, open};
 use super::history::History;
@@ -26,7 +26,7 @@ fn run(backend: Backend, ops: Vec<Op>) {
 }
 
 proptest! {
-    #![proptest_config(config(12))]
+    #![proptest_config(config(6))]
 
     #[test]
     fn sqlite_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
@@ -35,7 +35,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(6))]
+    #![proptest_config(config(4))]
 
     #[test]
     #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]

@@ -1,4 +1,4 @@
-//! A history: each step is made on the store and on the model, and then everything is compared.
+//! A history: each step runs on the store and on the model, and then their states are compared.
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, done, plain, question};
@@ -26,9 +26,9 @@ pub struct History<'a> {
     term: Term,
     now: Timestamp,
     jobs: Vec<ModelJob>,
-    /// Every lease that was ever given, with the job it is for.
+    /// Every lease ever granted, with its job.
     given: Vec<(usize, Lease)>,
-    /// Every review that was ever opened, with the job it is about.
+    /// Every review ever opened, with its job.
     reviews: Vec<(usize, ReviewId)>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> History<'a> {
         assert!(matches!(&refused, StoreError::DuplicateJob(id) if *id == new.id), "{refused}");
     }
 
-    /// Jobs that a claim takes, in order.
+    /// Returns the jobs that a claim takes, in order.
     fn claimable(&self, kind: Kind, queues: &[&str], limit: usize) -> Vec<usize> {
         let mut taken = Vec::new();
         for queue in queues {
@@ -135,7 +135,7 @@ impl<'a> History<'a> {
         self.adopt_promotions().await;
     }
 
-    /// A claim may promote due jobs that it does not take: that is an edge of the table, too.
+    /// A claim may promote due jobs that it does not take, which is an edge of the table of states.
     async fn adopt_promotions(&mut self) {
         for job in &mut self.jobs {
             if job.is_due(self.now) && self.at.state(&job.shown.id).await == JobState::Available {
@@ -159,7 +159,7 @@ impl<'a> History<'a> {
         lost.map(|(_, lease)| lease.token.clone()).collect()
     }
 
-    /// The next phases of the job's turn, as the model and as the store take them.
+    /// Returns the next phases of the job's turn, for the model and for the store.
     fn next(&self, n: usize, phases: usize, spend: Spend, messages: usize) -> (Write, TurnWrite) {
         let (mut write, mut to_store) = (Write::default(), TurnWrite::default());
         let job = &self.jobs[n];
@@ -282,7 +282,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Different leases.
+    /// Returns leases without duplicates.
     fn leases(&self, picks: &[Pick]) -> Vec<(usize, Lease)> {
         let mut leases: Vec<(usize, Lease)> = picks.iter().filter_map(|pick| self.lease(pick)).collect();
         leases.sort_by(|a, b| a.1.token.cmp(&b.1.token));
@@ -352,7 +352,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Does something to each job that it concerns; how many.
+    /// Applies a change to each job that it concerns, and returns their number.
     fn each(
         &mut self,
         concerns: impl Fn(&mut ModelJob, Timestamp) -> bool,

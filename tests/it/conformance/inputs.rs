@@ -1,5 +1,5 @@
-//! Random histories of engagements with several inputs, on a store and on a model of them: inputs that wait for one another, that
-//! ask their user, are cancelled and deleted with age. After every step both show the same.
+//! Random histories of engagements with several inputs, on a store and on a model. Inputs wait for one another, ask
+//! their user, are cancelled, and are deleted with age. After every step both are equal.
 
 use super::backend::{Backend, Opened, open};
 use super::jobs::{LEASE, NOW, agent, complete, discard, done, request};
@@ -18,7 +18,7 @@ use turnstone_store::{AnswerOutcome, CancelOutcome, Duty, JobKind, NewAnswer, St
 
 const STEPS: usize = 50;
 
-/// One step. What it is about is picked when it is made.
+/// One step. Its target is picked when the step runs.
 #[derive(Clone, Debug)]
 enum Op {
     Begin,
@@ -61,7 +61,7 @@ fn operation() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// An input as the model knows it.
+/// An input in the model.
 struct Input {
     id: JobId,
     engagement: usize,
@@ -69,15 +69,15 @@ struct Input {
     attempt: i64,
     lease: Option<Lease>,
     lease_expires_at: Timestamp,
-    /// The turn that it runs next, once it is its turn.
+    /// The turn that the input runs next.
     turn: i64,
-    /// The last turn of which it has a phase.
+    /// The last turn with a committed phase.
     begun: i64,
-    /// Phases of that turn which are done.
+    /// The number of committed phases of that turn.
     done: usize,
-    /// It waits for its user.
+    /// True when the input waits for its user.
     asks: bool,
-    /// Questions that it has asked: each is a call at a position of its own.
+    /// The number of questions asked: each is a call at a position of its own.
     questions: i64,
     ended_at: Option<Timestamp>,
     pruned: bool,
@@ -154,12 +154,12 @@ impl<'a> History<'a> {
         (0..self.inputs.len()).filter(|n| wanted(&self.inputs[*n])).collect()
     }
 
-    /// The open inputs of an engagement, in order.
+    /// Returns the open inputs of an engagement, in order.
     fn open(&self, engagement: usize) -> Vec<usize> {
         self.among(|input| input.engagement == engagement && input.is_open())
     }
 
-    /// The turn with which the next input of an engagement begins: no turn is begun twice.
+    /// Returns the turn with which the next input of an engagement begins. No turn begins twice.
     fn next_turn(&self, engagement: usize) -> i64 {
         let begun = self.among(|input| {
             input.engagement == engagement && !input.is_open() && !input.pruned && input.begun > 0
@@ -285,7 +285,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// An input has ended: if it was its turn, it is the next one's.
+    /// Ends an input. If it was the first one, the next one begins.
     fn over(&mut self, n: usize, state: JobState) {
         let engagement = self.inputs[n].engagement;
         let was_first = self.open(engagement).first() == Some(&n);
@@ -321,7 +321,7 @@ impl<'a> History<'a> {
             (true, false) => assert!(matches!(outcome, AnswerOutcome::Refused(_)), "{outcome:?}"),
             (false, _) => assert!(
                 !matches!(outcome, AnswerOutcome::Answered(_) | AnswerOutcome::Refused(_)),
-                "nobody asks: {outcome:?}"
+                "no question is open: {outcome:?}"
             ),
         }
     }
@@ -348,7 +348,8 @@ impl<'a> History<'a> {
         assert_eq!(reaped, lapsed.len());
     }
 
-    /// What ended before some input did goes, engagement by engagement: one with an input that ended since, or has not, stays whole.
+    /// Prunes all engagements whose inputs ended before some input did. An engagement with a later or an open input
+    /// stays whole.
     async fn prune(&mut self, of: &Index) {
         let ends: Vec<Timestamp> = self.inputs.iter().filter_map(|input| input.ended_at).collect();
         let before = match ends.is_empty() {
@@ -369,19 +370,19 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Both show the same.
-    async fn compare(&self, told: &str) {
+    /// Asserts that the store and the model are equal.
+    async fn compare(&self, context: &str) {
         for (n, input) in self.inputs.iter().enumerate() {
             let found = self.at.store.views.job(&input.id).await.unwrap();
             let found = found.map(|job| (job.state, job.attempt, job.ended_at));
             let expected = (!input.pruned).then_some((input.state, input.attempt, input.ended_at));
-            assert_eq!(found, expected, "{told}: input {n}");
+            assert_eq!(found, expected, "{context}: input {n}");
         }
         for (number, engagement) in self.engagements.iter().enumerate() {
             let id = &engagement.first.engagement.as_ref().unwrap().id;
             let found = self.at.store.views.engagement(id).await.unwrap();
             let expected = (!engagement.pruned).then_some(engagement.turns);
-            assert_eq!(found.map(|found| found.0.turns), expected, "{told}: engagement {number}");
+            assert_eq!(found.map(|found| found.0.turns), expected, "{context}: engagement {number}");
             let works = |n: &usize| {
                 let input = &self.inputs[*n];
                 input.asks || input.state != JobState::Pending
@@ -403,9 +404,9 @@ fn run(backend: Backend, ops: Vec<Op>) {
         let at = open(backend).await;
         let mut history = History::begin(&at).await;
         for (step, op) in ops.into_iter().enumerate() {
-            let told = format!("step {step}, {op:?}");
+            let context = format!("step {step}, {op:?}");
             history.step(op).await;
-            history.compare(&told).await;
+            history.compare(&context).await;
         }
     });
 }

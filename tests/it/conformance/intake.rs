@@ -1,4 +1,4 @@
-//! What enters: whole or not at all, once, and still there after a restart. Cancelling.
+//! Pushes are stored whole or not at all, once, and survive a restart. Jobs are cancelled.
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, complete, done, engagement, nothing, park, plain, reserve, retry};
@@ -12,7 +12,7 @@ on_every_store![
     of_two_concurrent_pushes_of_one_id_exactly_one_wins,
     a_refused_push_does_not_touch_the_others_of_its_commit,
     acknowledged_jobs_are_there_after_the_store_is_opened_again,
-    what_was_sent_comes_back_unchanged,
+    a_job_is_read_back_unchanged,
     an_agent_that_cannot_be_read_does_not_block_the_others,
     every_state_that_has_not_ended_can_be_cancelled,
     cancel_ends_a_lease_and_an_ended_job_stays_as_it_is,
@@ -46,7 +46,7 @@ async fn of_two_concurrent_pushes_of_one_id_exactly_one_wins(at: &Opened) {
             assert!(matches!(&refused, StoreError::DuplicateJob(id) if *id == job.id), "{refused}");
         }
     }
-    assert_eq!(at.query("SELECT count(*) FROM jobs").await, 40, "what is refused leaves nothing");
+    assert_eq!(at.query("SELECT count(*) FROM jobs").await, 40, "a refused push leaves nothing");
 }
 
 async fn a_refused_push_does_not_touch_the_others_of_its_commit(at: &Opened) {
@@ -69,7 +69,7 @@ async fn acknowledged_jobs_are_there_after_the_store_is_opened_again(at: &Opened
     assert_eq!(second.upkeep.next_due().await.unwrap(), None);
 }
 
-async fn what_was_sent_comes_back_unchanged(at: &Opened) {
+async fn a_job_is_read_back_unchanged(at: &Opened) {
     let object = |text: &str| serde_json::from_str::<RawObject>(text).unwrap();
     let mut job = agent(Some(i64::MAX));
     let text = "[\"\u{1F980} ' \\\" \\\\ \u{7f} $1\\u0000\", [1.50, null , 1e400]]";
@@ -100,7 +100,7 @@ async fn an_agent_that_cannot_be_read_does_not_block_the_others(at: &Opened) {
     let next = at.push(agent(None)).await;
     let claims = at.claim(JobKind::Agent, 1).await;
     assert_eq!(claims.iter().map(|claim| &claim.job).collect::<Vec<_>>(), [&next], "one free slot");
-    // A claim in one statement takes before it reads: then the job was given back, once.
+    // A claim that takes before it reads gives the job back, once.
     let left = at.job(&unreadable.id).await;
     assert_eq!((left.state, left.failures), (JobState::Available, 0));
     assert!(left.attempt <= 1, "{}", left.attempt);

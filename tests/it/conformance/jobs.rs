@@ -1,4 +1,4 @@
-//! Jobs, writes and short forms of calls for the cases.
+//! Jobs, writes and short forms of store calls for the cases.
 
 use super::backend::Opened;
 use serde_json::json;
@@ -15,11 +15,11 @@ use turnstone_domain::{
 };
 use turnstone_store::{Claim, ClaimRequest, Duty, EventFilter, JobKind, Term};
 
-/// When the cases begin.
+/// The time at which the cases begin.
 pub const NOW: Timestamp = Timestamp(1_000_000);
-/// How long leases last.
+/// The length of a lease in milliseconds.
 pub const LEASE: i64 = 10_000;
-/// When a lease taken at [`NOW`] has run out.
+/// The time at which a lease claimed at [`NOW`] has expired.
 pub const LAPSED: Timestamp = Timestamp(NOW.0 + LEASE);
 
 pub fn plain(priority: i64) -> NewJob {
@@ -60,7 +60,7 @@ pub fn request(kind: JobKind, limit: usize, now: Timestamp) -> ClaimRequest {
     }
 }
 
-/// A checkpoint of turn 1 with its event.
+/// Returns a checkpoint of turn 1 with its event.
 pub fn done(phase: Phase) -> TurnWrite {
     let checkpoint = NewCheckpoint {
         turn: 1,
@@ -155,7 +155,7 @@ impl Opened {
         self.job(id).await.state
     }
 
-    /// The names of a job's events in order; their numbers have no gaps.
+    /// Returns the names of a job's events in order, and asserts that their numbers have no gaps.
     pub async fn events(&self, id: &JobId) -> Vec<EventName> {
         let filter = EventFilter::Job(id.clone());
         let events = self.store.views.events_after(&filter, 0, 10_000).await.unwrap();
@@ -164,7 +164,7 @@ impl Opened {
         events.into_iter().map(|event| event.name).collect()
     }
 
-    /// The leader's term, held by the test.
+    /// Returns the leader's term, held by the test.
     pub async fn term(&self) -> Term {
         self.store.upkeep.lead("test", 1_000_000_000_000, NOW).await.unwrap().unwrap()
     }
@@ -174,7 +174,7 @@ impl Opened {
     }
 }
 
-/// The engagement of a claim.
+/// Returns the engagement of a claim.
 pub fn engagement(claim: &Claim) -> EngagementId {
     claim.engagement.as_ref().unwrap().engagement.id.clone()
 }

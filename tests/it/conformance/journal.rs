@@ -1,4 +1,4 @@
-//! The journal: what a write says is read in its parts, wherever a page begins or ends (`docs/adr/0007`).
+//! The journal: the parts of a write are read back wherever a page begins or ends (`docs/adr/0007`).
 
 use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, done, engagement};
@@ -15,7 +15,7 @@ use turnstone_store::{Claim, EventFilter, JobKind, Page, Spending};
 on_every_store![
     a_write_over_two_turns_is_read_in_parts,
     costs_are_those_of_each_model,
-    a_damaged_row_keeps_nobody_else_waiting,
+    a_damaged_row_does_not_block_other_jobs,
 ];
 
 fn at(ms: i64) -> Timestamp {
@@ -45,15 +45,15 @@ fn event(turn: i64, name: EventName, data: Value, ms: i64) -> NewEvent {
     NewEvent { name, turn, data: data.into(), at: at(ms) }
 }
 
-/// The event of a phase.
+/// Returns the event of a phase.
 fn told(done: &NewCheckpoint, more: Value) -> NewEvent {
     let (phase, duration_ms) = (done.phase, done.duration_ms);
     let data = EventData::Phase(PhaseCompleted { phase, duration_ms, more: RawJson::of(&more) });
     NewEvent { data, ..event(done.turn, EventName::PhaseCompleted, Value::Null, duration_ms) }
 }
 
-/// The end of turn 1 and the beginning of turn 2, with another event in the middle of a phase, one event that says it
-/// otherwise, and one checkpoint that no event tells.
+/// Returns the end of turn 1 and the beginning of turn 2. An unrelated event is in the middle of a phase, one event
+/// contradicts its checkpoint, and one checkpoint has no event.
 fn two_turns() -> TurnWrite {
     let asked = paid(1, Phase::Infer, "p/a", 7);
     let checkpoints = vec![
@@ -172,7 +172,7 @@ async fn costs_are_those_of_each_model(store: &Opened) {
     assert_eq!(phases, expected);
 }
 
-async fn a_damaged_row_keeps_nobody_else_waiting(store: &Opened) {
+async fn a_damaged_row_does_not_block_other_jobs(store: &Opened) {
     let mut ids = Vec::new();
     for _ in 0..2 {
         ids.push(store.push(agent(None)).await);

@@ -1,4 +1,4 @@
-//! Leases run out, are extended and given back.
+//! Leases expire, are extended and are released.
 
 use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, done, nothing, plain, reserve};
@@ -8,19 +8,19 @@ use turnstone_domain::{EventName, JobState, Lease, Phase, Settlement, TurnWrite}
 use turnstone_store::{Claim, Duty, JobKind, Past, Ring, Target};
 
 on_every_store![
-    a_lease_ends_at_its_time_and_the_job_goes_on_where_it_stopped,
+    a_lease_expires_and_the_job_resumes_at_its_checkpoint,
     an_extended_lease_is_not_reaped,
     a_checkpoint_extends_the_lease,
     a_checkpoint_finds_a_pause_by_another_process,
-    a_job_that_was_paused_goes_on_from_its_last_checkpoint,
+    a_paused_job_resumes_from_its_last_checkpoint,
     a_released_job_is_available_at_once_and_has_not_failed,
     a_job_that_kills_its_workers_is_given_up,
-    a_job_that_gets_on_is_never_given_up,
-    a_reaped_lease_is_called_out,
+    a_job_that_makes_progress_is_never_given_up,
+    a_reaped_lease_is_announced,
     a_bounded_tick_reaps_no_more_than_its_bound,
 ];
 
-async fn a_lease_ends_at_its_time_and_the_job_goes_on_where_it_stopped(at: &Opened) {
+async fn a_lease_expires_and_the_job_resumes_at_its_checkpoint(at: &Opened) {
     let held = at.held(None).await;
     assert_eq!(held.lease.expires_at, LAPSED);
     at.store.ledger.checkpoint(&held.lease, done(Phase::Init), NOW, LEASE).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_checkpoint_extends_the_lease(at: &Opened) {
     assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(LAPSED.plus_ms(LEASE)));
 }
 
-/// Whether this checkpoint finds its job paused.
+/// Returns true when this checkpoint finds its job paused.
 async fn finds_pause(at: &Opened, held: &Claim, write: TurnWrite) -> bool {
     at.store.ledger.checkpoint(&held.lease, write, NOW, LEASE).await.unwrap().paused
 }
@@ -68,7 +68,7 @@ fn target(held: &Claim) -> Target {
     Target { job: held.job.clone(), tenant: None, at: NOW }
 }
 
-/// The rows of a leased job are known and not read again. A write of its own row alone finds the pause all the same.
+/// The rows of a leased job are cached. A write of its own row alone still finds the pause.
 async fn a_checkpoint_finds_a_pause_by_another_process(at: &Opened) {
     let other = at.place.open().await;
     let held = at.held(Some(100)).await;
@@ -87,7 +87,7 @@ async fn a_checkpoint_finds_a_pause_by_another_process(at: &Opened) {
     assert_eq!(found, [false, true, true, true, false, false, true]);
 }
 
-async fn a_job_that_was_paused_goes_on_from_its_last_checkpoint(at: &Opened) {
+async fn a_paused_job_resumes_from_its_last_checkpoint(at: &Opened) {
     let other = at.place.open().await;
     let held = at.held(Some(100)).await;
     assert!(!finds_pause(at, &held, done(Phase::Init)).await);
@@ -132,7 +132,7 @@ async fn a_job_that_kills_its_workers_is_given_up(at: &Opened) {
     assert_eq!(job.errors.iter().map(|e| e.error.kind).collect::<Vec<_>>(), [FailureKind::Internal]);
 }
 
-async fn a_job_that_gets_on_is_never_given_up(at: &Opened) {
+async fn a_job_that_makes_progress_is_never_given_up(at: &Opened) {
     let id = at.push(agent(None)).await;
     for n in 0..50 {
         let held = at.claim(JobKind::Agent, 1).await.pop().unwrap();
@@ -144,7 +144,7 @@ async fn a_job_that_gets_on_is_never_given_up(at: &Opened) {
     assert_eq!(at.state(&id).await, JobState::Available);
 }
 
-async fn a_reaped_lease_is_called_out(at: &Opened) {
+async fn a_reaped_lease_is_announced(at: &Opened) {
     let held = at.held(None).await;
     let mut rings = at.store.doorbell.listen();
     at.perform(Duty::ReapExpired, LAPSED).await;

@@ -1,4 +1,4 @@
-//! Limits of queues and limits that jobs name: never exceeded, never in the way of others, and open as soon as they may.
+//! Limits of queues and limits of jobs: never exceeded, isolated from other jobs, and released at the earliest time.
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, complete, plain, request};
@@ -16,16 +16,16 @@ on_every_store![
     a_queue_starts_no_more_than_its_rate,
     a_job_may_set_the_rate_of_its_queue_unless_an_operator_has,
     a_key_runs_no_more_than_its_concurrency_and_keys_are_independent,
-    a_job_that_ends_rings_for_the_next_one,
-    a_window_opens_by_time_and_somebody_is_told_once,
+    a_job_that_ends_wakes_the_next_one,
+    a_window_that_opens_notifies_workers_once,
     a_throttle_keeps_starts_apart,
     jobs_of_one_limit_start_in_their_order,
     a_lapsed_lease_and_a_cancellation_make_room,
-    ten_thousand_jobs_that_wait_for_a_limit_are_looked_at_once,
+    ten_thousand_jobs_that_wait_for_a_limit_are_read_once,
     several_processes_do_not_exceed_a_limit_together,
     a_job_may_ask_for_a_later_time,
     a_job_may_ask_to_be_dropped,
-    an_operator_may_override_a_limit_and_take_that_back,
+    an_operator_may_override_a_limit_and_undo_it,
 ];
 
 fn named(key: &str, limit: RateLimit) -> NewJob {
@@ -50,7 +50,7 @@ async fn claimed(at: &Opened, now: Timestamp) -> Vec<JobId> {
     at.claim_at(JobKind::Plain, 9, now).await.into_iter().map(|claim| claim.job).collect()
 }
 
-/// Whether somebody rang for those who wait for work.
+/// Returns true when waiting workers were notified.
 fn rang(rings: &mut tokio::sync::broadcast::Receiver<Ring>) -> bool {
     std::iter::from_fn(|| rings.try_recv().ok()).any(|ring| ring == Ring::Available)
 }
@@ -108,7 +108,7 @@ async fn a_key_runs_no_more_than_its_concurrency_and_keys_are_independent(at: &O
     assert!(at.store.queues.limit(None, "c").await.unwrap().is_none());
 }
 
-async fn a_job_that_ends_rings_for_the_next_one(at: &Opened) {
+async fn a_job_that_ends_wakes_the_next_one(at: &Opened) {
     let jobs: Vec<NewJob> = (0..3).map(|_| named("a", concurrency(1))).collect();
     let ids: Vec<JobId> = jobs.iter().map(|job| job.id.clone()).collect();
     at.store.intake.push(jobs).await.unwrap();
@@ -120,10 +120,10 @@ async fn a_job_that_ends_rings_for_the_next_one(at: &Opened) {
         at.settle(&held[0].lease, complete()).await;
         assert!(rang(&mut rings));
     }
-    assert_eq!(at.store.upkeep.next_due().await.unwrap(), None, "nothing waits for time");
+    assert_eq!(at.store.upkeep.next_due().await.unwrap(), None, "no job waits for a time");
 }
 
-async fn a_window_opens_by_time_and_somebody_is_told_once(at: &Opened) {
+async fn a_window_that_opens_notifies_workers_once(at: &Opened) {
     at.store.intake.push((0..4).map(|_| named("a", rate(2, 1_000))).collect()).await.unwrap();
     assert_eq!(claimed(at, NOW).await.len(), 2);
     assert!(claimed(at, NOW.plus_ms(10)).await.is_empty());
@@ -151,7 +151,7 @@ async fn jobs_of_one_limit_start_in_their_order(at: &Opened) {
     let held = at.claim(JobKind::Plain, 9).await.remove(0);
     assert_eq!(held.job, first);
     assert!(at.claim(JobKind::Plain, 9).await.is_empty());
-    // The second one was looked at and set aside; what comes later does not overtake it, unless it is more urgent.
+    // The second one waits for its limit. A later job does not overtake it, unless it is more urgent.
     let third = at.push(named("a", concurrency(1))).await;
     let urgent = at.push(NewJob { priority: 9, ..named("a", concurrency(1)) }).await;
     let mut held = held;
@@ -173,7 +173,7 @@ async fn a_lapsed_lease_and_a_cancellation_make_room(at: &Opened) {
     assert_eq!(claimed(at, NOW.plus_ms(LEASE)).await, [second]);
 }
 
-async fn ten_thousand_jobs_that_wait_for_a_limit_are_looked_at_once(at: &Opened) {
+async fn ten_thousand_jobs_that_wait_for_a_limit_are_read_once(at: &Opened) {
     for _ in 0..10 {
         at.store.intake.push((0..1_000).map(|_| named("a", concurrency(1))).collect()).await.unwrap();
     }
@@ -227,7 +227,7 @@ async fn several_processes_do_not_exceed_a_limit_together(at: &Opened) {
     assert_eq!(at.query("SELECT count(*) FROM jobs WHERE state = 'completed'").await, 60);
 }
 
-/// Which of the two limits a job names.
+/// Returns the index of the limit that a job names.
 fn key_of(claim: &Claim) -> usize {
     usize::from(claim.job_type == "b")
 }
@@ -259,7 +259,7 @@ async fn a_job_may_ask_to_be_dropped(at: &Opened) {
     assert_eq!(at.state(&patient).await, JobState::Available);
 }
 
-async fn an_operator_may_override_a_limit_and_take_that_back(at: &Opened) {
+async fn an_operator_may_override_a_limit_and_undo_it(at: &Opened) {
     let queues = &at.store.queues;
     at.store.intake.push((0..6).map(|_| named("a", concurrency(1))).collect()).await.unwrap();
     assert_eq!(claimed(at, NOW).await.len(), 1);
@@ -272,5 +272,5 @@ async fn an_operator_may_override_a_limit_and_take_that_back(at: &Opened) {
     assert_eq!((limit.overridden, limit.concurrency, limit.active), (false, Some(1), 3));
     assert!(claimed(at, NOW).await.is_empty());
     assert!(!queues.override_limit(None, "a", None).await.unwrap());
-    assert!(!queues.override_limit(None, "b", Some(concurrency(1))).await.unwrap(), "nobody named it before");
+    assert!(!queues.override_limit(None, "b", Some(concurrency(1))).await.unwrap(), "it is new");
 }

@@ -1,4 +1,4 @@
-//! What lists read of jobs, and how much of a tool journal is held in memory at once.
+//! Lists without journals, and how much of a tool journal is in memory at once.
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, complete, engagement, nothing, park};
@@ -10,14 +10,14 @@ use turnstone_domain::{CallId, Ids, Lease, TurnWrite};
 use turnstone_store::{JobFilter, Page};
 
 on_every_store![
-    a_parked_job_says_what_it_waits_for,
-    lists_have_no_journal_and_a_job_has_the_newest_of_it,
+    a_parked_job_names_its_wait,
+    lists_omit_the_journal_and_a_job_has_its_newest_part,
     a_journal_is_read_in_parts,
 ];
 
 const EVERYTHING: Page = Page { limit: 100, offset: 0 };
 
-async fn a_parked_job_says_what_it_waits_for(at: &Opened) {
+async fn a_parked_job_names_its_wait(at: &Opened) {
     let (runs, parked) = (at.held(None).await, at.held(None).await);
     at.settle(&parked.lease, park(None)).await;
     let (jobs, _) = at.store.views.jobs(&JobFilter::default(), EVERYTHING).await.unwrap();
@@ -28,7 +28,7 @@ async fn a_parked_job_says_what_it_waits_for(at: &Opened) {
     assert_eq!(at.job(&parked.job).await.waits_for, Some(waits));
 }
 
-/// Settles so many calls, each with an output of so many bytes; `n` of the output is its number.
+/// Settles so many calls with outputs of so many bytes; `n` of an output is its number.
 async fn call(at: &Opened, lease: &Lease, calls: i64, bytes: usize) {
     for n in 0..calls {
         let call_id: CallId = SystemIds.next().into();
@@ -56,8 +56,8 @@ fn numbers(results: &[Value]) -> Vec<i64> {
     results.iter().filter_map(|result| result["result"]["n"].as_i64()).collect()
 }
 
-/// 60 outcomes of 100,000 bytes are more than are held in memory for one answer.
-async fn lists_have_no_journal_and_a_job_has_the_newest_of_it(at: &Opened) {
+/// 60 outcomes of 100,000 bytes are more than one answer holds in memory.
+async fn lists_omit_the_journal_and_a_job_has_its_newest_part(at: &Opened) {
     let (few, many) = (at.held(None).await, at.held(None).await);
     call(at, &few.lease, 3, 10).await;
     call(at, &many.lease, 60, 100_000).await;

@@ -1,4 +1,5 @@
-//! Both folders of migrations make the same tables; what was written at the baseline works; other schemas are refused.
+//! Both folders of migrations make the same tables. Rows of the baseline work in the newest schema, and other schemas
+//! are refused.
 
 use super::backend::{Backend, Opened, Place};
 use super::jobs::{LAPSED, LEASE, NOW, agent, complete, done, plain};
@@ -12,7 +13,8 @@ use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{JobState, Lease, Phase};
 use turnstone_store::{Decision, Duty, JobKind, PostgresOptions, PostgresStore, SqliteStore};
 
-/// `table place column required` of every table; how wide a number is differs, whether there is one does not.
+/// Returns `table place column required` of every table. The width of a number differs between the databases and is
+/// left out.
 async fn columns(place: &Place) -> BTreeSet<String> {
     let sql = match place {
         Place::Sqlite(_) => {
@@ -34,7 +36,7 @@ async fn columns(place: &Place) -> BTreeSet<String> {
     place.texts(sql).await.into_iter().collect()
 }
 
-/// `index table` of every index that has a name of its own.
+/// Returns `index table` of every named index.
 async fn indexes(place: &Place) -> BTreeSet<String> {
     let sql = match place {
         Place::Sqlite(_) => {
@@ -75,8 +77,8 @@ async fn opening_twice_migrates_once() {
     }
 }
 
-/// Rows with the columns that the baseline requires: an agent job in each state, the active one with a checkpoint. Later
-/// migrations have to cope with them.
+/// Returns statements that insert rows with the columns of the baseline: an agent job in each state, the active one
+/// with a checkpoint. Later migrations have to keep them.
 fn rows_of_the_baseline() -> String {
     let definition = serde_json::to_string(&agent(None).engagement.unwrap().agent).unwrap();
     let retry = serde_json::to_string(&plain(0).retry).unwrap();
@@ -141,7 +143,7 @@ async fn apply(place: &Place, texts: &[&'static str]) {
     }
 }
 
-/// Asserts that a database is refused with these words by everything that opens it, and that its tables stay as they are.
+/// Asserts that every way of opening the database refuses it with these words and leaves its tables unchanged.
 async fn assert_refused(place: &Place, words: &[&str]) {
     let before = columns(place).await;
     let ids = || Arc::new(SystemIds);
@@ -206,7 +208,7 @@ async fn rows_of_the_baseline_work_with_the_newest_schema() {
             let job = at.job(&state.as_str().into()).await;
             assert_eq!((job.state, job.attempt), (state, 1));
         }
-        assert_eq!(at.perform(Duty::TimeOutJobs, LAPSED).await, 0, "it is not known when that attempt began");
+        assert_eq!(at.perform(Duty::TimeOutJobs, LAPSED).await, 0, "the start of that attempt is unknown");
         let held = Lease { job: "active".into(), token: "t".into(), expires_at: LAPSED };
         at.store.ledger.checkpoint(&held, done(Phase::Norm), NOW, LEASE).await.unwrap();
         assert_eq!(at.perform(Duty::ReapExpired, LAPSED).await, 1);

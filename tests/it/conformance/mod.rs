@@ -1,5 +1,5 @@
-//! One suite for both stores: every case runs on SQLite, in the clear and encrypted, on PostgreSQL and through PgBouncer,
-//! through the four traits only.
+//! One suite for both stores. Every case runs on SQLite, on encrypted SQLite, on PostgreSQL and through PgBouncer.
+//! Cases use the traits of the store; SQL serves as an independent witness.
 //!
 //! A rule is a named case; `histories` compares random histories with a model in memory. The stores take the time as
 //! an argument, so no clock is needed.
@@ -41,7 +41,7 @@ mod transitions;
 mod unique;
 pub(crate) mod workflows;
 
-/// Makes a test of each case per database; those with encryption at rest and through a pooler are in the long suite.
+/// Makes a test of each case per database. Those with encryption at rest and through a pooler are in the long suite.
 macro_rules! on_every_store {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {

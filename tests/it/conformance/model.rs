@@ -1,15 +1,15 @@
-//! The reference: what a store must do, written from the rules and kept in memory.
+//! The reference: the rules of a store, in memory.
 
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::review::ReviewState;
 use turnstone_domain::{EventName, JobId, JobState, NewJob, Phase, RawJson, ReviewId, Timestamp};
 
-/// How much longer than its timeout an attempt of an agent job may take.
+/// How many milliseconds longer than its timeout an attempt of an agent job may take.
 const GRACE_MS: i64 = 5_000;
-/// Leases that may run out in a row without progress.
+/// The number of leases that may expire in a row without progress.
 const MAX_LAPSES: u32 = 20;
 
-/// A job as the model knows it.
+/// A job in the model.
 #[derive(Clone, Debug)]
 pub struct ModelJob {
     pub new: NewJob,
@@ -18,13 +18,13 @@ pub struct ModelJob {
     pub lease_expires_at: Timestamp,
     pub lapses: u32,
     pub reserved: i64,
-    /// Phases of the current turn that are committed.
+    /// The number of committed phases of the current turn.
     pub done: usize,
-    /// Reviews of which a late answer is on record.
+    /// Reviews with a recorded late answer.
     pub late: Vec<ReviewId>,
 }
 
-/// Everything that a store shows of a job.
+/// The fields of a job that a store returns.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shown {
     pub id: JobId,
@@ -35,7 +35,7 @@ pub struct Shown {
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     pub worker: Option<String>,
-    /// The token that may write it.
+    /// The token of the current lease.
     pub token: Option<String>,
     pub retry_delay_ms: Option<i64>,
     pub result: Option<RawJson>,
@@ -44,7 +44,7 @@ pub struct Shown {
     pub agent: Option<ShownAgent>,
 }
 
-/// The agent side of it.
+/// The agent's fields.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ShownAgent {
     pub turn: i64,
@@ -68,7 +68,7 @@ pub enum End {
     Yield,
 }
 
-/// What a write under a lease has to meet.
+/// The expected result of a write under a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     Written,
@@ -81,7 +81,7 @@ pub enum Answer {
     Refused,
 }
 
-/// What is written before a lease goes on or ends.
+/// A write before a lease continues or ends.
 #[derive(Clone, Debug, Default)]
 pub struct Write {
     pub phases: Vec<(i64, Phase)>,
@@ -126,12 +126,12 @@ impl ModelJob {
         self.shown.agent.is_some()
     }
 
-    /// Whether its time has come although nobody has promoted it.
+    /// Returns true when the job is due and not yet promoted.
     pub fn is_due(&self, now: Timestamp) -> bool {
         matches!(self.shown.state, JobState::Scheduled | JobState::Retryable) && self.shown.run_at <= now
     }
 
-    /// Whether a claim may take it.
+    /// Returns true when a claim may take it.
     pub fn is_claimable(&self, now: Timestamp) -> bool {
         let alive = self.new.expires_at.is_none_or(|expires_at| expires_at > now);
         alive && (self.shown.state == JobState::Available || self.is_due(now))
@@ -156,7 +156,7 @@ impl ModelJob {
         self.lease_expires_at = now.plus_ms(lease_ms);
     }
 
-    /// The lease ends in whichever way: nothing stays reserved.
+    /// Ends the lease: nothing stays reserved.
     fn leave(&mut self, state: JobState, now: Timestamp) {
         if let Some(agent) = &mut self.shown.agent {
             agent.reserved -= self.reserved;
@@ -175,7 +175,7 @@ impl ModelJob {
         self.shown.errors.push((self.shown.attempt, kind, now));
     }
 
-    /// Whether what was written changes anything, and what the store says.
+    /// Applies a write and returns the result that the store must return.
     pub fn write(&mut self, token: &str, write: &Write) -> Answer {
         if self.shown.token.as_deref() != Some(token) {
             return Answer::LeaseLost;
@@ -194,7 +194,7 @@ impl ModelJob {
         let (back, used) = write.book.unwrap_or_default();
         self.reserved += reserve - back;
         agent.reserved += reserve - back;
-        // A warning is due once, when four fifths of a limit are spent.
+        // One warning is due when four fifths of a limit are spent.
         if let Some(limit) = agent.limit.filter(|limit| *limit > 0) {
             let from = (limit * 80 / 100).max(1);
             if agent.settled < from && agent.settled + used >= from {
@@ -272,14 +272,14 @@ impl ModelJob {
         }
     }
 
-    /// When its attempt has outlasted its timeout.
+    /// Returns when its attempt exceeds its timeout.
     pub fn times_out_at(&self) -> Option<Timestamp> {
         let timeout = self.new.timeout_ms.filter(|_| self.shown.state == JobState::Active)?;
         let grace = if self.is_agent() { GRACE_MS } else { 0 };
         Some(self.claimed_at.plus_ms(timeout + grace))
     }
 
-    /// A plain job's attempts count whatever became of them.
+    /// Every attempt of a plain job counts, also one without an outcome.
     fn is_last_attempt(&self) -> bool {
         self.shown.attempt >= i64::from(self.new.retry.max_attempts)
     }
@@ -294,19 +294,19 @@ impl ModelJob {
         self.end(end, now);
     }
 
-    /// The open review, if it waits for one.
+    /// Returns the open review, if the job waits for one.
     pub fn open_review(
         &mut self,
     ) -> Option<&mut (ReviewId, ReviewState, Option<Timestamp>, Option<Timestamp>)> {
         self.shown.agent.as_mut()?.reviews.iter_mut().find(|review| review.1 == ReviewState::Open)
     }
 
-    /// When silence becomes a no.
+    /// Returns when the open review expires as a rejection.
     pub fn deadline(&mut self) -> Option<Timestamp> {
         self.open_review()?.2
     }
 
-    /// The review is answered, in whichever way.
+    /// Answers the open review.
     pub fn decide(&mut self, state: ReviewState, now: Timestamp) {
         if let Some(review) = self.open_review() {
             (review.1, review.3) = (state, Some(now));
@@ -315,7 +315,7 @@ impl ModelJob {
         self.shown.events.extend([EventName::ReviewDecided, EventName::JobAvailable]);
     }
 
-    /// An answer that came too late is on record while the job goes on, once for each who gives one.
+    /// Records an answer that came too late, once per reviewer, while the job is running.
     pub fn hear_too_late(&mut self, review: &ReviewId) {
         if !self.shown.state.is_terminal() && !self.late.contains(review) {
             self.late.push(review.clone());
@@ -346,7 +346,7 @@ impl ModelJob {
         self.shown.events.push(EventName::JobExpired);
     }
 
-    /// The earliest time at which time does something to it.
+    /// Returns the next time at which the scheduler changes it.
     pub fn next_due(&mut self) -> Option<Timestamp> {
         let (state, run_at) = (self.shown.state, self.shown.run_at);
         let waits = matches!(state, JobState::Scheduled | JobState::Retryable).then_some(run_at);

@@ -1,4 +1,4 @@
-//! What operators do, where HTTP does not show enough: agent jobs that are tried again, and an emptied store.
+//! Operations that HTTP does not expose in full: agent jobs that are retried, and an emptied store.
 
 use super::backend::{Opened, Place};
 use super::jobs::{LEASE, NOW, agent, complete, discard, done, park, plain, reserve};
@@ -9,7 +9,7 @@ use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobState, NewJob, Overrides, Phase, TurnWrite};
 use turnstone_store::{ActionOutcome, Duty, JobKind};
 
-/// What stays when a store is emptied: agents, keys, buckets of providers, and what keeps the fleet together.
+/// The tables that a reset keeps: agents, keys, buckets of providers, and the coordination of the fleet.
 const KEPT: [&str; 11] = [
     "_sqlx_migrations",
     "agent_definitions",
@@ -29,11 +29,11 @@ fn kept(mut job: NewJob) -> NewJob {
     job
 }
 
-async fn a_dead_agent_job_goes_on_where_it_stopped(at: &Opened) {
+async fn a_retried_dead_agent_job_resumes_at_its_checkpoint(at: &Opened) {
     let id = at.push(kept(agent(Some(100)))).await;
     let claim = at.claim(JobKind::Agent, 1).await.remove(0);
     let position = Position { turn: 1, tool_turns: 3, ..Position::default() };
-    // What it waited for, and how long and how often, was over with its end.
+    // The wait and the number of outages ended with the job.
     let waited = Position { raise_until: Some(NOW), outages: 3, ..position.clone() };
     let write = TurnWrite { position: Some(waited), ..done(Phase::Init) };
     at.store.ledger.checkpoint(&claim.lease, write, NOW, LEASE).await.unwrap();
@@ -47,7 +47,7 @@ async fn a_dead_agent_job_goes_on_where_it_stopped(at: &Opened) {
     assert_eq!(at.events(&id).await.last(), Some(&EventName::JobAvailable));
     let again = at.claim(JobKind::Agent, 1).await.remove(0);
     let engagement = again.engagement.unwrap();
-    assert_eq!((again.job, engagement.checkpoints.len()), (id, 1), "what it had done is not done again");
+    assert_eq!((again.job, engagement.checkpoints.len()), (id, 1), "its committed phases are not repeated");
     assert_eq!(engagement.budget.reserved, 0);
 }
 
@@ -65,7 +65,7 @@ async fn a_job_that_was_dead_counts_each_time_it_ends(at: &Opened) {
     assert_eq!(outcome, ActionOutcome::Refused(JobState::Completed));
 }
 
-/// The names of all tables, without the parts of partitioned ones.
+/// Returns the names of all tables, without partitions.
 async fn tables(place: &Place) -> BTreeSet<String> {
     let sql = match place {
         Place::Sqlite(_) => "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'",
@@ -77,9 +77,9 @@ async fn tables(place: &Place) -> BTreeSet<String> {
     place.texts(sql).await.into_iter().collect()
 }
 
-#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
-async fn an_emptied_store_is_as_new_and_whoever_works_goes_on(at: &Opened) {
-    // The texts are what is tested: a table that is added and forgotten there would keep its rows.
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
+async fn a_reset_store_is_empty_and_its_workers_continue(at: &Opened) {
+    // The SQL text itself is tested: a new table that is missing in it would keep its rows.
     let text = match at.place {
         Place::Sqlite(_) => include_str!("../../../shared/store/sql/sqlite/delete_everything.sql"),
         Place::Postgres(_) => include_str!("../../../shared/store/sql/postgres/delete_everything.sql"),
@@ -107,14 +107,14 @@ async fn an_emptied_store_is_as_new_and_whoever_works_goes_on(at: &Opened) {
     {
         assert_eq!(at.query(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
-    // Whoever held a lease has lost it, and the leader still leads.
+    // Every lease is lost, and the leader still leads.
     assert_eq!(
         at.store.ledger.lost(std::slice::from_ref(&held.lease)).await.unwrap(),
         std::slice::from_ref(&held.lease.token)
     );
     assert!(at.store.ledger.checkpoint(&held.lease, done(Phase::Init), NOW, LEASE).await.is_err());
     assert_eq!(at.store.upkeep.perform(Duty::PromoteDue, &term, NOW, 10).await.unwrap(), 0);
-    // A job with the same id is a new one.
+    // The id can be used again.
     let mut again = agent(None);
     again.id = held.job.clone();
     at.push(again).await;
@@ -124,7 +124,7 @@ async fn an_emptied_store_is_as_new_and_whoever_works_goes_on(at: &Opened) {
     at.store.ledger.checkpoint(&claim.lease, done(Phase::Init), NOW, LEASE).await.unwrap();
 }
 
-async fn many_resets_beside_many_pushes_and_claims_refuse_nobody_else(at: &Opened) {
+async fn resets_refuse_no_concurrent_push_or_claim(at: &Opened) {
     let pushing = async {
         for _ in 0..30 {
             at.store.intake.push(vec![plain(0), agent(None)]).await.unwrap();
@@ -133,7 +133,7 @@ async fn many_resets_beside_many_pushes_and_claims_refuse_nobody_else(at: &Opene
     let claiming = async {
         for _ in 0..30 {
             for claim in at.claim(JobKind::Plain, 10).await {
-                // It may be gone by now.
+                // The lease may be lost by now.
                 let _ = at.store.ledger.settle(&claim.lease, super::jobs::nothing(), complete(), NOW).await;
             }
         }
@@ -152,8 +152,8 @@ async fn many_resets_beside_many_pushes_and_claims_refuse_nobody_else(at: &Opene
 }
 
 on_every_store![
-    a_dead_agent_job_goes_on_where_it_stopped,
+    a_retried_dead_agent_job_resumes_at_its_checkpoint,
     a_job_that_was_dead_counts_each_time_it_ends,
-    an_emptied_store_is_as_new_and_whoever_works_goes_on,
-    many_resets_beside_many_pushes_and_claims_refuse_nobody_else,
+    a_reset_store_is_empty_and_its_workers_continue,
+    resets_refuse_no_concurrent_push_or_claim,
 ];

@@ -1,15 +1,15 @@
-//! What a history is made of.
+//! The operations of a history.
 
 use super::jobs::{agent, plain};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use turnstone_domain::{NewJob, Timestamp};
 
-/// One step of a history. What it is about is picked when it is made: among what there is then.
+/// One step of a history. Its target is picked among the existing jobs when the step runs.
 #[derive(Clone, Debug)]
 pub enum Op {
     Push(Job),
-    /// A new job together with one that is there: refused whole.
+    /// A new job together with an existing one: refused whole.
     PushKnown {
         known: Index,
     },
@@ -24,11 +24,11 @@ pub enum Op {
         spend: Spend,
         messages: usize,
     },
-    /// The last phase once more.
+    /// Repeats the last phase.
     Repeat {
         lease: Pick,
     },
-    /// The next phase of every lease ever given, all at once.
+    /// Commits the next phase of every lease ever granted, in one call.
     CheckpointAll,
     Settle {
         lease: Pick,
@@ -60,7 +60,7 @@ pub enum Op {
     TimeOut,
 }
 
-/// A lease: among those that hold, or among all that were ever given.
+/// A lease: a current one, or any ever granted.
 #[derive(Clone, Debug)]
 pub struct Pick {
     pub index: Index,
@@ -77,7 +77,7 @@ pub enum Kind {
 pub enum Spend {
     Nothing,
     Reserve(i64),
-    /// This share of what is reserved, in percent; the rest is given back.
+    /// This share of the reservation, in percent; the rest is returned.
     Book(i64),
 }
 
@@ -103,7 +103,7 @@ pub struct Job {
     max_attempts: u32,
 }
 
-/// The queues of histories; `*` stands for all.
+/// The queues of histories; `*` is all of them.
 pub const QUEUES: [&str; 3] = ["a", "b", "*"];
 
 impl Job {

@@ -1,4 +1,4 @@
-//! Which jobs a claim gets, and in which order.
+//! Which jobs a claim returns, and in which order.
 
 use super::backend::Opened;
 use super::jobs::{NOW, agent, plain, request};
@@ -41,7 +41,7 @@ async fn order_of_arrival_holds_within_a_batch(at: &Opened) {
 async fn two_claims_never_get_the_same_job(at: &Opened) {
     at.store.intake.push((0..50).map(|_| plain(0)).collect()).await.unwrap();
     let mut claimed = Vec::new();
-    // One claim may find every row in another's hands; nothing is left when all have been asked often enough.
+    // A claim may find every row locked by another one, so the claims are repeated until no job is left.
     for _ in 0..10 {
         let claims = futures::future::join_all((0..10).map(|_| at.claim(JobKind::Plain, 10))).await;
         claimed.extend(claims.into_iter().flatten().map(|claim| claim.job));

@@ -49,7 +49,7 @@ async fn weights_hold_over_thousands_of_claims_by_several_processes(at: &Opened)
         fill(at, queue, 1_500).await;
     }
     let other = at.place.open().await;
-    // Batches of 1 to 8, all queues or as named, from two processes at once.
+    // Batches of 1 to 8, from all queues or from named ones, in two processes at once.
     let work = |store: &Store, worker: usize| {
         let store = store.clone();
         async move {
@@ -125,7 +125,7 @@ async fn a_claim_of_one_queue_is_served_and_counted(at: &Opened) {
     fill(at, "a", 100).await;
     fill(at, "b", 100).await;
     assert_eq!(claim(&at.store, JobKind::Plain, &["a"], 30).await, 30);
-    // What one worker took from `a` alone, those who serve both make up for.
+    // The workers of both queues compensate for the jobs that one worker took from `a` alone.
     assert_eq!(claim(&at.store, JobKind::Plain, &["*"], 50).await, 50);
     assert_eq!((active(at, "a").await, active(at, "b").await), (40, 40));
 }

@@ -1,4 +1,4 @@
-//! Queues that are paused, and queues that are bounded.
+//! Paused queues and bounded queues.
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, plain, retry};
@@ -9,21 +9,21 @@ use turnstone_store::{ConfigChange, JobKind, Pressure, QueueLimits, Ring, StoreE
 
 on_every_store![
     a_paused_queue_is_passed_over_and_keeps_its_order,
-    pausing_is_told_once_in_a_stream_of_its_own,
+    pausing_is_one_event_of_the_queue,
     a_job_takes_its_number_after_an_event_that_belongs_to_no_job,
-    a_full_queue_refuses_a_push_whole_and_others_do_not_mind,
-    what_waits_counts_and_what_runs_or_ended_does_not,
+    a_full_queue_refuses_a_push_whole_and_other_queues_accept,
+    waiting_jobs_count_and_running_or_ended_ones_do_not,
     concurrent_pushes_do_not_pass_the_bound_together,
-    the_bound_of_bytes_counts_what_is_stored,
-    a_filling_queue_tells_those_who_push,
-    what_is_set_is_merged_and_counted,
+    the_bound_of_bytes_counts_stored_bytes,
+    a_filling_queue_warns_its_clients,
+    settings_are_merged_and_numbered,
 ];
 
 fn named(queue: &str) -> NewJob {
     NewJob { queue: queue.into(), ..plain(0) }
 }
 
-/// Bounds a queue.
+/// Sets the bounds of a queue.
 async fn bound(at: &Opened, queue: &str, limits: QueueLimits) {
     let change = ConfigChange { limits: Some(limits), ..ConfigChange::default() };
     at.store.queues.configure(queue, change, NOW).await.unwrap();
@@ -43,7 +43,7 @@ async fn a_paused_queue_is_passed_over_and_keeps_its_order(at: &Opened) {
     assert_eq!(ids(at.claim(JobKind::Plain, 9).await), [first, second]);
 }
 
-async fn pausing_is_told_once_in_a_stream_of_its_own(at: &Opened) {
+async fn pausing_is_one_event_of_the_queue(at: &Opened) {
     for (paused, changes) in [(true, true), (true, false), (false, true), (false, false)] {
         assert_eq!(at.store.queues.pause("new", paused, NOW).await.unwrap(), changes);
     }
@@ -62,7 +62,7 @@ async fn a_job_takes_its_number_after_an_event_that_belongs_to_no_job(at: &Opene
     assert_eq!(at.query("SELECT count(DISTINCT stream) FROM journal").await, 4);
 }
 
-async fn a_full_queue_refuses_a_push_whole_and_others_do_not_mind(at: &Opened) {
+async fn a_full_queue_refuses_a_push_whole_and_other_queues_accept(at: &Opened) {
     bound(at, "small", QueueLimits { max_depth: Some(3), ..QueueLimits::default() }).await;
     at.store.intake.push(vec![named("small"), named("small")]).await.unwrap();
     let refused = at.store.intake.push(vec![named("big"), named("small"), named("small")]).await.unwrap_err();
@@ -74,13 +74,13 @@ async fn a_full_queue_refuses_a_push_whole_and_others_do_not_mind(at: &Opened) {
     at.push(named("small")).await;
     at.push(named("big")).await;
     assert!(at.store.intake.push(vec![named("small")]).await.is_err());
-    // In one commit each push is judged by itself.
+    // Each push of one commit is checked by itself.
     let pushes = [vec![named("big")], vec![named("small")], vec![named("big")]];
     let done = join_all(pushes.map(|jobs| at.store.intake.push(jobs))).await;
     assert_eq!(done.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
 }
 
-async fn what_waits_counts_and_what_runs_or_ended_does_not(at: &Opened) {
+async fn waiting_jobs_count_and_running_or_ended_ones_do_not(at: &Opened) {
     bound(at, "q", QueueLimits { max_depth: Some(2), ..QueueLimits::default() }).await;
     at.push(NewJob { run_at: NOW.plus_ms(5), ..plain(0) }).await;
     at.push(plain(0)).await;
@@ -109,7 +109,7 @@ async fn concurrent_pushes_do_not_pass_the_bound_together(at: &Opened) {
     assert_eq!(at.query("SELECT count(*) FROM jobs").await, 10);
 }
 
-async fn the_bound_of_bytes_counts_what_is_stored(at: &Opened) {
+async fn the_bound_of_bytes_counts_stored_bytes(at: &Opened) {
     at.push(plain(0)).await;
     let stored = at
         .query("SELECT CAST(sum(length(args) + length(meta) + length(options) + length(extra)) AS BIGINT) FROM job_envelopes")
@@ -121,7 +121,7 @@ async fn the_bound_of_bytes_counts_what_is_stored(at: &Opened) {
     assert!(at.store.intake.push(vec![plain(0)]).await.is_err());
 }
 
-async fn a_filling_queue_tells_those_who_push(at: &Opened) {
+async fn a_filling_queue_warns_its_clients(at: &Opened) {
     let limits = QueueLimits { max_depth: Some(4), warn_at: Some(2), ..QueueLimits::default() };
     bound(at, "q", limits).await;
     let mut told = Vec::new();
@@ -134,7 +134,7 @@ async fn a_filling_queue_tells_those_who_push(at: &Opened) {
     assert_eq!(elsewhere.pressure, None);
 }
 
-async fn what_is_set_is_merged_and_counted(at: &Opened) {
+async fn settings_are_merged_and_numbered(at: &Opened) {
     let queues = &at.store.queues;
     let members = |text: &str| serde_json::from_str(text).unwrap();
     let limits = QueueLimits { concurrency: Some(2), ..QueueLimits::default() };

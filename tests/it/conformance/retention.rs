@@ -1,4 +1,4 @@
-//! Ended jobs are counted once, and deleted with everything that belongs to them.
+//! Ended jobs are counted once, and deleted with all rows that belong to them.
 
 use super::backend::Opened;
 use super::jobs::{
@@ -19,14 +19,14 @@ on_every_store![
     ended_jobs_are_counted_once,
     a_long_time_is_counted_in_bounded_steps,
     prune_removes_all_that_ended_and_nothing_else,
-    what_is_not_counted_yet_is_not_pruned,
+    an_uncounted_job_is_not_pruned,
     prune_is_bounded,
-    a_definition_goes_with_the_last_engagement_that_refers_to_it,
-    each_input_has_the_agent_that_it_came_with,
-    the_budget_of_a_root_goes_with_the_last_of_its_tree,
-    a_queue_keeps_its_jobs_as_long_as_it_says,
-    a_limit_is_forgotten_with_the_last_job_that_names_it,
-    a_retention_without_end_stops_nobody_elses,
+    a_definition_is_deleted_with_its_last_engagement,
+    each_input_runs_with_its_own_agent,
+    the_budget_of_a_root_is_deleted_with_the_last_of_its_tree,
+    a_queue_keeps_its_jobs_for_its_retention,
+    a_limit_is_deleted_with_the_last_job_that_names_it,
+    an_endless_retention_does_not_stop_others,
 ];
 
 const HOUR: i64 = 3_600_000;
@@ -58,14 +58,14 @@ async fn fold(at: &Opened, until: Timestamp) -> usize {
     steps
 }
 
-/// (hour, state, jobs, tokens, took) of queue `q`, newest first.
+/// Returns (hour, state, jobs, tokens, duration) of queue `q`, newest first.
 async fn counted(at: &Opened) -> Vec<(i64, JobState, i64, i64, i64)> {
     let hours = at.store.views.statistics(Timestamp(0)).await.unwrap();
     assert!(hours.iter().all(|hour| hour.queue == "q"));
     hours.into_iter().map(|h| (h.hour.0 / HOUR, h.state, h.jobs, h.tokens, h.took_ms)).collect()
 }
 
-/// Five ends in two hours, and a job that has not ended.
+/// Ends five jobs in two hours, and enqueues another one.
 async fn five_ends(at: &Opened) {
     use JobState::{Cancelled, Completed, Discarded};
     ended(at, Completed, NOW.plus_ms(10)).await;
@@ -83,7 +83,7 @@ async fn ended_jobs_are_counted_once(at: &Opened) {
     use JobState::{Cancelled, Completed, Discarded};
     five_ends(at).await;
     fold(at, NOW.plus_ms(10)).await;
-    assert_eq!(counted(at).await, [], "what ends at the very time counts the next time");
+    assert_eq!(counted(at).await, [], "a job that ends at the boundary counts in the next step");
     fold(at, NOW.plus_ms(35)).await;
     assert_eq!(counted(at).await, [(0, Completed, 2, 0, 40)]);
     for _ in 0..3 {
@@ -127,7 +127,7 @@ async fn rows(at: &Opened) -> Vec<(&'static str, i64)> {
     rows
 }
 
-/// An engagement with a row in every table; it ends in whichever way.
+/// Runs an engagement with a row in every table to its end.
 async fn lived(at: &Opened, completed: bool, when: Timestamp) -> (JobId, EngagementId) {
     let held = at.held(Some(100)).await;
     let call_id: CallId = SystemIds.next().into();
@@ -158,7 +158,7 @@ async fn lived(at: &Opened, completed: bool, when: Timestamp) -> (JobId, Engagem
     (held.job.clone(), engagement(&held))
 }
 
-/// Jobs that must stay when those that ended before 100 ms go; one of them.
+/// Creates the jobs that must stay when those that ended before 100 ms are pruned. Returns one of them.
 async fn what_stays(at: &Opened) -> (JobId, EngagementId) {
     let kept = lived(at, true, NOW.plus_ms(100)).await;
     lived(at, false, NOW.plus_ms(100)).await;
@@ -200,7 +200,7 @@ async fn prune_removes_all_that_ended_and_nothing_else(at: &Opened) {
     is_complete(at, &kept, events).await;
 }
 
-/// A further input with an agent of this intent.
+/// Returns a further input with an agent of this intent.
 fn further(first: &NewJob, intent: &str) -> NewJob {
     let mut job = NewJob { id: JobId(SystemIds.next()), ..first.clone() };
     job.terms.continues = Some(Continues::Always);
@@ -208,15 +208,15 @@ fn further(first: &NewJob, intent: &str) -> NewJob {
     job
 }
 
-/// The intent with which the next job is claimed; it is held until then.
+/// Returns the lease and the intent of the next claimed job.
 async fn claimed(at: &Opened, now: Timestamp) -> (Lease, String) {
     let claim = at.claim_at(JobKind::Agent, 1, now).await.remove(0);
     (claim.lease, claim.engagement.unwrap().agent.instructions.clone())
 }
 
-/// What a further input says of the agent holds from when its turn comes: the one that runs keeps its own, in another process as
-/// well, and one that is cancelled before its turn changes nothing. The definitions go with the engagement.
-async fn each_input_has_the_agent_that_it_came_with(at: &Opened) {
+/// The agent of a further input applies from its own turn on, in every process. The running input keeps its agent. An
+/// input that is cancelled before its turn changes nothing. The definitions are deleted with the engagement.
+async fn each_input_runs_with_its_own_agent(at: &Opened) {
     let first = agent(None);
     let first = NewJob { engagement: further(&first, "one").engagement, ..first };
     let id = first.engagement.as_ref().unwrap().id.clone();
@@ -233,14 +233,14 @@ async fn each_input_has_the_agent_that_it_came_with(at: &Opened) {
     at.store.intake.cancel(&second.id, later).await.unwrap();
     at.store.intake.cancel(&first.id, later).await.unwrap();
     assert_eq!(shown().await, "three");
-    the_next_ones_have_their_own(at, &first, later).await;
-    assert_eq!(shown().await, "four", "nobody was in front of it");
+    later_inputs_have_their_own_agents(at, &first, later).await;
+    assert_eq!(shown().await, "four", "it was the first input");
     fold(at, later.plus_ms(HOUR)).await;
     while at.perform(Duty::Prune { before: later.plus_ms(1) }, later).await > 0 {}
     assert_eq!((definitions(at).await, at.query("SELECT count(*) FROM input_definitions").await), (0, 0));
 }
 
-async fn the_next_ones_have_their_own(at: &Opened, first: &NewJob, later: Timestamp) {
+async fn later_inputs_have_their_own_agents(at: &Opened, first: &NewJob, later: Timestamp) {
     let (lease, intent) = claimed(at, later).await;
     assert_eq!(intent, "three");
     at.settle(&lease, complete()).await;
@@ -251,12 +251,12 @@ async fn the_next_ones_have_their_own(at: &Opened, first: &NewJob, later: Timest
     assert_eq!(definitions(at).await, 4);
 }
 
-/// How many definitions there are.
+/// Returns the number of definitions.
 async fn definitions(at: &Opened) -> i64 {
     at.query("SELECT count(*) FROM agent_definitions").await
 }
 
-async fn a_definition_goes_with_the_last_engagement_that_refers_to_it(at: &Opened) {
+async fn a_definition_is_deleted_with_its_last_engagement(at: &Opened) {
     let named = |name: &str| AgentDefinition { name: name.into(), ..AgentDefinition::default() };
     let new = NewAgent { definition: named("registered"), source: "name: registered".into(), at: NOW };
     at.store.intake.register_agent(new).await.unwrap();
@@ -276,15 +276,15 @@ async fn a_definition_goes_with_the_last_engagement_that_refers_to_it(at: &Opene
         assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(before_ms) }, NOW).await, pruned);
         assert_eq!(definitions(at).await, left, "before {before_ms}");
     }
-    // It can come again.
+    // The definition can be stored again.
     let mut job = agent(None);
     job.engagement.as_mut().unwrap().agent = named("ad-hoc");
     at.push(job).await;
     assert_eq!(at.claim(JobKind::Agent, 1).await.len(), 1);
 }
 
-/// A tree that goes in two steps, the root first.
-async fn the_budget_of_a_root_goes_with_the_last_of_its_tree(at: &Opened) {
+/// A tree is deleted in two steps, the root first.
+async fn the_budget_of_a_root_is_deleted_with_the_last_of_its_tree(at: &Opened) {
     let root = at.held(Some(100)).await;
     let child =
         NewJob { terms: Terms { works_for: Some(root.job.clone()), ..Terms::default() }, ..agent(None) };
@@ -293,7 +293,7 @@ async fn the_budget_of_a_root_goes_with_the_last_of_its_tree(at: &Opened) {
     at.store.ledger.settle(&root.lease, nothing(), complete(), NOW.plus_ms(10)).await.unwrap();
     at.store.ledger.settle(&child.lease, nothing(), complete(), NOW.plus_ms(20)).await.unwrap();
     fold(at, NOW.plus_ms(1_000)).await;
-    // The child has totals of its own beside those of the root, whose budget it spends from.
+    // The child has totals of its own beside those of the root, whose budget it uses.
     let totals = "SELECT count(*) FROM totals WHERE seq > 0";
     for (before_ms, left) in [(15, 2), (25, 0)] {
         assert_eq!(at.perform(Duty::Prune { before: NOW.plus_ms(before_ms) }, NOW).await, 1);
@@ -301,7 +301,7 @@ async fn the_budget_of_a_root_goes_with_the_last_of_its_tree(at: &Opened) {
     }
 }
 
-async fn what_is_not_counted_yet_is_not_pruned(at: &Opened) {
+async fn an_uncounted_job_is_not_pruned(at: &Opened) {
     let id = ended(at, JobState::Completed, NOW).await;
     let later = NOW.plus_ms(1_000_000);
     assert_eq!(at.perform(Duty::Prune { before: later }, later).await, 0);
@@ -327,8 +327,8 @@ async fn prune_is_bounded(at: &Opened) {
     assert!(rows(at).await.iter().all(|(_, count)| *count == 0));
 }
 
-/// OJS queue configuration §6.3: shorter or longer than the fleet keeps everything else.
-async fn a_queue_keeps_its_jobs_as_long_as_it_says(at: &Opened) {
+/// OJS queue configuration §6.3: a queue's retention is shorter or longer than the fleet's.
+async fn a_queue_keeps_its_jobs_for_its_retention(at: &Opened) {
     use JobState::{Cancelled, Completed, Discarded};
     let of_queue = async |queue: &str, retention: Retention| {
         let limits = Some(QueueLimits { retention, ..QueueLimits::default() });
@@ -353,7 +353,7 @@ async fn a_queue_keeps_its_jobs_as_long_as_it_says(at: &Opened) {
         }
         left
     };
-    // The fleet keeps what ended in the last five seconds.
+    // The fleet's retention is five seconds.
     for (now_ms, pruned, expected) in [
         (1_000, 0, [true, true, true, true]),
         (1_001, 1, [false, true, true, true]),
@@ -371,7 +371,7 @@ async fn a_queue_keeps_its_jobs_as_long_as_it_says(at: &Opened) {
     assert!(at.store.views.job(&kept).await.unwrap().is_some(), "it is kept as everything is again");
 }
 
-async fn a_limit_is_forgotten_with_the_last_job_that_names_it(at: &Opened) {
+async fn a_limit_is_deleted_with_the_last_job_that_names_it(at: &Opened) {
     let named = |key: &str| {
         let limit = RateLimit { key: Some(key.to_owned()), concurrency: Some(5), ..RateLimit::default() };
         NewJob { terms: Terms { rate_limit: Some(limit), ..Terms::default() }, ..plain(0) }
@@ -397,8 +397,8 @@ async fn a_limit_is_forgotten_with_the_last_job_that_names_it(at: &Opened) {
     assert_eq!(names().await, ["operated", "waits"]);
 }
 
-/// A conversation that is kept for longer than there are numbers is kept, and those of others go.
-async fn a_retention_without_end_stops_nobody_elses(at: &Opened) {
+/// The retention of one conversation exceeds the range of numbers. It is kept, and others are deleted.
+async fn an_endless_retention_does_not_stop_others(at: &Opened) {
     let mut ended = Vec::new();
     for retention_ms in [i64::MAX, 1_000, i64::MIN] {
         let mut job = agent(None);

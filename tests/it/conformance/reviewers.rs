@@ -1,4 +1,4 @@
-//! Several reviewers: each has one vote, they are reminded once per interval, and silence asks the next.
+//! Several reviewers: each has one vote, is reminded once per interval, and silence escalates to the next step.
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, question};
@@ -18,9 +18,9 @@ on_every_store![
     a_quorum_that_cannot_be_reached_rejects,
     of_concurrent_votes_each_counts_once,
     reminders_come_once_per_interval,
-    silence_asks_the_next_and_then_is_a_no,
-    an_answer_after_the_time_is_the_next_ones,
-    an_agent_stands_in_the_inbox_until_its_engagement_ends,
+    silence_escalates_and_finally_rejects,
+    an_answer_after_the_deadline_belongs_to_the_next_step,
+    an_agent_is_in_the_inbox_until_its_engagement_ends,
 ];
 
 fn step(name: &str, members: &[&str], quorum: usize) -> ReviewStep {
@@ -33,7 +33,7 @@ fn step(name: &str, members: &[&str], quorum: usize) -> ReviewStep {
     }
 }
 
-/// A job that waits for two of three, and after 100 ms for eve, who has as long.
+/// Parks a job that waits for two of three reviewers, and after 100 ms for eve, for 100 ms as well.
 async fn parked(at: &Opened) -> (Claim, ReviewId) {
     let held = at.held(Some(100)).await;
     let plan = ReviewPlan { steps: vec![step("board", &["ann", "ben", "cem"], 2), step("eve", &["eve"], 1)] };
@@ -56,7 +56,7 @@ async fn count(at: &Opened, job: &JobId, name: EventName) -> usize {
     at.events(job).await.into_iter().filter(|seen| *seen == name).count()
 }
 
-/// OAS-32: two of three agree; a stranger and a second vote of the same one change nothing.
+/// OAS-32: two of three approve. A vote of a stranger and a second vote of the same reviewer change nothing.
 async fn a_quorum_approves(at: &Opened) {
     let (held, id) = parked(at).await;
     let first = vote(at, &id, "ben", true, NOW).await;
@@ -81,7 +81,7 @@ async fn inbox(at: &Opened, reviewer: &str) -> Vec<Review> {
     at.store.views.reviews(&asked, Page { limit: 10, offset: 0 }).await.unwrap()
 }
 
-/// Two have agreed: whoever comes later is heard and changes nothing.
+/// Asserts that after two approvals a later vote is recorded and changes nothing.
 async fn and_is_over(at: &Opened, job: &JobId, id: &ReviewId) {
     let decided = review(at, id).await;
     assert_eq!((decided.state, decided.votes.len()), (ReviewState::Approved, 2));
@@ -134,7 +134,7 @@ async fn reminders_come_once_per_interval(at: &Opened) {
     assert_eq!(at.perform(Duty::RemindReviews, NOW.plus_ms(90)).await, 0, "it is decided");
 }
 
-async fn silence_asks_the_next_and_then_is_a_no(at: &Opened) {
+async fn silence_escalates_and_finally_rejects(at: &Opened) {
     let (held, id) = parked(at).await;
     vote(at, &id, "ann", true, NOW).await;
     assert_eq!(at.perform(Duty::ExpireReviews, NOW.plus_ms(99)).await, 0);
@@ -145,10 +145,10 @@ async fn silence_asks_the_next_and_then_is_a_no(at: &Opened) {
     assert_eq!((next.deadline_at, next.remind_at), (Some(NOW.plus_ms(205)), Some(NOW.plus_ms(115))));
     assert_eq!(at.state(&held.job).await, JobState::Pending);
     assert!(matches!(vote(at, &id, "ben", true, NOW.plus_ms(106)).await, DecisionOutcome::NotAsked(_)));
-    silence_of_the_last_is_a_no(at, &held.job, &id).await;
+    silence_of_the_last_step_rejects(at, &held.job, &id).await;
 }
 
-async fn silence_of_the_last_is_a_no(at: &Opened, job: &JobId, id: &ReviewId) {
+async fn silence_of_the_last_step_rejects(at: &Opened, job: &JobId, id: &ReviewId) {
     assert_eq!(at.perform(Duty::ExpireReviews, NOW.plus_ms(205)).await, 1);
     assert_eq!(review(at, id).await.state, ReviewState::Expired);
     assert_eq!(at.state(job).await, JobState::Available);
@@ -156,8 +156,8 @@ async fn silence_of_the_last_is_a_no(at: &Opened, job: &JobId, id: &ReviewId) {
     assert_eq!(vote(at, id, "eve", true, NOW).await, DecisionOutcome::TooLate(ReviewState::Expired));
 }
 
-/// Who is asked does not depend on how soon the scheduler looks.
-async fn an_answer_after_the_time_is_the_next_ones(at: &Opened) {
+/// The reviewers of a moment do not depend on when the scheduler runs.
+async fn an_answer_after_the_deadline_belongs_to_the_next_step(at: &Opened) {
     let (held, id) = parked(at).await;
     assert!(matches!(vote(at, &id, "ann", true, NOW.plus_ms(100)).await, DecisionOutcome::NotAsked(_)));
     let answer = vote(at, &id, "eve", true, NOW.plus_ms(150)).await;
@@ -167,8 +167,8 @@ async fn an_answer_after_the_time_is_the_next_ones(at: &Opened) {
     assert_eq!(count(at, &held.job, EventName::ReviewEscalated).await, 1);
 }
 
-/// OAS-30, OAS-A9: an agent that is asked is a row of the inbox, which only the end of its engagement answers.
-async fn an_agent_stands_in_the_inbox_until_its_engagement_ends(at: &Opened) {
+/// OAS-30, OAS-A9: an agent as reviewer is a row of the inbox, which only the end of its engagement answers.
+async fn an_agent_is_in_the_inbox_until_its_engagement_ends(at: &Opened) {
     for (verdict, state) in [
         (json!({"approve": true, "reason": "cheap"}), ReviewState::Approved),
         (json!("done"), ReviewState::Rejected),

@@ -1,4 +1,4 @@
-//! A review is answered once, and not after its time.
+//! A review is answered once, and before its deadline.
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, discard, engagement, nothing, question};
@@ -17,11 +17,11 @@ on_every_store![
     an_answer_wakes_the_job_and_counts_once,
     of_concurrent_answers_one_counts,
     an_answer_after_the_deadline_is_too_late,
-    silence_becomes_a_no_at_the_deadline,
+    silence_rejects_at_the_deadline,
     the_answer_to_a_cancelled_job_is_too_late,
     a_parked_job_holds_nothing,
-    a_no_that_was_overtaken_counts_nowhere,
-    a_late_answer_is_told_of_once_for_each_who_may_give_one,
+    a_rejection_does_not_count_after_a_retry,
+    a_late_answer_is_published_once_per_reviewer,
 ];
 
 const EVERYTHING: Page = Page { limit: 1000, offset: 0 };
@@ -94,7 +94,7 @@ async fn an_answer_after_the_deadline_is_too_late(at: &Opened) {
     assert_eq!(at.state(&held.job).await, JobState::Pending, "the scheduler wakes it");
 }
 
-async fn silence_becomes_a_no_at_the_deadline(at: &Opened) {
+async fn silence_rejects_at_the_deadline(at: &Opened) {
     let (held, id) = parked(at, Some(NOW.plus_ms(10))).await;
     let (waits, open) = parked(at, None).await;
     assert_eq!(at.perform(Duty::ExpireReviews, NOW.plus_ms(9)).await, 0);
@@ -134,8 +134,9 @@ async fn a_parked_job_holds_nothing(at: &Opened) {
     assert_eq!(at.query("SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL").await, 0);
 }
 
-/// A no with which a job ended counts no more once the job is tried again: neither for it nor for its forks, and its record says so.
-async fn a_no_that_was_overtaken_counts_nowhere(at: &Opened) {
+/// When a job is retried after a rejection, the rejection no longer counts, neither for the job nor for its forks.
+/// Its record says so.
+async fn a_rejection_does_not_count_after_a_retry(at: &Opened) {
     let (held, id) = parked(at, None).await;
     at.store.intake.decide_review(&id, answer(false, NOW)).await.unwrap();
     let refused = at.claim(JobKind::Agent, 1).await.remove(0);
@@ -171,8 +172,8 @@ async fn a_no_that_was_overtaken_counts_nowhere(at: &Opened) {
     assert_eq!(states, [ReviewState::Approved]);
 }
 
-/// A stream does not grow with late answers: those of others are refused, and those of one who was asked are told of once.
-async fn a_late_answer_is_told_of_once_for_each_who_may_give_one(at: &Opened) {
+/// Late answers do not fill a stream: those of strangers are refused, and each reviewer's late answer is one event.
+async fn a_late_answer_is_published_once_per_reviewer(at: &Opened) {
     let (held, id) = parked(at, None).await;
     at.store.intake.decide_review(&id, answer(true, NOW)).await.unwrap();
     let late = async || {
@@ -190,7 +191,7 @@ async fn a_late_answer_is_told_of_once_for_each_who_may_give_one(at: &Opened) {
         assert_eq!(outcome, DecisionOutcome::TooLate(ReviewState::Approved));
     }
     assert_eq!(late().await, 1);
-    // What anybody may answer is told of for as many as there is room for.
+    // Late answers to a review that any reviewer may answer are published up to a bound.
     let error = NewReview { kind: ReviewKind::Escalation, ..question(None) };
     let id = error.id.clone();
     let lease = at.claim(JobKind::Agent, 1).await.remove(0).lease;

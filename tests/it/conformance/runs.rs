@@ -1,4 +1,4 @@
-//! Runs of the Agent Protocol: numbers are given once, to one teller, and go with the run (`docs/adr/0006`).
+//! Runs of the Agent Protocol: each number has one writer, and numbers are deleted with the run (`docs/adr/0006`).
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, engagement};
@@ -10,15 +10,15 @@ use turnstone_store::{Configured, Duty, News, Page};
 
 on_every_store![
     a_page_ends_when_its_events_are_long,
-    how_far_streams_are_is_read_at_once,
+    the_positions_of_streams_are_read_in_one_call,
     numbers_have_no_gaps_and_are_given_once,
-    of_many_who_tell_at_once_each_goes_on_after_the_others,
-    a_poll_moves_on_once,
-    settings_are_changed_by_who_has_seen_them,
-    what_was_told_goes_with_the_run,
+    concurrent_writers_of_a_run_are_numbered_one_after_another,
+    a_poll_advances_once,
+    settings_change_at_the_version_that_was_read,
+    events_are_deleted_with_their_run,
 ];
 
-/// A run with one request that is being worked on.
+/// Starts a run and claims its request.
 async fn begun(at: &Opened) -> (EngagementId, JobId) {
     let held = at.held(None).await;
     (engagement(&held), held.job.clone())
@@ -44,7 +44,7 @@ async fn numbers_have_no_gaps_and_are_given_once(at: &Opened) {
     assert!(told(at, &run).await.is_empty());
     let first = News { requests: vec![(request.clone(), 1, None)], ..news(&request, &["a", "b"]) };
     assert!(runs.tell(&run, 0, first).await.unwrap());
-    assert!(!runs.tell(&run, 0, news(&request, &["x"])).await.unwrap(), "somebody told it before");
+    assert!(!runs.tell(&run, 0, news(&request, &["x"])).await.unwrap(), "a concurrent writer was first");
     assert!(!runs.tell(&run, 1, news(&request, &["x"])).await.unwrap());
     let end = News { requests: vec![(request.clone(), 0, Some(3))], ..news(&request, &["c"]) };
     assert!(runs.tell(&run, 2, end).await.unwrap());
@@ -60,7 +60,7 @@ async fn numbers_have_no_gaps_and_are_given_once(at: &Opened) {
     assert!(other.events.is_empty() && !other.more);
 }
 
-/// Issue 7, "slow readers": what is read at once is bounded in length, and one event is always read.
+/// Issue 7, "slow readers": a page is bounded in bytes and has at least one event.
 async fn a_page_ends_when_its_events_are_long(at: &Opened) {
     let (run, request) = begun(at).await;
     let runs = &at.store.runs;
@@ -78,8 +78,8 @@ async fn a_page_ends_when_its_events_are_long(at: &Opened) {
     assert_eq!(read, [1, 2, 3, 4, 5]);
 }
 
-/// Of many streams it is known at once how far they are; what is not there is left out.
-async fn how_far_streams_are_is_read_at_once(at: &Opened) {
+/// One call returns the positions of many streams. Unknown streams are left out.
+async fn the_positions_of_streams_are_read_in_one_call(at: &Opened) {
     let (run, request) = begun(at).await;
     let (other, _) = begun(at).await;
     let wanted = vec![run.0.clone(), "none".to_owned(), other.0.clone(), request.0.clone()];
@@ -94,7 +94,7 @@ async fn how_far_streams_are_is_read_at_once(at: &Opened) {
     assert_eq!(found.1, events.last().unwrap().seq);
 }
 
-async fn of_many_who_tell_at_once_each_goes_on_after_the_others(at: &Opened) {
+async fn concurrent_writers_of_a_run_are_numbered_one_after_another(at: &Opened) {
     let (run, request) = begun(at).await;
     let runs = &at.store.runs;
     let one = async |name: String| {
@@ -109,21 +109,21 @@ async fn of_many_who_tell_at_once_each_goes_on_after_the_others(at: &Opened) {
     let all = told(at, &run).await;
     assert_eq!(all.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (1..=16).collect::<Vec<_>>());
     let pairs: BTreeSet<&String> = all.iter().map(|(_, body)| body).collect();
-    assert_eq!(pairs.len(), 8, "everybody's news are there");
-    assert!(all.chunks(2).all(|pair| pair[0].1 == pair[1].1), "what is told together stays together");
+    assert_eq!(pairs.len(), 8, "the events of all writers are there");
+    assert!(all.chunks(2).all(|pair| pair[0].1 == pair[1].1), "the events of one write stay together");
 }
 
-async fn a_poll_moves_on_once(at: &Opened) {
+async fn a_poll_advances_once(at: &Opened) {
     let (run, request) = begun(at).await;
     let runs = &at.store.runs;
     let first = News { requests: vec![(request.clone(), 1, None)], ..news(&request, &["a", "b"]) };
     runs.tell(&run, 0, first).await.unwrap();
     assert!(runs.polled(&request, 0, 2).await.unwrap());
-    assert!(!runs.polled(&request, 0, 1).await.unwrap(), "somebody else was there before");
+    assert!(!runs.polled(&request, 0, 1).await.unwrap(), "a concurrent poll was first");
     assert_eq!(runs.run_requests(&run).await.unwrap()[0].seen, 2);
 }
 
-async fn settings_are_changed_by_who_has_seen_them(at: &Opened) {
+async fn settings_change_at_the_version_that_was_read(at: &Opened) {
     let runs = &at.store.runs;
     let of = |tenant: Option<&str>, run: Option<&str>| Configured {
         agent: "lead".into(),
@@ -142,7 +142,7 @@ async fn settings_are_changed_by_who_has_seen_them(at: &Opened) {
     }
 }
 
-async fn what_was_told_goes_with_the_run(at: &Opened) {
+async fn events_are_deleted_with_their_run(at: &Opened) {
     let held = at.held(None).await;
     let (run, request) = (engagement(&held), held.job.clone());
     let runs = &at.store.runs;

@@ -1,4 +1,4 @@
-//! State of agents: committed whole or not at all, and only if what was read is still so (RS-28, RS-30).
+//! Agent state is committed whole or not at all, and only if the state that was read is unchanged (RS-28, RS-30).
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, done, nothing, reserve};
@@ -9,11 +9,11 @@ use turnstone_domain::{Phase, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{Claim, Duty, LedgerError};
 
 on_every_store![
-    what_is_committed_is_seen_and_what_is_refused_leaves_nothing,
-    a_scope_that_changed_refuses_who_has_read_it,
-    keys_that_changed_refuse_who_has_read_them,
+    a_commit_is_visible_and_a_refused_one_leaves_nothing,
+    a_changed_scope_refuses_its_earlier_readers,
+    changed_keys_refuse_their_earlier_readers,
     commits_of_one_transaction_see_one_another,
-    keys_are_forgotten_when_their_time_is_over,
+    keys_are_deleted_when_they_expire,
     state_of_an_engagement_ends_with_it,
 ];
 
@@ -46,8 +46,8 @@ async fn seen(at: &Opened, scope: &Scope) -> (i64, Vec<(String, Value)>) {
     (version, entries.into_iter().map(|entry| (entry.key, entry.value)).collect())
 }
 
-/// RS-28, RS-51: on either database.
-async fn what_is_committed_is_seen_and_what_is_refused_leaves_nothing(at: &Opened) {
+/// RS-28, RS-51: on both databases.
+async fn a_commit_is_visible_and_a_refused_one_leaves_nothing(at: &Opened) {
     let held = at.held(Some(100)).await;
     let scope = of(&held);
     assert_eq!(seen(at, &scope).await, (0, vec![]));
@@ -55,7 +55,7 @@ async fn what_is_committed_is_seen_and_what_is_refused_leaves_nothing(at: &Opene
     put(at, &held, commit(&scope, Expect::Scope(0), &writes)).await.unwrap();
     let both = vec![("a".to_owned(), Value::Null), ("b".to_owned(), json!({"n": [1, "ü"]}))];
     assert_eq!(seen(at, &scope).await, (1, both.clone()));
-    // A reservation that does not fit takes the state with it, and so does a lease that is lost.
+    // A refused reservation or a lost lease refuses the state of the same write, too.
     let too_much =
         TurnWrite { budget: reserve(101).budget, ..commit(&scope, Expect::Anything, &[("a", None)]) };
     assert!(matches!(put(at, &held, too_much).await, Err(LedgerError::BudgetExceeded { .. })));
@@ -68,7 +68,7 @@ async fn what_is_committed_is_seen_and_what_is_refused_leaves_nothing(at: &Opene
     assert_eq!(seen(at, &scope).await, (2, vec![("a".to_owned(), Value::Null)]));
 }
 
-async fn a_scope_that_changed_refuses_who_has_read_it(at: &Opened) {
+async fn a_changed_scope_refuses_its_earlier_readers(at: &Opened) {
     let (one, two) = (at.held(None).await, at.held(None).await);
     put(at, &one, commit(&shared(), Expect::Scope(0), &[("a", Some(json!(1)))])).await.unwrap();
     let late = TurnWrite {
@@ -77,7 +77,7 @@ async fn a_scope_that_changed_refuses_who_has_read_it(at: &Opened) {
     };
     assert!(matches!(put(at, &two, late).await, Err(LedgerError::StateConflict)));
     assert_eq!(seen(at, &shared()).await, (1, vec![("a".to_owned(), json!(1))]));
-    assert_eq!(at.query(turnstone_tests::journal::CHECKPOINTS).await, 0, "nothing of the write is there");
+    assert_eq!(at.query(turnstone_tests::journal::CHECKPOINTS).await, 0, "the write left nothing");
     put(at, &two, commit(&shared(), Expect::Anything, &[("a", Some(json!(3)))])).await.unwrap();
     assert_eq!(seen(at, &shared()).await, (2, vec![("a".to_owned(), json!(3))]));
     assert!(
@@ -86,12 +86,12 @@ async fn a_scope_that_changed_refuses_who_has_read_it(at: &Opened) {
     );
 }
 
-async fn keys_that_changed_refuse_who_has_read_them(at: &Opened) {
+async fn changed_keys_refuse_their_earlier_readers(at: &Opened) {
     let (one, two) = (at.held(None).await, at.held(None).await);
     let keys =
         |seen: &[(&str, i64)]| Expect::Keys(seen.iter().map(|(key, v)| ((*key).to_owned(), *v)).collect());
     put(at, &one, commit(&shared(), keys(&[("a", 0)]), &[("a", Some(json!(1)))])).await.unwrap();
-    // Another key: nobody is in the way.
+    // A write to another key is no conflict.
     put(at, &two, commit(&shared(), keys(&[("b", 0)]), &[("b", Some(json!(1)))])).await.unwrap();
     let refused = put(at, &two, commit(&shared(), keys(&[("a", 0)]), &[("a", Some(json!(2)))])).await;
     assert!(matches!(refused, Err(LedgerError::StateConflict)));
@@ -101,7 +101,7 @@ async fn keys_that_changed_refuse_who_has_read_them(at: &Opened) {
     assert_eq!(seen(at, &shared()).await, (3, vec![("b".to_owned(), json!(1))]));
 }
 
-/// Of many turns that have read the same version exactly one commits, whether they share a transaction or not.
+/// Of many turns that read the same version exactly one commits, in one transaction or in several.
 async fn commits_of_one_transaction_see_one_another(at: &Opened) {
     let mut held = Vec::new();
     for _ in 0..12 {
@@ -117,7 +117,7 @@ async fn commits_of_one_transaction_see_one_another(at: &Opened) {
     assert_eq!(seen(at, &shared()).await.0, 13, "each commit counts");
 }
 
-async fn keys_are_forgotten_when_their_time_is_over(at: &Opened) {
+async fn keys_are_deleted_when_they_expire(at: &Opened) {
     let held = at.held(None).await;
     let mut write = commit(&shared(), Expect::Anything, &[("a", Some(json!(1))), ("b", Some(json!(2)))]);
     write.state.as_mut().unwrap().writes[0].expires_at = Some(NOW.plus_ms(100));

@@ -1,4 +1,4 @@
-//! What a store shows, compared with what the model says.
+//! Compares the rows that a store returns with the model.
 
 use super::backend::Opened;
 use super::model::{ModelJob, Shown, ShownAgent};
@@ -14,17 +14,17 @@ pub async fn compare(
     jobs: &mut [ModelJob],
     given: &[(usize, Lease)],
     lost: &[String],
-    told: &str,
+    context: &str,
 ) {
     let leases: Vec<Lease> = given.iter().map(|(_, lease)| lease.clone()).collect();
-    assert_eq!(at.store.ledger.lost(&leases).await.unwrap(), lost, "which leases are lost after {told}");
+    assert_eq!(at.store.ledger.lost(&leases).await.unwrap(), lost, "which leases are lost after {context}");
     let (listed, total) = at.store.views.jobs(&JobFilter::default(), EVERYTHING).await.unwrap();
-    assert_eq!((listed.len(), total), (jobs.len(), jobs.len() as u64), "jobs after {told}");
+    assert_eq!((listed.len(), total), (jobs.len(), jobs.len() as u64), "jobs after {context}");
     // Newest first.
     for (job, model) in listed.into_iter().rev().zip(jobs.iter()) {
-        // `lost` says whether this token still holds.
+        // `lost` returns whether this token has lost its lease.
         let shown = seen(at, job, model.shown.token.clone()).await;
-        assert_eq!(shown, model.shown, "after {told}");
+        assert_eq!(shown, model.shown, "after {context}");
     }
     let mut expected = BTreeMap::new();
     for job in jobs.iter() {
@@ -33,9 +33,9 @@ pub async fn compare(
     let counts = at.store.views.counts(None).await.unwrap();
     let counts: BTreeMap<&str, u64> =
         counts.into_iter().map(|(state, jobs)| (state.as_str(), jobs)).collect();
-    assert_eq!(counts, expected, "counts after {told}");
+    assert_eq!(counts, expected, "counts after {context}");
     let due = jobs.iter_mut().filter_map(ModelJob::next_due).min();
-    assert_eq!(at.store.upkeep.next_due().await.unwrap(), due, "what is due next after {told}");
+    assert_eq!(at.store.upkeep.next_due().await.unwrap(), due, "what is due next after {context}");
 }
 
 async fn seen(at: &Opened, job: Job, token: Option<String>) -> Shown {

@@ -1,4 +1,4 @@
-//! Tenants: whoever names one sees and changes that tenant's things alone; whoever names none sees all.
+//! Tenants: a call with a tenant reads and changes rows of that tenant only; a call without one reads all.
 
 use super::backend::Opened;
 use super::jobs::{NOW, agent, complete, plain};
@@ -15,7 +15,7 @@ fn of(tenant: &str, job: NewJob) -> NewJob {
     job
 }
 
-/// A job of alpha's, one of beta's and one of nobody's in particular.
+/// Enqueues a job of alpha, one of beta, and one without a tenant.
 async fn three(at: &Opened) -> [JobId; 3] {
     let jobs = [of("alpha", plain(0)), of("beta", plain(0)), plain(0)];
     let ids = jobs.clone().map(|job| job.id);
@@ -23,7 +23,7 @@ async fn three(at: &Opened) -> [JobId; 3] {
     ids
 }
 
-async fn another_tenants_job_is_not_there(at: &Opened) {
+async fn another_tenants_job_is_not_found(at: &Opened) {
     let [alphas, betas, nobodys] = three(at).await;
     let sees = async |tenant: Option<&str>| {
         let mut seen = Vec::new();
@@ -38,17 +38,17 @@ async fn another_tenants_job_is_not_there(at: &Opened) {
     assert_eq!(sees(Some("gamma")).await, [false, false, false]);
 }
 
-async fn nobody_cancels_another_tenants_job(at: &Opened) {
+async fn a_tenant_cannot_cancel_another_tenants_job(at: &Opened) {
     let [alphas, ..] = three(at).await;
     let cancel = at.store.intake.cancel_of(&alphas, Some("beta"), NOW).await.unwrap();
     assert_eq!(cancel, CancelOutcome::NotFound);
     assert_eq!(at.state(&alphas).await, JobState::Available);
-    assert_eq!(at.events(&alphas).await.len(), 1, "nothing happened to it");
+    assert_eq!(at.events(&alphas).await.len(), 1, "it is unchanged");
     let cancel = at.store.intake.cancel_of(&alphas, Some("alpha"), NOW).await.unwrap();
     assert_eq!(cancel, CancelOutcome::Cancelled { previous: JobState::Available });
 }
 
-async fn lists_and_counts_are_a_tenants_own(at: &Opened) {
+async fn lists_and_counts_are_per_tenant(at: &Opened) {
     let [alphas, ..] = three(at).await;
     let filter = JobFilter { tenant: Some("alpha".into()), ..JobFilter::default() };
     let (jobs, total) = at.store.views.jobs(&filter, EVERYTHING).await.unwrap();
@@ -59,7 +59,7 @@ async fn lists_and_counts_are_a_tenants_own(at: &Opened) {
     assert_eq!(at.store.views.counts_of(Some("q"), None).await.unwrap(), [(JobState::Available, 3)]);
 }
 
-async fn an_engagement_is_its_tenants(at: &Opened) {
+async fn an_engagement_belongs_to_its_tenant(at: &Opened) {
     let job = of("alpha", agent(None));
     let id = job.engagement.as_ref().unwrap().id.clone();
     at.store.intake.push(vec![job]).await.unwrap();
@@ -68,7 +68,7 @@ async fn an_engagement_is_its_tenants(at: &Opened) {
     assert_eq!((seen(None).await, seen(Some("alpha")).await, seen(Some("beta")).await), (true, true, false));
 }
 
-/// OJS rate limiting §3, OJS multi-tenancy §6: one word, two limits.
+/// OJS rate limiting §3, OJS multi-tenancy §6: one key in two tenants is two limits.
 async fn a_key_of_one_tenant_is_not_that_of_another(at: &Opened) {
     let named = |tenant: Option<&str>| {
         let limit = RateLimit { key: Some("api".into()), concurrency: Some(1), ..RateLimit::default() };
@@ -98,7 +98,7 @@ fn setup(tenant: &str, limits: TenantLimits) -> TenantSetup {
 }
 
 /// OJS multi-tenancy MT-003.
-async fn a_tenant_runs_no_more_than_it_may_and_is_in_nobodys_way(at: &Opened) {
+async fn a_tenant_runs_up_to_its_limit_and_blocks_no_other(at: &Opened) {
     let limits = TenantLimits { max_concurrency: Some(2), ..TenantLimits::default() };
     at.store.tenants.set_up(setup("alpha", limits)).await.unwrap();
     let mut jobs: Vec<NewJob> = (0..50).map(|_| of("alpha", plain(5))).collect();
@@ -117,7 +117,7 @@ async fn a_tenant_runs_no_more_than_it_may_and_is_in_nobodys_way(at: &Opened) {
 }
 
 /// OJS multi-tenancy MT-004.
-async fn what_a_tenant_may_enqueue_is_counted_across_processes(at: &Opened) {
+async fn a_tenants_queue_depth_is_counted_across_processes(at: &Opened) {
     let limits = TenantLimits { max_queue_depth: Some(10), ..TenantLimits::default() };
     at.store.tenants.set_up(setup("alpha", limits)).await.unwrap();
     let other = at.place.open().await;
@@ -134,11 +134,11 @@ async fn what_a_tenant_may_enqueue_is_counted_across_processes(at: &Opened) {
 }
 
 on_every_store![
-    another_tenants_job_is_not_there,
-    nobody_cancels_another_tenants_job,
-    lists_and_counts_are_a_tenants_own,
-    an_engagement_is_its_tenants,
+    another_tenants_job_is_not_found,
+    a_tenant_cannot_cancel_another_tenants_job,
+    lists_and_counts_are_per_tenant,
+    an_engagement_belongs_to_its_tenant,
     a_key_of_one_tenant_is_not_that_of_another,
-    a_tenant_runs_no_more_than_it_may_and_is_in_nobodys_way,
-    what_a_tenant_may_enqueue_is_counted_across_processes,
+    a_tenant_runs_up_to_its_limit_and_blocks_no_other,
+    a_tenants_queue_depth_is_counted_across_processes,
 ];

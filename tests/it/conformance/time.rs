@@ -1,4 +1,4 @@
-//! What time does: due jobs, expired jobs, attempts that take too long.
+//! The duties of time: due jobs, expired jobs, attempts that take too long.
 
 use super::backend::Opened;
 use super::jobs::{LEASE, NOW, agent, complete, done, engagement, park, plain, reserve, retry};
@@ -16,7 +16,7 @@ on_every_store![
     an_expired_job_is_not_claimed,
     an_attempt_that_takes_too_long_is_ended_after_its_grace,
     the_timeout_counts_from_the_latest_claim,
-    the_longest_timeout_disturbs_nobody,
+    the_longest_timeout_is_harmless,
     next_due_is_the_earliest_of_all,
 ];
 
@@ -68,7 +68,7 @@ fn mortal(ms: i64) -> NewJob {
     NewJob { expires_at: Some(NOW.plus_ms(ms)), ..agent(Some(100)) }
 }
 
-/// Jobs that expire at 100 ms: one in each state that has not ended.
+/// Returns jobs that expire at 100 ms: one in each state that is not terminal.
 async fn mortals(at: &Opened) -> Vec<JobId> {
     let mut jobs = Vec::new();
     for end in [None, Some(park(None)), Some(retry(NOW.plus_ms(5))), Some(Settlement::Yield)] {
@@ -115,7 +115,7 @@ fn hasty(max_attempts: u32) -> NewJob {
     NewJob { timeout_ms: Some(1_000), retry, ..agent(Some(100)) }
 }
 
-/// When the scheduler ends an attempt of [`hasty`] that began at [`NOW`].
+/// The time at which the scheduler ends an attempt of [`hasty`] that began at [`NOW`].
 const LATE: Timestamp = Timestamp(NOW.0 + 6_000);
 
 async fn an_attempt_that_takes_too_long_is_ended_after_its_grace(at: &Opened) {
@@ -124,7 +124,7 @@ async fn an_attempt_that_takes_too_long_is_ended_after_its_grace(at: &Opened) {
     }
     let claims = at.claim(JobKind::Agent, 3).await;
     for claim in &claims {
-        // It works on and on.
+        // Each checkpoint extends the lease.
         at.store.ledger.checkpoint(&claim.lease, reserve(50), NOW, 1_000_000).await.unwrap();
     }
     assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(LATE));
@@ -152,7 +152,7 @@ async fn the_timeout_counts_from_the_latest_claim(at: &Opened) {
     assert_eq!(at.state(&id).await, JobState::Retryable);
 }
 
-async fn the_longest_timeout_disturbs_nobody(at: &Opened) {
+async fn the_longest_timeout_is_harmless(at: &Opened) {
     let patient = at.push(NewJob { timeout_ms: Some(i64::MAX), ..agent(None) }).await;
     at.push(hasty(3)).await;
     assert_eq!(at.claim(JobKind::Agent, 2).await.len(), 2);

@@ -14,13 +14,13 @@ use turnstone_store::{ClaimRequest, Decision, Duty, JobKind};
 
 on_every_store![every_operation_in_every_state_takes_an_edge_of_the_table_or_changes_nothing];
 
-/// When a scheduled or failed job is due, before its lease would end.
+/// The time at which a scheduled or failed job is due, before its lease would expire.
 const DUE: Timestamp = Timestamp(NOW.0 + 1_000);
-/// When a lease has run out.
+/// The time at which a lease has expired.
 const LAPSED: Timestamp = Timestamp(NOW.0 + LEASE);
-/// When an attempt has outlasted its timeout and the grace after it.
+/// The time at which an attempt has exceeded its timeout and its grace.
 const LATE: Timestamp = Timestamp(NOW.0 + 2_000 + 5_000);
-/// When a job has expired.
+/// The time at which a job has expired.
 const EXPIRED: Timestamp = Timestamp(NOW.0 + 1_000_000);
 
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ enum Operation {
     ClaimWhenShut(OnLimit),
 }
 
-/// Every operation, with the edges that it may take, one after the other.
+/// Every operation, with the sequences of edges that it may take.
 const OPERATIONS: &[(Operation, &[&[Trigger]])] = {
     use Operation as O;
     use Trigger as T;
@@ -75,13 +75,13 @@ const OPERATIONS: &[(Operation, &[&[Trigger]])] = {
     ]
 };
 
-/// Names a limit that allows everything as long as nobody overrides it.
+/// Names a limit that allows every job until an operator overrides it.
 fn limited_by(key: &str, on_limit: OnLimit) -> Terms {
     let limit = RateLimit { key: Some(key.to_owned()), on_limit, ..RateLimit::default() };
     Terms { rate_limit: Some(limit), ..Terms::default() }
 }
 
-/// A job brought into a state, with the lease and the review it has or had.
+/// A job in a state, with the lease and the review that it has or had.
 struct Subject {
     id: JobId,
     queue: String,
@@ -127,11 +127,11 @@ impl Subject {
     }
 
     async fn settle(&self, at: &Opened, end: Settlement) {
-        // Refused or not: the state tells.
+        // The state shows whether the call was refused.
         let _outcome = at.store.ledger.settle(&self.lease, nothing(), end, NOW).await;
     }
 
-    /// Another job uses up the limit that this one names, too.
+    /// Another job uses up the limit that this job names, too.
     async fn claim_when_shut(&self, at: &Opened) {
         let rate = Some(Rate { limit: 1, period_ms: 3_600_000 });
         let limit = RateLimit { rate, ..RateLimit::default() };
@@ -177,7 +177,7 @@ impl Subject {
     }
 }
 
-/// Where a path of edges leads; `None` when the table has no such path.
+/// Returns the state at the end of a path of edges, or `None` when the table has no such path.
 fn walk(from: JobState, path: &[Trigger]) -> Option<JobState> {
     path.iter().try_fold(from, |state, trigger| state.after(*trigger))
 }

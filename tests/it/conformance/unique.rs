@@ -1,4 +1,4 @@
-//! Unique jobs: what stands in the way, what becomes of either, and that only one of many wins.
+//! Unique jobs: which job conflicts, the outcome of both, and one winner of many.
 
 use super::backend::Opened;
 use super::jobs::{NOW, complete, plain};
@@ -11,13 +11,13 @@ on_every_store![
     a_refused_job_leaves_nothing_and_names_the_other,
     the_states_are_those_of_the_new_request,
     a_period_counts_from_the_acceptance_of_the_other,
-    the_other_job_stands_for_an_ignored_one,
+    an_ignored_job_returns_the_other_one,
     a_replaced_job_is_cancelled,
     an_active_job_that_is_replaced_loses_its_lease,
     a_job_that_keeps_the_schedule_runs_when_the_other_would_have,
-    an_ended_job_is_not_replaced_but_let_be,
+    an_ended_job_is_not_replaced,
     jobs_of_one_push_are_compared_with_one_another,
-    tenants_do_not_stand_in_each_others_way,
+    tenants_do_not_conflict,
     of_many_at_once_exactly_one_is_stored,
     of_many_at_once_exactly_one_is_left,
 ];
@@ -55,7 +55,7 @@ async fn a_refused_job_leaves_nothing_and_names_the_other(at: &Opened) {
     let twice = at.store.intake.push(vec![same]).await.unwrap_err();
     assert!(
         matches!(twice, StoreError::DuplicateJob(id) if id == first),
-        "a repeated id is what it was before"
+        "a repeated id returns the first job"
     );
 }
 
@@ -83,7 +83,7 @@ async fn a_period_counts_from_the_acceptance_of_the_other(at: &Opened) {
     assert_eq!(refused(at, unique("k", OnConflict::Reject, &LIVE)).await, second, "the newest is named");
 }
 
-async fn the_other_job_stands_for_an_ignored_one(at: &Opened) {
+async fn an_ignored_job_returns_the_other_one(at: &Opened) {
     let first = at.push(unique("k", OnConflict::Ignore, &LIVE)).await;
     at.claim(JobKind::Plain, 1).await;
     let pushed = at.store.intake.push(vec![plain(0), unique("k", OnConflict::Ignore, &LIVE)]).await.unwrap();
@@ -126,7 +126,7 @@ async fn a_job_that_keeps_the_schedule_runs_when_the_other_would_have(at: &Opene
     assert_eq!(at.state(&third).await, JobState::Available);
 }
 
-async fn an_ended_job_is_not_replaced_but_let_be(at: &Opened) {
+async fn an_ended_job_is_not_replaced(at: &Opened) {
     at.push(unique("k", OnConflict::Reject, &LIVE)).await;
     let held = at.claim(JobKind::Plain, 1).await.remove(0);
     at.settle(&held.lease, complete()).await;
@@ -151,7 +151,7 @@ async fn jobs_of_one_push_are_compared_with_one_another(at: &Opened) {
     );
 }
 
-async fn tenants_do_not_stand_in_each_others_way(at: &Opened) {
+async fn tenants_do_not_conflict(at: &Opened) {
     let of = |tenant: Option<&str>| {
         let mut job = unique("k", OnConflict::Reject, &LIVE);
         job.terms.tenant = tenant.map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Workflows: what is enqueued when, with which results, and how a workflow ends, whatever ends its jobs.
+//! Workflows: when each job is enqueued and with which results, and how each end of a job ends the workflow.
 
 use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, complete, discard, nothing, plain, retry};
@@ -15,9 +15,9 @@ use turnstone_store::{
 };
 
 on_every_store![
-    a_chain_runs_one_after_the_other_and_hands_results_on,
+    a_chain_runs_in_order_and_passes_results_on,
     a_chain_ends_with_the_first_step_that_fails,
-    whatever_ends_a_step_moves_its_workflow,
+    every_end_of_a_step_advances_its_workflow,
     a_retried_step_counts_once,
     a_group_runs_at_once_and_counts_its_successes,
     a_group_fails_when_one_member_does_but_not_before_all_have_ended,
@@ -30,7 +30,7 @@ on_every_store![
     a_step_that_would_not_be_unique_has_failed,
     of_two_ends_in_two_processes_each_counts_once,
     a_thousand_members_end_in_one_go,
-    what_ended_long_ago_is_pruned_together,
+    an_old_workflow_is_pruned_whole,
     a_tenant_sees_its_own_workflows,
     events_of_a_workflow_have_no_gaps,
 ];
@@ -93,7 +93,7 @@ impl Opened {
         (workflow.state, workflow.succeeded)
     }
 
-    /// The jobs that can be claimed now, in order.
+    /// Claims all available jobs, in order.
     async fn claims(&self) -> Vec<Claim> {
         self.claim(JobKind::Plain, 10_000).await
     }
@@ -105,7 +105,7 @@ impl Opened {
     }
 }
 
-async fn a_chain_runs_one_after_the_other_and_hands_results_on(at: &Opened) {
+async fn a_chain_runs_in_order_and_passes_results_on(at: &Opened) {
     let new = chain(3);
     let jobs = at.create(&new).await;
     let first = at.one().await;
@@ -139,7 +139,7 @@ async fn a_chain_ends_with_the_first_step_that_fails(at: &Opened) {
     assert_eq!(steps, [StepState::Succeeded, StepState::Failed, StepState::Skipped]);
 }
 
-async fn whatever_ends_a_step_moves_its_workflow(at: &Opened) {
+async fn every_end_of_a_step_advances_its_workflow(at: &Opened) {
     let expiring = NewJob { expires_at: Some(NOW.plus_ms(1)), ..plain(0) };
     let expired = workflow(WorkflowKind::Chain, vec![of(expiring, &[]), step(&[0])]);
     at.create(&expired).await;
@@ -242,7 +242,7 @@ async fn a_cancelled_workflow_starts_nothing_more(at: &Opened) {
     at.create(&waiting).await;
     let cancel = |id: String| async move { at.store.workflows.cancel(&id, None, NOW).await.unwrap() };
     assert_eq!(cancel(new.id.clone()).await, WorkflowCancel::Cancelled);
-    assert_eq!(at.state(&jobs[0]).await, JobState::Active, "what is active may end");
+    assert_eq!(at.state(&jobs[0]).await, JobState::Active, "an active job may end");
     assert_eq!(
         (at.state(&jobs[1]).await, at.state(&jobs[2]).await),
         (JobState::Cancelled, JobState::Cancelled)
@@ -316,7 +316,7 @@ async fn a_step_that_would_not_be_unique_has_failed(at: &Opened) {
     let at_once = workflow(WorkflowKind::Group, vec![step(&[]), of(unique("k", OnConflict::Ignore), &[])]);
     let refused = at.store.workflows.create(at_once).await.unwrap_err();
     assert!(matches!(refused, StoreError::NotUnique { .. }), "{refused}");
-    assert_eq!(at.query("SELECT count(*) FROM jobs").await, 1, "nothing of it is stored");
+    assert_eq!(at.query("SELECT count(*) FROM jobs").await, 1, "it left no rows");
     let later = workflow(WorkflowKind::Chain, vec![step(&[]), of(unique("k", OnConflict::Reject), &[0])]);
     at.create(&later).await;
     at.settle(&at.one().await.lease, complete()).await;
@@ -352,7 +352,7 @@ async fn a_thousand_members_end_in_one_go(at: &Opened) {
     assert_eq!(at.end_of(&new).await, (WorkflowState::Completed, 1000));
 }
 
-async fn what_ended_long_ago_is_pruned_together(at: &Opened) {
+async fn an_old_workflow_is_pruned_whole(at: &Opened) {
     let (ended, running) = (chain(1), chain(2));
     at.create(&ended).await;
     at.create(&running).await;

@@ -1,5 +1,5 @@
-//! A worker process is killed while budgets in money and budgets that engagements share apply: what is booked is what was
-//! durably answered, and a killed worker leaves nothing reserved.
+//! A worker process is killed while budgets in money and shared budgets apply. Every durable answer is booked, and a
+//! killed worker leaves nothing reserved.
 
 use super::every_write::{Kill, Left, Repeated, Scene, assert_left, goes_on, kills, undisturbed};
 use super::{on_every_store, script, shared_out};
@@ -15,7 +15,7 @@ pub const TOOL: i64 = 250_000;
 
 /// The cost of the INFER phases, in millionths of the currency.
 const OF_MODELS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM journal WHERE model IS NOT NULL";
-/// The same by the tokens that were answered.
+/// The same, computed from the recorded tokens.
 const BY_TOKENS: &str = "SELECT CAST(coalesce(sum(tokens_in * 1000 + tokens_out * 2000), 0) AS BIGINT) FROM journal WHERE model IS NOT NULL";
 const OF_TOOLS: &str = "SELECT CAST(coalesce(sum(cost), 0) AS BIGINT) FROM tool_calls";
 const OWN_MONEY: &str =
@@ -23,7 +23,7 @@ const OWN_MONEY: &str =
 const OWN_TOKENS: &str =
     "SELECT CAST(coalesce(sum(settled), 0) AS BIGINT) FROM totals WHERE scope = 'engagement'";
 
-/// Sets budgets that engagements share.
+/// Sets the limits of shared budgets.
 pub async fn limit(fleet: &Fleet, names: &[&str], limits: &Value) {
     for name in names {
         let path = format!("/budgets/{}", name.replace('/', "%2F"));
@@ -32,18 +32,18 @@ pub async fn limit(fleet: &Fleet, names: &[&str], limits: &Value) {
     }
 }
 
-/// Money that models and the calls of agents do not account for: what guardrails cost.
+/// Returns the cost of guardrails: the money that neither models nor the agent's own tool calls account for.
 pub async fn paid_for_guardrails(fleet: &Fleet) -> i64 {
     let [own, models, tools] =
         [fleet.number(OWN_MONEY).await, fleet.number(OF_MODELS).await, fleet.number(OF_TOOLS).await];
     own - models - tools
 }
 
-/// Asserts that every model call that was durably answered is booked at its price, in the budget of its engagement and in
-/// every budget that applies beside it, and that no budget is over its limit.
+/// Asserts that every durable model answer is booked at its price, in the budget of its engagement and in every
+/// shared budget that applies. No budget is over its limit.
 pub async fn assert_booked(fleet: &Fleet, shared: &[&str], at: &str) {
     let (own, models) = (fleet.number(OWN_MONEY).await, fleet.number(OF_MODELS).await);
-    assert_eq!(models, fleet.number(BY_TOKENS).await, "what answers cost, {at}");
+    assert_eq!(models, fleet.number(BY_TOKENS).await, "the cost of answers, {at}");
     for name in shared {
         let row = |column: &str| format!("SELECT {column} FROM totals WHERE name = '{name}' AND day = -1");
         assert_eq!(
@@ -51,7 +51,7 @@ pub async fn assert_booked(fleet: &Fleet, shared: &[&str], at: &str) {
             fleet.number(OWN_TOKENS).await,
             "tokens of {name}, {at}"
         );
-        // A tool is no part of what a model costs.
+        // A tool is no part of the cost of a model.
         let money = if name.starts_with("model/") { models } else { own };
         assert_eq!(fleet.number(&row("money_settled")).await, money, "money of {name}, {at}");
     }
@@ -60,7 +60,7 @@ pub async fn assert_booked(fleet: &Fleet, shared: &[&str], at: &str) {
     assert_nothing_reserved(fleet, at).await;
 }
 
-/// Asserts that no budget has anything set aside.
+/// Asserts that no budget has a reservation.
 pub async fn assert_nothing_reserved(fleet: &Fleet, at: &str) {
     for reserved in [
         "SELECT count(*) FROM reservations",
@@ -73,8 +73,8 @@ pub async fn assert_nothing_reserved(fleet: &Fleet, at: &str) {
 
 const SHARED: [&str; 2] = ["tenant/acme", "model/test/m"];
 
-/// A job that calls `tool` once; the first reservation of each of its model calls is refused, because its answers may be
-/// longer than any of its budgets in money can pay for.
+/// A job that calls `tool` once. The first reservation of each of its model calls is refused, because the longest
+/// answer would exceed each of its budgets in money.
 async fn with_budgets(backend: Backend, tool: &'static str) -> Scene {
     let fleet = Fleet::builder().on(backend).model(script(tool));
     Scene::set(fleet, PRICES, async |fleet| {
@@ -88,12 +88,12 @@ async fn with_budgets(backend: Backend, tool: &'static str) -> Scene {
     .await
 }
 
-/// A kill around a write. A call that is made again costs what a call costs.
-async fn books_what_was_answered(backend: Backend, kill: &Kill, plain: &Left) {
+/// Kills a worker around a write. A repeated call costs as much as a call.
+async fn books_every_durable_answer(backend: Backend, kill: &Kill, plain: &Left) {
     let at = format!("{kill:?} on {backend:?}");
     let set = |backend| with_budgets(backend, "book");
     let scene = goes_on(set, (backend, kill), (plain, Some(TOOL))).await;
-    assert_eq!(paid_for_guardrails(&scene.fleet).await, 0, "money for nothing that is on record, {at}");
+    assert_eq!(paid_for_guardrails(&scene.fleet).await, 0, "money without a recorded call, {at}");
     assert_booked(&scene.fleet, &SHARED, &at).await;
 }
 
@@ -103,11 +103,11 @@ async fn a_killed_worker_books_money_and_shared_budgets_once() {
     let money = |kill: &Kill| kill.write.books || kill.write.intent;
     let kills: Vec<_> = kills(&writes).into_iter().filter(money).collect();
     for (backend, kill) in shared_out(&kills) {
-        books_what_was_answered(backend, kill, &plain).await;
+        books_every_durable_answer(backend, kill, &plain).await;
     }
 }
 
-/// The repetition of an idempotent call is a call, and costs what a call costs.
+/// A repeated idempotent call costs as much as a call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repeated_call_is_paid_for_again() {
     on_every_store(async |backend| {
@@ -130,7 +130,7 @@ async fn money_and_shared_budgets_are_booked_once_at_every_write() {
     on_every_store(async |backend| {
         let (writes, plain) = undisturbed(with_budgets(backend, "book").await).await;
         for kill in kills(&writes) {
-            books_what_was_answered(backend, &kill, &plain).await;
+            books_every_durable_answer(backend, &kill, &plain).await;
         }
     })
     .await;

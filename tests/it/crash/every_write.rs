@@ -1,5 +1,5 @@
-//! Kills before and after each write of an engagement. An undisturbed run numbers the writes and says what is to be left; a
-//! run with a kill must leave the same.
+//! Kills before and after each write of an engagement. An undisturbed run numbers the writes and records the expected
+//! result; a run with a kill must leave the same.
 
 use super::{die, shared_out, start};
 use futures::future::join_all;
@@ -23,7 +23,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Starts the fleet, and enqueues the job.
+    /// Starts the fleet and enqueues the job.
     pub async fn set(
         fleet: FleetBuilder,
         prices: &'static str,
@@ -34,13 +34,13 @@ impl Scene {
         Self { fleet, id, prices, _time: time }
     }
 
-    /// A worker takes the job and dies; what it had reserved is given back.
+    /// A worker takes the job and dies; its reservations are returned.
     pub async fn die(&self, kill: &Kill) {
         attended(&self.fleet, die(&self.fleet, SLOTS, self.prices, &kill.point())).await;
         self.fleet.release_all().await;
     }
 
-    /// Another worker takes the job to its end.
+    /// Another worker runs the job to its end.
     pub async fn end(&self) {
         let worker = start(&self.fleet, SLOTS, 15_000, self.prices, None);
         self.ended().await;
@@ -53,7 +53,7 @@ impl Scene {
     }
 }
 
-/// A reviewer approves whatever is asked, until this ends.
+/// A reviewer approves every review until the future ends.
 async fn attended<T>(fleet: &Fleet, until: impl Future<Output = T>) -> T {
     tokio::select! {
         ended = until => ended,
@@ -83,38 +83,38 @@ pub struct Kill {
 }
 
 impl Kill {
-    /// The point, as the worker process reads it.
+    /// Returns the point in the format that the worker process reads.
     fn point(&self) -> String {
         format!("write:{}:{}", self.number, if self.after { "after" } else { "before" })
     }
 
-    /// Returns true when a model has answered and its answer is not committed: only then it is asked again.
+    /// Returns true when a model has answered and its answer is not committed. Only then is the model called again.
     fn loses_an_answer(&self) -> bool {
         self.write.books && !self.after
     }
 
-    /// Returns true when a tool call may have been made, for all that is known.
+    /// Returns true when the records do not show whether a tool call was made.
     pub fn doubts_a_call(&self) -> bool {
         if self.after { self.write.intent } else { self.write.outcome }
     }
 }
 
-/// All kills around these writes.
+/// Returns all kills around these writes.
 pub fn kills(writes: &[Written]) -> Vec<Kill> {
     let around = |(at, write): (usize, &Written)| {
         let kill = |after| Kill { number: at + 1, write: write.clone(), after };
-        // To die before a claim is to die after the write before it.
+        // A death before a claim is a death after the write before it.
         [false, true].map(kill).into_iter().filter(|kill| kill.after || kill.write.kind != "claim")
     };
     writes.iter().enumerate().flat_map(around).collect()
 }
 
-/// What an engagement leaves.
+/// The result of an engagement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Left {
     state: Value,
     result: Value,
-    /// Roles and texts of its messages.
+    /// Roles and contents of its messages.
     said: Vec<(Value, Value)>,
     tokens: i64,
     checkpoints: i64,
@@ -158,7 +158,7 @@ impl Left {
     }
 }
 
-/// The writes of an engagement whose worker is not killed, and what it leaves.
+/// Runs an engagement without a kill, and returns its writes and its result.
 pub async fn undisturbed(mut scene: Scene) -> (Vec<Written>, Left) {
     let mut writes = None;
     let prices = scene.prices;
@@ -177,16 +177,17 @@ pub async fn undisturbed(mut scene: Scene) -> (Vec<Written>, Left) {
     (writes, Left::by(&scene).await)
 }
 
-/// What a repeated call of a tool adds.
+/// The additional tool calls of a run with a kill.
 #[derive(Clone, Copy, Default)]
 pub struct Repeated {
-    /// How often it is made again after this kill.
+    /// The number of repeated calls.
     pub calls: usize,
-    /// What that costs.
+    /// The cost of the repeated calls, in millionths.
     pub money: i64,
 }
 
-/// Asserts that a killed worker left what an undisturbed one leaves. A lost answer is bought again, and nothing else is.
+/// Asserts that a killed worker leaves the same as an undisturbed one. A lost answer is bought again, and no other
+/// one is.
 pub async fn assert_left(scene: &Scene, plain: &Left, kill: &Kill, again: Repeated, at: &str) {
     let lost = usize::from(kill.loses_an_answer());
     let expected = Left {
@@ -199,8 +200,9 @@ pub async fn assert_left(scene: &Scene, plain: &Left, kill: &Kill, again: Repeat
     scene.fleet.place.check().await;
 }
 
-/// Kills a worker of the scene, lets another one end it, and compares. A call in doubt of a tool that is not idempotent is made
-/// again because the reviewer agrees, and never without. `price` is that of such a call, where the scene has one.
+/// Kills a worker of the scene, lets another one end it, and compares. A call of a tool that is not idempotent is in
+/// doubt after the kill; it is repeated only after the reviewer's approval. `price` is the price of such a call, if
+/// the scene has one.
 pub async fn goes_on<F: Future<Output = Scene>>(
     set: impl Fn(Backend) -> F,
     (backend, kill): (Backend, &Kill),
@@ -217,9 +219,9 @@ pub async fn goes_on<F: Future<Output = Scene>>(
     scene.end().await;
     let doubts = price.is_some() && kill.doubts_a_call();
     let again = Repeated {
-        // When the kill came before the outcome was committed, the call had been made.
+        // A kill before the commit of the outcome comes after the call.
         calls: usize::from(doubts && !kill.after),
-        // The intent was paid for before, too.
+        // The intent was already charged.
         money: if doubts { price.unwrap_or_default() } else { 0 },
     };
     assert_left(&scene, plain, kill, again, &at).await;
@@ -227,7 +229,7 @@ pub async fn goes_on<F: Future<Output = Scene>>(
     scene
 }
 
-/// The kills around the writes of one kind, each on one of the databases.
+/// Runs the kills around the writes of one kind, on alternating databases.
 pub async fn around<F: Future<Output = Scene>>(kind: &str, set: impl Fn(Backend) -> F, price: Option<i64>) {
     let (writes, plain) = undisturbed(set(Backend::Sqlite).await).await;
     let kills: Vec<_> = kills(&writes).into_iter().filter(|kill| kill.write.kind == kind).collect();
@@ -237,7 +239,7 @@ pub async fn around<F: Future<Output = Scene>>(kind: &str, set: impl Fn(Backend)
     }
 }
 
-/// Every kill of a scene, on both databases.
+/// Runs every kill of a scene, on both databases.
 pub async fn at_every_write<F: Future<Output = Scene>>(set: impl Fn(Backend) -> F, price: Option<i64>) {
     join_all(Backend::ALL.map(async |backend| {
         let (writes, plain) = undisturbed(set(backend).await).await;

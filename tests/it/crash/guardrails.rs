@@ -13,7 +13,7 @@ const SAID: &str = "spoken-word";
 const SHARED: [&str; 2] = ["fleet", "model/test/m"];
 const SIDES: [&str; 2] = ["input", "output"];
 
-/// The keys under which the guardrail of this side was asked.
+/// Returns the keys under which the guardrail of this side was called.
 fn asked(fleet: &Fleet, side: &str) -> Vec<String> {
     let calls = fleet.tools.calls().into_iter();
     calls
@@ -22,12 +22,12 @@ fn asked(fleet: &Fleet, side: &str) -> Vec<String> {
         .collect()
 }
 
-/// How many verdicts of this side are on record.
+/// Returns the number of recorded verdicts of this side.
 async fn recorded(fleet: &Fleet, side: &str) -> i64 {
     fleet.number(&format!("SELECT count(*) FROM guardrail_checks WHERE side = '{side}'")).await
 }
 
-/// An agent that calls `book` once, and whose answer passes its output guardrail, or does not; and a job for it.
+/// A job for an agent that calls `book` once. Its answer passes its output guardrail, or does not.
 async fn guarded(backend: Backend, passes: bool) -> Scene {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("book", json!({"note": SAID})),
@@ -51,8 +51,8 @@ async fn guarded(backend: Backend, passes: bool) -> Scene {
     .await
 }
 
-/// A kill around a write: no endpoint exposes what the model said before it has passed, a verdict on record is not asked for
-/// again, one that is not is asked for under the same key, and every request is paid for.
+/// Kills a worker around a write. No endpoint exposes the model's answer before it passes. A recorded verdict is not
+/// requested again; another one is requested under the same key, and every request is charged.
 async fn is_guarded(backend: Backend, kill: &Kill, passes: bool, plain: &Left) {
     let at = format!("at {kill:?} on {backend:?}");
     let scene = guarded(backend, passes).await;
@@ -60,7 +60,7 @@ async fn is_guarded(backend: Backend, kill: &Kill, passes: bool, plain: &Left) {
     scene.die(kill).await;
     let engagement = fleet.engagement_of(id).await;
     let seen = visible(fleet, id, &engagement).await;
-    // Only after the last settlement the answer has passed.
+    // The answer has passed only after the last settlement.
     let is_over = kill.after && kill.write.kind == "complete";
     assert_eq!(seen.contains(SAID), is_over, "after the kill {at}: {seen}");
     let before = SIDES.map(|side| asked(fleet, side).len());
@@ -83,7 +83,7 @@ async fn is_guarded(backend: Backend, kill: &Kill, passes: bool, plain: &Left) {
     assert_eq!(all, paid + since, "requests paid for, {at}");
     let seen = visible(fleet, id, &engagement).await;
     assert_eq!(seen.contains(SAID), passes, "at the end, {at}: {seen}");
-    // The two guardrails are asked once each where nobody is killed. A call of `book` in doubt is paid for and made again.
+    // Without a kill each of the two guardrails is called once. A call of `book` in doubt is charged and repeated.
     let doubt = kill.doubts_a_call();
     let calls = usize::try_from(requests + since).unwrap() - 2 + usize::from(doubt && !kill.after);
     let money = (all - 2) * TOOL + if doubt { TOOL } else { 0 };
@@ -92,7 +92,7 @@ async fn is_guarded(backend: Backend, kill: &Kill, passes: bool, plain: &Left) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_worker_shows_nothing_unchecked_and_asks_no_guardrail_twice() {
+async fn a_killed_worker_exposes_nothing_unchecked_and_repeats_no_verdict() {
     let (writes, plain) = undisturbed(guarded(Backend::Sqlite, true).await).await;
     let of_sides =
         |kill: &Kill| kill.write.phases.iter().any(|at| [(1, Phase::Norm), (2, Phase::Emit)].contains(at));
@@ -100,7 +100,7 @@ async fn a_killed_worker_shows_nothing_unchecked_and_asks_no_guardrail_twice() {
     for (backend, kill) in shared_out(&kills_of_sides) {
         is_guarded(backend, kill, true, &plain).await;
     }
-    // The answer is committed before its guardrail is asked.
+    // The answer is committed before its guardrail is called.
     let (writes, plain) = undisturbed(guarded(Backend::Sqlite, false).await).await;
     let secured = |kill: &Kill| kill.after && kill.write.phases.contains(&(2, Phase::Persist));
     let secured = kills(&writes).into_iter().find(secured).expect("a write before the guardrail");

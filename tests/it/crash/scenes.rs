@@ -1,4 +1,4 @@
-//! Engagements with every kind of write, and kills around each of these.
+//! Engagements with every kind of write, and kills around each write.
 
 use super::every_write::{Scene, around, at_every_write, goes_on, kills, undisturbed};
 use super::{FREE, job, script, shared_out};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_domain::Phase;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-/// A call of a tool, then the answer.
+/// A tool call, then the answer.
 async fn with_a_tool(backend: Backend) -> Scene {
     let fleet = Fleet::builder().on(backend).model(script("book"));
     Scene::set(fleet, FREE, async |fleet| fleet.push(&job("book")).await).await
@@ -24,7 +24,7 @@ fn named(agent: &str) -> Value {
            "ext_agent_token_budget": 50_000})
 }
 
-/// A call that a reviewer has to confirm: the job is parked.
+/// A call that a reviewer has to confirm: the job parks.
 async fn with_a_review(backend: Backend) -> Scene {
     let fleet = Fleet::builder().on(backend).model(script("book"));
     Scene::set(fleet, FREE, async |fleet| {
@@ -37,7 +37,7 @@ async fn with_a_review(backend: Backend) -> Scene {
     .await
 }
 
-/// An agent that waits for another one: the job is parked, and continued by the end of the other job.
+/// An agent that waits for another one: the job parks and resumes when the other job ends.
 async fn with_a_delegate(backend: Backend) -> Scene {
     let script = |request: &Value| {
         let is_lead =
@@ -115,7 +115,7 @@ async fn with_a_retry(backend: Backend) -> Scene {
     .await
 }
 
-/// An agent that keeps state: the turn waits for the commit of PERSIST.
+/// An agent with state: the turn waits for the commit of PERSIST.
 async fn with_state(backend: Backend) -> Scene {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("state_append", json!({"key": "log", "value": "once"})),
@@ -130,9 +130,9 @@ async fn with_state(backend: Backend) -> Scene {
     .await
 }
 
-/// The commit of every phase is among the writes of this scene.
+/// The writes of this scene include the commit of every phase.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_worker_goes_on_after_each_write() {
+async fn a_killed_workers_job_resumes_after_each_write() {
     let (writes, plain) = undisturbed(with_a_tool(Backend::Sqlite).await).await;
     for phase in Phase::ALL {
         assert!(writes.iter().any(|write| write.has(phase)), "{phase} is never committed: {writes:#?}");
@@ -142,10 +142,10 @@ async fn a_killed_worker_goes_on_after_each_write() {
     }
 }
 
-/// A flow is resumed at the node where its worker died: no committed answer is bought again, and the outputs are the same.
-/// A third of the kills; the long test below has all of them.
+/// A flow resumes at the node where its worker died: no committed answer is bought again, and the outputs are the
+/// same. A third of the kills; the long test below has all of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_flow_goes_on_at_its_node() {
+async fn a_killed_flow_resumes_at_its_node() {
     let (writes, plain) = undisturbed(with_a_flow(Backend::Sqlite).await).await;
     let kills: Vec<_> = kills(&writes).into_iter().step_by(3).collect();
     for (backend, kill) in shared_out(&kills) {
@@ -166,7 +166,7 @@ async fn a_job_is_retried_once_although_its_worker_is_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: every write of six engagements on both databases, about 130 killed processes"]
-async fn a_killed_worker_goes_on_after_every_write_on_both_databases() {
+async fn a_killed_workers_job_resumes_after_every_write_on_both_databases() {
     at_every_write(with_a_tool, Some(0)).await;
     at_every_write(with_a_review, Some(0)).await;
     at_every_write(with_a_delegate, None).await;

@@ -1,5 +1,5 @@
-//! A worker process is killed after its model has answered, while the turn waits for a guardrail or an MCP server: the answer is
-//! committed before such a wait, and is not bought again.
+//! A worker process is killed after its model has answered, while the turn waits for a guardrail or an MCP server.
+//! The answer is committed before the wait and is not bought again.
 
 use super::{FREE, killed, on_every_store, start};
 use crate::policy::document;
@@ -11,7 +11,7 @@ use turnstone_domain::JobState;
 use turnstone_tests::wait::until;
 use turnstone_tests::{Backend, Fleet, Gate};
 
-/// A fleet without workers, and a job whose answer has to pass a guardrail of this tool.
+/// A fleet without workers, and a job whose answer has to pass a guardrail with this tool.
 async fn guarded_by(backend: Backend, tool: &str) -> (Fleet, String) {
     let fleet = Fleet::builder().on(backend).workers(0).mcp_servers(&["parrot"]).start().await;
     let body = format!("guardrails:\n  output: {{tool_name: {tool}, assertion: \"true\"}}");
@@ -23,7 +23,7 @@ async fn guarded_by(backend: Backend, tool: &str) -> (Fleet, String) {
     (fleet, id)
 }
 
-/// A worker with these settings is killed as soon as the turn waits; another one with others ends the job.
+/// A worker with the first settings is killed while the turn waits; a worker with the second ones ends the job.
 async fn is_paid_once(
     (fleet, id): (Fleet, String),
     [first, second]: [&str; 2],
@@ -47,7 +47,7 @@ async fn is_paid_once(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_is_committed_before_its_guardrail_is_asked() {
+async fn an_answer_is_committed_before_its_guardrail_is_called() {
     on_every_store(async |backend| {
         let gate = Gate::default();
         let (fleet, id) = guarded_by(backend, "search").await;
@@ -58,7 +58,7 @@ async fn an_answer_is_committed_before_its_guardrail_is_asked() {
     .await;
 }
 
-/// Waits until the MCP server has noted this.
+/// Waits until the MCP server has logged this method.
 async fn noted(log: &Path, method: &str) {
     until(method, async || {
         std::fs::read_to_string(log).is_ok_and(|log| log.lines().any(|line| line == method))
@@ -66,10 +66,10 @@ async fn noted(log: &Path, method: &str) {
     .await;
 }
 
-/// The server is asked for its tools, or the call is made, and it never answers the first worker.
+/// The MCP server does not answer the first worker's list of tools, or its call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn an_answer_is_committed_before_an_mcp_server_is_asked() {
+async fn an_answer_is_committed_before_an_mcp_server_is_called() {
     on_every_store(async |backend| {
         for (mode, meet, method) in [("deaf", "1", "initialize"), ("well", "2", "tools/call echo")] {
             let folder = turnstone_tests::scratch::folder();

@@ -1,4 +1,4 @@
-//! A worker process is killed around the settlement by which its least urgent turn makes way.
+//! A worker process is killed around the settlement by which a less urgent turn yields its slot.
 
 use super::budgets::{PRICES, assert_booked, assert_nothing_reserved};
 use super::{die, on_every_store, replace, shared_out};
@@ -18,12 +18,12 @@ fn job(input: &str, priority: i64) -> Value {
            "options": {"priority": priority}})
 }
 
-/// A worker with one slot is killed before or after its turn has given the slot up; its successor serves the more urgent job
-/// first and then resumes the other one.
+/// A worker with one slot is killed before or after its turn has yielded the slot. Its successor runs the more urgent
+/// job first and then resumes the other one.
 async fn makes_way(backend: Backend, point: &str) {
     let served = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&served);
-    // The long job calls a tool until the urgent one is served.
+    // The long job calls a tool until the urgent one has run.
     let script = move |request: &Value| {
         let input = request["messages"].to_string();
         if input.contains("urgent") {
@@ -64,7 +64,7 @@ async fn makes_way(backend: Backend, point: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_turn_makes_way_once_although_its_worker_is_killed() {
+async fn a_turn_yields_once_although_its_worker_is_killed() {
     for (backend, point) in shared_out(&["0:give_way:before", "0:give_way:after"]) {
         makes_way(backend, point).await;
     }
@@ -72,7 +72,7 @@ async fn a_turn_makes_way_once_although_its_worker_is_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: both points on both databases, each with dozens of turns"]
-async fn a_turn_makes_way_once_on_both_databases() {
+async fn a_turn_yields_once_on_both_databases() {
     on_every_store(async |backend| {
         for point in ["0:give_way:before", "0:give_way:after"] {
             makes_way(backend, point).await;

@@ -1,4 +1,4 @@
-//! A call that an agent answered is made again (agent control, tool-retry).
+//! A call that an agent answered is repeated (agent control, tool-retry).
 
 use super::{answers, ask, calls, engagement, oas, register, said, who};
 use futures::future::join_all;
@@ -18,10 +18,10 @@ async fn retry(fleet: &Fleet, job: &str, call: &Value) -> (StatusCode, Value) {
     fleet.post(&format!("/ojs/v1/agents/{job}/tool-retry"), &body).await
 }
 
-/// The agent is asked once more by the next turn, and what it says now takes the place of what it said before: the outcome is
-/// not lost to a tool that nobody has.
+/// The next turn calls the agent once more, and the new answer replaces the earlier one. The call resolves to the
+/// agent, not to a tool of that name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_is_asked_again() {
+async fn a_repeated_call_runs_the_agent_again() {
     join_all(Backend::ALL.map(asked_again)).await;
 }
 
@@ -50,15 +50,15 @@ async fn asked_again(backend: Backend) {
     assert_eq!((&call["state"], &call["sends"]), (&json!("settled"), &json!(2)), "{call:#}");
     assert_eq!(call["outcome"]["output"]["text"], "a ship", "{call:#}");
     let last = fleet.models.calls().last().unwrap().request["messages"].to_string();
-    assert!(last.contains("a ship") && last.contains("fog"), "the model is told both: {last}");
+    assert!(last.contains("a ship") && last.contains("fog"), "the model receives both: {last}");
     assert_eq!(engagement(&fleet, &id).await["children"].as_array().unwrap().len(), 3);
     assert_eq!(fleet.number("SELECT count(*) FROM tool_calls WHERE again = 1").await, 0);
     fleet.end().await;
 }
 
-/// A call for which somebody works is under way.
+/// A call is in progress while its delegate runs.
 #[tokio::test]
-async fn a_call_that_is_being_answered_is_not_made_again() {
+async fn a_running_call_is_not_repeated() {
     let gate = Gate::default();
     let held = gate.clone();
     let script = move |request: &Value| match (who(request), answers(request).len()) {

@@ -1,4 +1,4 @@
-//! Who cancels a parent cancels all that work for it, wherever they are.
+//! Cancelling a parent cancels all of its delegates, in whichever process they run.
 
 use super::{ask, calls, engagement, may_ask, oas, ossa, register, told, who};
 use futures::future::join_all;
@@ -41,13 +41,9 @@ async fn cancelled(backend: Backend) {
     assert!(kin.iter().all(|kin| kin["status"] == "error" && kin["state"] == "cancelled"), "{seen:#}");
     assert_eq!(seen["tokens"]["reserved"], 0, "no reservation stays: {seen:#}");
     assert_eq!(seen["tokens"]["used"], 3 * 19);
-    assert_eq!(
-        fleet.event_names(&id).await.last().unwrap(),
-        "job.cancelled",
-        "nothing is said after the end"
-    );
+    assert_eq!(fleet.event_names(&id).await.last().unwrap(), "job.cancelled", "no event follows the end");
     assert!(told(&fleet, &id, "delegation.completed").await.is_empty());
-    // Every slot is free again: the next job finds one in either process.
+    // Every slot is free again: the next jobs find one in either process.
     for _ in 0..4 {
         let next = fleet.push(&json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"})).await;
         fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{next}"), "").await;
@@ -56,9 +52,9 @@ async fn cancelled(backend: Backend) {
     fleet.place.check().await;
 }
 
-/// A child that is cancelled alone is a failure of its own, and its parent goes on.
+/// A cancelled child is a failed call, and its parent continues.
 #[tokio::test]
-async fn a_parent_goes_on_when_its_child_was_cancelled() {
+async fn a_parent_continues_after_its_child_was_cancelled() {
     let script = |request: &Value| match (who(request), super::answers(request).first()) {
         ("lead", None) => calls(&[("scout", "look")]),
         ("lead", Some(answer)) => Reply::text(answer.clone()),

@@ -1,11 +1,11 @@
-//! What a delegate is told beside its input (OSSA §5, `context_propagation` and `context_transfer`).
+//! The context that a delegate receives beside its input (OSSA §5, `context_propagation` and `context_transfer`).
 
 use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, who};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Fleet, Reply};
 
-/// What the expert was told by a desk on these terms, and the meta of the expert's job.
+/// Returns the prompt of an expert under a desk on these terms, and the meta of the expert's job.
 async fn told(terms: &str) -> (String, Value) {
     let script = |request: &Value| match (who(request), answers(request).len()) {
         ("desk", 0) => Reply::call("state_set", json!({"key": "mood", "value": "angry"})),
@@ -29,9 +29,9 @@ async fn told(terms: &str) -> (String, Value) {
 const STATE: &str = r#"The state of the session: {"mood":"angry"}"#;
 const HISTORY: &str = "The conversation so far:";
 
-/// OSSA §5: each flag says for itself what is told; without any it is the session's id alone.
+/// OSSA §5: each flag adds its own part of the context; without flags it is the session's id only.
 #[tokio::test]
-async fn flags_say_what_a_delegate_is_told() {
+async fn flags_select_the_context_of_a_delegate() {
     let (said, meta) = told(&may_ask("expert", "max_depth: 3")).await;
     assert_eq!(said, "help");
     let sessions = (&meta["ossa.parent.session.id"], &meta["session_id"]);
@@ -52,7 +52,7 @@ async fn flags_say_what_a_delegate_is_told() {
     assert!(said.contains(HISTORY) && !said.contains(STATE), "{said}");
 }
 
-/// OSSA §5: `context_transfer: full` carries the conversation and the state; a flag takes a part of it away.
+/// OSSA §5: `context_transfer: full` carries the conversation and the state; a flag removes a part of it.
 #[tokio::test]
 async fn a_full_transfer_carries_the_state() {
     let handoff = |more: &str| {

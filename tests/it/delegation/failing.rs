@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
 use turnstone_tests::{Fleet, Reply};
 
-/// Jobs, and so their children, are not tried again by themselves.
+/// Jobs, and so their children, are not retried.
 fn once() -> Value {
     json!({"options": {"retry": {"max_attempts": 1}}})
 }
@@ -38,9 +38,9 @@ async fn a_child_that_failed_is_replaced_once() {
     fleet.end().await;
 }
 
-/// OSSA §5: `fallback_agents` are asked in their order, until one answers.
+/// OSSA §5: `fallback_agents` are called in their order until one answers.
 #[tokio::test]
-async fn another_agent_is_asked_when_one_failed() {
+async fn a_fallback_agent_is_called_after_a_failure() {
     let script = |request: &Value| match who(request) {
         "lead" => lead(request, &[("scout", "look")]),
         "scout" | "intern" => Reply::Status(400),
@@ -58,7 +58,7 @@ async fn another_agent_is_asked_when_one_failed() {
     fleet.end().await;
 }
 
-/// One failure is told to the model, and the results of the others are there.
+/// The model receives the one failure and the results of the other calls.
 #[tokio::test]
 async fn one_failure_does_not_lose_the_others() {
     let script = |request: &Value| match who(request) {
@@ -82,7 +82,7 @@ async fn one_failure_does_not_lose_the_others() {
     fleet.end().await;
 }
 
-/// A fleet in which `scout` fails as often as this, and the agent `lead` on these terms.
+/// Starts a fleet in which `scout` fails this many times, and registers the agent `lead` on these terms.
 async fn failing(times: usize, rest: &str) -> Fleet {
     let tried = AtomicUsize::new(0);
     let script = move |request: &Value| match who(request) {
@@ -97,16 +97,16 @@ async fn failing(times: usize, rest: &str) -> Fleet {
     fleet
 }
 
-/// Runs the job of `failing` to its end; returns it, and how often `scout` was asked.
+/// Runs the job of `failing` to its end; returns it and the number of calls of `scout`.
 async fn ended(fleet: &Fleet, id: &str) -> (Value, usize) {
     let done = fleet.wait_for(id, &[JobState::Completed, JobState::Discarded]).await;
     let asked = fleet.models.calls().iter().filter(|call| who(&call.request) == "scout").count();
     (done, asked)
 }
 
-/// RS-50: without a handler and without a reviewer the model receives the failure, and nothing waits.
+/// RS-50: without a handler and a reviewer the model receives the failure, and no job waits.
 #[tokio::test]
-async fn a_failure_that_nobody_decides_about_is_reported_to_the_model() {
+async fn a_failure_without_handler_or_reviewer_reaches_the_model() {
     let fleet = failing(1, "").await;
     let id = ask(&fleet, "lead", &once()).await;
     let (done, asked) = ended(&fleet, &id).await;
@@ -121,13 +121,13 @@ async fn a_failure_that_nobody_decides_about_is_reported_to_the_model() {
     fleet.end().await;
 }
 
-/// RS-50: the handler for DELEGATION_FAILED is obeyed before a reviewer is asked.
+/// RS-50: the handler for DELEGATION_FAILED applies before a reviewer is asked.
 #[tokio::test]
 async fn a_handler_decides_about_a_failed_delegate() {
     let reviewed = "autonomy: {escalation_policy: {target: ann}}";
     for (handler, state, result, times) in [
         ("strategy: retry, max_retries: 2", "completed", "{\"text\":\"found\"}", 3),
-        ("strategy: skip", "completed", "`scout` could not be called; go on without its result", 1),
+        ("strategy: skip", "completed", "`scout` could not be called; continue without its result", 1),
         ("strategy: fallback, fallback_value: {text: none}", "completed", "{\"text\":\"none\"}", 1),
         ("strategy: fallback, fallback_capability: clerk", "completed", "{\"text\":\"found\"}", 1),
         ("strategy: abort", "discarded", "", 1),
@@ -148,13 +148,13 @@ async fn a_handler_decides_about_a_failed_delegate() {
 
 async fn question(fleet: &Fleet) -> Value {
     fleet
-        .until("a reviewer is asked", async || fleet.get("/reviews?state=open").await["items"][0].is_object())
+        .until("a review is open", async || fleet.get("/reviews?state=open").await["items"][0].is_object())
         .await;
     fleet.get("/reviews?state=open").await["items"][0].clone()
 }
 
-/// RS-50: the manifest's contact is asked one question with its deadline. Yes asks the delegate once more, after which the
-/// model receives any failure; no, and silence, end the job without a second question.
+/// RS-50: the manifest's contact receives one question with its deadline. An approval calls the delegate once more,
+/// after which the model receives any failure. A rejection or silence ends the job without a second question.
 #[tokio::test]
 async fn the_manifests_contact_is_asked_once_about_a_failed_delegate() {
     for (contact, reviewer) in [
@@ -198,7 +198,7 @@ async fn the_manifests_contact_is_asked_once_about_a_failed_delegate() {
     }
 }
 
-/// OSSA §2 `type: supervisor`: an agent decides, the one that is named or else the one that called this one.
+/// OSSA §2 `type: supervisor`: an agent decides, either the named one or the caller of this one.
 #[tokio::test]
 async fn a_supervising_agent_decides_about_a_failed_delegate() {
     let fleet = failing(1, "autonomy: {escalation_policy: {type: supervisor, target: boss}}").await;

@@ -1,8 +1,8 @@
-//! Many children over several processes that are killed at random: the budget of the root is never overspent, nothing is
-//! lost, nothing is done twice.
+//! Many children over several processes that are killed at random: the budget of the root is never overspent, no work
+//! is lost, and none is done twice.
 //!
-//! The leases of the dead run out in real time, and only theirs: whoever ends the leases of the living too, after each
-//! death, makes the fleet believe that a job kills its workers.
+//! Only the leases of killed workers expire, in real time. Expiring the leases of living workers too would count as
+//! jobs that kill their workers.
 
 use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, who};
 use crate::crash::spawn_with_lease;
@@ -15,22 +15,23 @@ use turnstone_tests::processes::Process;
 use turnstone_tests::wait::until_within;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-/// Children of one parent, at most: a model that asks for more calls in one answer is told so.
+/// The most children of one parent: a model that calls more agents in one answer gets an error.
 const GROUP: usize = 10;
-/// How long a dead worker holds its jobs.
+/// The lease of a worker, in milliseconds.
 const LEASE_MS: u64 = 3_000;
-/// A fan-out that has not ended by then never will: many processes share few cores, so this is long.
+/// The deadline of a fan-out. It is long, because many processes share few cores.
 const PATIENCE: Duration = Duration::from_secs(300);
 const ENDED: &str = "SELECT count(*) FROM jobs WHERE state IN ('completed', 'discarded', 'cancelled') AND seq = (SELECT min(seq) FROM jobs)";
-/// Calls that a budget refused.
+/// The number of calls that a budget refused.
 const REFUSED: &str = "SELECT count(*) FROM journal WHERE names LIKE '%budget.exceeded%'";
-/// Prompt and completion tokens of a scout's answer: below the smallest reservation, or as many as an answer may have.
+/// Prompt and completion tokens of a scout's answer: below the smallest reservation, or as many as an answer may
+/// have.
 const CHEAP: (i64, i64) = (10, 5);
 const DEAR: (i64, i64) = (100, 400);
-/// More than any one call here may use, beside what the calls before it have used.
+/// More tokens than any one call may use, beside those of the calls before it.
 const ROOM: i64 = 2_600;
 
-/// How many agents work for the boss, and over how many processes.
+/// The number of the boss's delegates and of the processes.
 #[derive(Clone, Copy)]
 struct Size {
     children: usize,
@@ -55,8 +56,8 @@ impl Size {
 const FEW: Size = Size { children: 12, workers: 3, kills: 2, scout: CHEAP };
 const MANY: Size = Size { children: 60, workers: 4, kills: 12, scout: CHEAP };
 
-/// The boss asks leads, each lead asks scouts: so many that there are `children` of them. Scouts answer when the gate is
-/// open.
+/// The boss calls leads, and each lead calls scouts until there are `children` of them. Scouts answer when the gate
+/// is open.
 fn script(size: Size, gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
     let children = size.children;
     move |request| match (who(request), answers(request)) {
@@ -84,11 +85,11 @@ struct Ended {
     fleet: Fleet,
     id: String,
     job: Value,
-    /// Calls that the budget refused.
+    /// The number of calls that the budget refused.
     refused: i64,
 }
 
-/// Runs a fan-out with this limit to its end while workers are killed, and looks at the budget all the time. With
+/// Runs a fan-out with this limit to its end while workers are killed, and checks the budget all the time. With
 /// `contended` no scout is answered before the budget has refused a call.
 async fn under_kills(backend: Backend, size: Size, limit: i64, more: &Value, contended: bool) -> Ended {
     let gate = Gate::default();
@@ -116,7 +117,7 @@ async fn under_kills(backend: Backend, size: Size, limit: i64, more: &Value, con
     gate.open();
     for _ in 0..size.kills {
         let more = fleet.models.count() + random.below(6) + 1;
-        until_within("the fleet goes on", PATIENCE, async || {
+        until_within("the fleet continues", PATIENCE, async || {
             within(fleet.models.count() >= more || fleet.number(ENDED).await > 0).await
         })
         .await;
@@ -145,7 +146,7 @@ async fn assert_within(fleet: &Fleet, limit: i64) {
     assert!(booked <= limit, "checkpoints say {booked} of {limit}");
 }
 
-/// Everybody was asked once, answered once, and paid for once.
+/// Asserts that each agent was called once, answered once, and was charged once.
 async fn completed(backend: Backend, size: Size, ended: &Ended) {
     let (fleet, job) = (&ended.fleet, &ended.job);
     assert_eq!(job["state"], "completed", "on {backend:?}: {job:#}");
@@ -158,7 +159,7 @@ async fn completed(backend: Backend, size: Size, ended: &Ended) {
     assert_eq!(
         seen["children"].as_array().unwrap().len(),
         size.leads() + size.children,
-        "on {backend:?}: nobody was asked twice; what failed: {:?}",
+        "on {backend:?}: no agent was called twice; what failed: {:?}",
         failures(fleet).await
     );
     assert_eq!(seen["tokens"]["used"], size.needed(), "on {backend:?}: each answer was booked once");
@@ -168,7 +169,7 @@ async fn completed(backend: Backend, size: Size, ended: &Ended) {
     assert_eq!(open, 0, "on {backend:?}");
 }
 
-/// Which failures there were, and how often: a child that failed is asked anew.
+/// Returns the failures and their numbers: a failed child is called again.
 async fn failures(fleet: &Fleet) -> Vec<(String, i64)> {
     fleet.place.rows("SELECT error, count(*) FROM job_errors GROUP BY error ORDER BY error").await
 }
@@ -177,13 +178,14 @@ async fn failures(fleet: &Fleet) -> Vec<(String, i64)> {
 async fn wide(backend: Backend) {
     let (children, workers) = (12, 3);
     let size = Size { children, workers, kills: 3, scout: CHEAP };
-    // What calls in flight may reserve has to fit in, too: every worker has two slots, and so has a dead one for a while.
+    // The reservations of running calls have to fit, too. Every worker has two slots, and for a while a dead one has,
+    // too.
     let limit = size.needed() + i64::try_from(workers * 2 * 2 * 6_000).unwrap();
     let ended = under_kills(backend, size, limit, &json!({}), false).await;
     completed(backend, size, &ended).await;
 }
 
-/// There is room for one call more than what everybody uses: calls wait for what others have reserved.
+/// There is room for one call more than all agents use: calls wait for the reservations of others.
 async fn tight(backend: Backend, size: Size) {
     let retry = json!({"retry": {"max_attempts": 3, "initial_interval": "PT0.1S", "jitter": false}});
     let limit = size.needed() + ROOM;
@@ -192,7 +194,7 @@ async fn tight(backend: Backend, size: Size) {
     completed(backend, size, &ended).await;
 }
 
-/// There is less than everybody needs: what is left pays for no further call.
+/// There is less than the agents need: no further call fits into the rest.
 async fn too_little(backend: Backend, size: Size) {
     let size = Size { scout: DEAR, ..size };
     let retry = json!({"retry": {"max_attempts": 2, "initial_interval": "PT0.1S", "jitter": false}});

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-/// D8: an agent at the deepest depth runs and may not delegate; no child job exists beyond it.
+/// D8: an agent at the deepest depth runs and may not delegate; no child job exists below it.
 #[tokio::test]
 async fn a_chain_ends_at_its_depth() {
     let script = |request: &Value| match answers(request).first() {
@@ -25,7 +25,7 @@ async fn a_chain_ends_at_its_depth() {
     fleet.end().await;
 }
 
-/// A job that says for whom it works stands one deeper, whatever it claims, and spends from that one's budget.
+/// A job that names a parent is one level below it, whatever depth it claims, and uses the parent's budget.
 #[tokio::test]
 async fn a_job_from_outside_joins_the_tree_that_it_names() {
     let script = |request: &Value| match said(request) {
@@ -64,7 +64,7 @@ async fn a_job_from_outside_joins_the_tree_that_it_names() {
     let seen = engagement(&fleet, &root).await;
     assert_eq!((&seen["tree"]["engagements"], &seen["tokens"]["used"]), (&json!(3), &json!(30)), "{seen:#}");
     assert_eq!(told(&fleet, &root, "delegation.started").await.len(), 1);
-    // Its own agent may go to depth 10; the root's maximum binds the whole chain.
+    // Its own agent may go to depth 10; the root's maximum applies to the whole chain.
     let (status, body) = below(&parent).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
     let details = &body["error"]["details"];
@@ -74,7 +74,7 @@ async fn a_job_from_outside_joins_the_tree_that_it_names() {
     fleet.end().await;
 }
 
-/// Agent extension §2.3: a parent that the tenant does not have is refused, in a batch with the place of its job.
+/// Agent extension §2.3: a parent that the tenant does not have is refused, in a batch with the index of its job.
 #[tokio::test]
 async fn an_unknown_parent_is_refused() {
     let fleet = Fleet::builder().start().await;
@@ -124,13 +124,13 @@ async fn the_larger_depth_counts() {
     fleet.end().await;
 }
 
-/// Children reserve from the budget of the root: what one spends is gone for the others.
+/// Children reserve from the budget of the root: what one child uses is not available to the others.
 #[tokio::test]
 async fn a_tree_spends_from_one_budget() {
     let script = |request: &Value| match (who(request), answers(request)) {
         ("lead", told) if told.is_empty() => calls(&[("scout", "a"), ("scout", "b")]),
         ("lead", told) => Reply::text(told.join("|")),
-        // The first one takes nearly all there is.
+        // The first child uses nearly the whole budget.
         _ if said(request) == "a" => Reply::Text("much".into(), (100, 1000)),
         _ => Reply::text("little"),
     };
@@ -147,9 +147,9 @@ async fn a_tree_spends_from_one_budget() {
     fleet.end().await;
 }
 
-/// OAS-A18: agents that ask one another in a circle are told so when they are registered, and end at their depth.
+/// OAS-A18: a circle of agents is a warning when they are registered, and ends at the maximum depth.
 #[tokio::test]
-async fn a_circle_is_told_and_bounded() {
+async fn a_circle_is_reported_and_bounded() {
     let script = |request: &Value| match (who(request), answers(request).first()) {
         ("ping", None) => calls(&[("pong", "x")]),
         ("pong", None) => calls(&[("ping", "x")]),
@@ -170,7 +170,7 @@ async fn a_circle_is_told_and_bounded() {
     fleet.end().await;
 }
 
-/// Design §5: a delegate's own limit holds beside that of the tree, and those who work for it spend from it as well.
+/// Design §5: a delegate's own limit applies beside that of the tree, and its own delegates use it as well.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delegate_has_a_limit_of_its_own_within_the_tree() {
     join_all(Backend::ALL.map(own_limit)).await;
@@ -190,7 +190,7 @@ async fn own_limit(backend: Backend) {
     let id = ask(&fleet, "lead", &json!({"ext_agent_token_budget": 50_000})).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert!(done["result"].as_str().unwrap().contains("OSSA_MAX_TOKENS_EXCEEDED"), "{done:#}");
-    assert_eq!(fleet.models.calls().len(), 4, "nothing was bought beyond the limit");
+    assert_eq!(fleet.models.calls().len(), 4, "nothing was bought over the limit");
     let seen = engagement(&fleet, &id).await;
     assert_eq!(
         (&seen["tokens"]["limit"], &seen["tokens"]["used"]),
@@ -201,7 +201,7 @@ async fn own_limit(backend: Backend) {
     fleet.end().await;
 }
 
-/// A delegate's own limit is raised by the engagement's id, and nothing else is.
+/// A delegate's own limit is raised through the id of its engagement; the tree's limit stays.
 #[tokio::test]
 async fn a_delegates_own_limit_is_raised() {
     let script = |request: &Value| match said(request) {

@@ -1,4 +1,4 @@
-//! Agents that work for agents: modes, failures, limits, cancellation, and that nothing is lost when workers die.
+//! Delegation: modes, failures, limits, cancellation, and killed workers.
 
 mod again;
 mod cancelling;
@@ -13,7 +13,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::{Fleet, Reply};
 
-/// An OpenAgentSpec document of an agent that may ask others; its intent is `You are NAME.`
+/// An OpenAgentSpec document of an agent that may delegate; its intent is `You are NAME.`
 fn oas(name: &str, capabilities: &[&str]) -> String {
     let capabilities: Vec<String> = capabilities.iter().map(|name| format!("\"{name}\": {{}}")).collect();
     format!(
@@ -23,14 +23,14 @@ fn oas(name: &str, capabilities: &[&str]) -> String {
     )
 }
 
-/// An OSSA manifest of an agent on these terms of collaboration.
+/// An OSSA manifest of an agent with these terms of collaboration.
 fn ossa(name: &str, rest: &str) -> String {
     format!(
         "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}}}\nspec:\n  role: You are {name}.\n  {rest}\n"
     )
 }
 
-/// Terms on which an OSSA agent may ask others.
+/// The terms under which an OSSA agent may delegate.
 fn may_ask(agents: &str, terms: &str) -> String {
     format!("collaboration: {{delegation: {{enabled: true, allowed_agents: [{agents}], {terms}}}}}")
 }
@@ -52,41 +52,41 @@ async fn ask(fleet: &Fleet, agent: &str, more: &Value) -> String {
     fleet.push(&job).await
 }
 
-/// Who is asked: the agent whose role the system prompt begins with.
+/// Returns the agent of a model call: the one whose role the system prompt begins with.
 fn who(request: &Value) -> &str {
     let text = request["messages"][0]["content"].as_str().unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("You are ").trim_end_matches('.')
 }
 
-/// What tools answered, in the order in which the model reads it.
+/// Returns the outcomes of the tool calls, in the order of the request.
 fn answers(request: &Value) -> Vec<String> {
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
     let tool = messages.iter().filter(|message| message["role"] == "tool");
     tool.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// The newest thing a user said.
+/// Returns the newest user message.
 fn said(request: &Value) -> &str {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let user = messages.iter().rev().find(|message| message["role"] == "user");
     user.and_then(|message| message["content"].as_str()).unwrap_or_default()
 }
 
-/// Calls of agents with these inputs, that cost 12 + 7 tokens.
+/// Calls of agents with these inputs, which cost 12 + 7 tokens.
 fn calls(asked: &[(&str, &str)]) -> Reply {
     let call = |(name, input): &(&str, &str)| ((*name).to_owned(), json!({"input": input}));
     Reply::Calls(asked.iter().map(call).collect(), (12, 7))
 }
 
-/// The events of a job with this name: their data.
+/// Returns the data of a job's events with this name.
 async fn told(fleet: &Fleet, job: &str, name: &str) -> Vec<Value> {
     let events = fleet.get(&format!("/ojs/v1/jobs/{job}/events")).await;
     let events = events["events"].as_array().cloned().unwrap_or_default();
     events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
 }
 
-/// The engagement of a job as its caller sees it.
+/// Returns the engagement of a job.
 async fn engagement(fleet: &Fleet, job: &str) -> Value {
     let id = fleet.engagement_of(job).await;
     fleet.get(&format!("/engagements/{id}")).await

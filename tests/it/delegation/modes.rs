@@ -7,20 +7,20 @@ use serde_json::json;
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
-/// OAS-09, OAS-25, RS-02: the child has an engagement of its own under the user of the parent, and its answer is the outcome of the
-/// call. The parent holds no slot meanwhile: one is enough for both.
+/// OAS-09, OAS-25, RS-02: the child has an engagement of its own under the user of the parent, and its answer is the
+/// outcome of the call. The parent holds no slot meanwhile: one slot is enough for both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_supervisor_goes_on_with_what_its_child_answered() {
+async fn a_supervisor_resumes_with_its_childs_answer() {
     join_all(Backend::ALL.map(supervised)).await;
 }
 
-#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
 async fn supervised(backend: Backend) {
     let script = |request: &serde_json::Value| match (who(request), answers(request).first()) {
         ("lead", None) => calls(&[("scout", "look around")]),
         ("lead", Some(answer)) => Reply::text(format!("scout says {answer}")),
         ("scout", _) => Reply::text(format!("seen: {}", said(request))),
-        (other, _) => panic!("{other} is asked"),
+        (other, _) => panic!("{other} is called"),
     };
     let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
     fleet.add_worker(1);
@@ -62,7 +62,7 @@ async fn supervised(backend: Backend) {
     fleet.end().await;
 }
 
-/// All children of a turn work before any is awaited, and what they answer is told in the order in which they were asked.
+/// All children of a turn run before any is awaited, and their answers are in the order of the calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parallel_children_work_at_the_same_time() {
     join_all(Backend::ALL.map(parallel)).await;
@@ -95,9 +95,9 @@ async fn parallel(backend: Backend) {
     fleet.end().await;
 }
 
-/// Handoff: the parent runs no further turn, and the child's answer is the answer.
+/// Handoff: the parent runs no further turn, and the child's answer is the job's result.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_handoff_the_child_has_the_last_word() {
+async fn after_a_handoff_the_childs_answer_is_the_result() {
     let script = |request: &serde_json::Value| match who(request) {
         "desk" => calls(&[("expert", "he is angry"), ("expert", "and loud")]),
         _ => Reply::text(format!("calm down, {}", request["messages"].to_string().contains("user: go"))),
@@ -113,7 +113,7 @@ async fn after_a_handoff_the_child_has_the_last_word() {
     assert_eq!(done["result"], "calm down, true", "the whole conversation was handed over: {done:#}");
     let asked: Vec<String> = fleet.models.calls().iter().map(|call| who(&call.request).to_owned()).collect();
     assert_eq!(asked, ["desk", "expert"], "control was handed over once, and never came back");
-    // Seed: `Event.agent` is who speaks.
+    // Agent Protocol: an event names the agent that answers.
     let events = fleet.get(&format!("/agents/desk/getevents/{id}?since=0")).await;
     let spoken = |at: usize| (&events[at]["type"], &events[at]["agent"]);
     let last = events.as_array().unwrap().len() - 1;
@@ -123,10 +123,10 @@ async fn after_a_handoff_the_child_has_the_last_word() {
     fleet.end().await;
 }
 
-/// OSSA §5: who took over is the agent of the inputs that follow, in the same conversation, until control is handed on; when it is
-/// not there any more, the engagement's own agent answers.
+/// OSSA §5: after a handoff the child answers the later inputs of the same conversation, until it hands over in turn.
+/// When the child was deleted, the engagement's own agent answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_handoff_the_child_answers_what_follows() {
+async fn after_a_handoff_the_child_answers_later_inputs() {
     for backend in Backend::ALL {
         let script = |request: &serde_json::Value| {
             let newest = crate::further::newest(request);
@@ -173,9 +173,9 @@ async fn after_a_handoff_the_child_answers_what_follows() {
     }
 }
 
-/// RS-23: the last word of a child passes the filters of the agent whose result it becomes.
+/// RS-23: the answer of a child passes the filters of the agent that handed over.
 #[tokio::test]
-async fn after_a_handoff_the_filters_of_who_handed_over_hold() {
+async fn after_a_handoff_the_parents_filters_apply() {
     let script = |request: &serde_json::Value| match who(request) {
         "expert" => Reply::text("write to ada@example.org"),
         _ => calls(&[("expert", "he is angry")]),
@@ -206,7 +206,7 @@ async fn after_a_handoff_the_filters_of_who_handed_over_hold() {
     fleet.end().await;
 }
 
-/// OAS-12, OAS-13: a name that a tool and an agent share means the tool, `oagent://` the agent.
+/// OAS-12, OAS-13: a name that a tool and an agent share means the tool; `oagent://` means the agent.
 #[tokio::test]
 async fn a_tool_goes_before_an_agent_of_its_name() {
     let script = |request: &serde_json::Value| match (who(request), answers(request).len()) {

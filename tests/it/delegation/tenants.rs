@@ -1,4 +1,4 @@
-//! Those who are asked work for the tenant of who asks (OJS multi-tenancy §8; D11).
+//! Delegates work for the tenant of their caller (OJS multi-tenancy §8; D11).
 
 use super::{answers, ask, calls, may_ask, oas, ossa, register, said, who};
 use reqwest::Method;
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-/// Two tenants have a user with the same id. What an agent that was asked keeps for the one is not shown to the other.
+/// Two tenants have a user with the same id. The state that a delegate keeps for one of them is not visible to the
+/// other.
 #[tokio::test]
 async fn state_of_a_delegate_stays_with_its_tenant() {
     let script = |request: &Value| match (who(request), answers(request).first()) {
@@ -34,7 +35,7 @@ async fn state_of_a_delegate_stays_with_its_tenant() {
     fleet.end().await;
 }
 
-/// A tenant that may enqueue no more: the agents that its running agent asks are a part of what was accepted.
+/// A tenant at its limit of enqueued jobs: the delegates of its running agent belong to the accepted job.
 #[tokio::test]
 async fn limits_of_a_tenant_do_not_refuse_an_agents_own_children() {
     let script = |request: &Value| match (who(request), answers(request).len()) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use turnstone_tests::ToolServer;
 
-/// Whoever says dear gets an offer for 790, all others one for 640.
+/// Offers 790 to an input with "dear", and 640 to all others.
 const SCRIPT: &str = "
 rules:
   - when: {user_contains: dear, tools_include: [book], tool_results: 0}
@@ -50,7 +50,8 @@ async fn stop(mut dev: Dev) {
     dev.database().check().await;
 }
 
-/// Files come in whatever their order; an agent is shown as it was written, and stays as long as another one names it.
+/// Files are applied in any order. An agent is shown as it was written, and cannot be removed while another one names
+/// it.
 #[tokio::test]
 async fn agents_are_applied_in_any_order_shown_and_removed() {
     let (folder, tools) = (turnstone_tests::scratch::folder(), ToolServer::start().await);
@@ -78,13 +79,14 @@ async fn agents_are_applied_in_any_order_shown_and_removed() {
     stop(dev).await;
 }
 
-/// OAS-33: an assertion is tried on everything that an agent did, page by page, before it is put into its document.
+/// OAS-33: an assertion is tested against all recorded engagements of an agent, page by page, before it is added to
+/// the document.
 #[tokio::test]
 async fn an_assertion_is_tried_on_all_recorded_engagements() {
     let (folder, tools) = (turnstone_tests::scratch::folder(), ToolServer::start().await);
     let dev = dev(folder.path(), &tools).await;
     assert_eq!(dev.run(&["agent", "apply", "shopper.yaml", "boss.yaml"]).await.code, Some(0));
-    // More than the server lists at once.
+    // More than one page of the list.
     let jobs = (0..220).map(|n| {
         let says = if n % 11 == 0 { "a dear one" } else { "a cheap one" };
         json!({"type": "agent.shop", "args": [says], "meta": {"agent": "shopper"}}).to_string()
@@ -122,11 +124,11 @@ async fn an_assertion_is_tried_on_all_recorded_engagements() {
     assert_eq!(failing.stdout.matches("recent.book.inputs.price <= 700").count(), 20, "{failing:?}");
     let wrong = dev.run(&["policy", "test", "asserting.yaml", "--all", "--since", "yesterday"]).await;
     assert!(wrong.code == Some(1) && wrong.stderr.contains("since"), "{wrong:?}");
-    assert_eq!(dev.run(&["policy", "test", "asserting.yaml"]).await.code, Some(2), "against what?");
+    assert_eq!(dev.run(&["policy", "test", "asserting.yaml"]).await.code, Some(2), "without engagements");
     stop(dev).await;
 }
 
-/// OAS-26, OAS-27: credentials are kept, listed without what is secret, and forgotten.
+/// OAS-26, OAS-27: credentials are stored, listed without their secrets, and deleted.
 #[tokio::test]
 async fn credentials_are_set_listed_and_deleted() {
     let (folder, tools) = (turnstone_tests::scratch::folder(), ToolServer::start().await);
@@ -146,7 +148,7 @@ async fn credentials_are_set_listed_and_deleted() {
     std::fs::write(&secret, "hush").unwrap();
     let reference = format!("file:{}", secret.display());
     let sent = dev.run(&[&set[..], &["--value-from", &reference]].concat()).await;
-    assert!(sent.code == Some(1) && sent.stderr.contains("encrypt"), "nothing is encrypted here: {sent:?}");
+    assert!(sent.code == Some(1) && sent.stderr.contains("encrypt"), "no encryption is configured: {sent:?}");
     let nowhere = dev.run(&[&set[..], &["--value-from", "file:/nowhere/at/all"]].concat()).await;
     assert!(nowhere.code == Some(2) && nowhere.stderr.contains("--value-from"), "{nowhere:?}");
     assert_eq!(dev.run(&set).await.code, Some(2), "neither --secret nor --value-from");

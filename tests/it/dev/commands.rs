@@ -1,4 +1,4 @@
-//! Every command against a `turnstone dev`, with what it prints for programs and the exit code it ends with.
+//! Every command against a `turnstone dev`: its output for programs and its exit code.
 
 use super::{Dev, run_in};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn agent(name: &str, capability: &str) -> String {
     )
 }
 
-/// A folder with a configuration, a script, and agents of which one is broken.
+/// A folder with a configuration, a script, and agents, one of which is invalid.
 fn set_up(folder: &Path, tools: &ToolServer) {
     let settings = format!(
         "[providers.script]\nkind = 'scripted'\nscript = 'script.yaml'\n[models]\ndefault_provider = 'script'\n\
@@ -99,7 +99,7 @@ async fn jobs_are_pushed_read_watched_listed_and_cancelled() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_says_why_and_ends_with_its_code() {
+async fn a_refused_command_gives_the_reason_and_its_exit_code() {
     let (dev, _tools, folder) = dev().await;
     let unknown = "0190a7b2-0000-7000-8000-000000000000";
     for (arguments, code, words) in [
@@ -238,7 +238,7 @@ async fn agent_spec_documents_are_checked_and_not_run() {
     stop(dev).await;
 }
 
-/// The parts and the registry of a flow are sent with it; its export holds references and no secret.
+/// The parts and the registry of a flow are sent with it; its export has references and no secret.
 #[tokio::test]
 async fn a_flow_is_applied_with_its_parts_and_exported() {
     let (dev, _tools, folder) = dev().await;

@@ -1,4 +1,4 @@
-//! What is listed of jobs and what they cost: delegates with their agents, models without a price, a scripted provider's breaker.
+//! Lists of jobs and of costs: delegates with their agents, models without a price, a scripted provider's breaker.
 
 use super::Dev;
 use serde_json::{Value, json};

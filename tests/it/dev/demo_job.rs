@@ -1,4 +1,4 @@
-//! `dev --demo`: the example job from its first event to its result, also when the process is killed on the way.
+//! `dev --demo`: the example job from its first event to its result, also when the process is killed in between.
 
 use super::Dev;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use turnstone_domain::Phase;
 use turnstone_domain::schema::Schema;
 use turnstone_examples::RESEARCH_JOB;
 
-/// The only job of the server's example type.
+/// Returns the only job of the demo's type.
 async fn demo_job(dev: &Dev) -> Value {
     let jobs = dev.get("/ojs/v1/admin/jobs?type=agent.research").await;
     assert_eq!(jobs["pagination"]["total"], 1, "{jobs:#}");
@@ -22,10 +22,10 @@ async fn assert_complete(dev: &Dev, id: &str, attempt: i64) {
     assert_eq!((&job["state"], &job["attempt"]), (&"completed".into(), &attempt.into()), "{job:#}");
     let sent: Value = serde_json::from_str(RESEARCH_JOB).unwrap();
     for (field, value) in sent.as_object().unwrap().iter().filter(|(field, _)| *field != "options") {
-        assert_eq!(&job[field], value, "field {field} is not what was sent");
+        assert_eq!(&job[field], value, "field {field} differs from the sent one");
     }
     Schema::compile(&sent["ext_agent_output_schema"]).unwrap().check(&job["result"]).unwrap();
-    assert_eq!(job["ext_agent_model_used"], "scripted:gpt-4o", "a script must say what it is");
+    assert_eq!(job["ext_agent_model_used"], "scripted:gpt-4o", "a script must be named as such");
     assert_eq!(job["ext_agent_tool_results"].as_array().unwrap().len(), 2);
 
     let engagement = job["ext_agent_engagement_id"].as_str().unwrap();
@@ -41,7 +41,7 @@ async fn assert_complete(dev: &Dev, id: &str, attempt: i64) {
 }
 
 #[tokio::test]
-async fn the_demo_runs_its_job_and_says_what_to_do_next() {
+async fn the_demo_runs_its_job_and_suggests_commands() {
     let folder = turnstone_tests::scratch::folder();
     let mut dev = Dev::start(folder.path(), &["--demo"]).await;
     let said = dev.says("Ctrl-C stops me.").await;
@@ -69,7 +69,7 @@ async fn the_demo_runs_its_job_and_says_what_to_do_next() {
     dev.database().check().await;
 }
 
-/// The commands that a user would paste, as they stand there; those that start a server are left out.
+/// Runs the suggested commands as printed, except those that start a server.
 async fn paste_the_next_commands(dev: &Dev, said: &str) {
     let next = said.split_once("Five things to try next").expect("the next commands").1;
     let program = turnstone_tests::binaries::turnstone().display().to_string();
@@ -103,7 +103,7 @@ async fn paste_the_next_commands(dev: &Dev, said: &str) {
 }
 
 #[tokio::test]
-async fn a_killed_demo_goes_on_with_the_same_job() {
+async fn a_killed_demo_resumes_the_same_job() {
     let folder = turnstone_tests::scratch::folder();
     let mut dev = Dev::start(folder.path(), &["--demo"]).await;
     dev.says("BUDGET LEFT").await;
@@ -114,7 +114,7 @@ async fn a_killed_demo_goes_on_with_the_same_job() {
 
     let mut dev = Dev::start(folder.path(), &["--demo"]).await;
     let said = dev.says("Ctrl-C stops me.").await;
-    assert!(said.contains(&format!("{id} was left unfinished and goes on")), "{said}");
+    assert!(said.contains(&format!("{id} was left unfinished and resumes")), "{said}");
     assert!(said.contains("1 job of an earlier run goes on"), "{said}");
     assert_eq!(demo_job(&dev).await["id"], id.as_str(), "the demo enqueues no second job");
     assert_complete(&dev, &id, 2).await;

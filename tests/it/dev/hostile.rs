@@ -1,5 +1,6 @@
-//! Tools and models that mean harm, met by the whole program: bounded memory, the right code, and the run goes on or ends as
-//! it should (issue 5, "Bad input"; RS-22, RS-23). A state key of 1 MB is in `session_state.rs`, documents are in `bad_input.rs`.
+//! Hostile tools and models against the whole program: bounded memory, the right code, and a run that continues or
+//! ends as specified (issue 5, "Bad input"; RS-22, RS-23). A state key of 1 MB is in `session_state.rs`, documents
+//! are in `bad_input.rs`.
 
 use super::Dev;
 use axum::Router;
@@ -11,10 +12,10 @@ use std::path::Path;
 use turnstone_tests::{ModelServer, Reply, model_server};
 
 const MEGABYTE: usize = 1 << 20;
-/// What a hostile answer may cost at most: far less than it has.
+/// The most memory that a hostile answer may cost, in bytes: far less than its length.
 const MOST: u64 = 48 * 1024 * 1024;
 
-/// 100 MB, bytes that are no text, a way to the metadata of the machine, and nothing for ever.
+/// Four tools: 100 MB, invalid UTF-8, a redirect to the metadata service, and an answer that never comes.
 async fn tools() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
     let flood = || async {
         let piece = Bytes::from(vec![b'x'; MEGABYTE]);
@@ -35,7 +36,7 @@ async fn tools() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
     (url, tokio_util::task::AbortOnDropHandle::new(serving))
 }
 
-/// A stream of these calls: name, id, and arguments as they are written.
+/// A stream of these calls: name, id, and raw arguments.
 fn asking(calls: &[(&str, &str, &str)]) -> Reply {
     let calls: Vec<Value> = calls
         .iter()
@@ -55,7 +56,7 @@ fn asking(calls: &[(&str, &str, &str)]) -> Reply {
     Reply::Wire(text.into_bytes())
 }
 
-/// What the model does is what the user says.
+/// The user's input selects the model's calls.
 fn script(request: &Value) -> Reply {
     let call = model_server::ModelCall { request: request.clone(), reported: 0 };
     if call.outcomes() > 0 {
@@ -79,7 +80,7 @@ fn set_up(folder: &Path, tools: &str, models: &str) {
         "[providers.test]\nkind = 'openai'\nbase_url = '{models}'\n[models]\ndefault_provider = 'test'\ndefault_model = 'm'\n"
     );
     for name in ["flood", "bytes", "away", "never", "fine"] {
-        // Only what never answers has to be given up soon.
+        // Only the tool that never answers needs a short timeout.
         let timeout_ms = if name == "never" { 2000 } else { 20_000 };
         settings += &format!(
             "[tools.{name}]\ndescription = 'A tool'\nurl = '{tools}/{name}'\nallow_private = true\nidempotent = true\n\
@@ -89,12 +90,12 @@ fn set_up(folder: &Path, tools: &str, models: &str) {
     std::fs::write(folder.join("turnstone.toml"), settings).unwrap();
 }
 
-/// The most memory that the program has had so far, in bytes.
+/// Returns the peak memory of the program, in bytes.
 fn peak(dev: &Dev) -> u64 {
     dev.program.memory("VmHWM").unwrap()
 }
 
-/// Runs one job, and returns it as it ended.
+/// Runs one job to its end and returns it.
 async fn run(dev: &Dev, input: &str) -> Value {
     let tools: Vec<Value> =
         ["flood", "bytes", "away", "never", "fine"].iter().map(|name| json!({"name": name})).collect();

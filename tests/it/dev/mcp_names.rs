@@ -1,4 +1,4 @@
-//! MCP tools whose names no OpenAgentSpec capability can have: each has a capability name that follows RFC 1123.
+//! MCP tools whose names are no OpenAgentSpec capability: each has a capability name that follows RFC 1123.
 
 use super::{Dev, run_in};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ fn set_up(folder: &Path, more: &str) {
     }
 }
 
-/// The events of a job of this agent until it ends.
+/// Returns the events of a job of this agent, to its end.
 async fn done_by(dev: &Dev, agent: &str) -> Vec<Value> {
     let pushed =
         dev.run(&["job", "push", "--type", "agent.read", "--agent", agent, "--args", "[\"go\"]"]).await;
@@ -44,7 +44,7 @@ async fn done_by(dev: &Dev, agent: &str) -> Vec<Value> {
     dev.events(pushed.stdout.trim(), |name, _| name == "job.completed").await
 }
 
-/// OAS-04: a name has no underscore; the tool of an MCP server has one.
+/// OAS-04: a capability has no underscore; the tool of an MCP server has one.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_capability_names_an_mcp_tool_with_an_underscore_and_a_collision_is_refused() {

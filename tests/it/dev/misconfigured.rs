@@ -1,9 +1,9 @@
-//! A wrong configuration ends with 2, whatever is wrong with it and whichever command reads it.
+//! A wrong configuration ends every command that reads it with exit code 2.
 
 use crate::program::run;
 use std::path::Path;
 
-/// A wrong configuration, and what the refusal names.
+/// A wrong configuration, and the words of its refusal.
 const WRONG: [(&str, &str); 24] = [
     ("[worker", "turnstone.toml"),
     ("[wroker]", "did you mean `worker`?"),
@@ -23,7 +23,7 @@ const WRONG: [(&str, &str); 24] = [
     ("[providers.x]\nkind = 'telepathy'", "telepathy"),
     ("[providers.x]\nkind = 'openai'\nbase_url = 'nonsense'", "providers.x"),
     ("[providers.x]\nkind = 'scripted'\nscript = 'no.yaml'", "no.yaml"),
-    ("[limits.'nobody/m']\nrequests_per_minute = 1", "nobody"),
+    ("[limits.'unknown/m']\nrequests_per_minute = 1", "nobody"),
     ("[prices.m]\ncurrency = 'USD'\ninput_per_million = 1\noutput_per_million = 1", "prices"),
     ("[budgets.nonsense]\ntokens = 1", "nonsense"),
     ("[tools.x]\ndescription = 'd'\nurl = 'nowhere'", "tools.x"),
@@ -45,7 +45,7 @@ async fn every_wrong_configuration_ends_with_2() {
     for (settings, words) in WRONG {
         std::fs::write(folder.path().join("turnstone.toml"), settings).unwrap();
         refused(folder.path(), &["config", "check"], &[], words).await;
-        // An address of its own would hide a wrong one.
+        // An address on the command line would hide a wrong one.
         let dev = if settings.starts_with("[server]\nbind") { &dev[..3] } else { &dev[..] };
         refused(folder.path(), dev, &[], words).await;
     }

@@ -1,4 +1,4 @@
-//! `turnstone dev` and the commands, as a user has them: the real program, over real HTTP, killed by real signals.
+//! `turnstone dev` and the commands: the real program, over real HTTP, with real signals.
 
 mod agents;
 mod asking;
@@ -24,7 +24,7 @@ use turnstone_tests::{Place, fleet, wait};
 /// A running `turnstone dev`.
 struct Dev {
     program: Program,
-    /// Where it says that it listens.
+    /// The address that it prints.
     url: String,
     http: reqwest::Client,
 }
@@ -45,7 +45,7 @@ impl Dev {
         self.program.says(words).await
     }
 
-    /// As [`Dev::says`], of standard error.
+    /// Like [`Dev::says`], for standard error.
     async fn warns(&mut self, words: &str) -> String {
         self.program.warns(words).await
     }
@@ -56,7 +56,7 @@ impl Dev {
         answer.json().await.expect("JSON")
     }
 
-    /// The events of a job up to and including the first of which `last` is true.
+    /// Returns the events of a job up to and including the first for which `last` returns true.
     async fn events(&self, job: &str, last: impl Fn(&str, &Value) -> bool) -> Vec<Value> {
         let url = format!("{}/ojs/v1/jobs/{job}/events", self.url);
         let is_last = |event: &eventsource_stream::Event| {
@@ -72,7 +72,7 @@ impl Dev {
         self.program.signal(name);
     }
 
-    /// Waits for its end and returns the exit code; `None` when a signal ended it.
+    /// Waits for its end and returns the exit code, or `None` when a signal ended it.
     async fn ended(&mut self) -> Option<i32> {
         self.program.ended().await
     }

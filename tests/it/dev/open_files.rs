@@ -1,5 +1,5 @@
-//! A worker that may open too few files for its slots raises its limit, or says so: else its turns would fail as if the
-//! provider were away.
+//! A worker whose limit of open files is too low for its slots raises the limit or warns. Otherwise its turns would
+//! fail like those of an outage.
 
 use crate::program::without_environment;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 use turnstone_tests::{binaries, fleet, wait};
 
-/// The program in a shell that first sets its limits.
+/// Returns the program in a shell that first sets its limits.
 fn limited(folder: &Path, limits: &str, arguments: &str) -> Command {
     fleet::install_crypto();
     let mut command = Command::new("sh");
@@ -38,7 +38,7 @@ async fn the_doctor_finds_a_limit_that_is_too_low_for_the_slots() {
 
 #[tokio::test]
 #[cfg_attr(not(target_os = "linux"), ignore = "needs /proc, which Linux has")]
-async fn a_worker_raises_what_it_may_and_says_what_it_may_not() {
+async fn a_worker_raises_its_open_files_or_warns() {
     let folder = turnstone_tests::scratch::folder();
     let dev = "dev --data data --bind 127.0.0.1:0 --slots";
     let mut raised = limited(folder.path(), "ulimit -Sn 100", &format!("{dev} 64")).spawn().unwrap();

@@ -85,7 +85,7 @@ async fn queues_are_listed_paused_by_pattern_bounded_and_purged() {
 }
 
 #[tokio::test]
-async fn jobs_are_cancelled_by_filter_after_a_look() {
+async fn jobs_are_cancelled_by_filter_after_a_preview() {
     let (dev, _folder) = dev().await;
     dev.pushed("old", 3).await;
     let kept = dev.pushed("new", 1).await;
@@ -211,7 +211,7 @@ async fn webhooks_are_added_rotated_and_deleted_and_show_their_secret_once() {
 }
 
 #[tokio::test]
-async fn workers_over_http_are_told_to_be_quiet() {
+async fn workers_over_http_receive_quiet() {
     let (dev, _folder) = dev().await;
     let beat = json!({"worker_id": "python-1", "active_jobs": []});
     assert_eq!(dev.post("/ojs/v1/workers/heartbeat", &beat).await["state"], "running");

@@ -1,4 +1,4 @@
-//! Without an API key a server listens on loopback addresses alone.
+//! Without an API key a server listens on loopback addresses only.
 
 use super::Dev;
 use crate::program::{Program, run};
@@ -8,8 +8,8 @@ use std::time::Duration;
 use turnstone_tests::Place;
 use turnstone_tests::servers::Postgres;
 
-/// Returns an address of this machine that other machines can reach, if there is one. No packet is sent: the routing table is
-/// enough.
+/// Returns an address of this machine that other machines can reach, if there is one. The routing table is enough, so
+/// no packet is sent.
 fn outside() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
@@ -21,7 +21,7 @@ fn is_open(address: SocketAddr) -> bool {
     TcpStream::connect_timeout(&address, Duration::from_secs(5)).is_ok()
 }
 
-/// The addresses on which a process listens, as the kernel lists them.
+/// Returns the addresses on which a process listens, from the kernel's list.
 fn listening(program: &Program) -> Vec<SocketAddr> {
     let folder = format!("/proc/{}", program.pid());
     let links = std::fs::read_dir(format!("{folder}/fd"))
@@ -44,7 +44,7 @@ fn listening(program: &Program) -> Vec<SocketAddr> {
     found
 }
 
-/// `0100007F:1F90` is `127.0.0.1:8080`: 32 bits at a time, in the order of the machine.
+/// Parses `0100007F:1F90` as `127.0.0.1:8080`: words of 32 bits in the machine's byte order.
 fn address(text: &str) -> SocketAddr {
     let (ip, port) = text.split_once(':').unwrap();
     let words = (0..ip.len()).step_by(8).map(|at| u32::from_str_radix(&ip[at..at + 8], 16).unwrap());
@@ -61,7 +61,7 @@ async fn without_a_key_an_address_that_others_can_reach_is_refused() {
     let folder = turnstone_tests::scratch::folder();
     let database = Postgres::shared().await.database().await;
     Place::from(&database).migrate().await;
-    // A port that is taken: a server that tried to listen would say that.
+    // The port is taken: a server that tried to listen would name it.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let mut binds = vec![format!("0.0.0.0:{port}"), "0.0.0.0:0".to_owned(), "[::]:0".to_owned()];
@@ -99,7 +99,7 @@ async fn without_a_key_a_server_listens_on_loopback_alone() {
     }
 }
 
-/// The counterpart: an address that can be reached is seen to be.
+/// The counterpart: an address that is reachable is found.
 #[tokio::test]
 async fn with_a_key_a_server_listens_at_the_configured_address() {
     let folder = turnstone_tests::scratch::folder();

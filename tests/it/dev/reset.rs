@@ -1,4 +1,4 @@
-//! `--enable-reset`: where it was given the server can be emptied, and nowhere else.
+//! `--enable-reset`: a server can be emptied with the flag, and refuses it without.
 
 use super::{Dev, run_in};
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn push(dev: &Dev) {
 }
 
 #[tokio::test]
-async fn a_server_is_emptied_where_the_flag_allows_it() {
+async fn a_server_with_the_flag_is_emptied() {
     let folder = turnstone_tests::scratch::folder();
     let dev = Dev::start(folder.path(), &["--enable-reset"]).await;
     for _ in 0..3 {
@@ -33,7 +33,7 @@ async fn a_server_is_emptied_where_the_flag_allows_it() {
 }
 
 #[tokio::test]
-async fn without_the_flag_there_is_nothing_to_call() {
+async fn without_the_flag_no_endpoint_resets() {
     let folder = turnstone_tests::scratch::folder();
     let dev = Dev::start(folder.path(), &[]).await;
     push(&dev).await;
@@ -42,7 +42,7 @@ async fn without_the_flag_there_is_nothing_to_call() {
 }
 
 #[tokio::test]
-async fn the_flag_is_refused_where_others_can_reach_the_server() {
+async fn the_flag_is_refused_at_a_reachable_address() {
     let folder = turnstone_tests::scratch::folder();
     for command in [&["dev", "--data", "data"] as &[&str], &["api"]] {
         let ran =

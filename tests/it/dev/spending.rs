@@ -1,4 +1,4 @@
-//! The commands about budgets and breakers as a user has them: real processes, and what they print.
+//! The commands for budgets and breakers: real processes and their output.
 
 use super::Dev;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ async fn dev() -> (Dev, tempfile::TempDir) {
 }
 
 #[tokio::test]
-async fn budgets_are_set_listed_shown_raised_and_forgotten() {
+async fn budgets_are_set_listed_shown_raised_and_deleted() {
     let (dev, _folder) = dev().await;
     assert_eq!(dev.says_ok(&["budget", "list", "-o", "ids"]).await, "");
     let set =

@@ -1,4 +1,4 @@
-//! One user of a data directory at a time; one signal drains, two stop.
+//! A data directory has one user at a time; one signal drains, two stop.
 
 use super::{Dev, run_in};
 use std::path::Path;

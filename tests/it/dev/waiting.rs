@@ -1,4 +1,4 @@
-//! What somebody reads who does not know why a job does not run, or how it ended: watching, listing, pushing.
+//! Why a job does not run, and how it ended: watching, listing, pushing.
 
 use super::Dev;
 use serde_json::{Value, json};
@@ -16,14 +16,14 @@ async fn post(dev: &Dev, path: &str, body: Value) -> Value {
     answer
 }
 
-/// Hands out the only job of the default queue.
+/// Fetches the only job of the default queue.
 async fn fetch(dev: &Dev) -> String {
     let fetched = post(dev, "/ojs/v1/workers/fetch", json!({"queues": ["default"]})).await;
     fetched["jobs"][0]["id"].as_str().expect("a job").to_owned()
 }
 
 #[tokio::test]
-async fn a_plain_job_that_nobody_fetches_is_remarked_at_push_and_shown_by_get_and_list() {
+async fn a_plain_job_without_a_worker_is_a_warning_of_push_get_and_list() {
     let (dev, _tools, _folder) = dev().await;
     let pushed = dev.run(&["job", "push", "--type", "agent.ask", "--set", "ext_agent_tokenbudget=5"]).await;
     assert_eq!(pushed.code, Some(0), "{pushed:?}");
@@ -48,7 +48,7 @@ async fn a_plain_job_that_nobody_fetches_is_remarked_at_push_and_shown_by_get_an
 }
 
 #[tokio::test]
-async fn watching_goes_on_past_an_end_that_was_undone_and_tells_the_whole_error() {
+async fn watching_continues_after_a_retry_and_prints_the_whole_error() {
     let (dev, _tools, _folder) = dev().await;
     let pushed =
         dev.run(&["job", "push", "--type", "mail.send", "--set", r#"retry={"max_attempts": 1}"#]).await;
@@ -65,7 +65,7 @@ async fn watching_goes_on_past_an_end_that_was_undone_and_tells_the_whole_error(
     post(&dev, "/ojs/v1/workers/ack", json!({"job_id": id, "result": "sent"})).await;
     let watched = dev.run(&["job", "watch", &id]).await;
     assert_eq!(watched.code, Some(0), "{watched:?}");
-    for part in ["discarded", "somebody had it tried again", "sent"] {
+    for part in ["discarded", "it was retried", "sent"] {
         assert!(watched.stdout.contains(part), "{part} is missing: {watched:?}");
     }
     let refused = dev.run(&["job", "retry", "--state", "completed", "--dry-run"]).await;
@@ -91,7 +91,7 @@ async fn an_array_is_pushed_whole_or_not_at_all_and_lines_keep_their_order() {
 }
 
 #[tokio::test]
-async fn a_parked_job_says_who_has_to_answer_and_the_review_shows_what() {
+async fn a_parked_job_names_its_reviewer_and_the_review_its_call() {
     let (dev, _tools, _folder) = dev().await;
     let pushed = dev
         .run(&["job", "push", "--type", "agent.book", "--agent", "booker", "--args", "[\"book it\"]"])
@@ -115,7 +115,7 @@ async fn a_parked_job_says_who_has_to_answer_and_the_review_shows_what() {
 }
 
 #[tokio::test]
-async fn budgets_and_queues_say_what_is_set_and_refuse_what_is_not() {
+async fn budgets_and_queues_print_their_settings_and_refuse_unknown_ones() {
     let (dev, _tools, _folder) = dev().await;
     assert_eq!(dev.run(&["budget", "set", "fleet", "--tokens-per-day", "500"]).await.code, Some(0));
     let refused = dev.run(&["budget", "raise", "fleet", "--tokens", "100"]).await;
@@ -137,7 +137,7 @@ async fn budgets_and_queues_say_what_is_set_and_refuse_what_is_not() {
 }
 
 #[tokio::test]
-async fn an_unknown_provider_is_no_reason_to_ask_another_or_to_try_again() {
+async fn an_unknown_provider_causes_no_fallback_and_no_retry() {
     let (dev, _tools, _folder) = dev().await;
     let pushed = dev
         .run(&[

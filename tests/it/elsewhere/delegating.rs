@@ -1,4 +1,4 @@
-//! One server's agent works for another server's, whoever is killed or cancelled.
+//! One server's agent calls another server's agent while servers are killed or jobs are cancelled.
 
 use super::{PEERS, PROTOCOLS, Site, as_peer, remote, told, who};
 use reqwest::Method;
@@ -9,7 +9,7 @@ use turnstone_tests::{Gate, ModelServer, Reply, model_server};
 const FRONT: (&str, &str) = ("front", "capabilities: {scout: {}}\n");
 const SCOUT: (&str, &str) = ("scout", "");
 
-/// Front asks the scout and says what it heard; the scout's answer is kept back.
+/// Front calls the scout and repeats its answer; the scout's answer is held back.
 fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| match (who(request).as_str(), model_server::outcomes(request)) {
         ("front", 0) => Reply::call("scout", json!({"input": "what is there?"})),
@@ -18,10 +18,11 @@ fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
     }
 }
 
-/// Issue 7, "Agent-to-agent" and "A2A": one server's agent uses another's as a tool. A server that is killed amid it waits for the
-/// same work: the other one was asked once, with depth, budget and user, and what it used is booked.
+/// Issue 7, "Agent-to-agent" and "A2A": one server's agent uses another's as a tool. A server that is killed
+/// meanwhile waits for the same remote call. The other server was called once, with depth, budget and user, and its
+/// usage is booked.
 #[tokio::test]
-async fn a_killed_server_waits_for_the_same_work_elsewhere() {
+async fn a_killed_server_waits_for_the_same_remote_call() {
     for (protocol, place) in PROTOCOLS {
         let gate = Gate::default();
         let models = ModelServer::start(script(gate.clone())).await;
@@ -29,7 +30,7 @@ async fn a_killed_server_waits_for_the_same_work_elsewhere() {
         let settings = remote(protocol, place, &far.url, &as_peer());
         let mut near = Site::start(&models.url, &settings, &[FRONT]).await;
         let job = near.push("front").await;
-        // Front and scout have been asked.
+        // Front and scout have called their models.
         models.seen(2).await;
         near.kill().await;
         gate.open();
@@ -49,33 +50,33 @@ async fn a_killed_server_waits_for_the_same_work_elsewhere() {
         assert!(used(&scouts[0]) > 0 && used(&front) > used(&scouts[0]), "{protocol}: {front:#}");
         assert!(scouts[0]["tokens"]["limit"].as_i64().unwrap() < 4000, "{:#}", scouts[0]);
         assert_eq!(front["tokens"]["reserved"], 0, "{front:#}");
-        assert_eq!(models.count(), 3, "{protocol}: nobody was asked twice");
+        assert_eq!(models.count(), 3, "{protocol}: no model was called twice");
         near.stop().await;
         far.stop().await;
     }
 }
 
-/// Issue 7, "Cancel": who cancels the work here ends the work there; and a server that is no peer is asked all the same, without
+/// Issue 7, "Cancel": cancelling the job cancels the remote call. A server that is no peer is called too, without
 /// depth, budget and user.
 #[tokio::test]
-async fn a_cancelled_job_is_cancelled_elsewhere() {
+async fn a_cancelled_job_cancels_its_remote_call() {
     for (protocol, place) in PROTOCOLS {
         let models = ModelServer::start(script(Gate::default())).await;
         let far = Site::start(&models.url, "", &[SCOUT]).await;
         let near = Site::start(&models.url, &remote(protocol, place, &far.url, ""), &[FRONT]).await;
         let job = near.push("front").await;
         models.seen(2).await;
-        // It is noted under what the scout works, so it is waited for.
+        // The remote request's id is stored, so the call is awaited.
         let engagement = near.engagement(&job).await["engagement_id"].as_str().unwrap().to_owned();
         let calls = format!("/engagements/{engagement}/tool-calls");
-        until("the work elsewhere is noted", async || {
+        until("the remote call is stored", async || {
             near.get(&calls).await.to_string().contains("\"handle\"")
         })
         .await;
         let (status, body) = near.send(Method::POST, &format!("/ojs/v1/jobs/{job}/cancel"), &json!({})).await;
         assert!(status < 300, "{body}");
         near.in_state(&job, &["cancelled"]).await;
-        until("the work elsewhere is cancelled", async || {
+        until("the remote call is cancelled", async || {
             far.engagements("scout").await.iter().all(|scout| scout["status"] == "cancelled")
         })
         .await;
@@ -86,7 +87,8 @@ async fn a_cancelled_job_is_cancelled_elsewhere() {
     }
 }
 
-/// Issue 7: what another server began is its own to end; settings and other runs are not; nobody else is believed.
+/// Issue 7: a peer may end the requests that it began. It may not change settings or other runs, and
+/// delegation headers of other clients are refused.
 #[tokio::test]
 async fn a_peer_has_its_own_requests_and_no_others() {
     let models = ModelServer::start(script(Gate::default())).await;
@@ -106,7 +108,7 @@ async fn a_peer_has_its_own_requests_and_no_others() {
         assert_eq!(peer(body.clone()).await.unwrap().status(), status, "{body}");
     }
     let deep = far.http.post(&process).json(&json!({"input": "c"})).header("turnstone-delegation-depth", "1");
-    assert_eq!(deep.send().await.unwrap().status(), 403, "only a peer is believed");
+    assert_eq!(deep.send().await.unwrap().status(), 403, "only a peer may set the depth");
     let too_deep = far.http.post(&process).bearer_auth(super::KEY).json(&json!({"input": "c"}));
     let too_deep = too_deep.header("turnstone-delegation-depth", "11").send().await.unwrap();
     assert_eq!(too_deep.status(), 422);

@@ -1,4 +1,4 @@
-//! What stands between two servers, and does not let everything through.
+//! A gateway between two servers that loses some requests and answers.
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -9,20 +9,20 @@ use reqwest::Client;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It arrives, and is answered.
+    /// The request arrives and is answered.
     Passes,
-    /// It arrives, and the answer is lost.
+    /// The request arrives, and its answer is lost.
     Unanswered,
-    /// It arrives, and there is never an answer.
+    /// The request arrives, and is never answered.
     Silence,
-    /// It does not arrive.
+    /// The request does not arrive.
     Refused(StatusCode),
 }
 
-/// Decides what becomes of a request with this body.
+/// Decides the fate of a request by its body.
 type Judge = dyn Fn(&str) -> Fate + Send + Sync;
 
 struct Gateway {
@@ -31,7 +31,7 @@ struct Gateway {
     judge: Box<Judge>,
 }
 
-/// Stands before a server; where it is to be reached.
+/// Starts a gateway in front of a server and returns its address.
 pub async fn before(
     far: &str,
     judge: impl Fn(&str) -> Fate + Send + Sync + 'static,
@@ -64,7 +64,7 @@ async fn pass(
     }
     let answer = request.send().await.unwrap();
     let (status, kind) = (answer.status(), answer.headers().get(header::CONTENT_TYPE).cloned());
-    // Piece by piece: a stream of events has no end for a while.
+    // Piece by piece, because a stream of events stays open.
     let pieces = futures::stream::try_unfold(answer, async |mut answer| {
         answer.chunk().await.map(|piece| piece.map(|piece| (piece, answer)))
     });

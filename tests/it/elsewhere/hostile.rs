@@ -1,5 +1,5 @@
-//! A server that means harm, or is none: what it sends is bounded, what it asks for is refused, and the agent that asked it hears
-//! why. And what is not configured is not asked.
+//! A hostile server, or an address without one: its answers are bounded, its requests are refused, and the calling
+//! agent receives the reason. An agent that is not configured is not called.
 
 use super::{PROTOCOLS, Site, document, remote, told, who, write};
 use crate::program::Program;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_tests::{ModelServer, Reply, model_server};
 
-/// How the server misbehaves, by the first segment of the path.
+/// Misbehaves as the first segment of the path says.
 async fn answer(State(asked): State<Arc<AtomicUsize>>, Path(path): Path<String>, body: String) -> Response {
     let (how, rest) = path.split_once('/').unwrap_or_default();
     let written =
@@ -42,14 +42,14 @@ async fn answer(State(asked): State<Arc<AtomicUsize>>, Path(path): Path<String>,
     }
 }
 
-/// An answer without an end.
+/// Returns an answer without an end.
 fn endless() -> Response {
     let pieces = futures::stream::repeat_with(|| Ok::<_, std::io::Error>("x".repeat(65_536)));
     let body = Body::from_stream(pieces);
     ([(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// Front asks whom it can, and says what it heard.
+/// Front calls the agents that it may call, and repeats their answers.
 fn script(request: &Value) -> Reply {
     let offered = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());
     match (who(request).as_str(), model_server::outcomes(request)) {
@@ -59,10 +59,11 @@ fn script(request: &Value) -> Reply {
     }
 }
 
-/// Issue 7, "Bad input": endless answers, answers that are no JSON, too deep, or lie, and redirects to a metadata service end the
-/// call with a sentence, and what is moved is not followed; a card like that makes the tool unavailable, and the turn goes on.
+/// Issue 7, "Bad input": endless answers, answers that are no JSON, too deep or false, and redirects to a metadata
+/// service end the call with an error. Redirects are not followed. A card like that makes the tool unavailable, and
+/// the turn continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_hostile_server_sends_is_bounded_and_told() {
+async fn a_hostile_servers_answer_is_bounded_and_an_error() {
     let asked = Arc::new(AtomicUsize::new(0));
     let app = Router::new().route("/{*path}", axum::routing::any(answer)).with_state(Arc::clone(&asked));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -97,10 +98,10 @@ async fn what_a_hostile_server_sends_is_bounded_and_told() {
     assert!(asked.load(Ordering::SeqCst) >= 3, "the moved ones were asked");
 }
 
-/// Issue 7: nobody elsewhere is asked unless the configuration names the agent; private addresses and plain HTTP are refused unless
-/// it says so; and a key of it that is wrong is told by its name.
+/// Issue 7: a remote agent is called only when the configuration names it. Private addresses and plain HTTP need a
+/// setting, and an unknown key of a section is named.
 #[tokio::test]
-async fn agents_elsewhere_are_off_unless_they_are_configured() {
+async fn remote_agents_are_off_unless_they_are_configured() {
     turnstone_tests::fleet::install_crypto();
     let folder = turnstone_tests::scratch::folder();
     std::fs::create_dir(folder.path().join("agents")).unwrap();

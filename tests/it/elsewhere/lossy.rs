@@ -1,4 +1,4 @@
-//! A gateway that loses answers: what it swallows is sent again, and has one effect.
+//! A gateway that loses answers: a repeated request has one effect.
 
 use super::gateway::{self, Fate};
 use super::{PROTOCOLS, Site, remote, told, who};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_tests::wait::until;
 use turnstone_tests::{ModelServer, Reply, model_server};
 
-/// Front asks the scout, which asks twice for the same key.
+/// Front calls the scout, which asks twice for the same key.
 fn script(request: &Value) -> Reply {
     match (who(request).as_str(), model_server::outcomes(request)) {
         ("scout", 0) => Reply::call("ask-user", json!({"question": "Which city?"})),
@@ -20,10 +20,10 @@ fn script(request: &Value) -> Reply {
     }
 }
 
-/// Issue 7, "Human in the loop": an answer whose reply is lost is given again, and is not the answer to the next question, though
-/// that one asks for the same key.
+/// Issue 7, "Human in the loop": an answer is repeated because its reply was lost. It does not answer the next
+/// question, although that one has the same key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_is_sent_again_is_no_answer_to_the_next_question() {
+async fn a_repeated_remote_answer_does_not_answer_the_next_question() {
     for (protocol, place) in PROTOCOLS {
         let models = ModelServer::start(script).await;
         let far = Site::start(&models.url, "", &[("scout", "capabilities: {ask-user: {}}\n")]).await;
@@ -64,7 +64,7 @@ async fn an_answer_that_is_sent_again_is_no_answer_to_the_next_question() {
         );
         assert!(answers.load(Ordering::SeqCst) >= 2, "{protocol}: both came through");
         let scouts = far.engagements("scout").await;
-        assert_eq!((scouts.len(), models.count()), (1, 5), "{protocol}: nobody was asked twice");
+        assert_eq!((scouts.len(), models.count()), (1, 5), "{protocol}: no model was called twice");
         near.stop().await;
         far.stop().await;
         serving.abort();

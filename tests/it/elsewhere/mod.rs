@@ -1,7 +1,7 @@
-//! Agents on other servers that are asked over a protocol of agents: the Agent Protocol and A2A, each with the same tests, between
-//! two real `turnstone` programs or before a server that means harm.
+//! Remote agents over the Agent Protocol and A2A, with the same tests for each: between two real `turnstone`
+//! programs, or with a hostile server.
 
-mod calling_off;
+mod cancelling;
 mod delegating;
 mod gateway;
 mod hostile;
@@ -15,10 +15,10 @@ use std::path::Path;
 use tempfile::TempDir;
 use turnstone_tests::wait::until;
 
-/// The protocols, and where the agent `scout` is below a Turnstone server.
+/// The protocols, and the path of the agent `scout` on a Turnstone server.
 const PROTOCOLS: [(&str, &str); 2] = [("agent-protocol", "agents"), ("a2a", "a2a")];
 
-/// What a server that was given it may do on the server of the scout.
+/// The key of this server on the server of the scout.
 const KEY: &str = "key-that-the-far-server-gave";
 
 /// A document; its intent is `You are NAME.`
@@ -29,7 +29,7 @@ fn document(name: &str, rest: &str) -> String {
     )
 }
 
-/// One `turnstone dev`.
+/// A running `turnstone dev`.
 struct Site {
     folder: TempDir,
     url: String,
@@ -38,7 +38,7 @@ struct Site {
 }
 
 impl Site {
-    /// A server whose agents ask these models, with these sections of the configuration and these agents.
+    /// Starts a server with these models, sections of the configuration and agents.
     async fn start(models: &str, settings: &str, agents: &[(&str, &str)]) -> Self {
         turnstone_tests::fleet::install_crypto();
         let folder = turnstone_tests::scratch::folder();
@@ -58,7 +58,7 @@ impl Site {
         site
     }
 
-    /// Starts the program, for the first time or once more over the same data.
+    /// Starts the program, for the first time or again over the same data.
     async fn revive(&mut self) {
         let arguments = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
         let mut program = Program::start(self.folder.path(), &arguments, &[("FAR_KEY", KEY)]);
@@ -95,7 +95,7 @@ impl Site {
         body
     }
 
-    /// Enqueues work for an agent; the id of its job.
+    /// Enqueues a job for an agent and returns its id.
     async fn push(&self, agent: &str) -> String {
         let job = json!({"type": "a.b", "args": ["go"], "ext_agent_token_budget": 4000,
                          "meta": {"agent": agent, "user": {"id": "u-7"}}});
@@ -111,7 +111,7 @@ impl Site {
         self.get(&format!("/engagements/{}", job["ext_agent_engagement_id"].as_str().unwrap())).await
     }
 
-    /// The engagement of a job, once it is in one of these states.
+    /// Returns the engagement of a job, once it is in one of these states.
     async fn in_state(&self, job: &str, states: &[&str]) -> Value {
         until(&format!("it is {states:?}"), async || {
             let state = self.engagement(job).await;
@@ -121,7 +121,7 @@ impl Site {
         self.engagement(job).await
     }
 
-    /// The engagements of an agent.
+    /// Returns the engagements of an agent.
     async fn engagements(&self, agent: &str) -> Vec<Value> {
         let listed = self.get(&format!("/engagements?agent={agent}")).await;
         let mut found = Vec::new();
@@ -137,29 +137,29 @@ fn write(folder: &Path, file: &str, text: &str) {
     std::fs::write(folder.join(file), text).unwrap();
 }
 
-/// The section that names the scout of another server.
+/// Returns the section that configures the scout of another server.
 fn remote(protocol: &str, place: &str, far: &str, more: &str) -> String {
     format!(
         "[remote]\nallow_private = true\n[remote.agents.scout]\nprotocol = '{protocol}'\nurl = '{far}/{place}/scout'\n{more}\n"
     )
 }
 
-/// The same, where the other server knows this one as a peer.
+/// The same, when the other server knows this one as a peer.
 fn as_peer() -> String {
     "peer = true\nheaders = { Authorization = { secret = 'env:FAR_KEY', prefix = 'Bearer ' } }".to_owned()
 }
 
-/// What the server of the scout says of its peers.
+/// The peers of the scout's server.
 const PEERS: &str = "[remote.peers.near]\nkey = 'env:FAR_KEY'\n";
 
-/// Who is asked: the agent whose intent the system prompt begins with.
+/// Returns the agent of a model call: the one whose intent the system prompt begins with.
 fn who(request: &Value) -> String {
     let text = request["messages"][0]["content"].as_str().unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("You are ").trim_end_matches('.').to_owned()
 }
 
-/// The last outcome that a model is told.
+/// Returns the last tool outcome in a model request.
 fn told(request: &Value) -> String {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let last = messages.iter().rev().find(|message| message["role"] == "tool");

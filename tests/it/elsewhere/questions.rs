@@ -1,4 +1,4 @@
-//! What an agent elsewhere asks its user is asked of ours, when the agent that asked it may ask its user at all.
+//! A remote agent's question to its user reaches our user, when the calling agent may ask its user at all.
 
 use super::{PROTOCOLS, Site, remote, told, who};
 use reqwest::Method;
@@ -8,7 +8,7 @@ use turnstone_tests::{ModelServer, Reply, model_server};
 
 const SCOUT: (&str, &str) = ("scout", "capabilities: {ask-user: {}}\n");
 
-/// Front asks the scout, which asks twice, and says what it heard.
+/// Front calls the scout, which asks twice, and repeats its answer.
 fn script(request: &Value) -> Reply {
     match (who(request).as_str(), model_server::outcomes(request)) {
         ("scout", 0) => Reply::call("ask-user", json!({"request_keys": {"city": "Which city?"}})),
@@ -19,10 +19,10 @@ fn script(request: &Value) -> Reply {
     }
 }
 
-/// Issue 7, "Human in the loop": a question of an agent elsewhere parks the job here, outlives a killed process, and is answered
-/// once; the work there goes on, and is the same work.
+/// Issue 7, "Human in the loop": a remote agent's question parks the job here, survives a killed process, and is
+/// answered once. The same remote call then resumes.
 #[tokio::test]
-async fn a_question_from_elsewhere_is_asked_here() {
+async fn a_remote_question_reaches_the_local_user() {
     for (protocol, place) in PROTOCOLS {
         let models = ModelServer::start(script).await;
         let far = Site::start(&models.url, "", &[SCOUT]).await;
@@ -54,15 +54,15 @@ async fn a_question_from_elsewhere_is_asked_here() {
         let text = state["results"]["text"].as_str().unwrap_or_default();
         assert!(text.contains("done") && text.contains("Monday"), "{protocol}: {state:#}");
         assert_eq!(far.engagements("scout").await.len(), 1, "{protocol}: one piece of work");
-        assert_eq!(models.count(), 5, "{protocol}: nobody was asked twice");
+        assert_eq!(models.count(), 5, "{protocol}: no model was called twice");
         near.stop().await;
         far.stop().await;
     }
 }
 
-/// Issue 7, "Bad input": an agent that may not ask its user hears so, and the work elsewhere is called off.
+/// Issue 7, "Bad input": an agent that may not ask its user receives an error, and the remote call is cancelled.
 #[tokio::test]
-async fn a_question_that_nobody_is_asked_fails_the_call() {
+async fn a_remote_question_without_a_user_fails_the_call() {
     for (protocol, place) in PROTOCOLS {
         let models = ModelServer::start(script).await;
         let far = Site::start(&models.url, "", &[SCOUT]).await;
@@ -72,7 +72,7 @@ async fn a_question_that_nobody_is_asked_fails_the_call() {
         let state = near.in_state(&job, &["completed", "failed", "waiting-for-input"]).await;
         let text = state["results"]["text"].as_str().unwrap_or_default();
         assert!(text.contains("ask-user") && text.contains("Which city?"), "{protocol}: {state:#}");
-        until("it is called off", async || {
+        until("it is cancelled", async || {
             far.engagements("scout").await.iter().all(|scout| scout["status"] == "cancelled")
         })
         .await;

@@ -1,4 +1,4 @@
-//! What an OSSA manifest wants a person to be asked about before a call (D16).
+//! Calls that an OSSA manifest submits to a person for approval (D16).
 
 use super::{ENDED, answer, desk, open_review, push, run};
 use reqwest::StatusCode;
@@ -7,7 +7,8 @@ use turnstone_tests::{Backend, Fleet};
 
 const ANN: &str = "  autonomy: {escalation_policy: {target: ann}}\n";
 
-/// D16: `approval_required` of a tool puts a person before its calls, and only the one who is asked may answer.
+/// D16: `approval_required` of a tool asks for an approval before each of its calls, and only the named reviewer may
+/// answer.
 #[tokio::test]
 async fn a_tool_that_needs_an_approval_is_called_after_it() {
     for backend in Backend::ALL {
@@ -28,10 +29,10 @@ async fn a_tool_that_needs_an_approval_is_called_after_it() {
     }
 }
 
-/// D16: `autonomy.approval_required` asks before every call, one at a time; a no ends the engagement, and no handler asks about
-/// the no again.
+/// D16: `autonomy.approval_required` asks before every call, one at a time. A rejection ends the engagement, and no
+/// handler applies to the rejection.
 #[tokio::test]
-async fn an_agent_that_needs_approvals_asks_before_each_call() {
+async fn an_agent_that_needs_approvals_has_a_review_before_each_call() {
     let spec = "  autonomy: {approval_required: true, escalation_policy: {target: ann}}\n  \
                 safety: {human_in_loop: {enabled: true, triggers: [policy_violation]}}\n  \
                 tools:\n    - {type: http, name: search, parallel: true}\n    - {type: http, name: book, parallel: true}";
@@ -42,7 +43,7 @@ async fn an_agent_that_needs_approvals_asks_before_each_call() {
     assert_eq!(first["question"]["name"], "search");
     answer(&fleet, &first, "approve").await;
     fleet
-        .until("the second call is asked about", async || {
+        .until("the second call has a review", async || {
             fleet.get("/reviews?state=open").await["items"].as_array().is_some_and(|open| open.len() == 1)
         })
         .await;
@@ -60,10 +61,10 @@ async fn an_agent_that_needs_approvals_asks_before_each_call() {
     fleet.end().await;
 }
 
-/// `human_in_loop` with `high_risk_action`: a call that may not be made twice is asked about, another one is not; silence is a no
-/// after `timeout_seconds`.
+/// `human_in_loop` with `high_risk_action`: a call that is not idempotent needs an approval, another one does not.
+/// Silence rejects it after `timeout_seconds`.
 #[tokio::test]
-async fn a_call_of_high_risk_is_asked_about() {
+async fn a_call_of_high_risk_has_a_review() {
     let spec = "  safety: {human_in_loop: {enabled: true, timeout_seconds: 60, triggers: [high_risk_action]}}\n  \
                 tools:\n    - {type: http, name: search}\n    - {type: http, name: book}";
     let fleet = desk(Fleet::builder(), spec, &["search", "book"]).await;
@@ -79,10 +80,10 @@ async fn a_call_of_high_risk_is_asked_about() {
     fleet.end().await;
 }
 
-/// `human_in_loop` with `policy_violation`: a call that ends so is put before a person, once. After a yes the model is told of
-/// the error and goes on, and nobody is asked about it again; a no ends the job with the error.
+/// `human_in_loop` with `policy_violation`: a refused call is submitted for review once. After an approval the model
+/// receives the error and continues, without a further review. A rejection ends the job with the error.
 #[tokio::test]
-async fn a_violation_is_asked_about_once() {
+async fn a_violation_has_one_review() {
     for backend in Backend::ALL {
         for (verb, state) in [("approve", "completed"), ("reject", "discarded")] {
             let spec = "  safety: {human_in_loop: {enabled: true, triggers: [policy_violation]}}\n  autonomy: {escalation_policy: \
@@ -110,8 +111,8 @@ async fn a_violation_is_asked_about_once() {
     }
 }
 
-/// OSSA `autonomy`: a blocked call and one that is not allowed are refused and not offered; blocked beats allowed, and a
-/// handler for POLICY_VIOLATION applies.
+/// OSSA `autonomy`: a blocked call and one that is not allowed are refused and not offered; blocked beats allowed,
+/// and a handler for POLICY_VIOLATION applies.
 #[tokio::test]
 async fn blocked_actions_are_never_called() {
     let tools =

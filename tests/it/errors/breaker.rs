@@ -8,7 +8,7 @@ use tokio::process::Command;
 use turnstone_tests::tool_server::Failure;
 use turnstone_tests::{Backend, Fleet, binaries};
 
-/// Nothing is tried again, so each job is one try.
+/// Without retries, so each job is one call.
 const ONCE: &str = "  tools: [{type: http, name: search, retry_policy: {max_attempts: 1}}]";
 
 async fn one_call(fleet: &Fleet) -> serde_json::Value {
@@ -17,8 +17,8 @@ async fn one_call(fleet: &Fleet) -> serde_json::Value {
     attempts(fleet, &id).await[0]["outcome"].clone()
 }
 
-/// RS-26, facts §6.2 case 5: the fifth failure in a row opens it; then no request leaves, from any engagement, any process,
-/// nor after a restart; after its timeout three calls find out, and close it.
+/// RS-26, facts §6.2 case 5: the fifth failure in a row opens the breaker. Then no request leaves, from any
+/// engagement or process, nor after a restart. After its timeout three trial calls close it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_fifth_failure_opens_it_for_every_engagement_and_process() {
     for backend in Backend::ALL {
@@ -38,7 +38,7 @@ async fn the_fifth_failure_opens_it_for_every_engagement_and_process() {
             "{refused:#}"
         );
         assert_eq!(fleet.tools.calls().len(), 5);
-        // Another process, and one that has never seen a failure.
+        // A new process, which has seen no failure.
         fleet.stop_workers().await;
         fleet.add_worker(4);
         assert_eq!(one_call(&fleet).await["ossa_code"], "CIRCUIT_OPEN");
@@ -52,7 +52,8 @@ async fn the_fifth_failure_opens_it_for_every_engagement_and_process() {
     }
 }
 
-/// RS-26, issue 16: a tool that answers opens no breaker, whatever it answers: an error in JSON, or that it takes no call now.
+/// RS-26, issue 16: an answered error opens no breaker, whether it is an error in JSON or a refusal to take calls
+/// now.
 #[tokio::test]
 async fn an_error_that_a_tool_answers_opens_no_breaker() {
     let missing = json!({"error": "there is no such file"});
@@ -74,7 +75,7 @@ async fn an_error_that_a_tool_answers_opens_no_breaker() {
     }
 }
 
-/// RS-26, issue 16: what a gateway says in JSON is no answer of the tool behind it, so it counts.
+/// RS-26, issue 16: an error in JSON from a gateway is no answer of the tool behind it, so it counts.
 #[tokio::test]
 async fn an_error_of_a_gateway_opens_the_breaker() {
     let fleet = desk(Fleet::builder(), ONCE, &["search"]).await;
@@ -87,9 +88,10 @@ async fn an_error_of_a_gateway_opens_the_breaker() {
     fleet.end().await;
 }
 
-/// RS-26: a failure while it is half-open opens it again; a success before the fifth failure forgets the others.
+/// RS-26: a failure while the breaker is half-open opens it again. A success before the fifth failure resets the
+/// count.
 #[tokio::test]
-async fn a_failed_probe_opens_it_again_and_a_success_starts_anew() {
+async fn a_failed_trial_opens_it_again_and_a_success_resets_it() {
     let fleet = desk(Fleet::builder(), ONCE, &["search"]).await;
     fleet.tools.fail("search", 4);
     for _ in 0..4 {
@@ -107,7 +109,7 @@ async fn a_failed_probe_opens_it_again_and_a_success_starts_anew() {
     fleet.end().await;
 }
 
-/// RS-26, RS-50: CIRCUIT_OPEN takes the fallback that the document gives, with no request to what is open.
+/// RS-26, RS-50: CIRCUIT_OPEN takes the document's fallback, without a request to the open tool.
 #[tokio::test]
 async fn an_open_breaker_takes_the_fallback() {
     let spec = "  tools:\n    - {type: http, name: broken, retry_policy: {max_attempts: 1}, circuit_breaker: {enabled: true, \
@@ -119,17 +121,14 @@ async fn an_open_breaker_takes_the_fallback() {
     }
     let (id, _) = run(&fleet).await;
     let audit = fleet.get(&format!("/engagements/{}/audit", fleet.engagement_of(&id).await)).await;
-    assert_eq!(
-        audit["engagement"]["history"]["_list"],
-        json!(["search"]),
-        "what was called, after a resume as before"
-    );
+    assert_eq!(audit["engagement"]["history"]["_list"], json!(["search"]), "the same calls after a resume");
     fleet.end().await;
 }
 
-/// RS-26: when the fallback's breaker is open as well, neither is called, and the model is told in the same turn.
+/// RS-26: when the fallback's breaker is open as well, neither is called, and the model receives the error in the
+/// same turn.
 #[tokio::test]
-async fn an_open_breaker_whose_fallback_is_open_too_is_told() {
+async fn an_open_breaker_with_an_open_fallback_is_an_error() {
     let opens = "circuit_breaker: {enabled: true, failure_threshold: 1}, retry_policy: {max_attempts: 1}";
     let spec = format!(
         "  tools:\n    - {{type: http, name: broken, {opens}, error_handling: {{on_error: fallback, fallback_capability: \
@@ -137,7 +136,7 @@ async fn an_open_breaker_whose_fallback_is_open_too_is_told() {
     );
     let fleet = desk(Fleet::builder(), &spec, &["broken"]).await;
     fleet.tools.fail("search", 1);
-    // Both fail, and both open.
+    // Both calls fail, and both breakers open.
     assert_eq!(one_call(&fleet).await["status"], "error");
     assert_eq!((fleet.tools.calls_of("broken"), fleet.tools.calls_of("search")), (1, 1));
     let refused = one_call(&fleet).await;
@@ -146,7 +145,7 @@ async fn an_open_breaker_whose_fallback_is_open_too_is_told() {
     fleet.end().await;
 }
 
-/// RS-26: a tool's own section has it off unless it says so; the agent's has it on.
+/// RS-26: the breaker of a tool is off by default, the agent's is on.
 #[tokio::test]
 async fn a_breaker_that_is_off_never_opens() {
     let spec = "  reliability: {circuit_breaker: {enabled: false}}\n".to_owned() + ONCE;
@@ -159,7 +158,7 @@ async fn a_breaker_that_is_off_never_opens() {
     fleet.end().await;
 }
 
-/// Breakers are shown with their state and closed by hand; then calls leave again at once.
+/// Breakers are listed with their state and closed by an operator; then calls leave again at once.
 #[tokio::test]
 async fn an_operator_sees_and_closes_breakers() {
     for backend in Backend::ALL {
@@ -184,14 +183,14 @@ async fn an_operator_sees_and_closes_breakers() {
         assert_eq!((status.as_u16(), &body["state"]), (200, &json!("closed")), "{body}");
         assert_eq!(fleet.get("/breakers").await["breakers"], json!([]));
         let (status, _) = fleet.send(reqwest::Method::DELETE, path, "").await;
-        assert_eq!(status.as_u16(), 404, "what is well has nothing to reset");
+        assert_eq!(status.as_u16(), 404, "a closed breaker has nothing to reset");
         let (status, _) = fleet.send(reqwest::Method::DELETE, "/breakers/nonsense", "").await;
         assert_eq!(status.as_u16(), 404);
         fleet.end().await;
     }
 }
 
-/// OSSA `error_mapping`: an error of the tool that the document has a word for has that code, and is treated as such.
+/// OSSA `error_mapping`: an error of the tool that the document maps has that code, and is handled by it.
 #[tokio::test]
 async fn a_document_maps_errors_of_a_tool() {
     const MAPPED: &str = "  tools: [{type: http, capabilities: [{name: search, error_handling: {error_mapping: {'500': POLICY_VIOLATION}}}]}]";
@@ -204,9 +203,9 @@ async fn a_document_maps_errors_of_a_tool() {
     fleet.end().await;
 }
 
-/// What is listed as open is closed by one command; one that got well since it was listed is told of, and keeps no other open.
+/// One command closes all listed open breakers. It reports one that closed since the list, and closes the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_listed_is_closed_at_once() {
+async fn all_listed_breakers_are_closed_at_once() {
     let opens = "circuit_breaker: {enabled: true, failure_threshold: 1}, retry_policy: {max_attempts: 1}";
     let tools = ["broken", "search", "web_search"];
     let lines: String =
@@ -219,7 +218,8 @@ async fn what_is_listed_is_closed_at_once() {
     };
     let open_all = async || {
         tools[1..].iter().for_each(|name| fleet.tools.fail(name, 1));
-        // For a fifth of a second the worker still refuses calls past a breaker that was just closed: no call, no failure.
+        // For a fifth of a second the worker still refuses calls of a breaker that was just closed: no call, no
+        // failure.
         fleet
             .until("all three are open", async || {
                 run(&fleet).await;

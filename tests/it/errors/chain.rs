@@ -7,15 +7,15 @@ use std::collections::HashSet;
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-/// A model that always asks for a tool when it has one, and all the same when it has not.
+/// A model that always calls a tool, whether or not one is offered.
 async fn insatiable(backend: Backend, spec: &str) -> Fleet {
     let fleet = Fleet::builder().on(backend).model(|_| Reply::call("search", json!({}))).start().await;
     register(&fleet, &format!("  tools: [{{type: http, name: search}}]\n{spec}")).await;
     fleet
 }
 
-/// RS-41, RS-40, facts §6.2 case 1: exactly `max_turns` model calls, no attempt after that, and an escalation that can be seen:
-/// nobody is named, so the dead letters have it.
+/// RS-41, RS-40, facts §6.2 case 1: exactly `max_turns` model calls, no further attempt, and a visible escalation. No
+/// reviewer is named, so the job is a dead letter.
 #[tokio::test]
 async fn max_turns_is_exact_and_escalates_to_the_dead_letters() {
     for backend in Backend::ALL {
@@ -43,7 +43,7 @@ async fn max_turns_is_exact_and_escalates_to_the_dead_letters() {
     }
 }
 
-/// RS-41: a complete turn that failed is one of them. The job's next attempt asks the model no more than is left.
+/// RS-41: a complete turn that failed counts. The job's next attempt makes only the remaining model calls.
 #[tokio::test]
 async fn max_turns_holds_over_the_attempts_of_a_job() {
     let fleet = Fleet::builder().model(|_| Reply::text("Well, it depends.")).start().await;
@@ -65,9 +65,9 @@ async fn max_turns_holds_over_the_attempts_of_a_job() {
     fleet.end().await;
 }
 
-/// RS-41, D2: whoever is named grants as many turns again, or ends it.
+/// RS-41, D2: the named reviewer grants as many turns again, or ends the job.
 #[tokio::test]
-async fn max_turns_asks_whom_the_document_names() {
+async fn max_turns_asks_the_reviewer_of_the_document() {
     for (verb, calls) in [("approve", 4), ("reject", 2)] {
         let spec = "  constraints: {max_turns: 2}\n  autonomy: {escalation_policy: {target: ann}}";
         let fleet = insatiable(Backend::Sqlite, spec).await;
@@ -81,14 +81,14 @@ async fn max_turns_asks_whom_the_document_names() {
         let shown = fleet.get(&format!("/engagements/{engagement}")).await;
         assert_eq!(
             shown["awaiting"]["review_id"], review["id"],
-            "a review without a call is shown, too: {shown:#}"
+            "a review without a call is listed, too: {shown:#}"
         );
         let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
-        assert_eq!(audit["reviews"][0]["kind"], "escalation", "RS-27: the audit shows it: {audit:#}");
+        assert_eq!(audit["reviews"][0]["kind"], "escalation", "RS-27: the audit has it: {audit:#}");
         answer(&fleet, &review, verb).await;
         fleet.models.seen(calls).await;
         if verb == "approve" {
-            // The next block is used up as well.
+            // The next block of turns is used up as well.
             fleet
                 .until("the next question", async || {
                     let open = fleet.get("/reviews?state=open").await;
@@ -124,7 +124,7 @@ async fn an_answer_in_the_last_turn_is_a_success() {
     fleet.end().await;
 }
 
-/// OSSA §4: after `max_tool_turns` the model is asked without tools; asking for one all the same is MAX_TURNS_EXCEEDED.
+/// OSSA §4: after `max_tool_turns` the model is called without tools; a tool call is then MAX_TURNS_EXCEEDED.
 #[tokio::test]
 async fn after_max_tool_turns_an_answer_is_due() {
     let fleet = insatiable(Backend::Sqlite, "  turn_chain: {max_tool_turns: 2}").await;
@@ -137,7 +137,7 @@ async fn after_max_tool_turns_an_answer_is_due() {
     fleet.end().await;
 }
 
-/// OSSA §4: without `continue_on_tool_use` the turn that asked for tools is the last one.
+/// OSSA §4: without `continue_on_tool_use` the turn with tool calls is the last one.
 #[tokio::test]
 async fn a_turn_that_asked_for_tools_may_be_the_last() {
     let fleet = insatiable(Backend::Sqlite, "  turn_chain: {continue_on_tool_use: false}").await;
@@ -157,8 +157,8 @@ async fn asks_the_user(fleet: &Fleet, id: &str) -> (String, Value) {
     (engagement, shown["awaiting"].clone())
 }
 
-/// OSSA §4: `confirm_between_turns` asks the user before each turn but the first, on every protocol and no operator; a no
-/// ends the job.
+/// OSSA §4: `confirm_between_turns` asks the user before each turn but the first, on every protocol, and never an
+/// operator. A rejection ends the job.
 #[tokio::test]
 async fn the_user_confirms_the_next_turn() {
     let fleet = insatiable(Backend::Sqlite, "  turn_chain: {confirm_between_turns: true}").await;
@@ -193,11 +193,11 @@ async fn the_user_confirms_the_next_turn() {
     );
     assert_eq!(fleet.models.calls().len(), 3);
     assert_eq!(done["errors"].as_array().unwrap().len(), 1, "parking is no failure");
-    assert_eq!(fleet.get("/reviews").await["items"], json!([]), "no operator is asked");
+    assert_eq!(fleet.get("/reviews").await["items"], json!([]), "operators have no review");
     fleet.end().await;
 }
 
-/// RS-18: the tokens that the document itself allows are OSSA's limit: it escalates, and no attempt follows.
+/// RS-18: the document's own token limit is OSSA's: it escalates, and no attempt follows.
 #[tokio::test]
 async fn the_documents_own_token_limit_escalates() {
     let fleet = insatiable(
@@ -218,7 +218,7 @@ async fn the_documents_own_token_limit_escalates() {
     fleet.end().await;
 }
 
-/// Agent extension §3: a job that states the manifest's number as its budget is `retryable` when that is used up.
+/// Agent extension §3: a job that sets the manifest's number as its budget is `retryable` when that is used up.
 #[tokio::test]
 async fn a_budget_of_the_same_number_is_the_jobs() {
     let spec = "  llm: {provider: openai, model: m, maxTokens: 10}\n  constraints: {max_tokens: 900}";
@@ -234,7 +234,7 @@ async fn a_budget_of_the_same_number_is_the_jobs() {
     fleet.end().await;
 }
 
-/// RS-18: `max_tokens_per_turn` bounds prompt and answer of a turn before the model is asked, and a provider that counts more
+/// RS-18: `max_tokens_per_turn` bounds prompt and answer of a turn before the model call. A provider that counts more
 /// ends the job.
 #[tokio::test]
 async fn a_turn_uses_no_more_tokens_than_the_document_allows_it() {

@@ -1,4 +1,4 @@
-//! What is stored of a job is damaged: it is set aside with a code that says so, and keeps nobody else waiting.
+//! A job with a damaged row is set aside with its own code and does not block other jobs.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -11,10 +11,10 @@ async fn push(fleet: &Fleet, kind: &str) -> String {
     fleet.push(&job).await
 }
 
-/// What no version of ours writes: a row that is no JSON, one of the wrong form, and none at all. The job beside them is
-/// served all the same.
+/// Rows that no version of the product writes: one that is no JSON, one of the wrong form, and a missing one. The job
+/// beside them runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_cannot_be_read_is_a_dead_letter_and_the_others_go_on() {
+async fn a_damaged_job_is_a_dead_letter_and_others_run() {
     join_all(Backend::ALL.map(damaged)).await;
 }
 
@@ -36,7 +36,7 @@ async fn damaged(backend: Backend) {
     let gone =
         "SELECT count(*) FROM jobs WHERE state = 'discarded' AND dead_letter = 1 AND lease_token IS NULL";
     fleet.until("the broken ones are set aside", async || fleet.number(gone).await == 3).await;
-    assert_eq!(fleet.models.calls().len(), 1, "nothing is bought for {broken:?}");
+    assert_eq!(fleet.models.calls().len(), 1, "no model call for {broken:?}");
     let told = "SELECT count(*) FROM job_errors WHERE error LIKE '%cannot be read%'";
     assert_eq!(fleet.number(told).await, 3);
     fleet.stop_workers().await;

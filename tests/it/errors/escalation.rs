@@ -1,4 +1,4 @@
-//! Errors of a whole turn that are handed to somebody (RS-50, D2).
+//! Errors of a whole turn that are submitted to a reviewer (RS-50, D2).
 
 use super::{answer, open_review, push, register};
 use serde_json::{Value, json};
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_tests::{Fleet, Reply};
 
-/// RS-50: a model that cannot be had is put before a person; yes tries once more, at the phase that failed.
+/// RS-50: an unreachable model is submitted to a reviewer; an approval retries once, at the phase that failed.
 #[tokio::test]
-async fn a_yes_tries_once_more() {
+async fn an_approval_retries_once() {
     let well = Arc::new(AtomicBool::new(false));
     let answers = Arc::clone(&well);
     let fleet = Fleet::builder()
@@ -40,9 +40,9 @@ async fn a_yes_tries_once_more() {
     fleet.end().await;
 }
 
-/// D2: silence is a no when the document sets a time for it.
+/// D2: silence rejects when the document sets a deadline.
 #[tokio::test]
-async fn silence_is_a_no() {
+async fn silence_rejects() {
     let fleet = Fleet::builder().model(|_: &Value| Reply::Status(400)).start().await;
     register(
         &fleet,

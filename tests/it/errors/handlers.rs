@@ -1,4 +1,4 @@
-//! What an agent's document says about errors is done (RS-50, OSSA §2).
+//! Error handlers of an agent's document (RS-50, OSSA §2).
 
 use super::{answer, attempts, desk, open_review, push, run, tool};
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ fn broken() -> String {
     format!("  tools:\n{}{}", tool("broken", ""), tool("search", ""))
 }
 
-/// RS-50: a value stands for the output that could not be had, after the tries that the handler asks for.
+/// RS-50: a value replaces the failed output, after the retries of the handler.
 #[tokio::test]
-async fn a_value_stands_for_the_output() {
+async fn a_value_replaces_the_output() {
     let spec = handled("strategy: fallback, max_retries: 1, fallback_value: {hits: []}");
     let fleet = desk(Fleet::builder(), &spec, &["broken"]).await;
     let (id, done) = run(&fleet).await;
@@ -27,7 +27,7 @@ async fn a_value_stands_for_the_output() {
     fleet.end().await;
 }
 
-/// RS-50: another tool is called instead, under the same id, and the audit tells what it stands for.
+/// RS-50: another tool is called under the same call id, and the audit names the replaced tool.
 #[tokio::test]
 async fn another_tool_is_called_instead() {
     let spec = "  tools:\n    - {type: http, name: broken, capabilities: [{name: broken, retry_policy: {max_attempts: 1}, \
@@ -48,7 +48,7 @@ async fn another_tool_is_called_instead() {
     fleet.end().await;
 }
 
-/// RS-50: `skip` and `on_error: ignore` go on without the result.
+/// RS-50: `skip` and `on_error: ignore` continue without the result.
 #[tokio::test]
 async fn a_skipped_call_is_no_error_for_the_model() {
     for spec in [
@@ -86,7 +86,8 @@ async fn abort_ends_the_job() {
     fleet.end().await;
 }
 
-/// RS-50: `escalate` parks the job with a review that carries the error; yes goes on, no ends it.
+/// RS-50: `escalate` parks the job with a review that has the error. An approval continues the job, a rejection ends
+/// it.
 #[tokio::test]
 async fn an_escalated_tool_error_asks_a_person() {
     for (verb, state) in [("approve", "completed"), ("reject", "discarded")] {
@@ -105,9 +106,9 @@ async fn an_escalated_tool_error_asks_a_person() {
     }
 }
 
-/// RS-50: a value may stand for the whole result when the model cannot be had.
+/// RS-50: a value replaces the whole result when the model is unreachable.
 #[tokio::test]
-async fn a_value_stands_for_the_result() {
+async fn a_value_replaces_the_result() {
     let fleet = Fleet::builder().model(|_: &Value| Reply::Status(400)).start().await;
     super::register(
         &fleet,
@@ -125,7 +126,8 @@ async fn a_value_stands_for_the_result() {
     fleet.end().await;
 }
 
-/// OSSA: an output that does not match the `output_schema` of its capability is an error for the model, and not repeated.
+/// OSSA: an output that does not match the `output_schema` of its capability is an error for the model, and the call
+/// is not repeated.
 #[tokio::test]
 async fn an_output_has_the_form_that_its_capability_declares() {
     for (member, fits) in [("echo", true), ("hits", false)] {

@@ -1,5 +1,5 @@
-//! What is done about errors: tries within a turn, handlers, circuit breakers, escalations, and how turns follow one another
-//! (OSSA §1.5, §2, §4, §6).
+//! Errors: retries within a turn, handlers, circuit breakers, escalations, and limits of turns (OSSA §1.5, §2, §4,
+//! §6).
 
 mod approvals;
 mod breaker;
@@ -24,14 +24,15 @@ fn manifest(spec: &str) -> String {
     )
 }
 
-/// A tool of the manifest whose tries follow each other quickly.
+/// A tool of the manifest with short delays between its retries.
 fn tool(name: &str, rest: &str) -> String {
     format!(
         "    - {{type: http, name: {name}, retry_policy: {{initial_delay_ms: 1, backoff: fixed}}{rest}}}\n"
     )
 }
 
-/// A fleet whose model calls these tools once, all in one answer, and then says `done`; and the agent `desk`.
+/// Starts a fleet with the agent `desk`. Its model calls these tools once, all in one answer, and then answers
+/// `done`.
 async fn desk(builder: FleetBuilder, spec: &str, calls: &'static [&'static str]) -> Fleet {
     let script = move |request: &Value| match model_server::outcomes(request) {
         0 => {
@@ -61,14 +62,14 @@ async fn run(fleet: &Fleet) -> (String, Value) {
     (id, done)
 }
 
-/// The attempts of the audit of a job's engagement.
+/// Returns the tool attempts in the audit of a job's engagement.
 async fn attempts(fleet: &Fleet, id: &str) -> Vec<Value> {
     let engagement = fleet.engagement_of(id).await;
     let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
     audit["attempts"].as_array().cloned().unwrap_or_default()
 }
 
-/// The open review, and the way to answer it.
+/// Returns the open review.
 async fn open_review(fleet: &Fleet) -> Value {
     let reviews = fleet.get("/reviews?state=open").await;
     assert_eq!(reviews["items"].as_array().map(Vec::len), Some(1), "{reviews:#}");

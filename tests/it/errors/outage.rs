@@ -1,4 +1,4 @@
-//! A provider that is away delays jobs and loses none (RS-26, RS-47), and OSSA's tries within a turn (RS-25).
+//! An unreachable provider delays jobs and loses none (RS-26, RS-47); OSSA's retries within a turn (RS-25).
 
 use super::{push, register};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Gate, Reply, wait};
 
-/// A model that is away until it is well. It always fails for jobs whose input is "poison".
+/// A model that fails until `well` is set, and always fails for jobs with the input "poison".
 fn model(well: &Arc<AtomicBool>) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
     let well = Arc::clone(well);
     move |request: &Value| {
@@ -28,8 +28,8 @@ async fn in_state(fleet: &Fleet, states: &str) -> i64 {
     fleet.number(&format!("SELECT count(*) FROM jobs WHERE state IN ({states})")).await
 }
 
-/// RS-47: the failures of twenty jobs open the breaker. The other jobs make no call, wait as `retryable`, and spend no attempt
-/// of their policy. All complete once the provider is back, without a wait for their own retry times.
+/// RS-47: the failures of twenty jobs open the breaker. The other jobs make no call, wait as `retryable`, and use no
+/// attempt of their policy. All complete when the provider is back, before their own retry times.
 #[tokio::test]
 async fn an_outage_of_a_minute_delays_jobs_and_loses_none() {
     for backend in Backend::ALL {
@@ -88,11 +88,11 @@ async fn released(fleet: &Fleet) {
     fleet.until("no job waits for the breaker", none).await;
 }
 
-/// RS-47: a worker that is killed in the trial call of a half-open breaker keeps its place from no other job, once its lease has
-/// ended. The processes have the real time; all jobs are released long before another trial call may take the place (60 s), and
-/// before a job runs by itself (30 s).
+/// RS-47: a worker is killed in the trial call of a half-open breaker. When its lease has expired, the trial's place
+/// is free again. In real time, all jobs are released long before another trial call may replace it (60 s), and
+/// before a job becomes due by itself (30 s).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_is_killed_in_a_trial_call_holds_no_job_back() {
+async fn a_worker_killed_in_a_trial_call_delays_no_job() {
     for backend in Backend::ALL {
         let (well, gate) = (Arc::new(AtomicBool::new(false)), Gate::default());
         let (answers, held) = (Arc::clone(&well), gate.clone());
@@ -137,7 +137,7 @@ async fn a_worker_that_is_killed_in_a_trial_call_holds_no_job_back() {
     }
 }
 
-/// Ten jobs for which a model fails for ever do not keep it from the others: those complete while no time passes.
+/// Ten jobs whose model always fails do not delay the others: those complete while no time passes.
 #[tokio::test]
 async fn ten_failing_jobs_delay_no_other() {
     let well = Arc::new(AtomicBool::new(true));
@@ -187,10 +187,10 @@ async fn a_reset_releases_the_waiting_jobs() {
     fleet.end().await;
 }
 
-/// RS-26, RS-47: the same of a quiet fleet, whose few failures open no breaker at once, with nothing said about retries: a
-/// minute without a provider, with every 2 s a look, loses nothing.
+/// RS-26, RS-47: the same in a quiet fleet, whose few failures do not open a breaker at once, with the default retry
+/// policy. A minute without a provider, checked every 2 s, loses no job.
 #[tokio::test]
-async fn a_job_that_says_nothing_about_retries_outlasts_an_outage() {
+async fn a_job_with_the_default_retries_outlasts_an_outage() {
     let cases = [(Backend::Sqlite, 503), (Backend::Postgres, 500), (Backend::Sqlite, 429)];
     for (backend, wrong) in cases.into_iter().filter(|(backend, _)| Backend::ALL.contains(backend)) {
         let well = Arc::new(AtomicBool::new(false));
@@ -205,7 +205,7 @@ async fn a_job_that_says_nothing_about_retries_outlasts_an_outage() {
             fleet.clock.advance_ms(ms);
             fleet.tick().await;
             let sql = "SELECT count(*) FROM jobs WHERE state IN ('active', 'available')";
-            fleet.until("nobody is under way", async || fleet.number(sql).await == 0).await;
+            fleet.until("no call is running", async || fleet.number(sql).await == 0).await;
         };
         for _ in 0..40 {
             step(2_000).await;
@@ -223,9 +223,10 @@ async fn a_job_that_says_nothing_about_retries_outlasts_an_outage() {
     }
 }
 
-/// RS-25: an OSSA agent asks again within the turn, as `llm.retry_config` says; no attempt of the job is spent.
+/// RS-25: an OSSA agent repeats the model call within the turn, as `llm.retry_config` says; no attempt of the job is
+/// used.
 #[tokio::test]
-async fn a_model_is_asked_again_within_the_turn() {
+async fn a_model_call_is_retried_within_the_turn() {
     let tries = AtomicUsize::new(0);
     let fleet = Fleet::builder()
         .model(move |_: &Value| match tries.fetch_add(1, Ordering::SeqCst) {
@@ -250,8 +251,8 @@ async fn a_model_is_asked_again_within_the_turn() {
     fleet.end().await;
 }
 
-/// RS-26, RS-47: what an outage ends is counted apart: the first failure after it that is of another kind is the first, and not
-/// the last.
+/// RS-26, RS-47: failures of an outage are counted apart. The first failure of another kind after it counts as the
+/// first one.
 #[tokio::test]
 async fn an_outage_uses_up_no_retry_of_other_failures() {
     for backend in Backend::ALL {
@@ -279,8 +280,8 @@ async fn an_outage_uses_up_no_retry_of_other_failures() {
     }
 }
 
-/// Tries a job with the default retry policy until it ends, on a provider that always answers the same; returns how often it was
-/// tried, and the sum of the delays after the tries in milliseconds.
+/// Runs a job with the default retry policy to its end, on a provider that always gives this reply. Returns the
+/// number of tries and the sum of the delays after them in milliseconds.
 async fn tried(backend: Backend, reply: Reply) -> (usize, i64) {
     let fleet = Fleet::builder().on(backend).model(move |_: &Value| reply.clone()).start().await;
     let id = fleet.push(&json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"})).await;
@@ -291,7 +292,7 @@ async fn tried(backend: Backend, reply: Reply) -> (usize, i64) {
             break job;
         }
         let delay = fleet.number("SELECT run_at FROM jobs").await - fleet.now().0;
-        // The wait for an open circuit breaker comes on top, and is no try.
+        // The wait for an open circuit breaker is no try.
         if job["error"]["code"] != "OSSA_CIRCUIT_OPEN" {
             delays += delay;
         }
@@ -305,8 +306,8 @@ async fn tried(backend: Backend, reply: Reply) -> (usize, i64) {
     (tries, delays)
 }
 
-/// RS-26, RS-47: with the default retry policy a job is tried 25 times while its provider is away, with more than half an hour
-/// between the first try and the last; three tries end it when its work fails.
+/// RS-26, RS-47: with the default retry policy a job is tried 25 times while its provider is unreachable. More than
+/// half an hour passes between the first try and the last. Three tries end a job whose work fails.
 #[tokio::test]
 async fn an_outage_ends_a_job_after_25_tries_and_half_an_hour() {
     let (tries, delays) = tried(Backend::Sqlite, Reply::Status(503)).await;
@@ -315,7 +316,7 @@ async fn an_outage_ends_a_job_after_25_tries_and_half_an_hour() {
     assert_eq!(tried(Backend::Sqlite, nonsense).await.0, 3);
 }
 
-/// RS-26, RS-47: the same of a provider that is busy, on PostgreSQL.
+/// RS-26, RS-47: the same with a busy provider, on PostgreSQL.
 #[tokio::test]
 #[ignore = "long: 25 tries on the second database"]
 async fn a_busy_provider_ends_a_job_after_25_tries_and_half_an_hour() {

@@ -1,4 +1,4 @@
-//! Calls of one answer run beside each other when all of them allow it (RS-24).
+//! Calls of one answer run in parallel when all of them allow it (RS-24).
 
 use super::{attempts, desk, push, run};
 use serde_json::{Value, json};
@@ -10,7 +10,8 @@ use turnstone_worker::tool::Toolbox;
 
 const BOTH: &str = "  tools:\n    - {type: http, name: search, parallel: true}\n    - {type: http, name: web_search, config: {parallel: true}}\n";
 
-/// RS-24, facts §6.2 case 10: two tools marked parallel overlap, and the model hears of them in the order of its wishes.
+/// RS-24, facts §6.2 case 10: two tools marked parallel overlap, and the model receives the outcomes in the order of
+/// its calls.
 #[tokio::test]
 async fn parallel_tools_overlap_and_are_reported_in_request_order() {
     for backend in Backend::ALL {
@@ -40,7 +41,7 @@ async fn parallel_tools_overlap_and_are_reported_in_request_order() {
             .map(|message| &message["tool_call_id"])
             .collect();
         assert_eq!((asked.len(), &told), (3, &asked));
-        // One barrier for all intents, one for all outcomes: nothing is written per call.
+        // One barrier for all intents, one for all outcomes: there is no write per call.
         let names: Vec<Value> =
             attempts(&fleet, &id).await.iter().map(|attempt| attempt["name"].clone()).collect();
         assert_eq!(names, [json!("web_search"), json!("search"), json!("search")]);
@@ -48,7 +49,7 @@ async fn parallel_tools_overlap_and_are_reported_in_request_order() {
     }
 }
 
-/// RS-24: one tool that is not marked keeps all calls of the answer in their order.
+/// RS-24: one tool that is not marked makes all calls of the answer sequential.
 #[tokio::test]
 async fn unmarked_tools_never_overlap() {
     let spec = "  tools:\n    - {type: http, name: search, parallel: true}\n    - {type: http, name: book}\n";
@@ -67,7 +68,7 @@ async fn unmarked_tools_never_overlap() {
     fleet.end().await;
 }
 
-/// A fleet whose tool `search` is declared `read_only`, and which calls it twice.
+/// A fleet whose model calls the `read_only` tool `search` twice.
 async fn reading_twice(spec: &str) -> Fleet {
     let mut fleet = desk(Fleet::builder().workers(0), spec, &["search", "search"]).await;
     let config = json!({"description": "searches", "url": format!("{}/search", fleet.tools.url),
@@ -80,7 +81,7 @@ async fn reading_twice(spec: &str) -> Fleet {
     fleet
 }
 
-/// RS-24, issue 16: tools that the configuration declares read-only overlap without a word of the manifest.
+/// RS-24, issue 16: tools that the configuration declares read-only overlap without a setting of the manifest.
 #[tokio::test]
 async fn read_only_tools_overlap_unless_the_manifest_forbids_it() {
     let fleet = reading_twice("  tools: [{type: http, name: search}]").await;
@@ -103,7 +104,7 @@ async fn read_only_tools_overlap_unless_the_manifest_forbids_it() {
     fleet.end().await;
 }
 
-/// RS-24, RS-25: a call that fails is tried again while the others keep what they have.
+/// RS-24, RS-25: a failed call is retried, and the others keep their outcomes.
 #[tokio::test]
 async fn one_failure_repeats_only_its_own_call() {
     let spec = "  reliability: {retry: {initial_delay_ms: 1}}\n".to_owned() + BOTH;
@@ -117,8 +118,8 @@ async fn one_failure_repeats_only_its_own_call() {
     fleet.end().await;
 }
 
-/// RS-24, design §4: a worker is killed while calls run beside each other. Idempotent ones are called again with the same key,
-/// the others are put before a person, and the answer is not bought again.
+/// RS-24, design §4: a worker is killed during parallel calls. Idempotent ones are repeated with the same key, the
+/// others are submitted for review, and the answer is not bought again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_amid_parallel_calls_repeats_nothing_blindly() {
     for backend in Backend::ALL {

@@ -1,4 +1,4 @@
-//! Failed calls are tried again within the turn (RS-20, RS-21, RS-25, RS-27, RS-45).
+//! Failed calls are retried within the turn (RS-20, RS-21, RS-25, RS-27, RS-45).
 
 use super::{attempts, desk, push, register, run, tool};
 use reqwest::StatusCode;
@@ -36,9 +36,9 @@ async fn a_tool_that_fails_three_times_succeeds_with_three_retries() {
     }
 }
 
-/// RS-25, facts §6.2 case 2: after the fourth failure the model is told, and the turn goes on.
+/// RS-25, facts §6.2 case 2: after the fourth failure the model receives the error, and the turn continues.
 #[tokio::test]
-async fn a_fourth_failure_is_told_to_the_model() {
+async fn a_fourth_failure_reaches_the_model() {
     let spec = format!("  tools:\n{}", tool("search", ""));
     let fleet = desk(Fleet::builder(), &spec, &["search"]).await;
     fleet.tools.fail("search", 4);
@@ -57,8 +57,8 @@ async fn a_fourth_failure_is_told_to_the_model() {
     fleet.end().await;
 }
 
-/// RS-25, issue 16: a tool that is not idempotent is called once when it answers an error, whatever the agent says of all tools.
-/// The model learns of the error at once.
+/// RS-25, issue 16: a tool that is not idempotent is called once when it answers an error, whatever the agent's
+/// general retry policy. The model receives the error at once.
 #[tokio::test]
 async fn an_answered_error_of_a_tool_that_is_not_idempotent_reaches_the_model_at_once() {
     let spec = "  reliability: {retry: {initial_delay_ms: 1}}\n  tools: [{type: http, name: book}]";
@@ -76,7 +76,8 @@ async fn an_answered_error_of_a_tool_that_is_not_idempotent_reaches_the_model_at
     }
 }
 
-/// RS-25, issue 16: a call that had no effect is repeated, also of a tool that is not idempotent: the tool turned it away.
+/// RS-25, issue 16: a call that the tool turned away had no effect and is repeated, even when the tool is not
+/// idempotent.
 #[tokio::test]
 async fn a_call_that_was_turned_away_is_repeated() {
     let spec = "  reliability: {retry: {initial_delay_ms: 1}}\n  tools: [{type: http, name: book}]";
@@ -95,7 +96,7 @@ async fn a_call_that_was_turned_away_is_repeated() {
     }
 }
 
-/// RS-25, issue 16: a refused connection is no call, so that it is tried again also of a tool that is not idempotent.
+/// RS-25, issue 16: a refused connection made no call, so it is retried even when the tool is not idempotent.
 #[tokio::test]
 async fn a_refused_connection_is_tried_again() {
     let spec = "  reliability: {retry: {initial_delay_ms: 1}}\n  tools: [{type: http, name: book}]";
@@ -119,9 +120,9 @@ async fn a_refused_connection_is_tried_again() {
     fleet.end().await;
 }
 
-/// RS-25: what the manifest says counts: `max_attempts` is every invocation, the first included.
+/// RS-25: the manifest's policy applies: `max_attempts` counts every call, the first included.
 #[tokio::test]
-async fn the_manifest_says_how_often() {
+async fn the_manifest_sets_the_number_of_tries() {
     let spec = "  tools:\n    - {type: http, name: search, capabilities: [{name: search, retry_policy: \
                 {max_attempts: 2, initial_delay_ms: 1}}]}";
     let fleet = desk(Fleet::builder(), spec, &["search"]).await;
@@ -131,7 +132,7 @@ async fn the_manifest_says_how_often() {
     fleet.end().await;
 }
 
-/// RS-25: a timeout is tried twice more, and only where a request that may have been done can be repeated.
+/// RS-25: a timed-out call is retried twice, and only when its effect may be repeated.
 #[tokio::test]
 async fn a_timeout_is_tried_twice_more_unless_it_may_have_had_its_effect() {
     let spec = format!(
@@ -149,11 +150,11 @@ async fn a_timeout_is_tried_twice_more_unless_it_may_have_had_its_effect() {
     assert_eq!((&attempts[0]["retries"], &attempts[1]["retries"]), (&json!(2), &json!(0)));
     assert_eq!(attempts[1]["outcome"]["status"], "timeout", "{:#}", attempts[1]);
     let told = fleet.models.calls()[1].request["messages"].to_string();
-    assert_eq!(told.matches("the outcome of this call is unknown").count(), 1, "of `book` alone: {told}");
+    assert_eq!(told.matches("the outcome of this call is unknown").count(), 1, "of `book` only: {told}");
     fleet.end().await;
 }
 
-/// RS-21, RS-45: arguments that do not fit are told to the model, and the tool never hears of them.
+/// RS-21, RS-45: invalid arguments are an error for the model, and never reach the tool.
 #[tokio::test]
 async fn wrong_arguments_are_never_sent() {
     let spec = "  tools:\n    - {type: http, name: search, input_schema: {type: object, properties: {n: {type: string}}}}";
@@ -170,7 +171,7 @@ async fn wrong_arguments_are_never_sent() {
     fleet.end().await;
 }
 
-/// RS-20: every call has an id of its own, over all turns.
+/// RS-20: every call has an id of its own, across all turns.
 #[tokio::test]
 async fn every_call_has_an_id_of_its_own() {
     let fleet = Fleet::builder()
@@ -190,11 +191,12 @@ async fn every_call_has_an_id_of_its_own() {
     fleet.end().await;
 }
 
-/// RS-25, RS-27: a worker that is killed between two tries leaves the count behind, and the next one goes on with it.
+/// RS-25, RS-27: a worker that is killed between two tries leaves their number behind, and the next worker continues
+/// with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tries_survive_a_kill() {
     for backend in Backend::ALL {
-        // The tries wait a day for each other: only a new worker goes on at once.
+        // The tries are a day apart: only a new worker continues at once.
         let spec = "  tools:\n    - {type: http, name: book, retry_policy: {max_attempts: 4, initial_delay_ms: 3600000, \
                     max_delay_ms: 60000}}";
         let fleet = desk(Fleet::builder().on(backend).workers(0), spec, &["book"]).await;
@@ -215,7 +217,7 @@ async fn tries_survive_a_kill() {
         let last = crate::crash::spawn(&fleet, 2, None);
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Pending, JobState::Discarded]).await;
         drop(last);
-        assert_eq!(done["state"], "completed", "a known failure asks nobody: {done:#}");
+        assert_eq!(done["state"], "completed", "a known failure needs no review: {done:#}");
         assert_eq!(fleet.tools.calls().len(), 3);
         let call = attempts(&fleet, &id).await[0].clone();
         assert_eq!((&call["retries"], &call["sends"]), (&json!(2), &json!(3)), "{call:#}");

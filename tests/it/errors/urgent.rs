@@ -1,4 +1,4 @@
-//! Between turns the worker keeps the lease, unless something more urgent waits (design §3, OSSA §4).
+//! Between turns a worker keeps the lease, unless a more urgent job waits (design §3, OSSA §4).
 
 use super::register;
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-/// A long job gives the only slot to a more urgent one between two turns, goes on afterwards where it was, and has failed at
-/// nothing. An equally urgent one waits until it has ended.
+/// A long job yields the only slot to a more urgent one between two turns, and then resumes without a failed attempt.
+/// An equally urgent job waits until it has ended.
 #[tokio::test]
 async fn a_more_urgent_job_gets_the_slot_between_two_turns() {
     for backend in Backend::ALL {
@@ -22,7 +22,7 @@ async fn a_more_urgent_job_gets_the_slot_between_two_turns() {
                 if input.contains("urgent") {
                     told.store(true, Ordering::SeqCst);
                 }
-                // It goes on and on until the urgent one was served.
+                // The long job continues until the urgent one has run.
                 match input.contains("long") && !told.load(Ordering::SeqCst) {
                     true => Reply::call("search", json!({})),
                     false => Reply::text("done"),

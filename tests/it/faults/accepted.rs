@@ -1,4 +1,5 @@
-//! A job that was answered with `201` is on disk: it outlives the process that accepted it, and a crash of the database.
+//! A job that was answered with `201` is on disk: it survives the process that accepted it, and a crash of the
+//! database.
 
 use super::load::{client, job};
 use super::site::Site;
@@ -15,17 +16,17 @@ use turnstone_domain::ids::SystemIds;
 use turnstone_tests::wait::until;
 use turnstone_tests::{ModelServer, Place, Reply};
 
-/// How many jobs each client enqueues at once: four enqueue single jobs, two enqueue batches.
+/// The number of jobs in each client's request: four enqueue single jobs, two enqueue batches.
 const CLIENTS: [usize; 6] = [1, 1, 1, 1, 8, 8];
 /// How often the process that accepts jobs is killed.
 const KILLS: usize = 3;
-/// So many requests are accepted from one kill to the next, at least.
+/// The least number of accepted requests between two kills.
 const STRIDE: usize = 25;
-/// How long a client waits before it turns to a server that did not answer.
+/// How long a client waits before it calls a server again that did not answer.
 const AGAIN: Duration = Duration::from_millis(20);
 
 const COMPLETED: &str = "SELECT count(*) FROM jobs WHERE state = 'completed'";
-/// Jobs that did not end once.
+/// The number of jobs that did not end exactly once.
 const NOT_ONCE: &str = "SELECT count(*) FROM jobs j WHERE 1 <> \
      (SELECT count(*) FROM journal v WHERE v.stream = j.stream AND v.names LIKE '%job.completed%')";
 
@@ -37,7 +38,7 @@ type Ids = Vec<String>;
 struct Answers {
     /// Answered with 201.
     accepted: Vec<Ids>,
-    /// Without an answer, or with one that the server was about to stop.
+    /// Without an answer, or with the answer of a server that was stopping.
     unknown: Vec<Ids>,
 }
 
@@ -57,7 +58,7 @@ impl Clients {
         Self { answers, stop, all }
     }
 
-    /// Waits until so many more requests were accepted.
+    /// Waits for so many further accepted requests.
     async fn accepted(&self, more: usize) {
         let count = || self.answers.lock().unwrap_or_else(PoisonError::into_inner).accepted.len();
         let enough = count() + more;
@@ -108,7 +109,8 @@ async fn enqueue(url: String, size: usize, answers: Arc<Mutex<Answers>>, stop: C
     }
 }
 
-/// Every accepted job is stored and completes once. A request without an answer is stored as a whole or not at all.
+/// Asserts that every accepted job is stored and completes once. A request without an answer is stored as a whole or
+/// not at all.
 async fn all_end(place: &Place, answers: &Answers) {
     until("every job is completed", async || {
         place.number("SELECT count(*) FROM jobs WHERE state <> 'completed'").await == 0
@@ -133,7 +135,7 @@ async fn stored(place: &Place) -> BTreeSet<String> {
     rows.into_iter().map(|(id,)| id).collect()
 }
 
-/// Kills the process that accepts jobs while clients enqueue, again and again, and starts it again at its address.
+/// Kills the process that accepts jobs while clients enqueue, repeatedly, and restarts it at its address.
 async fn killed(start: impl Fn(&str) -> Program, place: &Place) {
     let mut server = start("127.0.0.1:0");
     let url = server.first_line("turnstone listens on ").await;

@@ -1,4 +1,4 @@
-//! A push whose connection breaks in its commit: whether it was committed is unknown to the one who asked for it.
+//! A push whose connection breaks in its commit: its client does not know the outcome.
 
 use super::gate::Gate;
 use super::load::{client, job, push};
@@ -9,7 +9,7 @@ use turnstone_domain::Ids as _;
 use turnstone_domain::ids::SystemIds;
 use turnstone_tests::servers::TcpProxy;
 
-/// Pushes a job, and waits until its transaction stands in its commit.
+/// Pushes a job, and waits until its transaction is in its commit.
 async fn pushed(site: &Site, api: &Api, gate: &Gate) -> (String, JoinHandle<Option<u16>>) {
     let id = SystemIds.next();
     let (url, asked) = (api.url.clone(), job(&id));
@@ -18,7 +18,7 @@ async fn pushed(site: &Site, api: &Api, gate: &Gate) -> (String, JoinHandle<Opti
     (id, pushing)
 }
 
-/// Asks again with the same id, as a client does that got no answer: the job is there, and there once.
+/// Repeats the push with the same id, like a client without an answer. The job exists once.
 async fn is_there_once(site: &Site, api: &Api, id: &str) {
     assert_eq!(push(&client(), &api.url, &job(id)).await, Some(409));
     assert_eq!(site.number(&format!("SELECT count(*) FROM jobs WHERE id = '{id}'")).await, 1);
@@ -50,7 +50,7 @@ async fn a_push_that_was_committed_when_the_network_broke_is_accepted_once() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_push_whose_commit_was_ended_is_tried_again_and_accepted_once() {
+async fn a_push_whose_commit_was_terminated_is_retried_and_accepted_once() {
     let site = Site::start(&[]).await;
     let api = site.api(&site.database.url).await;
     let gate = Gate::in_commits(&site).await;
@@ -73,7 +73,7 @@ async fn a_push_whose_api_was_killed_in_the_commit_can_be_repeated() {
     let (id, pushing) = pushed(&site, &api, &gate).await;
     api.program.signal("KILL");
     assert_eq!(api.program.ended().await, None);
-    assert_eq!(pushing.await.unwrap(), None, "nobody can have answered");
+    assert_eq!(pushing.await.unwrap(), None, "no answer was possible");
     gate.open().await;
     committed(&site).await;
     let api = site.api(&site.database.url).await;

@@ -1,11 +1,11 @@
-//! Connections are taken away, and cannot be had again.
+//! Connections are terminated, and new ones are refused.
 
 use super::site::Site;
 use sqlx::{Connection as _, PgConnection};
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_fleet_goes_on_when_its_connections_are_terminated_again_and_again() {
+async fn a_fleet_survives_repeated_terminations_of_its_connections() {
     let site = Site::start(&[]).await;
     let fleet = site.fleet().await;
     let load = site.load(&fleet);
@@ -21,12 +21,12 @@ async fn a_fleet_goes_on_when_its_connections_are_terminated_again_and_again() {
 
 #[tokio::test]
 #[ignore = "long: places are free again after seconds"]
-async fn a_fleet_goes_on_when_idle_connections_had_taken_every_place() {
+async fn a_fleet_survives_a_database_without_free_connections() {
     let site = Site::start(&[("max_connections", "320")]).await;
     let mut fleet = site.fleet().await;
     let load = site.load(&fleet);
     site.progress(20).await;
-    // The fleet's connections end while it is paused, and others take their places.
+    // The fleet's connections end while it is paused, and other clients use their slots.
     fleet.signal("STOP");
     site.postgres.terminate_connections(&site.database).await;
     let ours = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'turnstone'";

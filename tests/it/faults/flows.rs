@@ -1,5 +1,5 @@
-//! Workflows, cron entries and webhooks under faults: the server is killed, the database goes away. Every step is enqueued
-//! once and completed once, every occurrence fires once, every subscriber hears of every end.
+//! Workflows, cron entries and webhooks under faults: the server is killed, or the database is unreachable. Every
+//! step is enqueued once and completed once, every occurrence fires once, and every end reaches every subscriber.
 
 use super::load::client;
 use super::site::Site;
@@ -18,19 +18,19 @@ use turnstone_tests::insist::insist;
 use turnstone_tests::servers::Port;
 use turnstone_tests::{Place, Receiver};
 
-/// Of each kind.
+/// The number of workflows of each kind.
 const WORKFLOWS: usize = 12;
 /// The jobs of one of each kind: a chain of four, a group of five, a batch of three with two callbacks, a graph of four.
 const JOBS_OF_FOUR: usize = 4 + 5 + (3 + 2) + 4;
 /// Workers over HTTP.
 const WORKERS: usize = 3;
-/// How long a worker that got nothing waits before it asks again.
+/// How long an idle worker waits before it fetches again.
 const IDLE: Duration = Duration::from_millis(100);
 
 const COMPLETED: &str = "SELECT count(*) FROM jobs WHERE state = 'completed'";
 const FLOWS_COMPLETED: &str = "SELECT count(*) FROM workflows WHERE state = 'completed'";
 
-/// What must be zero when all workflows have ended.
+/// Counts that must be zero when all workflows have ended.
 const NOTHING: [(&str, &str); 4] = [
     (
         "steps were enqueued twice",
@@ -54,7 +54,7 @@ fn job(n: usize) -> Value {
     json!({"type": "echo", "args": [n], "options": {"queue": "q", "retry": retry}})
 }
 
-/// Makes workflows of every kind. A lost answer is asked for again under the same id.
+/// Makes workflows of every kind. A request without an answer is repeated with the same id.
 async fn make(http: &Client, url: &str) {
     for _ in 0..WORKFLOWS {
         let named = |name: &str, needs: Value| {
@@ -79,7 +79,7 @@ async fn make(http: &Client, url: &str) {
     }
 }
 
-/// Workers over HTTP; they end when they are dropped.
+/// Workers over HTTP, which end when they are dropped.
 struct Workers {
     _all: JoinSet<()>,
     stop: CancellationToken,
@@ -111,7 +111,7 @@ async fn work(url: String, name: String, stop: CancellationToken) {
         for job in &jobs {
             let done = json!({"job_id": job["id"], "worker_id": name, "result": job["args"]});
             let (status, answer) = insist(&http, Method::POST, &format!("{url}/ack"), &done).await;
-            // Its reservation ran out, or an earlier answer was lost.
+            // Its reservation expired, or an earlier answer was lost.
             assert!(matches!(status, 200 | 409), "{answer}");
         }
         if jobs.is_empty() && tokio::time::timeout(IDLE, stop.cancelled()).await.is_ok() {
@@ -120,7 +120,7 @@ async fn work(url: String, name: String, stop: CancellationToken) {
     }
 }
 
-/// All workflows completed, and nothing was lost or done twice.
+/// Asserts that all workflows completed, and that no step was lost or done twice.
 async fn ended_well(place: &Place, more_jobs: usize) {
     place.at_least(FLOWS_COMPLETED, i64::try_from(4 * WORKFLOWS).expect("a few")).await;
     let jobs = WORKFLOWS * JOBS_OF_FOUR + more_jobs;
@@ -191,7 +191,7 @@ async fn workflows_advance_once_when_api_and_scheduler_are_killed_on_postgres() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn workflows_cron_and_webhooks_go_on_when_the_database_is_back() {
+async fn workflows_cron_and_webhooks_continue_after_an_outage() {
     let site = Site::start(&[]).await;
     let settings = std::fs::read_to_string(site.path().join("turnstone.toml")).unwrap();
     let settings = format!("{settings}[webhooks]\nallow_private = true\n");
@@ -227,7 +227,7 @@ async fn workflows_cron_and_webhooks_go_on_when_the_database_is_back() {
         .iter()
         .map(|told| told.json()["data"]["job_id"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(i64::try_from(heard.len()).unwrap(), completed, "somebody was not told of a job's end");
+    assert_eq!(i64::try_from(heard.len()).unwrap(), completed, "an end of a job was not sent to a webhook");
     api.program.stop().await;
     scheduler.stop().await;
 }

@@ -1,4 +1,4 @@
-//! A gate in the database at which transactions wait, so that a fault can come at a known moment.
+//! A gate in the database at which transactions wait, so that a fault comes at a known moment.
 
 use super::site::Site;
 use sqlx::{Connection as _, PgConnection};
@@ -39,25 +39,25 @@ impl Gate {
         Self::again(site).await
     }
 
-    /// Shuts one that was made before and opened.
+    /// Shuts a gate that was made before and opened.
     pub async fn again(site: &Site) -> Self {
         let mut keeper = PgConnection::connect(&site.database.url).await.expect("a connection");
         sqlx::query("SELECT pg_advisory_lock(7)").execute(&mut keeper).await.expect("the gate's lock");
         Self { keeper }
     }
 
-    /// Waits until a transaction stands at the gate.
+    /// Waits until a transaction waits at the gate.
     pub async fn reached(&self, site: &Site) {
         site.until("a transaction waits at the gate", WAITING, |waiting| waiting > 0).await;
     }
 
-    /// Ends the connections of those that wait.
+    /// Ends the connections of the waiting transactions.
     pub async fn terminate_waiting(&self, site: &Site) {
         let ended = WAITING.replace("count(*)", "count(pg_terminate_backend(pid))");
-        assert!(site.number(&ended).await > 0, "nobody waited");
+        assert!(site.number(&ended).await > 0, "no transaction waited");
     }
 
-    /// Lets everybody pass, now and later.
+    /// Lets all transactions pass, now and later.
     pub async fn open(self) {
         self.keeper.close().await.expect("the gate's lock is given back");
     }

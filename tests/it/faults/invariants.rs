@@ -1,11 +1,11 @@
-//! What must hold when the fault is over.
+//! The invariants after a fault.
 
 use super::load::Load;
 use super::site::{Fleet, Site};
 use std::collections::BTreeSet;
 use turnstone_tests::journal;
 
-/// What must be zero at the end.
+/// Counts that must be zero at the end.
 const NOTHING: [(&str, &str); 8] = [
     ("leases are held", "SELECT count(*) FROM jobs WHERE lease_token IS NOT NULL"),
     ("jobs have reservations", "SELECT count(*) FROM jobs WHERE reserved <> 0"),
@@ -29,7 +29,7 @@ const NOTHING: [(&str, &str); 8] = [
 ];
 
 impl Site {
-    /// Ends the load, waits until everything is completed, and checks that nothing was lost or done twice and that no
+    /// Ends the load and waits until every job is completed. Checks that no job was lost or done twice, and that no
     /// process had to be restarted.
     pub async fn ends_well(&self, load: Load, fleet: Fleet) {
         let accepted = load.end().await;
@@ -44,7 +44,7 @@ impl Site {
         let stored: BTreeSet<String> = ids.lines().map(str::to_owned).collect();
         let lost: Vec<_> = accepted.difference(&stored).collect();
         let unasked: Vec<_> = stored.difference(&accepted).collect();
-        assert!(lost.is_empty() && unasked.is_empty(), "lost: {lost:?}; nobody asked for: {unasked:?}");
+        assert!(lost.is_empty() && unasked.is_empty(), "lost: {lost:?}; not enqueued: {unasked:?}");
         for (what, sql) in NOTHING {
             assert_eq!(self.number(sql).await, 0, "{what}");
         }

@@ -1,4 +1,4 @@
-//! Clients that enqueue one job after another and note what they were answered.
+//! Clients that enqueue one job after another and record the answers.
 
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ use turnstone_tests::ModelServer;
 use turnstone_tests::wait::{self, Pauses};
 
 const CLIENTS: usize = 3;
-/// At most about so many jobs wait: more than the workers have slots, so that none of them is idle.
+/// About the most jobs that wait: more than the workers have slots, so that none of them is idle.
 const AHEAD: usize = 24;
-/// The deadline of an answer, and of the jobs before it: the database may be away for as long as a test waits for it.
+/// The deadline of an answer, and of the jobs before it: the database may be unreachable for as long as a test waits.
 const LONG: Duration = Duration::from_secs(300);
 
 /// Steady load until [`Load::end`].
@@ -26,7 +26,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts the clients of this api.
+    /// Starts clients of the API at this address.
     pub fn start(url: &str, models: &Arc<ModelServer>) -> Self {
         let (stop, accepted, mut clients) = (CancellationToken::new(), Arc::default(), JoinSet::new());
         for _ in 0..CLIENTS {
@@ -36,12 +36,12 @@ impl Load {
         Self { stop, accepted, clients }
     }
 
-    /// Notes a job that somebody else enqueued.
+    /// Adds a job that another client enqueued.
     pub fn knows(&self, id: String) {
         self.accepted.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
     }
 
-    /// Stops the clients; the ids of all jobs that were accepted.
+    /// Stops the clients and returns the ids of all accepted jobs.
     pub async fn end(mut self) -> BTreeSet<String> {
         self.stop.cancel();
         while let Some(client) = self.clients.join_next().await {
@@ -73,24 +73,24 @@ async fn enqueue(
     }
 }
 
-/// A client with the patience of a usual one.
+/// Returns a client with the usual timeout.
 pub fn client() -> Client {
     let patience = Duration::from_secs(30);
     turnstone_tests::http::client_builder().timeout(patience).build().expect("a client")
 }
 
-/// A job of one turn.
+/// Returns a job of one turn.
 pub fn job(id: &str) -> Value {
     json!({"id": id, "type": "agent.ask", "args": ["hi"], "ext_agent_token_budget": 50_000})
 }
 
-/// Enqueues once; the status, or none when nobody knows what became of it.
+/// Enqueues once. Returns the status, or `None` when the outcome is unknown.
 pub async fn push(http: &Client, url: &str, job: &Value) -> Option<u16> {
     let request = http.post(format!("{url}/ojs/v1/jobs")).json(job);
     request.send().await.ok().map(|answer| answer.status().as_u16())
 }
 
-/// Enqueues with the same id until the job is accepted, as the documentation tells clients to.
+/// Enqueues with the same id until the job is accepted, as documented for clients.
 async fn until_accepted(http: &Client, url: &str, job: &Value) {
     let accepted = async {
         let (mut unsure, mut pauses) = (false, Pauses::default());

@@ -1,5 +1,5 @@
-//! Faults of the database and of the way to it, under load: the real program as separate processes on a PostgreSQL of
-//! the test's own. Whatever happens to the database, no process needs a restart, and nothing is lost or done twice.
+//! Faults of the database and of its network, under load: the real program as separate processes, each test on a
+//! PostgreSQL of its own. Under every fault no process needs a restart, and no job is lost or done twice.
 
 mod accepted;
 mod commits;

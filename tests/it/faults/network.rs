@@ -7,7 +7,7 @@ use turnstone_domain::Ids as _;
 use turnstone_domain::ids::SystemIds;
 use turnstone_tests::servers::TcpProxy;
 
-/// A fleet with one more worker, which reaches the database through a proxy.
+/// Starts a fleet with one more worker, which reaches the database through a proxy.
 async fn with_a_far_worker(site: &Site) -> (Fleet, TcpProxy) {
     let mut fleet = site.fleet().await;
     let proxy = TcpProxy::start(site.postgres.addr()).await;
@@ -15,16 +15,16 @@ async fn with_a_far_worker(site: &Site) -> (Fleet, TcpProxy) {
     (fleet, proxy)
 }
 
-/// Waits until everything that was enqueued before now has been completed.
+/// Waits until every job that was enqueued before now is completed.
 async fn all_until_now(site: &Site) {
     let left =
         format!("SELECT count(*) FROM jobs WHERE state <> 'completed' AND seq <= {}", site.newest().await);
-    site.until("what the far worker held is done by others", &left, |left| left == 0).await;
+    site.until("other workers complete the far worker's jobs", &left, |left| left == 0).await;
 }
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_worker_that_is_cut_off_goes_on_when_the_network_is_back() {
+async fn a_worker_that_is_cut_off_continues_when_the_network_returns() {
     let site = Site::start(&[]).await;
     let (fleet, proxy) = with_a_far_worker(&site).await;
     let load = site.load(&fleet);
@@ -40,7 +40,7 @@ async fn a_worker_that_is_cut_off_goes_on_when_the_network_is_back() {
 
 #[tokio::test]
 #[ignore = "long: silence until connections are given up"]
-async fn a_worker_whose_network_is_silent_goes_on_when_it_is_back() {
+async fn a_worker_with_a_silent_network_continues_when_it_returns() {
     let site = Site::start(&[]).await;
     let (fleet, proxy) = with_a_far_worker(&site).await;
     let load = site.load(&fleet);
@@ -61,7 +61,7 @@ async fn a_worker_that_falls_silent_in_a_transaction_keeps_nothing_locked() {
     let (api, scheduler) = (site.api(&site.database.url).await, site.scheduler().await);
     let proxy = TcpProxy::start(site.postgres.addr()).await;
     let far = site.worker("far", &site.database.url_at(proxy.addr())).await;
-    // A queue with a limit: its jobs are claimed step by step, in a transaction that has a middle.
+    // Jobs of a queue with a limit are claimed step by step, in a transaction of several statements.
     site.postgres.psql(&site.database, "UPDATE queues SET concurrency = 1000").await;
     let gate = Gate::at_leases(&site).await;
     let id = SystemIds.next();
@@ -69,7 +69,7 @@ async fn a_worker_that_falls_silent_in_a_transaction_keeps_nothing_locked() {
     gate.reached(&site).await;
     proxy.stall().await;
     gate.open().await;
-    // The far worker's transaction is open in the database, with the job's row locked, and nobody will end it.
+    // The far worker's transaction is open in the database, the job's row is locked, and its client cannot end it.
     let idle = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' \
                 AND (SELECT count(*) FROM (SELECT 1 FROM jobs FOR UPDATE SKIP LOCKED) AS free) = 0";
     site.until("the transaction waits for its worker", idle, |idle| idle > 0).await;

@@ -1,5 +1,5 @@
-//! The process that accepts a request under an `Idempotency-Key` is killed before the client reads the answer: the request that
-//! is repeated is answered, and was applied once.
+//! The process that accepts a request with an `Idempotency-Key` is killed before the client reads the answer. The
+//! repeated request is answered, and was applied once.
 
 use super::load::client;
 use super::site::Site;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use turnstone_tests::Place;
 use turnstone_tests::wait::until;
 
-/// How many jobs each request has.
+/// The number of jobs of each request.
 const SIZES: [i64; 4] = [1, 8, 1, 8];
 
 /// Sends a request and reads no answer.

@@ -1,10 +1,10 @@
-//! The database goes away as it does when its machine crashes, and comes back.
+//! The database crashes like its machine, and returns.
 
 use super::site::Site;
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_fleet_goes_on_when_the_database_is_back_from_a_crash() {
+async fn a_fleet_continues_after_a_crash_of_the_database() {
     let site = Site::start(&[]).await;
     let fleet = site.fleet().await;
     let load = site.load(&fleet);

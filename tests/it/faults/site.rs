@@ -19,7 +19,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// A site whose server has these settings.
+    /// Starts a site whose server has these settings.
     pub async fn start(settings: &[(&str, &str)]) -> Self {
         fleet::install_crypto();
         let postgres = Postgres::own_with(settings).await;
@@ -41,7 +41,7 @@ impl Site {
         self.folder.path()
     }
 
-    /// An api that reaches the database at this address.
+    /// Starts an API process that reaches the database at this address.
     pub async fn api(&self, database: &str) -> Api {
         let arguments = ["api", "--bind", "127.0.0.1:0"];
         let mut program = Program::start(self.path(), &arguments, &[("DATABASE_URL", database)]);
@@ -49,7 +49,7 @@ impl Site {
         Api { program, url }
     }
 
-    /// A scheduler.
+    /// Starts a scheduler.
     pub async fn scheduler(&self) -> Program {
         let mut scheduler =
             Program::start(self.path(), &["scheduler"], &[("DATABASE_URL", &self.database.url)]);
@@ -57,7 +57,7 @@ impl Site {
         scheduler
     }
 
-    /// A worker with few slots, so that no worker takes all there is, and a short lease.
+    /// Starts a worker with a short lease and few slots, so that no worker claims all jobs.
     pub async fn worker(&self, name: &str, database: &str) -> Program {
         let arguments = ["worker", "--name", name, "--slots", "4", "--lease", "2s"];
         let mut worker = Program::start(self.path(), &arguments, &[("DATABASE_URL", database)]);
@@ -65,7 +65,7 @@ impl Site {
         worker
     }
 
-    /// An api, a scheduler and two workers.
+    /// Starts an API process, a scheduler and two workers.
     pub async fn fleet(&self) -> Fleet {
         let url = &self.database.url;
         let (api, scheduler) = (self.api(url).await, self.scheduler().await);
@@ -76,7 +76,7 @@ impl Site {
         fleet
     }
 
-    /// One number out of the database.
+    /// Returns a number from the database.
     pub async fn number(&self, sql: &str) -> i64 {
         let answer = self.postgres.psql(&self.database, sql).await;
         answer.parse().unwrap_or_else(|_| panic!("{sql}: {answer} is no number"))
@@ -87,12 +87,12 @@ impl Site {
         wait::found(what, async || Some(self.number(sql).await).filter(|number| wanted(*number))).await
     }
 
-    /// The newest job's number.
+    /// Returns the number of the newest job.
     pub async fn newest(&self) -> i64 {
         self.number("SELECT coalesce(max(seq), 0) FROM jobs").await
     }
 
-    /// Waits until so many more jobs are completed.
+    /// Waits for so many further completed jobs.
     pub async fn progress(&self, more: i64) {
         let completed = "SELECT count(*) FROM jobs WHERE state = 'completed'";
         let before = self.number(completed).await;
@@ -109,13 +109,13 @@ impl Site {
         self.until("every worker takes new jobs", &at_work, |now| now >= workers).await;
     }
 
-    /// A steady load of agent jobs.
+    /// Starts a steady load of agent jobs.
     pub fn load(&self, fleet: &Fleet) -> Load {
         Load::start(&fleet.api.url, &self.models)
     }
 }
 
-/// A running api.
+/// A running API process.
 pub struct Api {
     pub program: Program,
     pub url: String,
@@ -136,7 +136,7 @@ impl Fleet {
         }
     }
 
-    /// Stops every process; each must still be the one that was started, and end well.
+    /// Stops every process; each must be the one that was started, and end with 0.
     pub async fn stop(self) {
         for mut program in self.workers.into_iter().chain([self.scheduler, self.api.program]) {
             assert!(program.runs(), "a process ended under the fault:\n{}", program.warned());

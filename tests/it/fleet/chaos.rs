@@ -1,4 +1,4 @@
-//! An api and six worker processes over one database, and in every round something breaks.
+//! An API process and six worker processes over one database; something breaks in every round.
 
 use super::configured;
 use crate::crash::spawn_with_lease;
@@ -21,17 +21,17 @@ use turnstone_tests::{Fleet, Reply, wait};
 const WORKERS: usize = 6;
 const SLOTS: usize = 8;
 const LEASE_MS: u64 = 3_000;
-/// Workers that stand still at once.
+/// The most workers that are paused at once.
 const ASLEEP: usize = 4;
-/// At most about so many jobs wait for their first turn: the api is needed until the end.
+/// About the most jobs that wait for their first turn, so that the API is needed until the end.
 const AHEAD: usize = 40;
-/// How many of the jobs have a budget that they exhaust: one of so many.
+/// One of so many jobs has a budget that it exhausts.
 const POOR: usize = 20;
 
 const UNSETTLED: &str =
     "SELECT count(*) FROM jobs WHERE state NOT IN ('completed', 'discarded', 'cancelled', 'pending')";
 
-/// What a job does before it ends: a tool per turn.
+/// The tool calls of a job, one per turn.
 fn plan(n: usize) -> &'static [&'static str] {
     if is_poor(n) {
         return &["search", "search", "search", "search"];
@@ -48,13 +48,13 @@ fn is_poor(n: usize) -> bool {
     n % POOR == POOR - 1
 }
 
-/// What the model's answer in a turn costs: no two turns of a job cost the same.
+/// Returns the cost of the model's answer in a turn: no two turns of a job cost the same.
 fn cost(n: usize, turn: usize) -> (i64, i64) {
     let (n, turn) = (i64::try_from(n % 7).unwrap(), i64::try_from(turn).unwrap());
     (20 + n, 5 + turn)
 }
 
-/// The poor pay more than they have.
+/// Returns the cost of a turn of a poor job, which exceeds its budget.
 fn poor_cost(turn: usize) -> (i64, i64) {
     (300, 100 + i64::try_from(turn).unwrap())
 }
@@ -95,7 +95,7 @@ struct Crew<'a> {
 
 struct Worker {
     process: Process,
-    // It ends when this does.
+    // The worker ends when this is closed.
     stdin: ChildStdin,
 }
 
@@ -108,8 +108,8 @@ impl Worker {
     async fn leave(self) {
         let Self { mut process, stdin } = self;
         drop(stdin);
-        let status = wait::output("a worker ends when it is asked to", process.wait()).await.unwrap();
-        assert!(status.success(), "a worker that nobody killed ended with {status}");
+        let status = wait::output("a worker ends on request", process.wait()).await.unwrap();
+        assert!(status.success(), "a worker that was not killed ended with {status}");
     }
 }
 
@@ -177,7 +177,7 @@ impl<'a> Api<'a> {
         )
     }
 
-    /// Kills the process and starts another one. Whoever needs it waits until it listens.
+    /// Kills the process and starts another one. Clients wait until it listens.
     async fn kill(&self) {
         let mut program = self.program.take().expect("a running api");
         program.signal("KILL");
@@ -231,9 +231,9 @@ async fn break_something(
     }
 }
 
-/// Waits until the model was asked so often, or nothing is left to ask.
+/// Waits for so many model calls, or until no job is left.
 async fn goes_on(fleet: &Fleet, calls: usize, jobs: usize) {
-    until("the jobs go on", async || {
+    until("the jobs continue", async || {
         let asked = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(calls)).await;
         asked.is_ok() || is_over(fleet, jobs).await
     })
@@ -258,8 +258,8 @@ async fn a_large_fleet_survives_chaos() {
     survive(2_000, 32).await;
 }
 
-/// Bounded in rounds; at the end only invariants count. `TURNSTONE_CHAOS_SEED` makes another run of it, and a failing one
-/// names its seed.
+/// Runs a bounded number of rounds and checks invariants at the end. `TURNSTONE_CHAOS_SEED` sets the seed, and a
+/// failed run names its seed.
 async fn survive(jobs: usize, rounds: usize) {
     let seed =
         std::env::var("TURNSTONE_CHAOS_SEED").map_or(20_261_121, |seed| seed.parse().expect("a number"));
@@ -285,7 +285,7 @@ async fn survive(jobs: usize, rounds: usize) {
         is_over(&fleet, jobs).await
     })
     .await;
-    println!("nothing is left to do");
+    println!("no job is left");
     let Crew { awake, asleep, .. } = crew;
     for worker in awake {
         worker.leave().await;
@@ -305,16 +305,16 @@ async fn survive(jobs: usize, rounds: usize) {
     fleet.end().await;
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Debug)]
 struct Fate {
     n: usize,
     state: String,
     attempts: usize,
     failures: i64,
-    /// Tokens that are booked.
+    /// The booked tokens.
     booked: i64,
-    /// Turns whose answer is durable.
+    /// The number of turns with a durable answer.
     answers: usize,
 }
 
@@ -354,13 +354,14 @@ async fn invariants(fleet: &Fleet, jobs: usize) {
         *states.entry(state.clone()).or_default() += 1;
         let is_right = match state.as_str() {
             "completed" => *answers == plan(*n).len() + 1 && *failures == 0,
-            // A call whose outcome nobody knows waits for a person.
+            // A call with an unknown outcome waits for a reviewer.
             "pending" => plan(*n)[*answers - 1] == "book" && *failures == 0,
             "discarded" => is_poor(*n) && *failures == 2,
             _ => false,
         };
         assert!(is_right, "{fate:?}");
-        // What is durable was booked as the provider counted it, once. Only the last call of an attempt can be lost.
+        // Every durable answer was booked once, with the provider's counts. Only the last call of an attempt can be
+        // lost.
         let booked_for: i64 = (0..*answers).map(|turn| price(*n, turn)).map(|(i, o)| i + o).sum();
         assert_eq!(*booked, booked_for, "{fate:?}");
         let calls = &asked[n];

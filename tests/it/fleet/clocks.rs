@@ -1,4 +1,4 @@
-//! Machines whose clocks are five minutes off, beside one that is right.
+//! Machines whose clocks are five minutes off, beside one with the right time.
 
 use super::Site;
 use crate::program::{Env, Program};
@@ -10,12 +10,12 @@ use turnstone_tests::{Gate, Reply, wait};
 
 const UNSETTLED: &str = "SELECT count(*) FROM jobs WHERE state <> 'completed'";
 
-/// What makes the clock of a process wrong.
+/// Returns the environment that shifts the clock of a process.
 fn off_by<'a>(library: &'a str, by: &'a str) -> [(&'a str, &'a str); 3] {
     [("LD_PRELOAD", library), ("FAKETIME", by), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")]
 }
 
-/// How far off a process is that is told so.
+/// Returns how many seconds the clock of a process with this environment is off.
 fn told(env: Env<'_>) -> i64 {
     let date = std::process::Command::new("date").arg("+%s").envs(env.iter().copied()).output().unwrap();
     let told: i64 = String::from_utf8(date.stdout).unwrap().trim().parse().unwrap();
@@ -26,7 +26,8 @@ fn has_loaded(program: &Program, library: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{}/maps", program.pid())).unwrap().contains(library)
 }
 
-/// The workers and the schedulers look for what they may take: a scheduler makes a job available, and a worker claims it.
+/// Waits until the workers and schedulers have looked for work: a scheduler makes a job available, and a worker
+/// claims it.
 async fn all_look(site: &Site) {
     for _ in 0..2 {
         let before = site.fleet.models.count();
@@ -37,7 +38,7 @@ async fn all_look(site: &Site) {
     }
 }
 
-/// The job ended with the worker that claimed it first.
+/// Asserts that the job ended with the worker that claimed it first.
 async fn kept_its_lease(site: &Site, id: &str, name: &str) {
     let done = site.fleet.settled(id).await;
     assert_eq!(site.last_worker(id).await, name);
@@ -47,8 +48,8 @@ async fn kept_its_lease(site: &Site, id: &str, name: &str) {
     assert!(!expired, "the lease of {name} ran out");
 }
 
-/// Three workers hold a lease each, and as they are full, two could only take what is held already. `meanwhile` lasts as long
-/// as the model thinks.
+/// Three workers hold a lease each. Two of them are full, so they could only take a job that is already leased.
+/// `meanwhile` runs during the model calls.
 async fn every_lease_is_kept(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
     let gate = Gate::default();
     let held = gate.clone();
@@ -96,7 +97,7 @@ async fn every_lease_is_kept(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(any(no_postgres, no_faketime), ignore = "needs PostgreSQL and libfaketime")]
 async fn a_worker_with_a_wrong_clock_neither_steals_a_lease_nor_loses_its_own() {
-    // Shorter than what the clocks are off by.
+    // A lease that is shorter than the clocks are off.
     every_lease_is_kept("2m", async |site| {
         let lasting = "SELECT count(*) FROM jobs WHERE state = 'active' AND \
                        lease_expires_at - extract(epoch FROM clock_timestamp()) * 1000 BETWEEN 1 AND 120000";
@@ -107,7 +108,7 @@ async fn a_worker_with_a_wrong_clock_neither_steals_a_lease_nor_loses_its_own() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: leases of half a minute are extended beyond their second end"]
-async fn a_worker_with_a_wrong_clock_extends_its_lease_again_and_again() {
+async fn a_worker_with_a_wrong_clock_keeps_extending_its_lease() {
     every_lease_is_kept("30s", async |site| {
         let extended =
             "SELECT count(*) FROM jobs WHERE state = 'active' AND lease_expires_at >= claimed_at + 65000";

@@ -1,4 +1,4 @@
-//! A worker is killed while its model thinks: its turns go on elsewhere when its leases have run out.
+//! A worker is killed during its model calls: other workers resume its turns when its leases have expired.
 
 use super::Site;
 use serde_json::json;
@@ -10,10 +10,10 @@ const JOBS: usize = 9;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn the_turns_of_a_killed_worker_go_on_elsewhere() {
+async fn other_workers_resume_the_turns_of_a_killed_one() {
     let gate = Gate::default();
     let held = gate.clone();
-    // The second turn of every job is in the model's hands when the worker dies.
+    // The second turn of every job is in a model call when the worker dies.
     let site = Site::start(move |request| match model_server::outcomes(request) {
         0 => Reply::call("book", json!({"n": 1})),
         _ => Reply::text("done").behind(&held),
@@ -39,11 +39,11 @@ async fn the_turns_of_a_killed_worker_go_on_elsewhere() {
     victim.signal("KILL");
     assert_eq!(victim.ended().await, None);
 
-    // The hour of its leases, and of no others, is over.
+    // Its leases expire, and no others.
     let over =
         format!("UPDATE jobs SET lease_expires_at = 0 WHERE state = 'active' AND worker_id = '{name}'");
     site.fleet.place.change(&over).await;
-    // Nobody tells the others: they ask the model for these jobs again when the leases have run out.
+    // The others are not notified: they call the model for these jobs again when the leases have expired.
     site.fleet.models.seen(2 * JOBS + orphans.len()).await;
     gate.open();
     for id in &jobs {

@@ -1,4 +1,4 @@
-//! A model call of ten minutes, in no time: the fleet's clock and that of the workers' timers are moved together.
+//! A model call of ten minutes, in no time: the clocks of the fleet and of the workers' timers are moved together.
 
 use crate::paused_timers::PausedTimers;
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn a_model_call_of_ten_minutes_is_never_started_twice() {
     for _ in 0..CALL_MS / STEP_MS {
         fleet.clock.advance_ms(STEP_MS);
         timers.advance(Duration::from_millis(STEP_MS.unsigned_abs())).await;
-        // The worker extends its lease as soon as its timer says so.
+        // The worker extends its lease when its timer fires.
         let wanted = fleet.now().0 + LEASE_MS;
         let extended =
             format!("SELECT count(*) FROM jobs WHERE state = 'active' AND lease_expires_at = {wanted}");

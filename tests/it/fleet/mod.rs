@@ -1,5 +1,5 @@
-//! Worker processes around a fleet on PostgreSQL, in real time: what must hold when they die, sleep or have a wrong
-//! clock.
+//! Worker processes around a fleet on PostgreSQL, in real time: what must hold when they die, are paused, or have a
+//! wrong clock.
 
 mod chaos;
 mod clocks;
@@ -45,7 +45,7 @@ impl Site {
         Self { fleet, folder }
     }
 
-    /// A scheduler in this process, until it is dropped.
+    /// Starts a scheduler in this process, which stops when it is dropped.
     fn keep_time(&self) -> AbortOnDropHandle<()> {
         self.fleet.keep_time()
     }
@@ -55,7 +55,7 @@ impl Site {
         Program::start(self.folder.path(), arguments, &[&[("DATABASE_URL", place.as_str())], env].concat())
     }
 
-    /// A worker of the real program.
+    /// Starts a worker of the real program.
     pub(crate) async fn worker(&self, name: &str, arguments: &[&str], env: Env<'_>) -> Program {
         let mut worker = self.program(&[&["worker", "--name", name], arguments].concat(), env);
         worker.first_line(&format!("turnstone worker {name} runs ")).await;
@@ -70,14 +70,14 @@ impl Site {
         self.fleet.push(&job).await
     }
 
-    /// The active jobs of a worker.
+    /// Returns the active jobs of a worker.
     async fn jobs_of(&self, worker: &str) -> Vec<String> {
         let sql =
             format!("SELECT id FROM jobs WHERE state = 'active' AND worker_id = '{worker}' ORDER BY seq");
         self.fleet.place.rows::<(String,)>(&sql).await.into_iter().map(|(id,)| id).collect()
     }
 
-    /// The worker that claimed a job last.
+    /// Returns the worker that claimed a job last.
     async fn last_worker(&self, job: &str) -> String {
         let sql = format!(
             "SELECT v.body FROM journal v JOIN jobs j ON j.seq = v.job_seq WHERE j.id = '{job}' AND v.names = 'job.started' \
@@ -88,7 +88,7 @@ impl Site {
         body[0]["event"]["data"]["worker_id"].as_str().expect("a name").to_owned()
     }
 
-    /// How many rows say what has happened: whoever writes for a job changes one of these.
+    /// Returns the number of rows that writes for a job change.
     async fn written(&self) -> i64 {
         let tables = ["journal", "tool_calls", "job_results", "job_errors", "reviews"];
         let counts: Vec<String> =

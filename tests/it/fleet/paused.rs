@@ -1,4 +1,4 @@
-//! A worker stands still for longer than its lease lasts (SIGSTOP, as a frozen machine does) and wakes up again.
+//! A worker is paused for longer than its lease (SIGSTOP, like a frozen machine) and continues.
 
 use super::Site;
 use crate::program::Program;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_domain::JobState;
 use turnstone_tests::{Gate, Place, Reply, model_server};
 
-/// A site with a worker `sleeper` that waits for a model's answer.
+/// Starts a site with a worker `sleeper` that waits for a model's answer.
 async fn asleep_at_the_model() -> (Site, Program, String, Gate) {
     let (gate, first) = (Gate::default(), AtomicBool::new(true));
     let held = gate.clone();
@@ -27,8 +27,8 @@ async fn asleep_at_the_model() -> (Site, Program, String, Gate) {
     (site, sleeper, id, gate)
 }
 
-/// Another worker takes the job to its end, then the sleeper wakes up.
-/// The call that is made is the one that `whose` model call asked for.
+/// Another worker runs the job to its end, then the sleeper wakes up. The tool call of the model's answer to `whose`
+/// is made.
 async fn the_other_ends_it(site: Site, mut sleeper: Program, id: &str, whose: &str) {
     let time = site.keep_time();
     let other = site.worker("other", &["--lease", "14s"], &[]).await;
@@ -59,21 +59,21 @@ async fn the_other_ends_it(site: Site, mut sleeper: Program, id: &str, whose: &s
 async fn a_paused_worker_whose_job_another_one_ended_writes_nothing() {
     let (site, sleeper, id, gate) = asleep_at_the_model().await;
     sleeper.signal("STOP");
-    // The answer is there when it wakes up, and was paid for.
+    // The answer arrives when the sleeper wakes up, and was charged.
     gate.open();
     the_other_ends_it(site, sleeper, &id, "the other").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_worker_that_stops_in_a_write_loses_no_answer_and_keeps_no_job_from_others() {
+async fn a_worker_paused_in_a_write_loses_no_answer_and_blocks_no_job() {
     let (site, sleeper, id, gate) = asleep_at_the_model().await;
     let Place::Url(url) = &site.fleet.place else { panic!("this is about PostgreSQL") };
     let mut conn = PgConnection::connect(url).await.unwrap();
     conn.execute("BEGIN").await.unwrap();
     conn.execute("SELECT * FROM totals FOR UPDATE").await.unwrap();
-    // The sleeper's write has to wait. It is one statement, which commits itself while its worker sleeps: the answer that
-    // was paid for is kept, and no row stays locked.
+    // The sleeper's write has to wait. It is one statement, which commits while its worker is paused: the paid answer
+    // is kept, and no row stays locked.
     gate.open();
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     site.fleet.until("the sleeper writes", async || site.fleet.number(waiting).await > 0).await;

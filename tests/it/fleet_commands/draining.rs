@@ -1,4 +1,4 @@
-//! One signal drains a process, a second one stops it at once; neither loses anything.
+//! One signal drains a process, a second one stops it at once; neither loses a job.
 
 use super::Site;
 use futures::StreamExt as _;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_tests::{Reply, wait};
 
-/// A model that does not answer the first time.
+/// A site with a model that does not answer the first time.
 async fn site() -> Site {
     let first = AtomicBool::new(true);
     Site::migrated(
@@ -17,7 +17,7 @@ async fn site() -> Site {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_drained_worker_gives_its_jobs_back_at_once() {
+async fn a_drained_worker_releases_its_jobs_at_once() {
     let site = site().await;
     let api = site.api().await;
     let mut worker = site.worker("first", &["--lease", "10m", "--drain-grace", "1s"]).await;
@@ -29,7 +29,7 @@ async fn a_drained_worker_gives_its_jobs_back_at_once() {
     assert_eq!(api.job(&id).await["state"], "available", "a lease of ten minutes was not given back");
     assert!(api.workers().await.is_empty());
 
-    // Nothing has to run out, and nobody has to reap: there is no scheduler.
+    // There is no scheduler: no lease has to expire or to be reaped.
     let second = site.worker("second", &[]).await;
     api.event(&id, |name, _| name == "job.completed").await;
     let job = api.job(&id).await;
@@ -60,7 +60,7 @@ async fn a_second_signal_stops_a_worker_at_once_and_loses_nothing() {
     worker.signal("INT");
     assert_eq!(worker.ended().await, Some(130));
 
-    // Nobody reaps before: a lease of a slow machine is not over as long as its worker lives.
+    // Started after the kill, so that no lease of a slow machine is reaped while its worker lives.
     let scheduler = site.scheduler().await;
     let second = site.worker("second", &[]).await;
     api.event(&id, |name, _| name == "job.completed").await;

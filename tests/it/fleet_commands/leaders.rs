@@ -1,4 +1,4 @@
-//! Schedulers as processes: one leads, and another one does when it is killed or drained.
+//! Schedulers as processes: one leads, and another one takes over when it is killed or drained.
 
 use super::Site;
 use crate::program::Program;
@@ -8,15 +8,15 @@ use turnstone_tests::{Place, Reply};
 /// The term in a fleet, in milliseconds.
 const TERM: i64 = 1_200;
 
-/// Keeps every state of the row of leaders.
+/// Records every state of the row of leaders.
 const REIGNS: &str = "
     CREATE TABLE reigns (seq BIGSERIAL, holder TEXT, expires_at BIGINT);
     CREATE FUNCTION reign() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN INSERT INTO reigns (holder, expires_at) VALUES (NEW.holder, NEW.expires_at); RETURN NULL; END $$;
     CREATE TRIGGER reign AFTER INSERT OR UPDATE ON leaders FOR EACH ROW EXECUTE FUNCTION reign();";
 
-/// The holders so far, in order, each with the end of its first term and of its last one. A holder without a name is the end of one
-/// that gave its term back.
+/// Returns the holders so far, in order, each with the end of its first and of its last term. A row without a name is
+/// the end of a leader that resigned.
 async fn reigns(place: &Place) -> Vec<(String, i64, i64)> {
     let rows: Vec<(String, i64)> = place.rows("SELECT holder, expires_at FROM reigns ORDER BY seq").await;
     let mut reigns: Vec<(String, i64, i64)> = Vec::new();
@@ -29,7 +29,7 @@ async fn reigns(place: &Place) -> Vec<(String, i64, i64)> {
     reigns
 }
 
-/// Waits until one of these schedulers leads, and takes it out of them.
+/// Waits until one of these schedulers leads, and removes it from the list.
 async fn leader(place: &Place, schedulers: &mut Vec<Program>) -> Program {
     let mut at = None;
     turnstone_tests::wait::until("one of the schedulers leads", async || {
@@ -41,7 +41,7 @@ async fn leader(place: &Place, schedulers: &mut Vec<Program>) -> Program {
     schedulers.remove(at.unwrap())
 }
 
-/// Enqueues a job for later and waits until it is available, which a scheduler makes it.
+/// Enqueues a job for later and waits until the scheduler makes it available.
 async fn acts(place: &Place, url: &str) {
     let http = turnstone_tests::http::client();
     let job =
@@ -53,8 +53,9 @@ async fn acts(place: &Place, url: &str) {
     turnstone_tests::wait::until("the job is available", async || place.number(&sql).await == 1).await;
 }
 
-/// Three real schedulers, of which the one that leads is killed, and then the next one drained. Nobody ever leads before the term of
-/// the leader before has run out or was given back; when a machine stands still for a whole term, the leader may change more often.
+/// Of three real schedulers the leader is killed, and then the next one is drained. No scheduler leads before the
+/// earlier term has expired or was returned. When a machine is paused for a whole term, the leader may change more
+/// often.
 #[tokio::test]
 async fn another_scheduler_leads_when_the_leader_is_killed_or_drained() {
     let site = Site::migrated(|_| Reply::text("done")).await;

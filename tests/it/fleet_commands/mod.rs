@@ -1,4 +1,4 @@
-//! A fleet as an operator has it: the real program as separate processes on a real PostgreSQL.
+//! A fleet as an operator runs it: the real program as separate processes on a real PostgreSQL.
 
 mod draining;
 mod leaders;
@@ -39,7 +39,7 @@ impl Site {
         Self { folder, database, models }
     }
 
-    /// A site whose database was migrated.
+    /// A site with a migrated database.
     async fn migrated(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         let site = Self::bare(script).await;
         let migrated = site.run(&["migrate"]).await;
@@ -47,7 +47,7 @@ impl Site {
         site
     }
 
-    /// Waits until the model was asked.
+    /// Waits for the first model call.
     async fn asked(&self) {
         self.models.seen(1).await;
     }
@@ -84,7 +84,7 @@ impl Site {
     }
 }
 
-/// A running api, with clients of it.
+/// A running API process and its clients.
 struct Api<'a> {
     site: &'a Site,
     program: Program,

@@ -1,10 +1,10 @@
-//! The probes of processes that have no api.
+//! The probes of processes without an API.
 
 use super::Site;
 use crate::program::Program;
 use turnstone_tests::{Reply, wait};
 
-/// Starts a service whose probes listen, and returns where.
+/// Starts a service with probes, and returns their address.
 async fn probed(site: &Site, arguments: &[&str]) -> (Program, String) {
     let env = [("DATABASE_URL", site.database.url.as_str()), ("TURNSTONE_LOG__FILTER", "info")];
     let bind = ["--metrics-bind", "127.0.0.1:0"];
@@ -35,7 +35,7 @@ async fn workers_and_schedulers_answer_probes_until_they_have_drained() {
             assert_eq!((status, body.as_str()), (200, r#"{"status":"ok"}"#), "{path}");
         }
         assert_eq!(get(url, "/metrics").await.map(|(status, _)| status), Some(200));
-        assert_eq!(get(url, "/ojs/v1/jobs").await.map(|(status, _)| status), Some(404), "nothing else");
+        assert_eq!(get(url, "/ojs/v1/jobs").await.map(|(status, _)| status), Some(404), "no other path");
     }
     scheduler.stop().await;
     let api = site.api().await;

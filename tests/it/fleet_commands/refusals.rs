@@ -1,5 +1,5 @@
-//! A process that cannot work says why in one sentence and changes nothing. It ends with 2 when its configuration is wrong, and
-//! else with 1; `turnstone doctor` finds it.
+//! A process that cannot work prints the reason in one sentence and changes nothing. It ends with 2 when its
+//! configuration is wrong, and with 1 otherwise; `turnstone doctor` finds the problem.
 
 use super::Site;
 use crate::program::{Ran, run};
@@ -13,7 +13,7 @@ async fn migrated() -> Site {
     Site::migrated(|_| Reply::text("done")).await
 }
 
-/// Runs each service, which must be refused with these words, and the doctor, which must find it.
+/// Runs each service, which must be refused with these words, and the doctor, which must find the problem.
 async fn refused(site: &Site, url: Option<&str>, commands: &[&str], words: &str) {
     refused_with(1, site, url, commands, words).await;
 }
@@ -51,7 +51,7 @@ fn found(doctor: &Ran, words: &str) -> bool {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn without_a_postgresql_there_is_no_fleet() {
+async fn a_fleet_needs_postgresql() {
     let site = Site::bare(|_| Reply::text("done")).await;
     let words = "the embedded store serves one process; use `turnstone dev`, or give DATABASE_URL";
     let commands = [&SERVICES[..], &["migrate"]].concat();
@@ -72,7 +72,7 @@ async fn without_a_postgresql_there_is_no_fleet() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_database_that_is_not_there_is_named_without_its_password() {
+async fn an_unreachable_database_is_named_without_its_password() {
     let site = migrated().await;
     let silent = Port::reserve();
     let commands = [&SERVICES[..], &["migrate"]].concat();
@@ -130,7 +130,7 @@ async fn a_database_that_takes_no_writes_is_refused() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn the_doctor_finds_nothing_where_nothing_is_wrong() {
+async fn the_doctor_finds_no_problem_in_a_valid_setup() {
     let site = migrated().await;
     let well = site.run(&["doctor", "-o", "json"]).await;
     assert_eq!(well.code, Some(0), "{well:?}");
@@ -165,7 +165,7 @@ async fn the_doctor_finds_a_database_that_confirms_commits_before_they_are_on_di
 }
 
 #[tokio::test]
-async fn the_doctor_looks_at_the_embedded_store_too() {
+async fn the_doctor_checks_the_embedded_store_too() {
     let folder = turnstone_tests::scratch::folder();
     let bare = run(folder.path(), &["doctor", "-o", "json"], &[]).await;
     assert!(bare.code == Some(1) && found(&bare, "no model provider is configured"), "{bare:?}");

@@ -1,5 +1,5 @@
-//! Groups of reviewers, with the real program on either database: the worker that asked and the api that took the votes are killed
-//! in between, and another worker and another api go on.
+//! Groups of reviewers, with the real program on both databases. The worker that opened the review and the API that
+//! recorded votes are killed; another worker and another API continue.
 
 use crate::program::{Program, Ran, run};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn script(request: &Value) -> Reply {
     }
 }
 
-/// A fleet on PostgreSQL in separate processes, or everything in one on SQLite.
+/// A fleet on PostgreSQL in separate processes, or one process on SQLite.
 struct House {
     folder: tempfile::TempDir,
     database: Option<Database>,
@@ -32,7 +32,7 @@ struct House {
 }
 
 impl House {
-    /// With everything running, and the agent.
+    /// Starts all processes, and registers the agent.
     async fn open(backend: Backend, groups: &str) -> Self {
         fleet::install_crypto();
         let database = match backend {
@@ -74,7 +74,7 @@ impl House {
         run(self.folder.path(), arguments, &self.env()).await
     }
 
-    /// Starts an api, and a worker of this name.
+    /// Starts an API process, and a worker of this name.
     async fn begin(&mut self, worker: &str) {
         let arguments: &[&str] = match self.database {
             Some(_) => &["api", "--bind", "127.0.0.1:0"],
@@ -90,7 +90,7 @@ impl House {
         }
     }
 
-    /// `kill -9` of the api and of the worker.
+    /// Kills the API process and the worker with SIGKILL.
     async fn kill(&mut self) {
         for mut program in [self.worker.take(), self.api.take()].into_iter().flatten() {
             program.signal("KILL");
@@ -98,7 +98,7 @@ impl House {
         }
     }
 
-    /// Runs a command against the api that is there.
+    /// Runs a command against the running API.
     async fn ask(&self, arguments: &[&str]) -> Ran {
         run(self.folder.path(), &[arguments, &["--url", &self.url]].concat(), &[]).await
     }
@@ -127,7 +127,7 @@ impl House {
         (job, review)
     }
 
-    /// The job has ended well, with one call and nothing that was paid for twice.
+    /// Asserts that the job completed with one tool call, and was charged once.
     async fn booked(&self, job: &str) {
         self.event(job, "job.completed").await;
         let done = self.ask(&["job", "get", job, "-o", "json"]).await.json();
@@ -142,10 +142,10 @@ impl House {
     }
 }
 
-/// OAS-31, OAS-32: votes outlive the worker that asked and the api that took them: two of three agree across both, each has one
-/// vote, a stranger none, and nothing is called or paid for twice.
+/// OAS-31, OAS-32: votes survive the worker that opened the review and the API that recorded them. Two of three
+/// approve across both, each has one vote, a stranger has none, and nothing is called or charged twice.
 #[tokio::test]
-async fn votes_of_a_group_outlive_a_killed_worker_and_a_killed_api() {
+async fn votes_of_a_group_survive_a_killed_worker_and_a_killed_api() {
     let board = "[reviews.groups.board]\nmembers = ['ann', 'ben', 'cem']\nquorum = 2\n";
     for backend in Backend::ALL {
         let mut house = House::open(backend, board).await;
@@ -170,10 +170,10 @@ async fn votes_of_a_group_outlive_a_killed_worker_and_a_killed_api() {
     }
 }
 
-/// The same with silence: whoever comes next is asked although everybody who was there when the first were asked is dead, and
-/// alone may answer then.
+/// The same with silence: the review escalates to the next step although all processes of the first step are dead.
+/// Then only the next step's reviewer may answer.
 #[tokio::test]
-async fn those_who_come_next_are_asked_although_worker_and_api_were_killed() {
+async fn a_review_escalates_although_worker_and_api_were_killed() {
     let board = "[reviews.groups.board]\nmembers = ['ann', 'ben', 'cem']\nquorum = 2\nanswer_within_ms = 1000\n\
                  escalate_to = 'chair'\n[reviews.groups.chair]\nmembers = ['olga']\nanswer_within_ms = 6000000\n";
     for backend in Backend::ALL {

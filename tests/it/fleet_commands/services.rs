@@ -1,4 +1,4 @@
-//! Migrating, serving, working, and looking at who works.
+//! Migrating, serving, working, and listing workers.
 
 use super::{JOB, Site};
 use serde_json::json;
@@ -7,7 +7,7 @@ use turnstone_tests::Reply;
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_database_is_migrated_once_and_a_queue_of_the_configuration_becomes_known() {
+async fn a_database_is_migrated_once_and_configured_queues_exist() {
     let site = Site::bare(|_| Reply::text("done")).await;
     let first = site.run(&["migrate", "-o", "json"]).await;
     assert_eq!(first.code, Some(0), "{first:?}");
@@ -32,7 +32,7 @@ async fn a_database_is_migrated_once_and_a_queue_of_the_configuration_becomes_kn
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn three_processes_run_a_job_and_are_seen_doing_it() {
+async fn three_processes_run_a_job_and_list_it() {
     let site = Site::migrated(|_| Reply::text("done by a fleet")).await;
     let (api, scheduler) = (site.api().await, site.scheduler().await);
     let worker = site.worker("night-1", &["--slots", "4", "--queues", "ai-agents,default"]).await;
@@ -85,7 +85,7 @@ async fn a_worker_needs_a_name_of_its_own() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_worker_that_was_paused_past_its_lease_writes_nothing_and_says_so_once() {
+async fn a_worker_paused_past_its_lease_writes_nothing_and_logs_it_once() {
     let first = AtomicBool::new(true);
     let site = Site::migrated(move |_| {
         if first.swap(false, Ordering::SeqCst) { Reply::Hang } else { Reply::text("done elsewhere") }
@@ -96,7 +96,7 @@ async fn a_worker_that_was_paused_past_its_lease_writes_nothing_and_says_so_once
     let id = api.push().await;
     site.asked().await;
     paused.signal("STOP");
-    // Nobody reaps before: a lease of a slow machine is not over as long as its worker is awake.
+    // Started after the pause, so that no lease of a slow machine is reaped while its worker is awake.
     let scheduler = site.scheduler().await;
     let other = site.worker("other", &["--lease", "14s"]).await;
     api.event(&id, |name, _| name == "job.completed").await;

@@ -8,7 +8,7 @@ use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 const MAY_ASK: &str = "capabilities: {ask-user: {}}\n";
 
-/// Asks for a city and a day, then says what it was told.
+/// Asks for a city and a day, then repeats the answers.
 fn travel(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         0 => Reply::call("ask-user", json!({"request_keys": {"city": "Where to?", "day": "When?"}})),
@@ -22,10 +22,10 @@ async fn events(fleet: &Fleet, id: &str, name: &str) -> Vec<Value> {
     events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
 }
 
-/// The job waits without a lease, whatever becomes of the processes; what is missing is named and changes nothing; one answer
-/// counts, and the same once more has no second effect.
+/// The job waits without a lease across killed processes. An incomplete answer names the missing keys and changes
+/// nothing. One answer counts, and repeating it has no second effect.
 #[tokio::test]
-async fn a_question_outlives_its_process_and_is_answered_once() {
+async fn a_question_survives_its_process_and_is_answered_once() {
     join_all(Backend::ALL.map(async |backend| {
         let mut fleet = Fleet::builder().on(backend).model(travel).start().await;
         register(&fleet, MAY_ASK).await;
@@ -53,7 +53,7 @@ async fn a_question_outlives_its_process_and_is_answered_once() {
             "two keys are asked for"
         );
         let (status, _) = fleet.post(&format!("/ojs/v1/jobs/{job}/activate"), &json!({})).await;
-        assert!(status.is_client_error(), "only an answer lets it go on: {status}");
+        assert!(status.is_client_error(), "only an answer resumes it: {status}");
         assert_eq!(state(&fleet, &id).await["status"], "waiting-for-input");
         let right = json!({"answers": {"city": "Oslo", "day": 1, "more": "ignored"}});
         let (status, taken) = answer(right.clone()).await;
@@ -66,7 +66,7 @@ async fn a_question_outlives_its_process_and_is_answered_once() {
         assert_eq!(done["result"], "booked: {\"city\":\"Oslo\",\"day\":1}", "{done:#}");
         let (status, taken) = post(&fleet, &path, &right, &[]).await;
         assert_eq!((status, &taken["repeated"]), (200, &json!(true)), "also when the job has ended");
-        assert_eq!(fleet.models.calls().len(), 2, "nothing was asked twice");
+        assert_eq!(fleet.models.calls().len(), 2, "no question was repeated");
         assert_eq!(events(&fleet, &id, "input.requested").await.len(), 1);
         let received = events(&fleet, &id, "input.received").await;
         assert_eq!(
@@ -82,10 +82,10 @@ async fn a_question_outlives_its_process_and_is_answered_once() {
     .await;
 }
 
-/// OAS-42, OAS-44: what is asked passes the output guardrail and each value of the answer the input guardrail, before the user
-/// or a model sees it; a plain question is answered by a further input.
+/// OAS-42, OAS-44: a question passes the output guardrail before the user sees it. Each value of the answer passes
+/// the input guardrail before a model sees it. A plain question is answered by a further input.
 #[tokio::test]
-async fn what_is_asked_and_answered_passes_the_guardrails() {
+async fn questions_and_answers_pass_the_guardrails() {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("ask-user", json!({"question": "Where to?"})),
         _ => Reply::text("booked"),
@@ -112,7 +112,7 @@ async fn what_is_asked_and_answered_passes_the_guardrails() {
     fleet.end().await;
 }
 
-/// A job that waits for its user is cancelled as any other; an answer then comes too late, and the next input runs.
+/// A job that waits for its user is cancelled like any other. A later answer is refused, and the next input runs.
 #[tokio::test]
 async fn a_question_ends_with_its_job() {
     join_all(Backend::ALL.map(async |backend| {
@@ -132,7 +132,7 @@ async fn a_question_ends_with_its_job() {
         let second = send(&fleet, &id, "never mind", "?reopen=true").await;
         let done = fleet.wait_for(&second, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["result"], "re never mind", "{done:#}");
-        // The question that nobody answered is left out: a model takes no call without its outcome.
+        // The unanswered question is left out: a model refuses a call without an outcome.
         let last = fleet.models.calls().pop().unwrap().request;
         let calls = last["messages"].as_array().unwrap().iter().filter(|m| m["tool_calls"].is_array()).count();
         assert_eq!(calls, 0, "{last:#}");
@@ -141,7 +141,7 @@ async fn a_question_ends_with_its_job() {
     .await;
 }
 
-/// RS-11: a manifest of OSSA names the tool as any function of the server.
+/// RS-11: a manifest of OSSA names the tool like any function of the server.
 #[tokio::test]
 async fn an_agent_of_a_manifest_asks_its_user() {
     join_all(Backend::ALL.map(async |backend| {
@@ -167,7 +167,7 @@ async fn an_agent_of_a_manifest_asks_its_user() {
     .await;
 }
 
-/// Asks twice for one thing each, then says what it was told.
+/// Asks twice for one key each, then repeats the answers.
 fn twice(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         0 => Reply::call("ask-user", json!({"question": "Name?"})),
@@ -190,10 +190,10 @@ async fn asks(fleet: &Fleet, id: &str, prompt: &str) -> Value {
     awaiting
 }
 
-/// An answer whose reply was lost is sent again under its key, or under the name of its question, and is the answer to that
-/// one: not to the next question, and no further input.
+/// An answer is repeated under its key, or with its question's id, because its reply was lost. It answers that
+/// question only: neither the next question nor as a further input.
 #[tokio::test]
-async fn an_answer_that_is_sent_again_answers_nothing_else() {
+async fn a_repeated_answer_does_not_answer_the_next_question() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = Fleet::builder().on(backend).model(twice).start().await;
         register(&fleet, MAY_ASK).await;
@@ -216,24 +216,24 @@ async fn an_answer_that_is_sent_again_answers_nothing_else() {
         let keyed = json!({"answers": {"answer": "ann"}});
         let (status, again) = post(&fleet, &by_call, &keyed, &[("idempotency-key", "k-1")]).await;
         assert_eq!((status, &again["repeated"]), (200, &json!(true)), "{again:#}");
-        assert_eq!(asks(&fleet, &id, "Delete all?").await, second, "nobody has answered it");
+        assert_eq!(asks(&fleet, &id, "Delete all?").await, second, "it is open");
         assert_eq!(say("no", "k-2").await.0, 303);
         let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["state"], "completed", "{done:#}");
         assert!(done["result"].as_str().unwrap().ends_with("{\"answer\":\"no\"}"), "{done:#}");
         for (text, key) in [("ann", "k-1"), ("no", "k-2")] {
-            assert_eq!(say(text, key).await.0, 303, "also when nothing is asked");
+            assert_eq!(say(text, key).await.0, 303, "also without an open question");
         }
-        assert_eq!(state(&fleet, &id).await["job_id"], json!(job), "no further input came of it");
+        assert_eq!(state(&fleet, &id).await["job_id"], json!(job), "it began no further input");
         assert_eq!(fleet.models.calls().len(), 3);
         fleet.end().await;
     }))
     .await;
 }
 
-/// An input that is sent again after the agent has asked something is that input, and no answer.
+/// An input that is repeated after the agent has asked something is the same input, and no answer.
 #[tokio::test]
-async fn an_input_that_is_sent_again_is_no_answer() {
+async fn a_repeated_input_is_no_answer() {
     let script = |request: &Value| match (newest(request).as_str(), model_server::outcomes(request)) {
         ("ask me", 0) => Reply::call("ask-user", json!({"question": "Delete all?"})),
         (text, _) => Reply::text(format!("re {text}")),
@@ -248,7 +248,7 @@ async fn an_input_that_is_sent_again_is_no_answer() {
     assert_eq!(status, 303, "{taken:#}");
     let asked = asks(&fleet, &id, "Delete all?").await;
     assert_eq!(say().await.0, 303);
-    assert_eq!(asks(&fleet, &id, "Delete all?").await, asked, "nobody has answered it");
+    assert_eq!(asks(&fleet, &id, "Delete all?").await, asked, "it is open");
     send(&fleet, &id, "no", "").await;
     let second = taken["job_id"].as_str().unwrap();
     let done = fleet.wait_for(second, &[JobState::Completed, JobState::Discarded]).await;
@@ -256,10 +256,10 @@ async fn an_input_that_is_sent_again_is_no_answer() {
     fleet.end().await;
 }
 
-/// An answer that names no question and has no key is for the question that somebody was shown. Sent again because its reply was
-/// lost, it is no answer to the next one, also when that one asks for the same key; as a further input neither.
+/// An answer without a question id or key goes to the displayed question. Repeated because its reply was lost, it
+/// answers neither the next question, even with the same key, nor becomes a further input.
 #[tokio::test]
-async fn an_answer_that_names_nothing_is_for_what_was_shown() {
+async fn an_answer_without_an_id_goes_to_the_displayed_question() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = Fleet::builder().on(backend).model(twice).start().await;
         register(&fleet, MAY_ASK).await;
@@ -269,7 +269,7 @@ async fn an_answer_that_names_nothing_is_for_what_was_shown() {
         let yes = json!({"answers": {"answer": "yes"}});
         let (status, taken) = post(&fleet, &by_answer, &yes, &[]).await;
         assert_eq!((status, &taken["repeated"]), (200, &json!(false)), "{taken:#}");
-        // It asks once more, and nobody is shown what.
+        // The agent asks again, and the question is not displayed.
         fleet
             .until("the next question", async || {
                 fleet.models.count() == 2 && fleet.job(&job).await["state"] == "pending"
@@ -296,7 +296,7 @@ async fn an_answer_that_names_nothing_is_for_what_was_shown() {
         assert_eq!(
             (status, &taken["repeated"], &taken["call_id"]),
             (200, &json!(false), &second["call_id"]),
-            "now it was shown, and the same may be said: {taken:#}"
+            "the question was displayed, so the same answer is valid: {taken:#}"
         );
         let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["state"], "completed", "{done:#}");

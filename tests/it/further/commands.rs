@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Fleet, Reply, model_server};
 
-/// Asks where to when it is told of a trip.
+/// Asks for the destination of a trip.
 fn script(request: &Value) -> Reply {
     match (newest(request).as_str(), model_server::outcomes(request)) {
         ("a trip", 0) => Reply::call("ask-user", json!({"question": "Where to?"})),
@@ -16,7 +16,7 @@ fn script(request: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn an_engagement_is_listed_answered_and_gone_on_with() {
+async fn an_engagement_is_listed_answered_and_continued() {
     let fleet = Fleet::builder().model(script).start().await;
     register(&fleet, "capabilities: {ask-user: {}}\n").await;
     let folder = turnstone_tests::scratch::folder();

@@ -1,4 +1,4 @@
-//! Processes die: inputs keep their order, and questions their answers.
+//! Processes are killed: inputs keep their order, and questions their answers.
 
 use super::{newest, post};
 use crate::crash;
@@ -18,8 +18,8 @@ fn job(text: &str) -> Value {
     json!({"type": "agent.killed", "args": [text], "ext_agent_model": "m", "ext_agent_tools": [{"name": "ask_user"}]})
 }
 
-/// A worker process is killed in the second of three inputs; another one takes it and the last one, each after the one before
-/// it.
+/// A worker process is killed in the second of three inputs. Another one runs it and the third one, each after the
+/// input before it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn inputs_keep_their_order_when_workers_are_killed() {
     join_all(Backend::ALL.map(async |backend| {
@@ -50,7 +50,7 @@ async fn inputs_keep_their_order_when_workers_are_killed() {
     .await;
 }
 
-/// The answer goes to the store without any worker; the process that goes on with it is killed, and so another one does.
+/// The answer is stored while no worker runs. The worker that resumes is killed, and another one resumes again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_of_a_killed_process_is_answered_in_another() {
     join_all(Backend::ALL.map(async |backend| {
@@ -63,7 +63,7 @@ async fn a_question_of_a_killed_process_is_answered_in_another() {
         let body = json!({"answers": {"answer": "fine"}});
         let (status, taken) = post(&fleet, &format!("/engagements/{id}/answer"), &body, &[]).await;
         assert_eq!(status, 200, "{taken:#}");
-        // The one that learns the answer is killed before the model has heard it; the next one tells it once.
+        // The first worker is killed before the model receives the answer; the next one sends it once.
         crash::killed(crash::spawn(&fleet, 4, Some("1:exec:after"))).await;
         fleet.release_all().await;
         fleet.add_worker(4);
@@ -77,7 +77,7 @@ async fn a_question_of_a_killed_process_is_answered_in_another() {
             (1, &json!("{\"answer\":\"fine\"}")),
             "{told:#}"
         );
-        assert_eq!(fleet.models.calls().len(), 2, "nothing was asked twice");
+        assert_eq!(fleet.models.calls().len(), 2, "no question was repeated");
         fleet.end().await;
     }))
     .await;

@@ -1,4 +1,4 @@
-//! Further inputs of an engagement, as its user and its operators meet them.
+//! Further inputs of an engagement, for its user and its operators.
 
 mod asking;
 mod commands;
@@ -33,7 +33,7 @@ pub async fn post(fleet: &Fleet, path: &str, body: &Value, headers: &[(&str, &st
     (status, answer.json().await.unwrap_or_default())
 }
 
-/// Begins an engagement; returns its id and its first job.
+/// Begins an engagement and returns its id and its first job.
 pub async fn begin(fleet: &Fleet, text: &str) -> (String, String) {
     let said = json!({"input": text, "metadata": {"user": {"id": "ann"}}});
     let (status, begun) = post(fleet, "/agents/desk", &said, &[]).await;
@@ -43,7 +43,7 @@ pub async fn begin(fleet: &Fleet, text: &str) -> (String, String) {
     (id, job)
 }
 
-/// Says something more; returns its job.
+/// Sends a further input and returns its job.
 pub async fn send(fleet: &Fleet, id: &str, text: &str, query: &str) -> String {
     let (status, taken) = post(fleet, &format!("/engagements/{id}{query}"), &json!(text), &[]).await;
     assert_eq!(status, 303, "{taken:#}");
@@ -51,12 +51,12 @@ pub async fn send(fleet: &Fleet, id: &str, text: &str, query: &str) -> String {
     taken["job_id"].as_str().unwrap().to_owned()
 }
 
-/// The engagement as its caller sees it.
+/// Returns the engagement's state.
 pub async fn state(fleet: &Fleet, id: &str) -> Value {
     fleet.get(&format!("/engagements/{id}")).await
 }
 
-/// What a request says to the model, by role and text.
+/// Returns the role and text of each message of a model request.
 pub fn said(request: &Value) -> Vec<(String, String)> {
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -67,7 +67,7 @@ pub fn said(request: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The newest thing that a user said to the model.
+/// Returns the newest user message of a model request.
 pub fn newest(request: &Value) -> String {
     said(request).into_iter().rev().find(|(role, _)| role == "user").map(|(_, text)| text).unwrap_or_default()
 }

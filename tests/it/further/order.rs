@@ -1,4 +1,4 @@
-//! Who comes when, and what is remembered.
+//! The order of inputs and the memory of an engagement.
 
 use super::{begin, newest, post, register, said, send, state};
 use futures::future::join_all;
@@ -14,10 +14,10 @@ fn agent(text: &str) -> (String, String) {
     ("assistant".to_owned(), text.to_owned())
 }
 
-/// OAS-42: what is said while an agent works waits for its turn, in the order in which it was said; the conversation goes
-/// on, turn numbers go on, and each input passes the guardrail before a model sees it.
+/// OAS-42: an input that arrives while the agent works waits for its turn, in order of arrival. The conversation and
+/// the numbers of turns continue, and each input passes the guardrail before a model sees it.
 #[tokio::test]
-async fn inputs_are_worked_on_one_after_the_other_and_remembered() {
+async fn inputs_run_one_after_the_other_with_their_history() {
     join_all(Backend::ALL.map(async |backend| {
         let gate = Gate::default();
         let held = gate.clone();
@@ -52,7 +52,7 @@ async fn inputs_are_worked_on_one_after_the_other_and_remembered() {
         let ended = state(&fleet, &id).await;
         assert_eq!((&ended["status"], &ended["turns"]), (&json!("completed"), &json!(3)));
         assert_eq!((&ended["job_id"], &ended["results"]["text"]), (&json!(third), &json!("re three")));
-        // One stream: each input begins after the one before has ended, and nothing of them interleaves.
+        // In the one stream each input begins after the end of the one before it; their events do not interleave.
         let events = fleet.get(&format!("/engagements/{id}/events?limit=1000")).await;
         let events = events["events"].as_array().cloned().unwrap();
         let of_job = |job: &str, name: &str| {
@@ -70,7 +70,7 @@ async fn inputs_are_worked_on_one_after_the_other_and_remembered() {
     .await;
 }
 
-/// The next input is worked on whatever became of the one before: it is a request of its own.
+/// The next input runs after every end of the one before it: it is a request of its own.
 #[tokio::test]
 async fn the_next_input_runs_after_a_cancelled_and_after_a_failed_one() {
     join_all(Backend::ALL.map(async |backend| {
@@ -86,7 +86,7 @@ async fn the_next_input_runs_after_a_cancelled_and_after_a_failed_one() {
         let failing = send(&fleet, &id, "fail", "").await;
         let withdrawn = send(&fleet, &id, "never", "").await;
         let last = send(&fleet, &id, "last", "").await;
-        // One that waits is cancelled; those before and behind it stay where they are.
+        // A waiting input is cancelled; those before and behind it keep their places.
         let (status, body) =
             fleet.send(reqwest::Method::DELETE, &format!("/ojs/v1/jobs/{withdrawn}"), "").await;
         assert!(status.is_success(), "{body:#}");
@@ -109,7 +109,7 @@ async fn the_next_input_runs_after_a_cancelled_and_after_a_failed_one() {
         let began: Vec<_> =
             events.iter().filter(|e| e["name"] == "job.available").map(|e| &e["data"]["reason"]).collect();
         assert_eq!(began, [&json!("next_input"), &json!("next_input")]);
-        // The conversation has gone on without it: the failed one cannot be tried again.
+        // The conversation has continued without it, so the failed input cannot be retried.
         let (status, _) = fleet.post(&format!("/ojs/v1/dead-letter/{failing}/retry"), &json!({})).await;
         assert!(status.is_client_error(), "{status}");
         fleet.end().await;
@@ -117,8 +117,8 @@ async fn the_next_input_runs_after_a_cancelled_and_after_a_failed_one() {
     .await;
 }
 
-/// An engagement that has ended goes on with what it remembers, when its caller wants that; its budget and its count of
-/// turns go on as well.
+/// An ended engagement continues with its memory when its caller asks for it. Its budget and its count of turns
+/// continue as well.
 #[tokio::test]
 async fn an_engagement_that_has_ended_is_reopened_on_request() {
     join_all(Backend::ALL.map(async |backend| {

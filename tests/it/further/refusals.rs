@@ -1,4 +1,4 @@
-//! What an engagement does not take, and what is not done to one with several inputs.
+//! Inputs that an engagement refuses, and operations that an engagement with several inputs refuses.
 
 use super::{begin, post, register, send, state};
 use futures::future::join_all;
@@ -7,9 +7,9 @@ use serde_json::json;
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-/// An input goes to an engagement that exists, from its own tenant and user, while no reviewer is asked.
+/// An input needs an existing engagement of the same tenant and user without an open review.
 #[tokio::test]
-async fn strangers_and_the_impatient_are_refused() {
+async fn inputs_of_strangers_and_during_a_review_are_refused() {
     join_all(Backend::ALL.map(async |backend| {
         let script = |request: &serde_json::Value| match model_server::outcomes(request) {
             0 => Reply::call("search", json!({"q": "x"})),
@@ -37,15 +37,16 @@ async fn strangers_and_the_impatient_are_refused() {
         }
         assert_eq!(post(&fleet, &format!("{path}?reopen=maybe"), &json!("x"), &tenant).await.0, 400);
         let jobs = fleet.number("SELECT count(*) FROM jobs").await;
-        assert_eq!(jobs, 1, "nothing was stored");
+        assert_eq!(jobs, 1, "no row was stored");
         fleet.end().await;
     }))
     .await;
 }
 
-/// An input that waits its turn is not let through by hand; a past with several inputs is neither forked nor exported.
+/// An input that waits for its turn is not promoted by hand. An engagement with several inputs is neither forked nor
+/// exported.
 #[tokio::test]
-async fn an_input_that_waits_is_not_let_through() {
+async fn a_waiting_input_is_not_promoted() {
     join_all(Backend::ALL.map(async |backend| {
         let script = |request: &serde_json::Value| match super::newest(request).as_str() {
             "hang" => Reply::Hang,

@@ -1,4 +1,4 @@
-//! Guardrails: what a user says is checked before any model hears it, what a model says before anybody outside does.
+//! Guardrails: an input is checked before a model sees it, and an answer before a client does.
 
 use crate::policy::{ask, document, fleet, on_every_store, register, run, visible};
 use reqwest::{Method, StatusCode};
@@ -16,7 +16,7 @@ fn output(assertion: &str) -> String {
     format!("guardrails:\n  output: {{tool_name: search, assertion: \"{assertion}\"}}\n")
 }
 
-/// An agent whose answers have to pass a guardrail, and one that works for it, with these lines in its document.
+/// Registers an agent with an output guardrail, and a delegate with these lines in its document.
 async fn guarded_parent(fleet: &Fleet, child: &str) {
     register(fleet, &document("child", child)).await;
     let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
@@ -33,7 +33,7 @@ async fn failed(fleet: &Fleet, agent: &str) -> (Value, String) {
     (job, engagement)
 }
 
-/// OAS-37, OAS-41, OAS-46: an input that does not pass reaches no model; nothing else is run.
+/// OAS-37, OAS-41, OAS-46: an input that does not pass reaches no model, and no tool runs.
 #[tokio::test]
 async fn an_input_that_does_not_pass_reaches_no_model() {
     on_every_store(async |backend| {
@@ -53,7 +53,7 @@ async fn an_input_that_does_not_pass_reaches_no_model() {
     .await;
 }
 
-/// OAS-42, OAS-44, OAS-45: every input and every answer is checked, on nothing but what the tool says.
+/// OAS-42, OAS-44, OAS-45: every input and every answer is checked, and only the tool's output decides.
 #[tokio::test]
 async fn every_input_and_every_answer_is_checked() {
     on_every_store(async |backend| {
@@ -73,7 +73,7 @@ async fn every_input_and_every_answer_is_checked() {
     .await;
 }
 
-/// OAS-36, OAS-45, OAS-46: an assertion that errs, gives no boolean or names the engagement does not pass.
+/// OAS-36, OAS-45, OAS-46: an assertion that errs, returns no boolean or names the engagement does not pass.
 #[tokio::test]
 async fn a_guardrail_fails_closed() {
     let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
@@ -89,15 +89,15 @@ async fn a_guardrail_fails_closed() {
     fleet.end().await;
 }
 
-/// OAS-46: a guardrail whose tool is away lets nothing pass, and the job is tried again as its retry policy says; the error
-/// has the cause. When the tool is back nothing that was paid for is bought again.
+/// OAS-46: while a guardrail's tool is unreachable nothing passes, and the job is retried by its policy; the error
+/// has the cause. When the tool is back, no paid answer is bought again.
 #[tokio::test]
-async fn a_guardrail_that_is_away_for_a_moment_ends_nothing() {
+async fn a_short_outage_of_a_guardrail_ends_no_job() {
     on_every_store(async |backend| {
         for (side, asked_before) in [(input("echo.input == 'go'"), 0), (output("echo.output == 'done'"), 1)] {
             let fleet = fleet(backend, vec![Reply::text("done")]).await;
             register(&fleet, &document("patient", &side)).await;
-            // As often as one attempt tries.
+            // As many failures as one attempt has tries.
             fleet.tools.fail("search", 3);
             let id = ask(&fleet, "patient").await;
             let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
@@ -123,9 +123,9 @@ async fn a_guardrail_that_is_away_for_a_moment_ends_nothing() {
     .await;
 }
 
-/// OAS-46: one that stays away lets nothing pass to the end.
+/// OAS-46: while a guardrail stays unreachable nothing passes, until the job fails.
 #[tokio::test]
-async fn a_guardrail_that_stays_away_lets_nothing_pass() {
+async fn nothing_passes_an_unreachable_guardrail() {
     let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
     let broken = "guardrails: {input: {tool_name: broken, assertion: \"true\"}}\n";
     register(&fleet, &document("down", broken)).await;
@@ -143,10 +143,10 @@ async fn a_guardrail_that_stays_away_lets_nothing_pass() {
     fleet.end().await;
 }
 
-/// OAS-41, OAS-43, OAS-46: the audit has what a guardrail was asked, what it said and why that is a no, with the answer that was
-/// kept from the user; a tenant's audit has the verdict.
+/// OAS-41, OAS-43, OAS-46: the audit has the guardrail's input, its output and the reason of a rejection, with the
+/// withheld answer. A tenant's audit has the verdict only.
 #[tokio::test]
-async fn the_audit_shows_what_a_guardrail_said() {
+async fn the_audit_has_the_verdict_of_a_guardrail() {
     on_every_store(async |backend| {
         let server = OjsServer::over(fleet(backend, vec![Reply::text("a spoken-word answer")]).await);
         let fleet = &server.fleet;
@@ -186,10 +186,10 @@ async fn the_audit_shows_what_a_guardrail_said() {
     .await;
 }
 
-/// OAS-43, OAS-46: nothing that a model said is visible anywhere before it has passed: not in the state, the events, the
-/// journal, the messages or the job; and never, when it does not pass.
+/// OAS-43, OAS-46: no text of a model is visible before it passes: not in the state, the events, the journal, the
+/// messages or the job. Text that does not pass stays invisible.
 #[tokio::test]
-async fn nothing_is_visible_before_it_has_passed() {
+async fn nothing_is_visible_before_it_passes() {
     on_every_store(async |backend| {
         for (assertion, passes) in [("echo.output.size() > 3", true), ("echo.output == ''", false)] {
             let gate = Gate::default();
@@ -222,10 +222,10 @@ async fn nothing_is_visible_before_it_has_passed() {
     .await;
 }
 
-/// OAS-43: what a guarded agent tells another one was said by its model, and is shown nowhere but in the audit, on the other
-/// one's pages neither.
+/// OAS-43: the input that a guarded agent gives to a delegate is its model's text. Only the audit shows it; the
+/// delegate's own endpoints do not.
 #[tokio::test]
-async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
+async fn a_guarded_agents_input_to_a_delegate_is_hidden() {
     on_every_store(async |backend| {
         let gate = Gate::default();
         let held = gate.clone();
@@ -255,7 +255,7 @@ async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
             assert!(!seen.contains(words), "no guardrail has seen these words: {seen}");
         }
         let last = fleet.models.calls().pop().unwrap().request.to_string();
-        assert!(last.contains("the-helper-said-so"), "the agent that asked is told: {last}");
+        assert!(last.contains("the-helper-said-so"), "the guarded agent receives it: {last}");
         let audit = fleet.get(&format!("/engagements/{child}/audit")).await;
         assert_eq!(audit["attempts"][0]["input"], json!({"note": "spoken-word"}), "{audit:#}");
         let inputs: Vec<_> = fleet.tools.calls().into_iter().map(|call| call.input).collect();
@@ -265,9 +265,9 @@ async fn what_a_guarded_agent_tells_another_one_is_not_shown() {
     .await;
 }
 
-/// OAS-43, OAS-46: nor does a comparison show it, and the audit and an export show it to those who operate the server alone.
+/// OAS-43, OAS-46: a comparison does not show it either. The audit and an export show it to operators only.
 #[tokio::test]
-async fn what_is_held_back_is_in_no_comparison_and_no_tenants_audit() {
+async fn a_withheld_answer_is_in_no_comparison_and_no_tenants_audit() {
     on_every_store(async |backend| {
         let asked = AtomicUsize::new(0);
         let script = move |request: &Value| match (
@@ -316,9 +316,9 @@ async fn what_is_held_back_is_in_no_comparison_and_no_tenants_audit() {
     .await;
 }
 
-/// OAS-46: a sub-agent's guardrails stand between it and its parent.
+/// OAS-46: the answer of a sub-agent passes its own guardrails before it reaches its parent.
 #[tokio::test]
-async fn the_guardrails_of_a_sub_agent_stand_before_its_parent() {
+async fn a_sub_agents_guardrails_apply_before_its_parent() {
     let script = |request: &Value| {
         let child = request["messages"].to_string().contains("You are child");
         match (child, model_server::outcomes(request)) {
@@ -367,9 +367,10 @@ async fn a_broken_guardrail_is_refused() {
     .await;
 }
 
-/// OAS-43, OAS-44: a member `text` of what a model said in JSON does not stand for the whole of it, whoever asked for JSON.
+/// OAS-43, OAS-44: a JSON answer is checked as a whole, and not by its member `text`, whether or not JSON was
+/// required.
 #[tokio::test]
-async fn all_that_a_model_said_in_json_is_checked() {
+async fn a_json_answer_is_checked_as_a_whole() {
     on_every_store(async |backend| {
         for (said, passes) in
             [(json!({"text": "fine", "note": "spoken-word"}), false), (json!({"text": "fine", "note": "fine"}), true)]
@@ -391,10 +392,10 @@ async fn all_that_a_model_said_in_json_is_checked() {
     .await;
 }
 
-/// OAS-43: what a delegate says to a guarded agent is not told in that one's run, neither before its own answer has passed
-/// nor afterwards: no guardrail has seen it.
+/// OAS-43: a guarded agent's run does not show the answer of its delegate, neither before nor after its own answer
+/// passes: no guardrail has checked it.
 #[tokio::test]
-async fn what_is_said_to_a_guarded_agent_is_not_told_in_its_run() {
+async fn a_delegates_answer_is_hidden_in_a_guarded_agents_run() {
     on_every_store(async |backend| {
         let gate = Gate::default();
         let held = gate.clone();
@@ -423,10 +424,10 @@ async fn what_is_said_to_a_guarded_agent_is_not_told_in_its_run() {
     .await;
 }
 
-/// OAS-43: what a delegate answers a guarded agent is shown by no door: not as its job's result, in the feed of all events, to
-/// a webhook, nor as a task of A2A.
+/// OAS-43: no endpoint exposes the answer of a guarded agent's delegate: not as its job's result, in the feed of all
+/// events, to a webhook, or as a task of A2A.
 #[tokio::test]
-async fn what_is_answered_to_a_guarded_agent_is_shown_by_no_door() {
+async fn no_endpoint_exposes_a_guarded_agents_delegates_answer() {
     on_every_store(async |backend| {
         let receiver = Receiver::start().await;
         let script = |request: &Value| {
@@ -468,7 +469,7 @@ async fn what_is_answered_to_a_guarded_agent_is_shown_by_no_door() {
         let ends = |sent: &Value| sent["type"] == "job.completed";
         let told = || receiver.received().iter().filter(|sent| ends(&sent.json())).count();
         fleet
-            .until("the webhook is told of both ends", async || {
+            .until("the webhook receives both ends", async || {
                 fleet.tick().await;
                 told() >= 2
             })
@@ -480,16 +481,16 @@ async fn what_is_answered_to_a_guarded_agent_is_shown_by_no_door() {
     .await;
 }
 
-/// OAS-43, OAS-44: an agent that works for a guarded one asks nobody: nobody may be shown what it asks, so nobody would answer.
-/// Its model is told so, and goes on.
+/// OAS-43, OAS-44: a delegate of a guarded agent cannot ask the user, because no endpoint may display its question.
+/// Its model receives an error and continues.
 #[tokio::test]
-async fn who_works_for_a_guarded_agent_asks_nobody() {
+async fn a_guarded_agents_delegate_cannot_ask_the_user() {
     on_every_store(async |backend| {
         let script = |request: &Value| {
             let child = request["messages"].to_string().contains("You are child");
             match (child, model_server::outcomes(request)) {
                 (true, 0) => Reply::call("ask-user", json!({"question": "spoken-word?"})),
-                (true, _) => Reply::text("nobody answers"),
+                (true, _) => Reply::text("no answer"),
                 (false, 0) => Reply::call("child", json!({"input": "go on"})),
                 _ => Reply::text("all is well"),
             }

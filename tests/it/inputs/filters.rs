@@ -1,13 +1,13 @@
-//! Filters of the agent: content on its way in (RS-08), personal data in whatever leaves the worker (RS-23).
+//! Filters of an agent: content of inputs (RS-08), and personal data in all output of the worker (RS-23).
 
 use super::{bodies, conversation, desk, job, told};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Reply, model_server};
 
-/// RS-08, SEC-7: `block` ends the job with CONTENT_FILTERED and asks no model; `warn` and `log` pass.
+/// RS-08, SEC-7: `block` ends the job with CONTENT_FILTERED without a model call; `warn` and `log` pass.
 #[tokio::test]
-async fn blocked_content_asks_no_model() {
+async fn blocked_content_calls_no_model() {
     for (action, state, calls, events) in
         [("block", "discarded", 0, 1), ("warn", "completed", 1, 1), ("log", "completed", 1, 0)]
     {
@@ -29,7 +29,7 @@ async fn blocked_content_asks_no_model() {
     }
 }
 
-/// RS-08: what a tool returned is blocked before the model reads it, also as an error's text; `warn` lets it pass.
+/// RS-08: blocked content of a tool's output or error reaches no model; with `warn` it passes.
 #[tokio::test]
 async fn blocked_content_of_a_tool_reaches_no_model() {
     for (action, passes) in [("block", false), ("warn", true)] {
@@ -57,9 +57,9 @@ async fn blocked_content_of_a_tool_reaches_no_model() {
     }
 }
 
-/// RS-08: an answer to a question is an input: blocked content ends the job, whichever protocol brought it.
+/// RS-08: an answer to a question is an input: blocked content ends the job, in every protocol.
 #[tokio::test]
-async fn blocked_content_of_an_answer_asks_no_model() {
+async fn blocked_content_of_an_answer_calls_no_model() {
     let spec = "  tools: [{type: function, name: ask_user}]\n  safety: {content_filtering: {categories: [violence]}}\n";
     for resumes in [false, true] {
         let fleet = desk(spec, |request: &Value| match model_server::outcomes(request) {
@@ -88,7 +88,7 @@ async fn blocked_content_of_an_answer_asks_no_model() {
     }
 }
 
-/// RS-08: a delegate's result is blocked for the agent that asked it; after a handoff the job fails.
+/// RS-08: a delegate's blocked result is withheld from its caller; after a handoff the job fails.
 #[tokio::test]
 async fn blocked_content_of_a_delegate_passes_nowhere() {
     for (mode, state) in [("supervisor", "completed"), ("handoff", "discarded")] {
@@ -130,8 +130,8 @@ fn leaking(request: &Value) -> Reply {
     }
 }
 
-/// RS-23, SEC-4: tool outputs, answers and events are redacted before they are stored or sent; the tool itself gets what
-/// the model wrote.
+/// RS-23, SEC-4: tool outputs, answers and events are redacted before they are stored or sent; the tool itself
+/// receives the model's arguments unchanged.
 #[tokio::test]
 async fn personal_data_never_leaves_the_worker() {
     let spec = "  tools: [{type: http, name: search}]\n  security: {output_filtering: true}\n";
@@ -149,7 +149,7 @@ async fn personal_data_never_leaves_the_worker() {
     for phase in ["norm", "infer", "exec", "persist", "emit"] {
         seen.push(json!(bodies(&fleet, &id, phase).await).to_string());
     }
-    // What went back to the model as the tool's outcome.
+    // The tool's outcome in the next model request.
     let second = &fleet.models.calls()[1].request["messages"];
     let outcome = second.as_array().unwrap().iter().find(|message| message["role"] == "tool").unwrap();
     seen.push(outcome.to_string());
@@ -160,7 +160,7 @@ async fn personal_data_never_leaves_the_worker() {
     fleet.end().await;
 }
 
-/// RS-23: `block` withholds a tool's output and fails a job whose answer has personal data; what was paid is booked.
+/// RS-23: `block` withholds a tool's output and fails a job whose answer has personal data. Its usage is booked.
 #[tokio::test]
 async fn blocked_personal_data_is_withheld() {
     let spec =
@@ -179,7 +179,7 @@ async fn blocked_personal_data_is_withheld() {
     fleet.end().await;
 }
 
-/// SEC-4: personal data of an input is redacted before a provider sees it, where the agent asks for that.
+/// SEC-4: personal data of an input is redacted before a provider sees it, if the agent requires that.
 #[tokio::test]
 async fn personal_data_of_an_input_does_not_reach_the_provider() {
     let fleet = desk("  safety: {pii_detection: {}}\n", |_| Reply::text("done")).await;

@@ -1,4 +1,4 @@
-//! INIT: ids in the form that the manifest asks for, trace context and baggage (RS-01 … RS-06).
+//! INIT: ids in the manifest's format, trace context and baggage (RS-01 … RS-06).
 
 use super::{bodies, desk, job};
 use serde_json::{Value, json};
@@ -15,7 +15,8 @@ fn twice(request: &Value) -> Reply {
     }
 }
 
-/// RS-01, RS-02, RS-03, RS-04, RS-06: forms, one interaction per turn, one session and one instance, turns without a gap.
+/// RS-01, RS-02, RS-03, RS-04, RS-06: formats, one interaction per turn, one session and one instance, turns without
+/// a gap.
 #[tokio::test]
 async fn every_turn_has_an_interaction_of_its_own_in_one_session() {
     let fleet = desk(IDS, twice).await;
@@ -40,7 +41,7 @@ async fn every_turn_has_an_interaction_of_its_own_in_one_session() {
     fleet.end().await;
 }
 
-/// RS-03, RS-05: the caller's session, trace context and baggage; what is malformed counts as absent.
+/// RS-03, RS-05: the caller's session, trace context and baggage; a malformed value counts as absent.
 #[tokio::test]
 async fn the_callers_context_is_taken_over_when_it_is_well_formed() {
     let fleet = desk("", |_| Reply::text("done")).await;
@@ -67,7 +68,7 @@ async fn the_callers_context_is_taken_over_when_it_is_well_formed() {
     fleet.end().await;
 }
 
-/// RS-04, RS-06, facts §6.2 case 4: a worker that takes over goes on with the same interaction as another instance.
+/// RS-04, RS-06, facts §6.2 case 4: a worker that takes over continues the same interaction as another instance.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_takeover_keeps_the_interaction_and_changes_the_instance() {
     let fleet = Fleet::builder().workers(0).model(twice).start().await;

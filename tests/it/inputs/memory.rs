@@ -1,4 +1,4 @@
-//! What becomes of messages that do not fit into the window (OSSA §4, RS-52).
+//! Messages beyond the window (OSSA §4, RS-52).
 
 use super::{conversation, desk, job, told};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn is_summary(request: &Value) -> bool {
     request["messages"][0]["content"].as_str().is_some_and(|system| system.starts_with("You sum up"))
 }
 
-/// Asks for nine calls, and sums up whenever it is asked for that.
+/// Makes nine calls, and summarizes on request.
 fn nine_calls() -> impl Fn(&Value) -> Reply + Send + Sync {
     let asked = AtomicI64::new(0);
     move |request| {
@@ -26,10 +26,10 @@ fn nine_calls() -> impl Fn(&Value) -> Reply + Send + Sync {
     }
 }
 
-/// RS-52, OSSA §4 `summarize`: a summary is bought through the budget, stands in the place of what it sums up, and is made now and
-/// then, not in every turn.
+/// RS-52, OSSA §4 `summarize`: a summary is charged to the budget, replaces its messages, and is not made in every
+/// turn.
 #[tokio::test]
-async fn a_summary_is_paid_for_and_replaces_what_it_sums_up() {
+async fn a_summary_is_charged_and_replaces_its_messages() {
     let fleet = desk(SUMMARIZE, nine_calls()).await;
     let id = fleet.push(&job(&json!(["go"]))).await;
     let done = fleet.settled(&id).await;
@@ -52,13 +52,13 @@ async fn a_summary_is_paid_for_and_replaces_what_it_sums_up() {
     fleet.end().await;
 }
 
-/// OSSA §4: a summary that is durable is never bought again, also when its worker dies right after it.
+/// OSSA §4: a durable summary is not bought again, even when its worker dies right after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_summary_is_not_bought_again_after_a_crash() {
     let fleet = Fleet::builder().workers(0).model(nine_calls()).start().await;
     super::register(&fleet, SUMMARIZE).await;
     let id = fleet.push(&job(&json!(["go"]))).await;
-    // The first summary is made before the model is asked in turn 4; the worker dies before that answer is durable.
+    // The first summary is made before the model call of turn 4; the worker dies before that answer is durable.
     crate::crash::killed(crate::crash::spawn(&fleet, 1, Some("4:infer:before"))).await;
     let before = fleet.models.calls().iter().filter(|call| is_summary(&call.request)).count();
     assert_eq!(before, 1);
@@ -74,7 +74,7 @@ async fn a_summary_is_not_bought_again_after_a_crash() {
     fleet.end().await;
 }
 
-/// The messages of the last request behind the system prompt, and the numbers of the calls among them.
+/// Returns the messages of the last request after the system prompt, and the numbers of the calls among them.
 fn seen_last(fleet: &Fleet) -> (Vec<Value>, Vec<i64>) {
     let last = fleet.models.calls().pop().unwrap().request;
     let messages = last["messages"].as_array().unwrap()[1..].to_vec();
@@ -84,7 +84,7 @@ fn seen_last(fleet: &Fleet) -> (Vec<Value>, Vec<i64>) {
     (messages.clone(), numbers.collect())
 }
 
-/// Asks for so many searches with arguments of so many bytes, and answers.
+/// Makes so many searches with arguments of so many bytes, and answers.
 fn searches(calls: i64, bytes: usize) -> impl Fn(&Value) -> Reply + Send + Sync {
     let asked = AtomicI64::new(0);
     move |_| match asked.fetch_add(1, Ordering::SeqCst) {
@@ -95,7 +95,7 @@ fn searches(calls: i64, bytes: usize) -> impl Fn(&Value) -> Reply + Send + Sync 
 
 const SEARCHES: &str = "  tools: [{type: http, name: search}]\n  turn_chain: {max_tool_turns: 40}\n";
 
-/// OSSA §4: a manifest that says nothing gives the model the newest 20 messages, and the input before them.
+/// OSSA §4: by default the model receives the newest 20 messages, and the input before them.
 #[tokio::test]
 async fn the_window_has_twenty_messages() {
     let fleet = desk(SEARCHES, searches(15, 1)).await;
@@ -108,8 +108,8 @@ async fn the_window_has_twenty_messages() {
     fleet.end().await;
 }
 
-/// OSSA §4: a manifest that says nothing gives the model 4,000 tokens of messages, of four bytes each. Five calls with their outcomes,
-/// which repeat them, have about 3,980 tokens of these sizes, or 4,020.
+/// OSSA §4: by default the model receives 4,000 tokens of messages, of four bytes each. Five calls with their
+/// outcomes, which repeat them, have about 3,980 tokens of these sizes, or 4,020.
 #[tokio::test]
 async fn the_window_has_four_thousand_tokens() {
     for (bytes, seen) in [(1_512, 4..9), (1_528, 5..9)] {

@@ -1,12 +1,12 @@
-//! NORM: every input is a canonical message, visible with where it came from (RS-07, RS-09, RS-10).
+//! NORM: every input is a canonical message with its origin (RS-07, RS-09, RS-10).
 
 use super::{conversation, desk, job};
 use serde_json::json;
 use turnstone_tests::Reply;
 
-/// RS-07, RS-09, RS-10: mixed input becomes ordered parts with metadata, and shows in the conversation.
+/// RS-07, RS-09, RS-10: mixed input becomes ordered parts with metadata, and is in the conversation.
 #[tokio::test]
-async fn mixed_input_is_shown_in_ordered_parts_with_its_origin() {
+async fn mixed_input_has_ordered_parts_with_its_origin() {
     let fleet = desk("", |_| Reply::text("a cat")).await;
     let image =
         json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}});
@@ -25,9 +25,9 @@ async fn mixed_input_is_shown_in_ordered_parts_with_its_origin() {
     fleet.end().await;
 }
 
-/// RS-07: an input that no conversation can carry ends the job without a model call.
+/// RS-07: an input that exceeds every conversation ends the job without a model call.
 #[tokio::test]
-async fn an_input_that_is_too_large_asks_no_model() {
+async fn an_input_that_is_too_large_calls_no_model() {
     let fleet = desk("", |_| Reply::text("never")).await;
     let tiff =
         json!({"type": "image", "source": {"type": "base64", "media_type": "image/tiff", "data": "aGk="}});
@@ -41,9 +41,9 @@ async fn an_input_that_is_too_large_asks_no_model() {
     fleet.end().await;
 }
 
-/// A picture is reserved for as the dearest one that is known, so a small budget has no room for it.
+/// The reservation for a picture is that of the most expensive known one, so a small budget has no room for it.
 #[tokio::test]
-async fn a_picture_counts_in_what_is_reserved() {
+async fn a_picture_counts_in_the_reservation() {
     let fleet = desk("", |_| Reply::text("a cat")).await;
     let image = json!({"type": "image", "source": {"type": "url", "media_type": "image/png", "data": "https://example.org/a.png"}});
     let mut small = job(&json!([image]));

@@ -1,4 +1,4 @@
-//! What comes into a turn and what is said to the model: ids and context (INIT), messages and filters (NORM), prompt and
+//! The inputs of a turn and of its model calls: ids and context (INIT), messages and filters (NORM), prompt and
 //! memory (INFER). Each test names the row of the checklist that it shows.
 
 mod filters;
@@ -19,20 +19,20 @@ pub async fn register(fleet: &Fleet, spec: &str) {
     assert!(status.is_success(), "{body:#}");
 }
 
-/// A job for that agent.
+/// Returns a job for that agent.
 pub fn job(args: &Value) -> Value {
     json!({"type": "agent.desk", "args": args, "ext_agent_model": "m", "meta": {"agent": "desk"},
            "options": {"retry": {"max_attempts": 3, "jitter": false}}})
 }
 
-/// A fleet with this agent and this model.
+/// Starts a fleet with this agent and this model.
 pub async fn desk(spec: &str, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Fleet {
     let fleet = Fleet::builder().model(script).start().await;
     register(&fleet, spec).await;
     fleet
 }
 
-/// Bodies of the checkpoints of one phase, oldest first.
+/// Returns the bodies of the checkpoints of one phase, oldest first.
 pub async fn bodies(fleet: &Fleet, id: &str, phase: &str) -> Vec<Value> {
     let engagement = fleet.engagement_of(id).await;
     let mut found = Vec::new();
@@ -48,13 +48,13 @@ pub async fn bodies(fleet: &Fleet, id: &str, phase: &str) -> Vec<Value> {
     found
 }
 
-/// The conversation as clients see it.
+/// Returns the conversation from the API.
 pub async fn conversation(fleet: &Fleet, id: &str) -> Vec<Value> {
     let engagement = fleet.engagement_of(id).await;
     fleet.get(&format!("/engagements/{engagement}/messages")).await["messages"].as_array().cloned().unwrap()
 }
 
-/// Data of the job's events of one name.
+/// Returns the data of a job's events of one name.
 pub async fn told(fleet: &Fleet, id: &str, name: &str) -> Vec<Value> {
     let events = fleet.get(&format!("/ojs/v1/jobs/{id}/events?limit=1000")).await;
     let events = events["events"].as_array().cloned().unwrap();

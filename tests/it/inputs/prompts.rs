@@ -1,4 +1,4 @@
-//! What is said beside the conversation (RS-15 … RS-17; facts §6.2 case 8).
+//! The parts of a prompt beside the conversation (RS-15 … RS-17; facts §6.2 case 8).
 
 use super::{desk, job};
 use serde_json::{Value, json};
@@ -15,12 +15,12 @@ const SPEC: &str =
     - {input: When?, output: Now., context: It is noon.}
 ";
 
-/// RS-15, RS-16, RS-17: the role is verbatim and first, then the template; the examples precede the history on every call
-/// and do not count in its window, which never separates a call from its outcome.
+/// RS-15, RS-16, RS-17: the role is first and verbatim, then the template. The examples precede the history in every
+/// call and do not count in its window, which never separates a call from its outcome.
 #[tokio::test]
-async fn role_template_and_examples_stand_before_every_history() {
+async fn role_template_and_examples_precede_every_history() {
     let fleet = desk(SPEC, |request| match model_server::outcomes(request) {
-        // The window holds two outcomes at most, so the count of calls is told by the arguments.
+        // The window holds two outcomes at most, so the arguments count the calls.
         _ if last_n(request) >= 5 => Reply::text("done"),
         _ => Reply::call("search", json!({"n": last_n(request) + 1})),
     })
@@ -42,7 +42,7 @@ async fn role_template_and_examples_stand_before_every_history() {
     fleet.end().await;
 }
 
-/// The number in the latest outcome that the model was told.
+/// Returns the number in the latest outcome of a request.
 fn last_n(request: &Value) -> i64 {
     let messages = request["messages"].as_array().unwrap();
     let last = messages.iter().rev().find(|message| message["role"] == "tool");

@@ -1,4 +1,4 @@
-//! Redis, the database and the memory of a process keep limits alike.
+//! Redis, the database and the memory of a process apply limits alike.
 
 use super::{Shared, per_minute};
 use futures::future::join_all;
@@ -39,7 +39,7 @@ async fn processes_share_one_bucket() {
         let asks = (0..20).flat_map(|_| [&shared.one, &shared.other]).map(|p| p.admit(&key, &limit, 1, NOW));
         let answers = join_all(asks).await;
         let mut granted = answers.iter().filter(|a| matches!(a, Ok(Admission::Granted(_)))).count();
-        // Where too many came at once, some were told to come again although there was something left.
+        // Concurrent requests may be refused although some of the limit is left.
         while let Admission::Granted(_) = shared.one.admit(&key, &limit, 1, NOW).await.unwrap() {
             granted += 1;
         }
@@ -53,7 +53,7 @@ async fn processes_share_one_bucket() {
 
 #[tokio::test]
 #[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
-async fn what_one_process_gives_back_another_may_use() {
+async fn a_returned_grant_is_available_to_another_process() {
     let limit = per_minute(None, 600);
     for shared in Shared::every().await {
         let granted = grant(shared.one.admit(&key("t"), &limit, 400, NOW).await.unwrap());
@@ -92,7 +92,7 @@ async fn a_hold_counts_for_every_process_and_tenant() {
     }
 }
 
-/// Numbers that look random and are the same every time.
+/// A deterministic sequence of pseudorandom numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -108,7 +108,7 @@ impl Dice {
 
 #[tokio::test]
 #[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
-async fn every_keeper_decides_as_the_memory_of_one_process_does() {
+async fn every_keeper_decides_like_the_memory_of_one_process() {
     for shared in Shared::every().await {
         let mut dice = Dice(7);
         for round in 0..20 {
@@ -117,7 +117,7 @@ async fn every_keeper_decides_as_the_memory_of_one_process_does() {
             let (key, local, mut now) = (key(&round.to_string()), LocalLimits::one_of(1), NOW);
             for step in 0..25 {
                 let told = format!("{}: round {round}, step {step}, {limit:?}", shared.name);
-                // Sometimes a process whose clock is a little behind.
+                // The clock of one process is sometimes behind.
                 now = now.plus_ms(dice.signed_below(2_000) - 200);
                 let tokens = dice.signed_below(500);
                 let shared = [&shared.one, &shared.other][step % 2];
@@ -135,7 +135,7 @@ async fn every_keeper_decides_as_the_memory_of_one_process_does() {
 
 #[tokio::test]
 #[cfg_attr(no_redis, ignore = "needs Redis")]
-async fn a_flushed_redis_forgives_what_was_used_and_goes_on() {
+async fn a_flushed_redis_resets_the_limits_and_continues() {
     let redis = Redis::start().await;
     let limits = RedisLimits::new(&redis.url()).unwrap();
     let limit = per_minute(6, None);
@@ -168,7 +168,7 @@ async fn beat(store: &turnstone_store::Store, name: &str, seen_at: Timestamp) {
 
 #[tokio::test]
 #[cfg_attr(no_redis, ignore = "needs Redis")]
-async fn without_redis_a_process_keeps_to_its_share_and_comes_back() {
+async fn without_redis_a_process_keeps_to_its_share_until_redis_returns() {
     let folder = turnstone_tests::scratch::folder();
     let store = SqliteStore::open(&folder.path().join("t.db"), Arc::new(SystemIds)).await.unwrap();
     for name in ["one", "two", "three"] {
@@ -194,5 +194,5 @@ async fn without_redis_a_process_keeps_to_its_share_and_comes_back() {
     let elsewhere = in_redis();
     elsewhere.hold(&key(""), NOW.plus_ms(20_000), NOW).await.unwrap();
     let back = async || limits.admit(&key(""), &limit, 1, NOW).await.unwrap() == held(20_000);
-    wait::until("Redis is asked again", back).await;
+    wait::until("Redis is used again", back).await;
 }

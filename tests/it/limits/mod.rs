@@ -1,5 +1,4 @@
-//! Rate limits that a fleet keeps together: through Redis, through the database, and by each process alone when
-//! neither answers.
+//! Rate limits of a fleet: through Redis, through the database, and per process when neither answers.
 
 mod keepers;
 mod services;
@@ -12,7 +11,7 @@ use turnstone_store::redis::RedisLimits;
 use turnstone_store::{PostgresOptions, PostgresStore, Store};
 use turnstone_tests::servers::{Database, Postgres, Redis};
 
-/// Limits that two processes share, as each of them sees them.
+/// A shared limit, as two processes see it.
 struct Shared {
     name: &'static str,
     one: Arc<dyn RateLimits>,
@@ -20,7 +19,7 @@ struct Shared {
     _stands_on: Ground,
 }
 
-/// Lives as long as what is kept on it.
+/// Holds the servers and stores of a limit for as long as it is used.
 enum Ground {
     Redis { _server: Redis },
     Database { _database: Database, _stores: Vec<Store> },

@@ -1,4 +1,4 @@
-//! The real program with Redis beside PostgreSQL: what it does when Redis dies, and which Redis it refuses.
+//! The real program with Redis and PostgreSQL: how it continues when Redis dies, and which Redis it refuses.
 
 use crate::program::{Program, Ran, run};
 use futures::future::join_all;
@@ -7,7 +7,7 @@ use std::path::Path;
 use turnstone_tests::servers::{Database, Postgres, Redis};
 use turnstone_tests::{Gate, ModelServer, Reply, fleet, sse, wait};
 
-/// A fleet's folder, database, Redis and model.
+/// The folder, database, Redis and model of a fleet.
 struct Site {
     folder: tempfile::TempDir,
     database: Database,
@@ -15,7 +15,7 @@ struct Site {
     _models: ModelServer,
 }
 
-/// Calls of a model that are held before their first piece and after it.
+/// Model calls that are held before their first delta and after it.
 #[derive(Clone, Default)]
 struct Held {
     begin: Gate,
@@ -63,8 +63,9 @@ impl Site {
         Program::start(self.path(), arguments, &env)
     }
 
-    /// Enqueues three jobs with this input, whose calls are held, and breaks Redis while all of them are under way and each of their
-    /// streams has received the first piece. The calls go on when `broken` is over, and every stream ends with a completed job.
+    /// Enqueues three jobs with this input and holds their calls. Redis is broken while all calls are running and
+    /// each stream has received its first delta. The calls continue when `broken` ends, and every stream ends with a
+    /// completed job.
     async fn complete_through(&self, url: &str, input: &str, held: &Held, broken: impl Future<Output = ()>) {
         let http = turnstone_tests::http::client();
         let job = json!({"type": "agent.ask", "args": [input], "ext_agent_model": "m"});
@@ -117,10 +118,10 @@ impl Site {
     }
 }
 
-/// Redis is flushed, and then killed, while calls are under way whose answers are streamed through it.
+/// Redis is flushed and then killed during calls whose deltas it carries.
 #[tokio::test]
 #[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
-async fn a_fleet_outlives_its_redis_and_says_so() {
+async fn a_fleet_outlives_its_redis_and_logs_it() {
     let (flushed, killed) = (Held::default(), Held::default());
     let held = [("flush", flushed.clone()), ("kill", killed.clone())];
     let site = Site::with(move |request| {
@@ -159,10 +160,10 @@ async fn a_fleet_outlives_its_redis_and_says_so() {
     for told in
         ["keeps to its own share", "Redis does not answer", "Redis is back", "by the whole fleet again"]
     {
-        assert_eq!(worker.warned().matches(told).count(), 1, "{told:?} is said once:\n{}", worker.warned());
+        assert_eq!(worker.warned().matches(told).count(), 1, "{told:?} is logged once:\n{}", worker.warned());
     }
     for told in ["Redis does not answer", "Redis is back"] {
-        assert_eq!(api.warned().matches(told).count(), 1, "{told:?} is said once:\n{}", api.warned());
+        assert_eq!(api.warned().matches(told).count(), 1, "{told:?} is logged once:\n{}", api.warned());
     }
     worker.stop().await;
     api.stop().await;
@@ -170,7 +171,7 @@ async fn a_fleet_outlives_its_redis_and_says_so() {
 
 #[tokio::test]
 #[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
-async fn a_redis_that_throws_away_is_refused() {
+async fn a_redis_that_evicts_keys_is_refused() {
     let site = Site::start().await;
     let redis = site.redis.url();
     site.redis.config("maxmemory", "100mb").await;

@@ -1,4 +1,4 @@
-//! Workers wait for their limits, and hold nothing but a slot meanwhile.
+//! Workers that wait for a limit hold nothing but a slot.
 
 use super::Shared;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use turnstone_tests::clock::ManualClock;
 use turnstone_tests::{Fleet, Reply};
 use turnstone_worker::model::{LimitConfig, ModelLimits};
 
-/// When the model was called, by the fleet's clock.
+/// The times of the model calls, by the fleet's clock.
 #[derive(Clone, Default)]
 struct Calls(Arc<Mutex<(Option<ManualClock>, Vec<Timestamp>)>>);
 
@@ -22,7 +22,7 @@ impl Calls {
         kept.1.push(now);
     }
 
-    /// How many calls there were at each time, in seconds since the first.
+    /// Returns the number of calls at each time, in seconds since the first.
     fn by_second(&self) -> Vec<(i64, usize)> {
         let calls = self.0.lock().unwrap().1.clone();
         let mut counted = BTreeMap::new();
@@ -33,7 +33,7 @@ impl Calls {
     }
 }
 
-/// A fleet with a worker per keeper, each under this limit for the test's only provider.
+/// Starts a fleet with a worker per keeper, each under this limit for the test's only provider.
 async fn fleet(
     keepers: &[Arc<dyn RateLimits>],
     config: LimitConfig,
@@ -105,7 +105,7 @@ async fn each_tenant_has_a_limit_of_its_own() {
 
 #[tokio::test]
 #[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
-async fn every_worker_leaves_a_provider_alone_that_asks_for_it() {
+async fn every_worker_holds_a_provider_that_asks_for_it() {
     for status in [429, 503] {
         for shared in Shared::every().await {
             let keepers = [Arc::clone(&shared.one), Arc::clone(&shared.other)];
@@ -120,7 +120,7 @@ async fn every_worker_leaves_a_provider_alone_that_asks_for_it() {
             for _ in 0..4 {
                 jobs.push(fleet.push(&job("")).await);
             }
-            // Whoever would have to wait for long gives the slot back meanwhile.
+            // A job with a long wait returns its slot.
             for id in &jobs[1..] {
                 fleet.wait_for(id, &[JobState::Retryable]).await;
             }
@@ -136,7 +136,7 @@ async fn every_worker_leaves_a_provider_alone_that_asks_for_it() {
 }
 
 #[tokio::test]
-async fn a_job_that_waits_holds_no_budget_and_ends_at_once_when_it_is_told() {
+async fn a_waiting_job_holds_no_budget_and_is_cancelled_at_once() {
     let keeper: Arc<dyn RateLimits> = Arc::new(LocalLimits::one_of(1));
     let (mut fleet, calls) = fleet(&[keeper], per_minute(6), |_| Reply::text("done")).await;
     let budgeted = || {
@@ -163,7 +163,7 @@ async fn a_job_that_waits_holds_no_budget_and_ends_at_once_when_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_held_model_is_passed_over_when_another_may_be_asked() {
+async fn a_held_model_is_skipped_for_another_model() {
     let keeper: Arc<dyn RateLimits> = Arc::new(LocalLimits::one_of(1));
     let (fleet, _) = fleet(&[keeper], LimitConfig::default(), |request| match request["model"].as_str() {
         Some("first") => Reply::Later(429, 20),
@@ -179,12 +179,13 @@ async fn a_held_model_is_passed_over_when_another_may_be_asked() {
     assert_eq!(
         asked,
         ["first", "second", "second", "second"],
-        "the first model is asked once and then left alone"
+        "the first model is called once and then held"
     );
     fleet.end().await;
 }
 
-/// Who is held back has asked nobody, and so has not failed: it comes back when the hold is over, whatever its policy says.
+/// A job that a hold delays has made no call and so has not failed. It resumes when the hold ends, whatever its retry
+/// policy.
 #[tokio::test]
 async fn a_job_that_is_held_back_loses_no_attempt() {
     let keeper: Arc<dyn RateLimits> = Arc::new(LocalLimits::one_of(1));
@@ -205,7 +206,7 @@ async fn a_job_that_is_held_back_loses_no_attempt() {
         let held = fleet.wait_for(id, &[JobState::Retryable, JobState::Discarded]).await;
         assert_eq!(held["state"], "retryable", "{held:#}");
     }
-    assert_eq!(calls.by_second(), [(0, 1)], "nobody else has asked");
+    assert_eq!(calls.by_second(), [(0, 1)], "no other call was made");
     fleet.clock.advance_ms(60_000);
     fleet.tick().await;
     for id in &jobs {

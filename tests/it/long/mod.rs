@@ -1,5 +1,5 @@
-//! Engagements of many turns: what a turn costs does not grow with what went before (design §4, issue 5, "Shown"). How long
-//! it takes is told by `turnstone bench history` and `cargo bench -p turnstone-benches --bench fleet -- long`.
+//! Engagements of many turns: the cost of a turn does not grow with the turns before it (design §4, issue 5,
+//! "Shown"). `turnstone bench history` and `cargo bench -p turnstone-benches --bench fleet -- long` measure the time.
 
 mod watched;
 
@@ -14,15 +14,15 @@ use watched::{Tally, Watched};
 
 /// The turns of the engagement. The last one answers.
 const TURNS: usize = 260;
-/// In these turns the worker goes away and another one takes over. More messages were said before the first of them than
+/// In these turns the worker stops and another one takes over. Before the first of them there are more messages than
 /// a worker recalls.
 const BREAKS: [usize; 2] = [130, 240];
-/// From this turn on the window is full.
+/// The turn from which the window is full.
 const FULL: i64 = 40;
 
-/// Asks for the same tool in every turn, with arguments of one length; keeps the answers in the turns of [`BREAKS`] back.
+/// Calls the same tool in every turn, with arguments of one length, and holds the answers of the turns in [`BREAKS`].
 fn script(gates: [Gate; 2]) -> impl Fn(&Value) -> Reply + Send + Sync {
-    // The request tells no more than the window, so the turn stands in the newest arguments.
+    // The request has the window only, so the newest arguments contain the turn.
     move |request| {
         let turn = newest(request) + 1;
         if turn == TURNS {
@@ -36,7 +36,7 @@ fn script(gates: [Gate; 2]) -> impl Fn(&Value) -> Reply + Send + Sync {
     }
 }
 
-/// The turn of the newest call in a request; 0 when there is none.
+/// Returns the turn of the newest call in a request, or 0 without one.
 fn newest(request: &Value) -> usize {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let calls =
@@ -52,7 +52,7 @@ fn watch(fleet: &mut Fleet, tally: &Arc<Mutex<Tally>>) {
     });
 }
 
-/// Rows and bytes of what stands in the database, by turn.
+/// Returns the rows and bytes in the database, by turn.
 async fn stored(fleet: &Fleet) -> BTreeMap<i64, (i64, i64)> {
     let of = |table: &str, text: &str| {
         format!("SELECT turn, CAST(length({text}) AS BIGINT) AS bytes FROM {table}")
@@ -69,13 +69,13 @@ async fn stored(fleet: &Fleet) -> BTreeMap<i64, (i64, i64)> {
     rows.into_iter().map(|(turn, rows, bytes)| (turn, (rows, bytes))).collect()
 }
 
-/// Whether two sizes are the same but for the digits of durations, turns and sums: within a fiftieth.
+/// Returns true when two sizes differ by at most a fiftieth: the digits of durations, turns and sums.
 fn alike(one: usize, other: usize) -> bool {
     one.abs_diff(other) * 50 <= one.max(other)
 }
 
-/// Design §4: "Turn 1,000 costs what turn 10 costs": a turn writes what is new, reads nothing, and shows the model a window;
-/// whoever takes the engagement over reads as much late as early.
+/// Design §4: "Turn 1,000 costs what turn 10 costs": a turn writes its new rows, reads nothing, and sends the model a
+/// window. A worker that takes the engagement over reads as much late as early.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_turn_writes_and_reads_as_much_as_an_early_one() {
     join_all(Backend::ALL.map(live_long)).await;
@@ -95,7 +95,7 @@ async fn live_long(backend: Backend) {
                      "ext_agent_token_budget": 10_000_000});
     let id = fleet.push(&job).await;
     for (at, gate) in gates.iter().enumerate() {
-        // The call of this turn hangs; a second one is made by whoever takes over.
+        // The call of this turn hangs; the worker that takes over makes a second one.
         fleet.models.seen(BREAKS[at] + at).await;
         fleet.stop_workers().await;
         watch(&mut fleet, &tally);
@@ -138,7 +138,7 @@ fn written(backend: Backend, tally: &Tally) {
     assert_eq!(tally.reads, 0);
 }
 
-/// The model is shown a window of the conversation, and never more.
+/// The model receives a window of the conversation, and never more.
 fn shown(backend: Backend, fleet: &Fleet) {
     let calls = fleet.models.calls();
     let sizes: Vec<usize> = calls.iter().map(|call| call.request.to_string().len()).collect();

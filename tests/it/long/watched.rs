@@ -1,4 +1,4 @@
-//! A ledger that counts what turns ask of it and hand to it.
+//! A ledger that counts the calls of turns and their rows and bytes.
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -14,23 +14,23 @@ use turnstone_store::{
     Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
 };
 
-/// What was written at the barriers of one turn, by the turn of the newest checkpoint in each write.
+/// The writes at the barriers of one turn, by the turn of the newest checkpoint in each write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Written {
     /// Calls of the store.
     pub calls: usize,
     /// Checkpoints, messages, moves of tool calls and events.
     pub rows: usize,
-    /// Length of all of it.
+    /// The total length in bytes.
     pub bytes: usize,
 }
 
-/// What was asked.
+/// The counted calls.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// By turn.
     pub written: BTreeMap<i64, Written>,
-    /// The length of each claim that brought an agent job, and of what was recalled for it.
+    /// The length of each claim of an agent job, with its recalled messages.
     pub claims: Vec<usize>,
     /// The length of each recall.
     pub recalls: Vec<usize>,
@@ -38,14 +38,14 @@ pub struct Tally {
     pub reads: usize,
 }
 
-/// The ledger.
+/// A ledger that counts into a [`Tally`].
 pub struct Watched {
     inner: Arc<dyn Ledger>,
     tally: Arc<Mutex<Tally>>,
 }
 
 impl Watched {
-    /// Around a ledger, counting into `tally`.
+    /// Returns a ledger around `inner` that counts into `tally`.
     pub fn new(inner: Arc<dyn Ledger>, tally: &Arc<Mutex<Tally>>) -> Self {
         Self { inner, tally: Arc::clone(tally) }
     }
@@ -65,7 +65,7 @@ impl Watched {
     }
 }
 
-/// How long something is when it is written down with all that it holds.
+/// Returns the length of a value's debug text.
 fn length(value: &impl std::fmt::Debug) -> usize {
     format!("{value:?}").len()
 }

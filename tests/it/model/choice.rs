@@ -1,4 +1,4 @@
-//! `tool_choice` is enforced here and not only passed on: a provider may ignore it.
+//! `tool_choice` is enforced by the worker, because a provider may ignore it.
 
 use serde_json::{Value, json};
 use turnstone_tests::{Fleet, Reply, model_server};
@@ -8,12 +8,12 @@ fn job(choice: &str) -> Value {
            "ext_agent_tool_choice": choice, "options": {"retry": {"max_attempts": 1}}})
 }
 
-/// What the last message of a request says.
+/// Returns the content of the last message of a request.
 fn last_word(request: &Value) -> &str {
     request["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap_or_default()
 }
 
-/// Agent extension §2.2, issue 5: `auto` leaves it to the model.
+/// Agent extension §2.2, issue 5: with `auto` the model decides.
 #[tokio::test]
 async fn auto_takes_an_answer_without_a_call() {
     let fleet = Fleet::builder().start().await;
@@ -25,7 +25,7 @@ async fn auto_takes_an_answer_without_a_call() {
 
 /// Agent extension §2.2: with `required`, an answer without any call is not accepted.
 #[tokio::test]
-async fn required_without_a_call_is_asked_once_more_and_then_fails() {
+async fn required_without_a_call_is_repeated_once_and_then_fails() {
     let fleet = Fleet::builder().model(|_| Reply::text("I would rather not")).start().await;
     let id = fleet.push(&job("required")).await;
     let done = fleet.settled(&id).await;
@@ -37,7 +37,7 @@ async fn required_without_a_call_is_asked_once_more_and_then_fails() {
     fleet.end().await;
 }
 
-/// Agent extension §2.2: `required` is about the first answer; the model may come to an end afterwards.
+/// Agent extension §2.2: `required` applies to the first answer; the model may answer without a call afterwards.
 #[tokio::test]
 async fn required_is_met_by_a_call_in_the_repair_round() {
     let fleet = Fleet::builder()
@@ -56,7 +56,7 @@ async fn required_is_met_by_a_call_in_the_repair_round() {
     fleet.end().await;
 }
 
-/// Agent extension §2.2: with `none`, no tool is offered, and a call that comes all the same is refused and not run.
+/// Agent extension §2.2: with `none` no tool is offered, and a call nevertheless is refused and not run.
 #[tokio::test]
 async fn none_offers_no_tool_and_runs_none() {
     let fleet = Fleet::builder()

@@ -1,11 +1,11 @@
-//! Providers that send without end: a worker holds a bounded part of what they send.
+//! Providers that send without end: a worker holds a bounded part of the answer.
 
 use crate::program::Program;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Fleet, Reply};
 
-/// How much a provider sends, in pieces of this length, unless the worker leaves before.
+/// How much a provider sends, in pieces of this length, unless the worker disconnects.
 const SENT: usize = 512 * 1024 * 1024;
 const PIECE: usize = 64 * 1024;
 /// The most memory that an answer may cost the worker.

@@ -1,4 +1,4 @@
-//! A provider that does everything wrong: bounded memory, the right code, and the next model where that may help.
+//! A provider with every kind of failure: bounded memory, the right code, and the next model where it may help.
 
 use super::languages::providers;
 use crate::paused_timers::PausedTimers;
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use turnstone_tests::{Fleet, Reply};
 
-/// How long an answer may take where the test says so.
+/// The timeout of an answer in tests that set one.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// More than is taken of one answer.
+/// More bytes than a worker reads of one answer.
 const HUGE: usize = 10 * 1024 * 1024;
 
 fn said(text: &str) -> String {
@@ -16,8 +16,8 @@ fn said(text: &str) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// What the provider does, by its name in the job's arguments; the code that it leads to when there is no other model; and
-/// whether another model is asked when there is one.
+/// The provider's failure, by its name in the job's arguments; the code that it leads to without another model; and
+/// whether another model is called if there is one.
 const WRONGS: [(&str, &str, bool); 10] = [
     ("busy", "RATE_LIMITED", true),
     ("down", "AGENT_MODEL_UNAVAILABLE", true),
@@ -74,10 +74,10 @@ async fn every_wrong_of_a_provider_has_its_code() {
     fleet.end().await;
 }
 
-/// Agent extension §3 rule 2: the next model is asked when this one cannot be reached or talks nonsense, and not when the
-/// request was refused or an answer came.
+/// Agent extension §3 rule 2: the next model is called when this one is unreachable or its answer is invalid. It is
+/// not called when the request was refused or an answer came.
 #[tokio::test]
-async fn the_next_model_is_asked_where_it_may_do_better() {
+async fn the_next_model_is_called_where_it_may_help() {
     let fleet = hostile().await;
     for (name, code, helps) in WRONGS {
         let mut job = job(name);
@@ -92,9 +92,9 @@ async fn the_next_model_is_asked_where_it_may_do_better() {
     fleet.end().await;
 }
 
-/// `Retry-After` is when the job is tried again, not earlier.
+/// A job is retried at the time of `Retry-After`, and not earlier.
 #[tokio::test]
-async fn a_busy_provider_is_left_alone_as_long_as_it_asks() {
+async fn a_busy_provider_is_not_called_before_its_retry_after() {
     let fleet = hostile().await;
     let id = fleet.push(&job("busy")).await;
     assert_eq!(fleet.settled(&id).await["state"], "retryable");
@@ -109,9 +109,9 @@ async fn a_busy_provider_is_left_alone_as_long_as_it_asks() {
     fleet.end().await;
 }
 
-/// Cached tokens are a part of the input, whatever the provider says, and reach the event of INFER.
+/// Cached tokens are a part of the input, whatever the provider reports, and are in the event of INFER.
 #[tokio::test]
-async fn cached_tokens_are_told_and_never_more_than_the_input() {
+async fn cached_tokens_are_reported_and_never_exceed_the_input() {
     let usage = |cached: i64| json!({"prompt_tokens": 20, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": cached}});
     let fleet = Fleet::builder()
         .model(move |request| match request["messages"][0]["content"].as_str() {
@@ -133,7 +133,7 @@ async fn cached_tokens_are_told_and_never_more_than_the_input() {
     fleet.end().await;
 }
 
-/// RS-19, RS-42: the limit counts for each call of a model; one that does not answer in time is followed by the next.
+/// RS-19, RS-42: the limit applies to each model call; after a timeout the next model is called.
 #[tokio::test]
 async fn a_model_that_does_not_answer_in_time_is_followed_by_the_next() {
     let mut fleet = Fleet::builder()
@@ -169,8 +169,8 @@ async fn a_model_that_does_not_answer_in_time_is_followed_by_the_next() {
     fleet.end().await;
 }
 
-/// RS-42: `spec.constraints.timeout_seconds` ends a model call. The worker itself waits an hour, and a call of an agent without the
-/// limit, which began before, is still under way.
+/// RS-42: `spec.constraints.timeout_seconds` ends a model call. The worker's own timeout is an hour, and an earlier
+/// call of an agent without the limit is still running.
 #[tokio::test]
 async fn timeout_seconds_ends_a_model_call() {
     let mut fleet = Fleet::builder().workers(0).model(|_| Reply::Hang).start().await;
@@ -199,7 +199,7 @@ async fn timeout_seconds_ends_a_model_call() {
     fleet.end().await;
 }
 
-/// RS-42: `timeout_seconds` is one deadline over the models and the retries of a call.
+/// RS-42: `timeout_seconds` is one deadline for all models and retries of a call.
 #[tokio::test]
 async fn timeout_seconds_bounds_fallbacks_and_retries_together() {
     let fleet = Fleet::builder().model(|_| Reply::Hang).start().await;
@@ -216,9 +216,9 @@ async fn timeout_seconds_bounds_fallbacks_and_retries_together() {
     fleet.end().await;
 }
 
-/// A call whose arguments may have been lost with the end of an answer is not made; one that came whole is (RS-19).
+/// RS-19: a call with possibly truncated arguments is not made; a complete one is.
 #[tokio::test]
-async fn a_call_that_was_cut_with_its_answer_is_not_made() {
+async fn a_truncated_call_is_not_made() {
     let piece = |delta: Value, finish: Value| {
         format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}))
     };

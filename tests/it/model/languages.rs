@@ -1,4 +1,4 @@
-//! A job with a tool and a demanded form, through every language that a provider may speak.
+//! A job with a tool and a required format, in every provider's protocol.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -14,12 +14,12 @@ use tokio_util::task::AbortOnDropHandle;
 use turnstone_tests::Fleet;
 use turnstone_worker::model::{ModelDefaults, ProviderConfig, Providers};
 
-/// Events as a provider writes them.
+/// Returns events in a provider's format.
 fn events(events: &[Value]) -> String {
     events.iter().map(|event| format!("data: {event}\n\n")).collect()
 }
 
-/// A call of `search`, and then the answer, in Anthropic's words.
+/// A call of `search`, and then the answer, in Anthropic's format.
 fn anthropic(second: bool) -> String {
     let (name, input, reason) = match second {
         false => ("search", "{\"q\": \"turnstone\"}", "tool_use"),
@@ -34,7 +34,7 @@ fn anthropic(second: bool) -> String {
     ])
 }
 
-/// The same in the words of OpenAI's responses.
+/// The same in the format of OpenAI's responses.
 fn responses(second: bool) -> String {
     let item = match second {
         false => {
@@ -48,7 +48,7 @@ fn responses(second: bool) -> String {
                     "response": {"status": "completed", "model": "c", "output": [item], "usage": usage}})])
 }
 
-/// A provider that answers by how many requests it has seen.
+/// A provider that answers by the number of requests.
 struct Provider {
     url: String,
     seen: Arc<Mutex<Vec<Value>>>,
@@ -71,7 +71,7 @@ impl Provider {
     }
 }
 
-/// The providers of one section.
+/// Returns the providers of one section.
 pub(crate) fn providers(config: Value) -> Providers {
     let config: ProviderConfig = serde_json::from_value(config).unwrap();
     let configs = BTreeMap::from([("test".to_owned(), config)]);
@@ -81,7 +81,7 @@ pub(crate) fn providers(config: Value) -> Providers {
 
 /// Issue 5, "Providers": tools, streaming, structured output, usage incl. cached tokens.
 #[tokio::test]
-async fn a_job_with_a_tool_and_a_schema_runs_in_every_language() {
+async fn a_job_with_a_tool_and_a_schema_runs_in_every_protocol() {
     for (kind, answer) in [("anthropic", anthropic as fn(bool) -> String), ("openai-responses", responses)] {
         let provider = Provider::start(answer).await;
         let mut fleet = Fleet::builder().workers(0).start().await;
@@ -105,7 +105,7 @@ async fn a_job_with_a_tool_and_a_schema_runs_in_every_language() {
         assert_eq!(fleet.tools.calls().len(), 1, "{kind}");
         let seen = provider.seen.lock().unwrap().clone();
         assert_eq!(seen.len(), 2, "{kind}");
-        assert!(seen[1].to_string().contains("turnstone"), "{kind}: the call is told with its outcome");
+        assert!(seen[1].to_string().contains("turnstone"), "{kind}: the call is sent with its outcome");
         fleet.end().await;
     }
 }

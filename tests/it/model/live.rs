@@ -1,4 +1,4 @@
-//! What a model says is heard while it speaks, and what is durable is neither missed nor heard twice.
+//! Deltas of an answer while the model generates it; durable events are neither missed nor repeated.
 
 use eventsource_stream::Event;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use turnstone_tests::{Fleet, Reply, sse};
 
 const PIECES: [&str; 3] = ["Low tide ", "is at 14:07", " – bring boots."];
 
-/// A fleet whose model waits at the first gate before it speaks, and at the second after its first piece.
+/// Starts a fleet whose model waits at the first gate before it answers, and at the second after its first delta.
 async fn slow_speaker(begin: &Gate, go_on: &Gate) -> Fleet {
     let (begin, go_on) = (begin.clone(), go_on.clone());
     let pieces = PIECES.map(str::to_owned);
@@ -29,16 +29,16 @@ fn data(event: &Event) -> Value {
     serde_json::from_str(&event.data).expect("JSON")
 }
 
-/// Issue 5, "Streaming": deltas while the model speaks, durable events at boundaries.
+/// Issue 5, "Streaming": deltas during the model call, durable events at boundaries.
 #[tokio::test]
-async fn a_piece_is_heard_before_the_answer_is_complete_and_a_reader_that_comes_back_misses_nothing() {
+async fn deltas_arrive_before_the_answer_and_a_reader_can_resume() {
     let (begin, go_on) = (Gate::default(), Gate::default());
     let fleet = slow_speaker(&begin, &go_on).await;
     let id = fleet.push(&job()).await;
     let engagement = fleet.engagement_of(&id).await;
     let url = format!("{}/engagements/{engagement}/events", fleet.url);
 
-    // The model speaks only when the reader has read; and then only its first piece.
+    // The reader opens the gate: the model sends its first delta after the reader has connected.
     let head = sse::read(&url, None, |seen| {
         begin.open();
         seen.last().is_some_and(is_delta)
@@ -52,7 +52,7 @@ async fn a_piece_is_heard_before_the_answer_is_complete_and_a_reader_that_comes_
         "the answer is not complete"
     );
 
-    // The reader is gone. It comes back and hears the rest.
+    // The reader disconnects, resumes and receives the rest.
     let cursor = durable.last().unwrap().id.clone();
     go_on.open();
     let tail = sse::read(&url, Some(&cursor), |_| false).await;
@@ -67,9 +67,9 @@ async fn a_piece_is_heard_before_the_answer_is_complete_and_a_reader_that_comes_
     fleet.end().await;
 }
 
-/// Pieces join to the answer, in order, and none comes after the answer itself.
+/// Deltas join to the answer, in order, and none comes after the answer itself.
 #[tokio::test]
-async fn the_pieces_join_to_the_answer() {
+async fn the_deltas_join_to_the_answer() {
     let (begin, go_on) = (Gate::default(), Gate::default());
     go_on.open();
     let fleet = slow_speaker(&begin, &go_on).await;
@@ -87,14 +87,14 @@ async fn the_pieces_join_to_the_answer() {
         assert_eq!(data(delta)["offset"], heard.chars().count());
         heard += data(delta)["text"].as_str().unwrap();
     }
-    // What has not been sent when the answer is durable is not sent any more.
+    // Deltas that were not sent when the answer became durable are dropped.
     assert!(PIECES.concat().starts_with(&heard), "{heard}");
     fleet.end().await;
 }
 
-/// An answer whose form is demanded is checked before anybody hears it.
+/// An answer with a required format is checked before any of it is sent.
 #[tokio::test]
-async fn an_answer_that_is_checked_first_is_not_heard_before() {
+async fn a_guarded_answer_has_no_deltas() {
     let (begin, go_on) = (Gate::default(), Gate::default());
     go_on.open();
     let pieces = ["{\"low\": ", "\"14:07\"}"].map(str::to_owned);

@@ -1,4 +1,4 @@
-//! A model that speaks in one process is heard in another, over Redis.
+//! Deltas of a model in one process reach readers in another, over Redis.
 
 use crate::program::{Program, run};
 use futures::FutureExt;
@@ -11,12 +11,12 @@ use turnstone_tests::model_server::Gate;
 use turnstone_tests::servers::{Postgres, Redis};
 use turnstone_tests::{ModelServer, Reply, fleet, sse, wait};
 
-/// Says something again and again until it is heard, because a subscription takes a moment.
+/// Sends deltas until one arrives, because a subscription takes a moment.
 async fn is_heard(from: &Doorbell, to: &Doorbell, engagement: &str) {
     let engagement = EngagementId::from(engagement);
     let mut ear = to.live().listen(&engagement);
     let speaker = from.live().speaker(engagement, "j".into(), 1);
-    wait::until("what is said is heard", async || {
+    wait::until("a delta arrives", async || {
         speaker.say("x");
         ear.hear().now_or_never().is_some_and(|piece| piece.text.starts_with('x'))
     })
@@ -25,7 +25,7 @@ async fn is_heard(from: &Doorbell, to: &Doorbell, engagement: &str) {
 
 #[tokio::test]
 #[cfg_attr(no_redis, ignore = "needs Redis")]
-async fn what_is_said_in_one_process_is_heard_in_the_other_also_after_redis_was_away() {
+async fn deltas_reach_another_process_also_after_a_redis_outage() {
     let redis = Redis::start().await;
     let (one, other) = (Doorbell::default(), Doorbell::default());
     for bell in [&one, &other] {
@@ -40,7 +40,7 @@ async fn what_is_said_in_one_process_is_heard_in_the_other_also_after_redis_was_
 /// Issue 5, "Streaming": two processes with Redis.
 #[tokio::test]
 #[cfg_attr(any(no_postgres, no_redis), ignore = "needs PostgreSQL and Redis")]
-async fn a_worker_is_heard_at_the_api_of_another_process() {
+async fn a_workers_deltas_reach_the_api_of_another_process() {
     fleet::install_crypto();
     let database = Postgres::shared().await.database().await;
     let redis = Redis::start().await;
@@ -71,7 +71,7 @@ async fn a_worker_is_heard_at_the_api_of_another_process() {
     let engagement = pushed["job"]["ext_agent_engagement_id"].as_str().unwrap().to_owned();
     let events = format!("{url}/engagements/{engagement}/events");
 
-    // The model speaks when the api has subscribed, and goes on when it was heard.
+    // The model answers when the API has subscribed, and continues when the delta has arrived.
     let subscribed = async {
         wait::until("the api has subscribed", async || {
             redis.command(&["PUBSUB", "CHANNELS", "turnstone:live:*"]).await.contains(&engagement)

@@ -1,4 +1,4 @@
-//! Models as agents meet them: whether tools may be called, what a hostile provider does, and what is heard meanwhile.
+//! Models: `tool_choice`, hostile providers, and deltas.
 
 mod choice;
 mod flood;

@@ -7,7 +7,7 @@ use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Fleet, Reply};
 
 #[tokio::test]
-async fn a_provider_is_asked_by_so_many_at_once_and_the_others_wait() {
+async fn calls_beyond_a_providers_concurrency_wait() {
     let gate = Gate::default();
     let held = gate.clone();
     let mut fleet =

@@ -1,4 +1,4 @@
-//! Receipts: signed by the fleet's own key, verified by anybody, worthless when a letter of them changes.
+//! Receipts: signed by the fleet's own key, verifiable by any client, and invalid after any change.
 
 use super::on_sqlite_first;
 use base64::Engine as _;
@@ -12,8 +12,8 @@ on_sqlite_first!(
     a_receipt_is_valid_until_a_letter_of_it_changes,
     a_receipt_is_verified_without_the_server,
     all_processes_of_a_fleet_sign_with_one_key,
-    a_job_that_asks_for_none_has_no_receipt,
-    a_queue_takes_only_what_its_policy_allows,
+    a_job_without_a_request_has_no_receipt,
+    a_queue_accepts_only_jobs_that_its_policy_allows,
 );
 
 fn attested() -> Value {
@@ -92,7 +92,7 @@ async fn a_receipt_is_verified_without_the_server(server: &OjsServer) {
 }
 
 async fn all_processes_of_a_fleet_sign_with_one_key(server: &OjsServer) {
-    // Each api makes its key when it needs it, at the same time as the others.
+    // Each API process makes its key on demand, concurrently with the others.
     let receipt = receipt_of(server).await;
     let store = server.fleet.place.open().await.0;
     let kept = store.control.keys("attest.").await.unwrap();
@@ -108,7 +108,7 @@ async fn all_processes_of_a_fleet_sign_with_one_key(server: &OjsServer) {
     assert_eq!(verified(server, &receipt).await["valid"], true);
 }
 
-async fn a_job_that_asks_for_none_has_no_receipt(server: &OjsServer) {
+async fn a_job_without_a_request_has_no_receipt(server: &OjsServer) {
     let id = server.fleet.push(&json!({"type": "a.b", "args": [], "ext_attest": {"enabled": false}})).await;
     for id in [id.as_str(), "01890000-0000-7000-8000-000000000000"] {
         let path = format!("/ojs/v1/jobs/{id}/receipt");
@@ -121,7 +121,7 @@ async fn a_job_that_asks_for_none_has_no_receipt(server: &OjsServer) {
     assert_eq!(server.fleet.get(&path).await, server.fleet.get(&path).await);
 }
 
-async fn a_queue_takes_only_what_its_policy_allows(server: &OjsServer) {
+async fn a_queue_accepts_only_jobs_that_its_policy_allows(server: &OjsServer) {
     let policy =
         json!({"name": "vault", "attest_policy": {"required": true, "allowed_algorithms": ["ed25519"]}});
     let put = server.fleet.send(reqwest::Method::PUT, "/ojs/v1/queues/vault", policy.to_string()).await;
@@ -136,7 +136,7 @@ async fn a_queue_takes_only_what_its_policy_allows(server: &OjsServer) {
             "{attest}"
         );
     }
-    // All jobs of a batch, or none.
+    // A batch is accepted whole or not at all.
     let batch = json!({"jobs": [attested(), job(Value::Null)]});
     assert_eq!(server.fleet.post("/ojs/v1/jobs/batch", &batch).await.0.as_u16(), 422);
     assert_eq!(server.fleet.number("SELECT count(*) FROM jobs").await, 0);

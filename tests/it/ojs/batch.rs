@@ -7,10 +7,10 @@ use turnstone_tests::OjsServer;
 on_every_store![
     a_batch_is_answered_in_its_order_with_whole_jobs,
     a_thousand_jobs_are_one_batch_and_more_are_not,
-    one_wrong_member_keeps_all_out_and_is_named,
+    one_invalid_member_refuses_the_batch_and_is_named,
     a_member_that_is_taken_or_not_unique_is_named,
     an_agent_that_many_members_name_is_found,
-    a_member_that_a_later_one_replaces_is_shown_as_it_stands,
+    a_member_that_a_later_one_replaces_is_cancelled,
 ];
 
 const PATH: &str = "/ojs/v1/jobs/batch";
@@ -53,7 +53,7 @@ async fn a_thousand_jobs_are_one_batch_and_more_are_not(server: &OjsServer) {
     assert_eq!(server.post_text(PATH, "[]").await.expect(400).code(), "invalid_payload");
 }
 
-async fn one_wrong_member_keeps_all_out_and_is_named(server: &OjsServer) {
+async fn one_invalid_member_refuses_the_batch_and_is_named(server: &OjsServer) {
     for (wrong, status) in [
         (json!({"type": "Mail", "args": []}), 400),
         (json!({"type": "mail", "args": {}}), 400),
@@ -93,7 +93,7 @@ async fn an_agent_that_many_members_name_is_found(server: &OjsServer) {
     assert_eq!(server.fleet.number("SELECT count(*) FROM engagements").await, 2);
 }
 
-async fn a_member_that_a_later_one_replaces_is_shown_as_it_stands(server: &OjsServer) {
+async fn a_member_that_a_later_one_replaces_is_cancelled(server: &OjsServer) {
     let unique = json!({"keys": ["type"], "on_conflict": "replace"});
     let job = |n: usize| json!({"type": "mail.digest", "args": [n], "options": {"unique": unique}});
     let reply = server.post(PATH, &json!({"jobs": [job(0), job(1)]})).await.expect(201).json();

@@ -1,4 +1,4 @@
-//! What OJS's own tools expect beyond the conformance cases: other paths for the same things, versions, request ids.
+//! The expectations of OJS's own tools beyond the conformance cases: other paths, versions, request ids.
 
 use super::on_sqlite_first;
 use super::operate::dead;
@@ -10,8 +10,8 @@ on_sqlite_first![
     cron_entries_answer_at_the_admin_pages_paths,
     the_registry_answers_at_its_own_paths,
     a_version_in_the_type_finds_its_schema,
-    jobs_are_reached_where_the_command_line_looks,
-    a_request_is_remembered_in_the_jobs_that_it_made,
+    jobs_answer_at_the_paths_of_the_command_line,
+    a_request_id_is_stored_with_its_jobs,
 ];
 
 async fn cron_entries_answer_at_the_admin_pages_paths(server: &OjsServer) {
@@ -74,7 +74,7 @@ async fn a_version_in_the_type_finds_its_schema(server: &OjsServer) {
     server.post("/ojs/v1/jobs", &job("mail.send@new")).await.expect(400);
 }
 
-async fn jobs_are_reached_where_the_command_line_looks(server: &OjsServer) {
+async fn jobs_answer_at_the_paths_of_the_command_line(server: &OjsServer) {
     let id = dead(server, "mail", "email.send").await;
     assert_eq!(server.get("/ojs/v1/dead-letter/stats").await.expect(200).json()["total"], 1);
     let result = server.get(&format!("/ojs/v1/jobs/{id}/result")).await.expect(200).json();
@@ -93,7 +93,7 @@ async fn jobs_are_reached_where_the_command_line_looks(server: &OjsServer) {
     assert_eq!((&gone["succeeded"], server.stored_jobs().await), (&json!(1), 0));
 }
 
-async fn a_request_is_remembered_in_the_jobs_that_it_made(server: &OjsServer) {
+async fn a_request_id_is_stored_with_its_jobs(server: &OjsServer) {
     let named = async |path: &str, body: Value| {
         let headers = [("X-Request-Id", "order-17")];
         server.send(Method::POST, path, &headers, body.to_string()).await.expect(201).json()
@@ -106,5 +106,5 @@ async fn a_request_is_remembered_in_the_jobs_that_it_made(server: &OjsServer) {
         assert_eq!(job["meta"]["request_id"], "order-17");
     }
     let id = server.push(&json!({"type": "a.b", "args": []})).await;
-    assert_eq!(server.job(&id).await["meta"], json!({}), "a made-up id says nothing");
+    assert_eq!(server.job(&id).await["meta"], json!({}), "a generated id is not recorded");
 }

@@ -1,4 +1,4 @@
-//! A row that was damaged from outside is one job of a list, named, and keeps none of the others back.
+//! A damaged row is an error of its own job in a list, and does not hide the others.
 
 use super::on_every_store;
 use super::operate::dead;
@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
 on_every_store![
-    a_list_names_the_job_that_cannot_be_read_and_shows_the_others,
-    a_list_of_dead_letters_names_the_one_that_cannot_be_read,
+    a_list_names_the_damaged_job_and_has_the_others,
+    a_list_of_dead_letters_names_the_damaged_one,
 ];
 
-/// The job with this id in a list.
+/// Returns the job with this id from a list.
 fn member(list: &Value, of: &str, id: &str) -> Value {
     let jobs = list[of].as_array().unwrap_or_else(|| panic!("no {of}: {list:#}"));
     jobs.iter().find(|job| job["id"] == id).unwrap_or_else(|| panic!("{id} is missing: {list:#}")).clone()
 }
 
-async fn a_list_names_the_job_that_cannot_be_read_and_shows_the_others(server: &OjsServer) {
+async fn a_list_names_the_damaged_job_and_has_the_others(server: &OjsServer) {
     let mut ids = Vec::new();
     for n in 0..4 {
         let job = json!({"type": "mail.send", "args": [n], "options": {"queue": "q"}});
@@ -41,13 +41,13 @@ async fn a_list_names_the_job_that_cannot_be_read_and_shows_the_others(server: &
         );
         let partly = member(&list, jobs, &ids[2]);
         assert!(partly["damaged"].as_str().unwrap().contains("column position"), "{partly:#}");
-        assert_eq!(partly["args"], json!([2]), "what can be read is shown");
+        assert_eq!(partly["args"], json!([2]), "readable jobs are listed");
     }
     server.get(&format!("/ojs/v1/jobs/{}", ids[0])).await.expect(200);
     assert_eq!(server.get(&format!("/ojs/v1/jobs/{}", ids[1])).await.status, 500);
 }
 
-async fn a_list_of_dead_letters_names_the_one_that_cannot_be_read(server: &OjsServer) {
+async fn a_list_of_dead_letters_names_the_damaged_one(server: &OjsServer) {
     let (whole, broken) = (dead(server, "q", "mail.send").await, dead(server, "q", "mail.send").await);
     let damage = format!(
         "UPDATE job_errors SET error = 'no' WHERE job_seq = (SELECT seq FROM jobs WHERE id = '{broken}')"

@@ -1,17 +1,16 @@
-//! What clients encrypt themselves is nothing to this server: codec fields in `meta` and opaque arguments come back as they
-//! were sent.
+//! Content that clients encrypt: codec fields in `meta` and opaque arguments are returned unchanged.
 
 use super::on_every_store;
 use reqwest::Method;
 use serde_json::Value;
 use turnstone_tests::OjsServer;
 
-on_every_store!(what_a_codec_sent_comes_back_to_the_letter);
+on_every_store!(a_codecs_content_is_returned_unchanged);
 
-/// As a codec of a client sends it: its members are only names with dots here.
+/// A job from a client's codec: dots in names have no meaning here.
 const SENT: &str = r#"{"type":"secret.thing","args":["hQEMA5vJ+/=="],"meta":{"ojs.codec.encodings":["binary/encrypted"],"ojs.codec.key_id":"k-2026","z":{"b":1.50,"a":null},"ojs.codec.nonce":"AA=="},"options":{"queue":"sealed"}}"#;
 
-async fn what_a_codec_sent_comes_back_to_the_letter(server: &OjsServer) {
+async fn a_codecs_content_is_returned_unchanged(server: &OjsServer) {
     let meta = SENT.split_once("\"meta\":").unwrap().1.split_once(",\"options\"").unwrap().0;
     let pushed = server.send(Method::POST, "/ojs/v1/jobs", &[], SENT).await.expect(201);
     let id = pushed.json()["job"]["id"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! The envelope on the wire: what is carried unchanged, what is read, what is answered.
+//! The envelope over HTTP: fields that are carried unchanged, fields that are read, and the answer.
 
 use super::on_sqlite_first;
 use reqwest::Method;
@@ -8,25 +8,25 @@ use turnstone_tests::OjsServer;
 const ID: &str = "0190a7b2-0000-7000-8000-0000000000a1";
 
 on_sqlite_first![
-    texts_come_back_as_they_were_sent,
-    a_new_job_has_its_defaults_and_nothing_that_has_not_happened,
-    every_option_is_read_and_shown,
-    what_only_the_server_writes_is_ignored,
+    texts_are_returned_unchanged,
+    a_new_job_has_its_defaults_and_no_later_fields,
+    every_option_is_read_and_returned,
+    system_managed_fields_are_ignored,
     reading_a_job_changes_nothing,
     an_id_is_taken_once,
-    a_job_that_another_one_stands_for_is_answered_with_the_other,
+    an_ignored_duplicate_is_answered_with_the_other_job,
     jobs_that_must_be_unique_are_compared_by_value,
-    the_tenant_of_the_header_stands_in_meta,
+    the_tenant_of_the_header_is_in_meta,
     every_answer_has_the_headers_of_the_binding,
     media_types_of_json_are_equal,
 ];
 
-/// A part of the text of a job, which stands in the answer's `job` and beside it.
+/// Asserts that the answer has a part of the job's text in `job` and beside it.
 fn carries(reply: &str, part: &str) {
-    assert_eq!(reply.matches(part).count(), 2, "{part} has to stand in the job and beside it: {reply}");
+    assert_eq!(reply.matches(part).count(), 2, "{part} has to be in the job and beside it: {reply}");
 }
 
-async fn texts_come_back_as_they_were_sent(server: &OjsServer) {
+async fn texts_are_returned_unchanged(server: &OjsServer) {
     let parts = [
         r#""args":[1e400,-1E+400,1000000000000000000000000000000,0.1,1.0,[[[]]],{"z":1,"a":null}]"#,
         r#""meta":{"ojs.codec.key_id":"k","n":0.10,"b":{"y":1,"x":[1.50]}}"#,
@@ -45,7 +45,7 @@ async fn texts_come_back_as_they_were_sent(server: &OjsServer) {
     assert!(parts.iter().all(|part| listed.text.contains(part)), "{}", listed.text);
 }
 
-async fn a_new_job_has_its_defaults_and_nothing_that_has_not_happened(server: &OjsServer) {
+async fn a_new_job_has_its_defaults_and_no_later_fields(server: &OjsServer) {
     let reply =
         server.post("/ojs/v1/jobs", &json!({"type": "mail-room.sort_2", "args": []})).await.expect(201);
     let job = reply.json()["job"].clone();
@@ -79,11 +79,11 @@ async fn a_new_job_has_its_defaults_and_nothing_that_has_not_happened(server: &O
     assert_eq!((id.len(), id.as_bytes()[14]), (36, b'7'), "{id} is a UUIDv7");
     assert_eq!(reply.header("location"), format!("/ojs/v1/jobs/{id}"));
     for (field, value) in job.as_object().unwrap() {
-        assert_eq!(&reply.json()[field], value, "{field} stands beside the wrapper too");
+        assert_eq!(&reply.json()[field], value, "{field} is beside the wrapper too");
     }
 }
 
-async fn every_option_is_read_and_shown(server: &OjsServer) {
+async fn every_option_is_read_and_returned(server: &OjsServer) {
     let id = server
         .push(&json!({
             "type": "report.make", "args": ["q3"], "meta": {"trace": "t"},
@@ -119,7 +119,7 @@ async fn every_option_is_read_and_shown(server: &OjsServer) {
     assert_eq!(job["scheduled_at"], "2020-01-01T00:00:00+02:00", "in the client's own spelling");
 }
 
-async fn what_only_the_server_writes_is_ignored(server: &OjsServer) {
+async fn system_managed_fields_are_ignored(server: &OjsServer) {
     let id = server
         .push(&json!({
             "type": "a", "args": [], "specversion": "1.0", "state": "completed", "attempt": 9,
@@ -154,7 +154,7 @@ async fn an_id_is_taken_once(server: &OjsServer) {
     assert_eq!(server.stored_jobs().await, 1);
 }
 
-async fn a_job_that_another_one_stands_for_is_answered_with_the_other(server: &OjsServer) {
+async fn an_ignored_duplicate_is_answered_with_the_other_job(server: &OjsServer) {
     let job = |on_conflict: &str| {
         let unique = json!({"keys": ["type", "args"], "on_conflict": on_conflict});
         json!({"type": "bill.send", "args": [{"to": "ada", "sum": 1}], "options": {"unique": unique}})
@@ -191,7 +191,7 @@ async fn jobs_that_must_be_unique_are_compared_by_value(server: &OjsServer) {
     assert_eq!(push(same, r#"{"m":1}"#).await, 201, "the period is over");
 }
 
-async fn the_tenant_of_the_header_stands_in_meta(server: &OjsServer) {
+async fn the_tenant_of_the_header_is_in_meta(server: &OjsServer) {
     let send = async |body: Value| {
         server.send(Method::POST, "/ojs/v1/jobs", &[("X-OJS-Tenant", "acme")], body.to_string()).await
     };

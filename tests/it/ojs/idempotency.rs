@@ -21,7 +21,7 @@ on_every_store![
     a_refused_request_leaves_no_key,
     a_key_has_1_to_255_printable_characters,
     a_request_whose_answer_was_lost_is_not_applied_again,
-    a_job_that_another_one_stands_for_is_answered_alike,
+    a_repeated_duplicate_is_answered_equally,
 ];
 
 const JOBS: &str = "/ojs/v1/jobs";
@@ -41,7 +41,7 @@ async fn post(server: &OjsServer, path: &str, key: &str, body: &Value) -> Reply 
     server.send(Method::POST, path, &[("Idempotency-Key", key)], body.to_string()).await
 }
 
-/// Whether both answers are one: status, body and address.
+/// Asserts that both answers are equal: status, body and location.
 #[track_caller]
 fn assert_alike(first: &Reply, again: &Reply) {
     assert_eq!((first.status, &first.text), (again.status, &again.text));
@@ -75,7 +75,7 @@ async fn a_repeated_request_gets_the_recorded_answer(server: &OjsServer) {
     );
     assert_eq!(first.header("location"), format!("/ojs/v1/jobs/{}", shown["id"].as_str().unwrap()));
     server.fleet.clock.advance_ms(1_000);
-    // The name of the request is no part of it.
+    // The request id is no part of the comparison.
     let headers = [("Idempotency-Key", "k-1"), ("X-Request-Id", "again")];
     let again = server.send(Method::POST, JOBS, &headers, sent.to_string()).await;
     assert_alike(&first, &again);
@@ -183,7 +183,7 @@ async fn an_expired_key_is_deleted_and_may_be_used_again(server: &OjsServer) {
     server.fleet.clock.advance_ms(DAY_MS - 1);
     assert_alike(&first, &post(server, JOBS, "k", &job(1)).await);
     server.fleet.clock.advance_ms(1);
-    // Nothing has deleted it yet.
+    // The expired key has not been deleted yet.
     let second = post(server, JOBS, "k", &job(2)).await.expect(201);
     assert_alike(&second, &post(server, JOBS, "k", &job(2)).await);
     assert_eq!((server.stored_jobs().await, server.fleet.number(KEYS).await), (3, 2));
@@ -247,7 +247,7 @@ async fn a_request_whose_answer_was_lost_is_not_applied_again(server: &OjsServer
     );
 }
 
-async fn a_job_that_another_one_stands_for_is_answered_alike(server: &OjsServer) {
+async fn a_repeated_duplicate_is_answered_equally(server: &OjsServer) {
     let mut sent = job(1);
     sent["options"]["unique"] = json!({"keys": ["type"], "on_conflict": "ignore"});
     let id = server.push(&sent).await;

@@ -1,5 +1,5 @@
-//! The OJS server through HTTP alone. Every case runs on SQLite and on PostgreSQL, at a time that the case
-//! moves. The default suite runs a case on PostgreSQL where its SQL or its locks differ.
+//! The OJS server over HTTP. Every case runs on SQLite and on PostgreSQL with a manual clock. The default suite runs
+//! a case on PostgreSQL where its SQL or its locks differ.
 
 mod attest;
 mod batch;
@@ -33,8 +33,8 @@ macro_rules! on_every_store {
 }
 use on_every_store;
 
-/// Makes the same tests, with those on PostgreSQL in the long suite: they differ in nothing but statements that
-/// `conformance` proves there.
+/// Makes the same tests, with those on PostgreSQL in the long suite: they differ in statements only, which
+/// `conformance` tests there.
 macro_rules! on_sqlite_first {
     ($($case:ident),+ $(,)?) => {
         crate::ojs::on_stores!(ignore = "long: the same rule on PostgreSQL"; $($case),+);

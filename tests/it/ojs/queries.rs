@@ -1,12 +1,12 @@
-//! What is asked for in a query has to mean something: a slip would filter nothing, and nobody would see it.
+//! Unknown query parameters are refused: a typo would filter nothing, without a trace.
 
 use super::on_every_store;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_every_store![a_parameter_that_means_nothing_is_refused, events_of_a_job_come_as_cloud_events];
+on_every_store![an_unknown_parameter_is_refused, events_of_a_job_come_as_cloud_events];
 
-async fn a_parameter_that_means_nothing_is_refused(server: &OjsServer) {
+async fn an_unknown_parameter_is_refused(server: &OjsServer) {
     for (path, meant) in [
         ("/ojs/v1/admin/jobs?statee=active", "did you mean `state`"),
         ("/ojs/v1/admin/jobs?limit=-1", "did you mean `per_page`"),
@@ -19,7 +19,7 @@ async fn a_parameter_that_means_nothing_is_refused(server: &OjsServer) {
         let reply = server.get(path).await.expect(400);
         assert!(reply.text.contains(meant), "{path}: {}", reply.text);
     }
-    // Whoever asks in both ways is understood, and a list goes on where its answer says.
+    // Both forms of pagination are accepted together, and a list continues where its answer says.
     for path in [
         "/ojs/v1/admin/jobs?page=1&per_page=5&limit=5&offset=0",
         "/ojs/v1/jobs?limit=5&cursor=0",
@@ -35,13 +35,13 @@ async fn events_of_a_job_come_as_cloud_events(server: &OjsServer) {
     let id = server.push(&json!({"type": "mail.send", "args": [], "options": {"queue": "q"}})).await;
     let path = format!("/ojs/v1/jobs/{id}/events?format=cloudevents");
     let page = server.get(&path).await.expect(200).json();
-    // The feed waits for transactions that others have open on the same server.
+    // The feed waits for open transactions of other tests on the same server.
     let mut feed = Value::Null;
     let fed = async || {
         feed = server.get("/ojs/v1/events").await.expect(200).json();
         feed["events"].as_array().is_some_and(|events| !events.is_empty())
     };
-    server.fleet.until("the feed tells it", fed).await;
+    server.fleet.until("the feed has it", fed).await;
     assert_eq!(page["events"].as_array().map(Vec::len), Some(1), "{page:#}");
     let event = &page["events"][0];
     assert_eq!(event, &feed["events"][0]);

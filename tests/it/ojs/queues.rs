@@ -1,24 +1,24 @@
 //! Queues over HTTP: paused, bounded, limited, weighted.
 
-use super::on_every_store;
+use super::on_sqlite_first;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_every_store![
+on_sqlite_first![
     a_paused_queue_takes_jobs_and_gives_none,
-    statistics_come_in_both_forms_and_for_queues_that_nobody_used,
-    queues_are_listed_with_what_stands_in_them,
+    statistics_exist_in_both_forms_and_for_unused_queues,
+    queues_are_listed_with_their_jobs,
     a_tenant_sees_its_own_jobs_only,
-    a_full_queue_answers_429_and_says_how_full_it_is,
+    a_full_queue_answers_429_with_its_depth,
     a_batch_that_does_not_fit_is_refused_whole,
-    clients_are_told_when_a_queue_fills,
-    a_queue_gives_no_more_than_its_rate_and_says_what_is_left,
-    a_limit_is_known_as_soon_as_a_job_names_it,
+    clients_receive_a_warning_when_a_queue_fills,
+    a_queue_keeps_to_its_rate_and_reports_the_remainder,
+    a_limit_is_listed_as_soon_as_a_job_names_it,
     an_operator_overrides_a_limit,
-    a_pool_is_echoed_and_its_shares_are_counted,
-    a_policy_and_settings_stand_side_by_side,
-    what_no_queue_can_be_called_is_refused,
+    a_pool_is_returned_and_its_shares_are_counted,
+    a_policy_and_settings_are_independent,
+    an_invalid_queue_name_is_refused,
     an_unknown_queue_is_not_paused_by_an_operator,
     an_empty_configuration_changes_nothing,
 ];
@@ -27,7 +27,7 @@ fn job(queue: &str) -> Value {
     json!({"type": "a.b", "args": [], "options": {"queue": queue}})
 }
 
-/// How many of `count` jobs the queues give.
+/// Fetches up to `count` jobs from the queues and returns their number.
 async fn fetched(server: &OjsServer, queues: &[&str], count: usize) -> usize {
     let reply = server.post("/ojs/v1/workers/fetch", &json!({"queues": queues, "count": count})).await;
     reply.expect(200).json()["jobs"].as_array().unwrap().len()
@@ -77,7 +77,7 @@ async fn an_empty_configuration_changes_nothing(server: &OjsServer) {
     assert_eq!(shown["config"], config);
 }
 
-async fn statistics_come_in_both_forms_and_for_queues_that_nobody_used(server: &OjsServer) {
+async fn statistics_exist_in_both_forms_and_for_unused_queues(server: &OjsServer) {
     server.push(&job("s")).await;
     server.push(&json!({"type": "a.b", "args": [], "options": {"queue": "s", "delay_until": "+PT9S"}})).await;
     server.push(&job("s")).await;
@@ -100,7 +100,7 @@ async fn statistics_come_in_both_forms_and_for_queues_that_nobody_used(server: &
     }
 }
 
-async fn queues_are_listed_with_what_stands_in_them(server: &OjsServer) {
+async fn queues_are_listed_with_their_jobs(server: &OjsServer) {
     for queue in ["x", "x", "y"] {
         server.push(&job(queue)).await;
     }
@@ -140,7 +140,7 @@ async fn bound(server: &OjsServer, queue: &str, config: Value) {
     server.put(&format!("/ojs/v1/admin/queues/{queue}/config"), &config).await.expect(200);
 }
 
-async fn a_full_queue_answers_429_and_says_how_full_it_is(server: &OjsServer) {
+async fn a_full_queue_answers_429_with_its_depth(server: &OjsServer) {
     bound(server, "full", json!({"backpressure": {"max_depth": 2, "strategy": "reject"}})).await;
     server.push(&job("full")).await;
     server.push(&job("full")).await;
@@ -164,7 +164,7 @@ async fn a_batch_that_does_not_fit_is_refused_whole(server: &OjsServer) {
     assert_eq!(server.stored_jobs().await, 0);
 }
 
-async fn clients_are_told_when_a_queue_fills(server: &OjsServer) {
+async fn clients_receive_a_warning_when_a_queue_fills(server: &OjsServer) {
     bound(server, "w", json!({"backpressure": {"max_depth": 4, "warning_threshold": 0.5}})).await;
     let mut told = Vec::new();
     for _ in 0..3 {
@@ -174,7 +174,7 @@ async fn clients_are_told_when_a_queue_fills(server: &OjsServer) {
     assert_eq!(told, ["", "2/4", "3/4"]);
 }
 
-async fn a_queue_gives_no_more_than_its_rate_and_says_what_is_left(server: &OjsServer) {
+async fn a_queue_keeps_to_its_rate_and_reports_the_remainder(server: &OjsServer) {
     let slow =
         json!({"type": "a.b", "args": [], "options": {"queue": "r", "rate_limit": {"max_per_second": 1}}});
     for _ in 0..2 {
@@ -194,7 +194,7 @@ fn keyed(key: &str) -> Value {
     json!({"type": "a.b", "args": [], "options": {"queue": "k", "rate_limit": {"key": key, "concurrency": 1}}})
 }
 
-async fn a_limit_is_known_as_soon_as_a_job_names_it(server: &OjsServer) {
+async fn a_limit_is_listed_as_soon_as_a_job_names_it(server: &OjsServer) {
     server.get("/ojs/v1/rate-limits/api.example").await.expect(404);
     for key in ["api.example", "api.example", "other"] {
         server.push(&keyed(key)).await;
@@ -224,7 +224,7 @@ async fn an_operator_overrides_a_limit(server: &OjsServer) {
     server.delete("/ojs/v1/rate-limits/unknown").await.expect(404);
 }
 
-async fn a_pool_is_echoed_and_its_shares_are_counted(server: &OjsServer) {
+async fn a_pool_is_returned_and_its_shares_are_counted(server: &OjsServer) {
     let sent = json!({"name": "p", "strategy": "weighted_fair", "queues": {"gold": {"weight": 3}, "free": {"weight": 1}}});
     let pool = server.put("/ojs/v1/admin/pools/p", &sent).await.expect(201).json();
     assert_eq!(pool["pool"], sent);
@@ -253,7 +253,7 @@ async fn a_pool_is_echoed_and_its_shares_are_counted(server: &OjsServer) {
     server.put("/ojs/v1/admin/pools/p", &sent).await.expect(200);
 }
 
-async fn a_policy_and_settings_stand_side_by_side(server: &OjsServer) {
+async fn a_policy_and_settings_are_independent(server: &OjsServer) {
     let policy = json!({"required": true, "allowed_algorithms": ["ed25519"]});
     let put = json!({"name": "sealed", "attest_policy": policy});
     server.put("/ojs/v1/queues/sealed", &put).await.expect(201);
@@ -267,7 +267,7 @@ async fn a_policy_and_settings_stand_side_by_side(server: &OjsServer) {
     server.put("/ojs/v1/admin/queues/sealed/config", &json!({"concurrency": "many"})).await.expect(400);
 }
 
-async fn what_no_queue_can_be_called_is_refused(server: &OjsServer) {
+async fn an_invalid_queue_name_is_refused(server: &OjsServer) {
     for name in ["Upper", "-a", "a%20b", "%C3%A4"] {
         server.get(&format!("/ojs/v1/queues/{name}/stats")).await.expect(400);
         server.send(Method::POST, &format!("/ojs/v1/queues/{name}/pause"), &[], "").await.expect(400);

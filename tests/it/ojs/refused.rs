@@ -1,21 +1,21 @@
-//! What is refused at the door: the status, the code, the place, and nothing stored.
+//! Refused requests: the status, the code, the field, and an unchanged store.
 
 use super::on_sqlite_first;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
 on_sqlite_first![
-    what_is_no_text_of_one_object_is_refused,
-    what_two_readers_could_read_differently_is_refused,
-    numbers_are_refused_only_where_they_mean_something,
+    a_body_that_is_no_single_object_is_refused,
+    an_ambiguous_body_is_refused,
+    numbers_are_refused_only_in_read_fields,
     wrong_members_are_refused_by_name,
     bodies_over_the_limit_are_refused,
 ];
 
-/// A body, and the status, code and field of its refusal; no field says that any will do.
+/// A body, and the status, code and field of its refusal; an empty field allows any.
 type Bad<'a> = (Vec<u8>, u16, &'a str, &'a str);
 
-/// Sends each body and compares; nothing may be stored.
+/// Sends each body and compares its refusal; no row may be stored.
 async fn refuse(server: &OjsServer, bodies: Vec<Bad<'_>>) {
     let mut wrong = Vec::new();
     for (body, status, code, field) in bodies {
@@ -28,14 +28,14 @@ async fn refuse(server: &OjsServer, bodies: Vec<Bad<'_>>) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(server.stored_jobs().await, 0, "what is refused leaves nothing");
+    assert_eq!(server.stored_jobs().await, 0, "a refused request leaves nothing");
 }
 
 fn job(more: &str) -> Vec<u8> {
     format!(r#"{{"type":"a.b","args":[],{more}}}"#).into_bytes()
 }
 
-async fn what_is_no_text_of_one_object_is_refused(server: &OjsServer) {
+async fn a_body_that_is_no_single_object_is_refused(server: &OjsServer) {
     let deep = |open: &str, close: &str, times: usize| {
         job(&format!(r#""x":{}1{}"#, open.repeat(times), close.repeat(times)))
     };
@@ -71,7 +71,7 @@ async fn what_is_no_text_of_one_object_is_refused(server: &OjsServer) {
     server.post_text("/ojs/v1/jobs", deep("[", "]", 99)).await.expect(201);
 }
 
-async fn what_two_readers_could_read_differently_is_refused(server: &OjsServer) {
+async fn an_ambiguous_body_is_refused(server: &OjsServer) {
     let bodies = [
         (r#""type":"c""#, "type"),
         (r#""x":1,"x":1"#, "x"),
@@ -82,7 +82,7 @@ async fn what_two_readers_could_read_differently_is_refused(server: &OjsServer) 
     refuse(server, bodies.map(|(more, field)| (job(more), 400, "invalid_request", field)).into()).await;
 }
 
-async fn numbers_are_refused_only_where_they_mean_something(server: &OjsServer) {
+async fn numbers_are_refused_only_in_read_fields(server: &OjsServer) {
     const COEFFICIENT: &str = "options.retry.backoff_coefficient";
     let bodies = [
         (r#""options":{"priority":1e400}"#, 400, "invalid_request", "options.priority"),

@@ -1,6 +1,6 @@
-//! Tenants: whoever names one in `X-OJS-Tenant` meets that tenant's things alone; whoever names none meets all.
+//! Tenants: a request with `X-OJS-Tenant` reads and changes rows of that tenant only; a request without it reads all.
 
-use super::on_every_store;
+use super::on_sqlite_first;
 use super::operate::{fail, ids, mortal};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ async fn push(server: &OjsServer, tenant: &str, job: &Value) -> String {
     reply.json()["job"]["id"].as_str().unwrap().to_owned()
 }
 
-/// Every endpoint about one job, whether it is alive or a dead letter, with a body that it understands.
+/// Every endpoint of a job or a dead letter, with a valid body.
 const ABOUT_A_JOB: [(&str, &str, &str); 27] = [
     ("GET", "/ojs/v1/jobs/{id}", ""),
     ("GET", "/ojs/v1/jobs/{id}/events", ""),
@@ -48,7 +48,7 @@ const ABOUT_A_JOB: [(&str, &str, &str); 27] = [
     ("DELETE", "/ojs/v1/admin/dead-letter/{id}", ""),
 ];
 
-async fn nobody_reaches_another_tenants_job_by_its_id(server: &OjsServer) {
+async fn another_tenants_job_is_hidden(server: &OjsServer) {
     let job = mortal("shared", "email.send");
     let (alive, ended) = (push(server, "alpha", &job).await, push(server, "alpha", &job).await);
     fail(server, &ended).await;
@@ -70,7 +70,7 @@ async fn nobody_reaches_another_tenants_job_by_its_id(server: &OjsServer) {
     of(server, "alpha", Method::POST, &format!("/ojs/v1/jobs/{alive}/cancel"), "").await.expect(200);
 }
 
-async fn nobody_reaches_another_tenants_engagement(server: &OjsServer) {
+async fn another_tenants_engagement_is_hidden(server: &OjsServer) {
     let job = json!({"type": "agent.ask", "args": ["hello"], "ext_agent_model": "test/m"});
     let id = push(server, "alpha", &job).await;
     let engagement = server.fleet.engagement_of(&id).await;
@@ -89,7 +89,7 @@ async fn nobody_reaches_another_tenants_engagement(server: &OjsServer) {
     }
 }
 
-async fn nobody_reaches_another_tenants_workflow(server: &OjsServer) {
+async fn another_tenants_workflow_is_hidden(server: &OjsServer) {
     let step = json!({"type": "a.b", "args": []});
     let chain = json!({"type": "chain", "name": "c", "steps": [step, step]}).to_string();
     let reply = of(server, "alpha", Method::POST, "/ojs/v1/workflows", &chain).await.expect(201).json();
@@ -101,7 +101,7 @@ async fn nobody_reaches_another_tenants_workflow(server: &OjsServer) {
     assert_eq!(shown["workflow"]["state"], "running");
 }
 
-async fn lists_hold_a_tenants_own(server: &OjsServer) {
+async fn lists_have_a_tenants_own_rows(server: &OjsServer) {
     let job = mortal("shared", "email.send");
     let (alphas, betas) = (push(server, "alpha", &job).await, push(server, "beta", &job).await);
     let nobodys = server.push(&job).await;
@@ -133,7 +133,7 @@ async fn lists_hold_a_tenants_own(server: &OjsServer) {
     );
 }
 
-async fn bulk_reaches_a_tenants_own(server: &OjsServer) {
+async fn bulk_operations_change_a_tenants_own_jobs(server: &OjsServer) {
     let job = mortal("shared", "email.send");
     let (alphas, betas) = (push(server, "alpha", &job).await, push(server, "beta", &job).await);
     let all = json!({"confirm": true, "filter": {"queue": "shared"}}).to_string();
@@ -181,7 +181,7 @@ async fn a_tenants_name_is_checked(server: &OjsServer) {
     of(server, &"t".repeat(128), Method::GET, "/ojs/v1/jobs", "").await.expect(200);
 }
 
-async fn nobody_reaches_another_tenants_cron_entry(server: &OjsServer) {
+async fn another_tenants_cron_entry_is_hidden(server: &OjsServer) {
     let body = json!({"name": "n", "expression": "* * * * *", "job_template": {"type": "a.b", "args": []}});
     of(server, "alpha", Method::POST, "/ojs/v1/cron", &body.to_string()).await.expect(201);
     for (method, path, body) in [
@@ -195,7 +195,7 @@ async fn nobody_reaches_another_tenants_cron_entry(server: &OjsServer) {
         assert_eq!(of(server, "beta", method.clone(), path, body).await.status, 404, "{method} {path}");
     }
     assert_eq!(of(server, "beta", Method::GET, "/ojs/v1/cron", "").await.json()["count"], 0);
-    // One of the same name is another entry.
+    // An entry of the same name in another tenant is another entry.
     of(server, "beta", Method::POST, "/ojs/v1/cron", &body.to_string()).await.expect(201);
     of(server, "beta", Method::DELETE, "/ojs/v1/cron/n", "").await.expect(200);
     server.pass_ms(60_000).await;
@@ -207,7 +207,7 @@ async fn nobody_reaches_another_tenants_cron_entry(server: &OjsServer) {
     assert_eq!(of(server, "beta", Method::GET, "/ojs/v1/jobs", "").await.json()["pagination"]["total"], 0);
 }
 
-async fn nobody_reaches_another_tenants_webhook(server: &OjsServer) {
+async fn another_tenants_webhook_is_hidden(server: &OjsServer) {
     let subscriptions = "/ojs/v1/webhooks/subscriptions";
     let body = r#"{"url":"https://example.com/hook","events":["*"]}"#;
     let made = of(server, "alpha", Method::POST, subscriptions, body).await.expect(201).json();
@@ -230,8 +230,8 @@ async fn nobody_reaches_another_tenants_webhook(server: &OjsServer) {
     assert_eq!(shown["subscription"]["active"], true);
 }
 
-/// A review is its tenant's: nobody else sees it or answers it.
-async fn nobody_answers_another_tenants_review(backend: Backend) {
+/// A review belongs to its tenant: other tenants neither see nor answer it.
+async fn another_tenants_review_is_hidden(backend: Backend) {
     const AGENT: &str = r#"
 kind: "openagentspec:v1/agent"
 name: booker
@@ -270,24 +270,24 @@ capabilities:
 }
 
 #[tokio::test]
-async fn nobody_answers_another_tenants_review_on_sqlite() {
-    nobody_answers_another_tenants_review(Backend::Sqlite).await;
+async fn another_tenants_review_is_hidden_on_sqlite() {
+    another_tenants_review_is_hidden(Backend::Sqlite).await;
 }
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn nobody_answers_another_tenants_review_on_postgres() {
-    nobody_answers_another_tenants_review(Backend::Postgres).await;
+async fn another_tenants_review_is_hidden_on_postgres() {
+    another_tenants_review_is_hidden(Backend::Postgres).await;
 }
 
-on_every_store![
-    nobody_reaches_another_tenants_cron_entry,
-    nobody_reaches_another_tenants_webhook,
-    nobody_reaches_another_tenants_job_by_its_id,
-    nobody_reaches_another_tenants_engagement,
-    nobody_reaches_another_tenants_workflow,
-    lists_hold_a_tenants_own,
-    bulk_reaches_a_tenants_own,
+on_sqlite_first![
+    another_tenants_cron_entry_is_hidden,
+    another_tenants_webhook_is_hidden,
+    another_tenants_job_is_hidden,
+    another_tenants_engagement_is_hidden,
+    another_tenants_workflow_is_hidden,
+    lists_have_a_tenants_own_rows,
+    bulk_operations_change_a_tenants_own_jobs,
     tenants_are_listed_and_counted,
     a_tenants_name_is_checked,
 ];

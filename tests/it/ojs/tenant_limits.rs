@@ -1,4 +1,4 @@
-//! What operators allow tenants over HTTP (OJS multi-tenancy §8, §10).
+//! Limits that operators set for tenants over HTTP (OJS multi-tenancy §8, §10).
 
 use super::on_sqlite_first;
 use reqwest::Method;
@@ -7,11 +7,11 @@ use turnstone_tests::OjsServer;
 use turnstone_tests::ojs_server::Reply;
 
 on_sqlite_first![
-    a_tenant_that_has_as_much_as_it_may_is_told_so,
+    a_tenant_at_its_limit_is_refused,
     scheduled_jobs_have_a_bound_of_their_own,
-    a_rate_of_enqueueing_is_over_with_its_window,
-    limits_are_shown_changed_and_forgotten,
-    what_is_not_done_here_is_refused,
+    a_rate_of_enqueueing_ends_with_its_window,
+    limits_are_read_changed_and_deleted,
+    unsupported_limits_are_refused,
 ];
 
 const JOBS: &str = "/ojs/v1/jobs";
@@ -29,7 +29,7 @@ fn job() -> Value {
 }
 
 /// MT-004.
-async fn a_tenant_that_has_as_much_as_it_may_is_told_so(server: &OjsServer) {
+async fn a_tenant_at_its_limit_is_refused(server: &OjsServer) {
     server.put(&path("acme", ""), &json!({"limits": {"max_queue_depth": 2}})).await.expect(200);
     push(server, "acme", &job()).await.expect(201);
     let two = json!({"jobs": [job(), job()]}).to_string();
@@ -41,7 +41,7 @@ async fn a_tenant_that_has_as_much_as_it_may_is_told_so(server: &OjsServer) {
     assert_eq!(error["retryable"], true);
     let details = json!({"tenant_id": "acme", "limit": "max_queue_depth", "current": 1, "maximum": 2});
     assert_eq!(error["details"], details);
-    assert_eq!(server.stored_jobs().await, 1, "nothing of it was stored");
+    assert_eq!(server.stored_jobs().await, 1, "it left no rows");
     push(server, "acme", &job()).await.expect(201);
     push(server, "acme", &job()).await.expect(429);
     push(server, "other", &job()).await.expect(201);
@@ -62,7 +62,7 @@ async fn scheduled_jobs_have_a_bound_of_their_own(server: &OjsServer) {
     push(server, "acme", &job()).await.expect(201);
 }
 
-async fn a_rate_of_enqueueing_is_over_with_its_window(server: &OjsServer) {
+async fn a_rate_of_enqueueing_ends_with_its_window(server: &OjsServer) {
     let limits = json!({"max_enqueue_rate": {"limit": 2, "period": "PT1M"}});
     server.put(&path("acme", "/limits"), &limits).await.expect(200);
     for status in [201, 201, 429] {
@@ -74,7 +74,7 @@ async fn a_rate_of_enqueueing_is_over_with_its_window(server: &OjsServer) {
     push(server, "acme", &job()).await.expect(201);
 }
 
-async fn limits_are_shown_changed_and_forgotten(server: &OjsServer) {
+async fn limits_are_read_changed_and_deleted(server: &OjsServer) {
     let nobody = server.get(&path("acme", "")).await.expect(200).json();
     assert_eq!((&nobody["limits"]["max_concurrency"], &nobody["created_at"]), (&Value::Null, &Value::Null));
     let all = json!({"max_concurrency": 5, "max_queue_depth": 6, "max_scheduled": 7,
@@ -88,7 +88,7 @@ async fn limits_are_shown_changed_and_forgotten(server: &OjsServer) {
     server.pass_ms(1_000).await;
     let changed =
         server.put(&path("acme", ""), &json!({"limits": {"max_concurrency": 1}})).await.expect(200).json();
-    assert_eq!(changed["limits"]["max_queue_depth"], Value::Null, "what is not named is not limited");
+    assert_eq!(changed["limits"]["max_queue_depth"], Value::Null, "a limit that is not set does not apply");
     assert_eq!(changed["created_at"], made["created_at"]);
     assert!(changed["updated_at"].as_str() > made["updated_at"].as_str());
     let list = server.get(&path("acme", "/jobs?state=available")).await.expect(200).json();
@@ -102,7 +102,7 @@ async fn limits_are_shown_changed_and_forgotten(server: &OjsServer) {
     assert_eq!(server.stored_jobs().await, 1, "its jobs stay");
 }
 
-async fn what_is_not_done_here_is_refused(server: &OjsServer) {
+async fn unsupported_limits_are_refused(server: &OjsServer) {
     for (body, status) in [
         (json!({"limits": {"max_concurrency": -1}}), 400),
         (json!({"limits": {"max_concurrency": "many"}}), 400),

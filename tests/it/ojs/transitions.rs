@@ -1,4 +1,4 @@
-//! The closed table of states, by requests: each request about a job in each state takes an edge of the table, or is
+//! The closed table of states, by requests. Each request about a job in each state takes an edge of the table, or is
 //! refused and changes nothing. `conformance/transitions.rs` does the same with the operations of the store.
 
 use super::on_every_store;
@@ -22,7 +22,7 @@ enum Request {
     Activate,
     TryAgain,
     TryDeadLetterAgain,
-    /// A second passes: nothing asks for the job itself.
+    /// A second passes without a request.
     WaitForItsTime,
 }
 
@@ -74,7 +74,7 @@ async fn apply(server: &OjsServer, request: Request, id: &str, queue: &str) -> b
     status == 200
 }
 
-/// A job in this state, alone in its queue.
+/// Brings a job into this state, alone in its queue.
 async fn bring(server: &OjsServer, state: JobState, queue: &str) -> String {
     let retry = json!({"max_attempts": 5, "initial_interval": "PT1S", "jitter": false, "on_exhaustion": "dead_letter"});
     let mut options = json!({"queue": queue, "retry": retry});

@@ -1,13 +1,13 @@
-//! Unique jobs over HTTP: what is compared, and what the client is told.
+//! Unique jobs over HTTP: the compared fields, and the client's answer.
 
-use super::on_every_store;
+use super::on_sqlite_first;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_every_store![
+on_sqlite_first![
     a_refused_job_names_the_one_that_exists,
-    what_is_compared_is_what_the_keys_say,
-    the_one_that_exists_stands_for_an_ignored_one,
+    the_keys_select_the_compared_fields,
+    an_ignored_duplicate_returns_the_existing_job,
     a_replaced_job_is_cancelled_and_may_lend_its_schedule,
     after_the_period_another_one_is_taken,
 ];
@@ -26,7 +26,7 @@ async fn a_refused_job_names_the_one_that_exists(server: &OjsServer) {
     assert_eq!(server.stored_jobs().await, 1);
 }
 
-async fn what_is_compared_is_what_the_keys_say(server: &OjsServer) {
+async fn the_keys_select_the_compared_fields(server: &OjsServer) {
     let by_args = |args: Value| job(args, json!({"keys": ["type", "args"]}));
     server.push(&by_args(json!([{"a": 1, "b": 2}]))).await;
     server.push(&by_args(json!([{"a": 1, "b": 3}]))).await;
@@ -37,7 +37,7 @@ async fn what_is_compared_is_what_the_keys_say(server: &OjsServer) {
     server.post("/ojs/v1/jobs", &by_part(2)).await.expect(409);
 }
 
-async fn the_one_that_exists_stands_for_an_ignored_one(server: &OjsServer) {
+async fn an_ignored_duplicate_returns_the_existing_job(server: &OjsServer) {
     let sent = job(json!([1]), json!({"keys": ["type"], "on_conflict": "ignore"}));
     let first = server.push(&sent).await;
     let reply = server.post("/ojs/v1/jobs", &sent).await.expect(200).json();

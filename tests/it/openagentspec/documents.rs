@@ -1,4 +1,5 @@
-//! Documents that are no agents, over HTTP and on both stores: refused with the rule that they break, and nothing half-registered.
+//! Invalid documents over HTTP on both stores: each is refused with the rule that it breaks, and nothing is
+//! registered in part.
 
 use super::document;
 use futures::future::join_all;
@@ -6,19 +7,19 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet};
 
-/// A document that is fine.
+/// Returns a valid document.
 fn whole() -> String {
     document("desk", "capabilities: {search: {}}\n")
 }
 
-/// The same with another value, or without the key.
+/// Returns the valid document with another value of a key, or without it.
 fn with(key: &str, line: &str) -> String {
     let lines = whole();
     let lines = lines.lines().filter(|own| !own.starts_with(&format!("{key}:"))).map(str::to_owned);
     lines.chain([line.to_owned()]).filter(|line| !line.is_empty()).map(|line| line + "\n").collect()
 }
 
-/// Every case with the rule that it breaks.
+/// Returns every case with the rule that it breaks.
 fn cases() -> Vec<(&'static str, String)> {
     let capability = |rest: &str| whole().replace("{search: {}}", &format!("{{search: {{{rest}}}}}"));
     let mut cases = vec![
@@ -36,7 +37,7 @@ fn cases() -> Vec<(&'static str, String)> {
         ("OAS-18", with("description", "description: ''")),
         ("OAS-19", with("intent", "")),
         ("OAS-20", with("owner", "")),
-        // A tool has its full name and no other: this would be an agent.
+        // A tool has its full name only: this would be an agent.
         ("OAS-10", whole().replace("search:", "'oagent://search':")),
         ("OAS-52", with("lifespan", "lifespan: {short_circuit: 0}")),
         ("OAS-52", with("lifespan", "lifespan: {short_circuit: 2.0}")),
@@ -47,10 +48,10 @@ fn cases() -> Vec<(&'static str, String)> {
     cases
 }
 
-/// OAS-05, OAS-06, OAS-08, OAS-15, OAS-16, OAS-17, OAS-18, OAS-19, OAS-20, OAS-27, OAS-52: each is refused with its rule on both
-/// stores, the errors stand before the warnings, and no agent is there afterwards.
+/// OAS-05, OAS-06, OAS-08, OAS-15, OAS-16, OAS-17, OAS-18, OAS-19, OAS-20, OAS-27, OAS-52: each is refused with its
+/// rule on both stores, the errors precede the warnings, and no agent is registered.
 #[tokio::test]
-async fn what_is_no_agent_is_refused_by_its_rule() {
+async fn an_invalid_document_is_refused_with_its_rule() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(0).start().await;
         for (rule, text) in cases() {
@@ -68,9 +69,9 @@ async fn what_is_no_agent_is_refused_by_its_rule() {
     .await;
 }
 
-/// OAS-33, OAS-36, OAS-A18: what is legal and can never hold is registered with a warning that has its rule.
+/// OAS-33, OAS-36, OAS-A18: a legal assertion that can never hold is registered with a warning that names its rule.
 #[tokio::test]
-async fn what_can_never_hold_is_warned_of() {
+async fn an_assertion_that_can_never_hold_is_a_warning() {
     let fleet = Fleet::builder().workers(0).start().await;
     let restricted = |assertion: &str| {
         document(

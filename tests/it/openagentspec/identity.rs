@@ -1,4 +1,4 @@
-//! As whom tools are called: the truth table through the tools' own eyes, and where credentials may not be seen.
+//! The identity of tool calls: the truth table as the tools see it, and where credentials must not appear.
 
 use super::document;
 use futures::future::join_all;
@@ -13,13 +13,13 @@ async fn fleet(backend: Backend) -> Fleet {
     let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("search", json!({"q": "x"})),
-        _ => Reply::text(format!("told: {}", last_outcome(request))),
+        _ => Reply::text(format!("outcome: {}", last_outcome(request))),
     };
     let fleet = Fleet::builder().on(backend).workers(1).model(script);
     fleet.sealed(EncryptionKeys::new::<&str>(key, &[]).unwrap()).start().await
 }
 
-/// What the last tool answered, as the model reads it.
+/// Returns the last tool outcome in a model request.
 fn last_outcome(request: &Value) -> &str {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let tool = messages.iter().rev().find(|message| message["role"] == "tool");
@@ -31,9 +31,10 @@ async fn keep(fleet: &Fleet, place: &str, body: Value) -> (u16, Value) {
     (status.as_u16(), body)
 }
 
-/// OAS-23, OAS-25, OAS-26, OAS-27: all eight combinations of `user_identity`, a known caller and `static_identity`, as the tool sees them.
+/// OAS-23, OAS-25, OAS-26, OAS-27: all eight combinations of `user_identity`, a known caller and `static_identity`,
+/// as the tool sees them.
 #[tokio::test]
-async fn a_tool_is_called_as_whom_the_truth_table_says() {
+async fn a_tool_is_called_with_the_identity_of_the_truth_table() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
         let header = |value: &str| json!({"header": "Authorization", "prefix": "Bearer ", "value": value});
@@ -86,7 +87,8 @@ async fn a_tool_is_called_as_whom_the_truth_table_says() {
     .await;
 }
 
-/// OAS-25, OAS-26: whoever enqueues says the user's id; it reaches the credentials of the job's own tenant alone.
+/// OAS-25, OAS-26: the client that enqueues sets the user's id, which selects credentials of the job's own tenant
+/// only.
 #[tokio::test]
 async fn users_of_two_tenants_have_credentials_of_their_own() {
     join_all(Backend::ALL.map(async |backend| {
@@ -116,7 +118,8 @@ async fn users_of_two_tenants_have_credentials_of_their_own() {
     .await;
 }
 
-/// OAS-27: a static identity without credentials calls nothing; one for every tool serves where there is none for the tool.
+/// OAS-27: a static identity without credentials makes no call; credentials for every tool apply where the tool has
+/// none of its own.
 #[tokio::test]
 async fn a_static_identity_needs_credentials() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -143,9 +146,9 @@ async fn a_static_identity_needs_credentials() {
     fleet.end().await;
 }
 
-/// OAS-26: a credential goes into the call, and into nothing that is stored, shown or told to a model.
+/// OAS-26: a credential is in the call, and in nothing that is stored, returned or sent to a model.
 #[tokio::test]
-async fn a_credential_is_seen_by_the_tool_alone() {
+async fn only_the_tool_sees_a_credential() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
         let text = document("desk", "capabilities: {search: {}}\n");
@@ -180,7 +183,7 @@ async fn a_credential_is_seen_by_the_tool_alone() {
     .await;
 }
 
-/// OAS-26: without encryption a secret is not stored, and its refusal does not repeat it; its name is.
+/// OAS-26: without encryption a secret is not stored, and its refusal does not repeat it. Its name is stored.
 #[tokio::test]
 async fn a_secret_is_not_stored_in_the_clear() {
     let fleet = Fleet::builder().workers(0).start().await;

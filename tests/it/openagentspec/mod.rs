@@ -1,4 +1,4 @@
-//! OpenAgentSpec as its clients and other servers meet it: documents, the server, identities, and agents elsewhere.
+//! OpenAgentSpec for its clients and other servers: documents, the server, identities, and remote agents.
 
 mod documents;
 mod identity;
@@ -10,7 +10,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use reqwest::{Certificate, Client, redirect};
 use std::path::Path;
 
-/// An authority of the tests, and a certificate of it for this machine.
+/// A certificate authority of the tests, and a certificate of it for this machine.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -33,7 +33,7 @@ impl Authority {
         std::fs::write(folder.join("ca.pem"), self.issuer.pem()).unwrap();
     }
 
-    /// A client that trusts this authority and follows nothing.
+    /// Returns a client that trusts this authority and follows no redirect.
     fn client(&self) -> Client {
         let trusted = Certificate::from_pem(self.issuer.pem().as_bytes()).unwrap();
         let builder = turnstone_tests::http::client_builder().redirect(redirect::Policy::none());

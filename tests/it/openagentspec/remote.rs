@@ -1,4 +1,4 @@
-//! Two servers whose agents ask one another over TLS.
+//! Two servers whose agents call one another over TLS.
 
 use super::{Authority, document};
 use crate::program::{PATIENCE, Program, run};
@@ -22,7 +22,7 @@ struct Site {
 }
 
 impl Site {
-    /// A server with a single slot that gave the other one the key `given`, and was given `taken`.
+    /// Prepares a server with a single slot. It gave the other one the key `given` and received the key `taken`.
     fn new(
         authority: &Authority,
         port: Port,
@@ -60,7 +60,7 @@ impl Site {
         self.program = Some(program);
     }
 
-    /// `kill -9`; its port and its data are free afterwards.
+    /// Kills the program with SIGKILL; its port and its data are free afterwards.
     async fn kill(&mut self) {
         if let Some(mut program) = self.program.take() {
             program.signal("KILL");
@@ -83,7 +83,7 @@ impl Site {
         body
     }
 
-    /// The engagements of an agent.
+    /// Returns the engagements of an agent.
     async fn engagements(&self, agent: &str) -> Vec<Value> {
         let jobs = self.get("/ojs/v1/admin/jobs?per_page=100").await;
         let mut found = Vec::new();
@@ -105,21 +105,21 @@ impl Site {
     }
 }
 
-/// Who is asked: the agent whose intent the system prompt begins with.
+/// Returns the agent of a model call: the one whose intent the system prompt begins with.
 fn who(request: &Value) -> String {
     let text = request["messages"][0]["content"].as_str().unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("You are ").trim_end_matches('.').to_owned()
 }
 
-/// The last outcome that a model is told.
+/// Returns the last tool outcome in a model request.
 fn told(request: &Value) -> String {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let last = messages.iter().rev().find(|message| message["role"] == "tool");
     last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
 }
 
-/// Front asks the clerk over there, who asks the archive over here.
+/// Front calls the clerk on the other server, which calls the archive on this one.
 fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| match (who(request).as_str(), model_server::outcomes(request)) {
         ("front", 0) => Reply::call("clerk", json!({"input": "what do we know?"})),
@@ -132,7 +132,7 @@ fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
         ("guide", _) => Reply::text(format!("going on {}", told(request))),
         ("ping", 0) => Reply::call("pong", json!({"input": "again"})),
         ("pong", 0) => Reply::call("ping", json!({"input": "again"})),
-        (name, _) => Reply::text(format!("{name} has heard")),
+        (name, _) => Reply::text(format!("{name} received")),
     }
 }
 
@@ -168,23 +168,24 @@ async fn push(site: &Site, agent: &str) -> String {
     id.as_str().unwrap().to_owned()
 }
 
-/// The first engagement of an agent, once it has ended.
+/// Returns the first engagement of an agent, once it has ended.
 async fn ended(site: &Site, agent: &str) -> Value {
     let over = |state: &Value| ["completed", "failed"].iter().any(|word| state["status"] == *word);
     until("it has ended", async || site.engagements(agent).await.first().is_some_and(over)).await;
     site.engagements(agent).await.remove(0)
 }
 
-/// OAS-11, OAS-14, OAS-68, OAS-71: agents of two servers ask one another over TLS with depth, budget and user intact, and a server that
-/// is killed amid it goes on with the same engagements. Each has a single slot, which is free while the other one is asked.
+/// OAS-11, OAS-14, OAS-68, OAS-71: agents of two servers call one another over TLS with depth, budget and user
+/// intact. A server that is killed meanwhile resumes the same engagements. Each has a single slot, which is free
+/// during the remote call.
 #[tokio::test]
-async fn two_servers_ask_one_another_and_survive_a_kill() {
+async fn two_servers_call_one_another_and_survive_a_kill() {
     turnstone_tests::fleet::install_crypto();
     let gate = Gate::default();
     let models = ModelServer::start(script(gate.clone())).await;
     let (mut a, b) = pair(&models).await;
     push(&a, "front").await;
-    // Front, clerk and archive have been asked; the archive's answer is kept back.
+    // Front, clerk and archive have called their models; the archive's answer is held back.
     models.seen(3).await;
     a.kill().await;
     gate.open();
@@ -192,7 +193,7 @@ async fn two_servers_ask_one_another_and_survive_a_kill() {
     let front = ended(&a, "front").await;
     assert_eq!(
         (&front["status"], &front["results"]["text"]),
-        (&json!("completed"), &json!("front has heard"))
+        (&json!("completed"), &json!("front received"))
     );
     let (clerks, archives) = (b.engagements("clerk").await, a.engagements("archive").await);
     assert_eq!((clerks.len(), archives.len()), (1, 1), "each was engaged once");
@@ -202,7 +203,7 @@ async fn two_servers_ask_one_another_and_survive_a_kill() {
     }
     let used = |state: &Value| state["tokens"]["used"].as_i64().unwrap();
     assert!(used(&archives[0]) > 0 && used(&clerks[0]) > used(&archives[0]), "{clerks:#?}");
-    assert!(used(&front) > used(&clerks[0]), "what was used over there is booked here");
+    assert!(used(&front) > used(&clerks[0]), "the remote usage is booked here");
     let limit = |state: &Value| state["tokens"]["limit"].as_i64().unwrap();
     assert!(limit(&front) == 4000 && limit(&clerks[0]) < 4000 && limit(&archives[0]) < limit(&clerks[0]));
     assert_eq!(front["tokens"]["reserved"], 0, "{front:#}");
@@ -210,14 +211,15 @@ async fn two_servers_ask_one_another_and_survive_a_kill() {
     b.stop().await;
 }
 
-/// OAS-11, OAS-A18: a circle over two servers ends by depth; a peer may engage agents and nothing else, and nobody else is believed.
+/// OAS-11, OAS-A18: a circle over two servers ends at the maximum depth. A peer may engage agents and nothing else,
+/// and delegation headers of other clients are refused.
 #[tokio::test]
 async fn a_circle_over_two_servers_ends_and_a_peer_is_no_operator() {
     turnstone_tests::fleet::install_crypto();
     let models = ModelServer::start(script(Gate::default())).await;
     let (a, b) = pair(&models).await;
     push(&a, "ping").await;
-    // Eleven engagements wait for one another, and each looks again after up to three seconds.
+    // Eleven engagements wait for one another, and each polls up to every three seconds.
     until_within("the circle has ended", PATIENCE * 4, async || {
         a.engagements("ping").await.iter().any(|state| state["depth"] == 0 && state["status"] == "completed")
     })
@@ -246,15 +248,15 @@ async fn a_circle_over_two_servers_ends_and_a_peer_is_no_operator() {
     };
     assert_eq!(sent(KEYS[0], "11").await.unwrap().status(), 422);
     assert_eq!(sent(KEYS[0], "-1").await.unwrap().status(), 400);
-    assert_eq!(sent(OWN, "1").await.unwrap().status(), 403, "only a peer is believed");
+    assert_eq!(sent(OWN, "1").await.unwrap().status(), 403, "only a peer may set the depth");
     a.stop().await;
     b.stop().await;
 }
 
-/// OAS-11: what an agent of another server asks its user is asked of ours, though its server is killed and begun again, and each
-/// answer is the answer to its own question; a peer ends and answers what it began itself, and nothing else.
+/// OAS-11: a remote agent's question reaches the local user, although its server is killed and restarted, and each
+/// answer goes to its own question. A peer ends and answers only the requests that it began.
 #[tokio::test]
-async fn a_question_from_another_server_is_asked_here() {
+async fn a_question_from_another_server_reaches_the_local_user() {
     turnstone_tests::fleet::install_crypto();
     let models = ModelServer::start(script(Gate::default())).await;
     let (mut a, b) = pair(&models).await;
@@ -278,8 +280,8 @@ async fn a_question_from_another_server_is_asked_here() {
     let desk = ended(&a, "desk").await;
     let text = desk["results"]["text"].as_str().unwrap_or_default();
     assert!(text.contains("going on") && text.contains("Monday"), "{desk:#}");
-    assert_eq!((b.engagements("guide").await.len(), models.count()), (1, 5), "nobody was asked twice");
-    // It stands under its key, and is nobody else's.
+    assert_eq!((b.engagements("guide").await.len(), models.count()), (1, 5), "no model was called twice");
+    // The request belongs to the peer's key, and no other key may end it.
     let guide = b.engagements("guide").await.remove(0);
     let cancel = json!({"type": "CancelRequest", "request_id": guide["job_id"]});
     assert_eq!(b.send(Method::POST, "/agents/guide/process", KEYS[1], &cancel).await.0, 404);
@@ -287,32 +289,33 @@ async fn a_question_from_another_server_is_asked_here() {
     b.stop().await;
 }
 
-/// OAS-11, issue 7, "Cancel": who cancels the work here ends the engagement there, and so does a question that nobody here is asked.
+/// OAS-11, issue 7, "Cancel": cancelling the job ends the remote engagement, and so does a question without a local
+/// user.
 #[tokio::test]
-async fn what_nobody_waits_for_is_ended_on_the_other_server() {
+async fn a_remote_engagement_without_a_waiting_job_is_ended() {
     turnstone_tests::fleet::install_crypto();
     let models = ModelServer::start(script(Gate::default())).await;
     let (a, b) = pair(&models).await;
     let job = push(&a, "front").await;
-    // Front, clerk and archive have been asked; the archive's answer is kept back.
+    // Front, clerk and archive have called their models; the archive's answer is held back.
     models.seen(3).await;
     let (status, body) = a.send(Method::POST, &format!("/ojs/v1/jobs/{job}/cancel"), OWN, &json!({})).await;
     assert!(status < 300, "{body}");
     let all =
         |states: Vec<Value>, word: &str| !states.is_empty() && states.iter().all(|s| s["status"] == word);
-    until("the clerk is called off", async || all(b.engagements("clerk").await, "cancelled")).await;
+    until("the clerk is cancelled", async || all(b.engagements("clerk").await, "cancelled")).await;
     until("and so is the archive", async || all(a.engagements("archive").await, "cancelled")).await;
     push(&a, "deskless").await;
     let desk = ended(&a, "deskless").await;
     assert!(desk["results"]["text"].as_str().unwrap_or_default().contains("Which city?"), "{desk:#}");
-    until("the guide is called off", async || all(b.engagements("guide").await, "cancelled")).await;
+    until("the guide is cancelled", async || all(b.engagements("guide").await, "cancelled")).await;
     a.stop().await;
     b.stop().await;
 }
 
-/// OAS-11: without `[remote]` an agent elsewhere is refused by name, and so is a host that is not among those named.
+/// OAS-11: without `[remote]` a remote agent is refused by name, and so is a host that is not configured.
 #[tokio::test]
-async fn agents_elsewhere_are_refused_unless_their_host_is_named() {
+async fn remote_agents_are_refused_unless_their_host_is_configured() {
     let folder = turnstone_tests::scratch::folder();
     std::fs::create_dir(folder.path().join("agents")).unwrap();
     let text = document("desk", "capabilities: {'oagent://agents.example.com/agents/clerk': {}}\n");

@@ -1,4 +1,4 @@
-//! The endpoints: definitions as YAML, engagements begun by POST and followed at their state.
+//! The endpoints: definitions as YAML, engagements begun by POST, and their state.
 
 use super::{client, document};
 use futures::future::join_all;
@@ -25,7 +25,7 @@ fn location(response: &Response) -> String {
 
 /// OAS-02, OAS-17, OAS-66, OAS-67, OAS-69, OAS-70: definitions are registered and replaced, listed once, and read back as they were written.
 #[tokio::test]
-async fn definitions_are_surfaced_as_they_were_written() {
+async fn definitions_are_returned_as_they_were_written() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
         let first = document("desk", "capabilities: {search: {user_identity: False}} # why\n");
@@ -53,9 +53,10 @@ async fn definitions_are_surfaced_as_they_were_written() {
     .await;
 }
 
-/// OAS-66: an agent that was removed is no longer surfaced; one that others name stays, and what runs goes on.
+/// OAS-66: a removed agent is not listed. An agent that others name cannot be removed, and running engagements
+/// continue.
 #[tokio::test]
-async fn removed_agents_are_no_longer_there() {
+async fn removed_agents_are_not_listed() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
         let http = client();
@@ -75,7 +76,11 @@ async fn removed_agents_are_no_longer_there() {
             let (status, body) = remove(&format!("/agents/{named}")).await;
             assert_eq!((status, &body["error"]["details"]["named_by"]), (409, &json!([by])), "{body}");
         }
-        assert_eq!(fleet.get("/agents").await.as_array().map(Vec::len), Some(4), "nothing is half removed");
+        assert_eq!(
+            fleet.get("/agents").await.as_array().map(Vec::len),
+            Some(4),
+            "no agent is removed in part"
+        );
         let begun =
             post(&http, &fleet, "/agents/desk", json!({"input": "hi"}).to_string()).send().await.unwrap();
         let state = location(&begun);
@@ -85,15 +90,16 @@ async fn removed_agents_are_no_longer_there() {
         let refused = post(&http, &fleet, "/agents/desk", json!({"input": "hi"}).to_string()).send().await;
         assert_eq!(refused.unwrap().status(), 404, "no new engagement begins");
         fleet.until("it has ended", async || fleet.get(&state).await["status"] == "completed").await;
-        assert_eq!(fleet.get(&state).await["results"]["text"], "found", "what runs goes on");
+        assert_eq!(fleet.get(&state).await["results"]["text"], "found", "a running job continues");
         fleet.end().await;
     }))
     .await;
 }
 
-/// Engagements are listed newest first, per agent and per tenant, each once though new ones begin between two parts.
+/// Engagements are listed newest first, per agent and per tenant, each once although new ones begin between two
+/// pages.
 #[tokio::test]
-async fn engagements_are_listed_in_parts() {
+async fn engagements_are_listed_in_pages() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
         for name in ["desk", "other"] {
@@ -135,8 +141,8 @@ async fn engagements_are_listed_in_parts() {
     .await;
 }
 
-/// OAS-03, OAS-04, OAS-07 (edge 8 of the brief): a name of 253 characters is one like any other; one of 254 is refused, and so is what
-/// is no name, and nothing of it is there afterwards.
+/// OAS-03, OAS-04, OAS-07: a name of 253 characters is accepted. One of 254 and an invalid one are refused, and
+/// nothing is registered.
 #[tokio::test]
 async fn a_name_has_253_characters_and_no_more() {
     join_all(Backend::ALL.map(async |backend| {
@@ -157,9 +163,9 @@ async fn a_name_has_253_characters_and_no_more() {
     .await;
 }
 
-/// OAS-21: what is not there is refused and nothing is stored, unless the caller says that it comes later: then its calls fail.
+/// OAS-21: a missing reference is refused and nothing is stored, unless the caller defers it: then its calls fail.
 #[tokio::test]
-async fn references_to_nothing_are_refused_unless_asked_otherwise() {
+async fn missing_references_are_refused_unless_deferred() {
     let fleet = Fleet::builder()
         .workers(1)
         .model(|request| match model_server::outcomes(request) {
@@ -186,8 +192,9 @@ async fn references_to_nothing_are_refused_unless_asked_otherwise() {
     fleet.end().await;
 }
 
-/// OAS-19, OAS-22, OAS-24, OAS-68, OAS-72, OAS-73, OAS-74, OAS-75, OAS-A16: each POST begins an engagement, is answered by 303 with a relative address, and the
-/// state there has the text and what is exposed, and nothing of the history.
+/// OAS-19, OAS-22, OAS-24, OAS-68, OAS-72, OAS-73, OAS-74, OAS-75, OAS-A16: each POST begins an engagement and is
+/// answered by 303 with a relative address. The state there has the text and the exposed values, and nothing of the
+/// history.
 #[tokio::test]
 async fn a_post_begins_an_engagement_that_can_be_followed() {
     join_all(Backend::ALL.map(async |backend| {
@@ -232,7 +239,7 @@ async fn a_post_begins_an_engagement_that_can_be_followed() {
     .await;
 }
 
-/// The model was told the intent, and of each tool its name, what it does and its parameters.
+/// Asserts that the model receives the intent, and of each tool its name, description and parameters.
 fn told(request: &Value) {
     let prompt = request["messages"][0]["content"].as_str().unwrap();
     assert!(prompt.starts_with("You are desk."), "{request:#}");
@@ -248,9 +255,9 @@ fn told(request: &Value) {
     assert_eq!(tools.len(), 2);
 }
 
-/// OAS-73: what is no input is refused with its own status, and begins nothing.
+/// OAS-73: an invalid input is refused with its own status, and begins no engagement.
 #[tokio::test]
-async fn what_is_no_input_begins_nothing() {
+async fn an_invalid_input_begins_nothing() {
     let fleet = Fleet::builder().workers(0).start().await;
     assert_eq!(fleet.send(Method::POST, "/agents", document("desk", "")).await.0.as_u16(), 201);
     let http = client();
@@ -288,7 +295,7 @@ async fn what_is_no_input_begins_nothing() {
     fleet.end().await;
 }
 
-/// OAS-74: a key of the caller's makes a repeated request the same engagement, and another input under it is refused.
+/// OAS-74: a caller's key makes a repeated request the same engagement, and another input under it is refused.
 #[tokio::test]
 async fn a_repeated_request_with_a_key_is_the_same_engagement() {
     join_all(Backend::ALL.map(async |backend| {

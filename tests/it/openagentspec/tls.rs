@@ -1,4 +1,4 @@
-//! The api over TLS, as the real program.
+//! The API over TLS, in the real program.
 
 use super::{Authority, document};
 use crate::program::{Program, run};
@@ -14,7 +14,7 @@ fn set_up(folder: &Path, cert: &str, key: &str) {
     std::fs::write(folder.join("turnstone.toml"), settings).unwrap();
 }
 
-/// OAS-69, OAS-72, OAS-75: with a certificate definition, POST and state are HTTPS, and nothing is served without TLS.
+/// OAS-69, OAS-72, OAS-75: with a certificate, definitions, POST and state are HTTPS, and plain HTTP is refused.
 #[tokio::test]
 async fn the_agents_are_served_over_https() {
     turnstone_tests::fleet::install_crypto();
@@ -40,7 +40,7 @@ async fn the_agents_are_served_over_https() {
     program.stop().await;
 }
 
-/// A client that does not trust the certificate says that, and not that nobody is there.
+/// A client that does not trust the certificate reports that, and not an unreachable server.
 #[tokio::test]
 async fn a_certificate_that_is_not_trusted_is_named() {
     turnstone_tests::fleet::install_crypto();
@@ -68,10 +68,10 @@ async fn a_certificate_that_is_not_trusted_is_named() {
     program.stop().await;
 }
 
-/// OAS-69: SIGHUP has the certificate read again: who connects meets the new one, who is connected stays, and files that cannot be
-/// used change nothing.
+/// OAS-69: SIGHUP reloads the certificate. New connections get the new one, open connections stay, and unusable files
+/// change nothing.
 #[tokio::test]
-async fn a_new_certificate_is_taken_without_a_restart() {
+async fn a_new_certificate_is_loaded_without_a_restart() {
     turnstone_tests::fleet::install_crypto();
     let folder = turnstone_tests::scratch::folder();
     let (old, new) = (Authority::new(), Authority::new());
@@ -87,14 +87,14 @@ async fn a_new_certificate_is_taken_without_a_restart() {
     assert!(alive(&connected).await);
     std::fs::write(folder.path().join("cert.pem"), "no certificate").unwrap();
     program.signal("HUP");
-    program.warns("the api goes on with the one it has").await;
+    program.warns("the API keeps its certificate").await;
     assert!(alive(&old.client()).await, "the old certificate is still there");
     new.equip(folder.path());
     program.signal("HUP");
     program.warns("the certificate was read again").await;
-    assert!(alive(&new.client()).await, "who connects meets the new one");
-    assert!(!alive(&old.client()).await, "nobody is greeted with the old one");
-    assert!(alive(&connected).await, "who was connected before still is");
+    assert!(alive(&new.client()).await, "a new connection gets the new one");
+    assert!(!alive(&old.client()).await, "no new connection gets the old one");
+    assert!(alive(&connected).await, "an open connection stays");
     program.stop().await;
 }
 

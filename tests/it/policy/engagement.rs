@@ -13,7 +13,7 @@ async fn the_engagement_object_has_the_fields_of_the_specification() {
             Reply::call("search", json!({"q": 1})),
             Reply::call("book", json!({"price": 2})),
             Reply::call("search", json!({"q": 3})),
-            // Refused, so it never was an invocation.
+            // A refused call is no invocation.
             Reply::call("nothing", json!({})),
             Reply::text("done"),
         ];
@@ -50,9 +50,9 @@ async fn the_engagement_object_has_the_fields_of_the_specification() {
     .await;
 }
 
-/// OAS-57, OAS-58: without a user there is an id all the same, and the address is null.
+/// OAS-57, OAS-58: without a user there is an id nevertheless, and the address is null.
 #[tokio::test]
-async fn a_caller_who_says_nothing_is_anonymous() {
+async fn a_caller_without_a_user_is_anonymous() {
     let fleet = fleet(turnstone_tests::Backend::Sqlite, vec![Reply::text("done")]).await;
     register(&fleet, &document("plain", "exposes: {who: user.id, address: user.email}")).await;
     let id = fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": {"agent": "plain"}})).await;

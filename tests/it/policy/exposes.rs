@@ -1,4 +1,4 @@
-//! What an agent shows beside its answer, and what it keeps for itself.
+//! The values that an agent exposes beside its answer.
 
 use super::{document, fleet, on_every_store, register, run};
 use reqwest::{Method, StatusCode};
@@ -16,10 +16,10 @@ exposes:
   missing: recent["book"].outputs.id
 "#;
 
-/// OAS-47, OAS-55, OAS-48: the exposed keys stand beside the text in every answer; a value that is not there is null and
-/// says why (OAS-A12).
+/// OAS-47, OAS-55, OAS-48: the exposed keys are beside the text in every answer; a missing value is null with a
+/// reason (OAS-A12).
 #[tokio::test]
-async fn the_exposed_keys_stand_beside_the_text() {
+async fn the_exposed_keys_are_beside_the_text() {
     on_every_store(async |backend| {
         let fleet = fleet(backend, vec![Reply::call("search", json!({"q": "tides"})), Reply::text("done")]).await;
         register(&fleet, &document("open", BODY)).await;
@@ -42,9 +42,9 @@ async fn the_exposed_keys_stand_beside_the_text() {
     .await;
 }
 
-/// OAS-47, OAS-55: the exposed keys stand beside an answer in JSON, too, and on the Agent Protocol.
+/// OAS-47, OAS-55: the exposed keys are beside a JSON answer, too, and on the Agent Protocol.
 #[tokio::test]
-async fn the_exposed_keys_stand_beside_a_json_answer() {
+async fn the_exposed_keys_are_beside_a_json_answer() {
     on_every_store(async |backend| {
         let replies = vec![Reply::call("search", json!({"q": "tides"})), Reply::text("{\"level\": 3}")];
         let fleet = fleet(backend, replies).await;
@@ -69,9 +69,10 @@ async fn the_exposed_keys_stand_beside_a_json_answer() {
     .await;
 }
 
-/// OAS-47: what is exposed is there while the agent waits for its user, at the engagement and on the Agent Protocol.
+/// OAS-47: the exposed values are available while the agent waits for its user, at the engagement and on the Agent
+/// Protocol.
 #[tokio::test]
-async fn the_exposed_keys_are_there_while_the_user_is_asked() {
+async fn the_exposed_keys_are_available_during_a_question() {
     on_every_store(async |backend| {
         let replies = vec![
             Reply::call("search", json!({"q": "tides"})),
@@ -117,7 +118,8 @@ async fn a_failure_exposes_nothing() {
     .await;
 }
 
-/// OAS-48: an exposed value that is not CEL is refused when the document is registered; so is the key of the answer itself.
+/// OAS-48: an exposed value that is no CEL expression is refused when the document is registered; so is the key of
+/// the answer itself.
 #[tokio::test]
 async fn a_broken_expression_is_refused_at_once() {
     on_every_store(async |backend| {
@@ -137,8 +139,8 @@ async fn a_broken_expression_is_refused_at_once() {
     .await;
 }
 
-/// OAS-49, OAS-50: `lifespan` may be left out; with `retain_memory: false` and without it, the model of a second engagement is told
-/// nothing of the first one.
+/// OAS-49, OAS-50: `lifespan` may be left out. With `retain_memory: false` and without it, the model of a second
+/// engagement receives nothing of the first one.
 #[tokio::test]
 async fn a_second_engagement_begins_with_nothing() {
     on_every_store(async |backend| {

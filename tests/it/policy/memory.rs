@@ -1,4 +1,4 @@
-//! What an agent remembers of its user across engagements, and what it does not.
+//! What an agent recalls of its user's earlier engagements.
 
 use super::{document, on_every_store, register};
 use crate::crash;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-/// Answers with what it was asked last; "look" calls a tool before, and "loop" calls one for ever.
+/// Answers with its last input; "look" calls a tool before, and "loop" calls one for ever.
 pub fn parrot(request: &Value) -> Reply {
     let messages = request["messages"].as_array().unwrap();
     let asked = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
@@ -26,14 +26,14 @@ pub async fn fleet(backend: Backend) -> Fleet {
     Fleet::builder().on(backend).model(parrot).start().await
 }
 
-/// A document with this lifespan, which may search.
+/// Returns a document with this lifespan whose agent may search.
 pub fn retaining(name: &str, lifespan: &str) -> String {
     document(name, &format!("capabilities: {{search: {{}}}}\n{lifespan}\n"))
 }
 
 const KEPT: &str = "lifespan: {retain_memory: true, short_circuit: 2}";
 
-/// Enqueues an input for an agent; returns its job.
+/// Enqueues an input for an agent and returns its job.
 pub async fn push(
     fleet: &Fleet,
     agent: &str,
@@ -52,7 +52,7 @@ pub async fn push(
     fleet.push(&job).await
 }
 
-/// The same by a known user, to its end: its engagement.
+/// Runs an input of a known user to its end and returns its engagement.
 pub async fn said(fleet: &Fleet, agent: &str, text: &str) -> String {
     let id = push(fleet, agent, Some("ann"), None, text).await;
     // A job that waits for a delegate is parked, and has not ended.
@@ -60,7 +60,7 @@ pub async fn said(fleet: &Fleet, agent: &str, text: &str) -> String {
     fleet.engagement_of(&id).await
 }
 
-/// What the model was told when it was asked this for the last time, without the system's own words.
+/// Returns the messages of the last model call with this input, without the system prompt.
 pub fn told(fleet: &Fleet, asked: &str) -> Vec<String> {
     let about = |request: &Value| {
         let messages = request["messages"].as_array().unwrap().clone();
@@ -83,10 +83,10 @@ async fn events(fleet: &Fleet, engagement: &str) -> Vec<Value> {
         .collect()
 }
 
-/// OAS-49, OAS-51: with `retain_memory: true` a new engagement begins with what its user said before and what was answered in the end,
-/// the oldest first, and nothing of tools. It is marked as recalled, and the events count it.
+/// OAS-49, OAS-51: with `retain_memory: true` a new engagement begins with its user's earlier inputs and final
+/// answers, the oldest first, and without tool calls. They are marked as recalled, and the events count them.
 #[tokio::test]
-async fn what_was_said_before_is_recalled() {
+async fn earlier_engagements_are_recalled() {
     on_every_store(async |backend| {
         let fleet = fleet(backend).await;
         let (status, body) = fleet.send(Method::POST, "/agents", retaining("kept", KEPT)).await;
@@ -116,9 +116,9 @@ async fn what_was_said_before_is_recalled() {
     .await;
 }
 
-/// OAS-51: a further input of an engagement recalls nothing anew.
+/// OAS-51: a further input of an engagement recalls nothing again.
 #[tokio::test]
-async fn a_further_input_recalls_nothing_anew() {
+async fn a_further_input_recalls_nothing_again() {
     on_every_store(async |backend| {
         let mut fleet = fleet(backend).await;
         register(&fleet, &retaining("kept", KEPT)).await;
@@ -134,7 +134,7 @@ async fn a_further_input_recalls_nothing_anew() {
         let all = ["first", "answer to first", "second", "answer to second", "third"];
         assert_eq!(told(&fleet, "third"), all);
         assert_eq!(events(&fleet, &engagement).await, [json!({"engagements": 1, "messages": 2})]);
-        // Both of its inputs are remembered, and it is one engagement.
+        // Both of its inputs are recalled, as one engagement.
         let last = said(&fleet, "kept", "last").await;
         assert_eq!(told(&fleet, "last").len(), 7);
         assert_eq!(events(&fleet, &last).await, [json!({"engagements": 2, "messages": 6})]);
@@ -143,10 +143,10 @@ async fn a_further_input_recalls_nothing_anew() {
     .await;
 }
 
-/// OAS-50, OAS-51: memory is between a user and an agent of a tenant: not for others, not for nobody, not for an engagement that
-/// another agent began, and not where the document says `false` or nothing.
+/// OAS-50, OAS-51: memory belongs to a user, an agent and a tenant. It is not recalled for others, for anonymous
+/// callers, for an engagement that another agent began, or where the document says `false` or nothing.
 #[tokio::test]
-async fn nobody_else_is_told() {
+async fn memory_is_not_recalled_for_others() {
     on_every_store(async |backend| {
         let fleet = fleet(backend).await;
         let parent = document("parent", "capabilities: {kept: {}}\nlifespan: {retain_memory: true}\n");
@@ -182,12 +182,12 @@ async fn nobody_else_is_told() {
             let expected = if remembers { &all[..] } else { &all[2..] };
             assert_eq!(told(&fleet, &text), expected, "{agent} {user:?} {tenant:?}");
         }
-        // What another agent says to it is not what the user says.
+        // The input of another agent is not the user's.
         said(&fleet, "parent", "pass it on").await;
         assert_eq!(told(&fleet, "hello"), ["hello"]);
         said(&fleet, "kept", "and now").await;
         assert!(!told(&fleet, "and now").iter().any(|text| text.contains("hello")), "and it is not recalled");
-        // Nor is it recalled from the time before somebody asked for it, or after somebody asked for nothing.
+        // Nor is anything recalled from before `retain_memory` was set, or after it was removed.
         register(&fleet, &retaining("plain", KEPT)).await;
         said(&fleet, "plain", "first").await;
         assert_eq!(told(&fleet, "first"), ["first"]);
@@ -199,10 +199,10 @@ async fn nobody_else_is_told() {
     .await;
 }
 
-/// OAS-43, OAS-46, OAS-51: what did not complete is not recalled: what failed, and what a guardrail refused. What passed other
-/// guardrails than those of today is not recalled either.
+/// OAS-43, OAS-46, OAS-51: an engagement that did not complete is not recalled: a failed one, and one that a
+/// guardrail refused. One that passed other guardrails than today's is not recalled either.
 #[tokio::test]
-async fn what_was_refused_is_not_recalled() {
+async fn refused_and_failed_engagements_are_not_recalled() {
     on_every_store(async |backend| {
         let fleet = fleet(backend).await;
         let guarded = |word: &str| {
@@ -225,10 +225,10 @@ async fn what_was_refused_is_not_recalled() {
     .await;
 }
 
-/// OAS-51: it is read once. A worker that goes on after another one was killed tells the model the same, whatever was said to the
-/// agent since.
+/// OAS-51: memory is read once. A worker that resumes after a kill sends the model the same memory, whatever other
+/// engagements ended since.
 #[tokio::test]
-async fn a_worker_that_goes_on_tells_the_same() {
+async fn a_resumed_turn_has_the_same_memory() {
     on_every_store(async |backend| {
         let points: &[&str] = match backend {
             Backend::Sqlite => &["1:norm:after", "1:infer:before", "1:exec:after"],

@@ -1,5 +1,5 @@
-//! OpenAgentSpec at work: restrictions, what is exposed, repetitions, and the Engagement object, over HTTP and through
-//! real workers.
+//! OpenAgentSpec: restrictions, exposed values, repetitions, and the Engagement object, over HTTP and through real
+//! workers.
 
 mod engagement;
 mod exposes;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-/// A document with this body below its head.
+/// Returns a document with this body below its head.
 pub fn document(name: &str, body: &str) -> String {
     format!(
         "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
@@ -21,7 +21,7 @@ pub fn document(name: &str, body: &str) -> String {
     )
 }
 
-/// A fleet with one worker whose model says these replies in order; the last one is said for ever.
+/// Starts a fleet with one worker whose model gives these replies in order, and repeats the last one.
 pub async fn fleet(backend: Backend, replies: Vec<Reply>) -> Fleet {
     let replies = Arc::new(replies);
     let script = move |request: &Value| {
@@ -43,7 +43,7 @@ pub async fn ask(fleet: &Fleet, agent: &str) -> String {
     fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": {"agent": agent, "user": user}})).await
 }
 
-/// The same, to its end; the job and its engagement's id.
+/// Runs a job to its end and returns it with its engagement's id.
 pub async fn run(fleet: &Fleet, agent: &str) -> (Value, String) {
     let id = ask(fleet, agent).await;
     let job = fleet.settled(&id).await;
@@ -51,7 +51,7 @@ pub async fn run(fleet: &Fleet, agent: &str) -> (Value, String) {
     (job, engagement)
 }
 
-/// Everything about an engagement that its caller can read, as one text.
+/// Returns everything that a caller can read of an engagement, as one text.
 pub async fn visible(fleet: &Fleet, job: &str, engagement: &str) -> String {
     let mut seen = String::new();
     for path in [
@@ -65,7 +65,7 @@ pub async fn visible(fleet: &Fleet, job: &str, engagement: &str) -> String {
     ] {
         seen.push_str(&fleet.get(&path).await.to_string());
     }
-    // The same by the Agent Protocol and by A2A.
+    // The same through the Agent Protocol and A2A.
     let agent = fleet.get(&format!("/engagements/{engagement}")).await["agent"].as_str().unwrap().to_owned();
     seen.push_str(&fleet.get(&format!("/agents/{agent}/getevents/{engagement}")).await.to_string());
     let call =

@@ -5,10 +5,10 @@ use reqwest::{Method, StatusCode};
 use serde_json::json;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-/// OAS-28, OAS-34, OAS-36: an input assertion is evaluated before the tool is called, on the pending inputs, while nothing
-/// else has happened yet; a denied call is told to the model, which may go on (OAS-A3, OAS-A4).
+/// OAS-28, OAS-34, OAS-36: an input assertion is evaluated before the tool is called, on the pending inputs. The
+/// model receives the denial of a call and may continue (OAS-A3, OAS-A4).
 #[tokio::test]
-async fn an_input_assertion_sees_the_pending_inputs_and_nothing_that_has_not_happened() {
+async fn an_input_assertion_sees_the_pending_inputs_only() {
     on_every_store(async |backend| {
         let replies = vec![
             Reply::call("search", json!({"q": "first"})),
@@ -49,13 +49,13 @@ capabilities:
     .await;
 }
 
-/// OAS-29, OAS-35, OAS-36: an output assertion is evaluated after the call and before any other use of the result: the
-/// tool is called once, and its output is nowhere (edge 3 of the brief).
+/// OAS-29, OAS-35, OAS-36: an output assertion is evaluated after the call and before any other use of the result.
+/// The tool is called once, and a denied output is stored and exposed nowhere.
 #[tokio::test]
-async fn a_denied_output_is_nowhere() {
+async fn a_denied_output_is_stored_nowhere() {
     on_every_store(async |backend| {
         let secret = json!({"q": "hunter2-secret"});
-        // The model repeats what it is told, so a leak would come out in the answer too.
+        // The model repeats the outcome, so a leak would be in the answer too.
         let script = move |request: &serde_json::Value| match turnstone_tests::model_server::outcomes(request)
         {
             0 => Reply::call("search", json!({"q": format!("hunter{}-secret", 2)})),
@@ -87,7 +87,7 @@ exposes:
         let outcome = request.as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
         assert!(outcome.contains("the output restriction of `search`"), "{outcome}");
         assert!(!outcome.contains("hunter2"), "{outcome}");
-        // The echo would be there twice: as what was asked, and as what was answered.
+        // A leak of the echo would appear twice: in the arguments, and in the output.
         let seen = visible(&fleet, job["id"].as_str().unwrap(), &engagement).await;
         assert!(!seen.contains("\"echo\":"), "{seen}");
         fleet.end().await;
@@ -95,9 +95,9 @@ exposes:
     .await;
 }
 
-/// OAS-35: with `collect_results: false` the output is seen by its own restriction and by nothing else (OAS-A11).
+/// OAS-35: with `collect_results: false` only the output's own restriction sees it (OAS-A11).
 #[tokio::test]
-async fn what_is_not_collected_is_still_checked() {
+async fn an_uncollected_output_is_still_checked() {
     for (holds, told) in [("== 'x'", true), ("!= 'x'", false)] {
         let replies = vec![Reply::call("search", json!({"q": "x"})), Reply::text("done")];
         let fleet = fleet(Backend::Sqlite, replies).await;
@@ -114,10 +114,10 @@ async fn what_is_not_collected_is_still_checked() {
     }
 }
 
-/// OAS-33, OAS-54: an assertion sees the Engagement object and nothing else; anything but `true` denies (OAS-36). A missing
-/// key, another type and an error deny, and an error beside a `true` does not (edge 1 of the brief).
+/// OAS-33, OAS-54: an assertion sees the Engagement object and nothing else; any value but `true` denies (OAS-36). A
+/// missing key, another type and an error deny; an error beside a `true` does not.
 #[tokio::test]
-async fn anything_but_true_denies() {
+async fn any_value_but_true_denies() {
     let cases = [
         ("true", true),
         ("1 == 1 || recent['nobody'].outputs.x == 1", true),
@@ -175,6 +175,6 @@ async fn hostile_expressions_are_refused() {
         assert!(status.is_client_error(), "{}…: {status} {refusal:#}", &hostile[..40]);
     }
     let (status, _) = fleet.send(Method::GET, "/agents/hostile", "").await;
-    assert_eq!(status, StatusCode::NOT_FOUND, "nothing is half registered");
+    assert_eq!(status, StatusCode::NOT_FOUND, "no agent is registered in part");
     fleet.end().await;
 }

@@ -27,7 +27,7 @@ async fn stopped(fleet: &Fleet, id: &str, calls: usize) {
 /// OAS-52, OAS-53: the two examples of the specification stop at exactly the third and the sixth call, on both stores, and
 /// no engagement shares its counters with another.
 #[tokio::test]
-async fn the_examples_stop_where_the_specification_says() {
+async fn the_examples_stop_at_the_specified_call() {
     on_every_store(async |backend| {
         for (tools, made) in [(&["search"][..], 2), (&["search", "book"][..], 5)] {
             let fleet = Fleet::builder().on(backend).model(calling(tools)).start().await;
@@ -43,8 +43,8 @@ async fn the_examples_stop_where_the_specification_says() {
     .await;
 }
 
-/// OAS-53: refused and unknown calls count, because a model that hammers them is the loop to stop; what repeats nothing
-/// may go on.
+/// OAS-53: refused and unknown calls count, because a model that repeats them is the loop to stop. A model that
+/// repeats no call may continue.
 #[tokio::test]
 async fn refused_calls_count() {
     for (body, tools) in [
@@ -64,7 +64,7 @@ async fn refused_calls_count() {
     }
 }
 
-/// OAS-53: a worker that dies in between neither resets the count nor doubles it (edge 4 of the brief).
+/// OAS-53: a worker that dies in between neither resets the count nor doubles it.
 #[tokio::test]
 async fn a_crash_neither_resets_nor_doubles_the_count() {
     on_every_store(async |backend: Backend| {
@@ -93,7 +93,7 @@ async fn a_crash_neither_resets_nor_doubles_the_count() {
     .await;
 }
 
-/// OAS-52, OAS-53: an engagement is watched over all of its inputs.
+/// OAS-52, OAS-53: calls are counted over all inputs of an engagement.
 #[tokio::test]
 async fn calls_of_all_inputs_are_counted() {
     on_every_store(async |backend| {

@@ -1,4 +1,4 @@
-//! Bells between processes, through the database.
+//! Notifications between processes, through the database.
 
 use super::{few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent, plain, request};
@@ -8,17 +8,17 @@ use turnstone_tests::servers::Postgres;
 use turnstone_tests::wait;
 use turnstone_tests::wait::until;
 
-/// Waits for one ring among others.
+/// Waits for one notification among others.
 async fn heard(ear: &mut Receiver<Ring>, wanted: &Ring) {
     let heard = async { while ear.recv().await.unwrap() != *wanted {} };
-    wait::output(&format!("{wanted:?} is heard"), heard).await;
+    wait::output(&format!("{wanted:?} arrives"), heard).await;
 }
 
-/// Rings at one store until the other hears it: bells that nobody listens to are lost.
+/// Notifies from one store until the other receives it: a notification without a listener is lost.
 async fn connected(from: &Store, to: &Store, word: &str) {
     let mut ear = to.doorbell.listen();
     let ring = Ring::Revoked(word.to_owned());
-    until("a bell is heard", async || {
+    until("a notification arrives", async || {
         from.doorbell.ring(ring.clone());
         while let Ok(heard) = ear.try_recv() {
             if heard == ring {
@@ -32,7 +32,7 @@ async fn connected(from: &Store, to: &Store, word: &str) {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_push_in_one_process_wakes_another_and_does_so_again_after_its_connection_broke() {
+async fn a_push_wakes_another_process_also_after_a_reconnect() {
     let database = migrated().await;
     let options = few(&database.url);
     let (pushing, claiming) = (opened(&options).await, opened(&options).await);
@@ -42,12 +42,12 @@ async fn a_push_in_one_process_wakes_another_and_does_so_again_after_its_connect
     let id = pushing.intake.push(vec![agent(None)]).await.unwrap().remove(0).id;
     heard(&mut ear, &Ring::Available).await;
     let claims = claiming.ledger.claim(request(JobKind::Agent, 1, NOW)).await.unwrap();
-    assert_eq!(claims[0].job, id, "the bell came before its job could be seen");
+    assert_eq!(claims[0].job, id, "the notification came before its job was visible");
 
     let mut ear = claiming.doorbell.listen();
     let ended = Postgres::shared().await.terminate_connections(&database).await;
     assert!(ended > 0);
-    // What was rung meanwhile is unknown, so it looks for everything.
+    // Notifications during the outage are lost, so the listener looks for all kinds of work.
     heard(&mut ear, &Ring::Available).await;
     connected(&pushing, &claiming, "again").await;
     let mut ear = claiming.doorbell.listen();
@@ -68,7 +68,7 @@ async fn the_listener_does_not_take_the_only_connection_that_reads() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn who_does_not_listen_hears_nothing_and_finds_its_jobs_by_asking() {
+async fn a_process_without_notifications_finds_its_jobs_by_polling() {
     let database = migrated().await;
     let listening = few(&database.url);
     let polling = PostgresOptions { listen: false, ..listening.clone() };
@@ -79,7 +79,7 @@ async fn who_does_not_listen_hears_nothing_and_finds_its_jobs_by_asking() {
     let claims = deaf.ledger.claim(request(JobKind::Plain, 1, NOW)).await.unwrap();
     assert_eq!(claims[0].job, id);
     while let Ok(ring) = ear.try_recv() {
-        assert!(!matches!(ring, Ring::Revoked(_)), "{ring:?} was rung elsewhere");
+        assert!(!matches!(ring, Ring::Revoked(_)), "{ring:?} came from another process");
     }
     let mut ear = other.doorbell.listen();
     deaf.doorbell.ring(Ring::Revoked("by the deaf one".into()));

@@ -1,5 +1,5 @@
-//! What a lone turn and a plain job cost, counted from outside: round trips by a proxy that reads the protocol, rows by triggers, commits by
-//! the numbers of transactions.
+//! The cost of a turn and of a plain job, measured from outside: round trips by a proxy that parses the protocol,
+//! rows by triggers, commits by transaction ids.
 
 use crate::conformance::jobs::{agent, plain, request};
 use turnstone_domain::{Clock as _, JobState, NewJob};
@@ -7,7 +7,7 @@ use turnstone_store::{ClaimRequest, JobKind, PostgresOptions, RemoteOutcome, Rep
 use turnstone_tests::servers::{Database, Postgres, Wire};
 use turnstone_tests::{Fleet, Place, wait};
 
-/// Counts each row that is written. A sequence forgets nothing, whatever becomes of the transaction.
+/// Counts each written row. A sequence keeps its value when a transaction is rolled back.
 const COUNT_ROWS: &str = "
 CREATE SEQUENCE rows_written;
 GRANT USAGE, SELECT ON SEQUENCE rows_written TO PUBLIC;
@@ -22,17 +22,17 @@ BEGIN
     END LOOP;
 END $$;";
 
-/// A fleet whose database is reached through a wire that is listened to. What is looked up beside it is not counted.
+/// A fleet whose database is behind a recording proxy. Queries of the test itself are not counted.
 struct Site {
     fleet: Fleet,
     wire: Wire,
     beside: Place,
 }
 
-/// What something cost.
+/// The cost of an operation.
 #[derive(PartialEq, Eq, Debug)]
 struct Cost {
-    /// The statements, in order, without what workers and clocks say by themselves.
+    /// The statements, in order, without the periodic ones of workers and clocks.
     statements: Vec<&'static str>,
     rows: i64,
 }
@@ -70,7 +70,7 @@ impl Site {
         wait::until("the job completes", async || self.beside.number(&state).await == 1).await;
     }
 
-    /// Runs a plain job to its end, as a worker over HTTP does.
+    /// Runs a plain job to its end, like a worker over HTTP.
     async fn work(&self) {
         let (remote, at) = (&self.fleet.store.remote, self.fleet.clock.now());
         let request = ClaimRequest { worker_id: String::new(), ..request(JobKind::Plain, 1, at) };
@@ -92,11 +92,11 @@ impl Site {
     }
 }
 
-/// What a statement is for; `None` for those that are not part of it.
+/// Returns the kind of a statement, or `None` for a periodic one.
 fn kind(text: &str) -> Option<&'static str> {
     let has = |part: &str| text.contains(part);
     match () {
-        // Beats, clocks, and what is open among the breakers, all of it now and then.
+        // Beats, clocks, and the list of open breakers, which are periodic.
         () if has("INTO workers")
             || has("UPDATE workers")
             || has("clock_timestamp")
@@ -116,7 +116,7 @@ fn kind(text: &str) -> Option<&'static str> {
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_lone_turn_is_three_round_trips_and_few_rows() {
     let site = Site::start().await;
-    // The first one reads the agent's definition, and statements are prepared.
+    // The first turn reads the agent's definition and prepares statements.
     site.turn(agent(None)).await;
     let pushed = site.cost_of(async || site.push(plain(0)).await).await;
     assert_eq!(pushed.statements, ["read", "commit"]);
@@ -125,7 +125,7 @@ async fn a_lone_turn_is_three_round_trips_and_few_rows() {
     let ran = site.cost_of(async || site.turn(agent(None)).await).await;
     let (claims, others): (Vec<_>, Vec<_>) = ran.statements.into_iter().partition(|kind| *kind == "claim");
     assert!(!claims.is_empty());
-    // The push, the write before the model, the settlement.
+    // The push, the write before the model call, the settlement.
     assert_eq!(others, ["read", "commit", "commit", "commit"], "{:#?}", site.wire.said());
     assert_eq!(ran.rows, ROWS_OF_PUSH_AND_TURN);
     site.fleet.end().await;
@@ -139,16 +139,16 @@ async fn a_plain_job_is_claimed_and_ended_in_one_statement_each() {
     site.work().await;
     site.push(plain(0)).await;
     let worked = site.cost_of(async || site.work().await).await;
-    // Workers that look for agent jobs claim nothing; after the claim and after the end the job is read to be shown.
+    // Idle workers claim no agent job. After the claim and after the end the job is read for the response.
     let others: Vec<_> = worked.statements.into_iter().filter(|kind| *kind != "claim").collect();
     assert_eq!(others, ["read", "read", "read", "commit", "read", "read", "read", "read"]);
     assert_eq!(worked.rows, ROWS_OF_WORK);
     site.fleet.end().await;
 }
 
-/// Job and journal when it is claimed; the same and the result when it ends.
+/// Job and journal at the claim; the same and the result at the end.
 const ROWS_OF_WORK: i64 = 5;
 /// A job, its envelope, its event.
 const ROWS_OF_PUSH: i64 = 3;
-/// The same with engagement and totals; and of the turn: job, totals and journal three times, the result.
+/// The same with engagement and totals; and for the turn: job, totals and journal three times, and the result.
 const ROWS_OF_PUSH_AND_TURN: i64 = 15;

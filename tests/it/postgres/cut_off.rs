@@ -1,5 +1,5 @@
-//! A connection breaks at exactly one message: the outcome of a statement that commits itself is looked up and never guessed,
-//! and a statement that arrives after the look-up fails itself.
+//! A connection breaks at exactly one message. The outcome of a statement that commits itself is looked up and never
+//! guessed, and a statement that arrives after the look-up fails.
 
 use serde_json::json;
 use turnstone_domain::JobState;
@@ -7,9 +7,9 @@ use turnstone_store::{PostgresOptions, Ring};
 use turnstone_tests::servers::{Answer, Lost, Postgres, Wire};
 use turnstone_tests::{Fleet, Place, journal, wait};
 
-/// The words of a turn's commit in one statement.
+/// Parts of the statement that commits a turn.
 const COMMIT: &[&str] = &[", mark AS (", "INSERT INTO journal"];
-/// The words of the commit of a settlement.
+/// Parts of the statement that commits a settlement.
 const SETTLEMENT: &[&str] = &[", mark AS (", "INSERT INTO job_results"];
 const CLAIM: &[&str] = &["WITH asked AS MATERIALIZED"];
 const LOOK_UP: &[&str] = &["SELECT last_commit FROM writers"];
@@ -19,7 +19,7 @@ fn has(said: &str, words: &[&str]) -> bool {
     words.iter().all(|words| said.contains(words))
 }
 
-/// A fleet without workers, whose store reaches its database through a wire.
+/// A fleet without workers whose store reaches its database through a recording proxy.
 struct Site {
     fleet: Fleet,
     wire: Wire,
@@ -42,7 +42,7 @@ impl Site {
         self.fleet.push(&job).await
     }
 
-    /// Adds a worker while a job waits, so that the first statement that it claims with takes the job.
+    /// Adds a worker while a job waits, so that its first claim takes the job.
     fn work(&mut self) {
         self.wire.forget();
         self.fleet.add_worker(4);
@@ -53,13 +53,13 @@ impl Site {
         self.wire.said().iter().filter(|said| has(said, words)).count()
     }
 
-    /// Waits until the look-up holds the row of its writer: something was said after it.
+    /// Waits until the look-up holds the row of its writer: a later statement was sent.
     async fn looked_up(&self) {
         let after = || self.wire.said().iter().skip_while(|said| !has(said, LOOK_UP)).count();
         wait::until("a commit is looked up", async || after() > 1).await;
     }
 
-    /// The job ends as if nothing had happened: one answer bought, committed and booked.
+    /// Asserts that the job ends as if undisturbed: one answer bought, committed and booked.
     async fn ends(&self, id: &str, attempts: i64) {
         let done = self.fleet.wait_for(id, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!((&done["state"], &done["attempt"]), (&json!("completed"), &json!(attempts)), "{done:#}");
@@ -70,7 +70,7 @@ impl Site {
     }
 }
 
-/// A statement that arrives late fails.
+/// Asserts that a late statement fails.
 async fn fails_late(late: Lost) {
     let answer = late.arrive().await;
     assert!(matches!(answer, Answer::Failed(_)), "a statement was committed after it was taken for lost");
@@ -87,7 +87,7 @@ async fn a_commit_whose_answer_is_lost_is_looked_up() {
         assert_eq!(lost.await, Answer::Done, "{words:?}");
         site.ends(&id, 1).await;
         assert_eq!(site.times(LOOK_UP), 1, "{words:?}: {:#?}", site.wire.said());
-        // The write before the model, and the settlement: neither was sent again.
+        // The write before the model call and the settlement: neither was repeated.
         assert_eq!(site.times(COMMIT), 2, "{words:?}: {:#?}", site.wire.said());
         site.fleet.end().await;
     }
@@ -95,7 +95,7 @@ async fn a_commit_whose_answer_is_lost_is_looked_up() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_commit_that_arrives_after_the_look_up_fails_itself() {
+async fn a_commit_that_arrives_after_the_look_up_fails() {
     for words in [COMMIT, SETTLEMENT] {
         let mut site = Site::start().await;
         let id = site.push().await;
@@ -112,13 +112,13 @@ async fn a_commit_that_arrives_after_the_look_up_fails_itself() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_claim_whose_answer_is_lost_is_given_back() {
+async fn a_claim_whose_answer_is_lost_is_released() {
     let mut site = Site::start().await;
     let id = site.push().await;
     let lost = site.wire.lose_the_answer(CLAIM);
     site.work();
     assert_eq!(lost.await, Answer::Done);
-    // What it took is looked up and given back; the job is claimed again, and costs no retry.
+    // The claimed job is looked up and released; it is claimed again without using a retry.
     site.ends(&id, 2).await;
     let said = site.wire.said();
     let at = |words: &[&str]| said.iter().position(|said| has(said, words));
@@ -139,7 +139,7 @@ async fn a_claim_that_arrives_after_the_look_up_takes_nothing() {
     site.ends(&first, 1).await;
     assert!(site.times(LOOK_UP) >= 1, "{:#?}", site.wire.said());
     site.fleet.stop_workers().await;
-    // Nothing but its mark keeps the late claim from taking this job, for a worker that is gone.
+    // Only the mark keeps the late claim from leasing this job to a worker that is gone.
     let second = site.push().await;
     fails_late(late).await;
     assert_eq!(site.fleet.job(&second).await["state"], "available");

@@ -1,4 +1,4 @@
-//! Ends within a family at the same moment, on a real PostgreSQL: the family ends as one.
+//! Concurrent ends within a family of jobs, on a real PostgreSQL: the family ends as one.
 
 use super::{few, migrated, opened};
 use crate::conformance::jobs::{LEASE, NOW, agent, complete, nothing, request};
@@ -27,8 +27,8 @@ fn child() -> NewChild {
     }
 }
 
-/// A parent expires, which ends its children, while those end by themselves, which wakes their parent: in each round both
-/// happen at once. The database never has to break a circle of transactions, and the family ends as one.
+/// A parent expires, which ends its children, while those end by themselves, which wakes their parent: in each round
+/// both happen at once. The database never has to resolve a deadlock, and the family ends as one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_parent_expires_while_its_children_end() {
@@ -44,7 +44,7 @@ async fn a_parent_expires_while_its_children_end() {
         let held = one.ledger.claim(request(JobKind::Agent, 1, now)).await.unwrap().remove(0);
         let children: Vec<NewChild> = (0..4).map(|_| child()).collect();
         let park = Settlement::Park { wait: Wait::Children(children) };
-        // The parent's time is over when they begin: they have none of their own.
+        // The parent has expired when they begin; the children have no deadline of their own.
         let late = Timestamp(now.0 + 1);
         one.ledger.settle(&held.lease, nothing(), park, late).await.unwrap();
         let claims = one.ledger.claim(request(JobKind::Agent, 4, late)).await.unwrap();
@@ -53,7 +53,7 @@ async fn a_parent_expires_while_its_children_end() {
         let expiry = other.upkeep.perform(Duty::ExpireJobs, &term, late, 100);
         let (ended, expired) = tokio::join!(futures::future::join_all(ends), expiry);
         expired.unwrap();
-        // Whoever was cancelled with the parent has lost its lease.
+        // A child that was cancelled with the parent has lost its lease.
         let cancelled = ended.iter().filter(|end| end.is_err()).count();
         let state = one.views.job(&id).await.unwrap().unwrap().state;
         let all_ended = other.upkeep.perform(Duty::ExpireJobs, &term, late, 100).await.unwrap();

@@ -1,4 +1,4 @@
-//! History in partitions: a row lands in that of its million, they are made ahead, and dropped whole.
+//! Partitions of history: a row is in the partition of its million; partitions are made in advance and dropped whole.
 
 use super::{few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent, complete, discard, done, nothing, park, plain, request};
@@ -16,7 +16,7 @@ use turnstone_tests::{Place, wait};
 const TABLES: [&str; 4] = ["job_envelopes", "job_errors", "job_results", "journal"];
 const LATER: Timestamp = Timestamp(NOW.0 + 1_000_000);
 
-/// A store over a database of its own.
+/// A store on a database of its own.
 struct Site {
     database: Database,
     store: Store,
@@ -33,12 +33,12 @@ impl Site {
         Place::from(&self.database).number(sql).await
     }
 
-    /// The next job gets this number.
+    /// Sets the number of the next job.
     async fn next_job_is(&self, seq: i64) {
         self.number(&format!("SELECT setval('jobs_seq', {seq}, false)")).await;
     }
 
-    /// The millions for which a table has a partition of its own.
+    /// Returns the millions for which a table has a partition of its own.
     async fn millions(&self, table: &str) -> Vec<i64> {
         let sql = format!(
             "SELECT substring(c.relname FROM '_([0-9]+)$')::BIGINT / 1000000 FROM pg_inherits AS i
@@ -54,7 +54,7 @@ impl Site {
         }
     }
 
-    /// Where the rows of each history table are: the partition, and how many are in it.
+    /// Returns the partitions of each history table with their numbers of rows.
     async fn rows(&self, table: &str) -> Vec<(String, i64)> {
         let sql =
             format!("SELECT CAST(tableoid::regclass AS TEXT), count(*) FROM {table} GROUP BY 1 ORDER BY 1");
@@ -66,7 +66,7 @@ impl Site {
         self.store.upkeep.perform(Duty::Prune { before }, &term, LATER, 500).await.unwrap()
     }
 
-    /// Counts everything that has ended, so that it can be pruned.
+    /// Counts all ended jobs, so that they can be pruned.
     async fn count_everything(&self) {
         self.number("WITH m AS (UPDATE statistics_mark SET ended_at = 4000000000000 RETURNING 1) SELECT count(*) FROM m")
             .await;
@@ -76,7 +76,7 @@ impl Site {
         self.store.intake.push(vec![job]).await.unwrap().remove(0).id
     }
 
-    /// An agent job with a row in every history table. It is open until [`Site::ended`] or for ever.
+    /// Runs an agent job with a row in every history table. Without an `end` it stays open.
     async fn lived(&self, end: Option<Timestamp>) -> JobId {
         let id = self.push(agent(None)).await;
         let held = self.store.ledger.claim(request(JobKind::Agent, 1, NOW)).await.unwrap().remove(0);
@@ -87,7 +87,7 @@ impl Site {
             return id;
         };
         self.store.ledger.settle(&held.lease, write, complete(), end).await.unwrap();
-        // A failure beside it, for the table that only failures write to.
+        // A failed job beside it, for the table of errors.
         self.push(plain(0)).await;
         let failed = self.store.ledger.claim(request(JobKind::Plain, 1, NOW)).await.unwrap().remove(0);
         self.store.ledger.settle(&failed.lease, nothing(), discard(), end).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_million_whose_jobs_have_all_ended_is_dropped_whole_but_never_the_newe
 
     site.prune(NOW).await;
     site.every_table_has(&[0, 1, 2]).await;
-    // Nothing is counted, so no job is deleted; what is dropped is dropped as a whole.
+    // No job is counted, so none is deleted; a partition is dropped whole.
     assert_eq!(site.prune(LATER).await, 0);
     site.every_table_has(&[1, 2]).await;
     assert!(site.store.views.job(&newest).await.unwrap().unwrap().result.is_some());
@@ -180,7 +180,7 @@ async fn a_million_whose_jobs_have_all_ended_is_dropped_whole_but_never_the_newe
     }
     assert_eq!(site.number("SELECT count(*) FROM jobs").await, 0);
     site.every_table_has(&[1, 2]).await;
-    // Even when no job is left: the numbers go on.
+    // The newest partition stays even without jobs: the numbers continue.
     site.next_job_is(3_000_000).await;
     site.prune(LATER).await;
     site.every_table_has(&[3, 4]).await;
@@ -203,12 +203,12 @@ async fn one_job_that_has_not_ended_long_enough_keeps_its_million() {
     assert_eq!(site.number(moved).await, 1);
     assert_eq!(site.number("SELECT seq FROM jobs WHERE state = 'pending'").await, 3);
     site.next_job_is(4_000_000).await;
-    assert_eq!(site.prune(LATER).await, 0, "nothing is counted yet");
+    assert_eq!(site.prune(LATER).await, 0, "no job is counted yet");
     site.every_table_has(&[0, 1, 3, 4, 5]).await;
     assert!(site.store.views.job(&open).await.unwrap().is_some());
 }
 
-/// What a fork reads, and what a queue with a retention of its own keeps, is not dropped with its million.
+/// A million is not dropped while a fork reads it or a queue's own retention keeps it.
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_million_that_a_fork_reads_or_a_queue_keeps_is_not_dropped() {
@@ -238,7 +238,7 @@ async fn a_million_that_a_fork_reads_or_a_queue_keeps_is_not_dropped() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn what_somebody_reads_is_left_for_the_next_time_and_stops_nobody() {
+async fn a_locked_partition_is_dropped_later_and_blocks_no_other() {
     let site = Site::new().await;
     site.lived(Some(NOW)).await;
     site.next_job_is(1_500_000).await;

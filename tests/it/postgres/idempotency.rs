@@ -1,4 +1,4 @@
-//! Two processes push under one idempotency key at the same moment.
+//! Two processes push under one idempotency key at the same time.
 
 use super::{few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent};
@@ -8,7 +8,7 @@ use turnstone_domain::NewJob;
 use turnstone_store::{IdempotentPush, RecordedPush, Store};
 use turnstone_tests::Place;
 
-/// Keys at once.
+/// The number of concurrent keys.
 const KEYS: usize = 20;
 const ROUNDS: usize = 5;
 
@@ -29,7 +29,7 @@ async fn push_all(store: &Store, round: usize, reversed: bool) -> Vec<RecordedPu
     recorded.into_iter().map(|(_, recorded)| recorded).collect()
 }
 
-/// Of two processes one pushes, and the other one returns its record, in whichever order they take the keys.
+/// Of two processes one pushes, and the other one returns its record, in whichever order they lock the keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn two_processes_push_once_under_one_key() {

@@ -1,4 +1,4 @@
-//! An input that waits is cancelled just as the one before it ends, on a real PostgreSQL and in two processes.
+//! A waiting input is cancelled while the one before it ends, on a real PostgreSQL and in two processes.
 
 use super::{few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent, complete, nothing, request};
@@ -9,23 +9,23 @@ use turnstone_domain::{Ids, JobId, JobState, NewJob};
 use turnstone_store::{Bulk, CancelOutcome, JobAction, JobFilter, JobKind, Store, StoreError};
 use turnstone_tests::Place;
 
-/// Engagements at once.
+/// The number of concurrent engagements.
 const PAIRS: usize = 40;
 const ROUNDS: usize = 5;
 
-/// A further input of the engagement that a job began.
+/// Returns a further input of the engagement that a job began.
 fn further(first: &NewJob) -> NewJob {
     let mut job = NewJob { id: JobId(SystemIds.next()), ..first.clone() };
     job.terms.continues = Some(Continues::Always);
     job
 }
 
-/// The same of another type, by which it is found.
+/// Returns the same with another type, which a filter selects.
 fn found(first: &NewJob) -> NewJob {
     NewJob { job_type: "found".into(), ..further(first) }
 }
 
-/// Cancels all jobs of that type, until it finds none.
+/// Cancels all jobs of that type, until none is left.
 async fn cancel_found(store: &Store) -> Result<(), StoreError> {
     let filter = JobFilter { job_type: Some("found".into()), ..JobFilter::default() };
     let bulk = Bulk {
@@ -41,22 +41,22 @@ async fn cancel_found(store: &Store) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// How those that wait are cancelled.
+/// How the waiting inputs are cancelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     OneByOne,
     Together,
 }
 
-/// Of three inputs the first one ends and the second one is cancelled at the same moment, in many engagements at once: the
-/// database never has to break a circle of transactions, and the third one is next in each of them.
+/// Of three inputs the first one ends and the second one is cancelled at the same time, in many engagements at once.
+/// The database never has to resolve a deadlock, and the third input is next in each of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_waiting_input_is_cancelled_as_the_one_before_it_ends() {
     cancelled_as_the_one_before_ends(Way::OneByOne).await;
 }
 
-/// The same with all that wait cancelled in one go.
+/// The same when all waiting inputs are cancelled in one call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn waiting_inputs_are_cancelled_together_as_those_before_them_end() {
@@ -88,7 +88,7 @@ async fn cancelled_as_the_one_before_ends(way: Way) {
         let (ended, ()) = join(join_all(ends), cancels).await;
         ended.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
         if way == Way::Together {
-            // One that became available behind the last look at that state.
+            // An input that became available after the last look at that state.
             cancel_found(&other).await.unwrap();
         }
         for (jobs, state) in
@@ -100,7 +100,7 @@ async fn cancelled_as_the_one_before_ends(way: Way) {
             }
         }
         let next = other.ledger.claim(request(JobKind::Agent, PAIRS, NOW)).await.unwrap();
-        assert_eq!(next.len(), PAIRS, "the last ones go on");
+        assert_eq!(next.len(), PAIRS, "the last ones are next");
         let ends = next.iter().map(|claim| other.ledger.settle(&claim.lease, nothing(), complete(), NOW));
         join_all(ends).await.into_iter().collect::<Result<Vec<_>, _>>().unwrap();
     }

@@ -1,5 +1,5 @@
-//! What only PostgreSQL has: plans, partitions of history, several processes on one database, bells between them, and a
-//! pooler in between.
+//! PostgreSQL only: plans, partitions of history, several processes on one database, notifications between them, and
+//! a pooler.
 
 mod bells;
 mod costs;
@@ -25,7 +25,7 @@ async fn migrated() -> Database {
     database
 }
 
-/// A store as a process of its own would have it.
+/// Opens a store like that of a separate process.
 async fn opened(options: &PostgresOptions) -> Store {
     PostgresStore::open(options, Arc::new(SystemIds)).await.unwrap().0
 }

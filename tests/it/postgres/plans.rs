@@ -1,4 +1,4 @@
-//! Golden plans: with a million jobs waiting, what runs all the time goes through the index that was made for it.
+//! Golden plans: with a million waiting jobs, frequent statements use the index that was made for them.
 
 use super::{few, opened};
 use crate::conformance::jobs::{LEASE, NOW, agent, plain};
@@ -12,15 +12,15 @@ use turnstone_tests::{Place, wait};
 #[path = "../../../shared/store/build/expand.rs"]
 mod expand;
 
-/// A statement of the store, and how it finds its jobs.
+/// A statement of the store, and the indexes that it uses.
 struct Golden {
     name: &'static str,
     text: &'static str,
     types: &'static str,
     values: &'static str,
-    /// Which of them it takes may depend on how many rows the planner expects.
+    /// The planner may choose among these by the expected number of rows.
     indexes: &'static [&'static str],
-    /// Whether it may put what it found in order: rows that the caller named, those that are due, or the queues.
+    /// True when the statement may sort: rows that the caller named, due jobs, or the queues.
     sorts: bool,
 }
 
@@ -115,7 +115,7 @@ const GOLDEN: &[Golden] = &[
     ),
 ];
 
-/// So many jobs are available. Beside them are some in every other state, as in a fleet that works.
+/// Inserts so many available jobs, and some in every other state, like in a running fleet.
 fn backlog(waiting: u32) -> String {
     let (ended, active) = (waiting + 20_000, waiting + 21_000);
     format!(
@@ -190,11 +190,11 @@ impl Golden {
     }
 }
 
-/// What a plan does with the jobs.
+/// The use of the jobs table in a plan.
 #[derive(Default, Debug)]
 struct Found<'a> {
     indexes: BTreeSet<&'a str>,
-    /// Ways into the table other than through one index.
+    /// Accesses to the table other than through one index.
     others: Vec<&'a str>,
     sorts: bool,
 }
@@ -222,7 +222,7 @@ async fn the_right_jobs_are_claimed(postgres: &Postgres, database: &Database, st
     let urgent = NewJob { queue: "q3".into(), ..plain(50) };
     let with_agent = NewJob { queue: "q3".into(), priority: 50, ..agent(None) };
     let pushed = store.intake.push(vec![urgent, with_agent]).await.unwrap();
-    // The first of the backlog get envelopes, which is all that a claim needs beside the job.
+    // The first of the backlog get envelopes, the only other rows that a claim needs.
     postgres
         .psql(
             database,

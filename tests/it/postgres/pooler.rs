@@ -1,4 +1,4 @@
-//! Through PgBouncer in transaction mode: no statement may count on a session, and nobody hears a bell.
+//! PgBouncer in transaction mode: no statement may depend on a session, and notifications do not arrive.
 
 use super::{few, migrated, opened};
 use crate::conformance::jobs::{LEASE, NOW, complete, done, nothing, plain, request};
@@ -13,7 +13,7 @@ use turnstone_store::{Duty, JobFilter, JobKind, Page, PostgresOptions, PostgresS
 use turnstone_tests::servers::{PgBouncer, Postgres};
 use turnstone_tests::{Fleet, Reply, model_server, wait, worker};
 
-/// How a process reaches the database through the pooler.
+/// Returns the options of a process behind the pooler.
 fn pooled(bouncer: &PgBouncer) -> PostgresOptions {
     PostgresOptions { transaction_pooler: true, connections: 4, ..PostgresOptions::new(bouncer.url()) }
 }
@@ -28,7 +28,7 @@ fn two_tools(request: &Value) -> Reply {
 
 #[tokio::test]
 #[cfg_attr(any(no_postgres, no_pgbouncer), ignore = "needs PostgreSQL and PgBouncer")]
-async fn an_agent_job_with_tools_runs_through_a_pooler_and_starts_without_a_bell() {
+async fn an_agent_job_runs_through_a_pooler_and_starts_without_a_notification() {
     let postgres = Postgres::shared().await;
     let database = migrated().await;
     let bouncer = PgBouncer::start(postgres, &database).await;
@@ -40,7 +40,7 @@ async fn an_agent_job_with_tools_runs_through_a_pooler_and_starts_without_a_bell
         .reached_by(options.clone())
         .start()
         .await;
-    // The worker's store is another process's: nothing that is rung in the api's reaches it.
+    // The worker has a store of its own, like a separate process: the API's notifications do not reach it.
     let apart = opened(&options).await;
     let (models, tools) = (fleet.models.url.clone(), fleet.tools.url.clone());
     let clock = Arc::new(fleet.clock.clone());
@@ -58,7 +58,7 @@ async fn an_agent_job_with_tools_runs_through_a_pooler_and_starts_without_a_bell
     fleet.end().await;
 }
 
-/// A job from its push to its end, with everything in between that reads and writes.
+/// Runs jobs from their push to their end, with every kind of statement in between.
 async fn one_life(store: &Store, other: &Store) -> usize {
     let pushed = store.intake.push((0..5).map(|_| plain(0)).collect()).await.unwrap();
     let mut ended = 0;
@@ -86,7 +86,7 @@ async fn many_processes_share_the_connections_of_a_pooler() {
     let postgres = Postgres::shared().await;
     let database = migrated().await;
     let bouncer = PgBouncer::start(postgres, &database).await;
-    // More connections than the pooler has to the database, so that each is passed around.
+    // More connections than the pooler has to the database, so that each is shared.
     let options = pooled(&bouncer);
     let stores = join_all((0..6).map(|_| opened(&options))).await;
     let lives = (0..48).map(|at: usize| one_life(&stores[at % 6], &stores[(at + 1) % 6]));

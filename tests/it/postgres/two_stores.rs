@@ -1,4 +1,4 @@
-//! Two processes' stores on one database, at the same time.
+//! The stores of two processes on one database, at the same time.
 
 use super::{few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent, plain, request};
@@ -38,10 +38,10 @@ impl Pair {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn no_job_is_handed_out_twice_and_every_claim_is_in_order() {
+async fn no_job_is_claimed_twice_and_every_claim_is_in_order() {
     const JOBS: usize = 600;
     let pair = pair().await;
-    // The batches arrive one after the other, so that the order of arrival is known.
+    // The batches arrive one after the other, so the order of arrival is known.
     let mut rank: HashMap<JobId, (i64, usize)> = HashMap::new();
     for batch in 0..12 {
         let jobs: Vec<NewJob> = (0..JOBS / 12).map(|n| plain(i64::try_from(n % 3).unwrap())).collect();
@@ -108,7 +108,7 @@ async fn an_end_follows_the_events_that_another_process_added() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn only_the_worker_that_holds_a_plain_job_ends_it_whatever_a_process_knew() {
+async fn only_the_worker_that_holds_a_plain_job_ends_it() {
     let pair = pair().await;
     pair.one.intake.push(vec![plain(0)]).await.unwrap();
     let job = fetched_by(&pair.one, "first").await;
@@ -126,11 +126,11 @@ async fn only_the_worker_that_holds_a_plain_job_ends_it_whatever_a_process_knew(
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn of_two_pushes_of_one_id_one_wins_and_the_other_is_told_so() {
+async fn of_two_pushes_of_one_id_one_wins_and_the_other_conflicts() {
     let pair = pair().await;
     for round in 0..25 {
         let contested = if round % 2 == 0 { plain(0) } else { agent(Some(5)) };
-        // Each batch holds a job of its own, which has to share the fate of the contested one.
+        // Each batch has a job of its own, which succeeds or fails with the contested one.
         let batches = [0, 1].map(|_| vec![plain(0), contested.clone(), plain(0)]);
         let own = batches.clone().map(|batch| batch[0].id.clone());
         let [left, right] = batches;
@@ -153,7 +153,7 @@ async fn of_two_pushes_of_one_id_one_wins_and_the_other_is_told_so() {
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn pushes_that_share_agents_and_queues_do_not_fail_one_another() {
     let pair = pair().await;
-    // Every push brings the same new queues and definitions, in another order.
+    // Every push has the same new queues and definitions, in another order.
     let pushes = (0_usize..40).map(|at| {
         let mut jobs: Vec<NewJob> =
             (0..10).map(|n| NewJob { queue: format!("q{n}"), ..agent(Some(1_000 + i64::from(n))) }).collect();
@@ -168,7 +168,7 @@ async fn pushes_that_share_agents_and_queues_do_not_fail_one_another() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn an_agent_that_both_register_is_one_of_theirs() {
+async fn an_agent_that_both_register_is_stored_once() {
     let pair = pair().await;
     let version = |budget| {
         let mut definition = AgentDefinition { name: "a".into(), ..AgentDefinition::default() };
@@ -181,7 +181,7 @@ async fn an_agent_that_both_register_is_one_of_theirs() {
             pair.one.intake.register_agent(one.clone()),
             pair.other.intake.register_agent(other.clone())
         );
-        assert!(first.unwrap() && second.unwrap(), "both changed what was there");
+        assert!(first.unwrap() && second.unwrap(), "both changed the existing one");
         let agents = pair.one.views.agents().await.unwrap();
         assert_eq!(agents.len(), 1);
         let kept = if agents[0].source == one.source { one } else { other };
@@ -190,11 +190,11 @@ async fn an_agent_that_both_register_is_one_of_theirs() {
             pair.one.intake.register_agent(kept.clone()),
             pair.other.intake.register_agent(kept)
         );
-        assert!(!first.unwrap() && !second.unwrap(), "what is so already is not changed");
+        assert!(!first.unwrap() && !second.unwrap(), "an equal definition changes nothing");
     }
 }
 
-/// One wins and the other is told so, however their transactions meet: the api answers 201 and 409.
+/// One wins and the other one gets a conflict, however their transactions overlap: the API answers 201 and 409.
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn of_two_workflows_of_one_id_one_is_made() {

@@ -1,9 +1,9 @@
-//! Views of the same rows, each told by its difference from another view, so that nothing stands in a recording twice.
+//! Views of the same rows, each recorded as its difference from another view, so that a recording has no repetition.
 
 use serde_json::{Map, Value, json};
 
-/// Returns what a value has beyond another one: `null` when both are the same, members that differ, and the names of members that it
-/// is `without`.
+/// Returns the difference of a value from another one: `null` when both are equal, members that differ, and the names
+/// of members that it is `without`.
 pub fn beyond(value: &Value, other: &Value) -> Value {
     let (Value::Object(value), Value::Object(other)) = (value, other) else {
         return if value == other { Value::Null } else { json!({"is": value}) };
@@ -29,8 +29,9 @@ pub fn beyond(value: &Value, other: &Value) -> Value {
     if more.is_empty() { Value::Null } else { Value::Object(more) }
 }
 
-/// Returns rows by what they have beyond the rows of another page; consecutive rows with the same difference are told together. The
-/// last rows of both pages belong together: a fork's page has the rows of its origin before its own, which stand as they are.
+/// Returns rows by their difference from the rows of another page. Consecutive rows with the same difference are
+/// grouped. The last rows of both pages correspond: a fork's page has the rows of its origin before its own, and
+/// these are complete.
 pub fn rows_beyond(rows: &[Value], others: &[Value]) -> Value {
     let ahead = rows.len().saturating_sub(others.len());
     let spare = others.len().saturating_sub(rows.len());
@@ -54,7 +55,7 @@ pub fn rows_beyond(rows: &[Value], others: &[Value]) -> Value {
     Value::Array(all)
 }
 
-/// Returns rows in groups: what consecutive rows have in common of these members stands once, before them.
+/// Returns rows in groups: consecutive rows have their common values of these members once, before them.
 pub fn grouped(rows: &[Value], members: &[&str]) -> Value {
     let mut groups: Vec<(Value, Vec<Value>)> = Vec::new();
     for row in rows {
@@ -73,7 +74,7 @@ pub fn grouped(rows: &[Value], members: &[&str]) -> Value {
 }
 
 #[test]
-fn rows_are_told_by_their_difference() {
+fn rows_are_recorded_by_their_difference() {
     let rows = [
         json!({"a": 1, "b": {"c": 2}}),
         json!({"a": 1, "b": {"c": 3}}),

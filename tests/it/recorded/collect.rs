@@ -28,7 +28,7 @@ pub const CHECKPOINTS: &str = "GET /checkpoints?bodies=true&per_page=100";
 const LAST: &str = "last";
 /// Pages of a job, below its path.
 const OF_JOB: [&str; 2] = ["", OWN_PART];
-/// Pages of a plain job beside these: those of an agent's job only repeat it.
+/// Further pages of a plain job; an agent's job only repeats them.
 const OF_PLAIN_JOB: [&str; 2] = ["/progress", "/result"];
 const OWN_PART: &str = "/events?limit=1000";
 /// Pages of an engagement, below its path.
@@ -117,7 +117,7 @@ async fn answer(stage: &Stage, path: &str) -> Value {
     if status == 200 { body } else { json!({"status": status, "answer": body}) }
 }
 
-/// Replaces durations, which are measured in real time and not by the clock that stands still.
+/// Replaces durations, which are measured in real time and not by the paused clock.
 pub fn timeless(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(timeless),
@@ -149,7 +149,7 @@ async fn artifacts(stage: &Stage, pages: &mut Map<String, Value>) {
     }
 }
 
-/// Adds the exported document line by line, and the result of running it again.
+/// Adds the exported document line by line, and the result of its replay.
 async fn export(stage: &Stage, engagement: &str, pages: &mut Map<String, Value>) {
     let path = format!("/engagements/{engagement}/export");
     let (status, body) = stage.unrecorded(Method::GET, &path, &[], String::new()).await;
@@ -169,7 +169,8 @@ async fn export(stage: &Stage, engagement: &str, pages: &mut Map<String, Value>)
     pages.insert("run again".to_owned(), again);
 }
 
-/// Returns the lines of a document by their kind. Rows that stand in a page of the engagement are told by their difference from it.
+/// Returns the lines of a document by their kind. Rows that are in a page of the engagement are recorded as their
+/// difference from it.
 fn exported(document: &str, pages: &Map<String, Value>) -> Value {
     let mut told = Map::new();
     let mut order: Vec<(String, usize)> = Vec::new();
@@ -177,7 +178,7 @@ fn exported(document: &str, pages: &Map<String, Value>) -> Value {
         let mut line: Value = serde_json::from_str(line).unwrap();
         timeless(&mut line);
         if let Some(foot) = line.get_mut("sha256") {
-            // It covers random ids. Reading the document checks it.
+            // The digest covers random ids. Reading the document checks it.
             *foot = json!("<sha256>");
         }
         let members = line.as_object().unwrap();
@@ -229,7 +230,7 @@ async fn protocols(
     }
 }
 
-/// Pauses a queue that nothing uses, and waits until the feed has this event. The feed then has every event before it, too.
+/// Pauses an unused queue, and waits until the feed has this event. The feed then has every event before it, too.
 async fn feed_is_complete(stage: &Stage) {
     let path = format!("/ojs/v1/queues/{LAST}/pause");
     let (status, answer) = stage.unrecorded(Method::POST, &path, &[], "{}".to_owned()).await;
@@ -241,11 +242,12 @@ async fn feed_is_complete(stage: &Stage) {
     .await;
 }
 
-/// Returns the feed of these types, by the streams of their events. An event that stands in the page of its engagement is told by
-/// its place there.
+/// Returns the feed of these types, by the streams of their events. An event that is in the page of its engagement is
+/// recorded by its place there.
 ///
-/// The stores differ in two ways, both of which the feed allows: cursors are numbers of their own, and PostgreSQL orders the
-/// events of one transaction by stream, SQLite as they were written. So the order is recorded within each stream alone.
+/// The stores differ in two ways, both of which the feed allows. Cursors are numbers of their own, and PostgreSQL
+/// orders the events of one transaction by stream, SQLite as they were written. So the order is recorded within each
+/// stream only.
 async fn feed(stage: &Stage, all: &Map<String, Value>, types: &str) -> Value {
     let path = format!("/ojs/v1/events?types={types}&limit=1000");
     let events = answer(stage, &path).await["events"].as_array().cloned().unwrap();
@@ -270,7 +272,7 @@ async fn feed(stage: &Stage, all: &Map<String, Value>, types: &str) -> Value {
     Value::Object(by_stream.into_iter().map(|(stream, events)| (stream, in_rows(events))).collect())
 }
 
-/// Tells consecutive events of a page, with the same difference from it, together.
+/// Groups consecutive events of a page with the same difference from it.
 fn in_rows(events: impl Iterator<Item = Value>) -> Value {
     let mut rows: Vec<Value> = Vec::new();
     for event in events {
@@ -307,8 +309,8 @@ struct Place {
 }
 
 impl Place {
-    /// Returns what an event of the feed has beyond this one. What every event of OSSA has otherwise than the event of which it is a
-    /// form is told by the words `as of OSSA`, when it is so.
+    /// Returns the difference of an event of the feed from this one. The usual differences of an event of OSSA from
+    /// the event that it repeats are recorded as `as of OSSA`.
     fn beyond(&self, event: &Value) -> Value {
         let kind = text(&event["type"]);
         if !kind.starts_with("io.ossa.") {

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// So many differences are shown.
+/// The number of differences that a failure prints.
 const SHOWN: usize = 8;
 
 fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/it/recorded/answers"))
 }
 
-/// Tells the story of a kind on SQLite, and compares its answers with the recording.
+/// Runs a kind on SQLite, and compares its answers with the recording.
 pub async fn on_sqlite(kind: &str, story: impl AsyncFnOnce(Ground) -> Value) {
     check(kind, Ground::Sqlite, story(Ground::Sqlite).await);
 }
@@ -30,10 +30,12 @@ pub async fn on_postgres(kind: &str, story: impl AsyncFnOnce(Ground) -> Value) {
     check(kind, Ground::Postgres, story(Ground::Postgres).await);
 }
 
-/// Compares what the API answered with the recording of the kind, or writes the recording when `TURNSTONE_BLESS` is set.
+/// Compares the answers of the API with the recording of the kind, or writes the recording when `TURNSTONE_BLESS` is
+/// set.
 ///
 /// # Panics
-/// When they differ; with the first paths that do, and both values.
+///
+/// Panics when they differ, with the first paths that do and both values.
 fn check(kind: &str, ground: Ground, answered: Value) {
     let answered = normal(answered);
     let file = folder().join(format!("{kind}.json"));
@@ -104,7 +106,7 @@ fn differ(path: &str, recorded: &Value, answered: &Value, found: &mut Vec<(Strin
     }
 }
 
-/// Every recording belongs to a kind, so that none stays behind when its kind goes.
+/// Every recording belongs to a kind, so that none remains when its kind is removed.
 #[test]
 fn every_recording_has_its_kind() {
     let files = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());

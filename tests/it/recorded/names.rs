@@ -1,4 +1,4 @@
-//! Names in place of what is random: ids by their order of appearance, and the ports of the test's servers.
+//! Names that replace random values: ids by their order of appearance, and the ports of the test's servers.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -25,7 +25,7 @@ impl Names {
         }
     }
 
-    /// Returns the name of an id; a new one is called after the field where it first stands.
+    /// Returns the name of an id; a new one is called after the field where it first appears.
     fn name(&mut self, id: &str, kind: &str) -> String {
         if let Some(name) = self.known.get(id) {
             return name.clone();

@@ -1,8 +1,8 @@
-//! The text of a recording: JSON whose small values stand on one line, so that a change shows as few lines of a diff.
+//! The text of a recording: JSON with small values on one line, so that a change has a small diff.
 
 use serde_json::Value;
 
-/// A line is not longer, unless a single text is.
+/// The longest line, unless a single text is longer.
 const WIDTH: usize = 240;
 
 /// Returns the text of a recording.
@@ -10,8 +10,8 @@ pub fn render(value: &Value) -> String {
     written(value, 1) + "\n"
 }
 
-/// Returns a value that stands below `depth` others: each long item of a list on lines of its own, and as many members of an object
-/// on a line as it has room for.
+/// Returns the text of a value that is nested in `depth` others: each long item of a list on lines of its own, and as
+/// many members of an object on a line as fit.
 fn written(value: &Value, depth: usize) -> String {
     let line = value.to_string();
     if line.len() <= WIDTH {

@@ -1,4 +1,4 @@
-//! Recordings without repetitions: each view of the same rows is told by its difference from the first one.
+//! Recordings without repetitions: each view of the same rows is recorded as its difference from the first one.
 
 use super::alike::{beyond, grouped, rows_beyond};
 use super::collect::{CALLS, CHECKPOINTS, CLOUD, MESSAGES, OWN};
@@ -9,7 +9,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Tells each view that repeats another one by its difference from it.
+/// Replaces each view that repeats another one by its difference from it.
 pub fn shorten(all: &mut Value) {
     shorten_jobs(all);
     let engagements = all["of engagements"].clone();

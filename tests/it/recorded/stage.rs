@@ -1,4 +1,4 @@
-//! The stage of a story: a fleet, and the answers that the API gave on the way.
+//! The stage of a story: a fleet, and the answers of its API so far.
 
 use super::collect;
 use super::shorten::shorten;
@@ -8,10 +8,10 @@ use turnstone_domain::JobState;
 use turnstone_store::EncryptionKeys;
 use turnstone_tests::{Backend, Fleet, FleetBuilder, Reply, wait};
 
-/// The states of a job that nothing changes by itself.
+/// The terminal states of a job.
 const ENDED: [JobState; 3] = [JobState::Completed, JobState::Discarded, JobState::Cancelled];
 
-/// The store that a fleet stands on.
+/// The store of a fleet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ground {
     Sqlite,
@@ -21,7 +21,7 @@ pub enum Ground {
 }
 
 impl Ground {
-    /// Returns a builder of a fleet on this store. Its model answers as `script` says.
+    /// Returns a builder of a fleet on this store. Its model answers with `script`.
     pub fn fleet(self, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> FleetBuilder {
         let builder = Fleet::builder().model(script);
         match self {
@@ -51,7 +51,7 @@ impl Stage {
     /// Starts a fleet.
     pub async fn of(builder: FleetBuilder) -> Self {
         let fleet = builder.start().await;
-        // Without roots of trust, whose parsing takes longer than many a story.
+        // Without root certificates, which take longer to parse than many a story.
         let client = turnstone_tests::http::client_builder()
             .redirect(redirect::Policy::none())
             .timeout(wait::PATIENCE);
@@ -142,7 +142,7 @@ impl Stage {
         self.fleet.wait_for(id, &[JobState::Retryable]).await;
     }
 
-    /// Lets time pass, and lets the scheduler do what is due.
+    /// Moves the clock, and runs the scheduler's due duties.
     pub async fn pass_ms(&mut self, ms: i64) {
         self.fleet.clock.advance_ms(ms);
         self.fleet.tick().await;
@@ -168,7 +168,7 @@ impl Stage {
         self.post(&path, &json!({"by": by, "reason": "because"})).await;
     }
 
-    /// Collects everything that the API answers, and ends the fleet.
+    /// Collects every answer of the API, and ends the fleet.
     pub async fn recorded(self) -> Value {
         let mut all = Box::pin(collect::everything(&self)).await;
         all["steps"] = json!(self.steps);
@@ -190,7 +190,7 @@ pub fn job_of(agent: &str) -> Value {
            "meta": {"agent": agent, "user": {"id": "u-7", "email": "u@example.org"}}})
 }
 
-/// Returns the options of a job that is tried so often, at times that are not random.
+/// Returns options with so many attempts, at fixed times.
 pub fn retry(attempts: u32) -> Value {
     json!({"retry": {"max_attempts": attempts, "initial_interval": "PT10S", "jitter": false}})
 }
@@ -218,14 +218,14 @@ pub fn ossa(name: &str, rest: &str) -> String {
     )
 }
 
-/// Returns the agent that a request is made for.
+/// Returns the agent of a model request.
 pub fn who(request: &Value) -> &str {
     let text = request["messages"][0]["content"].as_str().unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("You are ").trim_end_matches('.')
 }
 
-/// Returns what the user said last.
+/// Returns the newest user message.
 pub fn newest(request: &Value) -> &str {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let user = messages.iter().rev().find(|message| message["role"] == "user");

@@ -1,16 +1,20 @@
-//! Where two engagements part.
+//! The first difference of two engagements.
 
-use super::{calls, fork_ran, job, on_every_store, ran, trip};
+use super::{calls, fork_ran, job, ran, trip};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet};
 
-on_every_store!(two_runs_part_where_they_differ_first);
+on_stores!(
+    everywhere: [],
+    sqlite_first: [two_runs_have_a_first_difference],
+);
 
 async fn diff(fleet: &Fleet, a: &str, b: &str) -> Value {
     fleet.get(&format!("/engagements/{a}/diff?with={b}")).await
 }
 
-async fn two_runs_part_where_they_differ_first(backend: Backend) {
+async fn two_runs_have_a_first_difference(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(trip).start().await;
     let engagement = ran(&fleet, &job("go")).await;
     let same = diff(&fleet, &engagement, &engagement).await;

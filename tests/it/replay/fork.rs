@@ -1,31 +1,33 @@
-//! A fork shares the past, goes on from any phase with what was changed, and calls nothing that is on record.
+//! A fork shares the past, resumes from any phase with changes, and repeats no recorded call.
 
-use super::{calls, fork_ran, forked, job, on_every_store, ran, said, trip};
+use super::{calls, fork_ran, forked, job, ran, said, trip};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::journal::MESSAGES;
 use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-on_every_store!(
-    every_phase_can_be_gone_on_from,
-    a_changed_prompt_or_model_is_what_is_asked,
-    a_changed_result_is_what_the_model_hears,
-    a_fork_of_a_fork_reads_both,
-    live_tools_are_called,
-    a_million_bytes_are_shared,
-    a_fork_that_goes_on_keeps_its_past,
+on_stores!(
+    everywhere: [every_phase_can_be_forked, a_fork_of_a_fork_reads_both],
+    sqlite_first: [
+        a_changed_prompt_or_model_is_used,
+        a_changed_result_reaches_the_model,
+        live_tools_are_called,
+        a_million_bytes_are_shared,
+        a_fork_with_further_inputs_keeps_its_past,
+    ],
 );
 
-#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
-async fn every_phase_can_be_gone_on_from(backend: Backend) {
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
+async fn every_phase_can_be_forked(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(trip).start().await;
     let engagement = ran(&fleet, &job("go")).await;
     let past = said(&fleet, &engagement).await;
     let before = fleet.get(&format!("/engagements/{engagement}")).await;
     assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (4, 3));
 
-    // Turn 2 of 4 searched for the second time: what is left to ask depends on the phase.
+    // Turn 2 of 4 is the second search: the remaining model calls depend on the phase.
     for (phase, asked) in
         [("init", 3), ("norm", 3), ("resol", 3), ("infer", 3), ("exec", 2), ("persist", 2), ("emit", 2)]
     {
@@ -39,7 +41,7 @@ async fn every_phase_can_be_gone_on_from(backend: Backend) {
         assert_eq!(said(&fleet, &fork).await, past, "{phase}: another conversation");
         assert_eq!(fleet.models.calls().len() - models, asked, "{phase}");
         assert_eq!(fleet.tools.calls().len(), 3, "{phase}: a tool was called");
-        // Three messages of turn 1 stay where they are; the fork has rows of its own for turns 2 to 4 only.
+        // The three messages of turn 1 are shared; the fork has rows of its own for turns 2 to 4 only.
         assert_eq!(fleet.number(MESSAGES).await - messages, 5, "{phase}: the past was copied");
         let journal = calls(&fleet, &fork).await;
         let stubbed = journal.iter().filter(|call| call["stub_of"].is_string()).count();
@@ -50,7 +52,7 @@ async fn every_phase_can_be_gone_on_from(backend: Backend) {
             (&state["forked_from"]["at_turn"], &state["forked_from"]["phase"]),
             (&json!(2), &json!(phase))
         );
-        // Only what the fork asked is paid by it, from a budget of its own.
+        // The fork is charged for its own calls only, from a budget of its own.
         let paid: i64 = [19, 19, 15].iter().rev().take(asked).sum();
         assert_eq!(
             (&state["tokens"]["used"], &state["tokens"]["limit"]),
@@ -65,7 +67,7 @@ async fn every_phase_can_be_gone_on_from(backend: Backend) {
     fleet.end().await;
 }
 
-async fn a_changed_prompt_or_model_is_what_is_asked(backend: Backend) {
+async fn a_changed_prompt_or_model_is_used(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(trip).start().await;
     let engagement = ran(&fleet, &job("go")).await;
     let set = json!({"prompt": "Be terse.", "model": "small"});
@@ -84,7 +86,7 @@ async fn a_changed_prompt_or_model_is_what_is_asked(backend: Backend) {
     fleet.end().await;
 }
 
-async fn a_changed_result_is_what_the_model_hears(backend: Backend) {
+async fn a_changed_result_reaches_the_model(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(trip).start().await;
     let engagement = ran(&fleet, &job("go")).await;
     let second = calls(&fleet, &engagement).await[1]["call_id"].as_str().unwrap().to_owned();
@@ -99,7 +101,7 @@ async fn a_changed_result_is_what_the_model_hears(backend: Backend) {
         assert_eq!(calls(&fleet, &fork).await[1]["stub_of"], second);
         assert_eq!(fleet.tools.calls().len(), 3);
     }
-    // A call before the point cannot be changed, nor one that was never made.
+    // A call before the point cannot be changed, nor can an unknown one.
     let first = calls(&fleet, &engagement).await[0]["call_id"].as_str().unwrap().to_owned();
     for (call, at, phase, code) in [
         (first.as_str(), 2, "init", "call_before_fork"),
@@ -169,9 +171,9 @@ async fn a_million_bytes_are_shared(backend: Backend) {
     fleet.end().await;
 }
 
-/// The first input of an engagement is not deleted while a further one works, and what a fork reads of its origin goes with the
-/// last of its inputs.
-async fn a_fork_that_goes_on_keeps_its_past(backend: Backend) {
+/// The first input of an engagement is not deleted while a further one runs. The part of the origin that a fork reads
+/// is deleted with the last of the fork's inputs.
+async fn a_fork_with_further_inputs_keeps_its_past(backend: Backend) {
     let gate = Gate::default();
     let held = gate.clone();
     let script = move |request: &Value| match request["messages"].to_string().contains("and then?") {
@@ -194,11 +196,7 @@ async fn a_fork_that_goes_on_keeps_its_past(backend: Backend) {
         assert_eq!(status.as_u16(), 200, "{answer:#}");
         answer["ids"].clone()
     };
-    assert_eq!(
-        delete(early()).await,
-        json!([]),
-        "one is read by a fork, the other by what its engagement goes on with"
-    );
+    assert_eq!(delete(early()).await, json!([]), "a fork reads one, a further input the other");
     gate.open();
     fleet.wait_for(&next, &[JobState::Completed]).await;
     let past = said(&fleet, &fork).await;
@@ -211,7 +209,7 @@ async fn a_fork_that_goes_on_keeps_its_past(backend: Backend) {
     assert_eq!(
         delete(json!({"state": "completed"})).await.as_array().map(Vec::len),
         Some(1),
-        "nobody reads it now"
+        "it has no reader now"
     );
     fleet.end().await;
 }

@@ -1,21 +1,22 @@
-//! What a fork may not do, what it keeps alive, and what belongs to it alone.
+//! The limits of a fork, the rows that it keeps, and its own state.
 
-use super::{calls, fork_ran, forked, job, on_every_store, ran, said, trip};
+use super::{calls, fork_ran, forked, job, ran, said, trip};
 use crate::inputs::register;
+use crate::stores::on_stores;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
 
-on_every_store!(
-    points_that_do_not_exist_are_refused,
-    a_call_without_a_record_fails_the_fork_and_is_not_made,
-    another_tenants_engagement_is_not_found,
-    what_a_fork_reads_is_kept_as_long_as_the_fork,
-    what_a_fork_reads_is_not_purged,
-    a_conversation_is_kept_as_long_as_a_fork_reads_it,
-    state_is_that_of_the_point_and_the_forks_own,
-    delegates_are_not_asked_again,
+on_stores!(
+    everywhere: [rows_that_a_fork_reads_are_not_purged, a_conversation_is_kept_as_long_as_a_fork_reads_it, rows_that_a_fork_reads_are_kept_with_the_fork],
+    sqlite_first: [
+        points_that_do_not_exist_are_refused,
+        a_call_without_a_record_fails_the_fork_and_is_not_made,
+        another_tenants_engagement_is_not_found,
+        state_is_that_of_the_point_and_the_forks_own,
+        delegates_are_not_called_again,
+    ],
 );
 
 async fn points_that_do_not_exist_are_refused(backend: Backend) {
@@ -34,10 +35,10 @@ async fn points_that_do_not_exist_are_refused(backend: Backend) {
         let (got, answer) = fleet.post(&format!("/engagements/{id}/fork"), &body).await;
         assert_eq!((got.as_u16(), &answer["error"]["code"]), (status, &json!(code)), "{body}: {answer:#}");
     }
-    // A turn that is under way can be forked at what it has done.
+    // A running turn can be forked at its committed phases.
     let waiting = Fleet::builder().on(backend).model(|_| Reply::Hang).start().await;
     let id = waiting.push(&job("go")).await;
-    waiting.until("the model is asked", async || !waiting.models.calls().is_empty()).await;
+    waiting.until("the model is called", async || !waiting.models.calls().is_empty()).await;
     let engagement = waiting.engagement_of(&id).await;
     let path = format!("/engagements/{engagement}/fork");
     let (status, answer) = waiting.post(&path, &json!({"at_turn": 1, "phase": "exec"})).await;
@@ -93,12 +94,12 @@ async fn another_tenants_engagement_is_not_found(backend: Backend) {
     server.fleet.end().await;
 }
 
-async fn what_a_fork_reads_is_kept_as_long_as_the_fork(backend: Backend) {
+async fn rows_that_a_fork_reads_are_kept_with_the_fork(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(trip).start().await;
     let engagement = ran(&fleet, &job("go")).await;
     let past = said(&fleet, &engagement).await;
     fleet.tick().await;
-    // The fork begins when the engagement is old enough to go.
+    // The fork begins when its origin is old enough to be pruned.
     fleet.clock.advance_ms(40 * 24 * 3_600_000);
     let (fork, _) = fork_ran(&fleet, &engagement, json!({"at_turn": 3})).await;
     fleet.tick().await;
@@ -115,7 +116,7 @@ async fn what_a_fork_reads_is_kept_as_long_as_the_fork(backend: Backend) {
     fleet.end().await;
 }
 
-async fn what_a_fork_reads_is_not_purged(backend: Backend) {
+async fn rows_that_a_fork_reads_are_not_purged(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(trip).start().await;
     let engagement = ran(&fleet, &job("go")).await;
     let past = said(&fleet, &engagement).await;
@@ -127,10 +128,10 @@ async fn what_a_fork_reads_is_not_purged(backend: Backend) {
         assert!(status.is_success(), "{answer:#}");
         (answer["purged_count"].as_i64().unwrap(), answer["failed"].as_i64().unwrap())
     };
-    // The origin alone is so old.
+    // Only the origin is old enough.
     assert_eq!(purge("&older_than=PT30S").await, (0, 1));
     assert_eq!(said(&fleet, &fork).await, past);
-    // It goes after the last that reads it.
+    // It is deleted after its last reader.
     assert_eq!(purge("").await, (1, 1));
     assert_eq!(said(&fleet, &engagement).await, past);
     assert_eq!(purge("").await, (1, 0));
@@ -168,7 +169,7 @@ async fn a_conversation_is_kept_as_long_as_a_fork_reads_it(backend: Backend) {
     fleet.end().await;
 }
 
-/// OSSA §3: a fork sees the state as it was, and what it changes is nobody else's.
+/// OSSA §3: a fork sees the state at its point, and its changes are its own.
 async fn state_is_that_of_the_point_and_the_forks_own(backend: Backend) {
     for (mode, user) in [("session", "anonymous"), ("long_running", "u-1")] {
         let script = |request: &Value| match model_server::outcomes(request) {
@@ -198,7 +199,7 @@ async fn state_is_that_of_the_point_and_the_forks_own(backend: Backend) {
             (Some(json!(2)), &json!(false)),
             "{mode}: {shown:#}"
         );
-        // The list begins anew: the later value of the other engagement is not there.
+        // The list begins again: the later value of the other engagement is not in it.
         assert_eq!(value(&shown, "log"), Some(json!(["late"])), "{mode}: {shown:#}");
         assert_eq!(state(&engagement).await, before, "{mode}: the original's state changed");
         fleet
@@ -210,8 +211,8 @@ async fn state_is_that_of_the_point_and_the_forks_own(backend: Backend) {
     }
 }
 
-/// RS-35 in a fork: what a delegate answered is on record like the outcome of a tool.
-async fn delegates_are_not_asked_again(backend: Backend) {
+/// RS-35 in a fork: a delegate's answer is recorded like the outcome of a tool.
+async fn delegates_are_not_called_again(backend: Backend) {
     let who = |request: &Value| request["messages"][0]["content"].as_str().unwrap_or_default().to_owned();
     let script = move |request: &Value| match (who(request).contains("lead"), model_server::outcomes(request))
     {
@@ -240,7 +241,7 @@ async fn delegates_are_not_asked_again(backend: Backend) {
         fork_ran(&fleet, &engagement, json!({"at_turn": 1, "phase": "exec", "live_tools": true})).await;
     assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("it is 7")), "{done:#}");
     assert_eq!(fleet.get(&format!("/engagements/{live}")).await["children"].as_array().unwrap().len(), 1);
-    // A delegate's own engagement can be forked, and then works for nobody.
+    // A delegate's own engagement can be forked, and the fork has no parent.
     let lead = fleet.get(&format!("/engagements/{engagement}")).await;
     let child = lead["children"][0]["engagement_id"].as_str().unwrap();
     let (alone, done) = fork_ran(&fleet, child, json!({"at_turn": 1})).await;

@@ -1,7 +1,8 @@
-//! What guardrails and reviewers said is on record: a record is run again with it, and a fork takes it where the same is said.
+//! Recorded verdicts of guardrails and reviewers: a replay uses them, and a fork uses them for the same text.
 
-use super::{exported, fork_ran, on_every_store, ran, runs_again};
+use super::{exported, fork_ran, ran, runs_again};
 use crate::policy::{document, register};
+use crate::stores::on_stores;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
@@ -9,20 +10,23 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
-on_every_store!(
-    what_guardrails_said_is_taken_from_the_record,
-    what_reviewers_said_is_taken_from_the_record,
-    what_a_reviewing_agent_said_is_taken_from_the_record,
+on_stores!(
+    everywhere: [],
+    sqlite_first: [
+        verdicts_of_guardrails_are_replayed,
+        decisions_of_reviewers_are_replayed,
+        decisions_of_a_reviewing_agent_are_replayed,
+    ],
 );
 
-/// Whether a request is one of the agent with this name.
+/// Returns true when a request is from the agent with this name.
 fn is_of(request: &Value, agent: &str) -> bool {
     request["messages"][0]["content"]
         .as_str()
         .is_some_and(|prompt| prompt.contains(&format!("You are {agent}")))
 }
 
-/// A model that books once and is then done; as a reviewer it says yes.
+/// A model that books once and then answers; as a reviewer it approves.
 fn booking(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         _ if is_of(request, "auditor") => Reply::text("{\"approve\": true, \"reason\": \"cheap\"}"),
@@ -37,10 +41,10 @@ fn job(agent: &str) -> Value {
            "options": {"retry": {"max_attempts": 1}}})
 }
 
-/// OAS-41, OAS-43: a record with guardrails is run again as it was, passed or not, and a fork asks the guardrail's tool only about
-/// what was not said before.
+/// OAS-41, OAS-43: a record with guardrails is replayed, passed or not. A fork calls the guardrail's tool only for
+/// text without a recorded verdict.
 #[expect(clippy::cognitive_complexity, reason = "one story: what is forked needs what was run before it")]
-async fn what_guardrails_said_is_taken_from_the_record(backend: Backend) {
+async fn verdicts_of_guardrails_are_replayed(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(booking).start().await;
     let guarded = |input: &str, output: &str| {
         format!(
@@ -63,13 +67,13 @@ async fn what_guardrails_said_is_taken_from_the_record(backend: Backend) {
     assert_eq!(runs_again(&exported(&fleet, &refused).await).await, (1, 13));
     let unheard = ran(&fleet, &job("deaf")).await;
     assert_eq!(runs_again(&exported(&fleet, &unheard).await).await, (0, 1));
-    // A record that does not say what the guardrail came to differs there.
+    // A record without the guardrail's verdict differs there.
     let mut silent = EngagementRecord::read(&document).unwrap();
     silent.events.retain(|event| event.name.as_str() != "guardrail.checked");
     let found = rerun(&silent).await.unwrap().difference.unwrap();
     assert!(found.what.contains("does not say what the input guardrail came to"), "{found:?}");
 
-    // The same is said: nothing is asked, passed or not.
+    // The same text needs no call, passed or not.
     let asked = fleet.tools.calls_of("search");
     for (of, state) in [(&engagement, "completed"), (&refused, "discarded")] {
         for (turn, phase) in [(1, "init"), (2, "infer"), (2, "emit")] {
@@ -87,20 +91,20 @@ async fn what_guardrails_said_is_taken_from_the_record(backend: Backend) {
             assert!(runs_again(&again).await.1 >= 13);
         }
     }
-    // Something else is said: it is asked about that, and about nothing else.
+    // Another text is checked, and nothing else is.
     let rude = json!({"at_turn": 1, "set": {"prompt": "Be rude."}});
     let (fork, done) = fork_ran(&fleet, &engagement, rude).await;
     assert_eq!(done["error"]["details"]["oas_rule"], "OAS-46", "{done:#}");
     assert_eq!(fleet.tools.calls_of("search"), asked + 1);
     assert_eq!(fleet.tools.calls().last().unwrap().input, json!({"output": "a rude word"}));
     runs_again(&exported(&fleet, &fork).await).await;
-    // With live tools everything is asked.
+    // With live tools every check is made.
     let (_, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 1, "live_tools": true})).await;
     assert_eq!((&done["state"], fleet.tools.calls_of("search")), (&json!("completed"), asked + 3));
     fleet.end().await;
 }
 
-/// The engagement of a job whose result a person has approved.
+/// Runs a job whose result a reviewer approves, and returns its engagement.
 async fn approved(fleet: &Fleet) -> String {
     let id = fleet.push(&job("booker")).await;
     fleet.wait_for(&id, &[JobState::Pending]).await;
@@ -119,8 +123,8 @@ fn reviewed_by(reviewer: &str) -> String {
     document("booker", &body)
 }
 
-/// OAS-29, OAS-32: what a person decided about a result is on record, for a run of the record and for a fork.
-async fn what_reviewers_said_is_taken_from_the_record(backend: Backend) {
+/// OAS-29, OAS-32: a reviewer's decision about a result is recorded, for a replay and for a fork.
+async fn decisions_of_reviewers_are_replayed(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(booking).start().await;
     register(&fleet, &reviewed_by("ann")).await;
     let engagement = approved(&fleet).await;
@@ -138,7 +142,7 @@ async fn what_reviewers_said_is_taken_from_the_record(backend: Backend) {
         forks.push(fork);
     }
     assert_eq!((fleet.number("SELECT count(*) FROM reviews").await, fleet.tools.calls().len()), (1, 1));
-    // A result that was changed was seen by nobody.
+    // A changed result has not been reviewed.
     let calls = super::calls(&fleet, &forks[0]).await;
     let set = json!({"tool_results": {calls[0]["call_id"].as_str().unwrap(): {"seat": 2}}});
     let body = json!({"at_turn": 1, "phase": "exec", "set": set});
@@ -150,8 +154,8 @@ async fn what_reviewers_said_is_taken_from_the_record(backend: Backend) {
     fleet.end().await;
 }
 
-/// OAS-30, OAS-31: an agent that reviewed is neither asked nor paid again.
-async fn what_a_reviewing_agent_said_is_taken_from_the_record(backend: Backend) {
+/// OAS-30, OAS-31: an agent that reviewed is neither called nor charged again.
+async fn decisions_of_a_reviewing_agent_are_replayed(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(booking).start().await;
     register(&fleet, &document("auditor", "")).await;
     register(&fleet, &reviewed_by("oagent://auditor")).await;

@@ -1,5 +1,5 @@
-//! The server is killed with SIGKILL while it takes an engagement in, or makes a fork: all of it is there or nothing, and the
-//! repeated command succeeds.
+//! The server is killed with SIGKILL during an import or a fork: all of it is stored or nothing, and the repeated
+//! command succeeds.
 
 use super::{exported, job, ran, runs_again, trip};
 use crate::faults::gate::Gate;
@@ -15,7 +15,7 @@ use turnstone_tests::{Fleet, Place, journal};
 /// Tables that an import and a fork write.
 const TABLES: [&str; 6] = ["jobs", "engagements", "journal", "tool_calls", "forks", "inheritances"];
 
-/// Transactions that are not over.
+/// Transactions in progress.
 const BUSY: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
                     AND xact_start IS NOT NULL AND backend_type = 'client backend'";
 
@@ -23,14 +23,14 @@ fn client() -> Client {
     turnstone_tests::http::client_builder().timeout(PATIENCE).build().unwrap()
 }
 
-/// Sends a document; `None` when nobody answered.
+/// Sends a document; returns `None` without an answer.
 async fn import(url: String, document: String) -> Option<u16> {
     let sent = client().post(format!("{url}/engagements/import")).body(document);
     let sent = sent.header("content-type", "application/x-ndjson").send().await;
     sent.ok().map(|answer| answer.status().as_u16())
 }
 
-/// Asks for a fork; `None` when nobody answered.
+/// Requests a fork; returns `None` without an answer.
 async fn fork(url: String, engagement: String) -> Option<(u16, Value)> {
     let body = json!({"at_turn": 2, "phase": "exec"});
     let sent = client().post(format!("{url}/engagements/{engagement}/fork")).json(&body).send().await.ok()?;
@@ -43,7 +43,7 @@ async fn export(url: &str, engagement: &str) -> String {
     answer.text().await.unwrap()
 }
 
-/// An engagement of four turns, and its document.
+/// Records an engagement of four turns, and returns its id and its document.
 async fn recorded() -> (String, String) {
     let fleet = Fleet::builder().model(trip).start().await;
     let engagement = ran(&fleet, &job("go")).await;
@@ -52,10 +52,10 @@ async fn recorded() -> (String, String) {
     (engagement, document)
 }
 
-/// Killed in the middle of the transaction, which a gate in the database holds up.
+/// Killed in the middle of the transaction, which waits at a gate in the database.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn nothing_is_half_made_by_a_server_that_is_killed_on_postgres() {
+async fn a_killed_import_or_fork_leaves_nothing_on_postgres() {
     let (engagement, document) = recorded().await;
     let site = Site::start(&[]).await;
     let url = site.database.url.clone();
@@ -77,7 +77,7 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_postgres() {
     let gate = Gate::at_checkpoints(&site).await;
     let sent = tokio::spawn(import(api.url.clone(), document.clone()));
     killed(&site, gate, api).await;
-    assert_eq!(sent.await.unwrap(), None, "nobody has said that it is here");
+    assert_eq!(sent.await.unwrap(), None, "it was not confirmed");
     assert_eq!(rows(&site).await, [0; TABLES.len()], "{TABLES:?}");
 
     let api = site.api(&url).await;
@@ -99,15 +99,15 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_postgres() {
     api.program.stop().await;
 }
 
-/// The size of a file; 0 when there is none.
+/// Returns the size of a file, or 0 without one.
 fn size(file: &Path) -> u64 {
     std::fs::metadata(file).map_or(0, |known| known.len())
 }
 
-/// Killed while the transaction grows in the write-ahead log, ever later, and at last when it may be over: whenever it is, all of
-/// it is there or nothing.
+/// Killed while the transaction grows in the write-ahead log, later in each round, and at last when it may have
+/// ended. All of it is stored or nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_half_made_by_a_server_that_is_killed_on_sqlite() {
+async fn a_killed_import_or_fork_leaves_nothing_on_sqlite() {
     let (engagement, document) = recorded().await;
     let mut record = EngagementRecord::read(&document).unwrap();
     // So large that the log grows long before the commit.
@@ -140,7 +140,7 @@ async fn nothing_is_half_made_by_a_server_that_is_killed_on_sqlite() {
         let is_here = rows("jobs").await == 1;
         let expected = if is_here { ([1, 1, 8], 28, 3, true) } else { ([0, 0, 0], 0, 0, false) };
         assert_eq!(found, expected, "step {step}");
-        assert!(is_here || answered != Some(201), "what was confirmed is there");
+        assert!(is_here || answered != Some(201), "a confirmed import is stored");
         if is_here {
             break;
         }

@@ -1,8 +1,9 @@
-//! What an engagement recalled of earlier ones is on record with it: forks, exports and replays read no other engagement.
+//! Recalled messages are recorded with their engagement: forks, exports and replays read no other engagement.
 
 use super::{exported, fork_ran, imported, runs_again, said as spoken};
 use crate::policy::memory::{fleet, parrot, retaining, said, told};
 use crate::policy::register;
+use crate::stores::on_stores;
 use serde_json::json;
 use turnstone_domain::Timestamp;
 use turnstone_domain::record::EngagementRecord;
@@ -12,9 +13,9 @@ use turnstone_worker::rerun;
 
 const KEPT: &str = "lifespan: {retain_memory: true}";
 
-/// OAS-51: a fork of the first turn begins with what its origin began with, although more was said since; and nothing that a fork says
-/// is recalled, nor what a branch says.
-async fn a_fork_begins_with_what_its_origin_recalled(backend: Backend) {
+/// OAS-51: a fork of the first turn begins with its origin's recalled messages, although later engagements ended
+/// since. The text of a fork or a branch is not recalled.
+async fn a_fork_begins_with_its_origins_memory(backend: Backend) {
     let fleet = fleet(backend).await;
     register(&fleet, &retaining("kept", KEPT)).await;
     said(&fleet, "kept", "first").await;
@@ -40,8 +41,8 @@ async fn a_fork_begins_with_what_its_origin_recalled(backend: Backend) {
     fleet.end().await;
 }
 
-/// OAS-51: what was recalled moves with the engagement and is run again; it is told apart from what was said. What comes from another
-/// server is not recalled there, and what is pruned here is missing nowhere.
+/// OAS-51: recalled messages move with the engagement, are replayed, and are marked. Imported engagements are not
+/// recalled, and pruning them here removes them from no other engagement.
 async fn it_moves_with_the_engagement(backend: Backend) {
     let from = fleet(backend).await;
     register(&from, &retaining("kept", KEPT)).await;
@@ -52,7 +53,7 @@ async fn it_moves_with_the_engagement(backend: Backend) {
     let (document, recalled) = (exported(&from, &second).await, spoken(&from, &second).await);
     assert_eq!(recalled.len(), 4);
     runs_the_same(&from, &second).await;
-    another_recollection_is_a_difference(&document).await;
+    another_memory_is_a_difference(&document).await;
 
     // To the other store, or, without PostgreSQL, to a second one of the same kind.
     let other = Backend::ALL.into_iter().find(|other| *other != backend).unwrap_or(backend);
@@ -73,7 +74,7 @@ async fn runs_the_same(fleet: &Fleet, engagement: &str) {
     assert_eq!(runs_again(&exported(fleet, engagement).await).await, (1, 7));
 }
 
-/// Another server that took it in, and does not recall what came with it.
+/// Starts another server with the imported engagement, and checks that it does not recall it.
 async fn moved(backend: Backend, document: &str) -> Fleet {
     let to = Fleet::builder().on(backend).model(parrot).start().await;
     register(&to, &retaining("kept", KEPT)).await;
@@ -83,14 +84,14 @@ async fn moved(backend: Backend, document: &str) -> Fleet {
     to
 }
 
-async fn another_recollection_is_a_difference(document: &str) {
+async fn another_memory_is_a_difference(document: &str) {
     let mut record = EngagementRecord::read(document).unwrap();
     record.messages[1].message.recalled_from = Some("another".into());
     let differs = rerun(&record).await.unwrap().difference.unwrap();
     assert_eq!((differs.turn, differs.what.as_str()), (0, "message 1 of the turn"));
 }
 
-/// Deletes the engagement that ended before this.
+/// Deletes the engagements that ended before this.
 async fn forget(from: &Fleet, begun: Timestamp) {
     let store = &from.store;
     let term = store.upkeep.lead("test", 60_000, begun.plus_ms(100_000_000)).await.unwrap().unwrap();
@@ -101,4 +102,7 @@ async fn forget(from: &Fleet, begun: Timestamp) {
     assert_eq!(from.number("SELECT count(*) FROM memories").await, 1);
 }
 
-super::on_every_store!(a_fork_begins_with_what_its_origin_recalled, it_moves_with_the_engagement);
+on_stores!(
+    everywhere: [],
+    sqlite_first: [a_fork_begins_with_its_origins_memory, it_moves_with_the_engagement],
+);

@@ -1,4 +1,4 @@
-//! What is on record is run again: forks of engagements, how two of them differ, and engagements that move between stores.
+//! Replays of recorded engagements: forks, differences, and transfers between stores.
 
 mod diff;
 mod fork;
@@ -18,26 +18,7 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
-/// Makes a test of each case per database.
-macro_rules! on_every_store {
-    ($($case:ident),+ $(,)?) => {
-        mod sqlite {
-            use turnstone_tests::Backend;
-            $(#[tokio::test] async fn $case() { super::$case(Backend::Sqlite).await; })+
-        }
-        mod postgres {
-            use turnstone_tests::Backend;
-            $(
-                #[tokio::test]
-                #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-                async fn $case() { super::$case(Backend::Postgres).await; }
-            )+
-        }
-    };
-}
-use on_every_store;
-
-/// A model that searches twice, books once and is then done.
+/// A model that searches twice, books once and then answers.
 fn trip(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         n @ (0 | 1) => Reply::call("search", json!({"q": n})),
@@ -46,21 +27,21 @@ fn trip(request: &Value) -> Reply {
     }
 }
 
-/// A job for an agent that may search and book.
+/// Returns a job for an agent that may search and book.
 fn job(input: &str) -> Value {
     json!({"type": "agent.trip", "args": [input], "ext_agent_model": "m", "ext_agent_token_budget": 50_000,
            "ext_agent_tools": [{"name": "search"}, {"name": "book"}],
            "options": {"retry": {"max_attempts": 1}}})
 }
 
-/// Runs a job to its end; returns its engagement.
+/// Runs a job to its end and returns its engagement.
 async fn ran(fleet: &Fleet, job: &Value) -> String {
     let id = fleet.push(job).await;
     fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     fleet.engagement_of(&id).await
 }
 
-/// A fork that has to be granted: its engagement and its job.
+/// Forks successfully and returns the fork's engagement and job.
 async fn forked(fleet: &Fleet, engagement: &str, body: Value) -> (String, String) {
     let (status, answer) = fleet.post(&format!("/engagements/{engagement}/fork"), &body).await;
     assert_eq!(status, StatusCode::CREATED, "{body}: {answer:#}");
@@ -68,13 +49,13 @@ async fn forked(fleet: &Fleet, engagement: &str, body: Value) -> (String, String
     (text("engagement_id"), text("job_id"))
 }
 
-/// The same, run to its end: its engagement, and its job as it ended.
+/// Forks and runs the fork to its end. Returns its engagement and its ended job.
 async fn fork_ran(fleet: &Fleet, engagement: &str, body: Value) -> (String, Value) {
     let (fork, job) = forked(fleet, engagement, body).await;
     (fork, fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await)
 }
 
-/// What was said: turn, role and text.
+/// Returns the turn, role and text of each message.
 async fn said(fleet: &Fleet, engagement: &str) -> Vec<(i64, String, String)> {
     let answer = fleet.get(&format!("/engagements/{engagement}/messages?limit=1000")).await;
     let text = |m: &Value, name: &str| m[name].as_str().unwrap_or_default().to_owned();
@@ -101,7 +82,7 @@ async fn imported(fleet: &Fleet, document: &str) -> (u16, Value) {
     (status.as_u16(), answer)
 }
 
-/// Runs a document again; it has to be the same.
+/// Replays a document and asserts that it is equal.
 async fn runs_again(document: &str) -> (i64, i64) {
     let record = EngagementRecord::read(document).unwrap();
     let told = rerun(&record).await.unwrap();

@@ -1,12 +1,16 @@
-//! A job that ended with a no is tried again: the no is on record, and counts nowhere any more.
+//! A job that ended with a rejection is retried: the rejection is recorded and no longer counts.
 
-use super::{exported, imported, on_every_store, runs_again, trip};
+use super::{exported, imported, runs_again, trip};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet};
 
-on_every_store!(a_no_that_was_overtaken_is_on_record_and_counts_nowhere);
+on_stores!(
+    everywhere: [],
+    sqlite_first: [a_rejection_is_recorded_and_does_not_count_after_a_retry],
+);
 
 const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: trip\ndescription: It books.\nintent: You book trips.\n\
                      owner: tests\ncapabilities:\n  search: {}\n  book: {user_identity: false, input_restriction: {require_review: ann}}\n";
@@ -23,7 +27,8 @@ fn spent(document: &str) -> Vec<bool> {
     EngagementRecord::read(document).unwrap().reviews.iter().map(|review| review.spent).collect()
 }
 
-/// Runs a job whose first try ends with a no and whose second one with a yes; what is on record of it.
+/// Runs a job whose first attempt ends with a rejection and whose second one with an approval. Returns its document
+/// and its engagement.
 async fn tried_again(from: &Fleet) -> (String, String) {
     crate::policy::register(from, AGENT).await;
     let job: Value = json!({"type": "agent.trip", "args": ["go"], "meta": {"agent": "trip"},
@@ -42,7 +47,7 @@ async fn tried_again(from: &Fleet) -> (String, String) {
     (engagement, document)
 }
 
-async fn a_no_that_was_overtaken_is_on_record_and_counts_nowhere(backend: Backend) {
+async fn a_rejection_is_recorded_and_does_not_count_after_a_retry(backend: Backend) {
     let from = Fleet::builder().on(backend).model(trip).start().await;
     let (engagement, document) = tried_again(&from).await;
     assert_eq!(spent(&document), [true, false]);
@@ -52,7 +57,7 @@ async fn a_no_that_was_overtaken_is_on_record_and_counts_nowhere(backend: Backen
     let again = exported(&to, &engagement).await;
     assert_eq!(spent(&again), [true, false], "as it was there");
     assert_eq!(runs_again(&again).await, (4, 28));
-    // Of two that say otherwise the one that counts is the one that is not spent, wherever it stands.
+    // Of two contradicting reviews the unspent one counts, in either order.
     let mut record = EngagementRecord::read(&document).unwrap();
     record.reviews.reverse();
     assert_eq!(runs_again(&record.write().unwrap()).await, (4, 28));

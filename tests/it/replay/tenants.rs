@@ -1,19 +1,23 @@
-//! Documents that are imported: whose they are, how long they are kept, and what they had spent.
+//! Imported documents: their tenant, their retention, and their spent budget.
 
-use super::{job, on_every_store, ran, trip};
+use super::{job, ran, trip};
 use crate::inputs::register;
+use crate::stores::on_stores;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
 
-on_every_store!(
-    a_document_shows_a_tenant_nothing_of_another_one,
-    what_was_imported_is_kept_from_then_on,
-    a_budget_that_was_raised_has_room_for_what_was_used,
+on_stores!(
+    everywhere: [],
+    sqlite_first: [
+        a_document_exposes_nothing_of_another_tenant,
+        an_import_is_kept_from_its_import_on,
+        a_raised_budget_covers_the_imported_usage,
+    ],
 );
 
-/// The record of an engagement.
+/// Returns the record of an engagement.
 async fn record(fleet: &Fleet, engagement: &str) -> EngagementRecord {
     let client = turnstone_tests::http::client();
     let answer = client.get(format!("{}/engagements/{engagement}/export", fleet.url)).send().await.unwrap();
@@ -26,8 +30,8 @@ async fn imported(fleet: &Fleet, record: &EngagementRecord) -> (u16, Value) {
     (status.as_u16(), answer)
 }
 
-/// RS-31 across tenants: a document may say what it likes of whose it is.
-async fn a_document_shows_a_tenant_nothing_of_another_one(backend: Backend) {
+/// RS-31 across tenants: the tenant that a document names is ignored.
+async fn a_document_exposes_nothing_of_another_tenant(backend: Backend) {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("state_set", json!({"key": "secret", "value": "of a"})),
         _ => Reply::text("done"),
@@ -58,7 +62,7 @@ async fn a_document_shows_a_tenant_nothing_of_another_one(backend: Backend) {
     server.fleet.end().await;
 }
 
-async fn what_was_imported_is_kept_from_then_on(backend: Backend) {
+async fn an_import_is_kept_from_its_import_on(backend: Backend) {
     let from = Fleet::builder().model(trip).start().await;
     let engagement = ran(&from, &job("go")).await;
     let record = record(&from, &engagement).await;
@@ -81,7 +85,7 @@ async fn what_was_imported_is_kept_from_then_on(backend: Backend) {
     to.end().await;
 }
 
-async fn a_budget_that_was_raised_has_room_for_what_was_used(backend: Backend) {
+async fn a_raised_budget_covers_the_imported_usage(backend: Backend) {
     let from = Fleet::builder().model(trip).start().await;
     let engagement = ran(&from, &job("go")).await;
     let mut record = record(&from, &engagement).await;

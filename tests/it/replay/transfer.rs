@@ -1,4 +1,5 @@
-//! An engagement moves from one store to the other, and is run again from its record: no model, no tool, bit for bit.
+//! An engagement moves from one store to the other and is replayed from its record: without models and tools, bit for
+//! bit.
 
 use super::{exported, fork_ran, forked, imported, job, ran, runs_again, said, trip};
 use crate::inputs::register;
@@ -15,10 +16,10 @@ async fn bodies(fleet: &Fleet, engagement: &str) -> Vec<Value> {
     fleet.get(&path).await["checkpoints"].as_array().cloned().unwrap()
 }
 
-/// SQLite → PostgreSQL and back: what is read is the same, and what is run again calls nobody.
+/// SQLite → PostgreSQL and back: the records are equal, and the replay makes no calls.
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn an_engagement_moves_between_stores_and_is_run_again_bit_for_bit() {
+async fn an_engagement_moves_between_stores_and_is_replayed_bit_for_bit() {
     let from = Fleet::builder().on(Backend::Sqlite).model(trip).start().await;
     let to = Fleet::builder().on(Backend::Postgres).model(trip).workers(0).start().await;
     let mut long = job(&"y".repeat(1_000_000));
@@ -36,7 +37,7 @@ async fn an_engagement_moves_between_stores_and_is_run_again_bit_for_bit() {
         assert_eq!(runs_again(&again).await, (4, 28));
         assert_eq!((from.models.calls().len(), from.tools.calls().len()), (asked, called));
         assert_eq!((to.models.calls().len(), to.tools.calls().len()), (0, 0));
-        // It is here once.
+        // A second import is refused.
         let (status, answer) = imported(&to, &document).await;
         assert_eq!((status, &answer["error"]["code"]), (409, &json!("conflict")), "{answer:#}");
     }
@@ -45,10 +46,10 @@ async fn an_engagement_moves_between_stores_and_is_run_again_bit_for_bit() {
     to.end().await;
 }
 
-/// One that worked for another one stands as deep where it is imported, and is run again as deep.
+/// An imported delegate keeps its depth, and is replayed at that depth.
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn who_worked_for_another_one_is_as_deep_elsewhere() {
+async fn an_imported_delegate_keeps_its_depth() {
     let from = Fleet::builder().model(trip).start().await;
     let parent = from.push(&job("go")).await;
     from.settled(&parent).await;
@@ -66,7 +67,7 @@ async fn who_worked_for_another_one_is_as_deep_elsewhere() {
     to.end().await;
 }
 
-/// A document that is cut, changed, of another version or of something else leaves nothing.
+/// A document that is cut, changed, of another version or of another kind leaves no row.
 #[tokio::test]
 async fn damaged_documents_leave_nothing() {
     let fleet = Fleet::builder().model(trip).start().await;
@@ -100,7 +101,7 @@ async fn damaged_documents_leave_nothing() {
     empty.end().await;
 }
 
-/// A record that says otherwise than the phases do is found out, and where.
+/// A record that contradicts its phases is reported, with the place.
 #[tokio::test]
 async fn a_changed_record_differs_where_it_was_changed() {
     let fleet = Fleet::builder().model(trip).start().await;
@@ -141,10 +142,10 @@ async fn a_changed_record_differs_where_it_was_changed() {
     fleet.end().await;
 }
 
-/// Forks, state and failures are records like others.
+/// Forks, state and failures are replayed like other records.
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn forks_state_and_failures_are_run_again() {
+async fn forks_state_and_failures_are_replayed() {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("state_set", json!({"key": "a", "value": 1})),
         1 => Reply::call("state_append", json!({"key": "log", "value": "x"})),
@@ -167,7 +168,7 @@ async fn forks_state_and_failures_are_run_again() {
     assert_eq!(empty.get(&path).await["entries"], fleet.get(&path).await["entries"]);
     empty.end().await;
     fleet.end().await;
-    // What has not ended is not exported; what failed is, and runs to where it failed.
+    // An engagement that has not ended is not exported. A failed one is, and its replay ends at the failure.
     let fleet = Fleet::builder().model(|_| Reply::call("search", json!({"q": 1}))).start().await;
     let mut job = super::job("go");
     job["ext_agent_token_budget"] = json!(900);
@@ -177,10 +178,9 @@ async fn forks_state_and_failures_are_run_again() {
     fleet.end().await;
 }
 
-/// Reviews that a document calls open are over with its job: nobody could answer them, and no duty of the scheduler stumbles over
-/// them for ever.
+/// Reviews that a document has as open are closed with its job, because they could not be answered.
 #[tokio::test]
-async fn reviews_that_a_document_leaves_open_are_over() {
+async fn open_reviews_of_a_document_are_closed() {
     let fleet = Fleet::builder().model(trip).start().await;
     let engagement = ran(&fleet, &job("go")).await;
     let mut record = EngagementRecord::read(&exported(&fleet, &engagement).await).unwrap();
@@ -204,8 +204,8 @@ async fn reviews_that_a_document_leaves_open_are_over() {
     fleet.end().await;
 }
 
-/// A note about a call stays beside it when ids are renamed, because somebody here has them already or because a fork has calls
-/// of its own: no note becomes a call.
+/// A note about a call stays with it when ids are renamed, because they exist here already or because a fork has
+/// calls of its own. No note becomes a call.
 #[tokio::test]
 async fn notes_stay_beside_their_calls() {
     let fleet = Fleet::builder().model(trip).start().await;
@@ -230,11 +230,7 @@ async fn notes_stay_beside_their_calls() {
         let point = json!({"at_turn": 1, "phase": "persist"});
         forked(&to, &engagement, point).await;
         assert_eq!(to.number(beside).await, 3, "{backend:?}");
-        assert_eq!(
-            to.number("SELECT count(*) FROM stubs").await,
-            1,
-            "what is noted was no call on {backend:?}"
-        );
+        assert_eq!(to.number("SELECT count(*) FROM stubs").await, 1, "a note became a call on {backend:?}");
         to.end().await;
     }
 }

@@ -1,16 +1,16 @@
-//! Everything that clients, models, tools and reviewers say carries one word. With a key it stands nowhere in the
-//! database; without one in every column that is meant to be sealed, so the search can find it.
+//! All content of clients, models, tools and reviewers has one word. With a key the database does not contain it.
+//! Without one every column that is meant to be encrypted has it, so the search finds it.
 
 use super::{keys, sealed};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, OjsServer, Place, Receiver, Reply, model_server};
 
-/// The word.
+/// The searched word.
 const WORD: &str = "Zaubertrank";
-/// The secret of a webhook, which says nothing else.
+/// The secret of a webhook: the word in base64.
 const SECRET: &str = "whsec_WmF1YmVydHJhbmstU2VjcmV0LW9mLW1pbmU=";
-/// The columns that it comes into.
+/// The columns that hold the word.
 const COLUMNS: [(&str, &str); 30] = [
     ("agent_definitions", "definition"),
     ("agents", "source"),
@@ -38,7 +38,7 @@ const COLUMNS: [(&str, &str); 30] = [
     ("webhooks", "metadata"),
     ("webhooks", "url"),
     ("workflow_steps", "job"),
-    // These hold a secret, or what was decided, and not the word.
+    // These hold a secret or a decision, and not the word.
     ("server_keys", "body"),
     ("webhooks", "secret"),
     ("webhooks", "old_secret"),
@@ -71,7 +71,7 @@ fn has_it(value: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn nothing_of_what_was_said_can_be_read_in_the_database() {
+async fn no_content_is_readable_in_the_database() {
     for backend in Backend::ALL {
         let site = Fleet::builder().on(backend).model(script).sealed(keys(1, &[])).start().await;
         let server = OjsServer::over(site);
@@ -112,7 +112,7 @@ async fn without_a_key_the_same_search_finds_it_in_every_column() {
     }
 }
 
-/// Everything that is in the database, as somebody finds it who takes the files or makes a copy.
+/// Returns all bytes of the database: its files, or a dump.
 async fn dump(place: &Place) -> String {
     match place {
         Place::File(path) => {
@@ -134,7 +134,7 @@ async fn dump(place: &Place) -> String {
     }
 }
 
-/// Brings the word into every column that is sealed, and looks that the api gives it back.
+/// Writes the word into every encrypted column, and checks that the API returns it.
 async fn say_everything(server: &OjsServer) {
     let receiver = Receiver::start().await;
     let url = format!("{}/{WORD}", receiver.url);
@@ -147,7 +147,7 @@ async fn say_everything(server: &OjsServer) {
     agent_job(server).await;
     server
         .fleet
-        .until("the webhook is told of a result", async || {
+        .until("the webhook receives a result", async || {
             server.fleet.tick().await;
             receiver.received().iter().any(|received| received.body.contains(WORD))
         })
@@ -166,7 +166,7 @@ async fn fetched(server: &OjsServer) -> Value {
     reply["jobs"][0].clone()
 }
 
-/// Fetched, told of, failed, fetched again, completed.
+/// Runs a plain job: fetched, signalled, failed, fetched again, completed.
 async fn plain_job(server: &OjsServer) {
     let job = json!({
         "type": "mail.send", "args": [WORD, 0.10], "meta": {"about": WORD, "test_directive": "quiet"}, "x_note": WORD,
@@ -186,7 +186,7 @@ async fn plain_job(server: &OjsServer) {
     assert_eq!(job["args"], json!([WORD, 0.10]));
     let beat = json!({"worker_id": "w", "active_jobs": [id]});
     let told = server.post("/ojs/v1/workers/heartbeat", &beat).await.expect(200).json();
-    assert_eq!(told["state"], "quiet", "what a job tells its worker is still seen: {told}");
+    assert_eq!(told["state"], "quiet", "a job's directive for its worker is readable: {told}");
     let path = format!("/ojs/v1/jobs/{id}");
     let said = json!({"progress": 0.5, "message": WORD, "data": {"at": WORD}});
     server.put(&format!("{path}/progress"), &said).await.expect(200);
@@ -206,7 +206,7 @@ async fn plain_job(server: &OjsServer) {
     assert_eq!(verdict["valid"], true, "{verdict}");
 }
 
-/// A chain: the second step is given what the first returned.
+/// Runs a chain: the second step receives the result of the first.
 async fn workflow(server: &OjsServer) {
     let step = |n: i64| json!({"type": "flow.step", "args": [WORD, n], "options": {"queue": "q"}});
     let chain = json!({"type": "chain", "name": "c", "steps": [step(1), step(2)]});
@@ -220,7 +220,7 @@ async fn workflow(server: &OjsServer) {
     }
 }
 
-/// An entry whose agent is not there when it fires.
+/// Fires an entry whose agent does not exist.
 async fn cron(server: &OjsServer) {
     let template =
         json!({"type": "cron.job", "args": [WORD], "meta": {"agent": WORD}, "options": {"queue": "full"}});
@@ -232,7 +232,7 @@ async fn cron(server: &OjsServer) {
     assert!(has_it(&server.get("/ojs/v1/cron/nightly").await.expect(200).json()["cron"]["job_template"]));
 }
 
-/// Asks for a tool, is reviewed, and ends.
+/// Runs an agent that calls a tool and is reviewed.
 async fn agent_job(server: &OjsServer) {
     let fleet = &server.fleet;
     for changed in [true, false] {
@@ -260,7 +260,7 @@ async fn agent_job(server: &OjsServer) {
 }
 
 #[tokio::test]
-async fn what_was_written_in_the_clear_is_still_read() {
+async fn unencrypted_rows_are_still_readable() {
     for backend in Backend::ALL {
         let before = OjsServer::over(Fleet::builder().on(backend).workers(0).start().await);
         let id = super::completed(&before, json!([WORD]), json!({"clear": 1})).await;
@@ -268,7 +268,7 @@ async fn what_was_written_in_the_clear_is_still_read() {
         let job = store.views.job(&id.as_str().into()).await.unwrap().unwrap();
         assert_eq!(job.envelope.args.as_str(), format!("[\"{WORD}\"]"));
     }
-    // And the other way round a new database is sealed from its first write on.
+    // A new database is encrypted from its first write on.
     let server = sealed(Backend::Sqlite).await;
     super::completed(&server, json!([WORD]), json!({"sealed": 1})).await;
     assert!(!dump(&server.fleet.place).await.contains(WORD));

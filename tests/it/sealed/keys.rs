@@ -1,4 +1,4 @@
-//! Which keys open a database: the one that it was written with, and nobody else's; and how a new one takes over.
+//! The keys of a database: it opens only with the key that it was written with, and a new key replaces the old one.
 
 use super::{completed, keys, sealed};
 use crate::conformance::jobs::{NOW, plain};
@@ -20,20 +20,20 @@ async fn opened(place: &Place, current: u8, previous: &[u8]) -> Store {
     place.open_sealed(Some(&keys(current, previous))).await.unwrap().0
 }
 
-/// A job that says something.
+/// Returns a job with content.
 fn job() -> NewJob {
     let mut job = plain(0);
     job.envelope.args = RawJson::from_text("[\"of the new key\"]".into()).unwrap();
     job
 }
 
-/// The result of a job, read by a store.
+/// Returns the result of a job, read by a store.
 async fn result_of(store: &Store, id: &str) -> String {
     store.views.job(&id.into()).await.unwrap().unwrap().result.unwrap().as_str().to_owned()
 }
 
 #[tokio::test]
-async fn without_the_key_it_is_refused_and_stays_as_it_was() {
+async fn without_its_key_a_database_is_refused_unchanged() {
     for backend in Backend::ALL {
         let server = sealed(backend).await;
         completed(&server, json!([1]), json!({"of": "mine"})).await;
@@ -50,7 +50,7 @@ async fn without_the_key_it_is_refused_and_stays_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_new_key_reads_what_the_old_one_wrote_and_takes_over() {
+async fn a_new_key_reads_old_rows_and_replaces_the_old_key() {
     for backend in Backend::ALL {
         let server = sealed(backend).await;
         let place = server.fleet.place.clone();
@@ -63,7 +63,7 @@ async fn a_new_key_reads_what_the_old_one_wrote_and_takes_over() {
         opened(&place, 1, &[]).await;
         let new = job();
         store.intake.push(vec![new.clone()]).await.unwrap();
-        // From the first write on the old key is needed no more, and a process that has only it is refused.
+        // From the first write on the old key is unnecessary, and a process with the old key only is refused.
         let store = opened(&place, 2, &[]).await;
         assert_eq!(result_of(&store, &old).await, r#"{"of":"old"}"#);
         assert!(refusal(&place, Some(1), &[]).await.contains("none of the configured ones"));
@@ -77,19 +77,19 @@ async fn a_new_key_reads_what_the_old_one_wrote_and_takes_over() {
 }
 
 #[tokio::test]
-async fn a_process_that_knows_the_coming_key_reads_what_others_write_with_it() {
+async fn a_process_with_the_next_key_reads_rows_written_with_it() {
     for backend in Backend::ALL {
         let server = sealed(backend).await;
         let place = server.fleet.place.clone();
         completed(&server, json!([1]), json!(1)).await;
-        // SQLite has one writer at a time, and these two are not at work together.
+        // SQLite has one writer at a time, so these two do not run together.
         let (waiting, ahead) = (opened(&place, 1, &[2]).await, opened(&place, 2, &[1]).await);
         let job = job();
         ahead.intake.push(vec![job.clone()]).await.unwrap();
         let read = waiting.views.job(&job.id).await.unwrap().unwrap();
         assert_eq!(read.envelope.args, job.envelope.args, "{backend:?}");
         let term = waiting.upkeep.lead("w", 60_000, NOW).await.unwrap();
-        assert!(term.is_some(), "it goes on writing");
+        assert!(term.is_some(), "it continues to write");
     }
 }
 

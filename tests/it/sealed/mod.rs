@@ -1,4 +1,4 @@
-//! Encryption at rest, as somebody sees it who reads the database without the key, or opens it with a wrong one.
+//! Encryption at rest: a database that is read without the key, or opened with a wrong one.
 
 mod content;
 mod keys;
@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 use turnstone_store::EncryptionKeys;
 use turnstone_tests::{Backend, Fleet, OjsServer};
 
-/// The text of a key, made of one byte.
+/// Returns the text of a key of one repeated byte.
 fn key(byte: u8) -> String {
     BASE64_STANDARD.encode([byte; 32])
 }
 
-/// A key, and others to read with.
+/// Returns a current key, and previous ones for reading.
 fn keys(current: u8, previous: &[u8]) -> EncryptionKeys {
     let previous: Vec<String> = previous.iter().map(|byte| key(*byte)).collect();
     EncryptionKeys::new(&key(current), &previous).unwrap()
 }
 
-/// A server whose database is encrypted.
+/// Starts a server with an encrypted database.
 async fn sealed(backend: Backend) -> OjsServer {
     OjsServer::over(Fleet::builder().on(backend).sealed(keys(1, &[])).workers(0).start().await)
 }
 
-/// A job of queue `q` that is fetched and completed; its id.
+/// Enqueues, fetches and completes a job of queue `q`, and returns its id.
 async fn completed(server: &OjsServer, args: Value, result: Value) -> String {
     let id = server.push(&json!({"type": "mail.send", "args": args, "options": {"queue": "q"}})).await;
     server.post("/ojs/v1/workers/fetch", &json!({"queues": ["q"], "worker_id": "w"})).await.expect(200);

@@ -1,11 +1,11 @@
-//! The real program: which key it wants, what it says without, and what `doctor` and `config check` tell of it.
+//! The real program: the key that it needs, its errors without one, and the findings of `doctor` and `config check`.
 
 use super::{key, keys};
 use crate::program::{Env, Program, Ran, run};
 use std::path::Path;
 use turnstone_tests::servers::{Database, Postgres};
 
-/// Where the key is.
+/// The setting that names the key.
 const REF: (&str, &str) = ("TURNSTONE_ENCRYPTION__KEY", "env:THE_KEY");
 
 async fn refused(folder: &Path, arguments: &[&str], env: Env<'_>, words: &str) {
@@ -15,7 +15,7 @@ async fn refused(folder: &Path, arguments: &[&str], env: Env<'_>, words: &str) {
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "more than one sentence: {ran:?}");
 }
 
-/// Whether the doctor found something with these words, and whether it was as it should be.
+/// Returns whether the doctor's finding with these words is ok, or `None` without such a finding.
 fn found(doctor: &Ran, words: &str) -> Option<bool> {
     let findings = doctor.json();
     let mut findings = findings.as_array().unwrap().iter();
@@ -24,7 +24,7 @@ fn found(doctor: &Ran, words: &str) -> Option<bool> {
         .map(|finding| finding["ok"] == true)
 }
 
-/// A folder whose configuration names a provider: without one, the doctor finds trouble.
+/// Returns a folder whose configuration names a provider: without one, the doctor finds a problem.
 fn folder() -> tempfile::TempDir {
     let folder = turnstone_tests::scratch::folder();
     let settings = "[providers.local]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:1/v1'\n";
@@ -39,7 +39,7 @@ async fn database() -> Database {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn every_service_wants_the_key_that_the_database_was_written_with() {
+async fn every_service_needs_the_key_of_the_database() {
     let (folder, database, secret) = (folder(), database().await, key(1));
     let with = [("DATABASE_URL", database.url.as_str()), REF, ("THE_KEY", secret.as_str())];
     let without = &with[..1];
@@ -84,12 +84,12 @@ async fn every_service_wants_the_key_that_the_database_was_written_with() {
         (Some(0), Some(true))
     );
     for ran in [&doctor, &run(folder.path(), &["config", "show"], &with).await] {
-        assert!(!format!("{ran:?}").contains(&secret), "the key is shown");
+        assert!(!format!("{ran:?}").contains(&secret), "the key is printed");
     }
 }
 
 #[tokio::test]
-async fn dev_wants_it_too_and_the_doctor_sees_it() {
+async fn dev_needs_the_key_and_the_doctor_checks_it() {
     let (folder, secret) = (folder(), key(1));
     let with = [REF, ("THE_KEY", secret.as_str())];
     let dev = ["dev", "--bind", "127.0.0.1:0"];

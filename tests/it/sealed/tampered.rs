@@ -1,12 +1,12 @@
-//! A sealed value is good for its place alone: changed, or moved to another row, column or table, it is refused by the
-//! name of its place, without a word of what it says, and nothing else is disturbed.
+//! An encrypted value is bound to its place. A value that was changed, or moved to another row, column or table, is
+//! refused with its place and without its content, and other rows stay readable.
 
 use super::{completed, sealed};
 use serde_json::json;
 use turnstone_domain::JobId;
 use turnstone_tests::{Backend, OjsServer};
 
-/// What reading the job says; empty when it can be read.
+/// Returns the error of reading the job, or nothing when it is readable.
 async fn complaint(server: &OjsServer, id: &str) -> String {
     match server.fleet.store.views.job(&JobId::from(id)).await {
         Ok(job) => {
@@ -18,7 +18,7 @@ async fn complaint(server: &OjsServer, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_value_that_was_changed_or_moved_is_refused_by_its_place() {
+async fn a_changed_or_moved_value_is_refused_with_its_place() {
     for backend in Backend::ALL {
         for (change, column, table) in [
             (
@@ -59,7 +59,7 @@ async fn a_value_that_was_changed_or_moved_is_refused_by_its_place() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_in_one_job_is_told_to_its_reader_without_the_content() {
+async fn a_damaged_value_is_an_error_without_its_content() {
     let server = sealed(Backend::Sqlite).await;
     let id = completed(&server, json!(["secret-one"]), json!({"of": "secret-one"})).await;
     server.fleet.place.change("UPDATE job_results SET result = 'sealed:1:1:AAAA'").await;

@@ -1,14 +1,14 @@
-//! Links across the queue.
+//! Span links across the queue.
 
 use super::{Site, TRACE, document, named};
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::{Reply, model_server, wait};
 
-/// RS-A9, facts §6.2 case 7: the agent that is asked has a trace of its own with a link to the span that asked, and the
-/// baggage of the submitter.
+/// RS-A9, facts §6.2 case 7: a delegate has a trace of its own with a link to its caller's span, and the submitter's
+/// baggage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delegated_agent_links_to_who_asked() {
+async fn a_delegate_links_to_its_caller() {
     let site = Site::start(&[], |request| {
         let role = request["messages"][0]["content"].as_str().unwrap_or_default().to_owned();
         match (role.contains("You are lead."), model_server::outcomes(request)) {
@@ -23,7 +23,7 @@ async fn a_delegated_agent_links_to_who_asked() {
     let meta =
         json!({"traceparent": format!("00-{TRACE}-b7ad6b7169203331-01"), "baggage": "ossa.workflow.id=w"});
     assert_eq!(site.run("lead", meta).await["state"], "completed");
-    // Two claims of the parent, who parks meanwhile, and one of the child.
+    // Two claims of the parent, which parks meanwhile, and one of the child.
     let spans = site.spans(3).await;
     let child = named(&spans, "ossa.agent.invoke")
         .into_iter()
@@ -53,14 +53,13 @@ async fn a_delegated_agent_links_to_who_asked() {
         let link = parent.links.iter().find(|link| link.attributes["ossa.link.type"] == "resumption")?;
         Some((parent.id.clone(), link.span.clone()))
     });
-    let (later, earlier) =
-        resumed.expect("a claim that goes on with the turn links to the one that began it");
+    let (later, earlier) = resumed.expect("a claim that resumes the turn links to the one that began it");
     assert!(later != earlier && parents.iter().any(|parent| parent.id == earlier));
     site.end().await;
 }
 
-/// RS-35, RS-49: the nine events of OSSA as CloudEvents 1.0, over SSE and to a webhook, told as OSSA names them; a turn that
-/// failed is not told as complete.
+/// RS-35, RS-49: the nine events of OSSA as CloudEvents 1.0, over SSE and to a webhook, under OSSA's names. A failed
+/// turn is not published as completed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ossas_events_reach_streams_and_webhooks() {
     let env = [("TURNSTONE_WEBHOOKS__ALLOW_PRIVATE", "true")];
@@ -113,7 +112,7 @@ async fn ossas_events_reach_streams_and_webhooks() {
     let started = told.iter().find(|event| event["type"] == "io.ossa.agent.turn.started").unwrap();
     assert!(started["source"].as_str().unwrap().contains("/ossa/agents/lead/instances/"), "{started:#}");
     assert!(started["data"]["interaction_id"].is_string(), "{started:#}");
-    // The turn of `short` that asked for a tool was its last: it failed, and is not told as complete as well.
+    // The turn of `short` with a tool call was its last: it failed, and is not published as completed as well.
     let failed = told.iter().find(|event| event["type"] == "io.ossa.agent.turn.failed").unwrap();
     let both = told.iter().filter(|event| event["type"] == "io.ossa.agent.turn.completed").any(|event| {
         event["subject"] == failed["subject"] && event["data"]["turn_number"] == failed["data"]["turn_number"]
@@ -125,8 +124,8 @@ async fn ossas_events_reach_streams_and_webhooks() {
     wait::until("the webhook is delivered", async || receiver.count() >= told.len()).await;
     let sent: Vec<Value> =
         receiver.received().iter().map(turnstone_tests::receiver::Received::json).collect();
-    assert!(told.iter().all(|event| sent.contains(event)), "what the stream tells, the webhook is told");
-    // Webhooks are sent side by side: which of them arrives first is not known.
+    assert!(told.iter().all(|event| sent.contains(event)), "the webhook receives the events of the stream");
+    // Webhooks are sent in parallel, so the order of arrival varies.
     for sent in receiver.received() {
         assert_eq!(sent.header("x-ojs-event"), sent.json()["type"].as_str().unwrap());
     }

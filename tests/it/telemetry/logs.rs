@@ -1,10 +1,10 @@
-//! Log lines and log records, and a collector that is of no use.
+//! Log lines and log records, and an unusable collector.
 
 use super::{Manner, PARENT, Site, TRACE, works};
 use serde_json::{Value, json};
 use turnstone_tests::Reply;
 
-/// Exporters that wait an hour for an answer: far longer than any test.
+/// Exporters with a timeout of an hour: far longer than any test.
 const HOUR: [(&str, &str); 4] = [
     ("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000"),
     ("OTEL_BSP_EXPORT_TIMEOUT", "3600000"),
@@ -12,9 +12,10 @@ const HOUR: [(&str, &str); 4] = [
     ("OTEL_METRIC_EXPORT_TIMEOUT", "3600000"),
 ];
 
-/// RS-34: lines inside of spans say where they were written, in both formats and by OTLP, whether spans are sent or not.
+/// RS-34: lines inside of spans name their trace and span, in both formats and by OTLP, whether spans are sent or
+/// not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn log_lines_say_the_trace_and_the_span() {
+async fn log_lines_have_the_trace_and_the_span() {
     for (format, disabled) in [("json", "false"), ("pretty", "true")] {
         let env = [
             ("TURNSTONE_LOG__FORMAT", format),
@@ -52,10 +53,10 @@ async fn log_lines_say_the_trace_and_the_span() {
     }
 }
 
-/// A collector that hangs, or is not there, delays no turn and does not keep the process from ending. The exporters wait an hour
-/// for the one that hangs, and each of the three signals has one request there that stays unanswered.
+/// A collector that hangs or is unreachable delays no turn and does not keep the process from ending. The exporters'
+/// timeout is an hour, and each of the three signals has one unanswered request at the collector that hangs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_collector_that_is_of_no_use_delays_nothing() {
+async fn an_unusable_collector_delays_nothing() {
     let nobody =
         [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
     for (manner, env) in [(Manner::Hangs, &HOUR[..]), (Manner::Takes, &nobody[..])] {
@@ -72,7 +73,7 @@ async fn a_collector_that_is_of_no_use_delays_nothing() {
             assert_eq!(site.collector.requests(), 3, "no request was answered or given up");
         }
         if manner == Manner::Takes {
-            // At its end it sends what is left of all three signals.
+            // At its end the process sends the rest of all three signals.
             site.program.warns("the telemetry collector does not take").await;
             site.program.signal("TERM");
             assert_eq!(site.program.ended().await, Some(0));

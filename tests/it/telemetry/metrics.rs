@@ -1,4 +1,4 @@
-//! What is counted, by OTLP and for Prometheus.
+//! Metrics by OTLP and for Prometheus.
 
 use super::{Site, TRACE, works};
 use crate::program::Program;
@@ -17,7 +17,7 @@ const COUNTERS: [(&str, f64); 6] = [
     ("ossa.agent.latency", 3.0),
 ];
 
-/// The newest value of a metric, all of its series together.
+/// Returns the newest value of a metric, as the sum of its series.
 fn newest(collector: &Collector, name: &str) -> f64 {
     let readings: Vec<Reading> =
         collector.readings().into_iter().filter(|reading| reading.name == name).collect();
@@ -30,8 +30,8 @@ fn newest(collector: &Collector, name: &str) -> f64 {
     series.iter().map(|reading| reading.value).sum()
 }
 
-/// Facts §6.2 case 6, RS-33: all metrics of OSSA and of OpenTelemetry after one job, the same by OTLP and on `/metrics`, equal
-/// to what the model reported, and no id in a label.
+/// Facts §6.2 case 6, RS-33: all metrics of OSSA and of OpenTelemetry after one job, the same by OTLP and on
+/// `/metrics`. They equal the model's usage, and no label has an id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_is_counted_by_otlp_and_for_prometheus() {
     let site = Site::start(&[], works).await;
@@ -102,9 +102,9 @@ async fn errors_are_counted_by_their_code() {
     site.end().await;
 }
 
-/// Who chooses the names of models does not choose how many series there are (RS-33).
+/// RS-33: the names of models, which clients choose, do not increase the number of series.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn made_up_models_do_not_make_series_without_end() {
+async fn made_up_models_do_not_add_series() {
     let site = Site::start(&[], |_| Reply::text("done")).await;
     let mut last = String::new();
     for number in 0..110 {
@@ -136,7 +136,7 @@ async fn made_up_models_do_not_make_series_without_end() {
     site.end().await;
 }
 
-/// A worker of a fleet shows what it counts at an address of its own.
+/// A worker of a fleet exposes its metrics at an address of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_worker_is_scraped_by_itself() {
@@ -158,7 +158,7 @@ async fn a_worker_is_scraped_by_itself() {
         (answer.status().as_u16(), answer.headers()["content-type"].clone()),
         (200, "text/plain".parse().unwrap())
     );
-    // A signal before this line interrupts the start.
+    // An earlier signal would interrupt the start.
     worker.says("turnstone worker w runs").await;
     worker.stop().await;
 }

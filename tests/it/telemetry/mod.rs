@@ -1,4 +1,4 @@
-//! What a running Turnstone tells of itself, received by a real OTLP collector from real processes.
+//! Telemetry of a running Turnstone, received by a real OTLP collector from real processes.
 
 mod links;
 mod logs;
@@ -13,17 +13,17 @@ use tempfile::TempDir;
 use turnstone_tests::otlp::{Collector, Manner, Span};
 use turnstone_tests::{ModelServer, Reply, ToolServer, fleet, model_server, wait};
 
-/// The trace that a submitter began, and his span in it.
+/// The trace of a submitter, and its span.
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
-/// The model provider's key, which nobody may see.
+/// The model provider's key, which must not be exposed.
 const KEY: &str = "sk-telemetry-0123456789";
-/// Words of the user, the tool and the model, which nobody may see unless they are captured.
+/// Words of the user, the tool and the model, which are exposed only when they are captured.
 const ASKED: &str = "whisper-of-the-user";
 const SEARCHED: &str = "words-that-are-searched";
 const ANSWERED: &str = "answer-of-the-model";
 
-/// `turnstone dev` with an agent called `desk`, a model and a tool of the test's, and a collector.
+/// `turnstone dev` with an agent `desk`, a model and a tool of the test, and a collector.
 struct Site {
     program: Program,
     url: String,
@@ -34,7 +34,7 @@ struct Site {
     _folder: TempDir,
 }
 
-/// Searches, keeps something in its state, and answers.
+/// Searches, writes its state, and answers.
 fn works(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         0 => Reply::call("search", json!({"q": SEARCHED})),
@@ -44,7 +44,7 @@ fn works(request: &Value) -> Reply {
 }
 
 impl Site {
-    /// A site whose collector takes everything.
+    /// Starts a site whose collector accepts everything.
     async fn start(env: &[(&str, &str)], script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         Self::with(Manner::Takes, env, script).await
     }
@@ -124,7 +124,7 @@ impl Site {
         wait::output("the job ends", reading).await;
     }
 
-    /// Waits for the claims of so many jobs, and returns every span but those of requests to the api.
+    /// Waits for the spans of so many claims, and returns every span but those of requests to the API.
     async fn spans(&self, claims: usize) -> Vec<Span> {
         let whole = |collector: &Collector| named(&collector.spans(), "ossa.agent.invoke").len() >= claims;
         self.collector.until("the spans of every claim", whole).await;
@@ -133,14 +133,14 @@ impl Site {
         self.collector.spans().into_iter().filter(|span| !of_request(span)).collect()
     }
 
-    /// Stops it, which sends what is left.
+    /// Stops the program, which sends the rest, and returns the collector.
     async fn end(self) -> Collector {
         self.program.stop().await;
         self.collector
     }
 }
 
-/// A manifest of an agent that may search.
+/// Returns a manifest of an agent that may search.
 fn document(name: &str, version: &str, more: &str) -> String {
     format!(
         "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}, version: {version}}}\nspec:\n  role: You are \
@@ -152,7 +152,7 @@ fn named<'a>(spans: &'a [Span], name: &str) -> Vec<&'a Span> {
     spans.iter().filter(|span| span.name == name).collect()
 }
 
-/// The parent of a span.
+/// Returns the parent of a span.
 fn above<'a>(spans: &'a [Span], span: &Span) -> &'a Span {
     spans.iter().find(|other| other.id == span.parent).unwrap_or_else(|| panic!("no parent: {span:#?}"))
 }

@@ -1,4 +1,4 @@
-//! Spans of requests to the api, and what an MCP server is told of a trace.
+//! Spans of requests to the API, and the trace context of MCP calls.
 
 use super::{PARENT, Site, TRACE, named, works};
 use reqwest::Method;
@@ -7,8 +7,8 @@ use turnstone_tests::otlp::Collector;
 use turnstone_tests::servers::need_python;
 use turnstone_tests::{Reply, model_server};
 
-/// Issue 5, "Telemetry" (W3C context in and out): a request is a span in the trace of whoever sent it, named after its method and the
-/// template of its path, so that no id makes a name.
+/// Issue 5, "Telemetry" (W3C context in and out): a request is a span in the trace of its sender. It is named by its
+/// method and the template of its path, without ids.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_is_a_span_in_the_trace_of_its_sender() {
     let site = Site::start(&[], works).await;
@@ -17,7 +17,7 @@ async fn a_request_is_a_span_in_the_trace_of_its_sender() {
         let request = site.http.get(format!("{}{path}", site.url)).header("traceparent", &traceparent);
         request.send().await.unwrap();
     }
-    // The last one that is told: what came before is there as well.
+    // The last span; the earlier ones have arrived as well.
     site.run("desk", json!({})).await;
     let told = "GET /ojs/v1/jobs/{id}";
     site.collector.until("the span of a request", |told_of| !named(&told_of.spans(), told).is_empty()).await;
@@ -38,14 +38,15 @@ async fn a_request_is_a_span_in_the_trace_of_its_sender() {
     let nowhere = named(&spans, "GET");
     assert_eq!((nowhere.len(), nowhere[0].attributes.contains_key("http.route")), (1, false), "{nowhere:#?}");
     assert!(spans.iter().all(|span| !span.name.contains("livez")), "probes are no spans");
-    assert!(!collector.has_bytes("no-such-id"), "what a client writes into a path is in no span");
+    assert!(!collector.has_bytes("no-such-id"), "no span has a client's path");
     assert_eq!(named(&spans, "POST /ojs/v1/jobs").len(), 1);
 }
 
-/// RS-48, issue 5 ("W3C context in and out"): an MCP server is told the context in the `_meta` of a call, below the span of the call.
+/// RS-48, issue 5 ("W3C context in and out"): an MCP server receives the context in the `_meta` of a call, below the
+/// span of the call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn an_mcp_server_is_told_the_trace_of_a_call() {
+async fn an_mcp_server_receives_the_trace_of_a_call() {
     need_python();
     let site = Site::start(&[], |request| match model_server::outcomes(request) {
         0 => Reply::call("parrot_meta", json!({})),

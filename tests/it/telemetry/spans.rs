@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use turnstone_telemetry::names::{self, Kind};
 use turnstone_tests::{Reply, model_server};
 
-/// An agent that sets whatever a span can say of it.
+/// An agent that sets every attribute of a span.
 const LEAD: &str = "apiVersion: ossa/v0.2.9
 kind: Agent
 metadata: {name: lead, version: 1.0.0}
@@ -98,8 +98,8 @@ async fn a_job_is_a_tree_of_spans_in_the_trace_of_its_submitter() {
     site.end().await;
 }
 
-/// RS-32: spans carry every attribute that EVENTS documents, and no other one, when an agent uses a model, its state, a tool that
-/// fails and another agent, and contents are captured.
+/// RS-32: spans have every attribute that EVENTS documents, and no other one. The agent uses a model, its state, a
+/// failing tool and another agent, and contents are captured.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn spans_carry_the_documented_attributes_and_no_others() {
     let usage = json!({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25,
@@ -121,7 +121,7 @@ async fn spans_carry_the_documented_attributes_and_no_others() {
     site.register(LEAD).await;
     let meta = json!({"traceparent": format!("00-{TRACE}-{PARENT}-01"), "baggage": "ossa.workflow.id=w-7"});
     assert_eq!(site.run("lead", meta).await["state"], "completed");
-    // Two claims of the agent that waits for the other one, and one of that.
+    // Two claims of the agent that waits for the other one, and one of the other.
     site.spans(3).await;
     let spans = site.end().await.spans();
     let of_span = spans.iter().flat_map(|span| {
@@ -130,16 +130,16 @@ async fn spans_carry_the_documented_attributes_and_no_others() {
     });
     let carried: BTreeSet<&str> = of_span.map(String::as_str).collect();
     let attributes = names::ALL.iter().filter(|name| name.kind == Kind::Attribute).map(|name| name.name);
-    // The one attribute that belongs to a metric.
+    // All but the one attribute of a metric.
     let documented: BTreeSet<&str> = attributes.filter(|name| *name != names::TOKEN_TYPE).collect();
     let missing: Vec<_> = documented.difference(&carried).collect();
     let unknown: Vec<_> = carried.difference(&documented).collect();
     assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:?}; not documented: {unknown:?}");
 }
 
-/// RS-48: the context goes on to models and tools, each below the span that asks; baggage goes along.
+/// RS-48: the context is sent to models and tools, each below the span of its call, together with the baggage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_trace_goes_on_in_models_and_tools() {
+async fn models_and_tools_receive_the_trace() {
     let env = [("OTEL_PROPAGATORS", "tracecontext,baggage,b3")];
     let site = Site::start(&env, works).await;
     let meta = json!({"traceparent": format!("00-{TRACE}-{PARENT}-01"), "tracestate": "v=1",
@@ -159,10 +159,10 @@ async fn the_trace_goes_on_in_models_and_tools() {
     site.end().await;
 }
 
-/// RS-05, RS-48: without telemetry of its own a worker hands on what the submitter sent, and a context that cannot be read
-/// begins a trace instead of failing the job.
+/// RS-05, RS-48: a worker without telemetry passes the submitter's context on. An unreadable context begins a trace
+/// instead of failing the job.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_without_telemetry_hands_the_context_on() {
+async fn a_worker_without_telemetry_passes_the_context_on() {
     let site = Site::start(&[("OTEL_SDK_DISABLED", "true")], works).await;
     let sent = format!("00-{TRACE}-{PARENT}-01");
     site.run("desk", json!({"traceparent": sent, "baggage": "a=b"})).await;
@@ -176,7 +176,7 @@ async fn a_worker_without_telemetry_hands_the_context_on() {
     assert_eq!(site.end().await.requests(), 0, "it is switched off");
 }
 
-/// RS-32: a failure is a failed span with the code of the error.
+/// RS-32: a failed call is a failed span with the code of the error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_call_is_a_failed_span() {
     let site = Site::start(&[], |_| Reply::Status(400)).await;
@@ -194,10 +194,10 @@ async fn a_failed_call_is_a_failed_span() {
     site.end().await;
 }
 
-/// Nothing that a user, a tool or a model said leaves the process, and no secret; with capture on their words do, and still
-/// no secret.
+/// No text of a user, a tool or a model leaves the process, and no secret. With capture their texts do, and still no
+/// secret.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn words_leave_only_when_they_are_captured_and_secrets_never() {
+async fn texts_leave_only_when_captured_and_secrets_never() {
     for captured in ["false", "true"] {
         let env = [
             ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", captured),
@@ -217,10 +217,10 @@ async fn words_leave_only_when_they_are_captured_and_secrets_never() {
     }
 }
 
-/// RS-23, RS-32, OAS-35: with capture on, what the agent's filter redacts and what an output restriction refuses leaves in no
-/// span either.
+/// RS-23, RS-32, OAS-35: with capture, no span has text that the agent's filter redacts or an output restriction
+/// refuses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_filter_redacts_or_a_restriction_refuses_is_in_no_span() {
+async fn redacted_and_refused_text_is_in_no_span() {
     let env = [("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")];
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("search", json!({"q": "of ada@example.org"})),
@@ -242,7 +242,7 @@ async fn what_a_filter_redacts_or_a_restriction_refuses_is_in_no_span() {
         .collect();
     assert_eq!(results.len(), 2);
     assert!(results[0].unwrap().as_str().unwrap().contains("redacted email"), "{results:#?}");
-    assert_eq!(results[1], None, "nobody has allowed this output");
+    assert_eq!(results[1], None, "this output is not allowed");
     let answer = named(&spans, "gen_ai.chat")[1].attributes["gen_ai.output.messages"].to_string();
     assert!(answer.contains(ANSWERED) && !answer.contains("ada@"), "{answer}");
     for call in spans.iter().filter(|span| span.attributes["ossa.agent.name"] == "careful") {

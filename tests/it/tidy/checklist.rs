@@ -1,4 +1,5 @@
-//! `docs/OSSA-ROWS.md` and `docs/OAS-ROWS.md`: each row of a specification's checklist, and the tests that show it. A test says the row in its comment.
+//! `docs/OSSA-ROWS.md` and `docs/OAS-ROWS.md`: each row of a specification's checklist, and the tests that show it. A
+//! test names the row in its doc comment.
 
 use crate::house::{files, none, read, root};
 use crate::{oas_rows, ossa_rows};
@@ -8,15 +9,15 @@ use std::fmt::Write as _;
 /// A specification's checklist.
 struct Checklist {
     title: &'static str,
-    /// What a row's number begins with.
+    /// The prefix of a row's number.
     prefix: &'static str,
     /// The generated page.
     page: &'static str,
-    /// Where the rows stand.
+    /// The file with the rows.
     source: &'static str,
-    /// Row, its weight, and what it asks for.
+    /// Row, weight, and requirement.
     rows: &'static [(&'static str, &'static str, &'static str)],
-    /// Rows that this version does not do.
+    /// Rows that this version does not support.
     not_yet: &'static [&'static str],
 }
 
@@ -39,11 +40,11 @@ const CHECKLISTS: &[Checklist] = &[
     },
 ];
 
-/// Rows, and where the tests that name them are: `file` and function.
+/// Rows, and the tests that name them: `file` and function.
 type Shown = BTreeMap<String, Vec<(String, String)>>;
 
 impl Checklist {
-    /// The rows a comment names: `RS-07`, each once.
+    /// Returns the rows that a comment names, each once.
     fn rows_in(&self, comment: &str) -> Vec<String> {
         let mut rows = Vec::new();
         for (at, _) in comment.match_indices(self.prefix) {
@@ -116,7 +117,7 @@ Run one with `cargo test --workspace <name>`.
     }
 }
 
-/// The name of a function that begins on this line.
+/// Returns the name of a function that begins on this line.
 fn function(line: &str) -> Option<&str> {
     let rest = line.trim_start().trim_start_matches("pub ").trim_start_matches("async ");
     rest.strip_prefix("fn ").and_then(|rest| rest.split(['(', '<']).next())
@@ -148,7 +149,7 @@ fn every_row_of_a_checklist_has_a_test() {
             .iter()
             .filter(|(row, _, _)| shown.contains_key(*row) == checklist.not_yet.contains(row));
         problems.extend(odd.map(|(row, _, what)| {
-            format!("{row} ({what}): a test's comment names it, or NOT_YET does, and not both")
+            format!("{row} ({what}): name it in a test's comment or in NOT_YET, and not in both")
         }));
     }
     none("A row has no test:", &problems);

@@ -1,9 +1,9 @@
-//! What must not stand in any Rust file.
+//! Words and names that no Rust file may have.
 
 use crate::house::{files, none, read};
 use crate::lines::take_apart;
 
-/// What must not stand in code, and what to do instead.
+/// Forbidden words, and what to do instead.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("todo!(", "build it or leave it out"),
     ("unimplemented!(", "build it or leave it out"),
@@ -12,11 +12,11 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("#![allow(", "use #![expect(…, reason = \"…\")]"),
 ];
 
-/// Words that say nothing about what a file is for.
+/// Words that do not describe a file.
 const EMPTY_NAMES: &[&str] = &["util", "utils", "helper", "helpers", "common", "misc", "manager", "handler"];
 
 #[test]
-fn nothing_unfinished_or_silenced_stands_in_the_code() {
+fn the_code_has_nothing_unfinished_or_silenced() {
     let mut problems = Vec::new();
     for path in files("", ".rs") {
         let source = take_apart(&read(&path));
@@ -31,7 +31,7 @@ fn nothing_unfinished_or_silenced_stands_in_the_code() {
     none("Some code is unfinished or silences a lint:", &problems);
 }
 
-/// How an ignored test begins to say why: it takes long, or it needs a program or a system that is not everywhere.
+/// How the reason of an ignored test begins: it takes long, or needs a program or a system.
 const IGNORED: &[&str] = &["#[ignore = \"long: ", "ignore = \"needs "];
 
 #[test]
@@ -59,14 +59,14 @@ fn no_test_sleeps() {
     let mut problems = Vec::new();
     for path in files("", ".rs") {
         let code = take_apart(&read(&path)).code;
-        // The harness may wait; tests ask it to. Unit tests stand below `#[cfg(test)]` or in a file of their own.
+        // The harness may wait, and tests use it. Unit tests are below `#[cfg(test)]` or in a file of their own.
         let stem = path.file_stem().unwrap().to_string_lossy();
         let all = path.starts_with("tests/it") || stem == "tests" || stem.ends_with("_tests");
         let tests_from = if all { Some(0) } else { code.find("#[cfg(test)]\nmod tests {") };
         let Some(from) = tests_from else { continue };
         for found in code[from..].match_indices("sleep(") {
             let line = code[..from + found.0].lines().count();
-            problems.push(format!("{}:{line}: wait for what you need, or move the clock", path.display()));
+            problems.push(format!("{}:{line}: wait for a condition, or move the clock", path.display()));
         }
     }
     none("A test sleeps:", &problems);
@@ -78,7 +78,7 @@ fn no_test_measures_real_time() {
     for path in files("tests/it", ".rs") {
         for (number, line) in take_apart(&read(&path)).code.lines().enumerate() {
             if line.contains("elapsed()") {
-                problems.push(format!("{}:{}: say what comes before what", path.display(), number + 1));
+                problems.push(format!("{}:{}: assert the order of events", path.display(), number + 1));
             }
         }
     }
@@ -86,7 +86,7 @@ fn no_test_measures_real_time() {
 }
 
 #[test]
-fn file_names_say_what_the_file_is_for() {
+fn file_names_describe_the_file() {
     let problems: Vec<String> = files("", ".rs")
         .iter()
         .filter(|path| {
@@ -95,5 +95,5 @@ fn file_names_say_what_the_file_is_for() {
         })
         .map(|path| format!("{}: use a word of docs/GLOSSARY.md", path.display()))
         .collect();
-    none("A file's name says nothing:", &problems);
+    none("A file's name does not describe it:", &problems);
 }

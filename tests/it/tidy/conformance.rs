@@ -1,14 +1,14 @@
-//! The rules of the stores hold on every store: each case of `tests/it/conformance` is run on each of them.
+//! Each case of `tests/it/conformance` runs on every store.
 
 use crate::house::{files, none, read};
 use crate::lines::take_apart;
 
 /// The stores, as `conformance/backend.rs` names them. The last one is PostgreSQL behind PgBouncer.
 const STORES: [&str; 4] = ["Sqlite", "Sealed", "Postgres", "Pooled"];
-/// Files with tests of their own, because no case of one store says what they say.
+/// Files whose tests are no cases of one store.
 const APART: [&str; 2] = ["mod.rs", "migrations.rs"];
 
-/// The names in the lists of a file.
+/// Returns the names in the lists of a file.
 fn listed(code: &str) -> Vec<&str> {
     code.split("on_every_store![")
         .skip(1)
@@ -18,7 +18,7 @@ fn listed(code: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The functions of a file that take a store alone and return nothing.
+/// Returns the functions of a file that take a store only and return nothing.
 fn cases(code: &str) -> Vec<&str> {
     code.lines()
         .filter_map(|line| line.strip_suffix(": &Opened) {"))
@@ -38,7 +38,7 @@ fn every_case_of_conformance_runs_on_every_store() {
         let (listed, cases) = (listed(&code), cases(&code));
         count += listed.len();
         for case in cases {
-            // A part of other cases is called by them.
+            // Other cases call a part of themselves.
             let is_part = code.matches(&format!("{case}(")).count() > 1;
             if !listed.contains(&case) && !is_part {
                 problems.push(format!("{}: list `{case}` in on_every_store![…]", path.display()));

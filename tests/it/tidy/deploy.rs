@@ -1,10 +1,10 @@
-//! What operators are given to watch a fleet with names metrics that there are.
+//! Alerts and dashboards name existing metrics.
 
 use crate::house::read;
 use std::collections::BTreeSet;
 use turnstone_telemetry::names::{self, Kind};
 
-/// The names under which Prometheus knows our metrics.
+/// Returns the names under which Prometheus has our metrics.
 fn known() -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     for name in names::ALL {
@@ -26,7 +26,7 @@ fn known() -> BTreeSet<String> {
     known
 }
 
-/// The words of a text that look like names of our metrics.
+/// Returns the words of a text that look like names of our metrics.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let ours = |word: &&str| {
@@ -39,7 +39,7 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn alerts_and_the_dashboard_name_metrics_that_there_are() {
+fn alerts_and_the_dashboard_name_existing_metrics() {
     let known = known();
     for path in ["deploy/prometheus/rules.yaml", "deploy/grafana/turnstone.json"] {
         let named = named(&read(path));

@@ -1,4 +1,4 @@
-//! The documentation says what the code says.
+//! The documentation agrees with the code.
 
 use crate::events_page;
 use crate::house::{files, none, read, root};
@@ -19,7 +19,7 @@ fn screaming(camel: &str) -> String {
 }
 
 #[test]
-fn the_table_of_states_is_the_one_of_the_domain() {
+fn the_table_of_states_is_the_domains() {
     let page = read("docs/STATES.md");
     let shown: Vec<[String; 3]> = page
         .lines()
@@ -72,7 +72,7 @@ fn every_name_of_a_span_or_attribute_is_used() {
     none("A documented name is never seen:", &problems);
 }
 
-/// The `[text](target)` links of a page, each with what follows it on its line.
+/// Returns the `[text](target)` links of a line, each with the rest of the line.
 fn links(line: &str) -> Vec<(&str, &str)> {
     line.match_indices("](")
         .filter_map(|(at, _)| {
@@ -97,7 +97,7 @@ fn every_guarantee_names_a_test_that_runs_by_default() {
     let page = read("docs/GUARANTEES.md");
     let mut problems = Vec::new();
     let promises: Vec<&str> = page.lines().filter(|line| line.starts_with("- ")).collect();
-    assert!(!promises.is_empty(), "docs/GUARANTEES.md promises nothing");
+    assert!(!promises.is_empty(), "docs/GUARANTEES.md has no guarantee");
     for line in promises {
         let tests: Vec<_> = links(line).into_iter().filter(|(target, _)| target.ends_with(".rs")).collect();
         if tests.is_empty() {

@@ -1,4 +1,4 @@
-//! `docs/EVENTS.md`, written from the names in the code.
+//! `docs/EVENTS.md`, generated from the names in the code.
 
 use std::fmt::Write as _;
 use turnstone_domain::EventName;
@@ -73,7 +73,7 @@ What `GET /metrics` of the api shows, in the text format of Prometheus. What the
 |---|---|
 ";
 
-/// The whole page.
+/// Returns the page.
 pub fn render() -> String {
     let mut page = HEAD.to_owned();
     for event in EventName::ALL {

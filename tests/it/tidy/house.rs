@@ -1,4 +1,4 @@
-//! Where things are: the workspace's root and its files.
+//! The workspace's root and its files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ pub fn root() -> PathBuf {
     here.parent().unwrap().to_path_buf()
 }
 
-/// All files below `folder` (relative to the root) whose name ends with `ending`, relative to the root and sorted.
-/// Build output, the data directory of `dev` and version control are left out.
+/// Returns all files below `folder` (relative to the root) whose name ends with `ending`, relative to the root and
+/// sorted. Build output, the data directory of `dev` and version control are left out.
 pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![root().join(folder)];
@@ -31,13 +31,13 @@ pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The text of a file, its path given relative to the root.
+/// Returns the text of a file, its path given relative to the root.
 pub fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Fails with all problems at once, one a line.
+/// Panics with all problems, one a line.
 pub fn none(rule: &str, problems: &[String]) {
     assert!(problems.is_empty(), "{rule}\n  {}\n", problems.join("\n  "));
 }

@@ -1,10 +1,10 @@
-//! Who may import whom (docs/ARCHITECTURE.md), read from `cargo metadata`.
+//! Which crate may import which (docs/ARCHITECTURE.md), from `cargo metadata`.
 
 use crate::house::{none, root};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use std::process::Command;
 
-/// Each of our crates and which others of ours it may name. What is not listed is forbidden.
+/// Each of our crates, and which others of ours it may name.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("blocking", &[]),
@@ -17,25 +17,25 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("worker", &["blocking", "domain", "ojs", "specs", "store", "telemetry"]),
     ("examples", &[]),
     ("cli", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),
-    // The bench of a whole fleet stands on the same servers and processes as the tests.
+    // The bench of a whole fleet uses the servers and processes of the tests.
     ("benches", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "tests"]),
     ("tests", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),
 ];
 
-/// Outside crates that only these of ours may name. Their unit tests may name others: a counterpart to talk to is no
-/// part of the product.
+/// Outside crates that only these of ours may name. Unit tests may name others: the peer of a test is no part of the
+/// product.
 const ONLY: &[(&str, &[&str])] = &[
-    // The harness looks into the database as an independent witness.
+    // The harness reads the database as an independent witness.
     ("sqlx", &["store", "tests"]),
     ("redis", &["store"]),
     ("axum", &["api", "examples", "tests"]),
-    // The scheduler posts to webhooks: what is told of events happens as time does, and once for the whole fleet.
+    // The scheduler posts webhooks: deliveries are due by time, and made once for the whole fleet.
     ("reqwest", &["worker", "scheduler", "cli", "tests"]),
     ("apalis", &["worker"]),
     ("apalis-core", &["worker"]),
 ];
 
-/// What the domain must not know of: anything that waits.
+/// Asynchronous crates, which the domain must not use.
 const ASYNC: &[&str] =
     &["tokio", "tokio-util", "tokio-stream", "futures", "futures-util", "async-trait", "smol"];
 
@@ -45,7 +45,7 @@ const FORBIDDEN_FEATURES: &[(&str, &str, &str)] = &[
     ("apalis-core", "task-context", "it panics the worker when a job comes back"),
 ];
 
-/// Crates that must not be in the tree, and what stands in their place (docs/adr/0001).
+/// Crates that must not be in the tree, and their replacements (docs/adr/0001).
 const FORBIDDEN_CRATES: &[(&str, &str)] = &[
     ("serde_yaml", "serde-saphyr"),
     ("serde_yml", "serde-saphyr"),
@@ -88,11 +88,11 @@ fn our_crates_import_only_what_they_may() {
             problems.push(format!("{name} is new: give it a line in MAY_IMPORT and in docs/ARCHITECTURE.md"));
             continue;
         };
-        // The examples' own tests run them on a worker; the examples themselves know nobody.
+        // The examples' own tests run them on a worker; the examples themselves import no crate of ours.
         let tested = |kind| name == "examples" && kind == DependencyKind::Development;
         for dependency in package.dependencies.iter().filter(|dependency| !tested(dependency.kind)) {
             if let Some(other) = short(&dependency.name).filter(|other| !may.contains(other)) {
-                problems.push(format!("{name} must know nothing about {other}"));
+                problems.push(format!("{name} must not name {other}"));
             }
         }
     }
@@ -100,7 +100,7 @@ fn our_crates_import_only_what_they_may() {
 }
 
 #[test]
-fn outside_crates_are_named_only_where_they_belong() {
+fn outside_crates_are_named_only_by_their_owners() {
     let metadata = metadata();
     let mut problems = Vec::new();
     for (name, package) in ours(&metadata) {

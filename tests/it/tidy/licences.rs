@@ -1,9 +1,9 @@
-//! Every dependency's licence is one that `deny.toml` allows. `cargo deny` says the same where it is installed.
+//! Every dependency's licence is one that `deny.toml` allows, like in `cargo deny`.
 
 use crate::house::{none, read};
 use crate::imports::metadata;
 
-/// The strings of the first list called `allow` below `[licenses]`.
+/// Returns the strings of the first list called `allow` below `[licenses]`.
 fn allowed() -> Vec<String> {
     let text = read("deny.toml");
     let section = text.split("[licenses]").nth(1).unwrap();
@@ -11,7 +11,7 @@ fn allowed() -> Vec<String> {
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Whether an SPDX expression is satisfied by the allowed licences: one side of each OR, both sides of each AND.
+/// Returns true when the allowed licences satisfy an SPDX expression: one side of each OR, both sides of each AND.
 fn satisfied(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -54,7 +54,7 @@ fn one(words: &[&str], at: &mut usize, allowed: &[String]) -> bool {
 }
 
 #[test]
-fn expressions_are_read_as_spdx_means_them() {
+fn expressions_follow_spdx() {
     let allowed = ["MIT", "Apache-2.0 WITH LLVM-exception", "ISC"].map(str::to_owned);
     for (expression, good) in [
         ("MIT", true),

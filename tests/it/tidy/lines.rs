@@ -1,8 +1,8 @@
-//! Rust text taken apart: what is code, what is a string literal, what is a comment.
+//! Rust text in parts: code, string literals, and comments.
 
-/// A source file without its comments and without the insides of its strings, and the strings by themselves.
+/// A source file without its comments and without the contents of its strings, and the strings by themselves.
 pub struct Source {
-    /// The code; comments and the insides of strings are blanks, lines stay where they were.
+    /// The code; comments and the contents of strings are blank, lines keep their numbers.
     pub code: String,
     /// The string literals, each with the line it begins on (1-based).
     pub literals: Vec<(usize, String)>,

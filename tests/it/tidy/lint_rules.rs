@@ -1,4 +1,5 @@
-//! `docs/LINT.md`: what `turnstone agent lint` checks, one rule per line. Each rule that a reader names stands in it.
+//! `docs/LINT.md`: the checks of `turnstone agent lint`, one rule per line. The page has each rule that a reader
+//! names.
 
 use crate::house::{files, none, read, root};
 use std::collections::BTreeSet;
@@ -77,7 +78,7 @@ const RULES: &[(&str, &str)] = &[
     ("OAS-27", "a `static_identity` is for a tool that takes credentials"),
     ("OAS-28", "a warning: an input restriction that restricts nothing"),
     ("OAS-29", "a warning: an output restriction that restricts nothing"),
-    ("OAS-30", "`require_review` names somebody who can be asked"),
+    ("OAS-30", "`require_review` names an existing reviewer"),
     ("OAS-33", "an assertion is CEL over the Engagement object"),
     ("OAS-33_member", "a warning: a member that the Engagement object has not, as in `.input.`"),
     ("OAS-33_name", "a warning: `recent` or `history` of a name that is no capability"),
@@ -90,9 +91,9 @@ const RULES: &[(&str, &str)] = &[
     ("OAS-40", "a guardrail's assertion is CEL"),
     ("OAS-45", "a warning: the Engagement object in a guardrail's assertion"),
     ("OAS-47", "`exposes` does not take the key `text`"),
-    ("OAS-48", "what is exposed is CEL over the Engagement object"),
+    ("OAS-48", "an exposed value is CEL over the Engagement object"),
     ("OAS-52", "`short_circuit` is a whole number of at least 1"),
-    ("OAS-A17", "a warning: a reference to what is not there yet, which the caller allowed"),
+    ("OAS-A17", "a warning: a missing reference that the caller deferred"),
     ("OAS-A18", "a warning: agents that ask one another in a circle"),
     ("OAS-A19", "no key is there twice, and the document is not too large, too deep, or full of aliases"),
     ("OSSA-apiVersion", "`apiVersion` is one of OSSA 0.2"),
@@ -147,7 +148,7 @@ fn the_page_of_lint_is_generated_from_its_rules() {
     assert_eq!(read("docs/LINT.md"), page, "run `TURNSTONE_BLESS=1 cargo test --workspace --test tidy lint`");
 }
 
-/// Rules that stand in the texts of a reader.
+/// Returns the rules in the texts of a reader.
 fn named(text: &str) -> BTreeSet<String> {
     let literals = text.split('"').skip(1).step_by(2);
     let is_rule = |word: &&str| {
@@ -159,11 +160,11 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_rule_that_a_reader_names_is_explained() {
+fn every_rule_of_a_reader_is_explained() {
     let sources = files("shared/specs/src", ".rs").into_iter();
     let sources = sources.filter(|path| !path.ends_with("tests.rs"));
     let used: BTreeSet<String> = sources.flat_map(|path| named(&read(&path))).collect();
-    assert!(used.contains("OAS-16"), "nothing was looked at: {used:?}");
+    assert!(used.contains("OAS-16"), "no rule was found: {used:?}");
     let problems: Vec<String> = used
         .iter()
         .filter(|rule| !RULES.iter().any(|(known, _)| known == rule))

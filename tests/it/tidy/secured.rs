@@ -1,10 +1,10 @@
-//! A turn makes no slow call with an answer that is not committed (ADR 0008). Breakers and rate limits take the proof as an
-//! argument. Models, tools and MCP servers are also called by programs without a turn; here the function that calls one has to
-//! show the proof.
+//! A turn commits its answer before every slow call (ADR 0008). Breakers and rate limits take the proof as an
+//! argument. Models, tools and MCP servers are also called without a turn; the function that calls one within a turn
+//! has to hold the proof.
 
 use crate::house::{files, none, read};
 
-/// What leaves the process, or lasts.
+/// Calls that leave the process, or take long.
 const SLOW: [&str; 8] = [
     ".answer(&request)",
     ".answer(invocation)",
@@ -16,10 +16,10 @@ const SLOW: [&str; 8] = [
     "time::sleep(",
 ];
 
-/// The timer of the whole attempt: it runs beside the turn, which does not wait for it.
+/// The timer of the whole attempt, which runs beside the turn.
 const BESIDE: &str = "expired";
 
-/// The functions of a file: name and text, without the comments before them.
+/// Returns the functions of a file: name and text, without the comments before them.
 fn functions(text: &str) -> Vec<(&str, &str)> {
     let starts: Vec<usize> =
         text.match_indices("fn ").map(|(at, _)| at).filter(|at| text[..*at].ends_with([' ', '\n'])).collect();
@@ -33,7 +33,7 @@ fn functions(text: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn no_slow_call_of_a_turn_goes_around_secure() {
+fn every_slow_call_of_a_turn_is_secured() {
     let (mut problems, mut found) = (Vec::new(), 0);
     for path in ["worker/src/turn", "worker/src/phases"].into_iter().flat_map(|folder| files(folder, ".rs")) {
         let text = read(&path);

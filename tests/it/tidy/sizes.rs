@@ -1,4 +1,4 @@
-//! How long files are. Shown with `cargo test -p turnstone-tests --test tidy sizes -- --nocapture`.
+//! The length of files. `cargo test -p turnstone-tests --test tidy sizes -- --nocapture` prints it.
 
 use crate::house::{files, none, read};
 

@@ -5,7 +5,7 @@ use crate::lines::take_apart;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Every word of the store's code. A statement is a constant that is named like its file.
+/// Returns every word of the store's code. A statement is a constant that is named like its file.
 fn words_of_the_store() -> BTreeSet<String> {
     let constant =
         |word: &&str| word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
@@ -50,7 +50,7 @@ fn every_migration_is_used() {
 }
 
 #[test]
-fn a_statement_is_named_by_what_it_does() {
+fn a_statement_is_named_by_its_verb() {
     let verbs = [
         ("insert_", ["INSERT", " INTO "].concat()),
         ("select_", ["SELECT", " "].concat()),
@@ -90,12 +90,12 @@ fn a_text_for_one_database_says_why() {
 
 #[test]
 fn only_the_store_speaks_sql() {
-    // Put together here, so that this file does not find itself.
+    // Put together here, so that this file does not match.
     let verbs = [["SELECT", " "], ["INSERT", " INTO "], ["DELETE", " FROM "], ["CREATE", " TABLE "]]
         .map(|v| v.concat());
     let update = ["UPDATE", " "].concat();
     let mut problems = Vec::new();
-    // The tests and the benchmarks look into the database as independent witnesses.
+    // The tests and the benchmarks read the database as independent witnesses.
     let witnesses = ["shared/store", "tests", "benches"];
     let product = |path: &&PathBuf| !witnesses.iter().any(|folder| path.starts_with(folder));
     for path in files("", ".rs").iter().filter(product) {
@@ -125,7 +125,7 @@ fn sql_takes_time_and_chance_from_its_caller() {
     none("SQL asks the database for time or chance:", &problems);
 }
 
-/// The names of the files in a folder.
+/// Returns the names of the files in a folder.
 fn names(folder: &str) -> BTreeSet<String> {
     files(folder, ".sql")
         .iter()
@@ -144,13 +144,13 @@ fn both_databases_have_the_same_files() {
             continue;
         }
         for name in names(one).symmetric_difference(&names(other)) {
-            problems.push(format!("{name} stands in only one of {one} and {other}"));
+            problems.push(format!("{name} is in only one of {one} and {other}"));
         }
     }
     for name in names("shared/store/sql/common") {
         for dialect in ["shared/store/sql/sqlite", "shared/store/sql/postgres"] {
             if names(dialect).contains(&name) {
-                problems.push(format!("{name} stands in common and in {dialect}; one of them is never used"));
+                problems.push(format!("{name} is in common and in {dialect}; one of them is never used"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Agents whose manifest says how their tools are reached.
+//! Agents whose manifest configures how their tools are reached.
 
 use super::{events, parrot, resolved, with_servers};
 use reqwest::{Method, StatusCode};
@@ -37,8 +37,8 @@ fn offered(request: &Value) -> Vec<&str> {
     tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect()
 }
 
-/// RS-11, RS-14: tools of every type become one per capability with their source; what cannot be served is left out with
-/// a warning, and the turn goes on.
+/// RS-11, RS-14: tools of every type become one per capability with their source. An unsupported tool is left out
+/// with a warning, and the turn continues.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
@@ -111,7 +111,7 @@ async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
     fleet.end().await;
 }
 
-/// The security model of OSSA: a secret never stands in a manifest.
+/// The security model of OSSA: a manifest contains no secret.
 #[tokio::test]
 async fn a_manifest_with_a_literal_credential_is_refused_and_not_repeated() {
     let fleet = Fleet::builder().workers(0).start().await;

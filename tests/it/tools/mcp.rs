@@ -14,7 +14,7 @@ fn job(tools: &[&str]) -> Value {
            "ext_agent_tools": tools})
 }
 
-/// First a call of `tool`, then the result.
+/// Calls `tool` once, and then answers with the result.
 fn calls(tool: &'static str, input: Value) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| match model_server::outcomes(request) {
         0 => Reply::call(tool, input.clone()),
@@ -22,17 +22,17 @@ fn calls(tool: &'static str, input: Value) -> impl Fn(&Value) -> Reply + Send + 
     }
 }
 
-/// The names of the tools that a model was offered.
+/// Returns the names of the tools that a model was offered.
 fn offered(request: &Value) -> Vec<&str> {
     let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
     tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect()
 }
 
-/// RS-11, RS-12, RS-13, RS-14: the tools of a server are listed, offered and called; what cannot be had is left out with
-/// a warning, and the turn goes on.
+/// RS-11, RS-12, RS-13, RS-14: the tools of a server are listed, offered and called. An unavailable tool is left out
+/// with a warning, and the turn continues.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn a_turn_has_the_tools_of_servers_that_answer_and_goes_on_without_the_others() {
+async fn a_turn_has_the_tools_of_answering_servers_and_continues() {
     let script = calls("parrot_echo", json!({"text": "polly"}));
     let mut fleet = Fleet::builder().workers(0).model(script).start().await;
     let servers = json!({
@@ -67,8 +67,8 @@ async fn a_turn_has_the_tools_of_servers_that_answer_and_goes_on_without_the_oth
     fleet.end().await;
 }
 
-/// A failure and a death of a server are outcomes for the model, and no failure of the job. A tool that is not idempotent
-/// is not called again, since nobody knows what the call did before its server died.
+/// A failure and a death of a server are outcomes for the model, and no failure of the job. A tool that is not
+/// idempotent is not called again, because the effect of the lost call is unknown.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_server_that_dies_in_a_call_fails_the_call_and_not_the_job() {
@@ -91,7 +91,7 @@ async fn a_server_that_dies_in_a_call_fails_the_call_and_not_the_job() {
     fleet.end().await;
 }
 
-/// Issue 16: an error that a server answers reaches the model at once. The call is repeated only when the server announces
+/// Issue 16: the model receives an error of a server at once. The call is repeated only when the server announces
 /// that this is harmless.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
@@ -129,11 +129,11 @@ async fn an_error_of_a_server_is_repeated_only_when_it_is_announced_as_harmless(
     }
 }
 
-/// RS-24, issue 16: tools that a server announces as read-only run beside each other, and the model learns of the results in the
-/// order in which it asked.
+/// RS-24, issue 16: tools that a server announces as read-only run in parallel, and the model receives the results in
+/// the order of its calls.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn read_only_tools_run_beside_each_other() {
+async fn read_only_tools_run_in_parallel() {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => {
             let echo = |text: &str| ("parrot_echo".to_owned(), json!({"text": text}));
@@ -141,7 +141,7 @@ async fn read_only_tools_run_beside_each_other() {
         }
         _ => Reply::text("done"),
     };
-    // Neither call has an answer before both were made, and the second is answered first.
+    // No call is answered before both were made, and the second is answered first.
     let hints = json!({"echo": {"readOnlyHint": true}}).to_string();
     let config = parrot("well", &json!({"env": {"HINTS": hints, "MEET": "2"}}));
     let mut fleet = Fleet::builder().workers(0).model(script).start().await;
@@ -155,10 +155,11 @@ async fn read_only_tools_run_beside_each_other() {
     fleet.end().await;
 }
 
-/// Issue 16: a model that takes pictures sees the picture of a tool behind the outcomes; another one reads its name alone.
+/// Issue 16: a model that takes pictures receives the picture of a tool after the outcomes; another one receives its
+/// name only.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn a_picture_of_a_tool_is_shown_to_a_model_that_takes_pictures() {
+async fn a_tools_picture_is_sent_to_a_model_that_takes_pictures() {
     for takes in [true, false] {
         let mut fleet = Fleet::builder().workers(0).model(calls("parrot_image", json!({}))).start().await;
         let servers = json!({"parrot": parrot("well", &json!({}))});
@@ -188,7 +189,7 @@ async fn a_picture_of_a_tool_is_shown_to_a_model_that_takes_pictures() {
     }
 }
 
-/// A call whose answer cannot be used was made: it is not made again.
+/// A call with an unusable answer was made: it is not repeated.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn a_call_whose_answer_is_too_large_is_made_once() {
@@ -227,19 +228,19 @@ async fn all_turns_of_a_worker_share_one_connection() {
     }
     let log = std::fs::read_to_string(log).unwrap();
     let count = |method: &str| log.lines().filter(|line| *line == method).count();
-    // 14 tools on pages of five.
+    // The server lists 14 tools on pages of five.
     assert_eq!((count("initialize"), count("tools/list"), count("tools/call add")), (1, 3, 8), "{log}");
     fleet.end().await;
 }
 
-/// A turn that is interrupted between RESOL and the model's answer offers what was checkpointed, or less.
+/// A turn that is interrupted between RESOL and the model's answer offers the checkpointed tools, or fewer.
 #[tokio::test]
-async fn a_resumed_turn_offers_nothing_but_what_was_checkpointed() {
+async fn a_resumed_turn_offers_checkpointed_tools_only() {
     let mut fleet = Fleet::builder().workers(0).model(|_| Reply::text("done")).start().await;
     let id = fleet.push(&job(&["search", "web_search"])).await;
     crash::killed(crash::spawn(&fleet, 4, Some("1:resol:after"))).await;
     fleet.release_all().await;
-    // To the next worker somebody gave another `web_search`.
+    // The next worker has another `web_search`.
     fleet.add_worker_with(4, |mut deps| {
         let tool = |name: &str, description: &str| {
             let config = json!({"description": description, "url": format!("http://127.0.0.1:9/{name}"),
@@ -259,8 +260,8 @@ async fn a_resumed_turn_offers_nothing_but_what_was_checkpointed() {
     fleet.end().await;
 }
 
-/// What a server promises of its structured content is checked: an answer that breaks the promise is an error for the model,
-/// and is not asked for again.
+/// A server's structured content is checked against its output schema: an invalid answer is an error for the model,
+/// and the call is not repeated.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn an_answer_that_breaks_its_output_schema_is_an_error() {

@@ -1,4 +1,4 @@
-//! What a turn may call: RESOL, and the tools of MCP servers.
+//! The tools of a turn: RESOL, and the tools of MCP servers.
 
 mod manifest;
 mod mcp;
@@ -12,10 +12,10 @@ use turnstone_tests::servers::need_python;
 use turnstone_worker::Deps;
 use turnstone_worker::tool::McpConfig;
 
-/// The MCP server that every test of this folder speaks to.
+/// The MCP server of the tests in this folder.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/it/tools/mcp_server.py");
 
-/// An MCP server over stdio that behaves as `mode` says.
+/// Configures an MCP server over stdio with the behaviour of `mode`.
 pub fn parrot(mode: &str, more: &Value) -> Value {
     need_python();
     let mut config = json!({"command": ["python3", SCRIPT, mode], "connect_timeout_ms": 60_000});
@@ -23,7 +23,7 @@ pub fn parrot(mode: &str, more: &Value) -> Value {
     config
 }
 
-/// Gives a worker these MCP servers.
+/// Adds these MCP servers to a worker.
 pub fn with_servers(mut deps: Deps, servers: &Value) -> Deps {
     let configs: BTreeMap<String, McpConfig> = serde_json::from_value(servers.clone()).unwrap();
     let clock = Arc::clone(&deps.clock);
@@ -31,7 +31,7 @@ pub fn with_servers(mut deps: Deps, servers: &Value) -> Deps {
     deps
 }
 
-/// The body of the newest checkpoint of RESOL.
+/// Returns the body of the newest checkpoint of RESOL.
 async fn resolved(fleet: &Fleet, job: &str) -> Value {
     let engagement = fleet.engagement_of(job).await;
     let body = fleet.get(&format!("/engagements/{engagement}/checkpoints?bodies=true")).await;
@@ -40,7 +40,7 @@ async fn resolved(fleet: &Fleet, job: &str) -> Value {
     newest.unwrap_or_else(|| panic!("no RESOL in {body:#}"))["body"].clone()
 }
 
-/// The events of this name of a job.
+/// Returns the events of this name of a job.
 async fn events(fleet: &Fleet, job: &str, name: &str) -> Vec<Value> {
     let events = fleet.get(&format!("/ojs/v1/jobs/{job}/events")).await["events"].clone();
     events.as_array().unwrap().iter().filter(|event| event["name"] == name).cloned().collect()

@@ -1,4 +1,4 @@
-//! MCP servers that are processes: those that behave, and those that do not.
+//! MCP servers that are processes, well-behaved and hostile.
 
 use super::parrot;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ async fn call(server: &Arc<McpServer>, tool: &str, input: Value) -> Result<Value
     .await
 }
 
-/// Of calls that may have been made.
+/// Returns the error of a call that may have been made.
 fn loss(outcome: Result<Value, ToolError>) -> String {
     match outcome {
         Err(ToolError::Lost(text)) => text,
@@ -50,7 +50,7 @@ fn loss(outcome: Result<Value, ToolError>) -> String {
 
 fn failure(outcome: Result<Value, ToolError>) -> String {
     match outcome {
-        // The second is what the harness makes of a server that does not list its tools.
+        // `Failed` is the error for a server that does not list its tools.
         Err(ToolError::Answered(text) | ToolError::Failed(text)) => text,
         other => panic!("{other:?}"),
     }
@@ -74,7 +74,7 @@ async fn tools_are_listed_page_by_page_and_one_without_a_schema_is_left_out() {
     assert_eq!((names, narrowed.withheld().len()), (vec!["add", "echo"], 0));
 }
 
-/// RS-22; OAS-25: the server receives the user for whom it works.
+/// RS-22; OAS-25: the server receives the id of the job's user.
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn outcomes_are_structured_or_text_or_blocks() {
@@ -102,14 +102,14 @@ async fn outcomes_are_structured_or_text_or_blocks() {
 
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn a_server_inherits_no_secret_and_is_given_its_own() {
+async fn a_server_inherits_no_secret_and_receives_its_own() {
     let dir = turnstone_tests::scratch::folder();
     let file = dir.path().join("token");
     std::fs::write(&file, "kea-9021-secret").unwrap();
     let secret = format!("file:{}", file.display());
     let server = script("well", json!({"env": {"A_TOKEN": {"secret": secret}, "COLOUR": "red"}}));
     let seen = call(&server, "env", json!({})).await.unwrap();
-    // The server has the secret; what it echoes is struck out before a model could see it.
+    // The server has the secret; its echo is masked before a model could see it.
     assert_eq!((&seen["A_TOKEN"], &seen["COLOUR"]), (&json!("***"), &json!("red")));
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some() && seen.get("CARGO_MANIFEST_DIR").is_none());
     std::fs::remove_file(&file).unwrap();
@@ -120,8 +120,8 @@ async fn a_server_inherits_no_secret_and_is_given_its_own() {
 
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn a_server_that_does_not_shake_hands_is_left_alone_for_a_while() {
-    // The silent one has to start before it can be silent.
+async fn a_server_without_a_handshake_is_retried_later() {
+    // The silent server has to start before it is silent.
     for (mode, word, ms) in
         [("deaf", "shake hands", 500), ("garbage", "shake hands", 500), ("silent", "list its tools", 5_000)]
     {
@@ -141,13 +141,13 @@ async fn a_server_that_does_not_shake_hands_is_left_alone_for_a_while() {
 
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn a_server_that_dies_in_a_call_says_why_and_is_started_again() {
+async fn a_server_that_dies_in_a_call_is_reported_and_restarted() {
     let clock = ManualClock::default();
     let server = script_at("well", json!({}), &clock);
     let text = loss(call(&server, "die", json!({})).await);
     assert!(text.contains("exit status: 7") && text.contains("out of memory, sorry"), "{text}");
     assert_eq!(call(&server, "echo", json!({"text": "again"})).await, Ok(json!("again")));
-    // One that dies every time is given a rest that grows.
+    // The delay grows for a server that dies every time.
     loss(call(&server, "die", json!({})).await);
     loss(call(&server, "die", json!({})).await);
     assert!(failure(call(&server, "echo", json!({"text": "x"})).await).contains("tried again after"));
@@ -159,14 +159,14 @@ async fn a_server_that_dies_in_a_call_says_why_and_is_started_again() {
 #[cfg_attr(no_python, ignore = "needs Python 3")]
 async fn outcomes_are_bounded() {
     let server = script("well", json!({"max_response_bytes": 10_000}));
-    // The tool did what it was asked for: the same call again would do it again.
+    // The tool had its effect: a repeated call would have it again.
     let outcome = call(&server, "huge", json!({"bytes": 20_000})).await;
     assert!(
         matches!(&outcome, Err(ToolError::Final(text)) if text.contains("max_response_bytes")),
         "{outcome:?}"
     );
     assert!(call(&server, "huge", json!({"bytes": 9_000})).await.is_ok());
-    // Of 100 MB no more is read than a message may have.
+    // Of 100 MB no more is read than the largest message.
     let text = loss(call(&server, "huge", json!({"bytes": 100_000_000})).await);
     assert!(text.contains("longer than allowed"), "{text}");
     assert_eq!(call(&server, "echo", json!({"text": "still here"})).await, Ok(json!("still here")));
@@ -186,7 +186,7 @@ async fn a_call_that_takes_too_long_is_cancelled_at_the_server() {
 
 fn lives(pid: &Value) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // What was killed and not fetched by its parent yet is a zombie.
+    // A killed process that its parent has not waited for is a zombie.
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
@@ -196,7 +196,7 @@ async fn gone(pid: &Value) {
 
 #[tokio::test]
 #[cfg_attr(any(no_python, not(target_os = "linux")), ignore = "needs Python 3 and Linux")]
-async fn processes_die_with_the_worker_and_so_does_what_they_started() {
+async fn processes_and_their_children_die_with_the_worker() {
     let server = script("well", json!({}));
     let pid = call(&server, "spawn", json!({})).await.unwrap()["pid"].clone();
     assert!(lives(&pid));
@@ -219,14 +219,14 @@ async fn a_server_that_failed_is_reported_with_the_end_of_its_output() {
 
 #[tokio::test]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn a_change_of_a_pinned_server_is_refused_and_told() {
+async fn a_change_of_a_pinned_server_is_refused_and_reported() {
     let server = script("well", json!({"pin": true}));
     call(&server, "change", json!({})).await.unwrap();
     let catalogue = server.catalogue().await.unwrap();
     assert!(catalogue.get("echo").is_none() && catalogue.get("add").is_some());
     let why = catalogue.named("echo", AgentFormat::Ossa).unwrap_err();
     assert!(why.contains("description changed") && why.contains("turnstone mcp check parrot"), "{why}");
-    // The same over a new connection, where it says what it said first.
+    // The same over a new connection, with the server's first answers.
     server.close().await;
     assert!(server.catalogue().await.unwrap().get("echo").is_some());
 

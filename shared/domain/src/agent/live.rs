@@ -21,7 +21,7 @@ mod tests {
     use crate::agent::{OutputContract, Safety};
 
     #[test]
-    fn an_answer_that_is_checked_first_is_not_heard_before() {
+    fn a_guarded_answer_has_no_deltas() {
         let with = |schema: Option<serde_json::Value>, format| {
             let output = OutputContract { schema, format };
             AgentDefinition { output, ..AgentDefinition::default() }.speaks_live()

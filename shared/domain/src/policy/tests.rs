@@ -75,7 +75,7 @@ fn without_the_name_a_dash_is_a_minus() {
 }
 
 #[test]
-fn anything_but_true_denies() {
+fn any_value_but_true_denies() {
     for (source, because) in [
         ("false", "does not hold"),
         ("1", "a number instead of true or false"),

@@ -1,18 +1,21 @@
-//! A fork goes on from a turn with everything before it, and leaves the original as it is.
+//! A fork resumes from a turn with everything before it, and leaves the original unchanged.
 
-use super::{agent_job, control, granted, on_every_store, reserved};
+use super::{agent_job, control, granted, reserved};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-on_every_store!(
-    a_fork_says_the_same_up_to_its_turn_and_goes_on_from_there,
-    a_fork_of_a_job_that_never_ran_is_that_job_from_its_beginning,
-    a_fork_of_a_plain_job_is_a_copy_that_waits,
-    a_turn_that_does_not_exist_and_a_name_that_is_taken_are_refused,
+on_stores!(
+    everywhere: [a_fork_has_the_same_messages_up_to_its_turn],
+    sqlite_first: [
+        a_fork_of_a_job_that_never_ran_is_that_job_from_its_beginning,
+        a_fork_of_a_plain_job_is_a_copy_that_waits,
+        an_unknown_turn_and_a_taken_name_are_refused,
+    ],
 );
 
-/// A model that searches twice and is then done.
+/// A model that searches twice and then answers.
 fn two_searches(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         n @ (0 | 1) => Reply::call("search", json!({"q": n})),
@@ -20,7 +23,7 @@ fn two_searches(request: &Value) -> Reply {
     }
 }
 
-/// What an engagement says, without ids.
+/// Returns the messages of an engagement, without ids.
 async fn said(fleet: &Fleet, engagement: &str) -> Vec<(i64, Value, Value)> {
     let messages = fleet.get(&format!("/engagements/{engagement}/messages")).await;
     let messages = messages["messages"].as_array().cloned().unwrap_or_default();
@@ -28,8 +31,8 @@ async fn said(fleet: &Fleet, engagement: &str) -> Vec<(i64, Value, Value)> {
     messages.iter().map(line).collect()
 }
 
-#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
-async fn a_fork_says_the_same_up_to_its_turn_and_goes_on_from_there(backend: Backend) {
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
+async fn a_fork_has_the_same_messages_up_to_its_turn(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(two_searches).start().await;
     let id = fleet.push(&agent_job("find it")).await;
     fleet.wait_for(&id, &[JobState::Completed]).await;
@@ -42,10 +45,10 @@ async fn a_fork_says_the_same_up_to_its_turn_and_goes_on_from_there(backend: Bac
     let done = fleet.wait_for(child, &[JobState::Completed]).await;
     assert_eq!(done["ext_agent_engagement_id"], fork["branch_id"]);
     assert_eq!(said(&fleet, fork["branch_id"].as_str().unwrap()).await, past, "another conversation");
-    // One model call for the last turn, and no tool is called for what is on record.
+    // One model call for the last turn, and no recorded tool call is repeated.
     assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (4, 2));
     assert_eq!(fleet.models.calls()[3].request["messages"].as_array().unwrap().len(), 5);
-    assert_eq!(done["ext_agent_tokens_used"], before["ext_agent_tokens_used"], "what was settled counts");
+    assert_eq!(done["ext_agent_tokens_used"], before["ext_agent_tokens_used"], "settled tokens count");
     let spent = "SELECT CAST(sum(settled) AS BIGINT) FROM totals";
     assert_eq!(fleet.number(spent).await, 2 * (19 + 19 + 15));
     assert_eq!(reserved(&fleet).await, 0);
@@ -53,7 +56,7 @@ async fn a_fork_says_the_same_up_to_its_turn_and_goes_on_from_there(backend: Bac
     assert_eq!(after, before, "the original changed: {after:#}");
     after.take();
 
-    // Equal branches have equal contents, others have not; a branch can be forked in turn.
+    // Equal branches have equal content ids, different ones have not; a branch can be forked in turn.
     let same = granted(&fleet, child, "fork", json!({"at_turn": 3})).await;
     assert_eq!(same["content_id"], fork["content_id"]);
     let other = granted(&fleet, &id, "fork", json!({"at_turn": 2})).await;
@@ -91,14 +94,14 @@ async fn a_fork_of_a_plain_job_is_a_copy_that_waits(backend: Backend) {
         assert_eq!(copy[field], fleet.job(&id).await[field], "{field}");
     }
     assert_eq!(fleet.number("SELECT count(*) FROM jobs WHERE held = 1").await, 1);
-    // It waits for the same limit, and is like its origin on purpose.
+    // The fork waits for the same limit, and is an intended duplicate of its origin.
     let terms = "SELECT count(*) FROM jobs WHERE limit_key = 'smtp' AND (held = 0 OR unique_key IS NULL)";
     assert_eq!(fleet.number(terms).await, 2);
     granted(&fleet, fork["job_id"].as_str().unwrap(), "resume", json!({})).await;
     fleet.end().await;
 }
 
-async fn a_turn_that_does_not_exist_and_a_name_that_is_taken_are_refused(backend: Backend) {
+async fn an_unknown_turn_and_a_taken_name_are_refused(backend: Backend) {
     let fleet = Fleet::builder().on(backend).workers(0).start().await;
     let id = fleet.push(&agent_job("go")).await;
     let plain = fleet.push(&json!({"type": "mail.send", "args": []})).await;

@@ -1,18 +1,22 @@
 //! Two branches of one root become a third.
 
-use super::{agent_job, control, granted, on_every_store};
+use super::{agent_job, control, granted};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-on_every_store!(
-    a_merged_branch_says_what_its_strategy_asks_for,
-    labels_stand_for_a_job_that_never_ran,
-    branches_of_different_roots_and_unknown_ones_are_refused,
+on_stores!(
+    everywhere: [],
+    sqlite_first: [
+        a_merged_branch_follows_its_strategy,
+        labels_name_a_job_that_never_ran,
+        branches_of_different_roots_and_unknown_ones_are_refused,
+    ],
 );
 
-/// What an engagement says, as one text per turn.
+/// Returns the text of each turn of an engagement.
 async fn turns(fleet: &Fleet, engagement: &str) -> Vec<String> {
     let messages = fleet.get(&format!("/engagements/{engagement}/messages")).await;
     let mut turns: Vec<String> = Vec::new();
@@ -24,9 +28,9 @@ async fn turns(fleet: &Fleet, engagement: &str) -> Vec<String> {
     turns
 }
 
-#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
-async fn a_merged_branch_says_what_its_strategy_asks_for(backend: Backend) {
-    // Every second answer is another one.
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
+async fn a_merged_branch_follows_its_strategy(backend: Backend) {
+    // Every second answer differs.
     let calls = AtomicUsize::new(0);
     let script = move |_: &Value| match calls.fetch_add(1, Ordering::SeqCst) {
         0 => Reply::call("search", json!({"q": 1})),
@@ -45,14 +49,14 @@ async fn a_merged_branch_says_what_its_strategy_asks_for(backend: Backend) {
     assert_eq!((a[0] == b[0], a[1].as_str(), b[1].as_str()), (true, "answer 2", "answer 3"));
     let union = [a.clone(), b[1..].to_vec()].concat();
     for (strategy, said) in [("ours", &a), ("theirs", &b), ("union", &union)] {
-        // By name and by id alike.
+        // By name and by id.
         let body = json!({"branch_a": "a", "branch_b": branches[1], "strategy": strategy});
         let merged = granted(&fleet, &id, "merge", body).await;
         assert_eq!(merged["conflicts"], json!([{"turn": 2}]), "{merged}");
         assert_eq!(&turns(&fleet, merged["merged_id"].as_str().unwrap()).await, said, "{strategy}");
         assert_eq!(fleet.job(merged["job_id"].as_str().unwrap()).await["state"], "available");
     }
-    assert_eq!(fleet.models.calls().len(), 4, "nothing is spent on a merge");
+    assert_eq!(fleet.models.calls().len(), 4, "a merge costs nothing");
     assert_eq!(fleet.number("SELECT count(*) FROM jobs WHERE held = 1").await, 3);
     // The original is a branch, too; equal branches have no conflicts.
     let body = json!({"branch_a": id, "branch_b": id, "strategy": "union"});
@@ -65,7 +69,7 @@ async fn a_merged_branch_says_what_its_strategy_asks_for(backend: Backend) {
     fleet.end().await;
 }
 
-async fn labels_stand_for_a_job_that_never_ran(backend: Backend) {
+async fn labels_name_a_job_that_never_ran(backend: Backend) {
     let fleet = Fleet::builder().on(backend).workers(0).start().await;
     for job in [json!({"type": "agent.test", "args": []}), agent_job("go")] {
         let id = fleet.push(&job).await;

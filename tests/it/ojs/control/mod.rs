@@ -9,31 +9,12 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_tests::Fleet;
 
-/// Makes a test of each case per database.
-macro_rules! on_every_store {
-    ($($case:ident),+ $(,)?) => {
-        mod sqlite {
-            use turnstone_tests::Backend;
-            $(#[tokio::test] async fn $case() { super::$case(Backend::Sqlite).await; })+
-        }
-        mod postgres {
-            use turnstone_tests::Backend;
-            $(
-                #[tokio::test]
-                #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-                async fn $case() { super::$case(Backend::Postgres).await; }
-            )+
-        }
-    };
-}
-use on_every_store;
-
-/// Asks for control of a job.
+/// Sends a control request for a job.
 async fn control(fleet: &Fleet, id: &str, verb: &str, body: Value) -> (StatusCode, Value) {
     fleet.post(&format!("/ojs/v1/agents/{id}/{verb}"), &body).await
 }
 
-/// The same, which has to be granted.
+/// Sends a control request that must succeed.
 async fn granted(fleet: &Fleet, id: &str, verb: &str, body: Value) -> Value {
     let (status, answer) = control(fleet, id, verb, body).await;
     assert_eq!(status, StatusCode::OK, "{verb}: {answer:#}");
@@ -46,7 +27,7 @@ fn agent_job(input: &str) -> Value {
            "ext_agent_tools": [{"name": "search"}, {"name": "book"}]})
 }
 
-/// What is set aside of all budgets, and by all jobs.
+/// Returns the reservations of all budgets and all jobs.
 async fn reserved(fleet: &Fleet) -> i64 {
     fleet.number("SELECT CAST(coalesce((SELECT sum(reserved) FROM totals), 0) + coalesce((SELECT sum(reserved) FROM jobs), 0) AS BIGINT)").await
 }

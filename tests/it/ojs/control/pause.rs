@@ -1,9 +1,10 @@
-//! A paused job is nobody's to claim; one that runs stops at the next boundary of its phases and frees the slot.
+//! A paused job cannot be claimed. A running one stops after its current phase and frees the slot.
 
-use super::{agent_job, control, granted, on_every_store, reserved};
+use super::{agent_job, control, granted, reserved};
 use crate::conformance::jobs;
 use crate::fleet::Site;
 use crate::policy::{ask, document, register};
+use crate::stores::on_stores;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -11,16 +12,19 @@ use turnstone_domain::{JobState, TurnWrite};
 use turnstone_store::{ClaimRequest, Doorbell, JobKind};
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
-on_every_store!(
-    a_paused_job_is_not_claimed_until_it_is_resumed,
-    a_job_that_a_worker_is_busy_with_stops_after_its_phase_and_pays_nothing_twice,
-    a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase,
-    a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards,
-    an_answer_to_a_review_does_not_resume_a_paused_job,
-    what_cannot_be_paused_or_resumed_says_so,
+on_stores!(
+    everywhere: [
+        a_paused_job_is_not_claimed_until_it_is_resumed,
+        a_running_job_pauses_after_its_phase_and_pays_nothing_twice,
+        a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase,
+        a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards,
+        an_answer_to_a_review_does_not_resume_a_paused_job,
+        an_invalid_pause_or_resume_is_refused,
+    ],
+    sqlite_first: [],
 );
 
-/// Claims what there is, as a worker would.
+/// Claims all available jobs.
 async fn claimable(fleet: &Fleet, kind: JobKind) -> Vec<turnstone_store::Claim> {
     let request = ClaimRequest {
         kind,
@@ -60,7 +64,7 @@ async fn a_paused_job_is_not_claimed_until_it_is_resumed(backend: Backend) {
     fleet.end().await;
 }
 
-/// A model that asks for one call, at the gate, and is then done.
+/// A model that makes one call, waits at the gate, and then answers.
 fn gated(gate: &Gate) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
     let gate = gate.clone();
     move |request| match model_server::outcomes(request) {
@@ -70,7 +74,7 @@ fn gated(gate: &Gate) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
     }
 }
 
-async fn a_job_that_a_worker_is_busy_with_stops_after_its_phase_and_pays_nothing_twice(backend: Backend) {
+async fn a_running_job_pauses_after_its_phase_and_pays_nothing_twice(backend: Backend) {
     let gate = Gate::default();
     let mut fleet = Fleet::builder().on(backend).workers(0).model(gated(&gate)).start().await;
     fleet.add_worker(1);
@@ -80,7 +84,7 @@ async fn a_job_that_a_worker_is_busy_with_stops_after_its_phase_and_pays_nothing
     assert_eq!(paused["job_state"], "active", "the phase is not over: {paused}");
     let behind = fleet.push(&agent_job("quick")).await;
     gate.open();
-    // The only slot is free again, and the answer that was paid for is kept.
+    // The only slot is free again, and the paid answer is kept.
     fleet.wait_for(&behind, &[JobState::Completed]).await;
     let job = fleet.job(&id).await;
     assert_eq!(job["state"], "available", "{job:#}");
@@ -114,7 +118,7 @@ enum During {
 }
 
 impl During {
-    /// How many calls the model and the tools have got before the job is resumed.
+    /// Returns the numbers of model and tool calls before the job is resumed.
     fn calls(self) -> (usize, usize) {
         match self {
             Self::InputGuardrail => (0, 1),
@@ -132,8 +136,8 @@ impl During {
     }
 }
 
-/// The commit before the first call of a phase finds the pause: INFER after a guardrail of NORM and after EXEC, EXEC after
-/// INFER, and a guardrail of EMIT after INFER.
+/// The commit before the first call of a phase finds the pause: INFER after a guardrail of NORM and after EXEC, EXEC
+/// after INFER, and a guardrail of EMIT after INFER.
 async fn a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase(backend: Backend) {
     for during in [During::InputGuardrail, During::Model, During::LastModel, During::Tool] {
         let gate = Gate::default();
@@ -230,7 +234,7 @@ async fn an_answer_to_a_review_does_not_resume_a_paused_job(backend: Backend) {
     fleet.end().await;
 }
 
-async fn what_cannot_be_paused_or_resumed_says_so(backend: Backend) {
+async fn an_invalid_pause_or_resume_is_refused(backend: Backend) {
     let fleet = Fleet::builder().on(backend).workers(0).start().await;
     let id = fleet.push(&json!({"type": "mail.send", "args": []})).await;
     let unknown = "01890000-0000-7000-8000-000000000000";
@@ -245,7 +249,7 @@ async fn what_cannot_be_paused_or_resumed_says_so(backend: Backend) {
         assert_eq!(got.as_u16(), status, "{verb}: {answer}");
         assert!(answer["error"]["hint"].is_string(), "{answer}");
     }
-    // A body is not needed, and the SDKs' path is the same endpoint.
+    // The body is optional, and the SDKs' path is the same endpoint.
     let path = format!("/v1/agent/jobs/{id}");
     let (status, answer) = fleet.send(reqwest::Method::POST, &format!("{path}/pause"), "").await;
     assert_eq!((status.as_u16(), &answer["state"]), (200, &json!("paused")), "{answer}");
@@ -256,7 +260,7 @@ async fn what_cannot_be_paused_or_resumed_says_so(backend: Backend) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn a_worker_in_another_process_gives_a_paused_job_back_after_its_phase() {
+async fn a_worker_in_another_process_releases_a_paused_job_after_its_phase() {
     let gate = Gate::default();
     let site = Site::start(gated(&gate)).await;
     let worker = site.worker("far", &["--slots", "1"], &[]).await;

@@ -1,19 +1,23 @@
-//! A call that went wrong is made again by the next turn, under the policy of the job and of the tool.
+//! The next turn repeats a failed call, under the policies of the job and of the tool.
 
-use super::{agent_job, control, granted, on_every_store};
+use super::{agent_job, control, granted};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
-on_every_store!(
-    a_call_is_made_again_before_the_next_model_call_with_its_key,
-    a_worker_that_is_busy_with_the_job_hears_of_it,
-    a_call_with_an_effect_is_made_again_only_when_somebody_approves,
-    a_plain_job_is_told_its_other_provider_as_often_as_its_policy_allows,
-    what_cannot_be_made_again_says_so,
+on_stores!(
+    everywhere: [],
+    sqlite_first: [
+        a_call_is_made_again_before_the_next_model_call_with_its_key,
+        a_running_worker_receives_the_retry,
+        a_call_with_an_effect_is_repeated_only_with_approval,
+        a_plain_jobs_retries_follow_its_policy,
+        an_invalid_tool_retry_is_refused,
+    ],
 );
 
-/// A model that calls a tool, waits at the gate, and is then done.
+/// A model that calls a tool, waits at the gate, and then answers.
 fn once(tool: &'static str, gate: &Gate) -> impl Fn(&Value) -> Reply + Send + Sync + 'static {
     let gate = gate.clone();
     move |request| match model_server::outcomes(request) {
@@ -30,7 +34,7 @@ fn job(alternate: &str) -> Value {
     job
 }
 
-/// A job that was paused after its first turn, and the call it made.
+/// Pauses a job after its first turn, and returns it with its call.
 async fn after_a_call(backend: Backend, tool: &'static str) -> (Fleet, String, String, Gate) {
     let gate = Gate::default();
     let fleet = Fleet::builder().on(backend).model(once(tool, &gate)).start().await;
@@ -55,17 +59,17 @@ async fn a_call_is_made_again_before_the_next_model_call_with_its_key(backend: B
     let keys: Vec<_> =
         fleet.tools.calls().iter().filter(|c| c.tool == "search").map(|c| c.key.clone()).collect();
     assert_eq!(keys.len(), 2, "{keys:?}");
-    assert_eq!(keys[0], keys[1], "an idempotent tool has to know the call again");
+    assert_eq!(keys[0], keys[1], "a repeated call has the same key");
     let last = fleet.models.calls().last().unwrap().request["messages"].to_string();
-    assert!(last.contains("was made again"), "the model was not told: {last}");
+    assert!(last.contains("was made again"), "the model did not receive it: {last}");
     assert_eq!(fleet.number("SELECT count(*) FROM tool_calls WHERE again = 1").await, 0);
     fleet.end().await;
 }
 
-async fn a_worker_that_is_busy_with_the_job_hears_of_it(backend: Backend) {
+async fn a_running_worker_receives_the_retry(backend: Backend) {
     let (fleet, id, call, gate) = after_a_call(backend, "search").await;
     granted(&fleet, &id, "tool-retry", json!({"tool_call_id": call})).await;
-    // What the worker is told stays in the database: it hears the bell, or looks by itself.
+    // The request is stored: the worker is notified, or finds it by polling.
     gate.open();
     let again = async || fleet.tools.calls().iter().filter(|c| c.tool == "search").count() == 2;
     fleet.until("the call is made again", again).await;
@@ -73,11 +77,11 @@ async fn a_worker_that_is_busy_with_the_job_hears_of_it(backend: Backend) {
     fleet.end().await;
 }
 
-async fn a_call_with_an_effect_is_made_again_only_when_somebody_approves(backend: Backend) {
+async fn a_call_with_an_effect_is_repeated_only_with_approval(backend: Backend) {
     let (fleet, id, call, gate) = after_a_call(backend, "book").await;
     let (status, answer) = control(&fleet, &id, "tool-retry", json!({"tool_call_id": call})).await;
     assert_eq!(status.as_u16(), 409, "{answer}");
-    // Another provider is no excuse.
+    // Another provider does not replace the approval.
     let other = json!({"tool_call_id": call, "use_alternate": true});
     assert_eq!(control(&fleet, &id, "tool-retry", other).await.0.as_u16(), 409);
     let approved = json!({"tool_call_id": call, "approved": true, "use_alternate": true});
@@ -90,7 +94,7 @@ async fn a_call_with_an_effect_is_made_again_only_when_somebody_approves(backend
     fleet.end().await;
 }
 
-async fn a_plain_job_is_told_its_other_provider_as_often_as_its_policy_allows(backend: Backend) {
+async fn a_plain_jobs_retries_follow_its_policy(backend: Backend) {
     let fleet = Fleet::builder().on(backend).workers(0).start().await;
     let mut job = json!({"type": "agent.tool-retry", "args": []});
     job["ext_agent_v2"] = json!({"tool_retry": {"max_attempts": 2, "alternate_provider": "other"}});
@@ -101,14 +105,14 @@ async fn a_plain_job_is_told_its_other_provider_as_often_as_its_policy_allows(ba
         assert_eq!((&retried["provider"], &retried["attempt"]), (&json!("other"), &json!(attempt)));
     }
     assert_eq!(control(&fleet, &id, "tool-retry", body).await.0.as_u16(), 409);
-    // Each call has its own count, and its own provider unless the other one is asked for.
+    // Each call has its own count, and its own provider unless the other one is requested.
     let retried = granted(&fleet, &id, "tool-retry", json!({"tool_call_id": "tc-2"})).await;
     assert_eq!((&retried["provider"], &retried["attempt"]), (&Value::Null, &json!(1)));
     assert_eq!(fleet.event_names(&id).await.iter().filter(|n| *n == "agent.tool_retried").count(), 3);
     fleet.end().await;
 }
 
-async fn what_cannot_be_made_again_says_so(backend: Backend) {
+async fn an_invalid_tool_retry_is_refused(backend: Backend) {
     let fleet = Fleet::builder().on(backend).workers(0).start().await;
     let agent = fleet.push(&job("nothing")).await;
     let plain = fleet.push(&json!({"type": "mail.send", "args": []})).await;

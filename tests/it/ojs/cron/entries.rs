@@ -1,4 +1,4 @@
-//! Entries are made, replaced, changed and forgotten.
+//! Entries are made, replaced, changed and deleted.
 
 use super::super::on_sqlite_first;
 use super::{entry, every_minute};
@@ -7,16 +7,16 @@ use serde_json::json;
 use turnstone_tests::OjsServer;
 
 on_sqlite_first![
-    an_entry_is_made_listed_and_forgotten,
+    an_entry_is_made_listed_and_deleted,
     a_second_registration_replaces_the_first_and_keeps_its_counts,
     aliases_and_zones_are_shown_as_they_were_sent,
     wrong_entries_are_refused_and_nothing_is_stored,
-    a_change_leaves_the_rest_as_it_was,
-    a_disabled_entry_waits_for_nothing,
-    entries_of_one_tenant_are_not_there_for_another,
+    a_change_leaves_other_fields,
+    a_disabled_entry_never_fires,
+    entries_of_one_tenant_are_hidden_from_another,
 ];
 
-async fn an_entry_is_made_listed_and_forgotten(server: &OjsServer) {
+async fn an_entry_is_made_listed_and_deleted(server: &OjsServer) {
     let made = every_minute(server, "nightly", json!({"description": "d"})).await;
     assert_eq!(made["job_template"]["args"], json!(["nightly", 1]));
     for (field, value) in [
@@ -110,7 +110,7 @@ async fn wrong_entries_are_refused_and_nothing_is_stored(server: &OjsServer) {
     assert_eq!(server.fleet.number("SELECT count(*) FROM crons").await, 0);
 }
 
-async fn a_change_leaves_the_rest_as_it_was(server: &OjsServer) {
+async fn a_change_leaves_other_fields(server: &OjsServer) {
     let made = every_minute(server, "n", json!({})).await;
     let change = json!({"expression": "0 0 * * *", "overlap_policy": "allow"});
     let changed = server.patch("/ojs/v1/cron/n", &change).await.expect(200).json()["cron"].clone();
@@ -124,7 +124,7 @@ async fn a_change_leaves_the_rest_as_it_was(server: &OjsServer) {
     assert_eq!(entry(server, "n").await, changed);
 }
 
-async fn a_disabled_entry_waits_for_nothing(server: &OjsServer) {
+async fn a_disabled_entry_never_fires(server: &OjsServer) {
     every_minute(server, "n", json!({"enabled": false})).await;
     assert_eq!(entry(server, "n").await["next_run_at"], json!(null));
     assert_eq!(server.fleet.store.upkeep.next_due().await.unwrap(), None);
@@ -132,11 +132,11 @@ async fn a_disabled_entry_waits_for_nothing(server: &OjsServer) {
     assert_eq!(server.stored_jobs().await, 0);
     let on = server.patch("/ojs/v1/cron/n", &json!({"enabled": true})).await.expect(200).json();
     let next = server.fleet.store.upkeep.next_due().await.unwrap().unwrap();
-    assert_eq!(on["cron"]["next_run_at"], next.to_rfc3339(), "the scheduler knows of it");
+    assert_eq!(on["cron"]["next_run_at"], next.to_rfc3339(), "the scheduler waits for it");
     assert!((1..=super::MINUTE).contains(&next.since(server.fleet.now())));
 }
 
-async fn entries_of_one_tenant_are_not_there_for_another(server: &OjsServer) {
+async fn entries_of_one_tenant_are_hidden_from_another(server: &OjsServer) {
     let (a, b) = ([("x-ojs-tenant", "alpha")], [("x-ojs-tenant", "beta")]);
     let body = json!({"name": "n", "cron": "* * * * *", "type": "a.b", "args": []}).to_string();
     for headers in [&a, &b] {

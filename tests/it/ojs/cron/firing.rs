@@ -1,4 +1,4 @@
-//! When entries occur, and that each occurrence is acted upon once.
+//! When entries fire, and that each occurrence fires once.
 
 use super::super::on_every_store;
 use super::{MINUTE, entry, every_minute, jobs, outcomes, states, to_the_minute};
@@ -13,15 +13,15 @@ use turnstone_tests::OjsServer;
 
 on_every_store![
     a_job_is_made_at_the_minute_and_once,
-    one_job_makes_up_for_a_pause_of_the_fleet,
-    all_occurrences_of_a_pause_are_made_up_for_when_that_is_asked,
-    occurrences_of_a_pause_are_passed_over_when_that_is_asked,
-    an_agent_is_looked_up_when_its_time_comes,
+    one_job_replaces_missed_occurrences,
+    all_missed_occurrences_fire_when_configured,
+    missed_occurrences_are_skipped_when_configured,
+    an_agent_is_looked_up_when_its_entry_fires,
     a_triggered_job_does_not_move_the_entry,
     of_two_schedulers_one_makes_the_job_of_an_occurrence,
     a_former_leader_makes_no_job,
     history_keeps_the_latest_hundred,
-    a_job_that_a_request_could_not_make_is_not_made_by_an_entry,
+    an_entry_cannot_make_a_job_that_a_request_could_not,
 ];
 
 async fn a_job_is_made_at_the_minute_and_once(server: &OjsServer) {
@@ -56,7 +56,7 @@ async fn a_job_is_made_at_the_minute_and_once(server: &OjsServer) {
     );
 }
 
-async fn one_job_makes_up_for_a_pause_of_the_fleet(server: &OjsServer) {
+async fn one_job_replaces_missed_occurrences(server: &OjsServer) {
     to_the_minute(server).await;
     every_minute(server, "n", json!({"overlap_policy": "allow"})).await;
     server.pass_ms(10 * MINUTE + 20_000).await;
@@ -65,21 +65,21 @@ async fn one_job_makes_up_for_a_pause_of_the_fleet(server: &OjsServer) {
     let latest = server.fleet.now().plus_ms(-20_000).to_rfc3339();
     assert_eq!(jobs[0]["meta"]["cron_scheduled_at"], latest);
     server.pass_ms(40_000).await;
-    assert_eq!(states(server).await.len(), 2, "it goes on as before");
+    assert_eq!(states(server).await.len(), 2, "it continues as before");
 }
 
-async fn all_occurrences_of_a_pause_are_made_up_for_when_that_is_asked(server: &OjsServer) {
+async fn all_missed_occurrences_fire_when_configured(server: &OjsServer) {
     to_the_minute(server).await;
     every_minute(server, "n", json!({"overlap_policy": "allow", "missed_policy": "all"})).await;
     server.pass_ms(5 * MINUTE).await;
     assert_eq!(states(server).await.len(), 5);
     server.pass_ms(1_000 * MINUTE).await;
-    assert_eq!(server.stored_jobs().await, 105, "what is made up for is bounded");
+    assert_eq!(server.stored_jobs().await, 105, "the number of missed occurrences is bounded");
     server.pass_ms(MINUTE).await;
     assert_eq!(server.stored_jobs().await, 106);
 }
 
-async fn occurrences_of_a_pause_are_passed_over_when_that_is_asked(server: &OjsServer) {
+async fn missed_occurrences_are_skipped_when_configured(server: &OjsServer) {
     to_the_minute(server).await;
     every_minute(server, "n", json!({"missed_policy": "skip"})).await;
     server.pass_ms(5 * MINUTE + 30_000).await;
@@ -88,7 +88,7 @@ async fn occurrences_of_a_pause_are_passed_over_when_that_is_asked(server: &OjsS
     assert_eq!(states(server).await, ["available"]);
 }
 
-async fn an_agent_is_looked_up_when_its_time_comes(server: &OjsServer) {
+async fn an_agent_is_looked_up_when_its_entry_fires(server: &OjsServer) {
     to_the_minute(server).await;
     let template = json!({"type": "agent.digest", "args": ["news"], "meta": {"agent": "digester"}});
     every_minute(server, "agent", json!({"job_template": template})).await;
@@ -129,13 +129,13 @@ async fn a_triggered_job_does_not_move_the_entry(server: &OjsServer) {
     assert_eq!(history["runs"][0]["job_id"], history["jobs"][0]["id"]);
 }
 
-/// Two schedulers, at once and one after the other, while the leadership moves from one to the other.
+/// Two schedulers, concurrently and one after the other, while the leadership moves between them.
 async fn of_two_schedulers_one_makes_the_job_of_an_occurrence(server: &OjsServer) {
     to_the_minute(server).await;
     every_minute(server, "n", json!({"overlap_policy": "allow"})).await;
     let [one, other] = ["one", "other"].map(|holder| server.fleet.scheduler(SchedulerOptions::new(holder)));
     for minute in 1..=4_i64 {
-        // The term of the leader is over, so either may lead now.
+        // The leader's term has expired, so either may lead.
         server.fleet.clock.advance_ms(MINUTE);
         let (first, second) = tokio::join!(one.tick(), other.tick());
         assert_eq!(first.unwrap() + second.unwrap(), 1, "minute {minute}");
@@ -154,7 +154,7 @@ async fn of_two_schedulers_one_makes_the_job_of_an_occurrence(server: &OjsServer
     assert_eq!(outcomes(server, "n").await, ["triggered"; 4]);
 }
 
-/// A scheduler that reads an occurrence, loses the leadership, and then acts upon it.
+/// A scheduler reads an occurrence, loses the leadership, and then tries to fire it.
 async fn a_former_leader_makes_no_job(server: &OjsServer) {
     every_minute(server, "n", json!({})).await;
     server.fleet.clock.advance_ms(MINUTE);
@@ -197,8 +197,8 @@ async fn history_keeps_the_latest_hundred(server: &OjsServer) {
     assert_eq!(server.stored_jobs().await, 103, "jobs stay");
 }
 
-/// Enforced schemas and rules hold for jobs of entries as for requests; what only warns makes the job.
-async fn a_job_that_a_request_could_not_make_is_not_made_by_an_entry(server: &OjsServer) {
+/// Enforced schemas and rules apply to jobs of entries like to requests. A warning does not stop the job.
+async fn an_entry_cannot_make_a_job_that_a_request_could_not(server: &OjsServer) {
     to_the_minute(server).await;
     every_minute(server, "n", json!({"overlap_policy": "allow"})).await;
     let schema = json!({"schema": {"type": "array", "maxItems": 1}, "mode": "enforce"});

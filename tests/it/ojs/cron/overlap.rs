@@ -1,4 +1,4 @@
-//! What happens while an earlier job of the entry has not ended.
+//! The overlap policies: the earlier job of the entry has not ended.
 
 use super::super::on_sqlite_first;
 use super::{MINUTE, entry, every_minute, jobs, outcomes, states, to_the_minute};
@@ -6,14 +6,14 @@ use serde_json::json;
 use turnstone_tests::OjsServer;
 
 on_sqlite_first![
-    a_job_that_only_waits_stands_in_the_way,
-    all_jobs_stand_beside_one_another_when_that_is_asked,
-    the_earlier_job_is_cancelled_when_that_is_asked,
+    a_waiting_job_overlaps,
+    overlapping_jobs_run_when_allowed,
+    the_earlier_job_is_cancelled_when_configured,
     a_job_of_the_same_name_of_another_entry_does_not_count,
-    jobs_of_an_entry_run_one_after_the_other_when_that_is_asked,
+    jobs_of_an_entry_are_enqueued_in_order_when_configured,
 ];
 
-async fn a_job_that_only_waits_stands_in_the_way(server: &OjsServer) {
+async fn a_waiting_job_overlaps(server: &OjsServer) {
     to_the_minute(server).await;
     every_minute(server, "n", json!({})).await;
     server.pass_ms(MINUTE).await;
@@ -24,7 +24,7 @@ async fn a_job_that_only_waits_stands_in_the_way(server: &OjsServer) {
     assert_eq!(
         server.fleet.event_names(&first).await,
         ["job.enqueued", "cron.triggered", "cron.skipped"],
-        "what is skipped is told"
+        "a skipped occurrence is an event"
     );
     assert_eq!(entry(server, "n").await["run_count"], 1);
     server.delete(&format!("/ojs/v1/jobs/{first}")).await.expect(200);
@@ -32,7 +32,7 @@ async fn a_job_that_only_waits_stands_in_the_way(server: &OjsServer) {
     assert_eq!(states(server).await, ["cancelled", "available"]);
 }
 
-async fn all_jobs_stand_beside_one_another_when_that_is_asked(server: &OjsServer) {
+async fn overlapping_jobs_run_when_allowed(server: &OjsServer) {
     to_the_minute(server).await;
     every_minute(server, "n", json!({"overlap_policy": "allow"})).await;
     for _ in 0..3 {
@@ -41,7 +41,7 @@ async fn all_jobs_stand_beside_one_another_when_that_is_asked(server: &OjsServer
     assert_eq!(states(server).await, ["available"; 3]);
 }
 
-async fn the_earlier_job_is_cancelled_when_that_is_asked(server: &OjsServer) {
+async fn the_earlier_job_is_cancelled_when_configured(server: &OjsServer) {
     to_the_minute(server).await;
     every_minute(server, "n", json!({"overlap_policy": "cancel_previous"})).await;
     for _ in 0..3 {
@@ -60,7 +60,7 @@ async fn a_job_of_the_same_name_of_another_entry_does_not_count(server: &OjsServ
 }
 
 /// OJS cron §5: `enqueue` makes every job and lets one run at a time.
-async fn jobs_of_an_entry_run_one_after_the_other_when_that_is_asked(server: &OjsServer) {
+async fn jobs_of_an_entry_are_enqueued_in_order_when_configured(server: &OjsServer) {
     to_the_minute(server).await;
     every_minute(server, "n", json!({"overlap_policy": "enqueue"})).await;
     for _ in 0..3 {

@@ -9,17 +9,17 @@ use turnstone_domain::{JobError, Phase, Settlement};
 use turnstone_tests::OjsServer;
 
 on_sqlite_first![
-    a_completed_job_tells_its_story,
+    a_completed_job_has_its_events,
     a_long_result_stays_with_the_job,
-    failures_and_waiting_are_told,
+    failures_and_waits_are_events,
     filters_narrow,
     pages_follow_one_another,
     a_tenant_sees_its_own,
-    what_happens_inside_a_turn_is_shown_to_who_asks,
-    nonsense_is_refused,
+    events_inside_a_turn_are_listed_on_request,
+    invalid_queries_are_refused,
 ];
 
-async fn a_completed_job_tells_its_story(server: &OjsServer) {
+async fn a_completed_job_has_its_events(server: &OjsServer) {
     let id = complete(server, &job("mail"), r#"{"sent":true}"#).await;
     let page = page(server, "", 3).await;
     assert_eq!(names(&page), ["job.enqueued", "job.started", "job.completed"]);
@@ -49,7 +49,7 @@ async fn a_long_result_stays_with_the_job(server: &OjsServer) {
     }
 }
 
-async fn failures_and_waiting_are_told(server: &OjsServer) {
+async fn failures_and_waits_are_events(server: &OjsServer) {
     let id = server.push(&job("q")).await;
     let first = claim(server).await;
     let error = JobError::new(FailureKind::Tool, "it broke");
@@ -147,7 +147,7 @@ async fn a_tenant_sees_its_own(server: &OjsServer) {
     }
 }
 
-async fn what_happens_inside_a_turn_is_shown_to_who_asks(server: &OjsServer) {
+async fn events_inside_a_turn_are_listed_on_request(server: &OjsServer) {
     use crate::conformance::jobs;
     let store = &server.fleet.store;
     let new = jobs::agent(None);
@@ -165,7 +165,7 @@ async fn what_happens_inside_a_turn_is_shown_to_who_asks(server: &OjsServer) {
     assert!(event["data"]["engagement_id"].is_string(), "{event}");
 }
 
-async fn nonsense_is_refused(server: &OjsServer) {
+async fn invalid_queries_are_refused(server: &OjsServer) {
     for query in [
         "after=5",
         "after=evt_1",

@@ -41,12 +41,13 @@ pub async fn complete(server: &OjsServer, job: &Value, result: &str) -> String {
     id
 }
 
-/// A job in a queue.
+/// Returns a job for a queue.
 pub fn job(queue: &str) -> Value {
     json!({"type": "a.b", "args": [], "options": {"queue": queue}})
 }
 
-/// A page. On PostgreSQL a transaction of another test may be under way: `enough` is waited for.
+/// Waits for a page with `enough` events. On PostgreSQL a transaction of another test may be in progress and delay
+/// the feed.
 pub async fn page(server: &OjsServer, query: &str, enough: usize) -> Value {
     let mut page = Value::Null;
     server
@@ -59,12 +60,12 @@ pub async fn page(server: &OjsServer, query: &str, enough: usize) -> Value {
     page
 }
 
-/// The events of a page.
+/// Returns the events of a page.
 pub fn events(page: &Value) -> &Vec<Value> {
     page["events"].as_array().unwrap()
 }
 
-/// The names of the events of a page.
+/// Returns the names of the events of a page.
 pub fn names(page: &Value) -> Vec<&str> {
     events(page).iter().map(|event| event["type"].as_str().unwrap()).collect()
 }

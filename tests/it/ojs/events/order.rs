@@ -1,4 +1,4 @@
-//! One order of all events, whoever writes and whatever is deleted meanwhile.
+//! One order of all events, with concurrent writers and deletions.
 
 use super::super::on_every_store;
 use super::{events, job, page};
@@ -12,7 +12,7 @@ use turnstone_tests::{Backend, OjsServer, Place};
 
 use crate::conformance::jobs;
 
-on_every_store![every_event_comes_once_while_events_are_written, numbers_never_come_again];
+on_every_store![every_event_comes_once_while_events_are_written, numbers_are_never_reused];
 
 const WRITERS: usize = 8;
 const BATCH: usize = 50;
@@ -29,7 +29,7 @@ async fn ten_thousand_events_come_once_each_on_postgres() {
 
 /// Reads all events while each of the writers enqueues so many batches of jobs.
 async fn every_event_comes_once(server: &OjsServer, batches: usize) {
-    // Two processes of a fleet write, as far as the database can tell.
+    // Two processes write, where the database allows two.
     let other = match &server.fleet.place {
         Place::Url(_) => server.fleet.place.open().await.0,
         Place::File(_) => server.fleet.store.clone(),
@@ -71,7 +71,7 @@ async fn every_event_comes_once(server: &OjsServer, batches: usize) {
     assert_eq!(feed.feed(&filter, cursor, 1).await.unwrap().events, []);
 }
 
-async fn numbers_never_come_again(server: &OjsServer) {
+async fn numbers_are_never_reused(server: &OjsServer) {
     const DAYS_31: i64 = 31 * 24 * 60 * 60 * 1_000;
     for _ in 0..3 {
         let id = server.push(&job("q")).await;
@@ -80,13 +80,13 @@ async fn numbers_never_come_again(server: &OjsServer) {
     let before = page(server, "", 6).await["cursor"].as_str().unwrap().to_owned();
     server.pass_ms(DAYS_31).await;
     server.pass_ms(60_000).await;
-    assert_eq!(server.fleet.number(turnstone_tests::journal::EVENTS).await, 0, "nothing was deleted");
+    assert_eq!(server.fleet.number(turnstone_tests::journal::EVENTS).await, 0, "no event was deleted");
     let id = server.push(&job("q")).await;
     let after = page(server, &format!("after={before}"), 1).await;
     assert_eq!(events(&after)[0]["subject"], id);
 }
 
-/// What only PostgreSQL can do: commit in another order than it began.
+/// PostgreSQL may commit transactions in another order than they began.
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn an_older_transaction_that_commits_late_is_waited_for() {
@@ -102,7 +102,7 @@ async fn an_older_transaction_that_commits_late_is_waited_for() {
     .unwrap();
     let id = server.push(&job("q")).await;
     let early = page(&server, "", 0).await;
-    assert_eq!(events(&early).len(), 0, "what may still get something before it is not shown: {early}");
+    assert_eq!(events(&early).len(), 0, "an event is hidden while an earlier one may commit: {early}");
     let cursor = early["cursor"].as_str().unwrap().to_owned();
     late.execute("COMMIT").await.unwrap();
     let both = page(&server, &format!("after={cursor}"), 2).await;

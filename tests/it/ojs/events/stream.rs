@@ -1,10 +1,10 @@
-//! Events as they happen.
+//! The stream of events.
 
 use super::super::on_sqlite_first;
 use super::{job, page};
 use turnstone_tests::{OjsServer, sse, wait};
 
-on_sqlite_first![a_stream_shows_what_happens_and_resumes];
+on_sqlite_first![a_stream_has_new_events_and_resumes];
 
 /// Reads a stream until it has shown this many events.
 async fn read(server: &OjsServer, query: &str, after: Option<&str>, events: usize) -> Vec<(String, String)> {
@@ -20,7 +20,7 @@ async fn read(server: &OjsServer, query: &str, after: Option<&str>, events: usiz
         .collect()
 }
 
-async fn a_stream_shows_what_happens_and_resumes(server: &OjsServer) {
+async fn a_stream_has_new_events_and_resumes(server: &OjsServer) {
     let old = server.push(&job("q")).await;
     let begin = page(server, "", 1).await["cursor"].as_str().unwrap().to_owned();
     let url = server.fleet.url.clone();
@@ -28,11 +28,11 @@ async fn a_stream_shows_what_happens_and_resumes(server: &OjsServer) {
         let url = format!("{url}/ojs/v1/events/stream?queues=q");
         sse::read(&url, None, |seen| seen.len() >= 2).await
     });
-    // What is pushed before the stream stands is not shown by it; so pushing goes on until it has two.
+    // A stream omits events before its connection, so jobs are pushed until it has two events.
     let mut pushed = vec![old];
     server
         .fleet
-        .until("the stream has shown two events", async || {
+        .until("the stream has two events", async || {
             pushed.push(server.push(&job("q")).await);
             server.push(&job("another")).await;
             live.is_finished()
@@ -41,7 +41,7 @@ async fn a_stream_shows_what_happens_and_resumes(server: &OjsServer) {
     let seen = live.await.unwrap();
     let subject = |data: &str| serde_json::from_str::<serde_json::Value>(data).unwrap()["subject"].clone();
     let at = pushed.iter().position(|id| subject(&seen[0].data) == id.as_str()).unwrap();
-    assert!(at > 0, "what was before the stream is not shown");
+    assert!(at > 0, "earlier events are omitted");
     assert_eq!(subject(&seen[1].data), pushed[at + 1], "the stream has a hole");
 
     let all = read(server, "?queues=q", Some(&begin), pushed.len() - 1).await;
@@ -51,7 +51,7 @@ async fn a_stream_shows_what_happens_and_resumes(server: &OjsServer) {
     );
     let middle = all.len() / 2;
     let rest = read(server, "?queues=q", Some(&all[middle].0), all.len() - middle - 1).await;
-    assert_eq!(rest, all[middle + 1..], "a resumed stream goes on behind its cursor");
+    assert_eq!(rest, all[middle + 1..], "a resumed stream begins after its cursor");
     let rest = read(server, &format!("?queues=q&after={begin}"), None, 1).await;
     assert_eq!(rest, all[..1]);
 }

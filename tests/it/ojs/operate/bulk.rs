@@ -1,6 +1,6 @@
-//! One thing done to many jobs.
+//! Operations on many jobs.
 
-use super::super::on_every_store;
+use super::super::on_sqlite_first;
 use super::{dead, mortal};
 use crate::conformance::jobs::{plain, request};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ async fn bulk(server: &OjsServer, action: &str, body: Value) -> Value {
     server.post(&format!("/ojs/v1/admin/jobs/bulk/{action}"), &body).await.expect(200).json()
 }
 
-async fn nothing_is_done_without_a_clear_yes(server: &OjsServer) {
+async fn nothing_happens_without_confirmation(server: &OjsServer) {
     let id = dead(server, "mail", "email.send").await;
     for action in ["retry", "cancel", "delete"] {
         let path = format!("/ojs/v1/admin/jobs/bulk/{action}");
@@ -30,7 +30,7 @@ async fn nothing_is_done_without_a_clear_yes(server: &OjsServer) {
             );
         }
         assert_eq!(server.post_text(&path, "").await.expect(400).code(), "invalid_request");
-        // A word that is not known could have meant fewer jobs.
+        // An unknown word could have been a narrower filter.
         server.post(&path, &json!({"confirm": true, "filter": {"queues": "mail"}})).await.expect(400);
         let none = bulk(server, action, json!({"confirm": true, "filter": {"queue": "none"}})).await;
         assert_eq!(
@@ -41,7 +41,7 @@ async fn nothing_is_done_without_a_clear_yes(server: &OjsServer) {
     assert_eq!(server.job(&id).await["state"], "discarded");
 }
 
-async fn each_is_done_to_those_it_can_be_done_to(server: &OjsServer) {
+async fn each_operation_applies_to_jobs_in_its_states(server: &OjsServer) {
     let (waits, ended) =
         (server.push(&mortal("mail", "email.send")).await, dead(server, "mail", "email.send").await);
     let other = server.push(&mortal("video", "video.encode")).await;
@@ -56,7 +56,7 @@ async fn each_is_done_to_those_it_can_be_done_to(server: &OjsServer) {
     assert_eq!(server.job(&other).await["state"], "available");
 }
 
-async fn what_cannot_be_done_is_said(server: &OjsServer) {
+async fn impossible_operations_are_reported(server: &OjsServer) {
     let id = server.push(&mortal("mail", "email.send")).await;
     let now = server.fleet.now();
     let claims = server.fleet.store.ledger.claim(request(JobKind::Plain, 1, now)).await.unwrap();
@@ -70,7 +70,7 @@ async fn what_cannot_be_done_is_said(server: &OjsServer) {
     assert!(server.fleet.store.ledger.lost(&[claims[0].lease.clone()]).await.unwrap().is_empty());
 }
 
-async fn thousands_are_done_in_pieces(server: &OjsServer) {
+async fn thousands_of_jobs_are_changed_in_batches(server: &OjsServer) {
     const JOBS: usize = 3_000;
     let now = server.fleet.now();
     let jobs = |queue: &str, count: usize| -> Vec<NewJob> {
@@ -120,10 +120,10 @@ async fn a_queue_is_purged(server: &OjsServer) {
     assert_eq!(server.job(&young).await["state"], "available");
 }
 
-on_every_store![
-    nothing_is_done_without_a_clear_yes,
-    each_is_done_to_those_it_can_be_done_to,
-    what_cannot_be_done_is_said,
-    thousands_are_done_in_pieces,
+on_sqlite_first![
+    nothing_happens_without_confirmation,
+    each_operation_applies_to_jobs_in_its_states,
+    impossible_operations_are_reported,
+    thousands_of_jobs_are_changed_in_batches,
     a_queue_is_purged,
 ];

@@ -1,6 +1,6 @@
-//! Dead letters: what is in the list, and what becomes of one.
+//! Dead letters: the list, retries and deletion.
 
-use super::super::on_every_store;
+use super::super::on_sqlite_first;
 use super::{dead, fail, ids, mortal};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
@@ -9,7 +9,7 @@ async fn listed(server: &OjsServer, query: &str) -> Value {
     server.get(&format!("/ojs/v1/dead-letter{query}")).await.expect(200).json()
 }
 
-async fn only_jobs_that_asked_for_it_are_kept(server: &OjsServer) {
+async fn only_jobs_with_the_option_are_kept(server: &OjsServer) {
     let kept = dead(server, "mail", "email.send").await;
     let dropped = server.push(&json!({"type": "email.send", "args": [], "options": {"queue": "mail"}})).await;
     fail(server, &dropped).await;
@@ -66,7 +66,7 @@ async fn a_list_is_filtered_and_cut(server: &OjsServer) {
     assert_eq!((&nothing["jobs"], &nothing["pagination"]["total"]), (&json!([]), &json!(0)));
 }
 
-async fn a_retried_one_begins_again(server: &OjsServer) {
+async fn a_retried_dead_letter_begins_again(server: &OjsServer) {
     let id = dead(server, "mail", "email.send").await;
     let reply = server.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await.expect(200).json();
     let job = &reply["job"];
@@ -78,7 +78,7 @@ async fn a_retried_one_begins_again(server: &OjsServer) {
     assert!(listed(server, "").await["jobs"].as_array().unwrap().is_empty());
     let names = server.fleet.event_names(&id).await;
     assert_eq!(names.last().map(String::as_str), Some("job.available"), "{names:?}");
-    // It is a job as any other: it can die once more, and be tried once more.
+    // It is a job like any other: it can fail and be retried again.
     fail(server, &id).await;
     assert_eq!(server.job(&id).await["attempt"], 1);
     assert_eq!(server.job(&id).await["errors"].as_array().unwrap().len(), 1);
@@ -86,7 +86,7 @@ async fn a_retried_one_begins_again(server: &OjsServer) {
         .send(reqwest::Method::POST, &format!("/ojs/v1/admin/dead-letter/{id}/retry"), &[], "")
         .await
         .expect(200);
-    // What is no dead letter any more cannot be tried again as one.
+    // A job that is no longer a dead letter cannot be retried as one.
     server.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await.expect(404);
 }
 
@@ -102,7 +102,7 @@ async fn a_retry_may_change_options(server: &OjsServer) {
         server.post(&path, &wrong).await.expect(400);
     }
     server.post(&path, &json!({"override": {"retry": {"max_attempts": -1}}})).await.expect(422);
-    assert_eq!(server.job(&id).await["state"], "discarded", "nothing happened to it");
+    assert_eq!(server.job(&id).await["state"], "discarded", "it is unchanged");
     let anew = json!({"override": {"queue": "slow", "priority": 7, "timeout_ms": 5000, "retry": {"max_attempts": 4}}});
     let job = server.post(&path, &anew).await.expect(200).json()["job"].clone();
     assert_eq!(
@@ -124,7 +124,7 @@ async fn a_deleted_one_leaves_nothing(server: &OjsServer) {
     for table in ["jobs", "job_envelopes", "job_errors", "journal"] {
         assert_eq!(server.fleet.number(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
-    // A job that has not failed for good is no dead letter.
+    // A job that has not failed finally is no dead letter.
     let alive = server.push(&mortal("mail", "email.send")).await;
     server.delete(&format!("/ojs/v1/dead-letter/{alive}")).await.expect(404);
     assert_eq!(server.job(&alive).await["state"], "available");
@@ -143,7 +143,7 @@ async fn they_are_counted(server: &OjsServer) {
     assert!(stats["oldest_at"].is_string() && stats["newest_at"].is_string(), "{stats}");
 }
 
-async fn all_that_a_filter_finds_are_retried_or_deleted(server: &OjsServer) {
+async fn all_matches_of_a_filter_are_retried_or_deleted(server: &OjsServer) {
     for _ in 0..3 {
         dead(server, "mail", "email.send").await;
     }
@@ -178,7 +178,7 @@ fn ids_of(reply: &Value) -> usize {
 }
 
 /// OJS unique jobs §3, OJS dead letter §4.3.
-async fn a_dead_letter_does_not_live_again_beside_its_like(server: &OjsServer) {
+async fn a_dead_letter_is_not_retried_beside_its_duplicate(server: &OjsServer) {
     let mut job = mortal("mail", "email.digest");
     job["options"]["unique"] = json!({"keys": ["type"]});
     let first = server.push(&job).await;
@@ -199,13 +199,13 @@ async fn a_dead_letter_does_not_live_again_beside_its_like(server: &OjsServer) {
     assert!(states.contains(&json!("available")) && states.contains(&json!("discarded")), "{states:?}");
 }
 
-on_every_store![
-    only_jobs_that_asked_for_it_are_kept,
+on_sqlite_first![
+    only_jobs_with_the_option_are_kept,
     a_list_is_filtered_and_cut,
-    a_retried_one_begins_again,
+    a_retried_dead_letter_begins_again,
     a_retry_may_change_options,
     a_deleted_one_leaves_nothing,
     they_are_counted,
-    all_that_a_filter_finds_are_retried_or_deleted,
-    a_dead_letter_does_not_live_again_beside_its_like,
+    all_matches_of_a_filter_are_retried_or_deleted,
+    a_dead_letter_is_not_retried_beside_its_duplicate,
 ];

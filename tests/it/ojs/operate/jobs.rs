@@ -1,4 +1,4 @@
-//! One job, and lists of jobs, as operators and clients look at them.
+//! A job, and lists of jobs, for operators and clients.
 
 use super::super::on_sqlite_first;
 use super::{fail, ids, mortal, stumble};
@@ -29,7 +29,7 @@ async fn an_operator_cancels_once(server: &OjsServer) {
     server.post("/ojs/v1/admin/jobs/nobody/cancel", &json!({})).await.expect(404);
 }
 
-async fn an_operator_tries_again_what_failed(server: &OjsServer) {
+async fn an_operator_retries_a_failed_job(server: &OjsServer) {
     let waits = server.push(&json!({"type": "a.b", "args": []})).await;
     stumble(server, &waits).await;
     let reply =
@@ -37,9 +37,9 @@ async fn an_operator_tries_again_what_failed(server: &OjsServer) {
     assert_eq!(
         (&reply["state"], &reply["attempt"]),
         (&json!("available"), &json!(1)),
-        "it keeps what it has behind it"
+        "it keeps its history"
     );
-    // One that was not kept as a dead letter can be tried again as long as it is there.
+    // A failed job that was not kept as a dead letter can be retried until it is deleted.
     let ended = server.push(&json!({"type": "a.b", "args": []})).await;
     fail(server, &ended).await;
     let reply =
@@ -52,7 +52,7 @@ async fn an_operator_tries_again_what_failed(server: &OjsServer) {
     server.post("/ojs/v1/admin/jobs/nobody/retry", &json!({})).await.expect(404);
 }
 
-async fn what_had_to_end_in_time_may_run_again_without_that_time(server: &OjsServer) {
+async fn an_expired_job_may_be_retried_without_its_deadline(server: &OjsServer) {
     let id = server.push(&json!({"type": "a.b", "args": [], "options": {"expires_at": "+PT2S"}})).await;
     server.pass_ms(3_000).await;
     assert_eq!(server.job(&id).await["state"], "discarded");
@@ -98,7 +98,7 @@ async fn lists_are_filtered_ordered_and_cut(server: &OjsServer) {
 on_sqlite_first![
     an_operator_sees_the_bare_job,
     an_operator_cancels_once,
-    an_operator_tries_again_what_failed,
-    what_had_to_end_in_time_may_run_again_without_that_time,
+    an_operator_retries_a_failed_job,
+    an_expired_job_may_be_retried_without_its_deadline,
     lists_are_filtered_ordered_and_cut,
 ];

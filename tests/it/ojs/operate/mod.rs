@@ -12,13 +12,13 @@ use turnstone_domain::Settlement;
 use turnstone_store::JobKind;
 use turnstone_tests::OjsServer;
 
-/// A job that is kept for a decision when it fails for good.
+/// Returns a job that becomes a dead letter when it fails.
 pub(super) fn mortal(queue: &str, job_type: &str) -> Value {
     let retry = json!({"max_attempts": 1, "on_exhaustion": "dead_letter"});
     json!({"type": job_type, "args": [1], "options": {"queue": queue, "retry": retry}})
 }
 
-/// Claims every plain job that is available, ends one of them, and gives the others back.
+/// Claims every available plain job, ends one of them, and releases the others.
 async fn end(server: &OjsServer, id: &str, how: Settlement) {
     let (ledger, now) = (&server.fleet.store.ledger, server.fleet.now());
     let mut found = false;
@@ -33,24 +33,24 @@ async fn end(server: &OjsServer, id: &str, how: Settlement) {
     assert!(found, "{id} was not there to be claimed");
 }
 
-/// Its only attempt fails.
+/// Fails the only attempt of a job.
 pub(super) async fn fail(server: &OjsServer, id: &str) {
     end(server, id, discard()).await;
 }
 
-/// An attempt fails and the next one is a minute away.
+/// Fails an attempt; the next one is a minute later.
 async fn stumble(server: &OjsServer, id: &str) {
     end(server, id, retry(server.fleet.now().plus_ms(60_000))).await;
 }
 
-/// A job that has failed for good and is kept.
+/// Enqueues a job that becomes a dead letter.
 pub(super) async fn dead(server: &OjsServer, queue: &str, job_type: &str) -> String {
     let id = server.push(&mortal(queue, job_type)).await;
     fail(server, &id).await;
     id
 }
 
-/// The ids of a list.
+/// Returns the ids of a list.
 pub(super) fn ids(list: &Value) -> Vec<String> {
     list.as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect()
 }

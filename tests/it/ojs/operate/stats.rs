@@ -1,4 +1,4 @@
-//! The server at a glance.
+//! The statistics of the server.
 
 use super::super::on_sqlite_first;
 use super::{dead, end};

@@ -1,4 +1,4 @@
-//! Workers as operators see them, and what they are told.
+//! The list of workers, and the directives that they receive.
 
 use super::super::on_sqlite_first;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ async fn they_are_listed_and_counted(server: &OjsServer) {
     assert_eq!((&part["items"][0]["id"], &part["pagination"]["total"]), (&json!("silent"), &json!(3)));
 }
 
-async fn they_hear_what_they_are_told_with_their_next_beat(server: &OjsServer) {
+async fn workers_receive_directives_with_their_next_beat(server: &OjsServer) {
     assert_eq!(beat(server, "w").await["state"], "running");
     let told = server.post("/ojs/v1/admin/workers/w/quiet", &json!({})).await.expect(200).json();
     assert_eq!((&told["id"], &told["directive"]), (&json!("w"), &json!("quiet")));
@@ -49,7 +49,7 @@ async fn they_hear_what_they_are_told_with_their_next_beat(server: &OjsServer) {
     server.delete("/ojs/v1/admin/workers/nobody").await.expect(404);
 }
 
-async fn our_own_are_drained_by_a_signal(server: &OjsServer) {
+async fn agents_workers_are_drained_by_a_signal(server: &OjsServer) {
     let now = server.fleet.now();
     let own = WorkerBeat {
         name: "own".into(),
@@ -73,6 +73,6 @@ async fn our_own_are_drained_by_a_signal(server: &OjsServer) {
 
 on_sqlite_first![
     they_are_listed_and_counted,
-    they_hear_what_they_are_told_with_their_next_beat,
-    our_own_are_drained_by_a_signal,
+    workers_receive_directives_with_their_next_beat,
+    agents_workers_are_drained_by_a_signal,
 ];

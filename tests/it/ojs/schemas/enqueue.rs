@@ -1,4 +1,4 @@
-//! What becomes of jobs whose arguments do not fit.
+//! Jobs whose arguments do not match their schema.
 
 use super::super::on_sqlite_first;
 use super::register;
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
 on_sqlite_first![
-    nobody_looks_unless_that_is_asked,
-    an_enforced_schema_refuses_and_says_where,
-    a_warning_schema_accepts_and_tells,
-    the_version_that_a_job_names_is_the_one_that_counts,
+    arguments_are_validated_only_when_configured,
+    an_enforced_schema_refuses_with_the_field,
+    a_warning_schema_accepts_and_warns,
+    the_version_that_a_job_names_applies,
     a_mode_is_changed_at_once,
-    what_another_process_registers_is_seen_soon,
-    a_rule_refuses_a_job_that_promised_arguments,
+    another_processs_schema_applies_soon,
+    a_rule_refuses_invalid_arguments_of_a_job,
 ];
 
 fn job(args: &Value) -> Value {
@@ -24,12 +24,12 @@ async fn two_texts(server: &OjsServer, version: i64, mode: &str) {
     register(server, "mail.send", version, &json!({"schema": schema, "mode": mode})).await.expect(201);
 }
 
-async fn nobody_looks_unless_that_is_asked(server: &OjsServer) {
+async fn arguments_are_validated_only_when_configured(server: &OjsServer) {
     two_texts(server, 1, "off").await;
     server.push(&job(&json!([1]))).await;
 }
 
-async fn an_enforced_schema_refuses_and_says_where(server: &OjsServer) {
+async fn an_enforced_schema_refuses_with_the_field(server: &OjsServer) {
     two_texts(server, 1, "enforce").await;
     server.push(&job(&json!(["a", "b"]))).await;
     let error = server.post("/ojs/v1/jobs", &job(&json!(["a", 7]))).await.expect(400).json()["error"].clone();
@@ -45,7 +45,7 @@ async fn an_enforced_schema_refuses_and_says_where(server: &OjsServer) {
     assert_eq!(server.stored_jobs().await, 2);
 }
 
-async fn a_warning_schema_accepts_and_tells(server: &OjsServer) {
+async fn a_warning_schema_accepts_and_warns(server: &OjsServer) {
     two_texts(server, 1, "warn").await;
     let told = server.post("/ojs/v1/jobs", &job(&json!(["a"]))).await.expect(201).json();
     assert!(told["warnings"][0].as_str().unwrap().contains("version 1"), "{told:#}");
@@ -53,7 +53,7 @@ async fn a_warning_schema_accepts_and_tells(server: &OjsServer) {
     assert_eq!(fits.get("warnings"), None);
 }
 
-async fn the_version_that_a_job_names_is_the_one_that_counts(server: &OjsServer) {
+async fn the_version_that_a_job_names_applies(server: &OjsServer) {
     two_texts(server, 1, "enforce").await;
     let any = json!({"schema": {"type": "array"}, "mode": "enforce"});
     register(server, "mail.send", 2, &any).await.expect(201);
@@ -79,7 +79,7 @@ async fn a_mode_is_changed_at_once(server: &OjsServer) {
     server.patch("/ojs/v1/admin/schemas/mail.send", &json!({})).await.expect(400);
 }
 
-async fn what_another_process_registers_is_seen_soon(server: &OjsServer) {
+async fn another_processs_schema_applies_soon(server: &OjsServer) {
     two_texts(server, 1, "off").await;
     server.push(&job(&json!([]))).await;
     let schemas = &server.fleet.store.schemas;
@@ -88,7 +88,7 @@ async fn what_another_process_registers_is_seen_soon(server: &OjsServer) {
     server.post("/ojs/v1/jobs", &job(&json!([]))).await.expect(400);
 }
 
-async fn a_rule_refuses_a_job_that_promised_arguments(server: &OjsServer) {
+async fn a_rule_refuses_invalid_arguments_of_a_job(server: &OjsServer) {
     let asked = |args: Value, validate: Value| json!({"type": "a.b", "args": args, "meta": {"ojs_validate": validate}});
     let refused = server.post("/ojs/v1/jobs", &asked(json!([]), json!(true))).await.expect(422);
     assert_eq!(refused.code(), "validation_error");

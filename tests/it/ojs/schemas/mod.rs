@@ -1,4 +1,4 @@
-//! Schemas of arguments: the registry, and what enqueue makes of them.
+//! Schemas of arguments: the registry, and validation when jobs are enqueued.
 
 mod enqueue;
 mod registry;

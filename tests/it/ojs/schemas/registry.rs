@@ -8,9 +8,9 @@ use turnstone_tests::OjsServer;
 on_sqlite_first![
     versions_are_registered_and_the_latest_is_shown,
     a_version_is_registered_once,
-    what_is_not_a_schema_is_refused,
-    a_schema_of_draft_seven_is_taken,
-    what_is_unknown_is_not_found,
+    an_invalid_schema_is_refused,
+    a_schema_of_draft_seven_is_accepted,
+    an_unknown_schema_is_not_found,
 ];
 
 async fn versions_are_registered_and_the_latest_is_shown(server: &OjsServer) {
@@ -47,7 +47,7 @@ async fn a_version_is_registered_once(server: &OjsServer) {
     assert_eq!(kept["schema"], json!({"minItems": 1}));
 }
 
-async fn what_is_not_a_schema_is_refused(server: &OjsServer) {
+async fn an_invalid_schema_is_refused(server: &OjsServer) {
     for body in [
         json!({}),
         json!({"schema": null}),
@@ -69,14 +69,14 @@ async fn what_is_not_a_schema_is_refused(server: &OjsServer) {
     assert_eq!(server.fleet.number("SELECT count(*) FROM job_schemas").await, 0);
 }
 
-async fn a_schema_of_draft_seven_is_taken(server: &OjsServer) {
+async fn a_schema_of_draft_seven_is_accepted(server: &OjsServer) {
     let schema = json!({"type": "array", "items": [{"type": "string"}, {"type": "integer"}]});
     register(server, "a.b", 1, &json!({"schema": schema, "mode": "enforce"})).await.expect(201);
     server.push(&json!({"type": "a.b", "args": ["x", 1]})).await;
     server.post("/ojs/v1/jobs", &json!({"type": "a.b", "args": [1, "x"]})).await.expect(400);
 }
 
-async fn what_is_unknown_is_not_found(server: &OjsServer) {
+async fn an_unknown_schema_is_not_found(server: &OjsServer) {
     for reply in [
         server.get("/ojs/v1/admin/schemas/a.b").await,
         server.get("/ojs/v1/admin/schemas/a.b/1").await,

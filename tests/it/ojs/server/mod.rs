@@ -1,17 +1,17 @@
-//! What the server says of itself.
+//! The server's manifest, health, metrics and traces.
 
 use super::on_sqlite_first;
 use serde_json::json;
 use turnstone_tests::OjsServer;
 
 on_sqlite_first![
-    the_manifest_says_what_is_spoken,
+    the_manifest_names_the_protocols,
     health_and_readiness_are_answered_at_both_places,
-    metrics_are_plain_text_and_count_what_happened,
+    metrics_are_plain_text_and_count_jobs,
     traces_of_a_client_stay_in_meta,
 ];
 
-async fn the_manifest_says_what_is_spoken(server: &OjsServer) {
+async fn the_manifest_names_the_protocols(server: &OjsServer) {
     let manifest = server.get("/ojs/manifest").await.expect(200).json();
     for (field, value) in
         [("specversion", json!("1.0")), ("ojs_version", json!("1.0")), ("conformance_level", json!(4))]
@@ -47,7 +47,7 @@ async fn health_and_readiness_are_answered_at_both_places(server: &OjsServer) {
     }
 }
 
-async fn metrics_are_plain_text_and_count_what_happened(server: &OjsServer) {
+async fn metrics_are_plain_text_and_count_jobs(server: &OjsServer) {
     server.push(&json!({"type": "a.b", "args": [], "queue": "counted"})).await;
     server.get("/nothing/here").await.expect(404);
     let reply = server.get("/metrics").await.expect(200);
@@ -69,7 +69,7 @@ async fn metrics_are_plain_text_and_count_what_happened(server: &OjsServer) {
     let old = server.get("/metrics").await.expect(200).text;
     assert!(
         old.contains(r#"turnstone_queue_jobs{queue="counted",state="available"} 1"#),
-        "it is asked seldom"
+        "it is polled seldom"
     );
     server.fleet.clock.advance_ms(5_000);
     let fresh = server.get("/metrics").await.expect(200).text;

@@ -1,4 +1,4 @@
-//! Addresses that are not of the public internet are reached only where it is configured.
+//! Private addresses are called only when they are configured.
 
 use super::super::events::job;
 use super::{SUBSCRIPTIONS, deliveries, path, told};
@@ -38,7 +38,7 @@ async fn a_private_address_is_refused_when_it_is_registered() {
         assert_eq!(reply["error"]["details"]["field"], "url", "{host}: {reply}");
         assert!(reply["error"]["message"].as_str().unwrap().contains("allow_private"), "{reply}");
     }
-    // No name is looked up: nobody has to be there.
+    // The name is not resolved, so no receiver has to exist.
     let body = json!({"url": "https://example.com/hook", "events": ["*"]});
     let made = server.post(SUBSCRIPTIONS, &body).await.expect(201).json()["subscription"].clone();
     server.patch(&path(&made, ""), &json!({"url": "http://10.0.0.1/"})).await.expect(400);
@@ -52,8 +52,7 @@ async fn a_private_address_is_refused_when_it_is_called() {
         let receiver = Receiver::start().await;
         let body = json!({"url": "https://example.com/hook", "events": ["*"]});
         let made = server.post(SUBSCRIPTIONS, &body).await.expect(201).json()["subscription"].clone();
-        // As if the name had changed its mind since, or the configuration had: what resolves to this machine, and what
-        // is written as an address.
+        // Stored subscriptions whose host now resolves to this machine, or is one of its addresses.
         let port = receiver.url.rsplit(':').next().unwrap().to_owned();
         for (made_before, host) in ["localhost.", "127.0.0.1"].into_iter().enumerate() {
             let url = format!("http://{host}:{port}");

@@ -1,4 +1,4 @@
-//! What is delivered, to whom, and how it is signed.
+//! Deliveries: their events, their receivers, and their signatures.
 
 use super::super::events::{complete, job};
 use super::super::on_sqlite_first;
@@ -13,18 +13,18 @@ use turnstone_tests::{OjsServer, Receiver};
 
 on_sqlite_first![
     an_event_arrives_signed,
-    only_what_is_wanted_is_told,
-    a_queue_is_told_of_the_workflows_with_jobs_in_it,
-    nothing_is_told_of_the_time_before_or_while_it_is_off,
-    a_tenant_is_told_of_its_own,
+    only_subscribed_events_are_delivered,
+    a_queues_webhook_receives_workflows_with_jobs_in_it,
+    events_before_or_while_disabled_are_not_delivered,
+    a_tenants_webhook_receives_its_own_events,
     the_old_secret_signs_beside_the_new_one_for_a_while,
     a_test_arrives_and_is_no_event,
     a_delivery_is_sent_again_under_its_id,
-    deleting_takes_the_deliveries_along,
-    old_deliveries_are_forgotten,
+    deleting_a_webhook_deletes_its_deliveries,
+    old_deliveries_are_deleted,
 ];
 
-/// Checks the signatures as a receiver does that knows only the secret and the specifications.
+/// Checks the signatures like a receiver that knows only the secret and the specifications.
 fn is_signed_with(received: &Received, secret: &str) -> bool {
     let (id, timestamp) = (received.header("webhook-id"), received.header("webhook-timestamp"));
     let key = match secret.strip_prefix("whsec_").map(|rest| BASE64_STANDARD.decode(rest)) {
@@ -87,7 +87,7 @@ async fn an_event_arrives_signed(server: &OjsServer) {
     assert!(is_signed_with(&receiver.received()[1], "whsec_of_my_own"));
 }
 
-async fn only_what_is_wanted_is_told(server: &OjsServer) {
+async fn only_subscribed_events_are_delivered(server: &OjsServer) {
     let receiver = Receiver::start().await;
     let everything = subscribe(server, &receiver.url, &json!({})).await;
     let by_prefix =
@@ -113,10 +113,10 @@ async fn only_what_is_wanted_is_told(server: &OjsServer) {
     assert_eq!(events(&nothing).await, [""; 0]);
     assert_eq!(receiver.count(), 6 + 2 + 3 + 3);
     server.fleet.tick().await;
-    assert_eq!(receiver.count(), 14, "told once");
+    assert_eq!(receiver.count(), 14, "delivered once");
 }
 
-async fn a_queue_is_told_of_the_workflows_with_jobs_in_it(server: &OjsServer) {
+async fn a_queues_webhook_receives_workflows_with_jobs_in_it(server: &OjsServer) {
     let receiver = Receiver::start().await;
     let of_queue = |queue: &str| json!({"events": ["workflow.*"], "filter": {"queues": [queue]}});
     let (mail, night) = (
@@ -144,7 +144,7 @@ async fn a_queue_is_told_of_the_workflows_with_jobs_in_it(server: &OjsServer) {
     assert_eq!(feed["events"], json!([]));
 }
 
-async fn nothing_is_told_of_the_time_before_or_while_it_is_off(server: &OjsServer) {
+async fn events_before_or_while_disabled_are_not_delivered(server: &OjsServer) {
     let receiver = Receiver::start().await;
     server.push(&job("before")).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
@@ -161,7 +161,7 @@ async fn nothing_is_told_of_the_time_before_or_while_it_is_off(server: &OjsServe
     assert_eq!(queues, ["first", "second"]);
 }
 
-async fn a_tenant_is_told_of_its_own(server: &OjsServer) {
+async fn a_tenants_webhook_receives_its_own_events(server: &OjsServer) {
     let receiver = Receiver::start().await;
     let body = json!({"url": receiver.url, "events": ["*"]}).to_string();
     let alpha = [("x-ojs-tenant", "alpha")];
@@ -246,7 +246,7 @@ async fn a_delivery_is_sent_again_under_its_id(server: &OjsServer) {
     server.post_text(&path(&other, &format!("/deliveries/{id}/redeliver")), "").await.expect(404);
 }
 
-async fn deleting_takes_the_deliveries_along(server: &OjsServer) {
+async fn deleting_a_webhook_deletes_its_deliveries(server: &OjsServer) {
     let receiver = Receiver::answering(|_| turnstone_tests::Receipt::status(503)).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
@@ -257,7 +257,7 @@ async fn deleting_takes_the_deliveries_along(server: &OjsServer) {
     assert_eq!(receiver.count(), 1);
 }
 
-async fn old_deliveries_are_forgotten(server: &OjsServer) {
+async fn old_deliveries_are_deleted(server: &OjsServer) {
     const DAYS_31: i64 = 31 * 24 * 60 * 60 * 1_000;
     let receiver = Receiver::start().await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
@@ -267,5 +267,5 @@ async fn old_deliveries_are_forgotten(server: &OjsServer) {
     server.push(&job("q")).await;
     told(server, &made, 2).await;
     server.pass_ms(DAYS_31 / 2).await;
-    assert_eq!(deliveries(server, &made).await.len(), 1, "what is younger than the retention stays");
+    assert_eq!(deliveries(server, &made).await.len(), 1, "younger deliveries stay");
 }

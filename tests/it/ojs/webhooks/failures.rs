@@ -1,4 +1,4 @@
-//! Receivers that fail, schedulers that die.
+//! Failing receivers and killed schedulers.
 
 use super::super::events::job;
 use super::super::on_sqlite_first;
@@ -10,24 +10,24 @@ use turnstone_scheduler::SchedulerOptions;
 use turnstone_tests::servers::Port;
 use turnstone_tests::{OjsServer, Receipt, Receiver};
 
-/// After so long another scheduler posts again what a dead one had taken: the minute that a receiver may take here, and a
+/// After this time another scheduler repeats the deliveries of a dead one: the minute that a receiver may take, and a
 /// margin of another minute.
 const TAKEN_MS: i64 = 121_000;
-/// How long a receiver may take that never answers.
+/// The timeout of a receiver that never answers.
 const SHORT: Duration = Duration::from_millis(100);
 
 on_sqlite_first![
-    a_delivery_that_fails_is_repeated_and_given_up_after_a_day,
+    a_failed_delivery_is_repeated_for_a_day,
     a_receiver_that_recovers_gets_it,
     a_receiver_that_is_gone_ends_its_webhook,
     a_redirect_is_not_followed,
     an_endless_answer_is_not_read,
-    a_receiver_that_hangs_delays_nobody,
-    a_receiver_that_is_down_is_tried_again,
+    a_receiver_that_hangs_delays_no_other,
+    a_receiver_that_is_down_is_retried,
     a_scheduler_that_dies_after_the_post_repeats_it_under_the_same_id,
 ];
 
-/// Moves the time to when the delivery is due, and lets it be posted.
+/// Moves the time to when the delivery is due, and posts it.
 async fn pass_until_due(server: &OjsServer, delivery: &Value) -> i64 {
     let due = delivery["next_attempt_at"].as_str().unwrap();
     let due = turnstone_domain::Timestamp::parse_rfc3339(due).unwrap();
@@ -46,8 +46,8 @@ async fn deliveries_of(server: &OjsServer, delivery: &Value) -> Value {
     all.into_iter().find(|one| one["id"] == delivery["id"]).unwrap()
 }
 
-#[expect(clippy::cognitive_complexity, reason = "one story, told in order")]
-async fn a_delivery_that_fails_is_repeated_and_given_up_after_a_day(server: &OjsServer) {
+#[expect(clippy::cognitive_complexity, reason = "one story in order")]
+async fn a_failed_delivery_is_repeated_for_a_day(server: &OjsServer) {
     let receiver = Receiver::answering(|_| Receipt::Status(503, "down for\nrepair".to_owned())).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
@@ -108,7 +108,7 @@ async fn a_receiver_that_is_gone_ends_its_webhook(server: &OjsServer) {
     assert_eq!(server.get(&path(&made, "")).await.json()["subscription"]["active"], false);
     server.push(&job("q")).await;
     server.pass_ms(3_600_000).await;
-    assert_eq!(receiver.count(), 1, "nobody is there");
+    assert_eq!(receiver.count(), 1, "no receiver listens");
 }
 
 async fn a_redirect_is_not_followed(server: &OjsServer) {
@@ -133,7 +133,7 @@ async fn an_endless_answer_is_not_read(server: &OjsServer) {
     assert_eq!(delivery["status"], 500);
 }
 
-async fn a_receiver_that_hangs_delays_nobody(server: &OjsServer) {
+async fn a_receiver_that_hangs_delays_no_other(server: &OjsServer) {
     let (hanging, quick) = (Receiver::answering(|_| Receipt::Hang).await, Receiver::start().await);
     let slow = subscribe(server, &hanging.url, &json!({})).await;
     let fast = subscribe(server, &quick.url, &json!({})).await;
@@ -148,7 +148,7 @@ async fn a_receiver_that_hangs_delays_nobody(server: &OjsServer) {
             deliveries(server, &fast).await.iter().filter(|d| d["state"] == "delivered").count() == 20
         })
         .await;
-    // The scheduler does its duties meanwhile.
+    // The scheduler performs its duties meanwhile.
     let delayed =
         server.push(&json!({"type": "a.b", "args": [], "options": {"delay_until": "+PT60S"}})).await;
     server.fleet.clock.advance_ms(60_000);
@@ -158,7 +158,7 @@ async fn a_receiver_that_hangs_delays_nobody(server: &OjsServer) {
         .await;
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
-    // Another scheduler posts again what was under way, and waits for less long.
+    // Another scheduler repeats the deliveries in progress, with a shorter timeout.
     server.fleet.clock.advance_ms(TAKEN_MS);
     server.fleet.scheduler_telling(SchedulerOptions::alone(), SHORT).tick().await.unwrap();
     let slow = deliveries(server, &slow).await;
@@ -166,7 +166,7 @@ async fn a_receiver_that_hangs_delays_nobody(server: &OjsServer) {
     assert!(slow.iter().all(|d| d["state"] == "pending"), "{slow:#?}");
 }
 
-async fn a_receiver_that_is_down_is_tried_again(server: &OjsServer) {
+async fn a_receiver_that_is_down_is_retried(server: &OjsServer) {
     let silent = Port::reserve();
     let made = subscribe(server, &format!("http://{}/", silent.addr()), &json!({})).await;
     server.push(&job("q")).await;
@@ -189,7 +189,7 @@ async fn a_scheduler_that_dies_after_the_post_repeats_it_under_the_same_id(serve
     let taken = deliveries(server, &made).await.remove(0);
     assert_eq!((&taken["state"], &taken["attempts"]), (&json!("pending"), &json!(1)));
     server.fleet.tick().await;
-    assert_eq!(receiver.count(), 1, "the one who took it may still be at it");
+    assert_eq!(receiver.count(), 1, "the first scheduler may still post it");
     server.pass_ms(TAKEN_MS).await;
     let delivery = deliveries(server, &made).await.remove(0);
     assert_eq!((&delivery["state"], &delivery["attempts"]), (&json!("delivered"), &json!(2)));

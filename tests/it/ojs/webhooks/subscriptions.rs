@@ -9,7 +9,7 @@ use turnstone_tests::OjsServer;
 on_sqlite_first![
     a_subscription_is_made_shown_changed_and_deleted,
     a_secret_is_shown_once,
-    what_is_sent_has_to_make_sense,
+    an_invalid_subscription_is_refused,
     a_tenant_has_its_own,
 ];
 
@@ -80,7 +80,7 @@ async fn a_secret_is_shown_once(server: &OjsServer) {
     assert_ne!(another["secret"], made["secret"]);
 }
 
-async fn what_is_sent_has_to_make_sense(server: &OjsServer) {
+async fn an_invalid_subscription_is_refused(server: &OjsServer) {
     let refuse = async |body: Value, field: &str| {
         let reply = server.post(SUBSCRIPTIONS, &body).await.expect(400).json();
         assert_eq!(reply["error"]["details"]["field"], field, "{body}: {reply}");

@@ -8,11 +8,11 @@ use turnstone_tests::OjsServer;
 
 on_sqlite_first![
     only_jobs_that_the_worker_holds_are_renewed,
-    every_spelling_of_a_beat_is_heard,
-    an_operator_goes_before_what_a_job_asks,
-    a_worker_is_listed_with_what_it_said,
+    every_spelling_of_a_beat_is_accepted,
+    an_operators_directive_precedes_the_jobs,
+    a_worker_is_listed_with_its_fields,
     health_follows_the_last_beat,
-    the_name_of_one_of_our_workers_is_refused,
+    the_name_of_an_agents_worker_is_refused,
     wrong_beats_are_refused,
 ];
 
@@ -27,7 +27,7 @@ async fn only_jobs_that_the_worker_holds_are_renewed(server: &OjsServer) {
     assert_eq!(reply["jobs_extended"], json!([]));
 }
 
-async fn every_spelling_of_a_beat_is_heard(server: &OjsServer) {
+async fn every_spelling_of_a_beat_is_accepted(server: &OjsServer) {
     let id = held(server, json!({})).await;
     for (body, renewed) in [
         (json!({"worker_id": "w", "active_jobs": [id]}), json!([id])),
@@ -40,7 +40,7 @@ async fn every_spelling_of_a_beat_is_heard(server: &OjsServer) {
     }
 }
 
-async fn an_operator_goes_before_what_a_job_asks(server: &OjsServer) {
+async fn an_operators_directive_precedes_the_jobs(server: &OjsServer) {
     for word in ["quiet", "terminate", "dance"] {
         let job =
             json!({"type": "a.b", "args": [], "meta": {"test_directive": word}, "options": {"queue": word}});
@@ -60,7 +60,7 @@ async fn an_operator_goes_before_what_a_job_asks(server: &OjsServer) {
     assert!(!server.fleet.store.remote.direct("nobody", None).await.unwrap());
 }
 
-async fn a_worker_is_listed_with_what_it_said(server: &OjsServer) {
+async fn a_worker_is_listed_with_its_fields(server: &OjsServer) {
     beat(server, json!({"worker_id": "w", "active_jobs": 3})).await;
     beat(server, json!({"worker_id": "w", "state": "quiet"})).await;
     let workers = server.get("/workers").await.expect(200).json();
@@ -85,7 +85,7 @@ async fn health_follows_the_last_beat(server: &OjsServer) {
     assert_eq!(server.get(path).await.expect(200).json()["state"], "silent");
 }
 
-async fn the_name_of_one_of_our_workers_is_refused(server: &OjsServer) {
+async fn the_name_of_an_agents_worker_is_refused(server: &OjsServer) {
     let ours = "INSERT INTO workers (name, instance, host, pid, version, queues, slots, busy, state, started_at, seen_at) \
                 VALUES ('w', 'i', 'h', 1, '1', '[]', 1, 0, 'running', 0, 0) RETURNING slots";
     server.fleet.number(ours).await;

@@ -1,4 +1,4 @@
-//! Acknowledgements, and jobs that are given back (OJS HTTP binding §5.5).
+//! Acknowledgements, and jobs that are released (OJS HTTP binding §5.5).
 
 use super::super::on_sqlite_first;
 use super::{ack, fetch, held, nack, push, retry};
@@ -10,10 +10,10 @@ on_sqlite_first![
     a_result_is_kept_as_it_was_sent,
     only_an_active_job_can_be_ended,
     only_its_worker_ends_a_job,
-    of_many_who_acknowledge_at_once_one_succeeds,
+    of_many_concurrent_acknowledgements_one_succeeds,
     many_acknowledgements_at_once_all_count,
     an_acknowledgement_removes_the_error,
-    a_job_that_is_given_back_has_lost_nothing,
+    a_released_job_keeps_its_attempts,
     wrong_bodies_are_refused_before_anything_changes,
 ];
 
@@ -43,7 +43,7 @@ async fn a_result_is_kept_as_it_was_sent(server: &OjsServer) {
     }
 }
 
-/// A job in each state but active.
+/// Returns a job in each state but active.
 async fn others(server: &OjsServer) -> Vec<(&'static str, String)> {
     let done = held(server, json!({})).await;
     ack(server, &done).await.expect(200);
@@ -94,7 +94,7 @@ async fn only_its_worker_ends_a_job(server: &OjsServer) {
     ack(server, &id).await.expect(200);
 }
 
-async fn of_many_who_acknowledge_at_once_one_succeeds(server: &OjsServer) {
+async fn of_many_concurrent_acknowledgements_one_succeeds(server: &OjsServer) {
     let id = held(server, json!({})).await;
     let asked = (0..8).map(|_| ack(server, &id));
     let mut statuses: Vec<u16> =
@@ -144,10 +144,10 @@ async fn an_acknowledgement_removes_the_error(server: &OjsServer) {
     assert_eq!(server.job(&id).await.get("error"), None);
 }
 
-async fn a_job_that_is_given_back_has_lost_nothing(server: &OjsServer) {
+async fn a_released_job_keeps_its_attempts(server: &OjsServer) {
     let id = held(server, retry(1)).await;
     for round in 0..3 {
-        // What is said of an error does not count.
+        // The error of a requeued job is ignored.
         let body = json!({"job_id": id, "requeue": true, "error": {"code": "cancelled", "retryable": false}});
         let reply = server.post("/ojs/v1/workers/nack", &body).await.expect(200).json();
         assert_eq!((&reply["state"], &reply["attempt"]), (&json!("available"), &json!(0)), "{round}");

@@ -1,4 +1,4 @@
-//! Failures and what follows from them (OJS retry).
+//! Failures, retries and discards (OJS retry).
 
 use super::super::on_sqlite_first;
 use super::{fetch, held, nack, push, retry};
@@ -10,7 +10,7 @@ on_sqlite_first![
     the_last_attempt_discards,
     delays_follow_the_policy,
     a_due_job_is_fetched_before_the_scheduler_has_come_to_it,
-    errors_keep_the_words_of_the_worker,
+    errors_keep_the_workers_message,
     what_is_not_retryable_is_discarded_at_once,
     a_handler_decides_by_its_code,
     an_expired_job_is_no_dead_letter,
@@ -94,7 +94,7 @@ async fn a_due_job_is_fetched_before_the_scheduler_has_come_to_it(server: &OjsSe
     assert_eq!(fetch(server, json!({})).await.len(), 1);
 }
 
-async fn errors_keep_the_words_of_the_worker(server: &OjsServer) {
+async fn errors_keep_the_workers_message(server: &OjsServer) {
     let id = push(server, retry(9)).await;
     let said = [
         (json!({"code": "E1", "message": "a", "type": "Db.Gone"}), "E1", "Db.Gone"),
@@ -136,7 +136,7 @@ async fn what_is_not_retryable_is_discarded_at_once(server: &OjsServer) {
         (listed("Auth.*"), json!({"code": "e", "type": "AuthenticationError"}), false),
         (listed("Auth"), json!({"code": "e", "details": {"error_class": "Auth"}}), true),
         (listed("bad_address"), json!({"code": "bad_address"}), true),
-        // Shown as ConnectionTimeout, but that is a guess of ours.
+        // Stored as ConnectionTimeout, which is inferred from the message.
         (listed("ConnectionTimeout"), json!({"code": "error", "message": "connection timed out"}), false),
     ];
     for (options, error, ends) in cases {

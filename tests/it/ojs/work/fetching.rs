@@ -1,4 +1,4 @@
-//! Who is given which jobs (OJS HTTP binding §5.4).
+//! Which worker receives which jobs (OJS HTTP binding §5.4).
 
 use super::super::on_every_store;
 use super::{beat, fetch, held, push};
@@ -9,13 +9,13 @@ on_every_store![
     a_fetched_job_is_active_and_complete,
     several_jobs_come_queue_by_queue_in_order,
     nothing_to_do_is_an_empty_list,
-    of_two_who_ask_at_once_one_gets_the_job,
+    of_two_concurrent_fetches_one_gets_the_job,
     the_left_queue_goes_first_even_when_named_twice,
     wrong_requests_are_refused,
-    a_worker_that_drains_or_is_told_to_gets_nothing,
-    a_tenant_is_given_its_own_jobs,
-    agent_jobs_are_left_to_our_own_workers,
-    a_worker_need_not_say_who_it_is,
+    a_draining_worker_gets_nothing,
+    a_tenants_worker_gets_its_own_jobs,
+    agent_jobs_are_not_fetched_over_http,
+    a_workers_id_is_optional,
 ];
 
 fn types(jobs: &[Value]) -> Vec<&str> {
@@ -53,7 +53,7 @@ async fn nothing_to_do_is_an_empty_list(server: &OjsServer) {
     assert_eq!(reply.json(), json!({"jobs": []}));
 }
 
-async fn of_two_who_ask_at_once_one_gets_the_job(server: &OjsServer) {
+async fn of_two_concurrent_fetches_one_gets_the_job(server: &OjsServer) {
     for _ in 0..5 {
         push(server, json!({})).await;
         let asked = (0..4).map(|n| fetch(server, json!({"worker_id": format!("w{n}")})));
@@ -85,7 +85,7 @@ async fn wrong_requests_are_refused(server: &OjsServer) {
     assert_eq!(server.post_text("/ojs/v1/workers/fetch", "").await.expect(400).code(), "invalid_payload");
 }
 
-async fn a_worker_that_drains_or_is_told_to_gets_nothing(server: &OjsServer) {
+async fn a_draining_worker_gets_nothing(server: &OjsServer) {
     push(server, json!({})).await;
     for state in ["drain", "quiet", "terminate"] {
         let said = json!({"worker_id": "w", "state": state, "active_jobs": 0});
@@ -101,7 +101,7 @@ async fn a_worker_that_drains_or_is_told_to_gets_nothing(server: &OjsServer) {
     assert_eq!(fetch(server, json!({})).await.len(), 1);
 }
 
-async fn a_tenant_is_given_its_own_jobs(server: &OjsServer) {
+async fn a_tenants_worker_gets_its_own_jobs(server: &OjsServer) {
     let job = |tenant: &str| json!({"type": format!("{tenant}.x"), "args": [], "options": {"queue": "q"}});
     let mut ids = Vec::new();
     for tenant in ["ann", "bob"] {
@@ -128,13 +128,13 @@ async fn a_tenant_is_given_its_own_jobs(server: &OjsServer) {
     );
 }
 
-async fn agent_jobs_are_left_to_our_own_workers(server: &OjsServer) {
+async fn agent_jobs_are_not_fetched_over_http(server: &OjsServer) {
     let agent = json!({"type": "ai.agent.x", "args": [], "ext_agent_model": "m", "options": {"queue": "q"}});
     server.push(&agent).await;
     assert!(fetch(server, json!({})).await.is_empty());
 }
 
-async fn a_worker_need_not_say_who_it_is(server: &OjsServer) {
+async fn a_workers_id_is_optional(server: &OjsServer) {
     let id = push(server, json!({})).await;
     let body = json!({"queues": ["q"]});
     let reply = server.post("/ojs/v1/workers/fetch", &body).await.expect(200).json();

@@ -1,4 +1,4 @@
-//! Workers in Python, killed without warning, and a server that is killed under them: every job ends once.
+//! Workers in Python and their server are killed: every job ends once.
 
 use crate::program::Program;
 use crate::random::Random;
@@ -12,13 +12,13 @@ use turnstone_tests::processes::{self, Process};
 use turnstone_tests::servers::{Port, need_python};
 use turnstone_tests::{Backend, Fleet, OjsServer, Place};
 
-/// Workers at once.
+/// The number of concurrent workers.
 const WORKERS: usize = 8;
-/// How long a worker reserves what it fetches.
+/// The reservation of a fetched job, in milliseconds.
 const RESERVE: &str = "2000";
-/// At most so many jobs end from one kill to the next.
+/// The most jobs that end between two kills.
 const STRIDE: usize = 30;
-/// How far the jobs have come.
+/// The number of completed jobs.
 const COMPLETED: &str = "SELECT count(*) FROM jobs WHERE state = 'completed'";
 
 /// `examples/worker.py`, which is killed when it is dropped.
@@ -35,7 +35,7 @@ fn job(n: usize) -> Value {
     json!({"type": "echo", "args": [n], "options": {"queue": "q", "retry": retry}})
 }
 
-/// The edge of the table that an event tells of, if it tells of one.
+/// Returns the edge of the table for an event, if it has one.
 fn edge(event: &str) -> Option<Trigger> {
     match event {
         "job.started" => Some(Trigger::Claim),
@@ -49,7 +49,7 @@ fn edge(event: &str) -> Option<Trigger> {
     }
 }
 
-/// Every job was completed once, and went there along the edges of the table.
+/// Asserts that every job was completed once, along the edges of the table.
 pub(crate) async fn check(place: &Place, jobs: usize) {
     let told = "SELECT v.job_seq, v.names FROM journal v JOIN jobs j ON j.stream = v.stream ORDER BY v.job_seq, v.last_event";
     let rows: Vec<(i64, String)> = place.rows(told).await;
@@ -67,7 +67,7 @@ pub(crate) async fn check(place: &Place, jobs: usize) {
     assert_eq!(place.number("SELECT count(*) FROM job_results").await, i64::try_from(jobs).unwrap());
 }
 
-async fn every_job_is_completed_once_whoever_is_killed(backend: Backend, jobs: usize) {
+async fn every_job_is_completed_once_across_kills(backend: Backend, jobs: usize) {
     let server = OjsServer::over(Fleet::builder().on(backend).in_real_time().workers(0).start().await);
     let _time = server.fleet.keep_time();
     for n in 0..jobs {
@@ -93,27 +93,27 @@ async fn every_job_is_completed_once_whoever_is_killed(backend: Backend, jobs: u
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn every_job_is_completed_once_whoever_is_killed_on_sqlite() {
-    every_job_is_completed_once_whoever_is_killed(Backend::Sqlite, 150).await;
+async fn every_job_is_completed_once_across_kills_on_sqlite() {
+    every_job_is_completed_once_across_kills(Backend::Sqlite, 150).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: kills on the second database"]
-async fn every_job_is_completed_once_whoever_is_killed_on_postgres() {
-    every_job_is_completed_once_whoever_is_killed(Backend::Postgres, 150).await;
+async fn every_job_is_completed_once_across_kills_on_postgres() {
+    every_job_is_completed_once_across_kills(Backend::Postgres, 150).await;
 }
 
 #[ignore = "long: 2,000 jobs on each database, and a kill for every fifteenth"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_jobs_are_completed_once_whoever_is_killed() {
+async fn many_jobs_are_completed_once_across_kills() {
     for backend in Backend::ALL {
-        every_job_is_completed_once_whoever_is_killed(backend, 2_000).await;
+        every_job_is_completed_once_across_kills(backend, 2_000).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[cfg_attr(no_python, ignore = "needs Python 3")]
-async fn the_example_worker_outlives_its_server_and_its_own_death() {
+async fn the_example_worker_survives_kills_of_its_server_and_itself() {
     let folder = turnstone_tests::scratch::folder();
     let start = |bind: &str| Program::start(folder.path(), &["dev", "--data", "data", "--bind", bind], &[]);
     let port = Port::reserve();

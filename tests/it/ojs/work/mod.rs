@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 use turnstone_tests::ojs_server::Reply;
 
-/// A job of queue `q` with these options.
+/// Enqueues a job of queue `q` with these options.
 async fn push(server: &OjsServer, options: Value) -> String {
     let mut options = options;
     options["queue"] = "q".into();
     server.push(&json!({"type": "mail.send", "args": [], "options": options})).await
 }
 
-/// The jobs that worker `w` is given of queue `q`.
+/// Fetches jobs of queue `q` for worker `w`.
 async fn fetch(server: &OjsServer, more: Value) -> Vec<Value> {
     let mut body = json!({"queues": ["q"], "worker_id": "w"});
     for (key, value) in more.as_object().unwrap() {
@@ -30,7 +30,7 @@ async fn fetch(server: &OjsServer, more: Value) -> Vec<Value> {
     reply["jobs"].as_array().unwrap().clone()
 }
 
-/// A job that worker `w` holds.
+/// Enqueues a job that worker `w` fetches.
 async fn held(server: &OjsServer, options: Value) -> String {
     let id = push(server, options).await;
     let jobs = fetch(server, json!({})).await;
@@ -51,7 +51,7 @@ async fn beat(server: &OjsServer, body: Value) -> Value {
     server.post("/ojs/v1/workers/heartbeat", &body).await.expect(200).json()
 }
 
-/// A policy without chance: a second between attempts.
+/// Returns a policy without jitter: a second between attempts.
 fn retry(max_attempts: u32) -> Value {
     json!({"retry": {"max_attempts": max_attempts, "initial_interval": "PT1S", "jitter": false}})
 }

@@ -1,4 +1,4 @@
-//! How far a job is (OJS progress).
+//! The progress of a job (OJS progress).
 
 use super::super::on_sqlite_first;
 use super::{ack, fetch, held, nack, push, retry};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
 on_sqlite_first![
-    progress_is_told_and_read,
+    progress_is_written_and_read,
     progress_is_cut_and_never_goes_back_within_an_attempt,
     progress_renews_the_reservation,
     only_an_active_job_moves,
-    a_completed_job_is_all_done,
+    a_completed_job_has_full_progress,
     progress_may_carry_a_state,
     wrong_progress_is_refused,
 ];
@@ -23,7 +23,7 @@ async fn told(server: &OjsServer, id: &str, body: Value) -> Value {
     server.put(&path(id), &body).await.expect(200).json()
 }
 
-async fn progress_is_told_and_read(server: &OjsServer) {
+async fn progress_is_written_and_read(server: &OjsServer) {
     let id = held(server, json!({})).await;
     let nothing = server.get(&path(&id)).await.expect(200).json();
     assert_eq!((&nothing["progress"], &nothing["state"]), (&json!(null), &json!("active")));
@@ -64,7 +64,7 @@ async fn only_an_active_job_moves(server: &OjsServer) {
     assert_eq!((&reply["progress"], &reply["state"]), (&json!(null), &json!("available")));
 }
 
-async fn a_completed_job_is_all_done(server: &OjsServer) {
+async fn a_completed_job_has_full_progress(server: &OjsServer) {
     let (told_before, silent) = (held(server, json!({})).await, held(server, json!({})).await);
     told(server, &told_before, json!({"progress": 0.5, "message": "half"})).await;
     for id in [&told_before, &silent] {

@@ -1,4 +1,4 @@
-//! What a worker keeps for the next attempt (OJS durable execution).
+//! The state that a worker saves for the next attempt (OJS durable execution).
 
 use super::super::on_sqlite_first;
 use super::{ack, fetch, held, nack, push, retry};
@@ -8,12 +8,12 @@ use turnstone_tests::OjsServer;
 on_sqlite_first![
     a_state_is_replaced_and_counted,
     a_state_is_kept_as_it_was_sent,
-    a_state_outlives_attempts_and_the_job,
-    a_deleted_state_begins_anew,
-    a_job_that_has_ended_keeps_what_it_has,
+    a_state_survives_attempts_and_the_end_of_the_job,
+    a_deleted_state_begins_again,
+    an_ended_job_keeps_its_state,
     jobs_do_not_see_the_states_of_others,
-    what_cannot_be_saved_is_refused,
-    states_go_with_their_job,
+    an_invalid_state_is_refused,
+    states_are_deleted_with_their_job,
 ];
 
 fn path(id: &str) -> String {
@@ -51,7 +51,7 @@ async fn a_state_is_kept_as_it_was_sent(server: &OjsServer) {
     }
 }
 
-async fn a_state_outlives_attempts_and_the_job(server: &OjsServer) {
+async fn a_state_survives_attempts_and_the_end_of_the_job(server: &OjsServer) {
     let id = held(server, retry(5)).await;
     save(server, &id, json!({"percent": 25})).await;
     nack(server, &id, json!({"code": "e"})).await.expect(200);
@@ -67,7 +67,7 @@ async fn a_state_outlives_attempts_and_the_job(server: &OjsServer) {
     assert_eq!((&kept["state"], &kept["sequence"]), (&json!({"percent": 75}), &json!(2)));
 }
 
-async fn a_deleted_state_begins_anew(server: &OjsServer) {
+async fn a_deleted_state_begins_again(server: &OjsServer) {
     let id = push(server, json!({})).await;
     save(server, &id, json!(1)).await;
     save(server, &id, json!(2)).await;
@@ -78,7 +78,7 @@ async fn a_deleted_state_begins_anew(server: &OjsServer) {
     assert_eq!(save(server, &id, json!(3)).await["sequence"], 1);
 }
 
-async fn a_job_that_has_ended_keeps_what_it_has(server: &OjsServer) {
+async fn an_ended_job_keeps_its_state(server: &OjsServer) {
     let done = held(server, json!({})).await;
     save(server, &done, json!("last words")).await;
     ack(server, &done).await.expect(200);
@@ -101,7 +101,7 @@ async fn jobs_do_not_see_the_states_of_others(server: &OjsServer) {
     assert_eq!(server.get(&path(&two)).await.expect(200).json()["state"], 2);
 }
 
-async fn what_cannot_be_saved_is_refused(server: &OjsServer) {
+async fn an_invalid_state_is_refused(server: &OjsServer) {
     let unknown = path("0190a7b2-0000-7000-8000-000000000000");
     server.put(&unknown, &json!({"state": 1})).await.expect(404);
     server.get(&unknown).await.expect(404);
@@ -113,7 +113,7 @@ async fn what_cannot_be_saved_is_refused(server: &OjsServer) {
     server.get(&path(&id)).await.expect(404);
 }
 
-async fn states_go_with_their_job(server: &OjsServer) {
+async fn states_are_deleted_with_their_job(server: &OjsServer) {
     let id = held(server, json!({})).await;
     save(server, &id, json!(1)).await;
     server.put(&format!("/ojs/v1/jobs/{id}/progress"), &json!({"progress": 0.5})).await.expect(200);

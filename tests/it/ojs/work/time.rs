@@ -1,4 +1,4 @@
-//! Reservations that run out, and attempts that take too long (OJS worker protocol §6).
+//! Reservations that expire, and attempts that take too long (OJS worker protocol §6).
 
 use super::super::on_sqlite_first;
 use super::{ack, beat, fetch, held, nack, push, retry};
@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
 on_sqlite_first![
-    a_reservation_that_runs_out_makes_the_job_available_at_once,
-    without_a_word_a_job_is_reserved_for_half_an_hour,
+    an_expired_reservation_makes_the_job_available_at_once,
+    by_default_a_job_is_reserved_for_half_an_hour,
     after_the_last_attempt_a_lost_reservation_discards,
     a_beat_renews_for_the_whole_time,
     a_beat_may_ask_for_another_time,
-    an_attempt_that_takes_too_long_fails_whatever_is_beaten,
-    a_worker_that_has_beaten_and_falls_silent_loses_its_jobs,
-    a_worker_that_never_beat_is_left_alone,
+    an_attempt_over_its_timeout_fails_despite_beats,
+    a_worker_whose_beats_stop_loses_its_jobs,
+    a_worker_without_beats_keeps_its_jobs,
 ];
 
 fn types(job: &Value) -> Vec<&str> {
     job["errors"].as_array().unwrap().iter().map(|error| error["type"].as_str().unwrap()).collect()
 }
 
-async fn a_reservation_that_runs_out_makes_the_job_available_at_once(server: &OjsServer) {
+async fn an_expired_reservation_makes_the_job_available_at_once(server: &OjsServer) {
     let id = push(server, retry(3)).await;
     assert_eq!(fetch(server, json!({"visibility_timeout_ms": 3000})).await.len(), 1);
     server.pass_ms(2_999).await;
@@ -32,7 +32,7 @@ async fn a_reservation_that_runs_out_makes_the_job_available_at_once(server: &Oj
     assert_eq!(fetch(server, json!({})).await[0]["attempt"], 2);
 }
 
-async fn without_a_word_a_job_is_reserved_for_half_an_hour(server: &OjsServer) {
+async fn by_default_a_job_is_reserved_for_half_an_hour(server: &OjsServer) {
     let id = held(server, json!({})).await;
     server.pass_ms(1_799_999).await;
     assert_eq!(server.job(&id).await["state"], "active");
@@ -76,7 +76,7 @@ async fn a_beat_may_ask_for_another_time(server: &OjsServer) {
     assert_eq!(server.job(&id).await["state"], "available");
 }
 
-async fn an_attempt_that_takes_too_long_fails_whatever_is_beaten(server: &OjsServer) {
+async fn an_attempt_over_its_timeout_fails_despite_beats(server: &OjsServer) {
     let mut options = retry(2);
     options["timeout_ms"] = 2_000.into();
     let id = held(server, options).await;
@@ -93,7 +93,7 @@ async fn an_attempt_that_takes_too_long_fails_whatever_is_beaten(server: &OjsSer
     assert_eq!(server.job(&id).await["state"], "discarded");
 }
 
-async fn a_worker_that_has_beaten_and_falls_silent_loses_its_jobs(server: &OjsServer) {
+async fn a_worker_whose_beats_stop_loses_its_jobs(server: &OjsServer) {
     beat(server, json!({"worker_id": "w"})).await;
     let old = held(server, json!({})).await;
     server.pass_ms(20_000).await;
@@ -109,7 +109,7 @@ async fn a_worker_that_has_beaten_and_falls_silent_loses_its_jobs(server: &OjsSe
     assert_eq!(server.job(&new).await["state"], "available");
 }
 
-async fn a_worker_that_never_beat_is_left_alone(server: &OjsServer) {
+async fn a_worker_without_beats_keeps_its_jobs(server: &OjsServer) {
     beat(server, json!({"worker_id": "another"})).await;
     let id = held(server, json!({})).await;
     server.pass_ms(70_000).await;

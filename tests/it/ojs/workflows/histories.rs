@@ -1,4 +1,4 @@
-//! Random workflows with random ends, against a model that fits on this page.
+//! Random workflows with random ends, compared with a model.
 
 use super::super::on_every_store;
 use super::{ack, fail, fetched, made, shown};
@@ -8,7 +8,7 @@ use turnstone_tests::OjsServer;
 
 on_every_store![random_graphs_end_as_the_model_says];
 
-/// What the model knows of a step.
+/// The state of a step in the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Waiting,

@@ -1,4 +1,4 @@
-//! Workflows over HTTP: made, shown, listed, ended; jobs of any worker move them.
+//! Workflows over HTTP: created, read, listed and ended by jobs of any worker.
 
 mod histories;
 mod requests;
@@ -29,7 +29,7 @@ async fn fetched(server: &OjsServer) -> Vec<Value> {
     reply["jobs"].as_array().unwrap().clone()
 }
 
-/// The only job that can be fetched.
+/// Fetches the only available job.
 async fn one(server: &OjsServer) -> Value {
     let mut jobs = fetched(server).await;
     assert_eq!(jobs.len(), 1, "{jobs:?}");

@@ -1,20 +1,20 @@
-//! What is answered, and what is refused.
+//! Requests about workflows: answers and refusals.
 
-use super::super::on_every_store;
+use super::super::on_sqlite_first;
 use super::{PATH, ack, fetched, job, made, one, shown};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_every_store![
-    a_workflow_is_shown_as_it_stands,
+on_sqlite_first![
+    a_workflow_is_returned_with_its_current_state,
     wrong_requests_store_nothing,
     an_id_of_the_clients_own_is_taken_once,
     a_list_is_filtered_and_paged,
     a_cancelled_workflow_cannot_be_cancelled_again,
-    another_tenants_workflow_is_not_there,
+    another_tenants_workflow_is_not_found,
 ];
 
-async fn a_workflow_is_shown_as_it_stands(server: &OjsServer) {
+async fn a_workflow_is_returned_with_its_current_state(server: &OjsServer) {
     let reply =
         server.post(PATH, &json!({"type": "chain", "name": "n", "steps": [job("a"), job("b")]})).await;
     let location = reply.header("location").to_owned();
@@ -111,7 +111,7 @@ async fn a_cancelled_workflow_cannot_be_cancelled_again(server: &OjsServer) {
     assert_eq!(server.delete(&format!("{PATH}/{id}")).await.expect(409).code(), "conflict");
 }
 
-async fn another_tenants_workflow_is_not_there(server: &OjsServer) {
+async fn another_tenants_workflow_is_not_found(server: &OjsServer) {
     let of = |tenant: &'static str| [("X-OJS-Tenant", tenant)];
     let post = reqwest::Method::POST;
     let body = json!({"type": "group", "jobs": [job("a")]}).to_string();

@@ -1,21 +1,21 @@
-//! What follows what, seen by a worker in another language.
+//! The order of steps, for a worker over HTTP.
 
-use super::super::on_every_store;
+use super::super::on_sqlite_first;
 use super::{ack, fail, fetched, job, made, one, shown};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_every_store![
-    a_chain_hands_its_results_on,
+on_sqlite_first![
+    a_chain_passes_its_results_on,
     a_chain_stops_at_a_failure,
-    a_batch_calls_back_for_what_happened,
-    a_graph_waits_for_what_it_names,
+    a_batch_calls_back_by_its_outcome,
+    a_graph_waits_for_named_steps,
     a_delayed_step_waits_from_its_turn_on,
     an_expired_step_ends_the_chain,
     the_feed_of_a_workflow_is_in_order,
 ];
 
-async fn a_chain_hands_its_results_on(server: &OjsServer) {
+async fn a_chain_passes_its_results_on(server: &OjsServer) {
     let id = made(server, &json!({"type": "chain", "steps": [job("a"), job("b"), job("c")]})).await;
     let first = one(server).await;
     assert_eq!(
@@ -45,7 +45,7 @@ async fn a_chain_stops_at_a_failure(server: &OjsServer) {
     assert_eq!(workflow["steps"][2]["state"], "skipped");
 }
 
-async fn a_batch_calls_back_for_what_happened(server: &OjsServer) {
+async fn a_batch_calls_back_by_its_outcome(server: &OjsServer) {
     let callbacks = json!({"on_complete": job("all"), "on_success": job("good"), "on_failure": job("bad")});
     for (fails, called) in [(false, "good"), (true, "bad")] {
         let body = json!({"type": "batch", "jobs": [job("a"), job("b")], "callbacks": callbacks});
@@ -70,7 +70,7 @@ async fn a_batch_calls_back_for_what_happened(server: &OjsServer) {
     }
 }
 
-async fn a_graph_waits_for_what_it_names(server: &OjsServer) {
+async fn a_graph_waits_for_named_steps(server: &OjsServer) {
     let step = |name: &str, needs: &[&str]| {
         let mut step = job(name);
         (step["id"], step["depends_on"]) = (name.into(), json!(needs));

@@ -27,7 +27,7 @@ async fn question_with_keys(ground: Ground) -> Value {
     stage.get(&path).await;
     let answer = format!("{path}/answer");
     stage.post(&answer, &json!({"answers": {"city": "Oslo"}})).await;
-    // The model goes on after the repetition, so that both answers are given while the job waits or runs.
+    // The model continues after the repetition, so that both answers are given while the job waits or runs.
     stage.post(&answer, &json!({"answers": {"city": "Oslo", "day": 1}})).await;
     stage.ended(&id).await;
     stage.post(&answer, &json!({"answers": {"city": "Oslo", "day": 1}})).await;

@@ -1,4 +1,4 @@
-//! Engagements that cost something, and budgets that are used up.
+//! Engagements with costs, and exhausted budgets.
 
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, Stage, job, retry, with};
@@ -29,7 +29,7 @@ async fn priced(ground: Ground, script: impl Fn(&Value) -> Reply + Send + Sync +
     stage
 }
 
-/// A job that may spend so many tokens and is tried twice.
+/// Returns a job that may use so many tokens and has two attempts.
 fn bounded(tokens: i64) -> Value {
     with(
         job("spend"),

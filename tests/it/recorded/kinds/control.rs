@@ -1,4 +1,4 @@
-//! Engagements that are paused and resumed, and calls that are made again.
+//! Engagements that are paused and resumed, and repeated calls.
 
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, Stage, job, with};
@@ -34,7 +34,7 @@ async fn pause_and_resume(ground: Ground) -> Value {
     stage.recorded().await
 }
 
-/// An operator has a call made again with another tool; the next turn tells the model.
+/// An operator repeats a call with another tool; the next turn sends the outcome to the model.
 async fn call_that_is_made_again(ground: Ground) -> Value {
     let gate = Gate::default();
     let held = gate.clone();

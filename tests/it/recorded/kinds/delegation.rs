@@ -1,4 +1,4 @@
-//! Agents that work for agents.
+//! Delegation.
 
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, job_of, newest, oas, ossa, who, with};
@@ -12,7 +12,7 @@ recordings!(
     sqlite_first: [handoff, delegate_that_fails, tree_that_is_cancelled],
 );
 
-/// Terms on which an OSSA agent may ask others.
+/// Terms under which an OSSA agent may delegate.
 fn may_ask(agents: &str, terms: &str) -> String {
     format!("  collaboration: {{delegation: {{enabled: true, allowed_agents: [{agents}], {terms}}}}}")
 }
@@ -82,7 +82,7 @@ async fn handoff(ground: Ground) -> Value {
     stage.recorded().await
 }
 
-/// A delegate fails, and the model learns of it.
+/// A delegate fails, and the model receives the error.
 async fn delegate_that_fails(ground: Ground) -> Value {
     let script = |request: &Value| match (who(request), model_server::outcomes(request)) {
         ("lead", 0) => Reply::call("scout", json!({"input": "look"})),

@@ -1,4 +1,4 @@
-//! Engagements that fail, are tried again, time out, are cancelled or expire.
+//! Engagements that fail, are retried, time out, are cancelled or expire.
 
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, Stage, job, retry, with};
@@ -22,7 +22,7 @@ recordings!(
     ],
 );
 
-/// Gives these replies one after the other; the last one again and again.
+/// Gives these replies one after the other, and repeats the last one.
 fn in_turn(replies: Vec<Reply>) -> impl Fn(&Value) -> Reply + Send + Sync {
     let asked = AtomicUsize::new(0);
     move |_| replies[asked.fetch_add(1, Ordering::SeqCst).min(replies.len() - 1)].clone()
@@ -89,7 +89,7 @@ async fn dead_letter_that_is_revived(ground: Ground) -> Value {
     let dead = json!({"options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
     let id = stage.run(&with(job("go"), dead)).await;
     stage.get(&format!("/ojs/v1/dead-letter/{id}")).await;
-    // The answer has the job as it is when it is read: no worker may have claimed it by then.
+    // The answer has the job's state when it is read: no worker may have claimed it by then.
     stage.fleet.stop_workers().await;
     stage.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await;
     stage.fleet.add_worker(4);

@@ -12,7 +12,7 @@ recordings!(
     sqlite_first: [fork_of_a_fork, branches_that_are_merged],
 );
 
-/// Searches, books, and is then done.
+/// Searches, books, and then answers.
 fn trip(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         0 => Reply::call("search", json!({"q": 1})),
@@ -44,7 +44,7 @@ async fn fork_at_a_turn(ground: Ground) -> Value {
     stage.recorded().await
 }
 
-/// A fork hears another result; a fork of it calls its tools.
+/// A fork receives another result; a fork of it calls its tools.
 async fn fork_of_a_fork(ground: Ground) -> Value {
     let mut stage = ground.stage(trip).await;
     let origin = ran(&mut stage).await;
@@ -56,7 +56,7 @@ async fn fork_of_a_fork(ground: Ground) -> Value {
     stage.recorded().await
 }
 
-/// Two branches say something else in their second turn, and are merged.
+/// Two branches differ in their second turn, and are merged.
 async fn branches_that_are_merged(ground: Ground) -> Value {
     let asked = AtomicUsize::new(0);
     let script = move |_: &Value| match asked.fetch_add(1, Ordering::SeqCst) {

@@ -50,7 +50,7 @@ async fn output_that_is_blocked(ground: Ground) -> Value {
     checked(ground, "true", "echo.output == ''").await
 }
 
-/// The tool of a guardrail fails, and the next attempt asks it again.
+/// The tool of a guardrail fails, and the next attempt calls it again.
 async fn guardrail_that_is_away(ground: Ground) -> Value {
     let mut stage = ground.stage(booking).await;
     stage.register(&[guarded("true", "true")]).await;

@@ -1,4 +1,4 @@
-//! Engagements with several inputs, and what is recalled of earlier ones.
+//! Engagements with several inputs, and recalled memory.
 
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, job_of, newest, oas, with};
@@ -17,7 +17,7 @@ fn parrot(request: &Value) -> Reply {
     }
 }
 
-/// Each input comes after the answer to the one before.
+/// Each input follows the answer to the one before.
 async fn several_inputs(ground: Ground) -> Value {
     let mut stage = ground.stage(parrot).await;
     stage.register(&[oas("desk", "capabilities: {search: {}}")]).await;

@@ -24,7 +24,7 @@ mod postgres {
     }
 }
 
-/// One tool of the server answers, one fails, and one is not there.
+/// One tool of the server answers, one fails, and one does not exist.
 async fn mcp_server(ground: Ground) -> Value {
     let script = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("parrot_echo", json!({"text": "polly"})),

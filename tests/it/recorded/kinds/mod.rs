@@ -1,4 +1,4 @@
-//! The kinds of engagements that are recorded, by what they are about.
+//! The kinds of engagements that are recorded, by topic.
 
 mod artifacts;
 mod asking;

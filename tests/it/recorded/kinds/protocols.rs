@@ -11,7 +11,7 @@ recordings!(
     sqlite_first: [agent_protocol_question, a2a_tasks],
 );
 
-/// The lead books, asks the scout, and answers.
+/// The lead books, calls the scout, and answers.
 fn led(request: &Value) -> Reply {
     match (who(request), model_server::outcomes(request)) {
         ("scout", _) => Reply::text("all quiet"),
@@ -21,7 +21,7 @@ fn led(request: &Value) -> Reply {
     }
 }
 
-/// Sends a request of the Agent Protocol. Its answer is the first event, or nothing, as the server finds the time; so only its
+/// Sends a request of the Agent Protocol. Its answer is the first event or empty, depending on time, so only its
 /// events are recorded.
 async fn process(stage: &mut Stage, body: Value) -> String {
     let (status, answer) =
@@ -77,7 +77,7 @@ fn message(id: &str, parts: Value, more: Value) -> Value {
     json!({"message": crate::recorded::stage::with(message, more)})
 }
 
-/// A task that asks, is answered, and is followed by another one of its context.
+/// A task with a question, which is answered, and another task of its context.
 async fn a2a_tasks(ground: Ground) -> Value {
     let asks = |request: &Value| match model_server::outcomes(request) {
         0 => Reply::call("ask-user", json!({"request_keys": {"city": "Which city?"}})),

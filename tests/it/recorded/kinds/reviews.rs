@@ -1,4 +1,4 @@
-//! Calls, turns and errors that somebody is asked about.
+//! Calls, turns and errors with a review.
 
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, Stage, job_of, oas, ossa, who};
@@ -26,7 +26,7 @@ fn booking(request: &Value) -> Reply {
     }
 }
 
-/// An agent whose bookings this one reviews.
+/// Returns an agent whose bookings this reviewer confirms.
 fn booker(reviewer: &str, side: &str) -> String {
     oas(
         "booker",
@@ -34,7 +34,7 @@ fn booker(reviewer: &str, side: &str) -> String {
     )
 }
 
-/// A job that waits for its reviewer.
+/// Starts a job that waits for its reviewer.
 async fn waiting(ground: Ground, side: &str) -> (Stage, String) {
     let mut stage = ground.stage(booking).await;
     stage.register(&[booker("manager", side)]).await;
@@ -70,7 +70,7 @@ async fn review_that_expires(ground: Ground) -> Value {
     stage.recorded().await
 }
 
-/// Two of three have to agree; reminders are sent, and the owner is asked at last.
+/// Two of three have to approve; reminders are sent, and the review escalates to the owner.
 async fn review_by_a_group(ground: Ground) -> Value {
     let rules = json!({"users": ["ann", "ben", "cem", "tests"], "groups": {"board": {
         "members": ["ann", "ben", "cem"], "quorum": 2, "remind_every_ms": 10_000, "answer_within_ms": 60_000,

@@ -1,4 +1,4 @@
-//! Agents that keep a state between their turns.
+//! Agents with state between their turns.
 
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, job_of, ossa, retry, with};
@@ -10,7 +10,7 @@ recordings!(
     sqlite_first: [state_that_is_rolled_back],
 );
 
-/// Makes these calls turn by turn, and is then done.
+/// Makes these calls turn by turn, and then answers.
 fn calls(turns: Vec<Vec<(&'static str, Value)>>) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| {
         let done = model_server::outcomes(request);
@@ -46,7 +46,7 @@ async fn session_state(ground: Ground) -> Value {
     stage.recorded().await
 }
 
-/// The turn that changed the state runs out of time.
+/// The turn that changed the state times out.
 async fn state_that_is_rolled_back(ground: Ground) -> Value {
     let script = calls(vec![
         vec![("state_set", json!({"key": "a", "value": 1}))],

@@ -1,4 +1,4 @@
-//! Calls of tools: HTTP, built in and MCP; at once, failing, tried again, and with an unknown outcome.
+//! Tool calls: HTTP, built in and MCP; parallel, failing, retried, and with an unknown outcome.
 
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, Stage, job, job_of, oas, ossa, with};
@@ -20,7 +20,7 @@ recordings!(
     ],
 );
 
-/// Calls these tools in one answer, and is then done.
+/// Makes these calls in one answer, and then answers.
 fn at_once(tools: &'static [&'static str]) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| match model_server::outcomes(request) {
         0 => {
@@ -64,7 +64,7 @@ async fn tool_that_is_tried_again(ground: Ground) -> Value {
     stage.recorded().await
 }
 
-/// A worker drains while a call is under way that is not idempotent; the next worker asks an operator about it.
+/// A worker drains during a call that is not idempotent; the next worker opens a review.
 async fn unknown_outcome(ground: Ground) -> Value {
     let fleet = ground.fleet(at_once(&["book"])).drain_grace(Duration::from_millis(1));
     let mut stage = Stage::of(fleet).await;

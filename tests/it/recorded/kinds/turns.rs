@@ -1,4 +1,4 @@
-//! Engagements of an agent alone: one turn, several turns, and the form of the answer.
+//! Engagements of a single agent: one turn, several turns, and the format of the answer.
 
 use crate::recorded::recordings;
 use crate::recorded::stage::{Ground, job, job_of, ossa, retry, with};
@@ -19,7 +19,7 @@ recordings!(
     ],
 );
 
-/// Searches twice, books once and is then done.
+/// Searches twice, books once and then answers.
 pub fn trip(request: &Value) -> Reply {
     match model_server::outcomes(request) {
         n @ (0 | 1) => Reply::call("search", json!({"q": n})),

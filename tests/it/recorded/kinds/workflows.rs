@@ -40,7 +40,7 @@ fn plain() -> Value {
     json!({"type": "mail.send", "args": [{"to": "ann"}], "options": with(retry(2), json!({"queue": "mail"}))})
 }
 
-/// A worker of another language takes the job.
+/// A worker over HTTP fetches the job.
 async fn fetch(stage: &mut Stage) {
     stage.post("/ojs/v1/workers/fetch", &json!({"queues": ["mail"], "worker_id": "w"})).await;
 }

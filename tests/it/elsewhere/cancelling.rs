@@ -1,4 +1,5 @@
-//! What nobody waits for any more is called off on the other server, wherever the job stood, and whoever dies meanwhile.
+//! A remote call without a waiting job is cancelled on the other server, in whichever state the job ended and
+//! whichever process dies.
 
 use super::gateway::{self, Fate};
 use super::{PROTOCOLS, Site, remote, who};
@@ -14,20 +15,20 @@ use turnstone_tests::{Gate, ModelServer, Reply, model_server};
 const ASKING: (&str, &str) = ("front", "capabilities: {scout: {}, ask-user: {}}\n");
 const FRONT: (&str, &str) = ("front", "capabilities: {scout: {}}\n");
 
-/// Front asks the scout, which asks its user.
+/// Front calls the scout, which asks its user.
 fn asking(request: &Value) -> Reply {
     match (who(request).as_str(), model_server::outcomes(request)) {
         ("scout", 0) => Reply::call("ask-user", json!({"question": "Which city?"})),
         ("front", 0) => Reply::call("scout", json!({"input": "a trip"})),
-        (name, _) => Reply::text(format!("{name} has heard")),
+        (name, _) => Reply::text(format!("{name} received")),
     }
 }
 
-/// Front asks the scout, whose answer is kept back.
+/// Front calls the scout, whose answer is held back.
 fn thinking(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| match (who(request).as_str(), model_server::outcomes(request)) {
         ("front", 0) => Reply::call("scout", json!({"input": "a trip"})),
-        ("front", _) => Reply::text("front has heard"),
+        ("front", _) => Reply::text("front received"),
         _ => Reply::text("done").behind(&gate),
     }
 }
@@ -43,18 +44,18 @@ async fn cancel(site: &Site, job: &str) {
 }
 
 async fn called_off(far: &Site) {
-    // Who took it may have died with it: another one takes it a minute later.
-    until_within("the work elsewhere is cancelled", PATIENCE * 3, async || {
+    // The process that leased the cancellation may have died with it; another one leases it a minute later.
+    until_within("the remote call is cancelled", PATIENCE * 3, async || {
         let scouts = far.engagements("scout").await;
         !scouts.is_empty() && scouts.iter().all(|scout| scout["status"] == "cancelled")
     })
     .await;
 }
 
-/// Issue 7, "Cancel": a job that is parked with a question of the other agent is held by no worker; who cancels it calls that one
-/// off, though the other server cannot be reached at first and this one is killed meanwhile.
+/// Issue 7, "Cancel": no worker holds a job that is parked with a question of the remote agent. Cancelling the job
+/// cancels the remote call, although the other server is unreachable at first and this one is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_parked_job_that_is_cancelled_is_called_off_whoever_dies() {
+async fn a_cancelled_parked_job_cancels_its_remote_call_across_kills() {
     for (protocol, place) in PROTOCOLS {
         let models = ModelServer::start(asking).await;
         let far = Site::start(&models.url, "", &[("scout", "capabilities: {ask-user: {}}\n")]).await;
@@ -86,10 +87,10 @@ async fn a_parked_job_that_is_cancelled_is_called_off_whoever_dies() {
     }
 }
 
-/// Issue 7, "Cancel": a job that is cancelled while the request that begins the work has no answer yet calls off what may have
-/// begun. Where nobody can know what that is called, an event says so.
+/// Issue 7, "Cancel": a job is cancelled before the request that begins the remote call is answered. The call that
+/// may have begun is cancelled; where its id is unknown, an event reports it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_may_have_begun_is_called_off() {
+async fn a_remote_call_that_may_have_begun_is_cancelled() {
     for (protocol, place) in PROTOCOLS {
         let models = ModelServer::start(thinking(Gate::default())).await;
         let far = Site::start(&models.url, "", &[("scout", "")]).await;
@@ -100,7 +101,7 @@ async fn what_may_have_begun_is_called_off() {
         let (between, serving) = gateway::before(&far.url, judge).await;
         let near = Site::start(&models.url, &remote(protocol, place, &between, ""), &[FRONT]).await;
         let job = near.push("front").await;
-        // Front and scout have been asked.
+        // Front and scout have called their models.
         models.seen(2).await;
         cancel(&near, &job).await;
         if protocol == "a2a" {
@@ -114,9 +115,10 @@ async fn what_may_have_begun_is_called_off() {
     }
 }
 
-/// Issue 7, "Cancel": work that began although every answer to the request for it was lost is called off when the call has failed.
+/// Issue 7, "Cancel": a remote call that began, although every answer to its request was lost, is cancelled when the
+/// call has failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_began_without_an_answer_is_called_off() {
+async fn a_remote_call_without_an_answer_is_cancelled() {
     let models = ModelServer::start(thinking(Gate::default())).await;
     let far = Site::start(&models.url, "", &[("scout", "")]).await;
     let judge = |body: &str| match body.contains("ChatRequest") {
@@ -134,9 +136,10 @@ async fn what_began_without_an_answer_is_called_off() {
     serving.abort();
 }
 
-/// Issue 7, "Cancel": a server that refuses for good is not asked for ever, and an event says that it may go on.
+/// Issue 7, "Cancel": cancelling stops at a server that refuses for good, and an event reports that the call may
+/// continue.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_called_off_is_told() {
+async fn a_failed_remote_cancellation_is_an_event() {
     for (protocol, place) in PROTOCOLS {
         let models = ModelServer::start(asking).await;
         let far = Site::start(&models.url, "", &[("scout", "capabilities: {ask-user: {}}\n")]).await;
@@ -166,10 +169,10 @@ async fn told_in_vain(site: &Site, job: &str, words: &str) {
     .await;
 }
 
-/// Issue 7: so many turns wait for other servers without a slot, and no more; those beyond keep theirs, so nothing else is claimed
-/// into memory, and all of them come to their end.
+/// Issue 7: a bounded number of turns waits for other servers without a slot. Further turns keep their slot, so no
+/// further job is claimed, and all of them end.
 #[tokio::test]
-async fn a_worker_takes_no_more_than_may_wait_elsewhere() {
+async fn a_worker_claims_no_more_than_may_wait_for_remote_agents() {
     let gate = Gate::default();
     let models = ModelServer::start(thinking(gate.clone())).await;
     let far = Site::start(&models.url, "", &[("scout", "")]).await;
@@ -180,14 +183,14 @@ async fn a_worker_takes_no_more_than_may_wait_elsewhere() {
     for _ in 0..3 {
         jobs.push(near.push("front").await);
     }
-    // One waits without a slot, the other one in the only slot that there is.
+    // One turn waits without a slot, the other one in the only slot.
     models.seen(4).await;
     until("both wait", async || far.engagements("scout").await.len() == 2).await;
     let mut queued = 0;
     for job in &jobs {
         queued += usize::from(near.engagement(job).await["status"] == "queued");
     }
-    assert_eq!(queued, 1, "the third one is in nobody's memory");
+    assert_eq!(queued, 1, "the third one is not claimed");
     gate.open();
     for job in &jobs {
         let state = near.in_state(job, &["completed", "failed"]).await;
