@@ -50,6 +50,7 @@ mod scheduler;
 mod sealed;
 mod servers;
 mod session_state;
+mod stores;
 mod streams;
 mod telemetry;
 mod tools;

@@ -13,7 +13,7 @@ use turnstone_tests::{Backend, Fleet, Reply, sse, wait};
 
 /// Length and number of the events: far more than the system buffers for a connection.
 const LENGTH: usize = 64 * 1024;
-const EVENTS: i64 = 640;
+const EVENTS: i64 = 320;
 /// Events that are published together.
 const TOGETHER: i64 = 64;
 /// The most bytes of events that the server reads at once: a page.
@@ -90,7 +90,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
     let (run, last) = long_run(&fleet, EVENTS).await;
 
     let mut idlers = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..4 {
         idlers.push(idler(&fleet.url, &run).await);
     }
     let url = format!("{}/agents/lead/getevents/{run}?stream=true", fleet.url);
@@ -117,7 +117,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_does_not_read_costs_the_server_a_page() {
     let fleet = Fleet::builder().on(Backend::Postgres).model(|_| Reply::text("done")).start().await;
-    let (run, last) = long_run(&fleet, EVENTS / 2).await;
+    let (run, last) = long_run(&fleet, EVENTS).await;
     let (folder, database) = (turnstone_tests::scratch::folder(), fleet.place.to_string());
     let env = [("DATABASE_URL", database.as_str())];
     let mut api = Program::start(folder.path(), &["api", "--bind", "127.0.0.1:0"], &env);

@@ -47,6 +47,7 @@ async fn a_component_that_cannot_run_yet_is_refused_by_its_name() {
 }
 
 #[tokio::test]
+#[ignore = "long: 10,000 turns"]
 async fn an_endless_loop_ends_at_the_limit_of_nodes() {
     let fleet = Fleet::builder().start().await;
     let turn = |id: &str| {

@@ -26,7 +26,7 @@ fn run(backend: Backend, ops: Vec<Op>) {
 }
 
 proptest! {
-    #![proptest_config(config(12))]
+    #![proptest_config(config(6))]
 
     #[test]
     fn sqlite_does_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
@@ -35,7 +35,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(6))]
+    #![proptest_config(config(4))]
 
     #[test]
     #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]

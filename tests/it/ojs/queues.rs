@@ -1,11 +1,11 @@
 //! Queues over HTTP: paused, bounded, limited, weighted.
 
-use super::on_every_store;
+use super::on_sqlite_first;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_every_store![
+on_sqlite_first![
     a_paused_queue_takes_jobs_and_gives_none,
     statistics_exist_in_both_forms_and_for_unused_queues,
     queues_are_listed_with_their_jobs,

@@ -1,6 +1,6 @@
 //! Tenants: a request with `X-OJS-Tenant` reads and changes rows of that tenant only; a request without it reads all.
 
-use super::on_every_store;
+use super::on_sqlite_first;
 use super::operate::{fail, ids, mortal};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -280,7 +280,7 @@ async fn another_tenants_review_is_hidden_on_postgres() {
     another_tenants_review_is_hidden(Backend::Postgres).await;
 }
 
-on_every_store![
+on_sqlite_first![
     another_tenants_cron_entry_is_hidden,
     another_tenants_webhook_is_hidden,
     another_tenants_job_is_hidden,

@@ -1,10 +1,10 @@
 //! Unique jobs over HTTP: the compared fields, and the client's answer.
 
-use super::on_every_store;
+use super::on_sqlite_first;
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_every_store![
+on_sqlite_first![
     a_refused_job_names_the_one_that_exists,
     the_keys_select_the_compared_fields,
     an_ignored_duplicate_returns_the_existing_job,

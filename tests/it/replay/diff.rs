@@ -1,10 +1,14 @@
 //! The first difference of two engagements.
 
-use super::{calls, fork_ran, job, on_every_store, ran, trip};
+use super::{calls, fork_ran, job, ran, trip};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet};
 
-on_every_store!(two_runs_have_a_first_difference);
+on_stores!(
+    everywhere: [],
+    sqlite_first: [two_runs_have_a_first_difference],
+);
 
 async fn diff(fleet: &Fleet, a: &str, b: &str) -> Value {
     fleet.get(&format!("/engagements/{a}/diff?with={b}")).await

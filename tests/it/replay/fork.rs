@@ -1,20 +1,22 @@
 //! A fork shares the past, resumes from any phase with changes, and repeats no recorded call.
 
-use super::{calls, fork_ran, forked, job, on_every_store, ran, said, trip};
+use super::{calls, fork_ran, forked, job, ran, said, trip};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::journal::MESSAGES;
 use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-on_every_store!(
-    every_phase_can_be_forked,
-    a_changed_prompt_or_model_is_used,
-    a_changed_result_reaches_the_model,
-    a_fork_of_a_fork_reads_both,
-    live_tools_are_called,
-    a_million_bytes_are_shared,
-    a_fork_with_further_inputs_keeps_its_past,
+on_stores!(
+    everywhere: [every_phase_can_be_forked, a_fork_of_a_fork_reads_both],
+    sqlite_first: [
+        a_changed_prompt_or_model_is_used,
+        a_changed_result_reaches_the_model,
+        live_tools_are_called,
+        a_million_bytes_are_shared,
+        a_fork_with_further_inputs_keeps_its_past,
+    ],
 );
 
 #[expect(clippy::cognitive_complexity, reason = "one story in order")]

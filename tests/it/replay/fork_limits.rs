@@ -1,21 +1,22 @@
 //! The limits of a fork, the rows that it keeps, and its own state.
 
-use super::{calls, fork_ran, forked, job, on_every_store, ran, said, trip};
+use super::{calls, fork_ran, forked, job, ran, said, trip};
 use crate::inputs::register;
+use crate::stores::on_stores;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
 
-on_every_store!(
-    points_that_do_not_exist_are_refused,
-    a_call_without_a_record_fails_the_fork_and_is_not_made,
-    another_tenants_engagement_is_not_found,
-    rows_that_a_fork_reads_are_kept_with_the_fork,
-    rows_that_a_fork_reads_are_not_purged,
-    a_conversation_is_kept_as_long_as_a_fork_reads_it,
-    state_is_that_of_the_point_and_the_forks_own,
-    delegates_are_not_called_again,
+on_stores!(
+    everywhere: [rows_that_a_fork_reads_are_not_purged, a_conversation_is_kept_as_long_as_a_fork_reads_it, rows_that_a_fork_reads_are_kept_with_the_fork],
+    sqlite_first: [
+        points_that_do_not_exist_are_refused,
+        a_call_without_a_record_fails_the_fork_and_is_not_made,
+        another_tenants_engagement_is_not_found,
+        state_is_that_of_the_point_and_the_forks_own,
+        delegates_are_not_called_again,
+    ],
 );
 
 async fn points_that_do_not_exist_are_refused(backend: Backend) {

@@ -1,7 +1,8 @@
 //! Recorded verdicts of guardrails and reviewers: a replay uses them, and a fork uses them for the same text.
 
-use super::{exported, fork_ran, on_every_store, ran, runs_again};
+use super::{exported, fork_ran, ran, runs_again};
 use crate::policy::{document, register};
+use crate::stores::on_stores;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
@@ -9,10 +10,13 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
-on_every_store!(
-    verdicts_of_guardrails_are_replayed,
-    decisions_of_reviewers_are_replayed,
-    decisions_of_a_reviewing_agent_are_replayed,
+on_stores!(
+    everywhere: [],
+    sqlite_first: [
+        verdicts_of_guardrails_are_replayed,
+        decisions_of_reviewers_are_replayed,
+        decisions_of_a_reviewing_agent_are_replayed,
+    ],
 );
 
 /// Returns true when a request is from the agent with this name.

@@ -3,6 +3,7 @@
 use super::{exported, fork_ran, imported, runs_again, said as spoken};
 use crate::policy::memory::{fleet, parrot, retaining, said, told};
 use crate::policy::register;
+use crate::stores::on_stores;
 use serde_json::json;
 use turnstone_domain::Timestamp;
 use turnstone_domain::record::EngagementRecord;
@@ -101,4 +102,7 @@ async fn forget(from: &Fleet, begun: Timestamp) {
     assert_eq!(from.number("SELECT count(*) FROM memories").await, 1);
 }
 
-super::on_every_store!(a_fork_begins_with_its_origins_memory, it_moves_with_the_engagement);
+on_stores!(
+    everywhere: [],
+    sqlite_first: [a_fork_begins_with_its_origins_memory, it_moves_with_the_engagement],
+);

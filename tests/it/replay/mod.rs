@@ -18,25 +18,6 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
-/// Makes a test of each case per database.
-macro_rules! on_every_store {
-    ($($case:ident),+ $(,)?) => {
-        mod sqlite {
-            use turnstone_tests::Backend;
-            $(#[tokio::test] async fn $case() { super::$case(Backend::Sqlite).await; })+
-        }
-        mod postgres {
-            use turnstone_tests::Backend;
-            $(
-                #[tokio::test]
-                #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-                async fn $case() { super::$case(Backend::Postgres).await; }
-            )+
-        }
-    };
-}
-use on_every_store;
-
 /// A model that searches twice, books once and then answers.
 fn trip(request: &Value) -> Reply {
     match model_server::outcomes(request) {

@@ -1,12 +1,16 @@
 //! Engagements that share a past move to another server, in any order: the shared rows have an id of their own in
 //! each.
 
-use super::{calls, exported, fork_ran, imported, job, on_every_store, ran, runs_again, said, trip};
+use super::{calls, exported, fork_ran, imported, job, ran, runs_again, said, trip};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use turnstone_tests::{Backend, Fleet};
 
-on_every_store!(an_engagement_and_its_forks_move_in_any_order);
+on_stores!(
+    everywhere: [an_engagement_and_its_forks_move_in_any_order],
+    sqlite_first: [],
+);
 
 fn ids(calls: &[Value]) -> Vec<&str> {
     calls.iter().map(|call| call["call_id"].as_str().unwrap()).collect()

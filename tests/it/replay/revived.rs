@@ -1,12 +1,16 @@
 //! A job that ended with a rejection is retried: the rejection is recorded and no longer counts.
 
-use super::{exported, imported, on_every_store, runs_again, trip};
+use super::{exported, imported, runs_again, trip};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet};
 
-on_every_store!(a_rejection_is_recorded_and_does_not_count_after_a_retry);
+on_stores!(
+    everywhere: [],
+    sqlite_first: [a_rejection_is_recorded_and_does_not_count_after_a_retry],
+);
 
 const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: trip\ndescription: It books.\nintent: You book trips.\n\
                      owner: tests\ncapabilities:\n  search: {}\n  book: {user_identity: false, input_restriction: {require_review: ann}}\n";

@@ -1,16 +1,20 @@
 //! Imported documents: their tenant, their retention, and their spent budget.
 
-use super::{job, on_every_store, ran, trip};
+use super::{job, ran, trip};
 use crate::inputs::register;
+use crate::stores::on_stores;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
 
-on_every_store!(
-    a_document_exposes_nothing_of_another_tenant,
-    an_import_is_kept_from_its_import_on,
-    a_raised_budget_covers_the_imported_usage,
+on_stores!(
+    everywhere: [],
+    sqlite_first: [
+        a_document_exposes_nothing_of_another_tenant,
+        an_import_is_kept_from_its_import_on,
+        a_raised_budget_covers_the_imported_usage,
+    ],
 );
 
 /// Returns the record of an engagement.

@@ -1,15 +1,18 @@
 //! A fork resumes from a turn with everything before it, and leaves the original unchanged.
 
-use super::{agent_job, control, granted, on_every_store, reserved};
+use super::{agent_job, control, granted, reserved};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
-on_every_store!(
-    a_fork_has_the_same_messages_up_to_its_turn,
-    a_fork_of_a_job_that_never_ran_is_that_job_from_its_beginning,
-    a_fork_of_a_plain_job_is_a_copy_that_waits,
-    an_unknown_turn_and_a_taken_name_are_refused,
+on_stores!(
+    everywhere: [a_fork_has_the_same_messages_up_to_its_turn],
+    sqlite_first: [
+        a_fork_of_a_job_that_never_ran_is_that_job_from_its_beginning,
+        a_fork_of_a_plain_job_is_a_copy_that_waits,
+        an_unknown_turn_and_a_taken_name_are_refused,
+    ],
 );
 
 /// A model that searches twice and then answers.

@@ -1,15 +1,19 @@
 //! Two branches of one root become a third.
 
-use super::{agent_job, control, granted, on_every_store};
+use super::{agent_job, control, granted};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-on_every_store!(
-    a_merged_branch_follows_its_strategy,
-    labels_name_a_job_that_never_ran,
-    branches_of_different_roots_and_unknown_ones_are_refused,
+on_stores!(
+    everywhere: [],
+    sqlite_first: [
+        a_merged_branch_follows_its_strategy,
+        labels_name_a_job_that_never_ran,
+        branches_of_different_roots_and_unknown_ones_are_refused,
+    ],
 );
 
 /// Returns the text of each turn of an engagement.

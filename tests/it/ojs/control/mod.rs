@@ -9,25 +9,6 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_tests::Fleet;
 
-/// Makes a test of each case per database.
-macro_rules! on_every_store {
-    ($($case:ident),+ $(,)?) => {
-        mod sqlite {
-            use turnstone_tests::Backend;
-            $(#[tokio::test] async fn $case() { super::$case(Backend::Sqlite).await; })+
-        }
-        mod postgres {
-            use turnstone_tests::Backend;
-            $(
-                #[tokio::test]
-                #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-                async fn $case() { super::$case(Backend::Postgres).await; }
-            )+
-        }
-    };
-}
-use on_every_store;
-
 /// Sends a control request for a job.
 async fn control(fleet: &Fleet, id: &str, verb: &str, body: Value) -> (StatusCode, Value) {
     fleet.post(&format!("/ojs/v1/agents/{id}/{verb}"), &body).await

@@ -1,9 +1,10 @@
 //! A paused job cannot be claimed. A running one stops after its current phase and frees the slot.
 
-use super::{agent_job, control, granted, on_every_store, reserved};
+use super::{agent_job, control, granted, reserved};
 use crate::conformance::jobs;
 use crate::fleet::Site;
 use crate::policy::{ask, document, register};
+use crate::stores::on_stores;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -11,13 +12,16 @@ use turnstone_domain::{JobState, TurnWrite};
 use turnstone_store::{ClaimRequest, Doorbell, JobKind};
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
-on_every_store!(
-    a_paused_job_is_not_claimed_until_it_is_resumed,
-    a_running_job_pauses_after_its_phase_and_pays_nothing_twice,
-    a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase,
-    a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards,
-    an_answer_to_a_review_does_not_resume_a_paused_job,
-    an_invalid_pause_or_resume_is_refused,
+on_stores!(
+    everywhere: [
+        a_paused_job_is_not_claimed_until_it_is_resumed,
+        a_running_job_pauses_after_its_phase_and_pays_nothing_twice,
+        a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase,
+        a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards,
+        an_answer_to_a_review_does_not_resume_a_paused_job,
+        an_invalid_pause_or_resume_is_refused,
+    ],
+    sqlite_first: [],
 );
 
 /// Claims all available jobs.

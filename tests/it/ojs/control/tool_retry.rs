@@ -1,16 +1,20 @@
 //! The next turn repeats a failed call, under the policies of the job and of the tool.
 
-use super::{agent_job, control, granted, on_every_store};
+use super::{agent_job, control, granted};
+use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
-on_every_store!(
-    a_call_is_made_again_before_the_next_model_call_with_its_key,
-    a_running_worker_receives_the_retry,
-    a_call_with_an_effect_is_repeated_only_with_approval,
-    a_plain_jobs_retries_follow_its_policy,
-    an_invalid_tool_retry_is_refused,
+on_stores!(
+    everywhere: [],
+    sqlite_first: [
+        a_call_is_made_again_before_the_next_model_call_with_its_key,
+        a_running_worker_receives_the_retry,
+        a_call_with_an_effect_is_repeated_only_with_approval,
+        a_plain_jobs_retries_follow_its_policy,
+        an_invalid_tool_retry_is_refused,
+    ],
 );
 
 /// A model that calls a tool, waits at the gate, and then answers.

@@ -1,6 +1,6 @@
 //! Operations on many jobs.
 
-use super::super::on_every_store;
+use super::super::on_sqlite_first;
 use super::{dead, mortal};
 use crate::conformance::jobs::{plain, request};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ async fn a_queue_is_purged(server: &OjsServer) {
     assert_eq!(server.job(&young).await["state"], "available");
 }
 
-on_every_store![
+on_sqlite_first![
     nothing_happens_without_confirmation,
     each_operation_applies_to_jobs_in_its_states,
     impossible_operations_are_reported,

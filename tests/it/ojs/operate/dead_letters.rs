@@ -1,6 +1,6 @@
 //! Dead letters: the list, retries and deletion.
 
-use super::super::on_every_store;
+use super::super::on_sqlite_first;
 use super::{dead, fail, ids, mortal};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
@@ -199,7 +199,7 @@ async fn a_dead_letter_is_not_retried_beside_its_duplicate(server: &OjsServer) {
     assert!(states.contains(&json!("available")) && states.contains(&json!("discarded")), "{states:?}");
 }
 
-on_every_store![
+on_sqlite_first![
     only_jobs_with_the_option_are_kept,
     a_list_is_filtered_and_cut,
     a_retried_dead_letter_begins_again,

@@ -1,11 +1,11 @@
 //! Requests about workflows: answers and refusals.
 
-use super::super::on_every_store;
+use super::super::on_sqlite_first;
 use super::{PATH, ack, fetched, job, made, one, shown};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_every_store![
+on_sqlite_first![
     a_workflow_is_returned_with_its_current_state,
     wrong_requests_store_nothing,
     an_id_of_the_clients_own_is_taken_once,

@@ -1,11 +1,11 @@
 //! The order of steps, for a worker over HTTP.
 
-use super::super::on_every_store;
+use super::super::on_sqlite_first;
 use super::{ack, fail, fetched, job, made, one, shown};
 use serde_json::{Value, json};
 use turnstone_tests::OjsServer;
 
-on_every_store![
+on_sqlite_first![
     a_chain_passes_its_results_on,
     a_chain_stops_at_a_failure,
     a_batch_calls_back_by_its_outcome,
