@@ -177,7 +177,7 @@ fn sentences(text: &str) -> Vec<String> {
             let next = next.trim_start_matches(['*', '(', '"', '“', '[', '_']);
             next.starts_with(|first: char| first.is_uppercase() || first.is_ascii_digit())
         };
-        if ends && words.get(at + 1).is_some_and(|next| capital(next)) {
+        if ends && words.get(at + 1).is_some_and(capital) {
             found.push(String::new());
         }
     }
