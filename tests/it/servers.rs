@@ -43,6 +43,7 @@ async fn each_test_has_a_database_of_its_own_on_the_shared_server() {
 
 /// A lent database is as the migrations left it in every table and row, whatever the previous test did.
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_lent_database_is_as_the_migrations_left_it() {
     let postgres = Postgres::shared().await;
     for change in [

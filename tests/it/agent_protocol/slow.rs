@@ -115,6 +115,7 @@ async fn a_client_that_does_not_read_is_disconnected() {
 /// Issue 7, "without memory growth": each idle client of a real server costs it less than two pages, of a stream of
 /// twenty.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_client_that_does_not_read_costs_the_server_a_page() {
     let fleet = Fleet::builder().on(Backend::Postgres).model(|_| Reply::text("done")).start().await;
     let (run, last) = long_run(&fleet, EVENTS).await;

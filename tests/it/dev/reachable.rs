@@ -57,6 +57,7 @@ fn address(text: &str) -> SocketAddr {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn without_a_key_an_address_that_others_can_reach_is_refused() {
     let folder = turnstone_tests::scratch::folder();
     let database = Postgres::shared().await.database().await;

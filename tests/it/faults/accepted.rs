@@ -173,6 +173,7 @@ async fn accepted_jobs_outlive_a_killed_server_on_sqlite() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn accepted_jobs_outlive_a_killed_api_on_postgres() {
     let site = Site::start(&[]).await;
     let (scheduler, worker) = (site.scheduler().await, site.worker("w", &site.database.url).await);
@@ -186,6 +187,7 @@ async fn accepted_jobs_outlive_a_killed_api_on_postgres() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn accepted_jobs_outlive_a_crash_of_the_database() {
     let site = Site::start(&[]).await;
     let (api, place) = (site.api(&site.database.url).await, Place::from(&site.database));

@@ -57,6 +57,7 @@ async fn acts(place: &Place, url: &str) {
 /// earlier term has expired or was returned. When a machine is paused for a whole term, the leader may change more
 /// often.
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn another_scheduler_leads_when_the_leader_is_killed_or_drained() {
     let site = Site::migrated(|_| Reply::text("done")).await;
     let place = Place::from(&site.database);

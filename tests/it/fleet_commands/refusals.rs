@@ -156,6 +156,7 @@ async fn the_doctor_finds_no_problem_in_a_valid_setup() {
 }
 
 #[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn the_doctor_finds_a_database_that_confirms_commits_before_they_are_on_disk() {
     let site = migrated().await;
     let early = format!("ALTER DATABASE {} SET synchronous_commit = off", site.database.name);

@@ -35,6 +35,7 @@ fn flood(name: &str) -> Reply {
 
 /// Issue 5, "Bad input": 512 MB with and without lines, as an answer and as an error, cost a real worker less than 64 MiB each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn an_endless_answer_costs_the_worker_a_bounded_amount_of_memory() {
     let script = |request: &Value| {
         let input = request["messages"].as_array().unwrap().iter().find(|m| m["role"] == "user").unwrap();
