@@ -1,13 +1,13 @@
 //! The parts of the API, and its router.
 
 use crate::agent_protocol::RunStream;
-use crate::bells::Bells;
 use crate::caller::Peer;
+use crate::doorbell::Bells;
 use crate::metrics::Metrics;
 use crate::names::Names;
 use crate::ojs::schemas::SchemaBook;
+use crate::shared_stream::Streams;
 use crate::stream::Followed;
-use crate::together::Streams;
 use crate::{
     a2a, agent_protocol, agents, artifacts, auth, budgets, credentials, docs, engagements, fleet, ojs,
     probes, query, reply, reviews, stamp,

@@ -39,7 +39,7 @@ impl FromRequestParts<Shared> for Caller {
 
 /// The context of an engagement that works for one on another server.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Errand {
+pub(crate) struct PeerRequest {
     /// The number of agents above it on other servers.
     pub(crate) depth: i64,
     /// The tokens that it may spend.
@@ -93,7 +93,7 @@ impl Caller {
 
     /// Reads a peer's request context. From any other caller it is refused: ignoring it would let a cycle of servers
     /// never end.
-    pub(crate) fn errand(&self, headers: &HeaderMap) -> Result<Option<Errand>, Failure> {
+    pub(crate) fn peer_request(&self, headers: &HeaderMap) -> Result<Option<PeerRequest>, Failure> {
         let Some(any) = remote::HEADERS.iter().find(|name| headers.contains_key(**name)) else {
             return Ok(None);
         };
@@ -109,7 +109,7 @@ impl Caller {
             None => None,
         };
         let depth = number(headers, remote::DEPTH)?.unwrap_or(0);
-        Ok(Some(Errand { depth, token_budget: number(headers, remote::TOKEN_BUDGET)?, user }))
+        Ok(Some(PeerRequest { depth, token_budget: number(headers, remote::TOKEN_BUDGET)?, user }))
     }
 }
 

@@ -56,7 +56,7 @@ enum Wait {
 }
 
 /// A connection that fails with `TimedOut` when its client does not send the head of a request in time.
-pub(crate) struct Watched<I: AsyncRead + AsyncWrite> {
+pub(crate) struct TimedConnection<I: AsyncRead + AsyncWrite> {
     io: Pin<Box<TimeoutStream<I>>>,
     activity: Arc<Activity>,
     head: Duration,
@@ -70,7 +70,7 @@ pub(crate) struct Watched<I: AsyncRead + AsyncWrite> {
     has_begun: bool,
 }
 
-impl<I: AsyncRead + AsyncWrite> Watched<I> {
+impl<I: AsyncRead + AsyncWrite> TimedConnection<I> {
     pub(crate) fn new(io: I, activity: Arc<Activity>, limits: &ServeLimits) -> Self {
         let mut io = TimeoutStream::new(io);
         io.set_write_timeout(Some(limits.write));
@@ -92,7 +92,7 @@ impl<I: AsyncRead + AsyncWrite> Watched<I> {
     }
 }
 
-impl<I: AsyncRead + AsyncWrite> AsyncRead for Watched<I> {
+impl<I: AsyncRead + AsyncWrite> AsyncRead for TimedConnection<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -119,7 +119,7 @@ impl<I: AsyncRead + AsyncWrite> AsyncRead for Watched<I> {
     }
 }
 
-impl<I: AsyncRead + AsyncWrite> AsyncWrite for Watched<I> {
+impl<I: AsyncRead + AsyncWrite> AsyncWrite for TimedConnection<I> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.io.as_mut().poll_write(cx, bytes)
     }
@@ -146,18 +146,18 @@ impl<I: AsyncRead + AsyncWrite> AsyncWrite for Watched<I> {
 }
 
 /// The body of an answer, which keeps its request in flight.
-pub(crate) struct Held {
+pub(crate) struct HeldBody {
     body: axum::body::Body,
     _request: InFlight,
 }
 
-impl Held {
+impl HeldBody {
     pub(crate) fn new(body: axum::body::Body, request: InFlight) -> Self {
         Self { body, _request: request }
     }
 }
 
-impl Body for Held {
+impl Body for HeldBody {
     type Data = Bytes;
     type Error = axum::Error;
 

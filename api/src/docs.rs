@@ -67,7 +67,7 @@ fn leave_streams_open(response: &mut RefOr<openapi::Response>) {
     responses((status = 200, description = "OpenAPI 3.1: everything that is served.", body = Map<String, Value>,
                content_type = "application/json")),
 )]
-#[expect(dead_code, reason = "it stands for the route that answers with the finished document")]
+#[expect(dead_code, reason = "a placeholder for the route that answers with the finished document")]
 fn openapi() {}
 
 /// `GET /openapi.json`: the document.

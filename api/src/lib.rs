@@ -12,13 +12,13 @@ mod api;
 mod artifacts;
 mod audit;
 mod auth;
-mod bells;
 mod blocking;
 mod budgets;
 mod caller;
 mod connection;
 mod credentials;
 mod docs;
+mod doorbell;
 mod engagements;
 mod exposure;
 mod fleet;
@@ -32,11 +32,11 @@ mod request;
 mod reviews;
 mod scrape;
 mod serve;
+mod shared_stream;
 mod show;
 mod stamp;
 mod stream;
 mod tls;
-mod together;
 
 #[cfg(test)]
 mod tests;

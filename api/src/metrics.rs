@@ -6,7 +6,7 @@ mod held;
 use crate::api::App;
 use axum::extract::MatchedPath;
 use axum::http::Method;
-use held::Held;
+use held::StoreMetrics;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{
@@ -28,7 +28,7 @@ pub(crate) struct Metrics {
     durations: HistogramVec,
     jobs: IntGaugeVec,
     queued: IntGaugeVec,
-    held: Held,
+    held: StoreMetrics,
     workers: IntGaugeVec,
     store_seconds: Gauge,
     uptime_seconds: Gauge,
@@ -52,7 +52,7 @@ impl Metrics {
             durations: HistogramVec::new(seconds, &["method", "route"])?,
             jobs: IntGaugeVec::new(opts(names::JOBS), &["state"])?,
             queued: IntGaugeVec::new(opts(names::QUEUE_JOBS), &["queue", "state"])?,
-            held: Held::new()?,
+            held: StoreMetrics::new()?,
             workers: IntGaugeVec::new(opts(names::WORKERS), &["alive"])?,
             store_seconds: Gauge::with_opts(opts(names::STORE_SECONDS))?,
             uptime_seconds: Gauge::with_opts(opts(names::UPTIME_SECONDS))?,

@@ -1,6 +1,6 @@
 //! Listening and draining.
 
-use crate::connection::{Activity, Held, TimedBody, Watched};
+use crate::connection::{Activity, HeldBody, TimedBody, TimedConnection};
 use crate::tls::Tls;
 use axum::Router;
 use axum::body::Body;
@@ -153,14 +153,14 @@ where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let activity = Arc::new(Activity::default());
-    let stream = Watched::new(stream, Arc::clone(&activity), &limits);
+    let stream = TimedConnection::new(stream, Arc::clone(&activity), &limits);
     let service = service_fn(move |request: Request<Incoming>| {
         let held = activity.begin();
         let request = request.map(|body| Body::new(TimedBody::new(body, limits.body)));
         let answering = router.clone().call(request);
         async move {
             let response = answering.await?;
-            Ok::<_, Infallible>(response.map(|body| Held::new(body, held)))
+            Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, held)))
         }
     });
     let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));

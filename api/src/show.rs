@@ -64,7 +64,7 @@ pub(crate) fn review(review: &Review) -> Value {
     }
     if review.state == ReviewState::Expired && review.reason.is_none() {
         let is_late = review.deadline_at.zip(review.decided_at).is_some_and(|(until, at)| until <= at);
-        value["reason"] = if is_late { "nobody answered in time" } else { "its job ended first" }.into();
+        value["reason"] = if is_late { "no reviewer answered in time" } else { "its job ended first" }.into();
     }
     let tally = review.tally();
     value["members"] = json!(review.members());

@@ -83,7 +83,7 @@ pub(crate) async fn check_version(request: Request, next: Next) -> Answer {
         if !speaks(version) {
             let shown: String = version.chars().take(40).collect();
             let message =
-                format!("OJS-Version `{shown}` is not spoken here; this server speaks {SPEC_VERSION}.");
+                format!("OJS-Version `{shown}` is not supported; this server supports {SPEC_VERSION}.");
             return Err(OjsError::unsupported(message).into());
         }
     }

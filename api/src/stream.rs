@@ -1,11 +1,11 @@
 //! Event streams: a page of JSON, or server-sent events that resume where the client stopped; in our own form or as CloudEvents.
 
 use crate::api::{App, Shared};
-use crate::bells::{Bells, Hook};
+use crate::doorbell::{Bells, Hook};
 use crate::reply::{self, Answer, Failure};
 use crate::request::Params;
+use crate::shared_stream::{Look, Page, Placed, SharedStream, alone};
 use crate::show;
-use crate::together::{Look, Page, Placed, Together, alone};
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -155,13 +155,13 @@ impl Placed for Noted {
 /// A stream and its followers.
 pub(crate) struct Followed {
     filter: EventFilter,
-    together: Together<Noted>,
+    together: SharedStream<Noted>,
     _hook: Hook,
 }
 
 impl Followed {
     fn new(bells: &Arc<Bells>, filter: EventFilter, name: &str) -> Self {
-        let together = Together::new();
+        let together = SharedStream::new();
         let hook = bells.hang(name, &together.bell);
         Self { filter, together, _hook: hook }
     }
@@ -223,20 +223,20 @@ fn frames(feed: Feed) -> impl Stream<Item = Result<Frame, Infallible>> + Send {
 }
 
 /// A frame of the stream.
-pub(crate) enum Said {
+pub(crate) enum StreamFrame {
     /// An event.
     Event(Arc<Noted>),
     /// A piece of the text that a model is writing.
     Delta(Arc<Piece>),
 }
 
-fn frame(said: Said, form: Form) -> Frame {
+fn frame(said: StreamFrame, form: Form) -> Frame {
     match said {
-        Said::Event(event) => {
+        StreamFrame::Event(event) => {
             let frame = Frame::default().id(event.cursor.seq.to_string()).event(event.name.as_str());
             frame.data(form.write(&event).to_string())
         }
-        Said::Delta(piece) => {
+        StreamFrame::Delta(piece) => {
             let Piece { job, turn, offset, text, .. } = &*piece;
             let data = json!({"job_id": job, "turn": turn, "offset": offset, "text": text});
             Frame::default().event("delta").data(data.to_string())
@@ -281,7 +281,7 @@ impl Feed {
 
     /// Returns the next event or piece of an answer; waits for it. `None` when the job has ended and everything was
     /// sent, or when the server drains.
-    pub(crate) async fn next(&mut self) -> Option<Said> {
+    pub(crate) async fn next(&mut self) -> Option<StreamFrame> {
         loop {
             if let Some(event) = self.read.pop_front() {
                 self.cursor = event.place();
@@ -291,7 +291,7 @@ impl Feed {
                 if event.name.ends_job() {
                     self.over = event.over;
                 }
-                return Some(Said::Event(event));
+                return Some(StreamFrame::Event(event));
             }
             let complete = (self.over || self.source.ended) && !self.more && !self.failed;
             if complete || self.app.api.shutdown.is_cancelled() {
@@ -302,7 +302,7 @@ impl Feed {
                     Woken::Look if self.followed.together.bell.rang_for_the_last_time() => return None,
                     Woken::Look => {}
                     Woken::Heard(piece) if self.is_late(&piece) => continue,
-                    Woken::Heard(piece) => return Some(Said::Delta(piece)),
+                    Woken::Heard(piece) => return Some(StreamFrame::Delta(piece)),
                     Woken::Draining => return None,
                 }
             }

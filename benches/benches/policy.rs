@@ -1,4 +1,4 @@
-//! Assertions: how long one takes on a long history, what the first one costs, and a rehearsal of recorded engagements.
+//! Assertions: how long one takes on a long history, what the first one costs, and a backtest of recorded engagements.
 
 #![expect(clippy::expect_used, reason = "a bench that cannot go on has to stop")]
 
@@ -7,14 +7,14 @@ use serde_json::json;
 use std::hint::black_box;
 use turnstone_benches::history::{agent, call, calls, engagement, object};
 use turnstone_domain::policy::Expression;
-use turnstone_domain::policy::rehearsal::Rehearsal;
+use turnstone_domain::policy::backtest::Backtest;
 
 /// Calls that the engagement has made before.
 const HISTORIES: &[usize] = &[10, 1000];
 /// Engagements that are rehearsed, and the calls of each.
 const REHEARSED: (usize, usize) = (1000, 20);
 
-/// What assertions look like: about the pending arguments, a past call, the number of calls, and every name in a loop.
+/// Typical assertions: about the pending arguments, a past call, the number of calls, and every name in a loop.
 const ASSERTIONS: [(&str, &str); 4] = [
     ("pending", "recent['book'].inputs.price <= 800"),
     ("past", "history['search'][0].outputs.hits > 0 && history._total < 100000"),
@@ -73,17 +73,17 @@ fn context(criterion: &mut Criterion) {
     }
 }
 
-/// What `turnstone policy test` does with what it has read.
-fn rehearsal(criterion: &mut Criterion) {
+/// Measures the evaluation of `turnstone policy test`.
+fn backtest(criterion: &mut Criterion) {
     let agent = agent();
     let (engagements, each) = REHEARSED;
     let recorded: Vec<_> = (0..engagements).map(|_| calls(each)).collect();
-    let mut group = criterion.benchmark_group("rehearsal");
+    let mut group = criterion.benchmark_group("backtest");
     group.throughput(Throughput::Elements(engagements as u64));
     group.bench_function(BenchmarkId::new("engagements", engagements), |bencher| {
         bencher.iter(|| {
-            let rehearsal = Rehearsal::of(&agent);
-            let found = recorded.iter().map(|calls| rehearsal.over(&engagement(), calls).assertions);
+            let backtest = Backtest::of(&agent);
+            let found = recorded.iter().map(|calls| backtest.over(&engagement(), calls).assertions);
             assert_eq!(found.sum::<usize>(), engagements * each);
         });
     });
@@ -92,6 +92,6 @@ fn rehearsal(criterion: &mut Criterion) {
 criterion_group! {
     name = policy;
     config = Criterion::default().sample_size(20);
-    targets = assertion, context, rehearsal
+    targets = assertion, context, backtest
 }
 criterion_main!(policy);

@@ -3,7 +3,7 @@
 use serde_json::json;
 use turnstone_domain::agent::{Capability, Restriction};
 use turnstone_domain::engagement::{Engagement, EngagementObject, User};
-use turnstone_domain::policy::rehearsal::Recorded;
+use turnstone_domain::policy::backtest::Recorded;
 use turnstone_domain::{AgentDefinition, Timestamp};
 
 /// An agent with an assertion before one tool and one behind the other.

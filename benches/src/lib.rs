@@ -26,7 +26,7 @@ const QUEUE: &str = "bench";
 
 /// A store in a temporary file of the current directory: the disk that matters, not a file system in memory.
 pub struct Ground {
-    /// What the store and the benches run on.
+    /// The runtime of the store and the benches.
     pub runtime: Runtime,
     /// The store.
     pub store: Store,
@@ -120,7 +120,7 @@ pub fn request(kind: JobKind, limit: usize) -> ClaimRequest {
     }
 }
 
-/// What one phase writes: its checkpoint and the event that tells of it.
+/// The write of one phase: its checkpoint and its event.
 #[must_use]
 pub fn phase(turn: i64) -> TurnWrite {
     let at = SystemClock.now();

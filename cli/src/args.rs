@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_run_unless_something_else_is_asked_for() {
+    fn a_worker_is_run_by_default() {
         let worker = |arguments: &[&str]| {
             let cli = Cli::try_parse_from([&["turnstone", "worker"], arguments].concat())?;
             let Command::Worker(worker) = cli.command else { panic!("not worker") };

@@ -25,7 +25,7 @@ impl Clock for Virtual {
 
 /// A call of the store.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct StoreCall {
     /// `lead`, `resign`, `next_due`, or the name of a duty.
     pub(crate) what: &'static str,
     /// The scheduler that called; empty where the call does not name it.
@@ -51,7 +51,7 @@ pub(crate) struct Rows {
 pub(crate) struct Fake {
     rows: Mutex<Rows>,
     clock: Arc<Virtual>,
-    asked: mpsc::UnboundedSender<Asked>,
+    asked: mpsc::UnboundedSender<StoreCall>,
 }
 
 impl Fake {
@@ -60,7 +60,7 @@ impl Fake {
     }
 
     fn answer(&self, what: &'static str, who: &str) -> Result<MutexGuard<'_, Rows>, StoreError> {
-        let _ = self.asked.send(Asked { what, who: who.to_owned(), at: self.clock.now().0 });
+        let _ = self.asked.send(StoreCall { what, who: who.to_owned(), at: self.clock.now().0 });
         let mut rows = self.rows();
         if let Some(at) = rows.failing.iter().position(|failing| *failing == what) {
             rows.failing.remove(at);
@@ -146,7 +146,7 @@ pub(crate) struct Bench {
     pub(crate) store: Arc<Fake>,
     pub(crate) doorbell: Doorbell,
     clock: Arc<Virtual>,
-    asked: AsyncMutex<mpsc::UnboundedReceiver<Asked>>,
+    asked: AsyncMutex<mpsc::UnboundedReceiver<StoreCall>>,
 }
 
 /// A scheduler that runs.
@@ -193,12 +193,12 @@ impl Bench {
     }
 
     /// Returns the next call that does not concern the leadership.
-    pub(crate) async fn next(&self) -> Asked {
+    pub(crate) async fn next(&self) -> StoreCall {
         self.next_that(|asked| asked.what != "lead").await
     }
 
     /// Returns the next call that matches.
-    pub(crate) async fn next_that(&self, wanted: impl Fn(&Asked) -> bool) -> Asked {
+    pub(crate) async fn next_that(&self, wanted: impl Fn(&StoreCall) -> bool) -> StoreCall {
         let mut asked = self.asked.lock().await;
         loop {
             let next = tokio::time::timeout(Duration::from_secs(600), asked.recv()).await;
@@ -210,17 +210,17 @@ impl Bench {
     }
 
     /// Lets this many seconds pass while calls arrive, and returns the calls.
-    pub(crate) async fn watch(&self, seconds: i64) -> Vec<Asked> {
+    pub(crate) async fn watch(&self, seconds: i64) -> Vec<StoreCall> {
         let until = self.now() + seconds * 1_000;
         let mut seen = Vec::new();
-        while seen.last().is_none_or(|last: &Asked| last.at < until) {
+        while seen.last().is_none_or(|last: &StoreCall| last.at < until) {
             seen.push(self.next_that(|_| true).await);
         }
         seen
     }
 
     /// Returns all calls so far that were not returned yet, except those of the leadership.
-    pub(crate) async fn rest(&self) -> Vec<Asked> {
+    pub(crate) async fn rest(&self) -> Vec<StoreCall> {
         let mut asked = self.asked.lock().await;
         std::iter::from_fn(|| asked.try_recv().ok()).filter(|asked| asked.what != "lead").collect()
     }

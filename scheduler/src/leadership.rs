@@ -3,7 +3,7 @@
 //! The leader's own belief is never enough to act: the store checks the term in the transaction of every duty.
 
 use crate::SchedulerOptions;
-use crate::rhythm::Setback;
+use crate::tick::Setback;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use turnstone_store::{StoreError, Term, Upkeep};
 
 /// The standing of a scheduler, as far as it knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Standing {
+enum LeaderState {
     /// The store has not answered yet.
     Unknown,
     /// It leads.
@@ -29,12 +29,12 @@ pub(crate) struct Leadership {
     clock: Arc<dyn Clock>,
     holder: String,
     term: Duration,
-    standing: watch::Sender<Standing>,
+    standing: watch::Sender<LeaderState>,
 }
 
 impl Leadership {
     pub(crate) fn new(upkeep: Arc<dyn Upkeep>, clock: Arc<dyn Clock>, options: &SchedulerOptions) -> Self {
-        let standing = watch::Sender::new(Standing::Unknown);
+        let standing = watch::Sender::new(LeaderState::Unknown);
         Self { upkeep, clock, holder: options.holder.clone(), term: options.term, standing }
     }
 
@@ -42,24 +42,24 @@ impl Leadership {
     pub(crate) async fn take(&self) -> Result<Option<Term>, StoreError> {
         let lease_ms = i64::try_from(self.term.as_millis()).unwrap_or(i64::MAX);
         let term = self.upkeep.lead(&self.holder, lease_ms, self.clock.now()).await?;
-        self.stand(term.clone().map_or(Standing::StandsBy, Standing::Leads));
+        self.stand(term.clone().map_or(LeaderState::StandsBy, LeaderState::Leads));
         Ok(term)
     }
 
     /// The store refused this term: another scheduler leads.
     pub(crate) fn lose(&self, term: &Term) {
         // The term may have been followed by a new one of ours in the meantime.
-        if matches!(&*self.standing.borrow(), Standing::Leads(current) if current.token != term.token) {
+        if matches!(&*self.standing.borrow(), LeaderState::Leads(current) if current.token != term.token) {
             return;
         }
-        self.stand(Standing::StandsBy);
+        self.stand(LeaderState::StandsBy);
     }
 
     /// Waits until this scheduler leads; does not wait when it does.
     pub(crate) async fn begun(&self) -> Term {
         let mut standing = self.standing.subscribe();
-        if let Ok(now) = standing.wait_for(|now| matches!(now, Standing::Leads(_))).await
-            && let Standing::Leads(term) = &*now
+        if let Ok(now) = standing.wait_for(|now| matches!(now, LeaderState::Leads(_))).await
+            && let LeaderState::Leads(term) = &*now
         {
             return term.clone();
         }
@@ -70,7 +70,8 @@ impl Leadership {
     /// Waits until this term has ended, as far as this scheduler knows.
     pub(crate) async fn ended(&self, term: &Term) {
         let mut standing = self.standing.subscribe();
-        let is_this = |now: &Standing| matches!(now, Standing::Leads(current) if current.token == term.token);
+        let is_this =
+            |now: &LeaderState| matches!(now, LeaderState::Leads(current) if current.token == term.token);
         let _ = standing.wait_for(|now| !is_this(now)).await;
     }
 
@@ -92,7 +93,7 @@ impl Leadership {
                     // The leader's duties fail as well, and log it.
                     if first && self.current().is_none() {
                         told = true;
-                        tracing::warn!(%error, "the scheduler cannot ask the store who leads; it tries again until it can");
+                        tracing::warn!(%error, "the store does not answer requests for the leadership; the scheduler tries again until it does");
                     }
                 }
             }
@@ -116,19 +117,20 @@ impl Leadership {
 
     fn current(&self) -> Option<Term> {
         match &*self.standing.borrow() {
-            Standing::Leads(term) => Some(term.clone()),
-            Standing::Unknown | Standing::StandsBy => None,
+            LeaderState::Leads(term) => Some(term.clone()),
+            LeaderState::Unknown | LeaderState::StandsBy => None,
         }
     }
 
     /// Sets the standing, and logs it when it has changed.
-    fn stand(&self, standing: Standing) {
+    fn stand(&self, standing: LeaderState) {
         let before = self.standing.send_replace(standing.clone());
         let holder = &self.holder;
         match (before, standing) {
-            (Standing::Leads(_), Standing::Leads(_)) | (Standing::StandsBy, Standing::StandsBy) => {}
-            (_, Standing::Leads(_)) => tracing::info!(holder, "this scheduler leads now"),
-            (Standing::Leads(_), _) => {
+            (LeaderState::Leads(_), LeaderState::Leads(_))
+            | (LeaderState::StandsBy, LeaderState::StandsBy) => {}
+            (_, LeaderState::Leads(_)) => tracing::info!(holder, "this scheduler leads now"),
+            (LeaderState::Leads(_), _) => {
                 tracing::info!(holder, "another scheduler leads now; this one stands by");
             }
             (_, _) => tracing::info!(holder, "another scheduler leads; this one stands by"),
@@ -139,10 +141,10 @@ impl Leadership {
 #[cfg(test)]
 mod tests {
     use crate::SchedulerOptions;
-    use crate::fake::{Asked, BEGIN, Bench};
+    use crate::fake::{BEGIN, Bench, StoreCall};
 
     /// Returns true if this is a call of a duty by `who`.
-    fn acts(asked: &Asked, who: &str) -> bool {
+    fn acts(asked: &StoreCall, who: &str) -> bool {
         asked.who == who && !["lead", "resign"].contains(&asked.what)
     }
 
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_standby_whose_store_fails_goes_on_asking() {
+    async fn a_standby_keeps_polling_a_failing_store() {
         let bench = Bench::new(Vec::new());
         bench.store.rows().failing = vec!["lead"; 5];
         let running = bench.start("a");

@@ -11,10 +11,10 @@ mod duties;
 mod fake;
 mod leadership;
 mod options;
-mod rhythm;
 mod scheduler;
+mod tick;
 mod webhooks;
 
 pub use options::SchedulerOptions;
 pub use scheduler::Scheduler;
-pub use webhooks::{Courier, CourierOptions};
+pub use webhooks::{WebhookSender, WebhookSenderOptions};

@@ -28,7 +28,7 @@ impl SchedulerOptions {
     }
 
     /// For the only scheduler of a store that one process has for itself. Its name is always the same, so that it
-    /// leads at once after a crash; its term lasts an hour, so that it writes next to nothing while it is idle.
+    /// leads at once after a crash. Its term lasts an hour, so that it writes next to nothing while it is idle.
     #[must_use]
     pub fn alone() -> Self {
         Self { term: Duration::from_secs(60 * 60), ..Self::new("alone") }

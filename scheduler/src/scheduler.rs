@@ -1,9 +1,9 @@
 //! The loop: sleep until something is due, run the duties, query again.
 
-use crate::duties::{DUTIES, FireCron, Rhythm};
+use crate::duties::{DUTIES, FireCron, Interval};
 use crate::leadership::Leadership;
-use crate::rhythm::{FALLBACK, SHORTEST, Setback, Timetable, pause};
-use crate::{Courier, SchedulerOptions};
+use crate::tick::{FALLBACK, SHORTEST, Setback, Timetable, pause};
+use crate::{SchedulerOptions, WebhookSender};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
@@ -29,7 +29,7 @@ pub struct Scheduler {
     retention: Option<Duration>,
     leadership: Leadership,
     crons: Option<FireCron>,
-    courier: Option<Courier>,
+    sender: Option<WebhookSender>,
 }
 
 /// The outcome of the duties of one turn.
@@ -51,7 +51,7 @@ impl Scheduler {
         options: SchedulerOptions,
     ) -> Self {
         let leadership = Leadership::new(Arc::clone(&upkeep), Arc::clone(&clock), &options);
-        Self { upkeep, doorbell, clock, retention: options.retention, leadership, crons: None, courier: None }
+        Self { upkeep, doorbell, clock, retention: options.retention, leadership, crons: None, sender: None }
     }
 
     /// Returns the same, which fires the cron entries of `store` as well; their jobs take their ids from `ids`.
@@ -62,8 +62,8 @@ impl Scheduler {
 
     /// Returns the same, which also posts events to webhooks, as long as it leads.
     #[must_use]
-    pub fn with_courier(self, courier: Courier) -> Self {
-        Self { courier: Some(courier), ..self }
+    pub fn with_webhooks(self, sender: WebhookSender) -> Self {
+        Self { sender: Some(sender), ..self }
     }
 
     /// Takes or renews the leadership and runs every duty once, the periodic ones included, as of the clock's now. Then
@@ -76,8 +76,8 @@ impl Scheduler {
     pub async fn tick(&self) -> Result<usize, StoreError> {
         let Some(term) = self.leadership.take().await? else { return Ok(0) };
         let turn = self.perform(&term, true, self.clock.now(), &mut Timetable::default()).await?;
-        if let Some(courier) = &self.courier {
-            courier.round(&term).await?;
+        if let Some(sender) = &self.sender {
+            sender.round(&term).await?;
         }
         Ok(turn.changed)
     }
@@ -94,7 +94,7 @@ impl Scheduler {
         tokio::select! {
             () = &mut holding => return,
             () = self.keep_time() => {}
-            () = self.keep_telling() => {}
+            () = self.keep_sending() => {}
             () = shutdown.cancelled() => {}
         }
         if tokio::time::timeout(FAREWELL, holding).await.is_err() {
@@ -134,9 +134,9 @@ impl Scheduler {
     }
 
     /// Posts events to webhooks beside the duties: a slow receiver delays no duty.
-    async fn keep_telling(&self) {
-        match &self.courier {
-            Some(courier) => courier.keep_telling(&self.leadership, &self.doorbell).await,
+    async fn keep_sending(&self) {
+        match &self.sender {
+            Some(sender) => sender.keep_sending(&self.leadership, &self.doorbell).await,
             None => std::future::pending().await,
         }
     }
@@ -188,13 +188,13 @@ impl Scheduler {
             if duty.name == REAPER && outcome.rows > 0 {
                 tracing::warn!(
                     jobs = outcome.rows,
-                    "workers fell silent: their leases ran out, and others go on with the jobs"
+                    "workers stopped responding: their leases expired, and other workers resume the jobs"
                 );
             }
-            match duty.rhythm {
-                Rhythm::WhenDue => turn.changed += outcome.rows,
-                Rhythm::EveryMs(_) if outcome.unfinished => turn.unfinished = true,
-                Rhythm::EveryMs(_) => timetable.through(duty, now),
+            match duty.interval {
+                Interval::WhenDue => turn.changed += outcome.rows,
+                Interval::EveryMs(_) if outcome.unfinished => turn.unfinished = true,
+                Interval::EveryMs(_) => timetable.through(duty, now),
             }
         }
         // Last, so that a job that has just ended does not block its successor.
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn periodic_duties_run_once_per_period_and_go_on_while_they_have_more_to_do() {
+    async fn periodic_duties_run_once_per_period_and_repeat_until_done() {
         let bench = Bench::new(vec![("prune", 0); BATCHES * BATCH + 1]);
         let options = SchedulerOptions { retention: Some(Duration::ZERO), ..SchedulerOptions::new("a") };
         let stop = CancellationToken::new();

@@ -34,11 +34,17 @@ mod lines;
 #[path = "tidy/lint_rules.rs"]
 mod lint_rules;
 #[cfg(test)]
+#[path = "tidy/names.rs"]
+mod names;
+#[cfg(test)]
 #[path = "tidy/oas_rows.rs"]
 mod oas_rows;
 #[cfg(test)]
 #[path = "tidy/ossa_rows.rs"]
 mod ossa_rows;
+#[cfg(test)]
+#[path = "tidy/prose.rs"]
+mod prose;
 #[cfg(test)]
 #[path = "tidy/secured.rs"]
 mod secured;

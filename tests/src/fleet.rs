@@ -18,7 +18,7 @@ use turnstone_api::{Api, ApiOptions, ServeLimits};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::{Clock, JobState};
-use turnstone_scheduler::{Courier, CourierOptions, Scheduler, SchedulerOptions};
+use turnstone_scheduler::{Scheduler, SchedulerOptions, WebhookSender, WebhookSenderOptions};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
 use turnstone_worker::{Deps, Worker};
 
@@ -329,12 +329,12 @@ impl Fleet {
     /// Returns a scheduler whose webhooks end after `timeout` of real time without an answer.
     pub fn scheduler_telling(&self, options: SchedulerOptions, timeout: Duration) -> Scheduler {
         let (upkeep, doorbell) = (Arc::clone(&self.store.upkeep), self.store.doorbell.clone());
-        let telling = CourierOptions { allow_private: self.private_webhooks, timeout };
-        let courier = Courier::new(&self.store, Arc::clone(&self.time), Arc::new(SystemIds), &telling);
-        let courier = courier.expect("a courier");
+        let telling = WebhookSenderOptions { allow_private: self.private_webhooks, timeout };
+        let sender = WebhookSender::new(&self.store, Arc::clone(&self.time), Arc::new(SystemIds), &telling);
+        let sender = sender.expect("a webhook sender");
         Scheduler::new(upkeep, doorbell, Arc::clone(&self.time), options)
             .with_crons(&self.store, Arc::new(SystemIds))
-            .with_courier(courier)
+            .with_webhooks(sender)
     }
 
     /// Runs a scheduler until this is dropped. Only for a fleet in real time: others call [`Fleet::tick`].

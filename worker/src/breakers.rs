@@ -154,7 +154,7 @@ impl BreakerWatch {
     }
 
     /// Counts a successful call of a job, without waiting. While the service works, the store learns of
-    /// successes with the next failure. Otherwise it returns the step that [`BreakerWatch::tell`] stores.
+    /// successes with the next failure. Otherwise it returns the step that [`BreakerWatch::store_success`] stores.
     #[must_use = "the store has to learn of it"]
     pub fn succeeded(
         &self,
@@ -186,7 +186,7 @@ impl BreakerWatch {
     }
 
     /// Stores a success.
-    pub async fn tell(&self, _: Secured<'_>, clock: &dyn Clock, success: Success) {
+    pub async fn store_success(&self, _: Secured<'_>, clock: &dyn Clock, success: Success) {
         let Success { key, rule, step } = success;
         let Some(keeper) = self.keeper(&rule) else { return };
         let is_trial = matches!(step, BreakerStep::TrialSucceeded { .. });
@@ -268,13 +268,13 @@ mod tests {
 
     /// The breakers that other processes open, and the times at which this process read them.
     #[derive(Default)]
-    struct Shared {
+    struct SharedBreakers {
         open: Mutex<Vec<Trouble>>,
         reads: Mutex<Vec<Instant>>,
     }
 
     #[async_trait]
-    impl Breakers for Shared {
+    impl Breakers for SharedBreakers {
         async fn troubled(&self) -> Result<Vec<Trouble>, StoreError> {
             self.reads.lock().unwrap().push(Instant::now());
             Ok(self.open.lock().unwrap().clone())
@@ -309,7 +309,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_breaker_that_another_process_opens_is_seen_within_a_fifth_of_a_second() {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedBreakers::default());
         let watch = BreakerWatch::new(Arc::clone(&shared) as Arc<dyn Breakers>);
         let (key, rule) = (BreakerKey::model("test", "m"), Breaker::default());
         let lease = Lease { job: JobId("a".to_owned()), token: "t".to_owned(), expires_at: Noon.now() };

@@ -4,7 +4,7 @@
 //! another state are left out here. A page may then have fewer tasks than it may hold, although another page follows.
 
 use super::method::{Sender, history};
-use super::rpc::Refusal;
+use super::rpc::RpcRefusal;
 use super::task;
 use crate::api::Shared;
 use crate::reply::Failure;
@@ -24,9 +24,9 @@ pub(super) async fn tasks(
     from: &Sender<'_>,
     origin: &str,
     params: &Map<String, Value>,
-) -> Result<Value, Refusal> {
+) -> Result<Value, RpcRefusal> {
     if from.who.caller.peer().is_some() {
-        return Err(Refusal::unsupported("Another server asks for its tasks by their ids."));
+        return Err(RpcRefusal::unsupported("Another server asks for its tasks by their ids."));
     }
     let state = text(params, "status")?.filter(|state| *state != "TASK_STATE_UNSPECIFIED");
     let size = page_size(params)?;
@@ -35,7 +35,7 @@ pub(super) async fn tasks(
     let length = history(params)?.or(Some(0));
     let (states, begun) = state.map_or(Ok((Vec::new(), None)), jobs_in)?;
     let since = text(params, "statusTimestampAfter")?.map(|at| {
-        let wrong = || Refusal::parameter("statusTimestampAfter", "must be a time of RFC 3339");
+        let wrong = || RpcRefusal::parameter("statusTimestampAfter", "must be a time of RFC 3339");
         Timestamp::parse_rfc3339(at).ok_or_else(wrong)
     });
     let filter = TaskFilter {
@@ -82,7 +82,7 @@ pub(super) async fn has_tasks(app: &Shared, agent: &str, tenant: &Tenant) -> Res
 }
 
 /// Returns the states of jobs whose tasks may be in this state, and whether those have begun.
-fn jobs_in(state: &str) -> Result<(Vec<JobState>, Option<bool>), Refusal> {
+fn jobs_in(state: &str) -> Result<(Vec<JobState>, Option<bool>), RpcRefusal> {
     use JobState::{Active, Available, Cancelled, Completed, Discarded, Pending, Retryable, Scheduled};
     Ok(match state {
         "TASK_STATE_SUBMITTED" => (vec![Scheduled, Available, Pending], Some(false)),
@@ -94,7 +94,7 @@ fn jobs_in(state: &str) -> Result<(Vec<JobState>, Option<bool>), Refusal> {
         // No task is ever in these states: the combination matches none.
         "TASK_STATE_REJECTED" | "TASK_STATE_AUTH_REQUIRED" => (vec![Active], Some(false)),
         _ => {
-            return Err(Refusal::parameter(
+            return Err(RpcRefusal::parameter(
                 "status",
                 "must be a state of a task, such as TASK_STATE_WORKING",
             ));
@@ -102,29 +102,29 @@ fn jobs_in(state: &str) -> Result<(Vec<JobState>, Option<bool>), Refusal> {
     })
 }
 
-fn page_size(params: &Map<String, Value>) -> Result<u32, Refusal> {
+fn page_size(params: &Map<String, Value>) -> Result<u32, RpcRefusal> {
     let size = match params.get("pageSize") {
         None | Some(Value::Null) => Some(PAGE),
         Some(size) => size.as_u64().and_then(|size| u32::try_from(size).ok()),
     };
-    let wrong = || Refusal::parameter("pageSize", &format!("must be a whole number from 1 to {MOST}"));
+    let wrong = || RpcRefusal::parameter("pageSize", &format!("must be a whole number from 1 to {MOST}"));
     size.filter(|size| (1..=MOST).contains(size)).ok_or_else(wrong)
 }
 
-fn flag(params: &Map<String, Value>, name: &str) -> Result<bool, Refusal> {
+fn flag(params: &Map<String, Value>, name: &str) -> Result<bool, RpcRefusal> {
     match params.get(name) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
-        Some(_) => Err(Refusal::parameter(name, "must be true or false")),
+        Some(_) => Err(RpcRefusal::parameter(name, "must be true or false")),
     }
 }
 
 /// Reads a text; an empty one counts as absent, as in protobuf.
-fn text<'p>(params: &'p Map<String, Value>, name: &str) -> Result<Option<&'p str>, Refusal> {
+fn text<'p>(params: &'p Map<String, Value>, name: &str) -> Result<Option<&'p str>, RpcRefusal> {
     match params.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
-        Some(_) => Err(Refusal::parameter(name, "must be a text")),
+        Some(_) => Err(RpcRefusal::parameter(name, "must be a text")),
     }
 }
 
@@ -132,12 +132,12 @@ fn token(place: TaskPlace) -> String {
     format!("{}-{}", place.changed_at.0, place.position)
 }
 
-fn place(token: &str) -> Result<TaskPlace, Refusal> {
+fn place(token: &str) -> Result<TaskPlace, RpcRefusal> {
     let read = || {
         let (at, position) = token.rsplit_once('-')?;
         Some(TaskPlace { changed_at: Timestamp(at.parse().ok()?), position: position.parse().ok()? })
     };
-    read().ok_or_else(|| Refusal::parameter("pageToken", "must be the nextPageToken of the page before"))
+    read().ok_or_else(|| RpcRefusal::parameter("pageToken", "must be the nextPageToken of the page before"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Messages of A2A: the parts of a client's message as the input of a job, and back.
 
-use super::rpc::Refusal;
+use super::rpc::RpcRefusal;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
@@ -30,19 +30,19 @@ pub(super) struct Message {
 
 impl Message {
     /// Reads `params.message`.
-    pub(super) fn read(sent: Option<&Value>) -> Result<Self, Refusal> {
+    pub(super) fn read(sent: Option<&Value>) -> Result<Self, RpcRefusal> {
         let Some(fields) = sent.and_then(Value::as_object) else {
-            return Err(Refusal::parameter("message", "must be an object"));
+            return Err(RpcRefusal::parameter("message", "must be an object"));
         };
         let id = text(fields, "messageId")?.filter(|id| (1..=ID_CHARACTERS).contains(&id.chars().count()));
         let id =
-            id.ok_or_else(|| Refusal::parameter("message.messageId", "must have 1 to 255 characters"))?;
+            id.ok_or_else(|| RpcRefusal::parameter("message.messageId", "must have 1 to 255 characters"))?;
         if text(fields, "role")?.as_deref() != Some("ROLE_USER") {
-            return Err(Refusal::parameter("message.role", "must be ROLE_USER"));
+            return Err(RpcRefusal::parameter("message.role", "must be ROLE_USER"));
         }
         let parts = fields.get("parts").and_then(Value::as_array).filter(|parts| !parts.is_empty());
         let parts = parts
-            .ok_or_else(|| Refusal::parameter("message.parts", "must be a list of at least one part"))?;
+            .ok_or_else(|| RpcRefusal::parameter("message.parts", "must be a list of at least one part"))?;
         Ok(Self {
             id,
             context: text(fields, "contextId")?,
@@ -67,18 +67,18 @@ impl Message {
 }
 
 /// Reads a text; an empty one counts as absent, as in protobuf.
-fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, Refusal> {
+fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, RpcRefusal> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
-        Some(_) => Err(Refusal::parameter(&format!("message.{name}"), "must be a text")),
+        Some(_) => Err(RpcRefusal::parameter(&format!("message.{name}"), "must be a text")),
     }
 }
 
 /// Returns a part in the form that NORM reads.
-fn argument(part: &Value) -> Result<Value, Refusal> {
+fn argument(part: &Value) -> Result<Value, RpcRefusal> {
     let wrong =
-        || Refusal::parameter("message.parts", "must each have one of `text`, `raw`, `url` and `data`");
+        || RpcRefusal::parameter("message.parts", "must each have one of `text`, `raw`, `url` and `data`");
     let fields = part.as_object().ok_or_else(wrong)?;
     let mut content =
         ["text", "raw", "url", "data"].into_iter().filter_map(|name| Some((name, fields.get(name)?)));
@@ -102,7 +102,7 @@ fn argument(part: &Value) -> Result<Value, Refusal> {
             let why = format!(
                 "A part of `{media_type}` by `{kind}` is not taken: send texts, data, pictures, or files with a mediaType."
             );
-            Err(Refusal::content_type(why))
+            Err(RpcRefusal::content_type(why))
         }
         _ => Err(wrong()),
     }
@@ -113,8 +113,8 @@ fn picture(kind: ImageKind, media_type: String, data: String) -> Value {
 }
 
 /// Texts are decoded; other content stays in base64.
-fn document(bytes: &str, media_type: &str) -> Result<String, Refusal> {
-    let wrong = |why| Refusal::parameter("message.parts", why);
+fn document(bytes: &str, media_type: &str) -> Result<String, RpcRefusal> {
+    let wrong = |why| RpcRefusal::parameter("message.parts", why);
     let read = BASE64_STANDARD.decode(bytes).map_err(|_| wrong("must have `raw` in base64"))?;
     if !media_type.starts_with("text/") {
         return Ok(bytes.to_owned());
@@ -149,7 +149,7 @@ fn part_of(argument: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn read(parts: &Value) -> Result<Message, Refusal> {
+    fn read(parts: &Value) -> Result<Message, RpcRefusal> {
         Message::read(Some(&json!({"messageId": "m", "role": "ROLE_USER", "parts": parts})))
     }
 

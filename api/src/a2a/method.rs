@@ -1,10 +1,10 @@
 //! The methods and their dispatch.
 
 use super::card::origin;
-use super::rpc::{self, Call, Refusal};
+use super::rpc::{self, RpcCall, RpcRefusal};
 use super::{list, send, task, watch};
 use crate::api::Shared;
-use crate::caller::{Errand, Who};
+use crate::caller::{PeerRequest, Who};
 use crate::request::RequestId;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -24,7 +24,7 @@ pub(super) struct Sender<'a> {
     /// The client's id of the HTTP request, and its trace.
     pub(super) trace: &'a RequestId,
     /// The context that another server sends with its request.
-    pub(super) errand: Option<Errand>,
+    pub(super) peer_request: Option<PeerRequest>,
 }
 
 impl Sender<'_> {
@@ -35,7 +35,7 @@ impl Sender<'_> {
 }
 
 pub(super) async fn answer(app: &Shared, from: &Sender<'_>, headers: &HeaderMap, body: &[u8]) -> Response {
-    let call = match Call::read(body) {
+    let call = match RpcCall::read(body) {
         Ok(call) => call,
         Err((id, refusal)) => return rpc::answer(&id, Err(refusal)),
     };
@@ -57,13 +57,14 @@ async fn reach(
     app: &Shared,
     from: &Sender<'_>,
     headers: &HeaderMap,
-    call: &Call,
-) -> Result<Outcome, Refusal> {
+    call: &RpcCall,
+) -> Result<Outcome, RpcRefusal> {
     check_version(headers)?;
     let origin = &origin(app, headers);
     let params = &call.params;
-    let id =
-        || params.get("id").and_then(Value::as_str).ok_or_else(|| Refusal::parameter("id", "must be a text"));
+    let id = || {
+        params.get("id").and_then(Value::as_str).ok_or_else(|| RpcRefusal::parameter("id", "must be a text"))
+    };
     match call.method.as_str() {
         "SendMessage" => {
             let sent = send::Sending::read(params)?;
@@ -92,7 +93,7 @@ async fn reach(
         "SubscribeToTask" => {
             let job = find(app, from, id()?).await?;
             if job.state.is_terminal() {
-                return Err(Refusal::unsupported(format!(
+                return Err(RpcRefusal::unsupported(format!(
                     "Task {} has ended; ask for it with GetTask.",
                     job.id
                 )));
@@ -102,61 +103,61 @@ async fn reach(
         "CreateTaskPushNotificationConfig"
         | "GetTaskPushNotificationConfig"
         | "ListTaskPushNotificationConfigs"
-        | "DeleteTaskPushNotificationConfig" => Err(Refusal::no_push()),
-        "GetExtendedAgentCard" => Err(Refusal::no_extended_card()),
-        unknown => Err(Refusal::no_method(unknown)),
+        | "DeleteTaskPushNotificationConfig" => Err(RpcRefusal::no_push()),
+        "GetExtendedAgentCard" => Err(RpcRefusal::no_extended_card()),
+        unknown => Err(RpcRefusal::no_method(unknown)),
     }
 }
 
 /// A client that names no version uses 0.3 (A2A 1.0 §3.6).
-fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_version(headers: &HeaderMap) -> Result<(), RpcRefusal> {
     let sent = headers.get(VERSION).and_then(|value| value.to_str().ok()).map_or("", str::trim);
     let spoken = if sent.is_empty() { "0.3" } else { sent };
     match spoken.split('.').next() {
         Some("1") => Ok(()),
-        _ => Err(Refusal::version(&spoken.chars().take(20).collect::<String>())),
+        _ => Err(RpcRefusal::version(&spoken.chars().take(20).collect::<String>())),
     }
 }
 
 /// Returns the number of messages to include; `None` is all.
-pub(super) fn history(params: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
+pub(super) fn history(params: &Map<String, Value>) -> Result<Option<u64>, RpcRefusal> {
     match params.get("historyLength") {
         None | Some(Value::Null) => Ok(None),
         Some(length) => {
             let length = length.as_u64();
             length
                 .map(Some)
-                .ok_or_else(|| Refusal::parameter("historyLength", "must be a whole number of at least 0"))
+                .ok_or_else(|| RpcRefusal::parameter("historyLength", "must be a whole number of at least 0"))
         }
     }
 }
 
 /// Returns the task of this agent, if the caller may see it. Another server sees the tasks that it began.
-pub(super) async fn find(app: &Shared, from: &Sender<'_>, id: &str) -> Result<Job, Refusal> {
+pub(super) async fn find(app: &Shared, from: &Sender<'_>, id: &str) -> Result<Job, RpcRefusal> {
     let views = &app.api.store.views;
     let job = views.job_of(&JobId::from(id), from.tenant()).await?;
-    let job = job.ok_or_else(|| Refusal::no_task(id))?;
-    let Some(side) = &job.agent else { return Err(Refusal::no_task(id)) };
+    let job = job.ok_or_else(|| RpcRefusal::no_task(id))?;
+    let Some(side) = &job.agent else { return Err(RpcRefusal::no_task(id)) };
     if from.who.caller.peer().is_some_and(|peer| send::own(&job)["peer"] != peer) {
-        return Err(Refusal::no_task(id));
+        return Err(RpcRefusal::no_task(id));
     }
     match views.engagement(&side.engagement_id).await? {
         Some((engagement, _, _)) if engagement.agent == from.agent => Ok(job),
-        _ => Err(Refusal::no_task(id)),
+        _ => Err(RpcRefusal::no_task(id)),
     }
 }
 
-async fn cancel(app: &Shared, from: &Sender<'_>, origin: &str, id: &str) -> Result<Value, Refusal> {
+async fn cancel(app: &Shared, from: &Sender<'_>, origin: &str, id: &str) -> Result<Value, RpcRefusal> {
     let job = find(app, from, id).await?;
     match app.api.store.intake.cancel_of(&job.id, from.tenant(), app.api.clock.now()).await? {
         CancelOutcome::Cancelled { .. } => {
             let job = find(app, from, id).await?;
             task::shown(app, origin, &job, None).await
         }
-        CancelOutcome::AlreadyEnded(state) => Err(Refusal::not_cancelable(format!(
+        CancelOutcome::AlreadyEnded(state) => Err(RpcRefusal::not_cancelable(format!(
             "Task {id} cannot be canceled: it is {} already.",
             state.as_str()
         ))),
-        CancelOutcome::NotFound => Err(Refusal::no_task(id)),
+        CancelOutcome::NotFound => Err(RpcRefusal::no_task(id)),
     }
 }

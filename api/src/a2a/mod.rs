@@ -91,8 +91,8 @@ async fn call(
     if !registered && !list::has_tasks(&app, &agent, &who.tenant).await? {
         return Err(OjsError::not_found("agent", &agent).into());
     }
-    let errand = who.caller.errand(&headers)?;
-    let from = method::Sender { agent: &agent, registered, who: &who, trace: &trace, errand };
+    let peer_request = who.caller.peer_request(&headers)?;
+    let from = method::Sender { agent: &agent, registered, who: &who, trace: &trace, peer_request };
     Ok(method::answer(&app, &from, &headers, &body?.0).await)
 }
 

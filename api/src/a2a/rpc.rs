@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use turnstone_ojs::OjsError;
 
 /// A client's call.
-pub(super) struct Call {
+pub(super) struct RpcCall {
     /// Returned in every response.
     pub(super) id: Value,
     /// The method.
@@ -17,13 +17,13 @@ pub(super) struct Call {
 
 /// Why a call failed.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct RpcRefusal {
     code: i64,
     reason: &'static str,
     message: String,
 }
 
-impl Refusal {
+impl RpcRefusal {
     /// Returns the error for a task that does not exist, or belongs to another caller.
     pub(super) fn no_task(id: &str) -> Self {
         Self::new(-32001, "TASK_NOT_FOUND", format!("There is no task {id} of this agent."))
@@ -58,7 +58,7 @@ impl Refusal {
 
     /// Returns the error for another version.
     pub(super) fn version(spoken: &str) -> Self {
-        let message = format!("A2A {spoken} is not spoken here; send the header `A2A-Version: 1.0`.");
+        let message = format!("A2A {spoken} is not supported; send the header `A2A-Version: 1.0`.");
         Self::new(-32009, "VERSION_NOT_SUPPORTED", message)
     }
 
@@ -78,7 +78,7 @@ impl Refusal {
         Self::new(
             -32601,
             "METHOD_NOT_FOUND",
-            format!("The method `{name}` is not spoken here; docs/A2A.md lists those that are."),
+            format!("The method `{name}` is not supported; docs/A2A.md lists those that are."),
         )
     }
 
@@ -92,19 +92,19 @@ impl Refusal {
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for RpcRefusal {
     fn from(Failure(error): Failure) -> Self {
         error.into()
     }
 }
 
-impl From<turnstone_store::StoreError> for Refusal {
+impl From<turnstone_store::StoreError> for RpcRefusal {
     fn from(error: turnstone_store::StoreError) -> Self {
         Failure::from(error).into()
     }
 }
 
-impl From<OjsError> for Refusal {
+impl From<OjsError> for RpcRefusal {
     fn from(error: OjsError) -> Self {
         let message = format!("{} {}", error.message, error.hint);
         match error.status {
@@ -114,29 +114,29 @@ impl From<OjsError> for Refusal {
     }
 }
 
-impl Call {
+impl RpcCall {
     /// Reads a call. A refusal contains the id as far as it could be read.
-    pub(super) fn read(body: &[u8]) -> Result<Self, (Value, Refusal)> {
+    pub(super) fn read(body: &[u8]) -> Result<Self, (Value, RpcRefusal)> {
         // Depth and duplicate names are checked as in any other body.
         let fields = turnstone_ojs::body::read_object(body)
-            .map_err(|error| (Value::Null, Refusal::unreadable(error.message.trim_end_matches('.'))))?;
+            .map_err(|error| (Value::Null, RpcRefusal::unreadable(error.message.trim_end_matches('.'))))?;
         let id = fields.get("id").and_then(|id| id.parse::<Value>().ok()).unwrap_or_default();
         if !(id.is_string() || id.is_number()) {
             let why = "`id` must be there, a text or a number: every call of A2A has an answer.";
-            return Err((Value::Null, Refusal::malformed(why)));
+            return Err((Value::Null, RpcRefusal::malformed(why)));
         }
         let text = |name| fields.get(name).and_then(|value| value.parse::<String>().ok());
         if text("jsonrpc").as_deref() != Some("2.0") {
-            return Err((id, Refusal::malformed("`jsonrpc` must be \"2.0\".")));
+            return Err((id, RpcRefusal::malformed("`jsonrpc` must be \"2.0\".")));
         }
         let Some(method) = text("method") else {
-            return Err((id, Refusal::malformed("`method` must be a text.")));
+            return Err((id, RpcRefusal::malformed("`method` must be a text.")));
         };
         let params = match fields.get("params") {
             None => Map::new(),
             Some(params) => match params.parse() {
                 Ok(params) => params,
-                Err(_) => return Err((id, Refusal::parameter("params", "must be an object"))),
+                Err(_) => return Err((id, RpcRefusal::parameter("params", "must be an object"))),
             },
         };
         Ok(Self { id, method, params })
@@ -144,15 +144,15 @@ impl Call {
 }
 
 /// Returns the answer to a call.
-pub(super) fn answer(id: &Value, result: Result<Value, Refusal>) -> Response {
-    reply::ok(&told(id, result))
+pub(super) fn answer(id: &Value, result: Result<Value, RpcRefusal>) -> Response {
+    reply::ok(&body(id, result))
 }
 
 /// Returns the same, in the form of a body or a frame of a stream.
-pub(super) fn told(id: &Value, result: Result<Value, Refusal>) -> Value {
+pub(super) fn body(id: &Value, result: Result<Value, RpcRefusal>) -> Value {
     match result {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-        Err(Refusal { code, reason, message }) => {
+        Err(RpcRefusal { code, reason, message }) => {
             let info = json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason,
                               "domain": "a2a-protocol.org", "metadata": {}});
             json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": [info]}})

@@ -3,10 +3,10 @@
 
 use super::message::{Message, OUTPUT_MODES};
 use super::method::{Sender, find, history};
-use super::rpc::Refusal;
+use super::rpc::RpcRefusal;
 use crate::agents::engage::{JOB_TYPE, named, place};
 use crate::api::Shared;
-use crate::engagements::answering::{Given, SEVERAL, give_if_asked, key_of};
+use crate::engagements::answering::{SEVERAL, UserAnswer, give_if_asked, key_of};
 use crate::engagements::further::{Further, say};
 use crate::engagements::waiting::Among;
 use crate::names::names;
@@ -32,21 +32,21 @@ pub(super) struct Sending {
 
 impl Sending {
     /// Reads the parameters.
-    pub(super) fn read(params: &Map<String, Value>) -> Result<Self, Refusal> {
+    pub(super) fn read(params: &Map<String, Value>) -> Result<Self, RpcRefusal> {
         let nothing = Map::new();
         let configuration = match params.get("configuration") {
             None | Some(Value::Null) => &nothing,
             Some(sent) => {
-                sent.as_object().ok_or_else(|| Refusal::parameter("configuration", "must be an object"))?
+                sent.as_object().ok_or_else(|| RpcRefusal::parameter("configuration", "must be an object"))?
             }
         };
         if configuration.get("taskPushNotificationConfig").is_some_and(|config| !config.is_null()) {
-            return Err(Refusal::no_push());
+            return Err(RpcRefusal::no_push());
         }
         check_modes(configuration.get("acceptedOutputModes"))?;
         let metadata = params.get("metadata").filter(|metadata| !metadata.is_null());
         if metadata.is_some_and(|metadata| !metadata.is_object()) {
-            return Err(Refusal::parameter("metadata", "must be an object"));
+            return Err(RpcRefusal::parameter("metadata", "must be an object"));
         }
         Ok(Self {
             message: Message::read(params.get("message"))?,
@@ -57,7 +57,7 @@ impl Sending {
     }
 }
 
-fn check_modes(accepted: Option<&Value>) -> Result<(), Refusal> {
+fn check_modes(accepted: Option<&Value>) -> Result<(), RpcRefusal> {
     let Some(accepted) = accepted.and_then(Value::as_array).filter(|modes| !modes.is_empty()) else {
         return Ok(());
     };
@@ -65,17 +65,17 @@ fn check_modes(accepted: Option<&Value>) -> Result<(), Refusal> {
     if accepted.iter().filter_map(Value::as_str).any(fits) {
         return Ok(());
     }
-    Err(Refusal::content_type(format!("Agents answer with {}.", OUTPUT_MODES.join(" or "))))
+    Err(RpcRefusal::content_type(format!("Agents answer with {}.", OUTPUT_MODES.join(" or "))))
 }
 
 /// Sends the message, and returns the task.
-pub(super) async fn send(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, Refusal> {
+pub(super) async fn send(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, RpcRefusal> {
     match &sent.message.task {
         Some(task) => {
             let job = find(app, from, task).await?;
             let context = job.agent.as_ref().map(|side| side.engagement_id.as_str());
             if sent.message.context.as_deref().is_some_and(|named| Some(named) != context) {
-                return Err(Refusal::parameter("message.contextId", "is not the context of the task"));
+                return Err(RpcRefusal::parameter("message.contextId", "is not the context of the task"));
             }
             reply_to(app, job, &from.who.tenant, sent).await
         }
@@ -85,7 +85,7 @@ pub(super) async fn send(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Res
 
 /// Begins a task: in a new context, or as a further input of the message's context. A repeated message returns the task
 /// that it began.
-async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, Refusal> {
+async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, RpcRefusal> {
     let (message, tenant) = (&sent.message, from.tenant());
     let context = message.context.as_deref().unwrap_or_default();
     let name = named(&["a2a", from.agent, tenant.unwrap_or_default(), context, &message.id]);
@@ -94,8 +94,8 @@ async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, R
     let id = match names.find(app, &name, tenant).await? {
         Some(before) => before.id,
         None if !from.registered => {
-            let why = format!("Agent `{}` was deleted: its tasks go on, and none begins.", from.agent);
-            return Err(Refusal::unsupported(why));
+            let why = format!("Agent `{}` was deleted: its tasks continue, and none begins.", from.agent);
+            return Err(RpcRefusal::unsupported(why));
         }
         None => {
             let id = names.id(&name);
@@ -109,7 +109,7 @@ async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, R
     };
     let job = find(app, from, id.as_str()).await?;
     if job.envelope.args != args {
-        return Err(Refusal::parameter("message.messageId", "was used for another message"));
+        return Err(RpcRefusal::parameter("message.messageId", "was used for another message"));
     }
     Ok(job)
 }
@@ -152,7 +152,7 @@ async fn engage(
     mut meta: RawObject,
 ) -> Result<(), Failure> {
     meta.insert("agent", from.agent);
-    if let Some(user) = from.errand.as_ref().and_then(|errand| errand.user.as_ref()) {
+    if let Some(user) = from.peer_request.as_ref().and_then(|peer_request| peer_request.user.as_ref()) {
         meta.insert("user", json!({"id": user.id, "email": user.email}));
     }
     let mut fields = RawObject::new();
@@ -160,13 +160,13 @@ async fn engage(
     fields.insert("type", JOB_TYPE);
     fields.insert("args", args.clone());
     fields.insert("meta", meta);
-    if let Some(limit) = from.errand.as_ref().and_then(|errand| errand.token_budget) {
+    if let Some(limit) = from.peer_request.as_ref().and_then(|peer_request| peer_request.token_budget) {
         fields.insert("ext_agent_token_budget", limit);
     }
     from.trace.keep(&mut fields);
     let mut job = accept(app, fields, from.tenant(), app.api.clock.now()).await?;
-    if let Some(errand) = &from.errand {
-        place(&mut job, errand)?;
+    if let Some(peer_request) = &from.peer_request {
+        place(&mut job, peer_request)?;
     }
     app.api.store.intake.push(vec![job]).await?;
     Ok(())
@@ -191,12 +191,12 @@ async fn check_context(app: &Shared, from: &Sender<'_>, id: &str) -> Result<(), 
 
 /// Answers a task that waits for its client. A repeated message has no second effect, even when another question is
 /// open by then.
-async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Result<Job, Refusal> {
+async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Result<Job, RpcRefusal> {
     let (id, context, message) = (&job.id, super::task::context(&job), &sent.message);
     let found = app.api.store.views.engagement(&EngagementId::from(context)).await?;
-    let Some((engagement, _, _)) = found else { return Err(Refusal::no_task(id.as_str())) };
+    let Some((engagement, _, _)) = found else { return Err(RpcRefusal::no_task(id.as_str())) };
     let data = message.data().cloned().map(Said::Values);
-    let given = Given {
+    let given = UserAnswer {
         said: data.unwrap_or_else(|| Said::Text(message.as_text())),
         call: None,
         key: Some(key_of("A2A message", &message.id)),
@@ -204,18 +204,19 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
         message: Some(message.id.clone()),
     };
     match give_if_asked(app, (&engagement, &job), tenant, &given, Among::Delegates).await {
-        Ok(Some(_)) => app.api.store.views.job(id).await?.ok_or_else(|| Refusal::no_task(id.as_str())),
+        Ok(Some(_)) => app.api.store.views.job(id).await?.ok_or_else(|| RpcRefusal::no_task(id.as_str())),
         Ok(None) if job.state.is_terminal() => {
-            let next = format!("send the message with the contextId {context}, without a taskId, to go on");
-            Err(Refusal::unsupported(format!("Task {id} has ended; {next}.")))
+            let next =
+                format!("send the message with the contextId {context}, without a taskId, to continue");
+            Err(RpcRefusal::unsupported(format!("Task {id} has ended; {next}.")))
         }
-        Ok(None) => Err(Refusal::unsupported(format!(
+        Ok(None) => Err(RpcRefusal::unsupported(format!(
             "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."
         ))),
         Err(Failure(error)) if error.details.contains_key(SEVERAL) => {
             let why =
                 "must have one part `data`, with a member for each of the `request_keys` that were asked for";
-            Err(Refusal::parameter("message.parts", why))
+            Err(RpcRefusal::parameter("message.parts", why))
         }
         Err(failure) => Err(failure.into()),
     }

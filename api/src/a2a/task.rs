@@ -1,7 +1,7 @@
 //! A task in A2A: a job of an agent, its state, the input and the result.
 
 use super::message::parts_of;
-use super::rpc::Refusal;
+use super::rpc::RpcRefusal;
 use crate::api::App;
 use crate::artifacts::visible;
 use crate::engagements::waiting::{self, Among, Wanted, waiting};
@@ -21,7 +21,7 @@ pub(super) async fn shown(
     origin: &str,
     job: &Job,
     history: Option<u64>,
-) -> Result<Value, Refusal> {
+) -> Result<Value, RpcRefusal> {
     let status = status(app, job).await?;
     let mut task = json!({"id": job.id, "contextId": context(job), "status": status});
     let files = files(app, origin, job).await?;
@@ -36,7 +36,7 @@ pub(super) async fn shown(
 }
 
 /// Returns the status of a task: its state, since when, and why.
-pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
+pub(super) async fn status(app: &App, job: &Job) -> Result<Value, RpcRefusal> {
     let review = match (&job.agent, job.state) {
         (Some(side), JobState::Pending) => open_review(app, &side.engagement_id).await?,
         _ => None,
@@ -58,14 +58,14 @@ pub(super) async fn status(app: &App, job: &Job) -> Result<Value, Refusal> {
 
 /// Returns a task's question to its client: from its own agent, or from a delegate. The question counts as displayed to
 /// the client.
-async fn asks(app: &App, job: &Job) -> Result<Option<AskedUser>, Refusal> {
+async fn asks(app: &App, job: &Job) -> Result<Option<AskedUser>, RpcRefusal> {
     let Some(side) = job.agent.as_ref().filter(|_| job.state == JobState::Pending) else { return Ok(None) };
     let Some((engagement, _, _)) = app.api.store.views.engagement(&side.engagement_id).await? else {
         return Ok(None);
     };
     let mut waiting = waiting(app, &engagement, job, Among::Delegates).await?;
     waiting.truncate(1);
-    waiting::tell(app, &waiting).await?;
+    waiting::note_displayed(app, &waiting).await?;
     Ok(waiting.pop().and_then(|one| match one.wanted {
         Wanted::Answer(asked) => Some(asked),
         Wanted::Word(_) => None,
@@ -101,7 +101,7 @@ pub(super) fn artifact(job: &Job) -> Option<Value> {
 }
 
 /// Returns the files that the task has made, as far as they may be read.
-pub(super) async fn files(app: &App, origin: &str, job: &Job) -> Result<Vec<Value>, Refusal> {
+pub(super) async fn files(app: &App, origin: &str, job: &Job) -> Result<Vec<Value>, RpcRefusal> {
     let Some(side) = &job.agent else { return Ok(Vec::new()) };
     let Some((engagement, agent, _)) = app.api.store.views.engagement(&side.engagement_id).await? else {
         return Ok(Vec::new());

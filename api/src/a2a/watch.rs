@@ -1,9 +1,9 @@
 //! Waits for a task, and streams its changes as server-sent events (A2A 1.0 §3.1.2, §3.1.6).
 
-use super::rpc::{self, Refusal};
+use super::rpc::{self, RpcRefusal};
 use super::task::{self, ANSWER};
 use crate::api::Shared;
-use crate::stream::{Feed, Said, Source};
+use crate::stream::{Feed, Source, StreamFrame};
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Waits until the task has ended or waits for its client. A client that disconnects ends the waiting, and not the
 /// task.
-pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Refusal> {
+pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, RpcRefusal> {
     let mut feed = open(app, &job, false).await?;
     loop {
         if task::rests(&task::status(app, &job).await?) {
@@ -27,13 +27,13 @@ pub(super) async fn until_it_rests(app: &Shared, mut job: Job) -> Result<Job, Re
         }
         loop {
             match heard(&mut feed, &job).await {
-                Ok(Some(Said::Event(event))) if !moves(event.name) => {}
+                Ok(Some(StreamFrame::Event(event))) if !moves(event.name) => {}
                 Ok(Some(_)) | Err(_) => break,
                 // The server drains: the current state is returned, and the client polls again.
                 Ok(None) => return Ok(latest(app, &job).await?.unwrap_or(job)),
             }
         }
-        job = latest(app, &job).await?.ok_or_else(|| Refusal::no_task(job.id.as_str()))?;
+        job = latest(app, &job).await?.ok_or_else(|| RpcRefusal::no_task(job.id.as_str()))?;
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn stream(app: Shared, origin: String, id: Value, job: Job) -> 
     let state = task["status"].clone();
     let known = task["artifacts"].as_array().into_iter().flatten();
     let files = known.filter_map(|artifact| artifact["artifactId"].as_str().map(str::to_owned)).collect();
-    let watched = Watched {
+    let watched = TaskStream {
         app,
         origin,
         files,
@@ -62,20 +62,20 @@ pub(super) async fn stream(app: Shared, origin: String, id: Value, job: Job) -> 
     };
     let frames = futures::stream::unfold(watched, |mut watched| async move {
         let told = watched.next().await?;
-        let answer = rpc::told(&watched.id, told);
+        let answer = rpc::body(&watched.id, told);
         Some((Ok::<_, Infallible>(Frame::default().data(answer.to_string())), watched))
     });
     Sse::new(frames).keep_alive(KeepAlive::default()).into_response()
 }
 
-async fn begin(app: &Shared, origin: &str, job: &Job) -> Result<(Feed, Value), Refusal> {
+async fn begin(app: &Shared, origin: &str, job: &Job) -> Result<(Feed, Value), RpcRefusal> {
     let feed = open(app, job, true).await?;
     // Read after the feed is open, so that no event is missed between the two.
-    let job = latest(app, job).await?.ok_or_else(|| Refusal::no_task(job.id.as_str()))?;
+    let job = latest(app, job).await?.ok_or_else(|| RpcRefusal::no_task(job.id.as_str()))?;
     Ok((feed, task::shown(app, origin, &job, None).await?))
 }
 
-async fn open(app: &Shared, job: &Job, live: bool) -> Result<Feed, Refusal> {
+async fn open(app: &Shared, job: &Job, live: bool) -> Result<Feed, RpcRefusal> {
     let engagement = job.agent.as_ref().map(|side| side.engagement_id.clone());
     let source = Source {
         filter: EventFilter::Job(job.id.clone()),
@@ -88,14 +88,14 @@ async fn open(app: &Shared, job: &Job, live: bool) -> Result<Feed, Refusal> {
 
 /// Returns the next frame. An error when it is time to query the delegates of a parked job: their questions are in
 /// streams of their own.
-async fn heard(feed: &mut Feed, job: &Job) -> Result<Option<Said>, Elapsed> {
+async fn heard(feed: &mut Feed, job: &Job) -> Result<Option<StreamFrame>, Elapsed> {
     match job.state {
         JobState::Pending => tokio::time::timeout(LOOK, feed.next()).await,
         _ => Ok(feed.next().await),
     }
 }
 
-async fn latest(app: &Shared, job: &Job) -> Result<Option<Job>, Refusal> {
+async fn latest(app: &Shared, job: &Job) -> Result<Option<Job>, RpcRefusal> {
     Ok(app.api.store.views.job(&job.id).await?)
 }
 
@@ -105,7 +105,7 @@ fn moves(name: EventName) -> bool {
 }
 
 /// One client's stream.
-struct Watched {
+struct TaskStream {
     app: Shared,
     /// The address by which the client reaches this server.
     origin: String,
@@ -122,9 +122,9 @@ struct Watched {
     over: bool,
 }
 
-impl Watched {
+impl TaskStream {
     /// Returns the next frame; `None` when there are no more.
-    async fn next(&mut self) -> Option<Result<Value, Refusal>> {
+    async fn next(&mut self) -> Option<Result<Value, RpcRefusal>> {
         loop {
             if let Some(told) = self.told.pop_front() {
                 return Some(Ok(told));
@@ -143,15 +143,17 @@ impl Watched {
         }
     }
 
-    async fn hear_of(&mut self, said: Said) -> Result<(), Refusal> {
+    async fn hear_of(&mut self, said: StreamFrame) -> Result<(), RpcRefusal> {
         match said {
-            Said::Delta(piece) => {
+            StreamFrame::Delta(piece) => {
                 self.hear(&piece);
                 Ok(())
             }
-            Said::Event(event) if event.name == EventName::ArtifactGenerated => self.look_at_files().await,
-            Said::Event(event) if moves(event.name) => self.look().await,
-            Said::Event(_) => Ok(()),
+            StreamFrame::Event(event) if event.name == EventName::ArtifactGenerated => {
+                self.look_at_files().await
+            }
+            StreamFrame::Event(event) if moves(event.name) => self.look().await,
+            StreamFrame::Event(_) => Ok(()),
         }
     }
 
@@ -166,7 +168,7 @@ impl Watched {
     }
 
     /// Sends files that the client does not know.
-    async fn look_at_files(&mut self) -> Result<(), Refusal> {
+    async fn look_at_files(&mut self) -> Result<(), RpcRefusal> {
         for file in task::files(&self.app, &self.origin, &self.job).await? {
             let id = file["artifactId"].as_str().unwrap_or_default().to_owned();
             if self.files.insert(id) {
@@ -177,9 +179,9 @@ impl Watched {
     }
 
     /// Sends the changes.
-    async fn look(&mut self) -> Result<(), Refusal> {
+    async fn look(&mut self) -> Result<(), RpcRefusal> {
         self.job =
-            latest(&self.app, &self.job).await?.ok_or_else(|| Refusal::no_task(self.job.id.as_str()))?;
+            latest(&self.app, &self.job).await?.ok_or_else(|| RpcRefusal::no_task(self.job.id.as_str()))?;
         let state = task::status(&self.app, &self.job).await?;
         if state["state"] == self.state["state"] && state["message"] == self.state["message"] {
             return Ok(());

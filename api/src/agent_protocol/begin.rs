@@ -1,6 +1,6 @@
 //! Begins a request: a job that carries its input into a new run, or into the one that it continues.
 
-use super::asked::{Asked, Wish};
+use super::request_types::{ProtocolRequest, Wish};
 use super::{configure, find, name, request_id};
 use crate::agents::engage::place;
 use crate::api::App;
@@ -36,7 +36,7 @@ pub(super) struct Begun {
 pub(super) async fn begin(
     app: &App,
     agent: &str,
-    asked: &Asked,
+    asked: &ProtocolRequest,
     tenant: &Tenant,
     trace: &RequestId,
 ) -> Result<Begun, Failure> {
@@ -84,7 +84,7 @@ pub(super) async fn begin(
 async fn new(
     app: &App,
     agent: &str,
-    asked: &Asked,
+    asked: &ProtocolRequest,
     tenant: &Tenant,
     (trace, named): (&RequestId, Option<JobId>),
 ) -> Result<(JobId, EngagementId), Failure> {
@@ -101,14 +101,14 @@ async fn new(
     if let Some(id) = &named {
         fields.insert("id", id.as_str());
     }
-    if let Some(limit) = asked.errand.as_ref().and_then(|errand| errand.token_budget) {
+    if let Some(limit) = asked.peer_request.as_ref().and_then(|peer_request| peer_request.token_budget) {
         let own = fields.given(TOKEN_BUDGET).and_then(|own| own.parse::<i64>().ok());
         fields.insert(TOKEN_BUDGET, own.map_or(limit, |own| own.min(limit)));
     }
     trace.keep(&mut fields);
     let mut job = accept(app, fields, tenant.name(), app.api.clock.now()).await?;
-    if let Some(errand) = &asked.errand {
-        place(&mut job, errand)?;
+    if let Some(peer_request) = &asked.peer_request {
+        place(&mut job, peer_request)?;
     }
     let id = job.id.clone();
     let run = job.engagement.as_ref().map(|new| new.id.clone());
@@ -120,7 +120,7 @@ async fn new(
 async fn further(
     app: &App,
     agent: &str,
-    asked: &Asked,
+    asked: &ProtocolRequest,
     tenant: &Tenant,
     (run, trace, named): (&Engagement, &RequestId, Option<JobId>),
 ) -> Result<(JobId, EngagementId), Failure> {
@@ -146,12 +146,18 @@ async fn further(
 }
 
 /// Returns the request that was accepted under this name, when it is the same.
-async fn again(app: &App, agent: &str, asked: &Asked, job: Job, tenant: &Tenant) -> Result<Begun, Failure> {
+async fn again(
+    app: &App,
+    agent: &str,
+    asked: &ProtocolRequest,
+    job: Job,
+    tenant: &Tenant,
+) -> Result<Begun, Failure> {
     let request_id = name::of(names(app).await?, &job);
     let sent = name::kept(&job);
     if sent["digest"] != asked.digest.as_str() || sent["peer"].as_str() != asked.peer.as_deref() {
         let message =
-            format!("Request `{request_id}` was sent before with another body, or by somebody else.");
+            format!("Request `{request_id}` was sent before with another body, or by another client.");
         return Err(OjsError::conflict(message).with("request_id", request_id).into());
     }
     let run = job.agent.map(|agent| agent.engagement_id);
@@ -160,7 +166,7 @@ async fn again(app: &App, agent: &str, asked: &Asked, job: Job, tenant: &Tenant)
 }
 
 /// Returns the `args` of its job: the input of the agent.
-fn args(asked: &Asked) -> Value {
+fn args(asked: &ProtocolRequest) -> Value {
     match &asked.wish {
         Wish::Chat(text) => json!([text]),
         // As a text: an object could be taken for a message of another author.
@@ -172,7 +178,7 @@ fn args(asked: &Asked) -> Value {
 /// Returns the `meta` of its job. `request_metadata.user_id`, or `user` with an id and an e-mail address, names the
 /// user of the request, as `metadata.user` does where engagements are begun (AP-A15). Other members are kept and have no
 /// effect.
-fn meta(agent: &str, asked: &Asked) -> RawObject {
+fn meta(agent: &str, asked: &ProtocolRequest) -> RawObject {
     let mut own = asked.kept.clone();
     own.insert("request_id".to_owned(), asked.request_id.as_deref().into());
     own.insert("digest".to_owned(), asked.digest.as_str().into());
@@ -182,8 +188,10 @@ fn meta(agent: &str, asked: &Asked) -> RawObject {
     let metadata = asked.kept.get("request_metadata").cloned().unwrap_or_default();
     let by_id = || Some(json!({"id": metadata.get("user_id").filter(|id| !id.is_null())?}));
     let said = metadata.get("user").filter(|user| !user.is_null()).cloned().or_else(by_id);
-    let user = match &asked.errand {
-        Some(errand) => errand.user.as_ref().map(|user| json!({"id": user.id, "email": user.email})),
+    let user = match &asked.peer_request {
+        Some(peer_request) => {
+            peer_request.user.as_ref().map(|user| json!({"id": user.id, "email": user.email}))
+        }
         // A value that is no user is refused where jobs are accepted.
         None => said,
     };

@@ -1,6 +1,6 @@
 //! CancelRequest: ends a request, in any state.
 
-use super::{find, telling};
+use super::{find, run_events};
 use crate::api::App;
 use crate::reply::Failure;
 use crate::request::Tenant;
@@ -37,7 +37,7 @@ pub(super) async fn edge(
     job: &JobId,
     last: bool,
 ) -> Result<Option<Box<RawValue>>, StoreError> {
-    telling::catch_up(app, run).await?;
+    run_events::catch_up(app, run).await?;
     let runs = &app.api.store.runs;
     let told = runs.run_requests(&run.id).await?.into_iter().find(|request| request.job == *job);
     let Some(number) = told.and_then(|told| if last { told.ended } else { Some(told.began) }) else {

@@ -3,8 +3,8 @@
 //! A setting is an `ext_agent_*` field without the prefix: `temperature` is `ext_agent_temperature`. Settings are
 //! checked like those of a job.
 
-use super::asked::Asked;
 use super::find;
+use super::request_types::ProtocolRequest;
 use crate::api::App;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
@@ -37,7 +37,7 @@ const OF_THE_BEGINNING: [&str; 2] = ["token_budget", "cost_budget"];
 pub(super) async fn configure(
     app: &App,
     agent: &str,
-    asked: &Asked,
+    asked: &ProtocolRequest,
     args: &Map<String, Value>,
     tenant: &Tenant,
 ) -> Result<Value, Failure> {

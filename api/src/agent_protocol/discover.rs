@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 /// An agent, and the prefix of its endpoints' paths.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
-struct Place {
+struct AgentPath {
     name: String,
     path: String,
 }
@@ -17,7 +17,7 @@ struct Place {
 /// The agents of this server (Agent Protocol, basic discovery).
 #[utoipa::path(
     get, path = "/", tag = "agent protocol",
-    responses((status = 200, description = "Name and path of each agent.", body = Vec<Place>, content_type = "application/json")),
+    responses((status = 200, description = "Name and path of each agent.", body = Vec<AgentPath>, content_type = "application/json")),
 )]
 pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
     places(&app).await
@@ -26,7 +26,7 @@ pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
 /// The same, for clients with a path prefix of their own.
 #[utoipa::path(
     get, path = "/ap/", tag = "agent protocol",
-    responses((status = 200, description = "Name and path of each agent.", body = Vec<Place>, content_type = "application/json")),
+    responses((status = 200, description = "Name and path of each agent.", body = Vec<AgentPath>, content_type = "application/json")),
 )]
 pub(crate) async fn discover_here(State(app): State<Shared>) -> Answer {
     places(&app).await

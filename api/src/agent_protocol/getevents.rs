@@ -1,7 +1,7 @@
 //! `GET /agents/{name}/getevents/{id}`: the events of a request or of a run, as a list or as a stream.
 
 use super::find::{self, Subject};
-use super::{resume, stream, telling};
+use super::{resume, run_events, stream};
 use crate::api::{App, Shared};
 use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
@@ -33,7 +33,7 @@ const MOST: u32 = 1000;
         ("id" = String, Path, description = "A request or a run."),
         ("since" = Option<i64>, Query, description = "Only events with a greater id.", minimum = 0),
         ("stream" = Option<bool>, Query, description = "Server-sent events instead of a list."),
-        ("Last-Event-ID" = Option<String>, Header, description = "Where a stream goes on; `since` wins over it."),
+        ("Last-Event-ID" = Option<String>, Header, description = "Where a stream resumes; `since` wins over it."),
     ),
     responses((status = 200, description = "The events, oldest first.", content(
         (Vec<serde_json::Value> = "application/json"),
@@ -125,16 +125,16 @@ fn since(params: &Params) -> Result<Option<i64>, Failure> {
 }
 
 async fn list(app: &App, run: &Engagement, request: Option<&JobId>, since: i64) -> Answer {
-    telling::catch_up(app, run).await?;
+    run_events::catch_up(app, run).await?;
     let events = app.api.store.runs.run_events(&run.id, since, request, MOST).await?.events;
-    resume::heard(app, &events).await?;
+    resume::note_displayed(app, &events).await?;
     shown(&events)
 }
 
 /// Returns the events that were not polled yet. Two clients that poll at the same time share them: each event goes to
 /// one of them.
 async fn poll(app: &App, run: &Engagement, job: &Job) -> Answer {
-    telling::catch_up(app, run).await?;
+    run_events::catch_up(app, run).await?;
     let runs = &app.api.store.runs;
     loop {
         let seen = runs.run_requests(&run.id).await?.into_iter().find(|request| request.job == job.id);
@@ -142,7 +142,7 @@ async fn poll(app: &App, run: &Engagement, job: &Job) -> Answer {
         let events = runs.run_events(&run.id, seen, Some(&job.id), MOST).await?.events;
         let Some(last) = events.last().map(|event| event.id) else { return shown(&[]) };
         if runs.polled(&job.id, seen, last).await? {
-            resume::heard(app, &events).await?;
+            resume::note_displayed(app, &events).await?;
             return shown(&events);
         }
     }

@@ -1,9 +1,8 @@
 //! The Agent Protocol (draft, 2025 edition): every registered agent, in any format, over REST and server-sent events.
 //!
-//! A run is an engagement, a request is a job that carries one input into it. [`telling`] writes the events of a run;
+//! A run is an engagement, a request is a job that carries one input into it. [`run_events`] writes the events of a run;
 //! the endpoints read them.
 
-mod asked;
 mod begin;
 mod cancel;
 mod configure;
@@ -14,11 +13,12 @@ mod getevents;
 mod name;
 mod process;
 mod request_id;
+mod request_types;
 mod resume;
+mod run_events;
 mod runs;
 mod status;
 mod stream;
-mod telling;
 
 pub(crate) use stream::RunStream;
 

@@ -1,13 +1,13 @@
 //! `POST /agents/{name}/process`: a request to an agent. `POST /agents/{name}/stream_request`: the same, and its events at once.
 
-use super::asked::{Asked, Wish};
 use super::begin::{Begun, begin};
+use super::request_types::{ProtocolRequest, Wish};
 use super::{cancel, configure, find, resume, stream};
 use crate::agents::input::check_json;
 use crate::api::{App, Shared};
 use crate::blocking;
 use crate::caller::Who;
-use crate::engagements::answering::Given;
+use crate::engagements::answering::UserAnswer;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Params, RequestId, Segment, Tenant};
 use axum::extract::State;
@@ -25,7 +25,7 @@ use turnstone_store::Ring;
 use utoipa::ToSchema;
 
 /// The longest time until a waiting client is answered.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval of polling, because the doorbell may lose a notification.
 const POLL: Duration = Duration::from_millis(500);
 
@@ -123,7 +123,7 @@ pub(crate) async fn process(
         }
         Wish::Resume(keys) => {
             let (call, by) = (asked.call(), asked.user());
-            let given = Given { said: Said::Values(keys.clone()), call, key: None, by, message: None };
+            let given = UserAnswer { said: Said::Values(keys.clone()), call, key: None, by, message: None };
             let begun = resume::resume(&app, &agent, about, &given, &tenant).await?;
             answer(&app, &agent, &begun, wait, false).await
         }
@@ -131,7 +131,7 @@ pub(crate) async fn process(
 }
 
 /// Returns the request that is ended or answered. Another server may do so only with its own requests.
-async fn about(app: &App, agent: &str, asked: &Asked, tenant: &Tenant) -> Result<String, Failure> {
+async fn about(app: &App, agent: &str, asked: &ProtocolRequest, tenant: &Tenant) -> Result<String, Failure> {
     let id = asked.request_id.as_deref().unwrap_or_default();
     match (&asked.peer, &asked.wish) {
         (Some(peer), Wish::Cancel | Wish::Resume(_)) => find::own(app, agent, id, tenant, peer).await,
@@ -206,8 +206,8 @@ async fn within_patience(
     last: bool,
 ) -> Result<Option<Box<serde_json::value::RawValue>>, Failure> {
     let mut bell = app.api.store.doorbell.listen();
-    let patience = tokio::time::sleep(PATIENCE);
-    tokio::pin!(patience);
+    let timeout = tokio::time::sleep(FIRST_EVENT_TIMEOUT);
+    tokio::pin!(timeout);
     loop {
         if let Some(event) = cancel::edge(app, run, job, last).await? {
             return Ok(Some(event));
@@ -218,7 +218,7 @@ async fn within_patience(
             tokio::select! {
                 biased;
                 () = app.api.shutdown.cancelled() => return Ok(None),
-                () = &mut patience => return Ok(None),
+                () = &mut timeout => return Ok(None),
                 () = &mut poll => break,
                 ring = bell.recv() => match ring {
                     Ok(Ring::Events(name)) if name != run.id.as_str() => {}
@@ -245,11 +245,11 @@ async fn read(
     JsonBytes(bytes): JsonBytes,
     params: &Params,
     operations: &[Operation],
-) -> Result<Asked, Failure> {
+) -> Result<ProtocolRequest, Failure> {
     let run = params.text("run_id");
     if operations.iter().all(|operation| operation.input_schema.is_none()) {
-        return Asked::read(&bytes, run, operations);
+        return ProtocolRequest::read(&bytes, run, operations);
     }
     let (run, operations) = (run.map(str::to_owned), operations.to_vec());
-    blocking::run(move || Asked::read(&bytes, run.as_deref(), &operations)).await?
+    blocking::run(move || ProtocolRequest::read(&bytes, run.as_deref(), &operations)).await?
 }

@@ -3,7 +3,7 @@
 use super::begin::Begun;
 use super::find;
 use crate::api::App;
-use crate::engagements::answering::{Given, give};
+use crate::engagements::answering::{UserAnswer, give};
 use crate::engagements::waiting::{self, Among, waiting};
 use crate::reply::Failure;
 use crate::request::Tenant;
@@ -21,7 +21,7 @@ pub(super) async fn resume(
     app: &App,
     agent: &str,
     id: &str,
-    given: &Given,
+    given: &UserAnswer,
     tenant: &Tenant,
 ) -> Result<Begun, Failure> {
     let (job, run) = find::request(app, agent, id, tenant).await?;
@@ -35,7 +35,7 @@ pub(super) async fn resume(
 /// The error of the store.
 pub(super) async fn waits(app: &App, run: &Engagement, job: &Job) -> Result<bool, Failure> {
     let waiting = waiting(app, run, job, Among::Reviews).await?;
-    waiting::tell(app, &waiting).await?;
+    waiting::note_displayed(app, &waiting).await?;
     Ok(!waiting.is_empty())
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn waits(app: &App, run: &Engagement, job: &Job) -> Result<bool
 ///
 /// # Errors
 /// The error of the store.
-pub(super) async fn heard(app: &App, events: &[RunEvent]) -> Result<(), StoreError> {
+pub(super) async fn note_displayed(app: &App, events: &[RunEvent]) -> Result<(), StoreError> {
     let question = |event: &RunEvent| {
         // Most events are no question, and long ones need not be parsed.
         let body = event.body.contains(r#""request_keys""#).then_some(event.body.as_str())?;

@@ -1,6 +1,6 @@
 //! `GET /agents/{name}/request/{request_id}`: the status of a request.
 
-use super::{find, name, telling};
+use super::{find, name, run_events};
 use crate::api::Shared;
 use crate::caller::Who;
 use crate::engagements::exposed;
@@ -58,7 +58,7 @@ pub(crate) async fn status(
     Who { tenant, caller }: Who,
 ) -> Answer {
     let (job, run) = find::request_of(&app, &agent, &id, &tenant, caller.peer()).await?;
-    let last = telling::catch_up(&app, &run).await?.last;
+    let last = run_events::catch_up(&app, &run).await?.last;
     let open = ReviewFilter {
         state: Some(ReviewState::Open),
         engagement: Some(run.id.clone()),
@@ -117,5 +117,5 @@ fn finish_reason(state: JobState) -> Option<&'static str> {
 /// Returns the answer as a text, and beside it the values that the agent exposes (OAS-47).
 fn result(job: &Job) -> (Value, Value) {
     let result = job.result.as_ref().and_then(|result| result.parse().ok());
-    result.map_or((Value::Null, json!({})), |result| telling::result(&result))
+    result.map_or((Value::Null, json!({})), |result| run_events::result(&result))
 }

@@ -2,7 +2,7 @@
 
 use super::input::{Input, check_accepted, check_json};
 use crate::api::Shared;
-use crate::caller::{Caller, Errand};
+use crate::caller::{Caller, PeerRequest};
 use crate::names::names;
 use crate::ojs::jobs::accept::accept;
 use crate::reply::{self, Answer, Failure};
@@ -67,12 +67,12 @@ pub(crate) async fn engage(
 ) -> Answer {
     check_json(&headers)?;
     check_accepted(&headers, &["application/json"])?;
-    let errand = caller.errand(&headers)?;
+    let peer_request = caller.peer_request(&headers)?;
     let Some(agent) = app.api.store.views.agent(&name).await? else {
         return Err(OjsError::not_found("agent", &name).into());
     };
     let input = Input::read(&body?, agent.definition.flow.is_some())?;
-    let mut fields = fields(&name, &input, errand.as_ref());
+    let mut fields = fields(&name, &input, peer_request.as_ref());
     let key = idempotency_key(&headers)?;
     let named = key.as_ref().map(|key| of_key(&name, key, &tenant, &caller));
     let names = names(&app).await?;
@@ -81,8 +81,8 @@ pub(crate) async fn engage(
     }
     request.keep(&mut fields);
     let mut job = accept(&app, fields, tenant.name(), app.api.clock.now()).await.map_err(as_sent)?;
-    if let Some(errand) = &errand {
-        place(&mut job, errand)?;
+    if let Some(peer_request) = &peer_request {
+        place(&mut job, peer_request)?;
     }
     let (id, began) = (job.id.clone(), job.engagement.as_ref().map(|new| new.id.clone()));
     let (args, meta) = (job.envelope.args.clone(), said(&job.envelope.meta));
@@ -120,12 +120,12 @@ fn as_sent(failure: impl Into<Failure>) -> Failure {
 }
 
 /// Returns the fields of an enqueue request. The path names the agent, not `metadata`.
-fn fields(name: &str, input: &Input, errand: Option<&Errand>) -> RawObject {
+fn fields(name: &str, input: &Input, peer_request: Option<&PeerRequest>) -> RawObject {
     let mut meta = input.metadata.clone();
     meta.insert("agent", name);
-    if let Some(errand) = errand {
+    if let Some(peer_request) = peer_request {
         meta.remove("user");
-        if let Some(user) = &errand.user {
+        if let Some(user) = &peer_request.user {
             meta.insert("user", json!({"id": user.id, "email": user.email}));
         }
     }
@@ -133,25 +133,25 @@ fn fields(name: &str, input: &Input, errand: Option<&Errand>) -> RawObject {
     fields.insert("type", JOB_TYPE);
     fields.insert("args", input.args.clone());
     fields.insert("meta", meta);
-    if let Some(limit) = errand.and_then(|errand| errand.token_budget) {
+    if let Some(limit) = peer_request.and_then(|peer_request| peer_request.token_budget) {
         fields.insert("ext_agent_token_budget", limit);
     }
     fields
 }
 
 /// Places an engagement below its callers on other servers.
-pub(crate) fn place(job: &mut NewJob, errand: &Errand) -> Result<(), Failure> {
+pub(crate) fn place(job: &mut NewJob, peer_request: &PeerRequest) -> Result<(), Failure> {
     let Some(new) = &mut job.engagement else { return Ok(()) };
     let most = i64::from(new.agent.limits.max_delegation_depth.min(MAX_DELEGATION_DEPTH));
-    if errand.depth > most {
+    if peer_request.depth > most {
         let message = format!(
             "the engagement would be {} deep; agent `{}` may stand at {most}",
-            errand.depth, new.agent.name
+            peer_request.depth, new.agent.name
         );
         let error = JobError::new(FailureKind::DelegationDepth, message);
-        return Err(OjsError::agent(error.with("depth", errand.depth).with("max_depth", most)).into());
+        return Err(OjsError::agent(error.with("depth", peer_request.depth).with("max_depth", most)).into());
     }
-    new.depth = errand.depth;
+    new.depth = peer_request.depth;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 /// Spending on one thing.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
-struct Part {
+struct CostPart {
     job_id: String,
     /// The phase, or the tool.
     name: String,
@@ -34,8 +34,8 @@ struct Cost {
     tokens: rows::Tokens,
     /// Of the engagement and its delegates.
     cost: rows::Money,
-    phases: Vec<Part>,
-    tools: Vec<Part>,
+    phases: Vec<CostPart>,
+    tools: Vec<CostPart>,
 }
 
 /// The cost of an engagement, by job, phase and tool.

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 struct BudgetList {
-    budgets: Vec<rows::Shared>,
+    budgets: Vec<rows::BudgetView>,
 }
 
 /// Lists the budgets that engagements share, by name; with the header `X-OJS-Tenant` those of the tenant.

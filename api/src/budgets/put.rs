@@ -40,7 +40,7 @@ struct PutBudget {
     put, path = "/budgets/{name}", operation_id = "put_budget", tag = "budgets",
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
     request_body(content = PutBudget, content_type = "application/json"),
-    responses((status = 200, description = "It is set.", body = rows::Shared, content_type = "application/json")),
+    responses((status = 200, description = "It is set.", body = rows::BudgetView, content_type = "application/json")),
 )]
 pub(crate) async fn put(
     State(app): State<Shared>,

@@ -15,7 +15,7 @@ use turnstone_store::Raise;
     post, path = "/budgets/{name}/raise", tag = "budgets",
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
     request_body(content = RaiseRequest, content_type = "application/json"),
-    responses((status = 200, description = "It is raised.", body = rows::Shared, content_type = "application/json")),
+    responses((status = 200, description = "It is raised.", body = rows::BudgetView, content_type = "application/json")),
 )]
 pub(crate) async fn raise(
     State(app): State<Shared>,

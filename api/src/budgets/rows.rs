@@ -51,7 +51,7 @@ pub(super) struct Limits {
 /// A shared budget.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
-pub(super) struct Shared {
+pub(super) struct BudgetView {
     name: String,
     /// fleet, tenant, agent or model.
     scope: String,

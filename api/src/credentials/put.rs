@@ -84,7 +84,7 @@ impl CredentialRequest {
         if HeaderValue::try_from(format!("{}{text}", self.prefix)).is_err()
             || text.len() + self.prefix.len() > MOST_BYTES
         {
-            return Err(wrong("the body", "holds what cannot stand in a header"));
+            return Err(wrong("the body", "has characters that cannot be sent in a header"));
         }
         if matches!(content, Content::Value(_)) && !seals {
             let hint = "Configure [encryption] key, or put the secret into the workers' [tool_policy] secrets and name it here.";

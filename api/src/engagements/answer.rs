@@ -1,6 +1,6 @@
 //! `POST /engagements/{id}/answer`: the user's answer to the question that an engagement waits with.
 
-use super::answering::{Given, give, key_of};
+use super::answering::{UserAnswer, give, key_of};
 use super::find;
 use super::waiting::Among;
 use crate::agents::engage::idempotency_key;
@@ -78,7 +78,7 @@ pub(crate) async fn answer_question(
     })?;
     let call = fields.text("call_id")?.map(CallId);
     let key = idempotency_key(&headers)?.map(|key| key_of(IDEMPOTENCY_KEY, &key));
-    let given = Given { said: Said::Values(values), call, key, by: fields.text("by")?, message: None };
+    let given = UserAnswer { said: Said::Values(values), call, key, by: fields.text("by")?, message: None };
     let (engagement, _, job) = find(&app, &id, &tenant).await?;
     let job = app.api.store.views.job(&job).await?.ok_or_else(|| OjsError::not_found("engagement", &id))?;
     let taken = give(&app, (&engagement, &job), &tenant, &given, Among::Delegates).await?;

@@ -24,7 +24,7 @@ const CALLS: u32 = 50;
 
 /// An answer.
 #[derive(Clone)]
-pub(crate) struct Given {
+pub(crate) struct UserAnswer {
     pub(crate) said: Said,
     /// The question that it answers, by the call or the review that asks.
     pub(crate) call: Option<CallId>,
@@ -62,7 +62,7 @@ pub(crate) async fn give(
     app: &App,
     (of, job): (&Engagement, &Job),
     tenant: &Tenant,
-    given: &Given,
+    given: &UserAnswer,
     among: Among,
 ) -> Result<Taken, Failure> {
     match give_if_asked(app, (of, job), tenant, given, among).await? {
@@ -79,7 +79,7 @@ pub(crate) async fn give_if_asked(
     app: &App,
     (of, job): (&Engagement, &Job),
     tenant: &Tenant,
-    given: &Given,
+    given: &UserAnswer,
     among: Among,
 ) -> Result<Option<Taken>, Failure> {
     let open = meant(app, waiting(app, of, job, among).await?, given, among).await?;
@@ -117,7 +117,7 @@ pub(crate) async fn give_if_asked(
 async fn meant(
     app: &App,
     mut waiting: Vec<Waiting>,
-    given: &Given,
+    given: &UserAnswer,
     among: Among,
 ) -> Result<Option<(Waiting, bool)>, StoreError> {
     waiting.retain(|one| given.call.as_ref().is_none_or(|call| call.as_str() == one.name()));
@@ -144,7 +144,7 @@ fn chosen(candidates: &[Candidate], all_at_once: bool) -> Option<usize> {
     fitting.or_else(|| first(&|one| one.told)).or_else(|| first(&|_| true))
 }
 
-fn fits(one: &Waiting, given: &Given) -> bool {
+fn fits(one: &Waiting, given: &UserAnswer) -> bool {
     match &one.wanted {
         Wanted::Answer(asked) => given.said.fits(&asked.question),
         Wanted::Word(_) => agreement(given).is_some(),
@@ -163,7 +163,7 @@ enum Before {
 async fn before(
     app: &App,
     (of, job): (&Engagement, &Job),
-    given: &Given,
+    given: &UserAnswer,
     among: Among,
 ) -> Result<Before, Failure> {
     let mut found = Before::Nothing;
@@ -193,7 +193,7 @@ async fn before(
 async fn again(
     app: &App,
     (of, job): (&Engagement, &Job),
-    given: &Given,
+    given: &UserAnswer,
     among: Among,
 ) -> Result<Taken, Failure> {
     if given.by.as_ref().is_some_and(|by| *by != of.user.id) {
@@ -209,7 +209,7 @@ async fn again(
     Err(refused.unwrap_or_else(|| waits_not(of)))
 }
 
-async fn again_at(app: &App, seat: &Seat, given: &Given, among: Among) -> Result<Taken, Failure> {
+async fn again_at(app: &App, seat: &Seat, given: &UserAnswer, among: Among) -> Result<Taken, Failure> {
     let user = &seat.engagement.user.id;
     if among.reviews() && agreement(given).is_some() {
         let mine = |review: &&Review| {
@@ -245,7 +245,7 @@ fn several(open: &Waiting) -> Failure {
 }
 
 /// Returns the accepted answer, when this one equals it.
-fn same(counted: GivenAnswer, given: &Given) -> Result<Taken, Failure> {
+fn same(counted: GivenAnswer, given: &UserAnswer) -> Result<Taken, Failure> {
     match given.said.is(&counted.values) {
         true => Ok(Taken { job: counted.job, question: counted.call.0, repeated: true }),
         false => Err(different()),
@@ -261,7 +261,7 @@ async fn answer(
     app: &App,
     seat: &Seat,
     tenant: &Tenant,
-    given: &Given,
+    given: &UserAnswer,
     (call, values): (CallId, serde_json::Map<String, Value>),
 ) -> Result<Taken, Failure> {
     let new = NewAnswer {
@@ -292,7 +292,7 @@ async fn answer(
 }
 
 /// Returns the reviewer's answer, if there is one.
-fn agreement(given: &Given) -> Option<&Value> {
+fn agreement(given: &UserAnswer) -> Option<&Value> {
     match &given.said {
         Said::Values(values) => values.get(APPROVE),
         Said::Text(_) => None,
@@ -300,7 +300,7 @@ fn agreement(given: &Given) -> Option<&Value> {
 }
 
 /// Returns the decision.
-fn word(given: &Given) -> Result<ReviewState, OjsError> {
+fn word(given: &UserAnswer) -> Result<ReviewState, OjsError> {
     let wrong = |why: &str| OjsError::validation(APPROVE, format!("request_keys.{APPROVE} {why}."));
     match agreement(given) {
         None => Err(wrong("is missing; it still waits").with("missing", vec![APPROVE])),
@@ -313,7 +313,7 @@ fn word(given: &Given) -> Result<ReviewState, OjsError> {
 }
 
 /// Answers a review as the user.
-async fn decide(app: &App, review: &Review, user: &str, given: &Given) -> Result<Taken, Failure> {
+async fn decide(app: &App, review: &Review, user: &str, given: &UserAnswer) -> Result<Taken, Failure> {
     let agreed = word(given)?;
     let taken = |repeated| Taken { job: review.job_id.clone(), question: review.id.0.clone(), repeated };
     if review.state == agreed {
@@ -332,7 +332,7 @@ async fn decide(app: &App, review: &Review, user: &str, given: &Given) -> Result
             Err(OjsError::conflict(format!("It was answered before: {}.", state.as_str())).into())
         }
         DecisionOutcome::NotAsked(review) => {
-            Err(OjsError::forbidden(format!("{} is asked.", review.members().join(", "))).into())
+            Err(OjsError::forbidden(format!("Only {} may answer.", review.members().join(", "))).into())
         }
         DecisionOutcome::VotedAlready => {
             let same = |vote: &&Vote| vote.step == review.step && vote.by == user;
@@ -351,7 +351,7 @@ mod tests {
 
     /// AP §6.3.6: a question that was not displayed is answered only when there is no other, however well it fits.
     #[test]
-    fn a_question_that_was_told_is_meant_before_one_that_was_not() {
+    fn a_displayed_question_precedes_one_that_was_not() {
         let of = |told, fits| Candidate { told, fits };
         assert_eq!(chosen(&[], true), None);
         assert_eq!(chosen(&[of(true, false), of(false, true)], true), Some(0), "the other one is not shown");

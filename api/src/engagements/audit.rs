@@ -2,7 +2,7 @@
 //! its tries (RS-27). It also has the checks of guardrails (OAS-41 … OAS-46), and the reviews, escalations among them.
 
 use super::object;
-use super::tool_calls::Part;
+use super::tool_calls::JournalPage;
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::{self, Answer};
@@ -41,7 +41,7 @@ pub(crate) async fn audit(
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     super::not_held_back(&app, &agent, &job_id, &tenant).await?;
     let views = &app.api.store.views;
-    let part = Part::asked(views, &engagement.id, &params).await?;
+    let part = JournalPage::asked(views, &engagement.id, &params).await?;
     let object = object::of(views, &engagement, &agent).await?;
     let filter = ReviewFilter { engagement: Some(engagement.id.clone()), ..ReviewFilter::default() };
     let reviews = views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;

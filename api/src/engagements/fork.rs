@@ -26,7 +26,7 @@ const MOST_NAME: usize = 255;
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"at_turn": 2, "phase": "infer", "set": {"prompt": "Be brief."}}))]
 #[expect(dead_code, reason = "described, read by hand")]
-pub(super) struct Asked {
+pub(super) struct EngagementForkRequest {
     /// The turn of the fork point. Turns before it are shared.
     #[schema(minimum = 1)]
     at_turn: i64,
@@ -89,7 +89,7 @@ pub(super) fn origin(origin: &Origin) -> Value {
 #[utoipa::path(
     post, path = "/engagements/{id}/fork", operation_id = "fork_engagement", tag = "engagements",
     params(("id" = String, Path, description = "The engagement.")),
-    request_body(content = Asked, content_type = "application/json"),
+    request_body(content = EngagementForkRequest, content_type = "application/json"),
     responses((status = 201, description = "The new engagement.", body = Forked, content_type = "application/json")),
 )]
 pub(crate) async fn fork(

@@ -88,7 +88,7 @@ async fn not_held_back(
         return Ok(());
     }
     let message =
-        "An output guardrail holds back what this engagement said; only those who operate the server see it.";
+        "An output guardrail withholds the texts of this engagement; only operators of the server see them.";
     Err(OjsError::new(403, "forbidden", message, "Leave the header X-OJS-Tenant out.").into())
 }
 

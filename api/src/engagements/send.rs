@@ -1,7 +1,7 @@
 //! `POST /engagements/{id}`: a further input of its user (facts: OpenAgentSpec server endpoints).
 
 use super::answer::IDEMPOTENCY_KEY;
-use super::answering::{Given, Taken, give_if_asked, key_of};
+use super::answering::{Taken, UserAnswer, give_if_asked, key_of};
 use super::find;
 use super::further::{Further, say};
 use super::waiting::{Among, Waiting, waiting};
@@ -40,7 +40,7 @@ pub(crate) struct Sent {
     post, path = "/engagements/{id}", tag = "engagements",
     params(
         ("id" = String, Path, description = "The engagement."),
-        ("reopen" = Option<bool>, Query, description = "An engagement that has ended goes on with it."),
+        ("reopen" = Option<bool>, Query, description = "An ended engagement continues with it."),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same engagement is the same input, or the same answer."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Whose engagement it is."),
     ),
@@ -121,7 +121,7 @@ async fn answered(
     (key, asks): (Option<&str>, &str),
 ) -> Result<Option<Taken>, Failure> {
     let user = input.metadata.given("user").and_then(|user| user.parse::<Value>().ok());
-    let given = Given {
+    let given = UserAnswer {
         said: match &input.args[0] {
             Value::Object(values) => Said::Values(values.clone()),
             _ => Said::Text(input.text.clone()),

@@ -49,7 +49,7 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
         if !exposed.values.is_empty() {
             shown["results"] = exposed.values.into();
         }
-        waiting::tell(&app, &waiting).await?;
+        waiting::note_displayed(&app, &waiting).await?;
     }
     shown["forked_from"] =
         app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();

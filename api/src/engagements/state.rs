@@ -207,7 +207,7 @@ pub(crate) fn prompt(review: &Review) -> String {
         ReviewKind::Input => format!("May {about} be made?"),
         ReviewKind::Output => format!("May the result of {about} be used?"),
         ReviewKind::UnknownOutcome => format!("The outcome of {about} is unknown. May it be made once more?"),
-        ReviewKind::Escalation => format!("There was an error in {about}. May it go on?"),
+        ReviewKind::Escalation => format!("There was an error in {about}. May it continue?"),
         ReviewKind::Confirmation => "May the next turn begin?".to_owned(),
     }
 }

@@ -12,13 +12,13 @@ use turnstone_domain::tool_call::ToolCall;
 use turnstone_store::{Page, Views};
 
 /// A part of a journal, and where the next one begins.
-pub(super) struct Part {
+pub(super) struct JournalPage {
     pub(super) calls: Vec<ToolCall>,
     pub(super) cursor: u32,
     pub(super) has_more: bool,
 }
 
-impl Part {
+impl JournalPage {
     /// Returns the part that the query asks for.
     pub(super) async fn asked(views: &Views, id: &EngagementId, params: &Params) -> Result<Self, Failure> {
         let after: u32 = params.number("after", 0, 0, u32::MAX)?;
@@ -48,7 +48,7 @@ pub(crate) async fn tool_calls(
     params: Params,
 ) -> Answer {
     let (engagement, agent, _) = super::find(&app, &id, &tenant).await?;
-    let part = Part::asked(&app.api.store.views, &engagement.id, &params).await?;
+    let part = JournalPage::asked(&app.api.store.views, &engagement.id, &params).await?;
     let released = super::released(&app, &engagement, &agent).await?;
     let calls: Vec<Value> =
         part.calls.iter().filter(|call| call.turn <= released).map(show::tool_call).collect();

@@ -147,7 +147,7 @@ async fn asked(app: &App, engagement: &EngagementId, job: &Job) -> Result<Option
 ///
 /// # Errors
 /// The error of the store.
-pub(crate) async fn tell(app: &App, waiting: &[Waiting]) -> Result<(), Failure> {
+pub(crate) async fn note_displayed(app: &App, waiting: &[Waiting]) -> Result<(), Failure> {
     let questions: Vec<String> = waiting.iter().map(|one| one.name().to_owned()).collect();
     if !questions.is_empty() {
         app.api.store.questions.questions_told(questions).await?;

@@ -14,14 +14,14 @@ use turnstone_telemetry::names;
 const MOST_BUDGETS: usize = 100;
 
 /// The metrics.
-pub(super) struct Held {
+pub(super) struct StoreMetrics {
     ended: IntCounterVec,
     oldest: GaugeVec,
     reviews: IntGauge,
     budgets: GaugeVec,
 }
 
-impl Held {
+impl StoreMetrics {
     pub(super) fn new() -> Result<Self, prometheus::Error> {
         let opts = |name: &str| Opts::new(name, names::meaning(name));
         Ok(Self {

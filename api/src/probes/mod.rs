@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// A store that has not answered after this time is unhealthy.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()
@@ -47,14 +47,14 @@ pub(crate) async fn about_the_store<T: Serialize>(
 
 /// Returns true if the store answers within the probe's time limit.
 async fn store_answers(views: &Views) -> bool {
-    match tokio::time::timeout(PATIENCE, views.ping()).await {
+    match tokio::time::timeout(PING_TIMEOUT, views.ping()).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
             tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "the store is not well");
             false
         }
         Err(_) => {
-            tracing::warn!(seconds = PATIENCE.as_secs(), "the store did not answer in time");
+            tracing::warn!(seconds = PING_TIMEOUT.as_secs(), "the store did not answer in time");
             false
         }
     }

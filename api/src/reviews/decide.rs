@@ -18,9 +18,9 @@ use turnstone_store::{Decision, DecisionOutcome};
     params(("id" = String, Path, description = "The review.")),
     request_body(content = rows::ReviewAnswer, content_type = "application/json"),
     responses(
-        (status = 200, description = "The answer counts; the parked job goes on, unless others have to agree.", body = rows::Review, content_type = "application/json"),
+        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review, content_type = "application/json"),
         (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 403, description = "Somebody else is asked, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
         (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
     ),
 )]
@@ -39,9 +39,9 @@ pub(crate) async fn approve(
     params(("id" = String, Path, description = "The review.")),
     request_body(content = rows::ReviewAnswer, content_type = "application/json"),
     responses(
-        (status = 200, description = "The answer counts; the parked job goes on, unless others have to agree.", body = rows::Review, content_type = "application/json"),
+        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review, content_type = "application/json"),
         (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 403, description = "Somebody else is asked, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
         (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
     ),
 )]
@@ -82,7 +82,7 @@ async fn decide(app: &Shared, id: &str, tenant: &Tenant, (approve, body): (bool,
 fn not_asked(review: &Review, by: &str) -> OjsError {
     if let Some(engagement) = &review.asked {
         let message = format!(
-            "Review {} is agent {}'s to answer, in engagement {engagement}, and nobody else's.",
+            "Review {} is agent {}'s to answer, in engagement {engagement}.",
             review.id, review.reviewer
         );
         let hint = "Wait for the agent, or cancel the job.";
@@ -90,8 +90,7 @@ fn not_asked(review: &Review, by: &str) -> OjsError {
     }
     let whose = review.members().join(", ");
     let message = format!("Review {} is {whose}'s to answer, and not {by}'s.", review.id);
-    let hint =
-        "Send the answer of a reviewer who is asked, with its name as `by` (on the command line: --by NAME).";
+    let hint = "Send the answer of one of the review's reviewers, with the name as `by` (on the command line: --by NAME).";
     OjsError::new(403, "forbidden", message, hint)
 }
 

@@ -1,13 +1,13 @@
-//! What was measured, and what it should be.
+//! Measured figures, and their aims.
 
 use serde::Serialize;
 
 /// One line of the report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
-    /// What it is.
+    /// The name of the figure.
     pub name: String,
-    /// What it counts.
+    /// The unit of the values.
     pub unit: &'static str,
     /// The median of the values.
     pub median: f64,
@@ -17,16 +17,16 @@ pub struct Figure {
     pub high: f64,
     /// Every value.
     pub values: Vec<f64>,
-    /// What it was before.
+    /// The median of an earlier run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<f64>,
     /// The median as a share of the clean rate of the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_of_clean: Option<f64>,
-    /// What it should be.
+    /// The aim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aim: Option<&'static str>,
-    /// Whether it is so.
+    /// True when the median meets the aim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub met: Option<bool>,
 }

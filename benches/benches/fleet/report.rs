@@ -9,9 +9,9 @@ use serde::Serialize;
 pub struct Report {
     /// The machine.
     pub machine: Machine,
-    /// Whether everything was only tried: then the figures say nothing.
+    /// True for a trial run, whose figures have no meaning.
     pub trial: bool,
-    /// What was measured, in order.
+    /// The measured subjects, in order.
     pub subjects: Vec<Section>,
 }
 
@@ -20,7 +20,7 @@ pub struct Report {
 pub struct Section {
     /// Its name on the command line.
     pub subject: &'static str,
-    /// What was measured.
+    /// The measured quantity.
     pub what: &'static str,
     /// Appends of 4 KiB with `fdatasync` in a second, just before.
     pub fdatasync_per_s: f64,

@@ -105,14 +105,14 @@ impl Site {
         self.push((jobs.ceil() as usize).saturating_sub(waiting)).await;
     }
 
-    /// Says so when the work ran out: then a rate tells nothing about the fleet.
+    /// Prints a warning when the work ran out: then a rate does not describe the fleet.
     pub async fn had_work(&self) {
         if self.witness().available().await == 0 {
             eprintln!("the work ran out while the fleet was watched: the next figure says nothing");
         }
     }
 
-    /// What ended since a time.
+    /// Returns the rates of the jobs that ended since a time.
     pub async fn rates(&self, since: i64) -> Rates {
         Rates::of(self.witness().ended(since).await)
     }

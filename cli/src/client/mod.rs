@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_asked_without_a_proxy() {
+    fn this_machine_is_called_without_a_proxy() {
         for (url, here) in [
             ("http://127.0.0.1:8080", true),
             ("http://[::1]:8080", true),

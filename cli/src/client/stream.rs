@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broken_stream_goes_on_after_the_last_event() {
+    async fn a_broken_stream_resumes_after_the_last_event() {
         let first = broken_off(&(event(1, "job.enqueued") + &event(2, "job.started")));
         let last = complete("200 OK", &event(3, "job.completed"));
         let (client, asked) = server(vec![first, last, complete("200 OK", &job("completed"))]).await;

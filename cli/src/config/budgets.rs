@@ -57,7 +57,7 @@ impl BudgetConfig {
             value.map(|value| i64::try_from(value).map_err(|_| format!("{field} is too large"))).transpose()
         };
         if self.raise_wait_ms.is_some() {
-            return Err("raise_wait_ms is for all budgets and stands in [budgets.engagement]".to_owned());
+            return Err("raise_wait_ms is for all budgets and is set in [budgets.engagement]".to_owned());
         }
         let rule = BudgetRule {
             tokens: number("tokens", self.tokens)?,
@@ -154,7 +154,7 @@ mod tests {
         for (toml, words) in [
             ("[acme]\ntokens = 1", "name of a budget"),
             ("['tenant/acme']\non_exceed = 'park'", "limits nothing"),
-            ("['tenant/acme']\ntokens = 1\nraise_wait_ms = 5", "stands in [budgets.engagement]"),
+            ("['tenant/acme']\ntokens = 1\nraise_wait_ms = 5", "is set in [budgets.engagement]"),
             ("['tenant/acme']\ntokens = 1\nwarn_at = 101", "percentage"),
             ("[engagement]\ntokens = 1", "on_exceed and raise_wait_ms and nothing else"),
         ] {

@@ -113,7 +113,7 @@ impl Layers {
     /// As [`Layers::load`], when `[client]` itself is wrong, or only an unreadable file could name the server.
     pub fn load_client(self) -> Result<(ClientConfig, Option<Failure>), Failure> {
         #[derive(serde::Deserialize)]
-        struct Part {
+        struct ClientSection {
             #[serde(default)]
             client: ClientConfig,
         }
@@ -129,7 +129,7 @@ impl Layers {
             Err(_) if named => None,
             Err(_) => return Err(failure),
         };
-        match again.merge(file.as_ref()).map(|merged| merged.try_deserialize::<Part>()) {
+        match again.merge(file.as_ref()).map(|merged| merged.try_deserialize::<ClientSection>()) {
             Ok(Ok(part)) if reqwest::Url::parse(&part.client.url).is_ok() => Ok((part.client, Some(failure))),
             _ => Err(failure),
         }

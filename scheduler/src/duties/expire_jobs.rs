@@ -1,8 +1,8 @@
 //! Any living state `→ discarded` for jobs whose `expires_at` has passed (OJS core §3).
 
-use super::{Entry, Rhythm};
+use super::{Entry, Interval};
 use turnstone_store::Duty;
 
 /// See the module.
 pub(crate) const ENTRY: Entry =
-    Entry { name: "expire_jobs", rhythm: Rhythm::WhenDue, duty: |_, _| Duty::ExpireJobs };
+    Entry { name: "expire_jobs", interval: Interval::WhenDue, duty: |_, _| Duty::ExpireJobs };

@@ -1,6 +1,6 @@
 //! Adds jobs that have ended to the hourly statistics, each once.
 
-use super::{Entry, Rhythm};
+use super::{Entry, Interval};
 use turnstone_store::Duty;
 
 /// The delay of the statistics, in milliseconds. A job's end may be written later than the time that it carries, longer
@@ -10,6 +10,6 @@ const LAG_MS: i64 = 120_000;
 /// See the module.
 pub(crate) const ENTRY: Entry = Entry {
     name: "fold_statistics",
-    rhythm: Rhythm::EveryMs(60_000),
+    interval: Interval::EveryMs(60_000),
     duty: |now, _| Duty::FoldStatistics { until: now.plus_ms(-LAG_MS) },
 };

@@ -40,14 +40,14 @@ pub(crate) struct Entry {
     /// Its name in logs.
     pub(crate) name: &'static str,
     /// When it runs.
-    pub(crate) rhythm: Rhythm,
+    pub(crate) interval: Interval,
     /// The request for this time and retention.
     duty: fn(Timestamp, Option<Duration>) -> Duty,
 }
 
 /// When a duty runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Rhythm {
+pub(crate) enum Interval {
     /// When the store reports that something is due.
     WhenDue,
     /// Periodically, this many milliseconds after it completed.

@@ -1,8 +1,8 @@
 //! `scheduled → available` and `retryable → available` for jobs whose time has come (OJS core §6.3, OJS retry §4).
 
-use super::{Entry, Rhythm};
+use super::{Entry, Interval};
 use turnstone_store::Duty;
 
 /// See the module.
 pub(crate) const ENTRY: Entry =
-    Entry { name: "promote_due", rhythm: Rhythm::WhenDue, duty: |_, _| Duty::PromoteDue };
+    Entry { name: "promote_due", interval: Interval::WhenDue, duty: |_, _| Duty::PromoteDue };

@@ -1,6 +1,6 @@
 //! Deletes engagements and plain jobs whose retention is over, with everything that belongs to them.
 
-use super::{Entry, Rhythm};
+use super::{Entry, Interval};
 use std::time::Duration;
 use turnstone_domain::Timestamp;
 use turnstone_store::Duty;
@@ -8,7 +8,7 @@ use turnstone_store::Duty;
 /// See the module.
 pub(crate) const ENTRY: Entry = Entry {
     name: "prune",
-    rhythm: Rhythm::EveryMs(60_000),
+    interval: Interval::EveryMs(60_000),
     duty: |now, retention| {
         // Without a retention nothing ended before this, but the store still makes room for new history.
         let begin = Timestamp(0);

@@ -4,7 +4,7 @@ use serde_json::Value;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, names_matching};
 use turnstone_domain::webhook::{NewDelivery, Webhook};
 use turnstone_domain::{Ids, Timestamp};
-use turnstone_ojs::{told, type_of};
+use turnstone_ojs::{in_form, type_of};
 use turnstone_store::{Feed, StoreError, Term, Webhooks};
 
 /// Events that are read in one step, so that the transaction that writes their deliveries stays short.
@@ -59,7 +59,7 @@ impl FanOut<'_> {
             webhook_id: hook.id.clone(),
             event_id: event.cursor.to_string(),
             event: type_of(event, form).to_owned(),
-            body: Value::Object(told(event, form)).to_string(),
+            body: Value::Object(in_form(event, form)).to_string(),
             created_at: now,
         })
     }

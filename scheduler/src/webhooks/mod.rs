@@ -3,10 +3,10 @@
 //! A delivery is taken by moving the time at which it is due, then posted, then settled. A scheduler that dies in
 //! between delays it, and it is posted again under the same id: every delivery arrives at least once.
 
-mod courier;
 mod fan_out;
 mod post;
 mod retry;
 mod sign;
+mod webhook_sender;
 
-pub use courier::{Courier, CourierOptions};
+pub use webhook_sender::{WebhookSender, WebhookSenderOptions};

@@ -16,7 +16,7 @@ use turnstone_domain::webhook::{Delivery, Webhook};
 const EXCERPT_BYTES: usize = 300;
 
 /// The response of a receiver.
-pub(super) enum Told {
+pub(super) enum ReceiverAnswer {
     /// It accepted the delivery.
     Taken(u16),
     /// It is gone for good.
@@ -76,10 +76,15 @@ impl Post {
     }
 
     /// Posts a delivery, signed as of `now`.
-    pub(super) async fn send(&self, webhook: &Webhook, delivery: &Delivery, now: Timestamp) -> Told {
+    pub(super) async fn send(
+        &self,
+        webhook: &Webhook,
+        delivery: &Delivery,
+        now: Timestamp,
+    ) -> ReceiverAnswer {
         // The address was checked when it was registered; the rules may have changed since.
         if let Err(why) = check_text(&webhook.url, self.allow_private) {
-            return Told::Silent(why);
+            return ReceiverAnswer::Silent(why);
         }
         let timestamp = (now.0 / 1_000).to_string();
         let (id, body) = (delivery.id.as_str(), delivery.body.as_str());
@@ -101,20 +106,24 @@ impl Post {
         }
         match request.body(delivery.body.clone()).send().await {
             Ok(response) => told(response).await,
-            Err(error) => Told::Silent(describe(&error)),
+            Err(error) => ReceiverAnswer::Silent(describe(&error)),
         }
     }
 }
 
-async fn told(response: Response) -> Told {
+async fn told(response: Response) -> ReceiverAnswer {
     let status = response.status();
     if status.is_success() {
-        return Told::Taken(status.as_u16());
+        return ReceiverAnswer::Taken(status.as_u16());
     }
     let said = excerpt(response).await;
     let what = if status.is_redirection() { " (redirects are not followed)" } else { "" };
     let why = format!("the receiver answered {}{what}{said}", status.as_u16());
-    if status.as_u16() == 410 { Told::Gone(why) } else { Told::Refused(status.as_u16(), why) }
+    if status.as_u16() == 410 {
+        ReceiverAnswer::Gone(why)
+    } else {
+        ReceiverAnswer::Refused(status.as_u16(), why)
+    }
 }
 
 /// Returns the beginning of an answer, in one line; nothing when it is not text.

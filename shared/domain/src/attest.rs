@@ -9,7 +9,7 @@ pub const ALGORITHM: &str = "ed25519";
 const QUOTES: [&str; 5] = ["none", "pqc-only", "aws-nitro-v1", "intel-tdx-v4", "amd-sev-snp-v2"];
 
 /// A job's request for attestation, in its member `ext_attest`.
-pub struct Asked {
+pub struct AttestRequest {
     /// True if it requests attestation; `None` when it does not say.
     pub enabled: Option<bool>,
     /// The requested algorithm.
@@ -18,7 +18,7 @@ pub struct Asked {
     pub quote: String,
 }
 
-impl Asked {
+impl AttestRequest {
     /// Reads the member from a job's extension members.
     #[must_use]
     pub fn of(extra: &RawObject) -> Self {
@@ -49,7 +49,7 @@ impl AttestPolicy {
     /// # Errors
     /// A sentence that says why the job is refused.
     pub fn check(&self, extra: &RawObject) -> Result<(), String> {
-        let asked = Asked::of(extra);
+        let asked = AttestRequest::of(extra);
         if asked.enabled != Some(true) {
             return if self.required {
                 Err("asks for no attestation (ext_attest.enabled)".to_owned())

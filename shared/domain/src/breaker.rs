@@ -36,14 +36,14 @@ pub enum Passage {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct BreakerState {
     /// The last calls, oldest first.
-    calls: Vec<Call>,
+    calls: Vec<BreakerCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
     open: Option<Open>,
 }
 
 /// A call that returned: the failure of a job, or a success.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Call {
+struct BreakerCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
     at: Timestamp,
@@ -234,7 +234,7 @@ impl BreakerState {
         if rule.once_per_job && failed.is_some() {
             self.calls.retain(|call| call.failed.as_deref() != failed);
         }
-        let call = Call { failed: failed.map(str::to_owned), at: now };
+        let call = BreakerCall { failed: failed.map(str::to_owned), at: now };
         self.calls.extend(std::iter::repeat_n(call, (times as usize).min(window)));
         if rule.once_per_job {
             let old = now.plus_ms(-FAILURE_COUNTS_MS);

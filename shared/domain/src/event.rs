@@ -47,7 +47,7 @@ events! {
     /// A worker claimed the job.
     JobStarted = "job.started", "attempt, worker_id";
     /// The job ended well.
-    JobCompleted = "job.completed", "attempt, duration_ms, result (result_bytes instead when it is longer than 8 KiB, neither for who works behind an output guardrail); tokens_used, model_used (agent jobs)";
+    JobCompleted = "job.completed", "attempt, duration_ms, result (result_bytes instead when it is longer than 8 KiB, neither for a delegate of a guarded agent); tokens_used, model_used (agent jobs)";
     /// An attempt failed; `job.retrying` or `job.discarded` follows with the outcome for the job.
     JobFailed = "job.failed", "attempt, code, message, type, ossa_code, recoverable; retry_after_ms, cause, escalation (when there are)";
     /// The job failed and will be tried again.
@@ -85,7 +85,7 @@ events! {
     /// A tool call is sent to its tool.
     ToolCalled = "tool.called", "call_id, name, input";
     /// A tool answered.
-    ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long), stub_of (a recorded call that stands for it)";
+    ToolCompleted = "tool.completed", "call_id, name, duration_ms, output (absent when withheld; output_bytes instead when it is long), stub_of (the recorded call that replaces it)";
     /// A call made a file, which is kept.
     ArtifactGenerated = "artifact.generated", "artifact_id, call_id, bytes; file, media_type, sha256 (absent when an output guardrail holds back what was said)";
     /// A tool failed, or its call was refused.
@@ -93,7 +93,7 @@ events! {
     /// A try of a tool call failed. The call continues with another try, or with another tool.
     ToolRetrying = "tool.retrying", "as tool.failed, retry, delay_ms; instead (another tool)";
     /// A remote agent could not be cancelled although its result is no longer needed: it may continue, and cost money.
-    ToolNotCalledOff = "tool.not_called_off", "call_id, agent, message";
+    ToolNotCancelled = "tool.not_cancelled", "call_id, agent, message";
     /// A circuit breaker opened: the fleet stops calling a tool or a model for a while.
     BreakerOpened = "breaker.opened", "tool, or provider and model; until";
     /// An error was escalated: a review asks the contact. If the agent's document names none, the job is a dead letter.

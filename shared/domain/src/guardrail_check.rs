@@ -20,14 +20,14 @@ pub struct GuardrailCheck {
     pub passed: bool,
     /// The question and the answer.
     #[serde(flatten)]
-    pub asked: Asked,
+    pub asked: GuardrailCall,
     /// The time of the verdict.
     pub at: Timestamp,
 }
 
 /// The question to a guardrail's tool, and its answer.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Asked {
+pub struct GuardrailCall {
     /// The arguments of the call, with the text that was checked.
     pub input: Value,
     /// The tool's answer.

@@ -201,7 +201,7 @@ mod tests {
 
     /// RS-01: ids in the requested form; the id for a text is always the same.
     #[test]
-    fn ids_have_the_form_that_is_asked_for() {
+    fn ids_have_the_requested_form() {
         let v4 = IdForm::UuidV4.next(&SystemIds);
         assert_eq!(uuid::Uuid::parse_str(&v4).unwrap().get_version_num(), 4);
         let id = SystemIds.next();

@@ -99,9 +99,9 @@ impl Exchange {
     }
 }
 
-/// Returns the newest exchanges that fit as messages for a model, the oldest first. An agent whose window is bounded in
-/// tokens recalls a quarter of it at most. With a budget, the bytes are at most a sixteenth of the tokens `left` of it:
-/// each turn's prompt repeats them, and a token may be as short as a byte.
+/// Returns the newest exchanges that fit as messages for a model, the oldest first. An agent whose window is bounded
+/// in tokens recalls a quarter of it at most. With a budget, the bytes are at most a sixteenth of its tokens `left`.
+/// Each turn's prompt repeats the bytes, and a token may be as short as a byte.
 #[must_use]
 pub fn recalled(exchanges: Vec<Exchange>, memory: &Memory, left: Option<i64>) -> Vec<Message> {
     // A quarter of the window's tokens, at four bytes each, is as many bytes as the window has tokens.

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_said_to_whatever_one_thing_is_asked() {
+    fn a_text_answers_a_question_with_one_key() {
         let one = Question::read(&json!({"request_keys": {"to": "Where to?"}})).unwrap();
         let two = Question::read(&json!({"request_keys": {"to": "Where to?", "at": "When?"}})).unwrap();
         let counted = |value: Value| value.as_object().cloned().unwrap();

@@ -27,7 +27,7 @@ use std::fmt;
 use std::sync::Arc;
 use turnstone_domain::{Job, digest};
 
-pub use turnstone_domain::attest::{ALGORITHM, Asked};
+pub use turnstone_domain::attest::{ALGORITHM, AttestRequest};
 
 /// The version of the receipts' shape.
 const VERSION: &str = "1";
@@ -168,7 +168,7 @@ impl Signer {
             job_type: job.job_type.clone(),
             issued_at: issued_at.clone(),
             args_sha256: digest::of_text(job.envelope.args.as_str()),
-            quote: Quote { kind: Asked::of(&job.envelope.extra).quote, issued_at },
+            quote: Quote { kind: AttestRequest::of(&job.envelope.extra).quote, issued_at },
             signature: Signature {
                 algorithm: ALGORITHM.to_owned(),
                 value: String::new(),

@@ -39,7 +39,7 @@ pub fn type_of(event: &FeedEvent, form: Form) -> &'static str {
 
 /// Returns an event in this form.
 #[must_use]
-pub fn told(event: &FeedEvent, form: Form) -> Map<String, Value> {
+pub fn in_form(event: &FeedEvent, form: Form) -> Map<String, Value> {
     match form {
         Form::Own => cloud_event(event),
         Form::Ossa(form) => ossa_event(event, form),
@@ -124,7 +124,7 @@ mod tests {
             at: Timestamp(0),
         };
         assert_eq!(
-            Value::Object(told(&event, Form::Ossa(OssaEvent::ToolCalled))),
+            Value::Object(in_form(&event, Form::Ossa(OssaEvent::ToolCalled))),
             json!({"specversion": "1.0", "id": "evt_5.2.1", "type": "io.ossa.tool.called",
                    "source": "/ossa/agents/desk/instances/w", "time": "1970-01-01T00:00:00.000Z", "subject": "e",
                    "datacontenttype": "application/json",

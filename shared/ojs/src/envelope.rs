@@ -114,9 +114,9 @@ impl EnqueueRequest {
     /// Makes the job. `registered` is the agent of [`Self::agent_name`], `None` when there is none of that name.
     ///
     /// # Errors
-    /// 400 `AGENT_INVALID_PARAMETER` when the named agent is not registered; 422 `AGENT_TOOL_NOT_FOUND` when the job
-    /// asks for a tool that the registered agent does not have; 422 `AGENT_MAX_DELEGATION_DEPTH` when it claims to be
-    /// deeper than the agent allows.
+    /// - 400 `AGENT_INVALID_PARAMETER` when the named agent is not registered.
+    /// - 422 `AGENT_TOOL_NOT_FOUND` when the job asks for a tool that the registered agent does not have.
+    /// - 422 `AGENT_MAX_DELEGATION_DEPTH` when it claims to be deeper than the agent allows.
     pub fn into_new_job(
         self,
         registered: Option<AgentDefinition>,
@@ -156,7 +156,7 @@ fn check_version(top: &RawObject) -> Result<(), OjsError> {
         return Ok(());
     }
     let shown = read::shortened(&version, 40);
-    Err(OjsError::unsupported(format!("specversion `{shown}` is not spoken here; this server speaks 1.0."))
+    Err(OjsError::unsupported(format!("specversion `{shown}` is not supported; this server supports 1.0."))
         .with("field", "specversion"))
 }
 
@@ -274,8 +274,8 @@ mod tests {
     const ID: &str = "0190a7b2-0000-7000-8000-000000000001";
 
     #[derive(Default)]
-    struct Counted(AtomicU64);
-    impl Ids for Counted {
+    struct CountedIds(AtomicU64);
+    impl Ids for CountedIds {
         fn next(&self) -> String {
             format!("0190a7b2-0000-7000-8000-{:012x}", self.0.fetch_add(1, Ordering::Relaxed) + 100)
         }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     fn job(body: &Value, registered: Option<AgentDefinition>) -> Result<NewJob, OjsError> {
-        read(body)?.into_new_job(registered, &Counted::default())
+        read(body)?.into_new_job(registered, &CountedIds::default())
     }
 
     /// Returns the shape of the agent extension's own example, with our words.

@@ -116,7 +116,7 @@ impl OjsError {
     /// 409: a job that has to be unique conflicts with another one (OJS unique jobs §4).
     #[must_use]
     pub fn not_unique(existing: &str) -> Self {
-        let hint = "The other job stands for this one; GET it, or choose another on_conflict.";
+        let hint = "The other job replaces this one; GET it, or choose another on_conflict.";
         let message = format!("Job {existing} is like this one, which has to be unique; nothing was stored.");
         Self::new(409, "duplicate", message, hint).with("existing_job_id", existing)
     }
@@ -157,7 +157,7 @@ impl OjsError {
     /// 413: the body has more bytes than the server accepts.
     #[must_use]
     pub fn too_large(limit: usize) -> Self {
-        let hint = "Keep large data elsewhere and send a reference to it.";
+        let hint = "Store large data outside the job and send a reference to it.";
         Self::new(413, "payload_too_large", format!("The body is larger than {limit} bytes."), hint)
             .with("limit_bytes", limit)
     }

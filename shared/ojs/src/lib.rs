@@ -32,7 +32,7 @@ mod when;
 pub mod work;
 pub mod workflow;
 
-pub use cloud_event::{cloud_event, test_event, told, type_of};
+pub use cloud_event::{cloud_event, in_form, test_event, type_of};
 pub use envelope::EnqueueRequest;
 pub use error::{OjsError, QUEUE_FULL, TENANT_LIMIT_EXCEEDED};
 pub use fields::Fields;

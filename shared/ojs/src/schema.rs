@@ -39,7 +39,7 @@ impl ArgsSchemas {
             version: schema.version,
             mode: schema.mode,
             schema: match schema.mode {
-                Mode::Off => Err("nobody looks".to_owned()),
+                Mode::Off => Err("schemas are not checked in this mode".to_owned()),
                 Mode::Enforce | Mode::Warn => compiled(&schema.body),
             },
         };

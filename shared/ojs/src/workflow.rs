@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_times_are_told_from_absolute_ones() {
+    fn relative_and_absolute_times_are_distinguished() {
         let steps = json!([
             {"type": "a", "args": [], "options": {"delay_until": "+PT5S"}},
             {"type": "a", "args": [], "expires_at": "+PT5S", "scheduled_at": "2099-01-01T00:00:00Z"},

@@ -3,7 +3,7 @@
 
 use crate::problem::Problems;
 use crate::tree::Node;
-use turnstone_domain::policy::doubts::{About, Place, Surroundings};
+use turnstone_domain::policy::lint::{About, ExpressionPlace, Surroundings};
 use turnstone_domain::policy::{Expression, PolicyError};
 
 /// The capabilities of a document, by the names that its expressions use.
@@ -18,7 +18,7 @@ pub(crate) struct Capabilities {
 /// Compiles an expression over the Engagement object and returns its source.
 pub(crate) fn over_engagement(
     node: &Node,
-    (own, place): (&Capabilities, Place),
+    (own, place): (&Capabilities, ExpressionPlace),
     what: &str,
     rule: &'static str,
     problems: &mut Problems,
@@ -56,7 +56,7 @@ pub(crate) fn over_output(
     let source = filled(node)?;
     match Expression::compile_over_output(source) {
         Ok(expression) => {
-            doubt(node, &expression, &Capabilities::default(), Place::Guardrail, what, problems);
+            doubt(node, &expression, &Capabilities::default(), ExpressionPlace::Guardrail, what, problems);
             Some(source.to_owned())
         }
         Err(e) => {
@@ -77,7 +77,7 @@ fn doubt(
     node: &Node,
     expression: &Expression,
     own: &Capabilities,
-    place: Place,
+    place: ExpressionPlace,
     what: &str,
     problems: &mut Problems,
 ) {

@@ -475,7 +475,7 @@ fn hostile_documents_are_refused_quickly() {
 }
 
 #[test]
-fn formats_are_told_apart() {
+fn formats_are_distinguished() {
     assert_eq!(detect(HEAD), Ok(Format::OpenAgentSpec));
     assert_eq!(detect(MANIFEST), Ok(Format::Ossa));
     assert!(detect("kind: Deployment").is_err());

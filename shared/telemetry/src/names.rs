@@ -45,8 +45,8 @@ names! {
     Span MODEL_CALL = "gen_ai.chat", "One call to a model; a fallback is a second span.";
     Span TOOL_CALL = "ossa.tool.call", "One call to a tool.";
     Span HTTP_REQUEST = "http.request", "The request of a call to a tool over HTTP.";
-    Span HTTP_ANSWER = "http.server.request", "One request to the api, below the span of whoever sent a `traceparent`; sent under its method and the template of its path, such as `GET /engagements/{id}`. Probes and scrapes have none.";
-    Span HANDOFF = "ossa.delegation.handoff", "Another agent is asked; what it does is a trace of its own, with a link to this.";
+    Span HTTP_ANSWER = "http.server.request", "One request to the api, below the span of a sent `traceparent`; sent under its method and the template of its path, such as `GET /engagements/{id}`. Probes and scrapes have none.";
+    Span HANDOFF = "ossa.delegation.handoff", "A call of another agent, which has a trace of its own with a link to this.";
     Span STATE_LOAD = "ossa.state.load", "The agent's state is read.";
     Span STATE_SAVE = "ossa.state.save", "Changes of the agent's state are committed; beside the turn, not in it.";
     Attribute AGENT_ID = "ossa.agent.id", "The agent's name.";
@@ -61,9 +61,9 @@ names! {
     Attribute WORKFLOW_ID = "ossa.workflow.id", "The workflow that the caller's baggage names.";
     Attribute PARENT_AGENT_ID = "ossa.parent.agent.id", "The agent that delegated to this one.";
     Attribute PARENT_INTERACTION_ID = "ossa.parent.interaction.id", "The turn of that agent.";
-    Attribute DELEGATION_TARGET = "ossa.delegation.target", "The agent that is asked.";
+    Attribute DELEGATION_TARGET = "ossa.delegation.target", "The called agent.";
     Attribute DELEGATION_TYPE = "ossa.delegation.type", "handoff, parallel or supervisor.";
-    Attribute LINK_TYPE = "ossa.link.type", "Of a link: submission (to who enqueued the job), delegation (to who delegated) or resumption (to who began the turn).";
+    Attribute LINK_TYPE = "ossa.link.type", "Of a link: submission (to the span that enqueued the job), delegation (to the caller's span) or resumption (to the span that began the turn).";
     Attribute LINK_SOURCE = "ossa.link.source_agent", "Of a link: the agent that delegated.";
     Attribute LINK_TARGET = "ossa.link.target_agent", "Of a link: the agent that was asked.";
     Attribute STATE_MODE = "ossa.state.mode", "stateless, session or long_running.";
@@ -75,10 +75,10 @@ names! {
     Attribute PROVIDER = "gen_ai.provider.name", "The provider, as the configuration names it.";
     Attribute GEN_AI_AGENT = "gen_ai.agent.name", "The agent's name.";
     Attribute CONVERSATION = "gen_ai.conversation.id", "The engagement.";
-    Attribute REQUEST_MODEL = "gen_ai.request.model", "The model that is asked.";
+    Attribute REQUEST_MODEL = "gen_ai.request.model", "The called model.";
     Attribute REQUEST_MAX_TOKENS = "gen_ai.request.max_tokens", "The most tokens the answer may have.";
-    Attribute REQUEST_TEMPERATURE = "gen_ai.request.temperature", "The temperature, when one is asked for.";
-    Attribute REQUEST_TOP_P = "gen_ai.request.top_p", "The nucleus, when one is asked for.";
+    Attribute REQUEST_TEMPERATURE = "gen_ai.request.temperature", "The temperature, if one is set.";
+    Attribute REQUEST_TOP_P = "gen_ai.request.top_p", "The nucleus, if one is set.";
     Attribute FINISH_REASON = "gen_ai.response.finish_reason", "Why the model stopped: stop, length, tool_use or content_filter (OSSA).";
     Attribute FINISH_REASONS = "gen_ai.response.finish_reasons", "The same as a list (OpenTelemetry).";
     Attribute RESPONSE_ID = "gen_ai.response.id", "The provider's own name of the answer, when it has one.";
@@ -89,7 +89,7 @@ names! {
     Attribute CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens", "Prompt tokens that came from the provider's cache.";
     Attribute REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens", "Completion tokens that the model thought with.";
     Attribute TOKEN_TYPE = "gen_ai.token.type", "Of the metric: input or output.";
-    Attribute INPUT_MESSAGES = "gen_ai.input.messages", "What the model was told, as JSON; only with content capture.";
+    Attribute INPUT_MESSAGES = "gen_ai.input.messages", "The messages to the model, as JSON; only with content capture.";
     Attribute OUTPUT_MESSAGES = "gen_ai.output.messages", "What it answered, as JSON; only with content capture.";
     Attribute SYSTEM_INSTRUCTIONS = "gen_ai.system_instructions", "The system prompt; only with content capture.";
     Attribute GEN_AI_TOOL = "gen_ai.tool.name", "The tool.";
@@ -124,7 +124,7 @@ names! {
     Metric JOBS_ENDED = "turnstone_jobs_ended_total", "Jobs that ever ended, by queue and state (completed, discarded, cancelled); those of the last minute may be missing.";
     Metric REVIEWS_OPEN = "turnstone_reviews_open", "Reviews that wait for an answer.";
     Metric BUDGET_USED = "turnstone_budget_used_ratio", "How much of a shared budget is used or set aside, from 0 to 1, by budget and unit (tokens, money); of a daily one today's.";
-    Metric WORKERS = "turnstone_workers", "Workers that are known, by whether they were heard of lately (alive).";
+    Metric WORKERS = "turnstone_workers", "Registered workers, by whether they sent a recent heartbeat (alive).";
     Metric STORE_SECONDS = "turnstone_store_ping_seconds", "How long the store took to answer when it was asked last.";
     Metric UPTIME_SECONDS = "turnstone_uptime_seconds", "How long this process has run.";
 }

@@ -23,7 +23,7 @@ async fn cancelled(fleet: &Fleet, request: &str) -> Vec<Value> {
 /// AP §3.5, §6.3.7: a request is cancelled while it is queued and during a model call; a new request is served
 /// afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_ends_while_it_waits_and_while_the_model_is_asked() {
+async fn a_request_is_cancelled_while_queued_and_during_a_model_call() {
     for backend in Backend::ALL {
         let mut fleet = Fleet::builder()
             .on(backend)

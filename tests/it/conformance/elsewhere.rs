@@ -90,7 +90,7 @@ async fn a_failed_remote_cancellation_is_published_once(at: &Opened) {
         at.store.elsewhere.called_off(&one, CalledOff::GivenUp("it said no".into()), NOW).await.unwrap();
     }
     let told = at.events(&held.job).await;
-    let told = told.into_iter().filter(|event| *event == EventName::ToolNotCalledOff);
+    let told = told.into_iter().filter(|event| *event == EventName::ToolNotCancelled);
     assert_eq!(told.count(), 1);
     assert_eq!(due(at, LATER).await, Vec::new());
 }

@@ -143,7 +143,7 @@ async fn a_killed_workers_job_resumes_after_each_write() {
 }
 
 /// A flow resumes at the node where its worker died: no committed answer is bought again, and the outputs are the
-/// same. A third of the kills; the long test below has all of them.
+/// same. This test has a third of the kills; the long test below has all of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_flow_resumes_at_its_node() {
     let (writes, plain) = undisturbed(with_a_flow(Backend::Sqlite).await).await;

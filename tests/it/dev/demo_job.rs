@@ -115,7 +115,7 @@ async fn a_killed_demo_resumes_the_same_job() {
     let mut dev = Dev::start(folder.path(), &["--demo"]).await;
     let said = dev.says("Ctrl-C stops me.").await;
     assert!(said.contains(&format!("{id} was left unfinished and resumes")), "{said}");
-    assert!(said.contains("1 job of an earlier run goes on"), "{said}");
+    assert!(said.contains("1 job of an earlier run resumes"), "{said}");
     assert_eq!(demo_job(&dev).await["id"], id.as_str(), "the demo enqueues no second job");
     assert_complete(&dev, &id, 2).await;
     dev.signal("TERM");

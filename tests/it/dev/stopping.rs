@@ -57,7 +57,7 @@ async fn a_second_signal_stops_at_once_and_loses_nothing() {
     assert_eq!(dev.ended().await, Some(130));
 
     let mut dev = Dev::start(folder.path(), &[]).await;
-    dev.says("1 job of an earlier run goes on").await;
+    dev.says("1 job of an earlier run resumes").await;
     dev.events(&id, |name, event| name == "job.started" && event["data"]["attempt"] == 2).await;
     let cancelled = dev.run(&["job", "cancel", &id]).await;
     assert_eq!(cancelled.code, Some(0), "{cancelled:?}");

@@ -164,7 +164,7 @@ async fn told_in_vain(site: &Site, job: &str, words: &str) {
     let events = format!("/engagements/{engagement}/events?limit=1000");
     until("an event reports the failed cancellation", async || {
         let told = site.get(&events).await.to_string();
-        told.contains("tool.not_called_off") && told.contains(words)
+        told.contains("tool.not_cancelled") && told.contains(words)
     })
     .await;
 }

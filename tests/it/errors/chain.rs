@@ -139,7 +139,7 @@ async fn after_max_tool_turns_an_answer_is_due() {
 
 /// OSSA §4: without `continue_on_tool_use` the turn with tool calls is the last one.
 #[tokio::test]
-async fn a_turn_that_asked_for_tools_may_be_the_last() {
+async fn a_turn_with_tool_calls_may_be_the_last() {
     let fleet = insatiable(Backend::Sqlite, "  turn_chain: {continue_on_tool_use: false}").await;
     let id = push(&fleet).await;
     let done = fleet.settled(&id).await;

@@ -36,7 +36,7 @@ async fn an_engagement_is_listed_answered_and_continued() {
     let answered = command(&["answer", &id, "answer=Oslo"]).await;
     assert_eq!(
         (answered.code, answered.stdout.trim()),
-        (Some(0), format!("{id} goes on").as_str()),
+        (Some(0), format!("{id} resumes").as_str()),
         "{answered:?}"
     );
     let done = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;

@@ -424,8 +424,8 @@ async fn a_delegates_answer_is_hidden_in_a_guarded_agents_run() {
     .await;
 }
 
-/// OAS-43: no endpoint exposes the answer of a guarded agent's delegate: not as its job's result, in the feed of all
-/// events, to a webhook, or as a task of A2A.
+/// OAS-43: no endpoint exposes the answer of a guarded agent's delegate. It is not the job's result, in the feed of
+/// all events, sent to a webhook, or in a task of A2A.
 #[tokio::test]
 async fn no_endpoint_exposes_a_guarded_agents_delegates_answer() {
     on_every_store(async |backend| {

@@ -77,7 +77,7 @@ async fn a_tool_is_called_with_the_identity_of_the_truth_table() {
                     assert_eq!(seen("turnstone-user-email"), user.map(|_| "ann@example.org"));
                 }
                 None => {
-                    assert!(done["result"].as_str().unwrap().contains("did not say who that is"), "{done:#}")
+                    assert!(done["result"].as_str().unwrap().contains("did not name that user"), "{done:#}")
                 }
             }
             assert_eq!(fleet.tools.calls().len(), calls, "{job:#}");

@@ -1,4 +1,4 @@
-//! What an agent recalls of its user's earlier engagements.
+//! The earlier engagements of its user that an agent recalls.
 
 use super::{document, on_every_store, register};
 use crate::crash;

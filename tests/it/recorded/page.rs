@@ -10,8 +10,8 @@ pub fn render(value: &Value) -> String {
     written(value, 1) + "\n"
 }
 
-/// Returns the text of a value that is nested in `depth` others: each long item of a list on lines of its own, and as
-/// many members of an object on a line as fit.
+/// Returns the text of a value that is nested in `depth` others. Each long item of a list is on lines of its own, and
+/// as many members of an object are on a line as fit.
 fn written(value: &Value, depth: usize) -> String {
     let line = value.to_string();
     if line.len() <= WIDTH {

@@ -18,8 +18,8 @@ spec:
   collaboration: {delegation: {enabled: true, allowed_agents: [scout]}}
 ";
 
-/// RS-32, RS-43, facts §6.2 case 7: a turn is a span in the submitter's trace with its phases, model calls and tool calls below
-/// it and the commit of state beside it, each with the attributes of the conventions that apply.
+/// RS-32, RS-43, facts §6.2 case 7: a turn is a span in the submitter's trace. Its phases, model calls and tool calls
+/// are below it, and the commit of state is beside it. Each has the attributes of the conventions that apply.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_is_a_tree_of_spans_in_the_trace_of_its_submitter() {
     let site = Site::start(&[], works).await;

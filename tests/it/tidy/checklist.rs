@@ -92,10 +92,10 @@ impl Checklist {
         let mut page = format!(
             "# {title}
 
-This page is generated from the comments of the tests: a test that shows a row says its number (`/// {example}: …`). Do not edit
-it; change `{source}` or a test's comment and run
-`TURNSTONE_BLESS=1 cargo test --workspace --test tidy checklist`. A row without a test fails that check, unless
-it says that it is not done yet.
+This page is generated from the doc comments of the tests: a test that shows a row names it (`/// {example}: …`). Do not
+edit it; change `{source}` or a test's comment and run
+`TURNSTONE_BLESS=1 cargo test --workspace --test tidy checklist`. A row without a test fails that check, unless it is
+marked as not supported yet.
 
 Run one with `cargo test --workspace <name>`.
 

@@ -189,3 +189,43 @@ fn the_page_of_jobs_names_every_field_and_every_part_of_a_retry_policy() {
         assert!(fields.contains(&name), "docs/JOBS.md has a row for {name}, which no client may set");
     }
 }
+
+/// Returns each `function` in `file.rs` of a text, as the walkthroughs of docs/ARCHITECTURE.md name them.
+fn functions_in_files(text: &str) -> Vec<(String, String)> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts: Vec<&str> = text.split('`').collect();
+    // Code is in the odd parts. A list of files, or a second function, continues the pair before it.
+    let mut found: Vec<(String, String)> = Vec::new();
+    for at in (1..parts.len()).step_by(2) {
+        let (Some(function), Some(file)) = (parts.get(at), parts.get(at + 2)) else { continue };
+        let is_file = |text: &str| text.contains('/') && text.ends_with(".rs");
+        match parts[at + 1] {
+            " in " if is_file(file) => {
+                let name = function.rsplit("::").next().unwrap_or_default();
+                found.push((name.to_owned(), (*file).to_owned()));
+            }
+            ", " | " and " | ", and " if is_file(function) && is_file(file) => {
+                if let Some(name) = found.last().map(|(name, _)| name.clone()) {
+                    found.push((name, (*file).to_owned()));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn the_walkthroughs_name_functions_that_exist() {
+    let named = functions_in_files(&read("docs/ARCHITECTURE.md"));
+    assert!(named.len() > 30, "docs/ARCHITECTURE.md has no walkthroughs: {named:?}");
+    let problems: Vec<String> = named
+        .iter()
+        .filter(|(name, file)| {
+            let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+            !text.contains(&format!("fn {name}(")) && !text.contains(&format!("fn {name}<"))
+        })
+        .map(|(name, file)| format!("{file} has no function `{name}`: change docs/ARCHITECTURE.md"))
+        .collect();
+    none("A walkthrough names a function that does not exist:", &problems);
+}

@@ -12,14 +12,14 @@ Do not edit it; run `TURNSTONE_BLESS=1 cargo test -p turnstone-tests --test tidy
 
 ## Events
 
-An event is something that happened. It is written in the transaction that made it true, so a reader never sees one
-for a change that was rolled back, and never misses one for a change that was not. Events of an engagement are
-numbered from 1 without gaps; the number is the cursor of a reader (`Last-Event-ID`).
+An event records a change. It is written in the same transaction as the change: a reader never sees an event of a
+change that was rolled back, and never misses one of a committed change. Events of an engagement are numbered from 1
+without gaps; the number is the cursor of a reader (`Last-Event-ID`).
 
-`GET /ojs/v1/events` shows the events of all jobs, queues, cron entries and workflows in one order, as CloudEvents; there
-the id of an event is the cursor. What happens inside the turns of agents (`phase.`, `model.`, `tool.`, `budget.`,
-`output.`) is shown there, and told to webhooks, only to who names it: `types=phase.*`. A number in `result` that no
-64-bit float holds exactly is exact only in the job itself.
+`GET /ojs/v1/events` has the events of all jobs, queues, cron entries and workflows in one order, as CloudEvents. There
+the id of an event is the cursor. Events inside the turns of agents (`phase.`, `model.`, `tool.`, `budget.`, `output.`)
+are sent only to readers and webhooks that name them, as in `types=phase.*`. A number in `result` that no 64-bit float
+holds exactly is exact only in the job itself.
 
 Every event carries `seq`, `name`, `job_id`, `engagement_id` (agent jobs), `turn` (0 outside of turns), `at` and
 `data` with the fields below.
@@ -31,8 +31,8 @@ Every event carries `seq`, `name`, `job_id`, `engagement_id` (agent jobs), `turn
 const SPANS: &str = "
 ## Spans
 
-Spans are made with `tracing`, shown with the log lines inside them, and sent by OTLP when an `OTEL_*` variable names a
-collector: [TELEMETRY](TELEMETRY.md) says how, and how they hang together.
+Spans are made with `tracing`, and log lines name the span in which they were written. Spans are sent by OTLP when an
+`OTEL_*` variable names a collector. [TELEMETRY](TELEMETRY.md) describes the settings and the tree of spans.
 
 | name | what |
 |---|---|
@@ -48,7 +48,7 @@ const ATTRIBUTES: &str = "
 const OSSA: &str = "
 ## Events of OSSA
 
-Forms of the events above, for readers of `GET /ojs/v1/events` and webhooks that ask for them by type (`io.ossa.*`).
+The events above in OSSA's format, for readers of `GET /ojs/v1/events` and webhooks that name their type (`io.ossa.*`).
 
 | type | when |
 |---|---|
@@ -57,8 +57,8 @@ Forms of the events above, for readers of `GET /ojs/v1/events` and webhooks that
 const INSTRUMENTS: &str = "
 ## Metrics of agents
 
-Sent by OTLP, and shown by `GET /metrics` of the process that counts with `_` for `.`, the unit behind the name, and
-`_total` behind counters: `ossa_agent_turns_total`, `ossa_agent_latency_milliseconds`.
+Sent by OTLP, and returned by `GET /metrics` of the counting process. There names have `_` instead of `.`, the unit as a
+suffix, and `_total` for counters: `ossa_agent_turns_total`, `ossa_agent_latency_milliseconds`.
 
 | name | what |
 |---|---|
@@ -67,7 +67,8 @@ Sent by OTLP, and shown by `GET /metrics` of the process that counts with `_` fo
 const METRICS: &str = "
 ## Metrics of the server
 
-What `GET /metrics` of the api shows, in the text format of Prometheus. What the store holds is at most five seconds old.
+The answer of `GET /metrics` of the API, in the text format of Prometheus. Figures from the store are at most five
+seconds old.
 
 | name | what |
 |---|---|

@@ -129,10 +129,11 @@ const HEAD: &str = "# What `turnstone agent lint` checks
 This page is generated: change `tests/it/tidy/lint_rules.rs` and run
 `TURNSTONE_BLESS=1 cargo test --workspace --test tidy lint`.
 
-Every problem has line, column and one of these rules; the server gives the same when it refuses a document (`422`, all of them
-in `error.details.problems`, nothing stored). An error refuses the document, a warning does not. Which tools, agents and hosts
-there are only a server knows, so `lint` leaves those questions to `turnstone agent apply`; `lint --reach` tries from here, with
-this configuration, whether tools, MCP servers, providers and agents elsewhere answer, and calls none of them.
+Every problem has line, column and one of these rules. The server returns the same problems when it refuses a document:
+`422`, with all of them in `error.details.problems`, and nothing stored. An error refuses the document, a warning does
+not. Only a server knows its tools, agents and hosts, so `lint` leaves references to `turnstone agent apply`.
+`lint --reach` connects from this machine, with this configuration. It checks whether tools, MCP servers, providers and
+remote agents answer, and calls none of them.
 
 | rule | what it asks for |
 |---|---|

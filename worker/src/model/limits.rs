@@ -50,7 +50,7 @@ pub struct ModelLimits {
 
 /// A call that asks to be made.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct LimitedCall<'a> {
     /// The provider.
     pub provider: &'a str,
     /// The model.
@@ -73,7 +73,7 @@ pub struct Pass {
 
 /// The reason why a call may not be made.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum LimitRefusal {
     /// The provider demanded a delay until this time, which is longer than the call may wait.
     Held(Timestamp),
     /// The limits could not be read.
@@ -114,7 +114,7 @@ impl ModelLimits {
     }
 
     /// Returns the limit of a call.
-    fn of(&self, call: &Call<'_>) -> Option<(Limit, &dyn RateLimits)> {
+    fn of(&self, call: &LimitedCall<'_>) -> Option<(Limit, &dyn RateLimits)> {
         let models = self.by_model.get(call.provider)?;
         let limit = models.get(call.model).or_else(|| models.get(EVERY_MODEL))?;
         Some((*limit, self.keeper.as_deref()?))
@@ -124,16 +124,16 @@ impl ModelLimits {
     /// wait; a waiting call holds nothing.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// [`LimitRefusal`].
     pub async fn enter(
         &self,
         _: Secured<'_>,
         clock: &dyn Clock,
-        call: Call<'_>,
-    ) -> Result<Option<Pass>, Refusal> {
+        call: LimitedCall<'_>,
+    ) -> Result<Option<Pass>, LimitRefusal> {
         let Some((limit, keeper)) = self.of(&call) else { return Ok(None) };
         let key = LimitKey::new(call.provider, call.model, call.tenant);
-        let place = Place::at_the_end(self, &key);
+        let place = LinePlace::at_the_end(self, &key);
         let _first = place.line.lock().await;
         let mut told = false;
         loop {
@@ -143,14 +143,14 @@ impl ModelLimits {
                     return Ok(Some(Pass { key: key.clone(), limit, grant }));
                 }
                 Ok(Admission::Wait { until, held }) => (until, held),
-                Err(error) => return Err(Refusal::Store(error)),
+                Err(error) => return Err(LimitRefusal::Store(error)),
             };
             let wait = Duration::from_millis(u64::try_from(until.since(now)).unwrap_or(0).max(1));
             if held && wait > call.patience {
-                return Err(Refusal::Held(until));
+                return Err(LimitRefusal::Held(until));
             }
             if !std::mem::replace(&mut told, true) {
-                let Call { provider, model, tenant, .. } = call;
+                let LimitedCall { provider, model, tenant, .. } = call;
                 tracing::debug!(provider, model, tenant, %until, held, "a call waits for its rate limit");
             }
             tokio::time::sleep(wait.min(LOOK)).await;
@@ -173,7 +173,7 @@ impl ModelLimits {
         let wait_ms = i64::try_from(wait_ms.min(MAX_RETRY_AFTER_MS)).unwrap_or(i64::MAX);
         let until = now.plus_ms(wait_ms);
         if let Err(error) = keeper.hold(&pass.key, until, now).await {
-            tracing::debug!(%error, "other workers were not told how long the provider wants to be left alone");
+            tracing::debug!(%error, "other workers were not notified of the delay that the provider demands");
         }
     }
 
@@ -183,20 +183,20 @@ impl ModelLimits {
 }
 
 /// A place in the line of a bucket. The last call to leave removes the line.
-struct Place<'a> {
+struct LinePlace<'a> {
     limits: &'a ModelLimits,
     key: &'a LimitKey,
     line: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LinePlace<'a> {
     fn at_the_end(limits: &'a ModelLimits, key: &'a LimitKey) -> Self {
         let line = Arc::clone(limits.lines().entry(key.clone()).or_default());
         Self { limits, key, line }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for LinePlace<'_> {
     fn drop(&mut self) {
         let mut lines = self.limits.lines();
         // The table holds one reference and this place the other.
@@ -234,8 +234,8 @@ mod tests {
         LimitConfig { requests_per_minute: Some(requests), ..LimitConfig::default() }
     }
 
-    fn call<'a>(model: &'a str, tenant: &'a str) -> Call<'a> {
-        Call { provider: "p", model, tenant, tokens: 1, patience: Duration::from_secs(5) }
+    fn call<'a>(model: &'a str, tenant: &'a str) -> LimitedCall<'a> {
+        LimitedCall { provider: "p", model, tenant, tokens: 1, patience: Duration::from_secs(5) }
     }
 
     #[test]
@@ -264,13 +264,13 @@ mod tests {
             }
             assert!(enters(call(model, tenant)).is_none(), "{model} {tenant} has to wait");
         }
-        let unlimited = Call { provider: "other", ..call("slow", "") };
+        let unlimited = LimitedCall { provider: "other", ..call("slow", "") };
         assert!(matches!(enters(unlimited), Some(Ok(None))));
         assert!(limits.lines().is_empty(), "nobody waits any more");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_is_let_in_by_the_clock_and_in_order() {
+    async fn waiting_calls_are_admitted_by_the_clock_and_in_order() {
         let clock = Arc::new(Hands::default());
         let limits = Arc::new(limits(&[("p/m", per_minute(1))]).unwrap());
         limits.enter(Secured::assumed(), &*clock, call("m", "")).await.unwrap();
@@ -299,7 +299,10 @@ mod tests {
         let pass = limits.enter(Secured::assumed(), &clock, call("m", "a")).await.unwrap().unwrap();
         limits.hold(Secured::assumed(), &clock, &pass, 5_001).await;
         let refused = limits.enter(Secured::assumed(), &clock, call("m", "b")).await;
-        assert!(matches!(refused, Err(Refusal::Held(until)) if until == Timestamp(5_001)), "{refused:?}");
+        assert!(
+            matches!(refused, Err(LimitRefusal::Held(until)) if until == Timestamp(5_001)),
+            "{refused:?}"
+        );
         clock.0.store(1, Ordering::SeqCst);
         assert!(
             limits.enter(Secured::assumed(), &clock, call("m", "b")).now_or_never().is_none(),
@@ -307,6 +310,9 @@ mod tests {
         );
         limits.hold(Secured::assumed(), &clock, &pass, u64::MAX).await;
         let refused = limits.enter(Secured::assumed(), &clock, call("m", "b")).await;
-        assert!(matches!(refused, Err(Refusal::Held(until)) if until == Timestamp(3_600_001)), "{refused:?}");
+        assert!(
+            matches!(refused, Err(LimitRefusal::Held(until)) if until == Timestamp(3_600_001)),
+            "{refused:?}"
+        );
     }
 }

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_without_a_model_is_asked_for_the_default_model_and_nobody_else() {
+    fn only_the_default_provider_answers_for_the_default_model() {
         let mut providers = Providers::default();
         assert_eq!(providers.default_model_at(Some("a")), None);
         providers.set_defaults(ModelDefaults { provider: Some("b".into()), model: Some("m".into()) });

@@ -13,7 +13,7 @@ use turnstone_store::{StoreError, WorkerBeat, WorkerKind, WorkerState};
 /// The time from one beat to the next.
 const EVERY: Duration = Duration::from_millis(WorkerBeat::EVERY_MS.unsigned_abs());
 /// The longest that a silent store may delay the end of a worker.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One run of a worker, as in the fleet's list.
 pub struct Beats {
@@ -124,13 +124,13 @@ async fn beat_on(
         // A beat in progress is awaited: the store may still write it, and it must not follow the leave.
         let beaten = tokio::select! {
             beaten = beats.beat(keeper.count(), state) => beaten,
-            () = async { ended.cancelled().await; tokio::time::sleep(PATIENCE).await } => return Ok(()),
+            () = async { ended.cancelled().await; tokio::time::sleep(LEAVE_TIMEOUT).await } => return Ok(()),
         };
         match beaten {
             Ok(()) => told = false,
             Err(error @ StoreError::WorkerNameTaken { .. }) => return Err(error),
             Err(error) if !told => {
-                tracing::warn!(%error, "the fleet cannot be told that this worker lives; trying again");
+                tracing::warn!(%error, "the heartbeat of this worker cannot be written; trying again");
                 told = true;
             }
             Err(_) => {}
@@ -148,7 +148,7 @@ async fn next_beat(state: WorkerState, shutdown: &CancellationToken) -> WorkerSt
 
 async fn leave(beats: &Beats) {
     let leaving = beats.deps.ledger.leave(&beats.deps.options.worker_id, &beats.instance);
-    if !matches!(tokio::time::timeout(PATIENCE, leaving).await, Ok(Ok(()))) {
+    if !matches!(tokio::time::timeout(LEAVE_TIMEOUT, leaving).await, Ok(Ok(()))) {
         tracing::info!("the store did not take this worker off the list; it shows as silent there");
     }
 }

@@ -115,7 +115,7 @@ mod tests {
     /// The claimer holds its slots from before the claim until each has a job: no returning turn can take one
     /// meanwhile.
     #[tokio::test]
-    async fn slots_that_are_claimed_for_are_nobody_elses() {
+    async fn slots_of_a_running_claim_are_reserved() {
         let (slots, draining) = (Arc::new(Semaphore::new(3)), CancellationToken::new());
         let taken = Arc::clone(&slots).try_acquire_owned().unwrap();
         let free = free_slots(&slots, &draining).await.unwrap();

@@ -5,7 +5,7 @@ mod tests;
 
 use crate::Deps;
 use crate::turn::Signals;
-use crate::turn::place::Place;
+use crate::turn::place::TurnSlot;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,7 +66,7 @@ impl LeaseKeeper {
             draining: self.draining.child_token(),
             settling: CancellationToken::new(),
             give_way: CancellationToken::new(),
-            place: Place::of(permit),
+            place: TurnSlot::of(permit),
             calls_again: Arc::default(),
         };
         let token = lease.token.clone();

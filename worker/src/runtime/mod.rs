@@ -5,9 +5,9 @@
 
 mod backend;
 mod beats;
-mod call_offs;
 mod claimer;
 mod leases;
+mod remote_cancellations;
 
 use crate::Deps;
 use crate::turn;
@@ -72,8 +72,10 @@ impl Worker {
             sender,
             draining.clone(),
         )));
-        let telling =
-            AbortOnDropHandle::new(tokio::spawn(call_offs::run(Arc::clone(&self.deps), draining.clone())));
+        let telling = AbortOnDropHandle::new(tokio::spawn(remote_cancellations::run(
+            Arc::clone(&self.deps),
+            draining.clone(),
+        )));
         // After a restart by the monitor the same channel continues, so no claimed job is lost in between.
         let assignments = Arc::new(Mutex::new(receiver));
         // Jobs that apalis has not taken when it stops must live until their leases are released.

@@ -8,7 +8,7 @@ use turnstone_domain::CallId;
 use turnstone_domain::artifact::{self, NewArtifact};
 
 /// Returns a file in the form that the model receives.
-pub(super) fn told(file: &NewArtifact) -> Value {
+pub(super) fn as_json(file: &NewArtifact) -> Value {
     json!({"type": "artifact", "artifact_id": file.id, "name": file.name, "media_type": file.media_type,
            "bytes": file.bytes(), "sha256": file.digest, "url": artifact::path(&file.id)})
 }
@@ -48,7 +48,7 @@ pub(super) fn take(call_id: &CallId, tool: &str, output: &mut Value) -> Vec<NewA
     let mut files = Vec::new();
     for block in blocks.into_iter().flatten() {
         let Some(file) = file_of(call_id, files.len(), tool, block) else { continue };
-        *block = told(&file);
+        *block = as_json(&file);
         files.push(file);
     }
     files

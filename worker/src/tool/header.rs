@@ -74,7 +74,7 @@ pub fn resolve_headers(headers: &BTreeMap<String, HeaderText>) -> Result<HeaderM
                 HeaderValue::try_from(format!("{prefix}{}", secret.expose()))
             }
         };
-        let mut value = value.map_err(|_| format!("header {name}: its value cannot stand in a header"))?;
+        let mut value = value.map_err(|_| format!("header {name}: its value cannot be sent in a header"))?;
         value.set_sensitive(matches!(text, HeaderText::Secret(_)));
         resolved.insert(key, value);
     }

@@ -52,7 +52,7 @@ impl HttpTool {
         for argument in url.arguments() {
             if !is_required(&input_schema, argument) {
                 return Err(format!(
-                    "url: {{{argument}}} stands in the path but is not among the required properties of input_schema"
+                    "url: {{{argument}}} is in the path but not among the required properties of input_schema"
                 ));
             }
         }
@@ -160,7 +160,7 @@ impl HttpTool {
         };
         let named = (self.spec.name.as_str(), name.as_deref());
         let file = files::given(call_id, 0, named, &media_type, body).map_err(unreadable)?;
-        Ok(Answer { output: files::told(&file), artifacts: vec![file] })
+        Ok(Answer { output: files::as_json(&file), artifacts: vec![file] })
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Identity {
     /// The headers that the user or the static identity has for this tool.
     pub credentials: HeaderMap,
     /// The engagement, as another server receives it; only for remote agents.
-    pub errand: Option<std::sync::Arc<Errand>>,
+    pub peer_request: Option<std::sync::Arc<PeerRequest>>,
 }
 
 impl std::fmt::Debug for Identity {
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Identity {
 
 /// A request to another server that works for an engagement, with the costs that it reports.
 #[derive(Debug)]
-pub struct Errand {
+pub struct PeerRequest {
     /// The number of agents above the engagement there.
     pub depth: i64,
     /// The tokens reserved for it.
@@ -43,7 +43,7 @@ pub struct Errand {
     pub answers: Vec<(String, Map<String, Value>)>,
 }
 
-impl Errand {
+impl PeerRequest {
     /// Returns the answer to a question, if there is one.
     #[must_use]
     pub fn answer(&self, question: &str) -> Option<&Map<String, Value>> {
@@ -101,7 +101,7 @@ pub fn headers(
         let name =
             HeaderName::try_from(one.header.as_str()).map_err(|_| wrong("it is no header".to_owned()))?;
         let value = HeaderValue::try_from(format!("{}{}", one.prefix, secret.expose()));
-        let mut value = value.map_err(|_| wrong("its value cannot stand in a header".to_owned()))?;
+        let mut value = value.map_err(|_| wrong("its value cannot be sent in a header".to_owned()))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }

@@ -21,7 +21,7 @@ pub use config::ToolConfig;
 pub use identity::Identity;
 pub use mcp::McpConfig;
 pub use policy::ToolPolicy;
-pub use remote::{RemoteBook, RemoteConfig, Standing};
+pub use remote::{RemoteBook, RemoteCancellation, RemoteConfig};
 pub use toolbox::Toolbox;
 
 use async_trait::async_trait;

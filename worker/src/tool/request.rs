@@ -37,7 +37,7 @@ const IDEMPOTENT: [&str; 5] = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"];
 pub struct RequestTool {
     spec: ToolSpec,
     request: Request,
-    /// Whether the answer is returned with its status, and read as JSON.
+    /// True when the answer is returned with its status, and read as JSON.
     whole: bool,
     declared: Arc<Declared>,
 }
@@ -199,20 +199,20 @@ struct Tried {
     body: String,
 }
 
-/// Whether an error may be gone another time.
+/// Returns true when the error may not occur another time.
 fn is_repeatable(error: &ToolError) -> bool {
     matches!(error, ToolError::Unreached(_) | ToolError::Lost(_) | ToolError::Timeout(_))
 }
 
-/// Whether a URL is at an allowed one or below: the same scheme, host and port, and a path that begins with
+/// Returns true when a URL is at or below an allowed one: the same scheme, host and port, and a path that begins with
 /// its path.
 fn is_below(url: &Url, allowed: &str) -> bool {
     Url::parse(allowed)
         .is_ok_and(|allowed| url.origin() == allowed.origin() && url.path().starts_with(allowed.path()))
 }
 
-/// The outputs of an `ApiNode` from what its request returned: members of the JSON of the answer, its status
-/// and its text, and the whole answer for an output `response` that is no member.
+/// Returns the outputs of an `ApiNode` from the result of its request. They are members of the answer's JSON, its
+/// status and its text. An output `response` that is no member is the whole answer.
 pub fn outputs(declared: &[Property], value: Value) -> Values {
     let body = value["body"].as_str().unwrap_or_default();
     let json: Value = serde_json::from_str(body).unwrap_or_else(|_| body.into());

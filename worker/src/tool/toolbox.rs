@@ -11,7 +11,7 @@ use crate::tool::mcp::{McpConfig, McpServer};
 use crate::tool::policy::ToolPolicy;
 use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
 use crate::tool::request::RequestTool;
-use crate::tool::{Standing, Tool, ToolError, outbound};
+use crate::tool::{RemoteCancellation, Tool, ToolError, outbound};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -154,16 +154,16 @@ impl Toolbox {
         place: &str,
         call: &CallId,
         handle: Option<&Value>,
-    ) -> Result<Standing, ToolError> {
+    ) -> Result<RemoteCancellation, ToolError> {
         match &self.remote {
             Some(book) => book.call_off(place, call, handle).await,
-            None => Err(ToolError::Refused(format!("this worker knows no agent elsewhere; {place} is one"))),
+            None => Err(ToolError::Refused(format!("this worker has no remote agents; {place} is one"))),
         }
     }
 
     /// Returns true if a name is an agent of `[remote.agents]`.
     #[must_use]
-    pub fn is_elsewhere(&self, name: &str) -> bool {
+    pub fn is_remote(&self, name: &str) -> bool {
         self.remote.as_ref().is_some_and(|book| book.names(name))
     }
 
@@ -174,7 +174,7 @@ impl Toolbox {
     pub async fn named_agent(&self, name: &str) -> Result<Arc<RemoteAgent>, String> {
         match &self.remote {
             Some(book) => book.named(name).await,
-            None => Err(format!("no agent elsewhere has the name `{name}`; add [remote.agents.{name}]")),
+            None => Err(format!("no remote agent has the name `{name}`; add [remote.agents.{name}]")),
         }
     }
 

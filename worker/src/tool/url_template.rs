@@ -32,7 +32,7 @@ impl UrlTemplate {
         let path = text[authority..].find(['/', '?', '#']).map_or(text.len(), |at| authority + at);
         let end = text[path..].find(['?', '#']).map_or(text.len(), |at| path + at);
         if text[..path].contains(['{', '}']) || text[end..].contains(['{', '}']) {
-            return Err("a placeholder such as {id} may stand in the path only; other arguments go into the query or the body".to_owned());
+            return Err("a placeholder such as {id} is allowed in the path only; other arguments go into the query or the body".to_owned());
         }
         let base = Url::parse(&format!("{}/{}", &text[..path], &text[end..])).map_err(not_a_url)?;
         let segments =
@@ -73,7 +73,7 @@ impl UrlTemplate {
             if matches!(text.as_str(), "" | "." | "..")
                 && segment.iter().any(|part| matches!(part, Part::Argument(_)))
             {
-                return Err("an argument that is empty, `.` or `..` cannot stand in the path".to_owned());
+                return Err("an argument that is empty, `.` or `..` cannot be in the path".to_owned());
             }
             path.push('/');
             path.push_str(&text);
@@ -113,9 +113,9 @@ fn plain(arguments: &Map<String, Value>, name: &str) -> Result<String, String> {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
         Some(_) => Err(format!(
-            "the argument `{name}` stands in the URL's path and must be a string, a number or a boolean"
+            "the argument `{name}` is in the URL's path and must be a string, a number or a boolean"
         )),
-        None => Err(format!("the argument `{name}` is missing; it stands in the URL's path")),
+        None => Err(format!("the argument `{name}` is missing; it is in the URL's path")),
     }
 }
 

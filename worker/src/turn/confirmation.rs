@@ -16,7 +16,7 @@ use turnstone_domain::{CallId, JobError, Wait};
 
 /// The key of the question, as of reviews that the user answers.
 const KEY: &str = "approve";
-/// The member of the note's input that tells it from other notes.
+/// The member of the note's input that distinguishes it from other notes.
 const MARK: &str = "confirms_turn";
 /// The place of the note among the calls of its turn: behind all others.
 const PLACE: i64 = 1_000_000;
@@ -73,7 +73,7 @@ fn is_confirmation(row: &ToolCall, call: &CallId) -> bool {
 
 fn next_note(turn: &Turn, call: &CallId) -> CallId {
     let numbers = turn.recalled_calls.iter().filter_map(|row| ToolCall::note_number(&row.call_id, call));
-    ToolCall::note_id(call, turn.abroad.next_number(call).max(numbers.max().map_or(0, |last| last + 1)))
+    ToolCall::note_id(call, turn.remote_calls.next_number(call).max(numbers.max().map_or(0, |last| last + 1)))
 }
 
 fn called(turn: &Turn) -> String {

@@ -48,7 +48,7 @@ fn review(
     };
     let agent = reviewer::supervisor(contact).is_some();
     let target = if contact.target.is_empty() || agent { OPERATOR } else { &contact.target };
-    reviewers::assign_somebody(turn, review, target, wait_ms)
+    reviewers::assign_or_operator(turn, review, target, wait_ms)
 }
 
 /// Parks with a question to this contact: a person, or an agent that supervises.
@@ -153,7 +153,7 @@ pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
 
 /// Returns the failure of a job that was rejected, or not answered in time. It is final.
 fn refusal(kind: FailureKind, what: &str, review: &ReviewAnswer) -> JobError {
-    let by = review.decided_by.clone().unwrap_or_else(|| "nobody in time".to_owned());
+    let by = review.decided_by.clone().unwrap_or_else(|| "no reviewer in time".to_owned());
     let why = review.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let decided = Escalation {
         to: EscalationType::Human,
@@ -162,7 +162,7 @@ fn refusal(kind: FailureKind, what: &str, review: &ReviewAnswer) -> JobError {
     };
     let message = match &review.decided_by {
         Some(by) => format!("{what} by {by}{why}"),
-        None => format!("{what}: nobody answered in time{why}"),
+        None => format!("{what}: no reviewer answered in time{why}"),
     };
     JobError { retryable: false, ..JobError::new(kind, message) }.escalated(decided)
 }

@@ -30,7 +30,7 @@ fn park(turn: &mut Turn, error: &JobError) -> Settlement {
     let until = turn.position.raise_until.or_else(|| patience.map(longest));
     if let Some(until) = until.filter(|until| *until <= now) {
         turn.roll_back_state(error, true);
-        let message = format!("{}; nobody raised it until {}", error.message, until.to_rfc3339());
+        let message = format!("{}; it was not raised until {}", error.message, until.to_rfc3339());
         return Settlement::Discard { error: JobError { message, retryable: false, ..error.clone() } };
     }
     turn.position.raise_until = until;
@@ -41,7 +41,7 @@ fn park(turn: &mut Turn, error: &JobError) -> Settlement {
 }
 
 /// Returns the data of the timeline's event.
-pub fn told(turn: &Turn, error: &JobError) -> Value {
+pub fn event_data(turn: &Turn, error: &JobError) -> Value {
     let fact = |key: &str| error.details.get(key);
     let mut data = json!({
         "limit": fact("limit").cloned().unwrap_or_else(|| turn.budget.limit.into()),

@@ -1,4 +1,4 @@
-//! What an agent exposes of the Engagement object: with its answer, and with its questions to the user
+//! The values of the Engagement object that an agent exposes, with its answer and with its questions to the user
 //! (OAS-47, OAS-55).
 
 use super::state::Turn;

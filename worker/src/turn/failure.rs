@@ -26,7 +26,7 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {
-        let data = exceeded::told(turn, &error);
+        let data = exceeded::event_data(turn, &error);
         turn.event(EventName::BudgetExceeded, data);
     }
     if let Some(settlement) = exceeded::settlement(turn, &error) {
@@ -38,7 +38,7 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     }
 }
 
-/// Whether the job's retry policy allows no further attempt after this error.
+/// Returns true when the job's retry policy allows no further attempt after this error.
 pub fn is_final(turn: &Turn, error: &JobError) -> bool {
     let number = turn.job.retry.number(turn.job.failures, turn.position.outages, error);
     matches!(turn.job.retry.decide(number, error, 0.0), Decision::Exhausted)
@@ -122,7 +122,7 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
 fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
     if error.kind == FailureKind::Policy && escalation::is_granted(turn, error.kind) {
         turn.roll_back_state(&error, true);
-        let message = format!("{}; it happened again after somebody had said yes", error.message);
+        let message = format!("{}; it happened again after an approval", error.message);
         return Settlement::Discard { error: JobError { message, retryable: false, ..error } };
     }
     let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use turnstone_domain::agent::guardrails::{Guardrail, Side};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::fork::QUESTIONS;
-use turnstone_domain::guardrail_check::{Asked, GuardrailCheck};
+use turnstone_domain::guardrail_check::{GuardrailCall, GuardrailCheck};
 use turnstone_domain::message::Message;
 use turnstone_domain::policy::Expression;
 use turnstone_domain::{CallId, EventName, JobError, Phase, RawJson, Settlement, digest};
@@ -94,7 +94,7 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
         CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
     let text_sha256 = digest::of_text(text);
     let known = on_record(turn, side, position, &text_sha256)?;
-    let mut asked = Asked::default();
+    let mut asked = GuardrailCall::default();
     let outcome = match known {
         Some(true) => Ok(()),
         Some(false) => Err(No::Denied("as the record says; a fork with live tools asks it again".to_owned())),
@@ -189,7 +189,7 @@ async fn held(
     guardrail: &Guardrail,
     (side, call_id): (Side, &CallId),
     text: &str,
-    asked: &mut Asked,
+    asked: &mut GuardrailCall,
 ) -> Result<Result<(), No>, Stop> {
     let name = &guardrail.tool_name;
     // The text was paid for: it is durable before the tool is called, because the call may take long.

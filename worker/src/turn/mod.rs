@@ -1,6 +1,7 @@
 //! The core: a claimed job runs turn after turn, each through the seven phases, until it settles.
 
 mod confirmation;
+mod content_filter;
 pub mod conversation;
 pub mod deadline;
 pub mod ending;
@@ -10,12 +11,11 @@ mod exceeded;
 pub mod exposes;
 pub mod failure;
 pub mod guard;
-mod heir;
+mod handoff;
 pub mod memory;
 pub mod place;
 pub mod rerun;
 pub mod reviewers;
-mod screen;
 pub mod secured;
 pub mod session_state;
 pub mod state;
@@ -27,7 +27,7 @@ use crate::deps::Deps;
 use crate::{flow, phases};
 use deadline::Deadline;
 use futures::FutureExt;
-use place::Place;
+use place::TurnSlot;
 use state::Turn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub struct Signals {
     /// that both share a commit.
     pub settling: CancellationToken,
     /// The slot of the turn.
-    pub place: Place,
+    pub place: TurnSlot,
     /// A repetition of calls of this job was requested, so the journal must be read.
     pub calls_again: Arc<AtomicBool>,
 }
@@ -150,7 +150,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
         turn.secure().await?;
         flow::begin(turn).await?;
         let (span, began) = (trace::turn(turn), Instant::now());
-        phases::exec::deputies::look_up(turn).await?;
+        phases::exec::delegates::look_up(turn).await?;
         verdict::may_begin(turn)?;
         one_turn(turn, signals).instrument(span).await?;
         trace::turned(turn, began.elapsed());
@@ -170,7 +170,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
             Verdict::Complete(result) => return Ok(turn.complete(&result)),
             Verdict::HandedOver(result) => {
                 let result = turn.screen_result(result)?;
-                heir::name(turn);
+                handoff::name(turn);
                 return Ok(turn.complete(&result));
             }
             Verdict::Continue(position) => {

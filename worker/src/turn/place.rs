@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 ///
 /// The default is no slot: releasing and taking it have no effect.
 #[derive(Clone, Debug, Default)]
-pub struct Place(Option<Arc<Inner>>);
+pub struct TurnSlot(Option<Arc<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
@@ -22,7 +22,7 @@ impl Inner {
     }
 }
 
-impl Place {
+impl TurnSlot {
     /// Returns the slot of this permit.
     #[must_use]
     pub fn of(permit: OwnedSemaphorePermit) -> Self {
@@ -58,9 +58,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_slot_that_was_left_is_somebody_elses_until_it_is_free() {
+    async fn a_released_slot_is_taken_again_when_it_is_free() {
         let slots = Arc::new(Semaphore::new(1));
-        let place = Place::of(Arc::clone(&slots).try_acquire_owned().unwrap());
+        let place = TurnSlot::of(Arc::clone(&slots).try_acquire_owned().unwrap());
         let other = Arc::clone(&slots);
         assert!(place.is_taken() && Arc::clone(&other).try_acquire_owned().is_err());
         place.leave();
@@ -72,6 +72,6 @@ mod tests {
         drop(theirs);
         waiting.await.unwrap();
         assert!(place.is_taken());
-        Place::default().come_back().await;
+        TurnSlot::default().come_back().await;
     }
 }

@@ -25,13 +25,13 @@ pub fn assign(turn: &Turn, review: NewReview, word: &str, wait_ms: Option<i64>) 
 }
 
 /// Returns the question with its reviewers, with the operators as the last resort.
-pub fn assign_somebody(turn: &Turn, review: NewReview, word: &str, wait_ms: Option<i64>) -> NewReview {
+pub fn assign_or_operator(turn: &Turn, review: NewReview, word: &str, wait_ms: Option<i64>) -> NewReview {
     let operators = NewReview { reviewer: OPERATOR.to_owned(), ..review.clone() };
     assign(turn, review, word, wait_ms).unwrap_or(operators)
 }
 
 /// Returns true if the reviewer that the document names exists.
-pub fn is_somebody(turn: &Turn, word: &str) -> bool {
+pub fn is_reviewer(turn: &Turn, word: &str) -> bool {
     turn.is_reviewed_by_agent(word)
         || turn.deps.reviews.plan(word, None, &|word| person(turn, word)).is_some()
 }

@@ -2,14 +2,14 @@
 
 use super::conversation::Conversation;
 use super::deadline::Deadline;
-use super::heir;
-use super::place::Place;
+use super::handoff;
+use super::place::TurnSlot;
 use super::stop::Stop;
 use super::trace::Trace;
 use crate::deps::Deps;
 use crate::flow::FlowRun;
-use crate::phases::exec::abroad::Abroad;
-use crate::phases::exec::deputies::Deputy;
+use crate::phases::exec::delegates::KnownDelegate;
+use crate::phases::exec::remote_calls::RemoteNotes;
 use crate::phases::exec::reviewer::Reviewers;
 use crate::phases::exec::state_call;
 use crate::phases::infer::{self, InferBody};
@@ -118,14 +118,14 @@ pub struct Turn {
     /// The origin of the engagement, if it is a fork.
     pub fork: Option<Box<Fork>>,
     /// The slot that it has in this worker.
-    pub place: Place,
+    pub place: TurnSlot,
     /// The worker drains, or the job is paused: the turn stops before its next phase. A checkpoint that finds
     /// the job paused cancels it.
     pub draining: CancellationToken,
     /// The remote calls of the current turn.
-    pub abroad: Abroad,
+    pub remote_calls: RemoteNotes,
     /// The delegates of the agent, once they are looked up.
-    pub deputies: Option<Arc<BTreeMap<String, Deputy>>>,
+    pub delegates: Option<Arc<BTreeMap<String, KnownDelegate>>>,
     /// The run of the flow, when the agent is one.
     pub flow: Option<Box<FlowRun>>,
     /// Its spans.
@@ -162,7 +162,7 @@ impl Turn {
     /// [`Stop::Store`].
     pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Self>, Stop> {
         let Some(mut side) = claim.engagement else { return Ok(None) };
-        side.agent = heir::of(&deps, &side).await?;
+        side.agent = handoff::of(&deps, &side).await?;
         side.engagement.agent.clone_from(&side.agent.name);
         let mut turn = Self {
             job: JobFacts {
@@ -199,10 +199,10 @@ impl Turn {
             depth: side.depth,
             delegations: Vec::new(),
             fork: None,
-            place: Place::default(),
+            place: TurnSlot::default(),
             draining: CancellationToken::new(),
-            abroad: Abroad::default(),
-            deputies: None,
+            remote_calls: RemoteNotes::default(),
+            delegates: None,
             reviewers: Reviewers::new(),
             flow: None,
             trace: Trace::none(),
@@ -558,7 +558,7 @@ impl Turn {
         self.persisted = None;
         self.buffer = None;
         self.recalled_calls.clear();
-        self.abroad = Abroad::default();
+        self.remote_calls = RemoteNotes::default();
         self.reviews.clear();
         self.delegations.clear();
     }
@@ -571,8 +571,8 @@ impl Turn {
 
     /// Returns the delegate of this name, if there is one.
     #[must_use]
-    pub fn deputy(&self, name: &str) -> Option<&Deputy> {
-        self.deputies.as_ref()?.get(name)
+    pub fn delegate(&self, name: &str) -> Option<&KnownDelegate> {
+        self.delegates.as_ref()?.get(name)
     }
 
     /// Returns true if the reviewer of this name is an agent; a group of the configuration takes precedence.

@@ -8,15 +8,15 @@ pub(crate) use run::RunStream;
 
 use super::resume;
 use crate::api::Shared;
-use crate::bells::POLL;
+use crate::doorbell::POLL;
 use crate::reply::{self, Failure};
-use crate::together::{Look, Page, alone};
+use crate::shared_stream::{Look, Page, alone};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::{Event as Frame, KeepAlive, Sse};
 use futures::Stream;
 use futures::future::select_all;
-use run::{Caller, PAGE, Told, What};
+use run::{Caller, PAGE, RunFrame, What};
 use serde_json::json;
 use spoken::Spoken;
 use std::collections::VecDeque;
@@ -86,7 +86,7 @@ struct Reader {
     /// The position of the client when it connected.
     since: i64,
     cursor: i64,
-    read: VecDeque<Arc<Told>>,
+    read: VecDeque<Arc<RunFrame>>,
     /// True if the state before the first event that is sent is known.
     begun: bool,
     /// True if there may be unread events.
@@ -238,7 +238,7 @@ impl Reader {
         let before = runs.run_events(run, (self.cursor - i64::from(PAGE)).max(0), None, PAGE).await?;
         let cursor = self.cursor;
         let before = before.events.into_iter().filter(|event| event.id <= cursor);
-        before.for_each(|event| self.spoken.note(&Told::from(event)));
+        before.for_each(|event| self.spoken.note(&RunFrame::from(event)));
         Ok(())
     }
 

@@ -1,10 +1,10 @@
 //! A run and its followers: new events are written, and read, once for all of them.
 
-use super::super::telling;
+use super::super::run_events;
 use crate::api::App;
-use crate::bells::{Bells, Hook};
+use crate::doorbell::{Bells, Hook};
 use crate::reply::Failure;
-use crate::together::{Page, Placed, Together};
+use crate::shared_stream::{Page, Placed, SharedStream};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use turnstone_store::RunEvent;
 pub(super) const PAGE: u32 = 200;
 
 /// An event of a run that is followed.
-pub(super) struct Told {
+pub(super) struct RunFrame {
     /// Its number.
     pub id: i64,
     /// The request that it belongs to.
@@ -34,16 +34,16 @@ pub(super) enum What {
     /// The caller is sent a question.
     Asks,
     /// A model is called, and its pieces may follow from now on.
-    Calls(Answer, Caller),
+    Calls(AnswerKey, Caller),
     /// The model's answer.
-    Answers(Answer),
+    Answers(AnswerKey),
     /// No special role.
     Other,
 }
 
 /// The answer of a model: that of an engagement in a turn.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
+pub(super) struct AnswerKey {
     pub engagement: EngagementId,
     pub turn: i64,
 }
@@ -77,7 +77,7 @@ impl What {
         };
         let answer = answer.as_deref().and_then(|answer| {
             let (engagement, turn) = answer.rsplit_once(':')?;
-            Some(Answer { engagement: engagement.into(), turn: turn.parse().ok()? })
+            Some(AnswerKey { engagement: engagement.into(), turn: turn.parse().ok()? })
         });
         match (kind.as_str(), answer) {
             ("request_completed", _) => Self::Ends,
@@ -89,14 +89,14 @@ impl What {
     }
 }
 
-impl From<RunEvent> for Told {
+impl From<RunEvent> for RunFrame {
     fn from(event: RunEvent) -> Self {
         let RunEvent { id, request, body } = event;
         Self { id, request, what: What::of(&body), body }
     }
 }
 
-impl Placed for Told {
+impl Placed for RunFrame {
     fn place(&self) -> i64 {
         self.id
     }
@@ -111,7 +111,7 @@ pub(crate) struct RunStream {
     run: Engagement,
     bells: Arc<Bells>,
     parts: Mutex<Parts>,
-    pub(super) together: Together<Told>,
+    pub(super) together: SharedStream<RunFrame>,
 }
 
 /// The engagements of the run that may have news.
@@ -122,7 +122,7 @@ struct Parts {
 
 impl RunStream {
     pub(super) fn new(bells: &Arc<Bells>, run: Engagement) -> Self {
-        let together = Together::new();
+        let together = SharedStream::new();
         let hook = bells.hang(run.id.as_str(), &together.bell);
         let hooks = BTreeMap::from([(run.id.0.clone(), hook)]);
         let parts = Mutex::new(Parts { hooks, names: Arc::from([run.id.clone()]) });
@@ -140,14 +140,14 @@ impl RunStream {
     }
 
     /// Reads the events after a number.
-    pub(super) async fn read(&self, app: &App, after: i64) -> Result<Page<Told>, String> {
+    pub(super) async fn read(&self, app: &App, after: i64) -> Result<Page<RunFrame>, String> {
         let told = self.tell(app, after).await;
         told.map_err(|Failure(error)| error.message)
     }
 
-    async fn tell(&self, app: &App, after: i64) -> Result<Page<Told>, Failure> {
+    async fn tell(&self, app: &App, after: i64) -> Result<Page<RunFrame>, Failure> {
         // An engagement whose hook is new may have had events before.
-        while self.follow(&telling::catch_up(app, &self.run).await?.bells) {}
+        while self.follow(&run_events::catch_up(app, &self.run).await?.bells) {}
         let page = app.api.store.runs.run_events(&self.run.id, after, None, PAGE).await?;
         let events = page.events.into_iter().map(|event| Arc::new(event.into())).collect();
         Ok(Page { events, more: page.more })
@@ -177,7 +177,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_an_event_is_to_a_stream_is_told_by_its_own_members_alone() {
+    fn an_events_own_members_decide_its_place_in_a_stream() {
         let call = json!({"type": "completion_call", "answer": "e-1:7", "agent": "a", "depth": 1, "request_id": "r"});
         let What::Calls(answer, caller) = What::of(&call.to_string()) else { panic!("no call") };
         assert_eq!((answer.engagement.as_str(), answer.turn), ("e-1", 7));

@@ -1,7 +1,7 @@
 //! Pieces of models' text, between the events of a run. They are sent after the `completion_call` of their answer, and
 //! never after the answer itself.
 
-use super::run::{Answer, Caller, Told, What};
+use super::run::{AnswerKey, Caller, RunFrame, What};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use turnstone_domain::{EngagementId, JobId};
@@ -28,10 +28,10 @@ pub(super) struct Spoken {
 
 impl Spoken {
     /// Notes an event that was read.
-    pub fn note(&mut self, told: &Told) {
+    pub fn note(&mut self, told: &RunFrame) {
         match &told.what {
             What::Calls(answer, caller) => {
-                let Answer { engagement, turn } = answer.clone();
+                let AnswerKey { engagement, turn } = answer.clone();
                 let (request, caller) = (told.request.clone(), Arc::new(caller.clone()));
                 self.calls.insert(engagement, Called { turn, request, caller, answered: false });
             }
@@ -73,15 +73,15 @@ impl Spoken {
 mod tests {
     use super::*;
 
-    fn told(what: What) -> Told {
-        Told { id: 1, request: Some("j".into()), body: String::new(), what }
+    fn told(what: What) -> RunFrame {
+        RunFrame { id: 1, request: Some("j".into()), body: String::new(), what }
     }
 
-    fn answer(turn: i64) -> Answer {
-        Answer { engagement: "e".into(), turn }
+    fn answer(turn: i64) -> AnswerKey {
+        AnswerKey { engagement: "e".into(), turn }
     }
 
-    fn called(turn: i64) -> Told {
+    fn called(turn: i64) -> RunFrame {
         let caller = Caller { agent: "a".into(), depth: 0, request_id: "r".into() };
         told(What::Calls(answer(turn), caller))
     }

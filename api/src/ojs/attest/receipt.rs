@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use turnstone_domain::JobId;
 use turnstone_ojs::OjsError;
-use turnstone_ojs::attest::{self, Asked};
+use turnstone_ojs::attest::{self, AttestRequest};
 use utoipa::ToSchema;
 
 /// A receipt. docs/OJS.md describes the signed text and the signature.
@@ -70,7 +70,7 @@ struct ReceiptReply {
 pub(crate) async fn receipt(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let found = app.api.store.views.job_of(&JobId::from(id.as_str()), tenant.name()).await?;
     let job = found.ok_or_else(|| OjsError::not_found("job", &id))?;
-    if Asked::of(&job.envelope.extra).enabled == Some(false) {
+    if AttestRequest::of(&job.envelope.extra).enabled == Some(false) {
         let hint = "Enqueue the job with \"ext_attest\": {\"enabled\": true}.";
         let message = format!("Job {id} asks not to be attested, so it has no receipt.");
         return Err(OjsError::new(404, "not_found", message, hint).into());

@@ -1,6 +1,6 @@
 //! `POST /ojs/v1/agents/{id}/fork`: a new job that continues from a turn of this one.
 
-use super::asked::{refused, target, text};
+use super::request_fields::{refused, target, text};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"at_turn": 2, "branch_name": "experiment-a"}))]
 #[expect(dead_code, reason = "described, read by hand")]
-pub(super) struct Asked {
+pub(super) struct JobForkRequest {
     /// The first turn of the branch's own; everything before it is inherited. 0 and 1 are the beginning. Left out: the
     /// current turn of the job.
     #[schema(minimum = 0)]
@@ -45,7 +45,7 @@ pub(super) struct Forked {
 /// Forks an agent: a new job continues from a turn of this one, with everything before it. This one stays as it is.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/fork", operation_id = "fork_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    request_body(content = Option<Asked>, content_type = "application/openjobspec+json"),
+    request_body(content = Option<JobForkRequest>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The branch.", body = Forked, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn fork(
@@ -78,7 +78,7 @@ pub(crate) async fn fork(
 /// The same at the path of OJS's SDKs.
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/fork", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    request_body(content = Option<Asked>, content_type = "application/openjobspec+json"),
+    request_body(content = Option<JobForkRequest>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The branch.", body = Forked, content_type = "application/json")),
 )]
 pub(crate) async fn fork_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {

@@ -1,6 +1,6 @@
 //! `POST /ojs/v1/agents/{id}/merge`: two branches become a new one.
 
-use super::asked::{name, refused, target, text};
+use super::request_fields::{name, refused, target, text};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"branch_a": "experiment-a", "branch_b": "experiment-b", "strategy": "union"}))]
 #[expect(dead_code, reason = "described, read by hand")]
-pub(super) struct Asked {
+pub(super) struct MergeRequest {
     /// A branch's id or name, or the id of its job.
     branch_a: String,
     branch_b: String,
@@ -49,7 +49,7 @@ pub(super) struct Conflict {
 /// Merges two branches of one job into a new one.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    request_body(content = Asked, content_type = "application/openjobspec+json"),
+    request_body(content = MergeRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn merge(
@@ -86,7 +86,7 @@ pub(crate) async fn merge(
 /// The same at the path of OJS's SDKs.
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    request_body(content = Asked, content_type = "application/openjobspec+json"),
+    request_body(content = MergeRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/json")),
 )]
 pub(crate) async fn merge_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {

@@ -1,10 +1,10 @@
 //! Control of agents: pause, resume, fork, merge, tool-retry (facts: the agent cases are the only definition). Each
 //! also has an endpoint at the path that OJS's SDKs use, `/v1/agent/jobs/{id}/…`.
 
-mod asked;
 mod fork;
 mod merge;
 mod pause;
+mod request_fields;
 mod resume;
 mod tool_retry;
 

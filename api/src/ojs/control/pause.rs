@@ -1,6 +1,6 @@
 //! `POST /ojs/v1/agents/{id}/pause`: no worker claims the job until it is resumed.
 
-use super::asked::{refused, target, text};
+use super::request_fields::{refused, target, text};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
@@ -21,7 +21,7 @@ pub(super) struct Pause {
 
 /// The status of the agent.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Standing {
+pub(super) struct AgentControlStatus {
     /// `paused` or `running`.
     #[schema(example = "paused")]
     pub(super) state: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Standing {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/pause", operation_id = "pause_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is paused.", body = Standing, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It is paused.", body = AgentControlStatus, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn pause(
     State(app): State<Shared>,
@@ -45,9 +45,11 @@ pub(crate) async fn pause(
 ) -> Answer {
     let reason = text(&Fields::read_if_any(&body)?, "reason", 4096)?;
     match app.api.store.control.pause(target(&app, &id, tenant), reason).await? {
-        Ok(state) => {
-            Ok(reply::ok(&json!(Standing { state: "paused", job_id: id, job_state: state.as_str() })))
-        }
+        Ok(state) => Ok(reply::ok(&json!(AgentControlStatus {
+            state: "paused",
+            job_id: id,
+            job_state: state.as_str()
+        }))),
         Err(refusal) => Err(refused(&id, &refusal)),
     }
 }
@@ -56,7 +58,7 @@ pub(crate) async fn pause(
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/pause", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is paused.", body = Standing, content_type = "application/json")),
+    responses((status = 200, description = "It is paused.", body = AgentControlStatus, content_type = "application/json")),
 )]
 pub(crate) async fn pause_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
     pause(app, id, tenant, body).await

@@ -1,7 +1,7 @@
 //! `POST /ojs/v1/agents/{id}/resume`: a paused job may be claimed again.
 
-use super::asked::{refused, target, text};
-use super::pause::Standing;
+use super::pause::AgentControlStatus;
+use super::request_fields::{refused, target, text};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 /// A person's decision; both members are kept in the event `agent.resumed`.
 #[derive(Deserialize, ToSchema)]
-#[schema(example = json!({"approved": true, "comment": "go on"}))]
+#[schema(example = json!({"approved": true, "comment": "checked"}))]
 #[expect(dead_code, reason = "described, read by hand")]
 pub(super) struct Resume {
     approved: Option<bool>,
@@ -24,7 +24,7 @@ pub(super) struct Resume {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/resume", operation_id = "resume_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It goes on.", body = Standing, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It is resumed.", body = AgentControlStatus, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn resume(
     State(app): State<Shared>,
@@ -35,9 +35,11 @@ pub(crate) async fn resume(
     let fields = Fields::read_if_any(&body)?;
     let (approved, comment) = (fields.flag("approved")?, text(&fields, "comment", 4096)?);
     match app.api.store.control.resume(target(&app, &id, tenant), approved, comment).await? {
-        Ok(state) => {
-            Ok(reply::ok(&json!(Standing { state: "running", job_id: id, job_state: state.as_str() })))
-        }
+        Ok(state) => Ok(reply::ok(&json!(AgentControlStatus {
+            state: "running",
+            job_id: id,
+            job_state: state.as_str()
+        }))),
         Err(refusal) => Err(refused(&id, &refusal)),
     }
 }
@@ -46,7 +48,7 @@ pub(crate) async fn resume(
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/resume", tag = "agents", params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It goes on.", body = Standing, content_type = "application/json")),
+    responses((status = 200, description = "It is resumed.", body = AgentControlStatus, content_type = "application/json")),
 )]
 pub(crate) async fn resume_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
     resume(app, id, tenant, body).await

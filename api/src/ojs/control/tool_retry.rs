@@ -1,6 +1,6 @@
 //! `POST /ojs/v1/agents/{id}/tool-retry`: the next turn makes a call again.
 
-use super::asked::{name, refused, target, text};
+use super::request_fields::{name, refused, target, text};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"tool_call_id": "tc-001", "error": "provider timeout", "use_alternate": true}))]
 #[expect(dead_code, reason = "described, read by hand")]
-pub(super) struct Asked {
+pub(super) struct ToolRetryRequest {
     tool_call_id: String,
     /// The problem; kept in the event `agent.tool_retried`.
     error: Option<String>,
@@ -41,7 +41,7 @@ pub(super) struct Reply {
 /// Lets the next turn make a call again, with the same idempotency key.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    request_body(content = Asked, content_type = "application/openjobspec+json"),
+    request_body(content = ToolRetryRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is going to be made again.", body = Reply,
                content_type = "application/openjobspec+json")),
 )]
@@ -73,7 +73,7 @@ pub(crate) async fn tool_retry(
 /// The same at a path beside those of OJS's SDKs.
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
-    request_body(content = Asked, content_type = "application/openjobspec+json"),
+    request_body(content = ToolRetryRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is going to be made again.", body = Reply, content_type = "application/json")),
 )]
 pub(crate) async fn retry_tool_of_job(

@@ -69,7 +69,7 @@ fn frames(follower: Follower) -> impl Stream<Item = Result<Frame, Infallible>> +
     futures::stream::unfold(follower, |mut follower| async move {
         loop {
             let event = follower.next().await?;
-            if let Some((name, told)) = follower.types.told(&event) {
+            if let Some((name, told)) = follower.types.rendered(&event) {
                 let frame = Frame::default().id(event.cursor.to_string()).event(name).data(told.to_string());
                 return Some((Ok(frame), follower));
             }

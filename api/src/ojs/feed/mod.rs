@@ -10,7 +10,7 @@ use crate::request::{Params, Tenant};
 use serde_json::{Map, Value};
 use turnstone_domain::EventName;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter, form, is_pattern, names_matching};
-use turnstone_ojs::{OjsError, did_you_mean, told, type_of};
+use turnstone_ojs::{OjsError, did_you_mean, in_form, type_of};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -98,9 +98,9 @@ struct Types(Vec<String>);
 
 impl Types {
     /// Returns the event in the requested form: its type, and the CloudEvent. `None` when it was not requested.
-    fn told(&self, event: &FeedEvent) -> Option<(&'static str, Value)> {
+    fn rendered(&self, event: &FeedEvent) -> Option<(&'static str, Value)> {
         let form = form(self.0.iter().map(String::as_str), event)?;
-        Some((type_of(event, form), Value::Object(told(event, form))))
+        Some((type_of(event, form), Value::Object(in_form(event, form))))
     }
 }
 

@@ -18,7 +18,7 @@ use axum::http::HeaderMap;
         ("job_types" = Option<String>, Query, description = "Only of jobs of these types, commas between."),
         ("subject" = Option<String>, Query, description = "Only about this job, or whatever else an event is about."),
         ("after" = Option<String>, Query, description = "Only events after this one."),
-        ("Last-Event-ID" = Option<String>, Header, description = "Where the stream goes on; wins over `after`."),
+        ("Last-Event-ID" = Option<String>, Header, description = "Where the stream resumes; wins over `after`."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs."),
     ),
     responses((status = 200, description = "Server-sent events: `id` is a cursor, `data` an event.", body = String,

@@ -12,7 +12,7 @@ use turnstone_ojs::{EnqueueRequest, agent_fields, rules};
 
 /// The state of reading one request.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct AcceptState {
     /// Agents that were looked up, by name; `None` when there is none of that name.
     agents: HashMap<String, Option<AgentDefinition>>,
     /// The cost that is left for the schemas of the request.
@@ -26,7 +26,7 @@ pub(crate) async fn accept(
     tenant: Option<&str>,
     now: Timestamp,
 ) -> Result<NewJob, Failure> {
-    accept_knowing(app, &mut Known::default(), fields, tenant, now).await
+    accept_knowing(app, &mut AcceptState::default(), fields, tenant, now).await
 }
 
 /// Reads the members of a job, on a thread that may block when they contain schemas.
@@ -53,7 +53,7 @@ pub(crate) async fn read(
 /// Returns the same, for one of many: agents are looked up once.
 pub(super) async fn accept_knowing(
     app: &App,
-    known: &mut Known,
+    known: &mut AcceptState,
     fields: RawObject,
     tenant: Option<&str>,
     now: Timestamp,

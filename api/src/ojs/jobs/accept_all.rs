@@ -1,6 +1,6 @@
 //! Accepts many jobs at once: each agent is looked up once, and an error names its member.
 
-use super::accept::{Known, accept_knowing};
+use super::accept::{AcceptState, accept_knowing};
 use crate::api::App;
 use crate::reply::Failure;
 use turnstone_domain::{NewJob, RawObject, Timestamp};
@@ -12,12 +12,12 @@ pub(crate) struct Members<'a> {
     app: &'a App,
     tenant: Option<&'a str>,
     now: Timestamp,
-    known: Known,
+    known: AcceptState,
 }
 
 impl<'a> Members<'a> {
     pub(crate) fn new(app: &'a App, tenant: Option<&'a str>, now: Timestamp) -> Self {
-        Self { app, tenant, now, known: Known::default() }
+        Self { app, tenant, now, known: AcceptState::default() }
     }
 
     /// Checks the next member; `place` is its place in the body, and `index` its number.

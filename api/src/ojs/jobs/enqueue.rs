@@ -30,7 +30,7 @@ use turnstone_store::{Pushed, RecordedPush};
     responses(
         (status = 201, description = "The job is accepted.", body = docs::JobReply,
          content_type = "application/openjobspec+json"),
-        (status = 200, description = "Another job stands for it (unique jobs, on_conflict ignore), and is answered with deduplicated true.",
+        (status = 200, description = "Another job replaces it (unique jobs, on_conflict ignore), and is answered with deduplicated true.",
          body = docs::JobReply, content_type = "application/openjobspec+json"),
     ),
 )]
@@ -82,7 +82,7 @@ pub(crate) async fn enqueue(
         }
     };
     let mut response = answer(&pushed, body);
-    pressure::tell(&app, response.headers_mut(), (&queue, &terms), &pushed).await?;
+    pressure::add_headers(&app, response.headers_mut(), (&queue, &terms), &pushed).await?;
     Ok(response)
 }
 

@@ -20,7 +20,7 @@ use turnstone_store::EventFilter;
         ("limit" = Option<u32>, Query, description = "200 unless said otherwise.", minimum = 1, maximum = 1000),
         ("stream" = Option<bool>, Query, description = "Server-sent events; so does `Accept: text/event-stream`."),
         ("format" = Option<String>, Query, description = "turnstone unless said otherwise; or cloudevents, as the feed has them."),
-        ("Last-Event-ID" = Option<String>, Header, description = "Where a stream goes on; wins over `since`."),
+        ("Last-Event-ID" = Option<String>, Header, description = "Where a stream resumes; wins over `since`."),
     ),
     responses(
         (status = 200, description = "A page of events, or a stream of them.", content(

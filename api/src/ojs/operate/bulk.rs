@@ -60,12 +60,12 @@ pub(crate) struct BulkReply {
     /// The jobs that were changed, or would be.
     ids: Vec<String>,
     /// The first hundred refusals.
-    errors: Vec<Refusal>,
+    errors: Vec<BulkRefusal>,
 }
 
 /// A job that was not changed.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Refusal {
+pub(crate) struct BulkRefusal {
     id: String,
     code: &'static str,
     message: String,
@@ -127,7 +127,7 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
     let reached = u64::try_from(succeeded + failed).unwrap_or(u64::MAX);
     let told = |(id, state): (String, JobState)| {
         let message = format!("It is {state}; in this state it cannot be done.");
-        Refusal { id, code: "conflict", message }
+        BulkRefusal { id, code: "conflict", message }
     };
     BulkReply {
         action: action.as_str(),

@@ -27,7 +27,7 @@ pub(crate) struct DirectedWorker {
     post, path = "/ojs/v1/admin/workers/{id}/quiet", tag = "admin",
     params(("id" = String, Path, description = "The worker.")),
     responses(
-        (status = 200, description = "It is told with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json"),
+        (status = 200, description = "It receives this with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json"),
         (status = 409, description = "It is one of our own, which a signal stops.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
     ),
 )]
@@ -40,7 +40,7 @@ pub(crate) async fn quiet(State(app): State<Shared>, Segment(id): Segment, opera
     delete, path = "/ojs/v1/admin/workers/{id}", tag = "admin",
     params(("id" = String, Path, description = "The worker.")),
     responses(
-        (status = 200, description = "It is told with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json"),
+        (status = 200, description = "It receives this with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json"),
         (status = 409, description = "It is one of our own, which a signal stops.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
     ),
 )]

@@ -219,7 +219,7 @@ fn unspoken(sent: &Fields) -> Result<(), OjsError> {
         None => Ok(()),
         Some(name) => {
             let message =
-                format!("{name} of a tenant is not spoken here; put its queues into a pool by weight.");
+                format!("{name} of a tenant is not supported; put its queues into a pool by weight.");
             Err(OjsError::unsupported(message).with("field", name))
         }
     }

@@ -56,7 +56,7 @@ pub(crate) async fn list_queues(State(app): State<Shared>, tenant: Tenant, param
 #[derive(Serialize, ToSchema)]
 pub(super) struct CountedQueues {
     items: Vec<CountedQueue>,
-    pagination: Place,
+    pagination: PagePosition,
 }
 
 /// A queue with its jobs.
@@ -77,7 +77,7 @@ pub(super) struct CountedQueue {
 
 /// The position of a page in its list.
 #[derive(Serialize, ToSchema)]
-pub(super) struct Place {
+pub(super) struct PagePosition {
     pub(super) total: u64,
     pub(super) page: u32,
     pub(super) per_page: u32,
@@ -111,6 +111,6 @@ pub(crate) async fn list_all(State(app): State<Shared>, tenant: Tenant, params: 
             }
         })
         .collect();
-    let pagination = Place { total, page, per_page: slice.limit };
+    let pagination = PagePosition { total, page, per_page: slice.limit };
     Ok(reply::json(StatusCode::OK, &CountedQueues { items, pagination }))
 }

@@ -14,7 +14,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// Adds the depth of the queue, when its operator wants clients to receive it, and the usage of the job's limit, if it
 /// names one. The usage is the limit, the starts that are left now, and the end of the window (Unix seconds).
-pub(crate) async fn tell(
+pub(crate) async fn add_headers(
     app: &App,
     headers: &mut HeaderMap,
     (queue, terms): (&str, &Terms),

@@ -32,7 +32,7 @@ pub(crate) struct New {
 /// Subscribes to events. Only this response contains the secret.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions", operation_id = "create_webhook", tag = "webhooks",
-    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs are told.")),
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs are delivered.")),
     request_body(content = New, content_type = "application/openjobspec+json"),
     responses((status = 201, description = "It is made.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
 )]

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 #[derive(ToSchema)]
 #[schema(as = WebhookDeliveriesPart)]
 #[expect(dead_code, reason = "described, never built")]
-pub(crate) struct Part {
+pub(crate) struct DeliveriesPage {
     total: u64,
     limit: u32,
     offset: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Part {
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Deliveries {
     deliveries: Vec<Delivery>,
-    pagination: Part,
+    pagination: DeliveriesPage,
 }
 
 /// The deliveries of a subscription, newest first.

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 #[derive(ToSchema)]
 #[schema(as = WebhookRotation)]
 #[expect(dead_code, reason = "described, never built")]
-pub(crate) struct Asked {
+pub(crate) struct RotateSecretRequest {
     /// The new secret; made by the server when it is left out.
     secret: Option<String>,
     /// How long the old one signs beside it, in seconds: a day by default.
@@ -26,7 +26,7 @@ pub(crate) struct Asked {
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/rotate-secret", tag = "webhooks",
     params(("id" = String, Path, description = "The subscription.")),
-    request_body(content = Option<Asked>, content_type = "application/openjobspec+json"),
+    request_body(content = Option<RotateSecretRequest>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The new secret signs.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn rotate_secret(

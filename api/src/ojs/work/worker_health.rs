@@ -17,7 +17,7 @@ use turnstone_store::WorkerState;
     responses(
         (status = 200, description = "It works, finishes what it has, or has been silent for too long: `state` says so.", body = shapes::Health,
          content_type = "application/openjobspec+json"),
-        (status = 404, description = "Nobody of this name has beaten.", body = docs::ErrorReply,
+        (status = 404, description = "No worker of this name has sent a heartbeat.", body = docs::ErrorReply,
          content_type = "application/openjobspec+json"),
     ),
 )]

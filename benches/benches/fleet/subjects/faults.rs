@@ -51,8 +51,8 @@ fn runs(pid: u32) -> bool {
 }
 
 impl Fleet {
-    /// The clean rate, just before a fault, because the machine may be slower or faster by then than it was at the
-    /// beginning; and enough work for the fault and the time after it.
+    /// Returns the clean rate just before a fault, because the machine's speed may have changed since the beginning.
+    /// Enqueues enough work for the fault and the time after it.
     async fn clean(&self) -> f64 {
         self.site.stock(self.usual * 10.0 + 100.0).await;
         let from = now();
@@ -104,7 +104,7 @@ impl Fleet {
         figures(&name, vec![self.back_to(clean, now()).await])
     }
 
-    /// What happens to one worker of three is hardly to be seen in the rate of all: the others go on.
+    /// A fault of one worker of three barely changes the fleet's rate, because the others continue.
     async fn one_network(&self, silent: bool) -> [Figure; 2] {
         let clean = self.clean().await;
         if silent {

@@ -26,7 +26,7 @@ struct Marks {
     last: u32,
 }
 
-/// What there was after a turn.
+/// The state after a turn.
 struct Sample {
     turn: i64,
     size: f64,

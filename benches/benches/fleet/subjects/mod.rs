@@ -1,4 +1,4 @@
-//! What is measured, one file each.
+//! The measured subjects, one file each.
 
 pub mod faults;
 pub mod long;

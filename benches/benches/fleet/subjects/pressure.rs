@@ -1,4 +1,4 @@
-//! What others do to the database, and too much work.
+//! Load by other clients of the database, and too much work.
 
 use crate::Pace;
 use crate::figures::Figure;
@@ -13,7 +13,7 @@ const CLEAN: u64 = 4;
 const LASTS: u64 = 15;
 /// How long the fleet is watched afterwards.
 const AFTER: u64 = 5;
-/// How many relations are told of.
+/// The number of reported relations.
 const RELATIONS: usize = 3;
 
 /// A fleet with work to do.
@@ -42,7 +42,7 @@ pub async fn measure(pace: Pace) -> Vec<Figure> {
     figures
 }
 
-/// What was before the pressure.
+/// The state before the pressure.
 struct Before {
     /// The rate.
     clean: f64,

@@ -98,7 +98,7 @@ async fn schedulers(pace: Pace) -> Vec<f64> {
     took
 }
 
-/// Waits until somebody leads who is not this one.
+/// Waits until another scheduler leads.
 async fn another_leader(site: &Site, than: &str) -> String {
     let since = Instant::now();
     loop {

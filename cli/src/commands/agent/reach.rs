@@ -130,7 +130,7 @@ impl Reach {
             Target::Named => {}
         }
         let what = format!("tool `{name}`");
-        if self.equipment.toolbox.is_elsewhere(name) {
+        if self.equipment.toolbox.is_remote(name) {
             return Some(Trial::Named(name.to_owned()));
         }
         if self.equipment.toolbox.get(name).is_some() {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_answers_is_reached_and_what_does_not_is_told() {
+    async fn reachable_services_pass_and_others_are_reported() {
         let port = listening().await;
         let text = format!(
             "[providers.here]\nkind = 'openai'\nbase_url = 'http://127.0.0.1:{port}/v1'\n\

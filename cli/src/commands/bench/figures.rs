@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_told_in_waits_for_the_disk() {
+    fn a_time_is_reported_in_waits_for_the_disk() {
         let mut series = Series::new("start", Unit::Milliseconds);
         series.round(1.5, 2000.0);
         assert_eq!(series.figure().per_fdatasync, Some(3.0));

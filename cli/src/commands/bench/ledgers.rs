@@ -73,12 +73,12 @@ impl Tally {
 }
 
 /// Counts the calls of a ledger.
-pub struct Counted {
+pub struct CountedLedger {
     inner: Arc<dyn Ledger>,
     tally: Arc<Tally>,
 }
 
-impl Counted {
+impl CountedLedger {
     /// Counts into `tally`.
     #[must_use]
     pub fn new(inner: Arc<dyn Ledger>, tally: Arc<Tally>) -> Self {
@@ -87,7 +87,7 @@ impl Counted {
 }
 
 #[async_trait]
-impl Ledger for Counted {
+impl Ledger for CountedLedger {
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         self.tally.called();
         let claims = self.inner.claim(request).await?;

@@ -21,7 +21,7 @@ use clap::{Args, ValueEnum};
 use figures::Figure;
 use indicatif::ProgressBar;
 use machine::Machine;
-use place::Place;
+use place::BenchPlace;
 use report::{Report, Section};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -87,7 +87,7 @@ impl Subject {
             Self::History => {
                 ("history", "one engagement of 1,010 turns, each with a model call and a tool call", None)
             }
-            Self::Idle => ("idle", "what is asked of the store while there is nothing to do, over 8 s", None),
+            Self::Idle => ("idle", "calls of the store by an idle process, over 8 s", None),
             Self::All => ("all", "everything", None),
         }
     }
@@ -119,7 +119,7 @@ pub struct BenchArgs {
 /// A run of measurements.
 pub struct Bench {
     /// The place of the measurement.
-    place: Place,
+    place: BenchPlace,
     /// The number of rounds.
     rounds: u32,
     /// The user's concurrency, if given.
@@ -131,7 +131,7 @@ pub struct Bench {
 
 impl Bench {
     /// Shows the current measurement on a terminal.
-    fn tell(&self, what: &str, round: u32) {
+    fn announce(&self, what: &str, round: u32) {
         self.progress.set_message(format!("measuring {what}: round {round} of {}", self.rounds));
     }
 }
@@ -151,7 +151,7 @@ pub async fn run(args: BenchArgs, output: Output) -> anyhow::Result<ExitCode> {
     let progress = if output.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
     progress.enable_steady_tick(Duration::from_millis(120));
     let bench = Bench {
-        place: Place::new(args.store.as_deref(), args.dir)?,
+        place: BenchPlace::new(args.store.as_deref(), args.dir)?,
         rounds: args.rounds,
         concurrency: args.concurrency.and_then(|n| usize::try_from(n).ok()),
         messages: args.messages.and_then(|n| usize::try_from(n).ok()),

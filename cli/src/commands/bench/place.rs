@@ -12,14 +12,14 @@ use turnstone_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
 
 /// The place of a measurement.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct BenchPlace {
     dir: PathBuf,
-    given: Option<Given>,
+    given: Option<NamedStore>,
 }
 
 /// A store that the user named.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Given {
+enum NamedStore {
     Sqlite(PathBuf),
     Postgres(String),
 }
@@ -35,7 +35,7 @@ pub struct Ground {
     _dir: Option<TempDir>,
 }
 
-impl Place {
+impl BenchPlace {
     /// Returns the store at `url`, else fresh files below `dir`.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Place {
     pub fn new(url: Option<&str>, dir: Option<PathBuf>) -> Result<Self, Failure> {
         let given = url.map(given).transpose()?;
         let file = match &given {
-            Some(Given::Sqlite(path)) => Some(path.as_path()),
+            Some(NamedStore::Sqlite(path)) => Some(path.as_path()),
             _ => None,
         };
         let beside = file.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
@@ -58,7 +58,7 @@ impl Place {
     /// Returns true if it is a PostgreSQL database.
     #[must_use]
     pub fn is_postgres(&self) -> bool {
-        matches!(self.given, Some(Given::Postgres(_)))
+        matches!(self.given, Some(NamedStore::Postgres(_)))
     }
 
     /// Returns the work of the database's server so far; `None` where there is no server.
@@ -67,7 +67,7 @@ impl Place {
     /// As [`Spending::read`].
     pub async fn spending(&self) -> anyhow::Result<Option<Spending>> {
         match &self.given {
-            Some(Given::Postgres(url)) => Spending::read(url).await.map(Some),
+            Some(NamedStore::Postgres(url)) => Spending::read(url).await.map(Some),
             _ => Ok(None),
         }
     }
@@ -96,7 +96,7 @@ impl Place {
     /// It cannot be opened.
     pub async fn open(&self) -> Result<Ground, Failure> {
         let ids = Arc::new(SystemIds);
-        if let Some(Given::Postgres(url)) = &self.given {
+        if let Some(NamedStore::Postgres(url)) = &self.given {
             let opened = PostgresStore::open(&PostgresOptions::new(url), ids).await;
             let (store, clock) = opened.map_err(|error| Failure::failed(error.to_string()))?;
             return Ok(Ground { store, clock, temporary: false, _dir: None });
@@ -111,7 +111,7 @@ impl Place {
             ),
         };
         let path = match (&dir, &self.given) {
-            (None, Some(Given::Sqlite(path))) => path.clone(),
+            (None, Some(NamedStore::Sqlite(path))) => path.clone(),
             (dir, _) => dir.as_ref().map_or(Path::new(""), TempDir::path).join("bench.db"),
         };
         let store = SqliteStore::open(&path, ids).await.map_err(|error| {
@@ -136,9 +136,9 @@ impl Place {
     #[must_use]
     pub fn name(&self) -> String {
         match &self.given {
-            Some(Given::Sqlite(path)) => format!("sqlite:{}", path.display()),
+            Some(NamedStore::Sqlite(path)) => format!("sqlite:{}", path.display()),
             // The address may hold a password.
-            Some(Given::Postgres(_)) => "a PostgreSQL database".to_owned(),
+            Some(NamedStore::Postgres(_)) => "a PostgreSQL database".to_owned(),
             None => format!("a fresh SQLite file for each round in {}", self.dir.display()),
         }
     }
@@ -148,8 +148,8 @@ impl Place {
     pub fn flags(&self) -> Vec<String> {
         let mut flags = vec!["--dir".to_owned(), self.dir.display().to_string()];
         let store = match &self.given {
-            Some(Given::Sqlite(path)) => Some(format!("sqlite:{}", path.display())),
-            Some(Given::Postgres(url)) => Some(url.clone()),
+            Some(NamedStore::Sqlite(path)) => Some(format!("sqlite:{}", path.display())),
+            Some(NamedStore::Postgres(url)) => Some(url.clone()),
             None => None,
         };
         flags.extend(store.into_iter().flat_map(|store| ["--store".to_owned(), store]));
@@ -162,13 +162,13 @@ impl Place {
     }
 }
 
-fn given(url: &str) -> Result<Given, Failure> {
+fn given(url: &str) -> Result<NamedStore, Failure> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        return Ok(Given::Postgres(url.to_owned()));
+        return Ok(NamedStore::Postgres(url.to_owned()));
     }
     let path = url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
     match path.filter(|path| !path.is_empty()) {
-        Some(path) => Ok(Given::Sqlite(PathBuf::from(path))),
+        Some(path) => Ok(NamedStore::Sqlite(PathBuf::from(path))),
         None => Err(Failure::usage(format!("--store {url} is no store that can be measured"))
             .hint("give sqlite:PATH or postgres://…, or leave it out for a fresh temporary file")),
     }
@@ -180,16 +180,16 @@ mod tests {
 
     #[test]
     fn a_store_is_named_by_its_path() {
-        assert_eq!(given("sqlite:data/t.db").unwrap(), Given::Sqlite("data/t.db".into()));
-        assert_eq!(given("sqlite:///var/t.db").unwrap(), Given::Sqlite("/var/t.db".into()));
+        assert_eq!(given("sqlite:data/t.db").unwrap(), NamedStore::Sqlite("data/t.db".into()));
+        assert_eq!(given("sqlite:///var/t.db").unwrap(), NamedStore::Sqlite("/var/t.db".into()));
         for bad in ["sqlite:", "t.db", "mysql://h/db"] {
             assert!(given(bad).unwrap_err().message.contains(bad));
         }
     }
 
     #[test]
-    fn a_directory_that_is_not_there_is_told() {
-        let missing = Place::new(None, Some(PathBuf::from("/no/such/place"))).unwrap_err();
+    fn a_missing_directory_is_reported() {
+        let missing = BenchPlace::new(None, Some(PathBuf::from("/no/such/place"))).unwrap_err();
         assert!(missing.message.contains("/no/such/place") && missing.hint.is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! A real worker on a store, with the measuring parts around it.
 
-use super::ledgers::{Counted, Naive, Tally};
+use super::ledgers::{CountedLedger, Naive, Tally};
 use super::load::{PROVIDER, QUEUE};
 use super::place::Ground;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Rig {
     pub fn start(self, ground: &Ground) -> Running {
         let tally = Arc::new(Tally::default());
         // Counted where the commits are: below the ledger that splits writes.
-        let counted = Counted::new(Arc::clone(&ground.store.ledger), Arc::clone(&tally));
+        let counted = CountedLedger::new(Arc::clone(&ground.store.ledger), Arc::clone(&tally));
         let mut ledger: Arc<dyn Ledger> = Arc::new(counted);
         if self.naive {
             ledger = Arc::new(Naive::new(ledger));

@@ -63,7 +63,7 @@ impl Banner {
         let access = if self.needs_key {
             "clients must show an API key"
         } else {
-            "no API key is needed, so everybody on this machine may use it; other machines cannot reach it"
+            "no API key is needed, so every user of this machine may use it; other machines cannot reach it"
         };
         let queues = self.queues.as_ref().map_or("every queue".to_owned(), |queues| queues.join(", "));
         let mut lines = vec![
@@ -80,11 +80,11 @@ impl Banner {
             lines.push(("agents", self.agents.join(", ")));
         }
         if self.unfinished > 0 {
-            let (jobs, go) = if self.unfinished == 1 { ("job", "goes") } else { ("jobs", "go") };
+            let (jobs, resume) = if self.unfinished == 1 { ("job", "resumes") } else { ("jobs", "resume") };
             let count = self.unfinished;
             lines.push((
                 "unfinished",
-                format!("{count} {jobs} of an earlier run {go} on from the last checkpoint"),
+                format!("{count} {jobs} of an earlier run {resume} from the last checkpoint"),
             ));
         }
         if cfg!(debug_assertions) {
@@ -94,7 +94,7 @@ impl Banner {
         let pid = std::process::id();
         lines.push((
             "stop",
-            format!("Ctrl-C; or kill -9 {pid} at any moment: at the next start everything goes on"),
+            format!("Ctrl-C; or kill -9 {pid} at any moment: the next start resumes every job"),
         ));
         lines
     }
@@ -149,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_run_left_is_told() {
+    fn jobs_of_an_earlier_run_are_reported() {
         let told = |unfinished| {
             let lines = Banner { unfinished, ..banner() }.lines();
             lines.into_iter().find(|(label, _)| *label == "unfinished").map(|(_, words)| words)
         };
         assert_eq!(told(0), None);
-        assert!(told(1).unwrap().starts_with("1 job of an earlier run goes on"));
-        assert!(told(7).unwrap().starts_with("7 jobs of an earlier run go on"));
+        assert!(told(1).unwrap().starts_with("1 job of an earlier run resumes"));
+        assert!(told(7).unwrap().starts_with("7 jobs of an earlier run resume"));
     }
 }

@@ -96,7 +96,7 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
     let id = match unfinished(client, &job).await? {
         Some(id) => {
             if people {
-                session.output.line(&format!("The demo's job {id} was left unfinished and goes on:\n"))?;
+                session.output.line(&format!("The demo's job {id} was left unfinished and resumes:\n"))?;
             }
             id
         }
@@ -153,7 +153,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_a_job_that_can_still_run_goes_on() {
+    fn only_a_job_that_can_still_run_resumes() {
         for (state, on) in [
             ("available", true),
             ("active", true),

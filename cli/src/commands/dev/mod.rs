@@ -91,7 +91,7 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
     };
     let farewell = Farewell {
         stopping: "\nstopping: turns give their jobs back after the phase they are in (again to stop at once)",
-        stopped: "stopped; what is unfinished goes on at the next start",
+        stopped: "stopped; unfinished jobs resume at the next start",
     };
     service.run(signals, &session.output, farewell, demo).await
 }
@@ -135,7 +135,7 @@ async fn start(
         agents.names.extend(more.names);
         agents.problems.extend(more.problems);
     }
-    agents.tell_problems();
+    agents.print_problems();
     let worker_id = worker_id(ids.as_ref());
     let banner = Banner {
         url: url.clone(),

@@ -166,7 +166,7 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
         E::JobParked => return parked(data),
         E::JobAvailable => {
             let reason = match data.text("reason").as_str() {
-                "manual_retry" => "somebody had it tried again".to_owned(),
+                "manual_retry" => "it was retried".to_owned(),
                 reason => reason.to_owned(),
             };
             (format!("available again: {reason}"), T::Plain, "waits for a worker")
@@ -178,7 +178,7 @@ fn of_job(name: EventName, data: &Fields<'_>) -> Words {
         ),
         E::LeaseExpired => {
             let what = format!(
-                "worker {} fell silent; another one goes on from the last checkpoint",
+                "worker {} stopped responding; another one resumes from the last checkpoint",
                 data.text("worker_id")
             );
             (what, T::Warning, "waits for a worker")
@@ -228,7 +228,7 @@ fn of_phase(data: &Fields<'_>) -> Words {
     let phase = data.text("phase");
     let known = Phase::ALL.into_iter().find(|known| known.as_str() == phase);
     let running = match known.and_then(Phase::next) {
-        Some(Phase::Infer) => "infer: the model is asked",
+        Some(Phase::Infer) => "infer: the model is called",
         Some(next) => next.as_str(),
         None => "the next turn",
     };
@@ -262,7 +262,7 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
                 data.text("provider"),
                 data.text("message")
             );
-            Words::new("infer", what, T::Warning, "infer: the next model is asked")
+            Words::new("infer", what, T::Warning, "infer: the next model is called")
         }
         E::ToolUnavailable => {
             Words::new(&tool, format!("not available: {}", data.text("message")), T::Warning, "resol")
@@ -300,7 +300,7 @@ fn of_step(name: EventName, data: &Fields<'_>) -> Words {
                 "infer",
                 format!("{}: {}; {next}", data.text("code"), data.text("message")),
                 T::Warning,
-                "infer: the models are asked once more",
+                "infer: the models are called again",
             )
         }
         E::ToolRetrying => {
@@ -320,9 +320,9 @@ fn of_others(name: EventName, data: &Fields<'_>) -> Words {
     use EventName as E;
     use Tone as T;
     match name {
-        E::ToolNotCalledOff => {
-            let what = format!("{} was not called off: {}", data.text("agent"), data.text("message"));
-            Words::new("tool", what, T::Warning, "nobody waits for it")
+        E::ToolNotCancelled => {
+            let what = format!("{} was not cancelled: {}", data.text("agent"), data.text("message"));
+            Words::new("tool", what, T::Warning, "no job waits for it")
         }
         E::BreakerOpened => {
             let who = if data.has("tool") { data.text("tool") } else { data.text("model") };
@@ -336,7 +336,7 @@ fn of_others(name: EventName, data: &Fields<'_>) -> Words {
         }
         E::ErrorReplaced => {
             let what =
-                format!("{}: {}; a value stands for the result", data.text("code"), data.text("message"));
+                format!("{}: {}; a value replaces the result", data.text("code"), data.text("message"));
             Words::new("error", what, T::Warning, "is settled")
         }
         E::DelegationStarted => {
@@ -453,7 +453,7 @@ fn of_decisions(name: EventName, data: &Fields<'_>) -> Words {
             "infer",
             format!("the answer is refused, asked once more: {}", data.text("message")),
             T::Warning,
-            "infer: the model is asked once more",
+            "infer: the model is called again",
         ),
         other => of_keeping(other, data),
     }
@@ -476,7 +476,7 @@ fn of_keeping(name: EventName, data: &Fields<'_>) -> Words {
         }
         E::HistorySummarized => {
             let what = format!("{} messages were summed up by {}", data.text("messages"), data.text("model"));
-            let mut words = Words::new("infer", what, T::Plain, "infer: the model is asked");
+            let mut words = Words::new("infer", what, T::Plain, "infer: the model is called");
             let tokens = [data.number("tokens_in"), data.number("tokens_out")];
             words.tokens = Some(tokens.iter().flatten().fold(0, |sum: i64, n| sum.saturating_add(*n)));
             words

@@ -36,8 +36,8 @@ fn exposure(config: &Config) -> Finding {
     };
     match turnstone_api::check_exposure(bind, &keys) {
         Err(error) => Finding::bad(
-            format!("the api on {bind} would be open to everybody"),
-            format!("{error} The keys stand in `server.api_keys`."),
+            format!("the api on {bind} would be open to all clients"),
+            format!("{error} The keys are in `server.api_keys`."),
         ),
         Ok(()) if keys.is_empty() => {
             Finding::good(format!("the api on {bind} needs no key and answers this machine only"))

@@ -46,7 +46,7 @@ pub async fn run(args: AnswerArgs, session: &Session) -> anyhow::Result<ExitCode
         Format::Table if repeated => {
             output.line(&text::line(&format!("{} was answered so before", args.id)))?
         }
-        Format::Table => output.line(&text::line(&format!("{} goes on", args.id)))?,
+        Format::Table => output.line(&text::line(&format!("{} resumes", args.id)))?,
     }
     Ok(ExitCode::SUCCESS)
 }

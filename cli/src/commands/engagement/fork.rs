@@ -85,7 +85,7 @@ pub async fn run(args: ForkArgs, session: &Session) -> anyhow::Result<ExitCode> 
         Format::Table => {
             let job = fork["job_id"].as_str().unwrap_or_default();
             output.line(&text::line(&format!(
-                "{id} goes on from turn {}, phase {}, of {} (job {job})",
+                "{id} resumes from turn {}, phase {}, of {} (job {job})",
                 args.at_turn, args.phase, args.id
             )))?;
         }

@@ -117,7 +117,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_it_waits_for_or_failed_of_is_told() {
+    fn the_wait_or_failure_of_a_job_is_reported() {
         let engagement = |rest: serde_json::Value| {
             let mut all = json!({"agent": "desk", "status": "failed", "turns": 0, "started_at": null, "job_id": "a",
                                  "user": {"id": "ada"}, "tokens": {"used": 0, "reserved": 0, "limit": null}});

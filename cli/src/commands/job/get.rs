@@ -107,7 +107,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn failures_and_what_it_waits_for_are_told() {
+    fn failures_and_waits_are_reported() {
         let job = json!({ "state": "pending", "attempt": 3, "max_attempts": 3 });
         let shown = fields(&told(&job, Some("review r by boss".to_owned())));
         for line in ["waits for  review r by boss", "failures   0 of 3", "attempt    3"] {

@@ -18,7 +18,7 @@ const BATCH: usize = 1_000;
 
 /// Jobs, and how they belong together.
 #[derive(Clone, PartialEq, Debug)]
-struct Given {
+struct JobsInput {
     jobs: Vec<Value>,
     /// True if they were an array, which is enqueued whole or not at all.
     together: bool,
@@ -67,7 +67,7 @@ pub struct PushArgs {
 /// # Errors
 /// The jobs cannot be read, the request fails, or a job was refused.
 pub async fn run(args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    let Given { jobs, together } = jobs_of(&args)?;
+    let JobsInput { jobs, together } = jobs_of(&args)?;
     if args.watch && jobs.len() != 1 {
         let message = format!("--watch follows one job, and there are {}", jobs.len());
         return Err(Failure::usage(message).hint("push them, then `turnstone job watch ID`").into());
@@ -163,8 +163,8 @@ fn is_full(failure: &Failure) -> bool {
     failure.refusal.as_ref().is_some_and(|refusal| refusal.status == 429)
 }
 
-/// Prints a remark when no worker fetches these plain jobs, so that nothing waits in vain. A caller that may not read
-/// the workers gets none.
+/// Prints a warning when no worker fetches these plain jobs. A caller that may not read the list of workers gets
+/// none.
 async fn remark_on_silence(client: &Client, stored: &[Value], session: &Session) {
     if stored.is_empty() || session.output.quiet {
         return;
@@ -175,10 +175,10 @@ async fn remark_on_silence(client: &Client, stored: &[Value], session: &Session)
     }
 }
 
-fn jobs_of(args: &PushArgs) -> anyhow::Result<Given> {
+fn jobs_of(args: &PushArgs) -> anyhow::Result<JobsInput> {
     let text = match (args.file.as_deref(), &args.job_type) {
         (None, Some(job_type)) => {
-            return Ok(Given { jobs: vec![quick(job_type, args)?], together: false });
+            return Ok(JobsInput { jobs: vec![quick(job_type, args)?], together: false });
         }
         (None, None) if io::stdin().is_terminal() => {
             return Err(Failure::usage("there is no job to push")
@@ -198,7 +198,7 @@ fn jobs_of(args: &PushArgs) -> anyhow::Result<Given> {
 }
 
 /// Reads one job, an array of jobs, or one job per line.
-fn jobs_in(text: &str, source: &str) -> Result<Given, Failure> {
+fn jobs_in(text: &str, source: &str) -> Result<JobsInput, Failure> {
     let (mut jobs, mut together) = (Vec::new(), false);
     for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
         match value {
@@ -220,7 +220,7 @@ fn jobs_in(text: &str, source: &str) -> Result<Given, Failure> {
         return Err(Failure::usage(format!("there is no job in {source}"))
             .hint("a job is a JSON object such as {\"type\": \"agent.research\", \"args\": []}"));
     }
-    Ok(Given { jobs, together })
+    Ok(JobsInput { jobs, together })
 }
 
 /// Returns a job from flags.
@@ -261,10 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn the_three_forms_of_a_file_are_told_apart() {
+    fn the_three_forms_of_a_file_are_distinguished() {
         let two = vec![json!({ "type": "a" }), json!({ "type": "b" })];
         let given = |text: &str| {
-            let Given { jobs, together } = jobs_in(text, "f").unwrap();
+            let JobsInput { jobs, together } = jobs_in(text, "f").unwrap();
             (jobs, together)
         };
         assert_eq!(given(r#" {"type":"a"} "#), (two[..1].to_vec(), false));

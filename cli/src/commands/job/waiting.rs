@@ -180,7 +180,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_keeps_a_job_is_told() {
+    fn the_wait_of_a_job_is_reported() {
         let worker = |kind: &str, queues: Value| json!({"kind": kind, "state": "running", "queues": queues});
         let fleet = Fleet {
             workers: vec![worker("own", json!(["*"])), worker("http", json!(["mail"]))],

@@ -99,7 +99,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_went_wrong_is_told_in_full() {
+    fn errors_are_reported_in_full() {
         let advice = "x".repeat(400) + "; raise it with `turnstone budget raise fleet`";
         let job = json!({"id": "j", "error": {"code": "C", "message": advice}});
         assert_eq!(outcome(&job, Ending::Unsuccessful).unwrap(), format!("error of j:\nC: {advice}"));

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::engagement::{Engagement, User};
 use turnstone_domain::policy::Expression;
-use turnstone_domain::policy::rehearsal::{Found, Recorded, Refused, Rehearsal};
+use turnstone_domain::policy::backtest::{Backtest, Found, Recorded, Refused};
 use turnstone_domain::{AgentDefinition, Timestamp};
 
 /// Audits that are read at once.
@@ -62,7 +62,7 @@ pub async fn run(args: TestArgs, session: &Session) -> anyhow::Result<ExitCode> 
         }
     };
     let (client, output) = (session.client()?, session.output);
-    let rehearsal = Rehearsal::of(&agent);
+    let backtest = Backtest::of(&agent);
     let ids = match args.against.is_empty() {
         true => recorded_ids(&client, &args, &agent.name).await?,
         false => several::ids(args.against)?,
@@ -79,7 +79,7 @@ pub async fn run(args: TestArgs, session: &Session) -> anyhow::Result<ExitCode> 
     let (mut engagements, mut assertions, mut refused, mut of_others) = (0, 0, 0, 0);
     while let Some((id, audit)) = audits.next().await {
         let audit = audit?;
-        let mut found = over(&rehearsal, &id, &audit)?;
+        let mut found = over(&backtest, &id, &audit)?;
         guarded(&agent, &audit, &mut found);
         engagements += 1;
         of_others += usize::from(args.agent.is_none() && audit["agent"] != agent.name.as_str());
@@ -173,7 +173,7 @@ async fn audit(client: &Client, id: &str) -> Result<Value, Failure> {
 }
 
 /// Evaluates the assertions over one audit.
-fn over(rehearsal: &Rehearsal<'_>, id: &str, audit: &Value) -> anyhow::Result<Found> {
+fn over(backtest: &Backtest<'_>, id: &str, audit: &Value) -> anyhow::Result<Found> {
     let object = &audit["engagement"];
     let began = object["started_at"].as_str().and_then(Timestamp::parse_rfc3339);
     let engagement = Engagement {
@@ -185,7 +185,7 @@ fn over(rehearsal: &Rehearsal<'_>, id: &str, audit: &Value) -> anyhow::Result<Fo
     };
     let attempts = audit["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
     let calls: Vec<Recorded> = attempts.iter().filter_map(recorded).collect();
-    Ok(rehearsal.over(&engagement, &calls))
+    Ok(backtest.over(&engagement, &calls))
 }
 
 /// Returns a call of the audit; `None` for one whose outcome is not known yet.

@@ -58,7 +58,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn all_bounds_are_told() {
+    fn all_bounds_are_reported() {
         let queue =
             json!({"max_depth": 5, "config": {"concurrency": 2, "rate_limit": {"max_per_second": 7}}});
         assert_eq!(bounds(&queue), "max-depth 5, concurrency 2, per-second 7");

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// The answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum Decision {
     /// Yes.
     Approve,
     /// No.
@@ -44,7 +44,7 @@ fn reviewer(review: &Value) -> Result<String, Failure> {
     let members = review["members"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
     let asked = if names.is_empty() { text::line(&plain(&review["reviewer"])) } else { names.join(", ") };
-    let problem = format!("this is not said to be anybody's answer; asked: {asked}");
+    let problem = format!("the answer has no name; reviewers: {asked}");
     Err(Failure::usage(problem).hint("say whose answer it is with --by NAME"))
 }
 
@@ -52,10 +52,10 @@ fn reviewer(review: &Value) -> Result<String, Failure> {
 ///
 /// # Errors
 /// The request fails, or a review could not be answered.
-pub async fn run(answer: Answer, args: DecideArgs, session: &Session) -> anyhow::Result<ExitCode> {
+pub async fn run(answer: Decision, args: DecideArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (verb, done) = match answer {
-        Answer::Approve => ("approve", "approved"),
-        Answer::Reject => ("reject", "rejected"),
+        Decision::Approve => ("approve", "approved"),
+        Decision::Reject => ("reject", "rejected"),
     };
     let client = session.client()?;
     let output = session.output;

@@ -29,7 +29,7 @@ pub async fn run(command: ReviewCommand, session: &Session) -> anyhow::Result<Ex
     match command {
         ReviewCommand::List(args) => list::run(&args, session).await,
         ReviewCommand::Show(args) => show::run(&args, session).await,
-        ReviewCommand::Approve(args) => decide::run(decide::Answer::Approve, args, session).await,
-        ReviewCommand::Reject(args) => decide::run(decide::Answer::Reject, args, session).await,
+        ReviewCommand::Approve(args) => decide::run(decide::Decision::Approve, args, session).await,
+        ReviewCommand::Reject(args) => decide::run(decide::Decision::Reject, args, session).await,
     }
 }

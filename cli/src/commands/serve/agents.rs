@@ -63,7 +63,7 @@ pub struct Registered {
 
 impl Registered {
     /// Prints the problems of the documents on standard error.
-    pub fn tell_problems(&self) {
+    pub fn print_problems(&self) {
         let mut stderr = io::stderr().lock();
         for problem in &self.problems {
             // If standard error cannot be written, the line is lost.

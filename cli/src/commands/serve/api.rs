@@ -3,7 +3,7 @@
 use super::agents::{self, KnownTools, Registered};
 use super::budgets;
 use super::started::Started;
-use super::{Farewell, Ground, Listening, Part, Service, Signals};
+use super::{Farewell, Ground, Listening, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
@@ -57,8 +57,8 @@ pub struct Materials {
 
 /// Returns the API as a part of this process.
 #[must_use]
-pub fn part(listening: Listening, materials: Materials) -> Part {
-    Part::start("api", |shutdown| {
+pub fn part(listening: Listening, materials: Materials) -> ServicePart {
+    ServicePart::start("api", |shutdown| {
         let Listening {
             listener,
             address,
@@ -128,7 +128,7 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     if !documents.is_empty() {
         let registered: Registered =
             agents::register(&store, documents, known.clone(), false, clock.now()).await?;
-        registered.tell_problems();
+        registered.print_problems();
     }
     let url = listening.url();
     let line = format!("turnstone listens on {url}");

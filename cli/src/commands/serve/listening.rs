@@ -53,9 +53,8 @@ impl Listening {
         let attest_key = attest_key(config)?;
         let bind = config.server.bind;
         if enable_reset && !bind.ip().is_loopback() {
-            let problem = format!(
-                "--enable-reset is refused on {bind}: from other machines anybody could delete everything"
-            );
+            let problem =
+                format!("--enable-reset is refused on {bind}: other machines could delete all data");
             let hint = "listen on this machine alone with --bind 127.0.0.1:8080, or leave the flag out";
             return Err(Failure::usage(problem).hint(hint).into());
         }
@@ -143,7 +142,7 @@ pub fn peers(config: &Config) -> Result<Vec<Peer>, Failure> {
         let wrong = |problem: String| Failure::usage(format!("`remote.peers.{name}.key`: {problem}"));
         let key = peer.key.resolve().map_err(wrong)?;
         if keys.contains(&key) || peers.iter().any(|other| other.key == key) {
-            return Err(wrong("is somebody else's key too; a peer needs one of its own".to_owned()));
+            return Err(wrong("is the key of another client too; a peer needs one of its own".to_owned()));
         }
         peers.push(Peer { name: name.clone(), key });
     }

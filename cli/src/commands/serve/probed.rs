@@ -1,6 +1,6 @@
 //! The probes and the metrics of a process without an API.
 
-use super::Part;
+use super::ServicePart;
 use super::listening::cannot_listen;
 use anyhow::Context as _;
 use std::net::SocketAddr;
@@ -22,9 +22,9 @@ pub async fn listen(key: &'static str, address: Option<SocketAddr>) -> anyhow::R
 
 /// Serves the probes of a part, until after that part has drained.
 #[must_use]
-pub fn part(listener: TcpListener, views: Views, about: &Part) -> Part {
+pub fn part(listener: TcpListener, views: Views, about: &ServicePart) -> ServicePart {
     let probed = Probed { views, draining: about.stopping() };
-    Part::start("probes", |stop| async {
+    ServicePart::start("probes", |stop| async {
         turnstone_api::serve_probes(listener, probed, stop).await.map_err(anyhow::Error::new)
     })
 }

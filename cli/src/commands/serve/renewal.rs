@@ -18,7 +18,7 @@ pub fn on_hangup(tls: Tls) -> io::Result<()> {
                     tracing::info!("the certificate was read again; new connections are greeted with it")
                 }
                 Err(problem) => {
-                    tracing::error!(%problem, "[server.tls]: the new certificate cannot be used; the api goes on with the one it has");
+                    tracing::error!(%problem, "[server.tls]: the new certificate cannot be used; the api keeps its current one");
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::budgets;
 use super::probed;
 use super::started::Started;
-use super::{Farewell, Ground, Part, Service, Signals};
+use super::{Farewell, Ground, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::Config;
 use crate::failure::Exit;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::{Clock, Ids};
-use turnstone_scheduler::{Courier, CourierOptions, Scheduler, SchedulerOptions};
+use turnstone_scheduler::{Scheduler, SchedulerOptions, WebhookSender, WebhookSenderOptions};
 use turnstone_store::Store;
 use turnstone_worker::host_name;
 
@@ -45,17 +45,17 @@ pub fn part(
     (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>),
     config: &Config,
     options: SchedulerOptions,
-) -> anyhow::Result<Part> {
+) -> anyhow::Result<ServicePart> {
     let options = SchedulerOptions { retention: config.scheduler.retention(), ..options };
-    let telling = CourierOptions {
+    let telling = WebhookSenderOptions {
         allow_private: config.webhooks.allow_private,
         timeout: Duration::from_millis(config.webhooks.timeout_ms),
     };
-    let courier =
-        Courier::new(store, Arc::clone(&clock), Arc::clone(&ids), &telling).map_err(anyhow::Error::msg)?;
+    let sender = WebhookSender::new(store, Arc::clone(&clock), Arc::clone(&ids), &telling)
+        .map_err(anyhow::Error::msg)?;
     let scheduler = Scheduler::new(Arc::clone(&store.upkeep), store.doorbell.clone(), clock, options);
-    let scheduler = scheduler.with_crons(store, ids).with_courier(courier);
-    Ok(Part::start("scheduler", |stop| async {
+    let scheduler = scheduler.with_crons(store, ids).with_webhooks(sender);
+    Ok(ServicePart::start("scheduler", |stop| async {
         scheduler.run(stop).await;
         Ok(())
     }))
@@ -72,7 +72,7 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
     };
     let farewell = Farewell {
         stopping: "stopping: the leadership is given back (again to stop at once)",
-        stopped: "stopped; another scheduler goes on, if there is one",
+        stopped: "stopped; another scheduler takes over, if there is one",
     };
     service?.run(signals, &session.output, farewell, pending()).await
 }

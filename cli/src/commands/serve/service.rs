@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 /// The running parts, in the order in which they are stopped.
 #[derive(Debug)]
 pub struct Service {
-    parts: Vec<Part>,
+    parts: Vec<ServicePart>,
 }
 
 /// A part that runs until it is stopped, and then drains.
 #[derive(Debug)]
-pub struct Part {
+pub struct ServicePart {
     name: &'static str,
     stop: CancellationToken,
     running: JoinHandle<anyhow::Result<()>>,
@@ -33,7 +33,7 @@ pub struct Farewell {
     pub stopped: &'static str,
 }
 
-impl Part {
+impl ServicePart {
     /// Starts a part; it ends soon after its token is cancelled.
     pub fn start<F>(name: &'static str, run: impl FnOnce(CancellationToken) -> F) -> Self
     where
@@ -67,7 +67,7 @@ impl Part {
 impl Service {
     /// Returns a service of these parts; the first one is stopped first.
     #[must_use]
-    pub fn of(parts: Vec<Part>) -> Self {
+    pub fn of(parts: Vec<ServicePart>) -> Self {
         Self { parts }
     }
 
@@ -120,7 +120,7 @@ impl Service {
 
 fn why_ended(name: &str, ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Error {
     match ended {
-        Ok(Ok(())) => anyhow::anyhow!("the {name} ended although nobody told it to"),
+        Ok(Ok(())) => anyhow::anyhow!("the {name} ended unexpectedly"),
         Ok(Err(error)) => error.context(format!("the {name} failed")),
         Err(error) => anyhow::Error::new(error).context(format!("the {name} failed")),
     }

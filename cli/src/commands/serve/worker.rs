@@ -4,7 +4,7 @@ use super::fleet_store::refused;
 use super::open_files;
 use super::probed;
 use super::started::Started;
-use super::{Equipment, Farewell, Ground, Part, Service, Signals};
+use super::{Equipment, Farewell, Ground, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::{Config, suggestion};
 use crate::failure::{Exit, Failure};
@@ -96,8 +96,8 @@ pub fn options(config: &Config, worker_id: String) -> WorkerOptions {
 
 /// Returns the worker as a part of this process.
 #[must_use]
-pub fn part(worker: Worker) -> Part {
-    Part::start("worker", |stop| async { worker.run(stop).await.map_err(anyhow::Error::from_boxed) })
+pub fn part(worker: Worker) -> ServicePart {
+    ServicePart::start("worker", |stop| async { worker.run(stop).await.map_err(anyhow::Error::from_boxed) })
 }
 
 /// Runs until a signal comes, then drains.
@@ -111,7 +111,7 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
     };
     let farewell = Farewell {
         stopping: "stopping: turns give their jobs back after the phase they are in (again to stop at once)",
-        stopped: "stopped; what is unfinished goes on with other workers",
+        stopped: "stopped; other workers resume unfinished jobs",
     };
     service?.run(signals, &session.output, farewell, pending()).await
 }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_queue_is_told_what_was_meant() {
+    fn a_misspelt_queue_gets_a_suggestion() {
         let known = ["ai-agents".to_owned(), "default".to_owned()];
         let failure = unknown_queue("ai-agnets", &known);
         assert!(

@@ -30,6 +30,6 @@ pub async fn terminate(chosen: Chosen, session: &Session) -> anyhow::Result<Exit
         client.delete(&["ojs", "v1", "admin", "workers", &id]).await
     };
     chosen
-        .each(session, WORKERS, Deed { verb: "terminate", done: "is told to end", inside: "worker" }, act)
+        .each(session, WORKERS, Deed { verb: "terminate", done: "receives terminate", inside: "worker" }, act)
         .await
 }

@@ -62,7 +62,7 @@ mod tests {
         assert_eq!((state(&worker), queues(&worker)), ("running".to_owned(), "a, b".to_owned()));
         worker["alive"] = false.into();
         worker["queues"] = json!(["*"]);
-        assert_eq!(busy(&worker), "- of 4", "its jobs are somebody else's now");
+        assert_eq!(busy(&worker), "- of 4", "another worker has its jobs now");
         assert_eq!((state(&worker), queues(&worker)), ("silent".to_owned(), "every queue".to_owned()));
     }
 }

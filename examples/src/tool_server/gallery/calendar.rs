@@ -1,5 +1,5 @@
-//! `/people/find`, `/calendar/read` and `/calendar/create`: who is who, when they are busy, and a meeting with them.
-//! Anybody in the house may look; a meeting is made by somebody, so making one needs that person's own token.
+//! `/people/find`, `/calendar/read` and `/calendar/create`: people, their busy hours, and meetings with them. Every
+//! employee may read; a meeting has an organizer, so making one needs that person's own token.
 
 use crate::tool_server::Memory;
 use axum::Json;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 struct Person {
     name: &'static str,
     email: &'static str,
-    /// What a person's calendar is opened with.
+    /// The token of the person's calendar.
     token: &'static str,
     busy: [(&'static str, &'static str); 2],
 }
@@ -37,9 +37,9 @@ const PEOPLE: [Person; 3] = [
     },
 ];
 
-type Answer = (StatusCode, Json<Value>);
+type CalendarReply = (StatusCode, Json<Value>);
 
-fn refused(status: StatusCode, why: &str) -> Answer {
+fn refused(status: StatusCode, why: &str) -> CalendarReply {
     (status, Json(json!({"error": why})))
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn find_person(
     State(memory): State<Arc<Memory>>,
     headers: HeaderMap,
     Json(body): Json<Value>,
-) -> Answer {
+) -> CalendarReply {
     memory.calls.note("/people/find", &headers, &body);
     let asked = body["name"].as_str().unwrap_or_default().to_lowercase();
     let person =
@@ -64,7 +64,7 @@ pub(super) async fn read(
     State(memory): State<Arc<Memory>>,
     headers: HeaderMap,
     Json(body): Json<Value>,
-) -> Answer {
+) -> CalendarReply {
     memory.calls.note("/calendar/read", &headers, &body);
     let Some(person) = PEOPLE.iter().find(|person| body["email"] == person.email) else {
         return refused(StatusCode::NOT_FOUND, "there is no calendar of that address");
@@ -78,7 +78,7 @@ pub(super) async fn create(
     State(memory): State<Arc<Memory>>,
     headers: HeaderMap,
     Json(body): Json<Value>,
-) -> Answer {
+) -> CalendarReply {
     memory.calls.note("/calendar/create", &headers, &body);
     let token = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let Some(organiser) = PEOPLE.iter().find(|person| token.strip_prefix("Bearer ") == Some(person.token))

@@ -1,4 +1,4 @@
-//! `/handbook/search`: what the company has written down, for everybody or for some.
+//! `/handbook/search`: the company's handbook, whose pages are for all employees or for some.
 
 use crate::tool_server::Memory;
 use crate::tool_server::library::{Page, found};

@@ -1,4 +1,4 @@
-//! What the agents of the gallery (`examples/gallery/`) work with: the offices of a made-up maker of instruments.
+//! The tools of the gallery's agents (`examples/gallery/`): the offices of a made-up maker of instruments.
 
 mod calendar;
 mod handbook;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct SiteQuery {
     path: String,
 }
 
@@ -45,7 +45,7 @@ const SITE: [Page; 3] = [
 pub(super) async fn page(
     State(memory): State<Arc<Memory>>,
     headers: HeaderMap,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<SiteQuery>,
 ) -> (StatusCode, Json<Value>) {
     memory.calls.note("/site", &headers, &json!({"path": asked.path}));
     match SITE.iter().find(|page| page.path == asked.path) {

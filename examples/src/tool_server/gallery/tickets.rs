@@ -1,4 +1,4 @@
-//! `/tickets/create`: tickets of a service desk. The desk opens them for whoever holds its key, and for nobody else.
+//! `/tickets/create`: tickets of a service desk. Only requests with the desk's key open them.
 
 use crate::tool_server::Memory;
 use axum::Json;

@@ -145,7 +145,7 @@ pub fn acting(capability: &Capability, user: &User) -> Result<Acting, String> {
         (true, true) => Ok(Acting::User),
         (true, false) => named().ok_or_else(|| {
             format!(
-                "`{}` is called with the identity of the calling user, and the caller did not say who that is",
+                "`{}` is called with the identity of the calling user, and the caller did not name that user",
                 capability.name
             )
         }),

@@ -66,19 +66,19 @@ impl Delegate {
 
     /// Returns true if the delegate receives the parent's session id.
     #[must_use]
-    pub fn tells_session(&self) -> bool {
+    pub fn shares_session(&self) -> bool {
         self.propagation.session_id.unwrap_or(true)
     }
 
     /// Returns true if the delegate receives the conversation so far.
     #[must_use]
-    pub fn tells_history(&self) -> bool {
+    pub fn shares_history(&self) -> bool {
         self.propagation.history.unwrap_or(self.context == ContextTransfer::Full)
     }
 
     /// Returns true if the delegate receives the parent's state.
     #[must_use]
-    pub fn tells_state(&self) -> bool {
+    pub fn shares_state(&self) -> bool {
         self.propagation.state.unwrap_or(self.context == ContextTransfer::Full)
     }
 }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_an_agent_is_known_by_capability_and_by_reviewer() {
+    fn references_to_an_agent_are_found_by_capability_and_reviewer() {
         let mut careful = agent("careful", &["tool"]);
         careful.capabilities[0].output_restriction.require_review = Some("oagent://judge".to_owned());
         let all = [agent("judge", &["judge"]), agent("boss", &["judge", "tool"]), careful];

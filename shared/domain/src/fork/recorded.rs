@@ -48,7 +48,7 @@ pub struct RecordedCheck {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct CheckedData {
     side: Side,
     passed: bool,
     #[serde(default)]
@@ -77,7 +77,8 @@ impl RecordedCheck {
     /// Reads the event `guardrail.checked` of a turn; `None` when the tool was away, because then there is no result.
     #[must_use]
     pub fn told(turn: i64, data: &Value) -> Option<Self> {
-        let Told { side, passed, position, text_sha256, away } = Told::deserialize(data).ok()?;
+        let CheckedData { side, passed, position, text_sha256, away } =
+            CheckedData::deserialize(data).ok()?;
         (!away).then_some(Self { turn, side, position, text: text_sha256, passed })
     }
 }
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn each_recorded_call_stands_for_one_and_the_last_one_again() {
+    fn each_recorded_call_replaces_one_and_the_last_one_repeats() {
         let calls = vec![
             called("a", json!({"q": 1}), Some("c")),
             called("b", json!({"q": 2}), None),

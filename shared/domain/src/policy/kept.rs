@@ -45,7 +45,7 @@ impl Kept {
             list.provisional = true;
         }
         left.take(list.bytes)?;
-        Ok(Box::new(Shared(Arc::clone(&list.items))))
+        Ok(Box::new(SharedList(Arc::clone(&list.items))))
     }
 
     /// Marks the last item of a list as changed.
@@ -122,9 +122,9 @@ impl std::fmt::Debug for Kept {
 
 /// A list that is shared instead of copied.
 #[derive(Clone, Debug)]
-struct Shared(Arc<CelList<'static>>);
+struct SharedList(Arc<CelList<'static>>);
 
-impl Val for Shared {
+impl Val for SharedList {
     fn get_type(&self) -> &Type {
         self.0.get_type()
     }
@@ -181,7 +181,7 @@ impl Val for Shared {
     }
 }
 
-impl Indexer for Shared {
+impl Indexer for SharedList {
     fn get<'b, 'v>(&'b self, index: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
     where
         Self: 'v,

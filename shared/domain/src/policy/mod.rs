@@ -4,9 +4,9 @@
 //! reads are untrusted. So its source is short, its loops few, its functions known, and its input and output bounded.
 //! Every step runs on a thread with a stack that its recursion cannot exhaust.
 
-pub mod doubts;
+pub mod backtest;
 mod kept;
-pub mod rehearsal;
+pub mod lint;
 mod rewrite;
 mod thread;
 mod value;

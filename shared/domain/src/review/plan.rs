@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_asked_next_begins_anew() {
+    fn the_next_reviewers_begin_with_no_votes() {
         let asked = Review { votes: vec![vote("ann", true, 0)], ..panel() };
         assert!(asked.may_answer("ben") && !asked.may_answer("eve"));
         assert_eq!(asked.missing(), ["ben", "cem"]);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_anybodys_to_forgive_unless_a_group_is_asked() {
+    fn any_operator_may_answer_an_error_without_a_group() {
         let error = Review { kind: ReviewKind::Escalation, ..review() };
         assert!(error.may_answer("whoever"));
         assert!(!Review { kind: ReviewKind::Escalation, ..panel() }.may_answer("whoever"));

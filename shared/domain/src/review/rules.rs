@@ -151,7 +151,7 @@ impl ReviewRules {
             return Err(format!("has the member `{twice}` twice"));
         }
         if let Some(stranger) = group.members.iter().find(|member| !self.is_user(member)) {
-            return Err(format!("has the member `{stranger}`, who is not among `users`"));
+            return Err(format!("has the member `{stranger}`, which is not among `users`"));
         }
         if group.members.is_empty() && !self.is_user(name) {
             return Err("has no members, and no user has its name".to_owned());
@@ -214,7 +214,7 @@ mod tests {
         "chair": {"members": ["owner"], "remind_every_ms": 1000, "answer_within_ms": 9000, "escalate_to": "eve"}}}"#;
 
     #[test]
-    fn a_group_is_planned_with_those_who_follow_it() {
+    fn a_group_is_planned_with_its_escalation() {
         let rules = rules(BOARD);
         assert_eq!(rules.check(), Ok(()));
         let plan = rules.plan("board", Some(7), &itself).unwrap();
@@ -232,7 +232,7 @@ mod tests {
 
     /// OAS-31: an unknown user is left out of a step; the other reviewers remain if they reach the quorum.
     #[test]
-    fn nobody_is_asked_in_the_place_of_a_user_who_is_not_known() {
+    fn no_reviewer_replaces_an_unknown_user() {
         assert_eq!(ReviewRules::default().plan("user", None, &itself), None);
         let rules = rules(
             r#"{"groups": {"two": {"members": ["user", "ann"], "answer_within_ms": 9000, "escalate_to": "eve"},

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_says_it_without_a_key_and_is_told_the_path() {
+    fn an_operator_without_a_key_receives_the_path() {
         let of = |limit: Value| read_limit("", &RawObject::of(limit.as_object().unwrap()));
         assert_eq!(of(json!({})).unwrap(), RateLimit::default());
         assert_eq!(

@@ -10,7 +10,7 @@ use crate::tree::{Entry, Node};
 use crate::{expression, suggest};
 use turnstone_domain::agent::delegation::{Delegate, Target};
 use turnstone_domain::agent::{Capability, Restriction};
-use turnstone_domain::policy::doubts::Place;
+use turnstone_domain::policy::lint::ExpressionPlace;
 
 /// Reads the capabilities in document order.
 pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> Vec<Capability> {
@@ -29,8 +29,8 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         let name = called(&entry.key, &own);
         let mut restriction = |key: &str| {
             let place = match key {
-                "input_restriction" => Place::Input(name.clone()),
-                _ => Place::Output(name.clone()),
+                "input_restriction" => ExpressionPlace::Input(name.clone()),
+                _ => ExpressionPlace::Output(name.clone()),
             };
             restriction(root, (&entry.value, key, &what), (&declared, place, names), problems)
         };
@@ -53,7 +53,7 @@ fn check_identity(entry: &Entry, names: Option<&Names<'_>>, problems: &mut Probl
     let Some(node) = entry.value.get("static_identity").filter(|node| !node.is_null()) else { return };
     let key = crate::shape::shortened(&entry.key);
     let what = format!("`capabilities.{key}.static_identity`");
-    let agents = format!("{what} has no effect: an agent works for the same user as who asks it");
+    let agents = format!("{what} has no effect: an agent works for the user of its caller");
     match (Reference::parse(&entry.key), names) {
         (Reference::Local(_) | Reference::Remote { .. }, _) => problems.warning(node.at, "OAS-27", agents),
         (Reference::Bare(name), Some(names)) if names.keyless.contains(&name) => {
@@ -164,7 +164,7 @@ fn resolve(root: &Node, entry: &Entry, names: Option<&Names<'_>>, problems: &mut
 fn restriction(
     root: &Node,
     (capability, key, what): (&Node, &str, &str),
-    (own, place, names): (&Capabilities, Place, Option<&Names<'_>>),
+    (own, place, names): (&Capabilities, ExpressionPlace, Option<&Names<'_>>),
     problems: &mut Problems,
 ) -> Restriction {
     let Some(node) = capability.get(key).filter(|node| !node.is_null()) else {
@@ -226,10 +226,7 @@ fn check_reviewer(
             }
         }
         Reference::Bare("anonymous") => {
-            refuse(
-                "`anonymous` is what a user is called whom nobody knows, and nobody who can be asked"
-                    .to_owned(),
-            );
+            refuse("`anonymous` is the name of an unknown user, who cannot review".to_owned());
         }
         Reference::Bare(id) if id.chars().any(|c| c.is_whitespace() || c.is_control()) || id.len() > 253 => {
             refuse("a reviewer is the id or the address of a user, or an agent, without spaces".to_owned());

@@ -11,7 +11,7 @@ use crate::tree::Node;
 use crate::{expression, name};
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, Guardrail, Guardrails};
-use turnstone_domain::policy::doubts::Place;
+use turnstone_domain::policy::lint::ExpressionPlace;
 
 /// Reads a document; the definition is valid only when no error was found.
 pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> AgentDefinition {
@@ -79,9 +79,13 @@ fn exposes(root: &Node, own: &Capabilities, problems: &mut Problems) -> Vec<(Str
             );
         }
         let what = format!("exposes.{}", entry.key);
-        if let Some(source) =
-            expression::over_engagement(&entry.value, (own, Place::Exposed), &what, "OAS-48", problems)
-        {
+        if let Some(source) = expression::over_engagement(
+            &entry.value,
+            (own, ExpressionPlace::Exposed),
+            &what,
+            "OAS-48",
+            problems,
+        ) {
             exposes.push((entry.key.clone(), source));
         }
     }

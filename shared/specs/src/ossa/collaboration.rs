@@ -43,7 +43,7 @@ pub(super) fn read(
     if let Some(section) = section {
         let allowed = section.get("allowed_agents").map(Node::items).unwrap_or_default();
         if allowed.is_empty() {
-            let message = "`allowed_agents` names nobody, so nobody can be asked";
+            let message = "`allowed_agents` is empty, so no agent can be called";
             problems.warning(section.at, RULE, message);
         }
         for node in allowed {

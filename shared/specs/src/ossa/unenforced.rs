@@ -58,7 +58,7 @@ fn report_words(spec: &Node, problems: &mut Problems) {
     }
     let level = spec.at_path(&["autonomy", "level"]).filter(|node| node.text() == Some("supervised"));
     if let Some(node) = level.filter(|_| !every) {
-        let message = "`spec.autonomy.level: supervised` alone asks nobody; `autonomy.approval_required: true` puts every call of a \
+        let message = "`spec.autonomy.level: supervised` alone asks no person; `autonomy.approval_required: true` puts every call of a \
                        tool before a person";
         problems.warning(node.at, "OSSA-autonomy", message);
     }

@@ -58,7 +58,7 @@ impl<E> Watched<E> {
         Self { exporter, what, refused: refused.clone() }
     }
 
-    fn told(&self, sent: &OTelSdkResult) {
+    fn note_outcome(&self, sent: &OTelSdkResult) {
         self.refused.note(self.what, sent);
     }
 }
@@ -67,7 +67,7 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
         batch.iter_mut().for_each(strike);
         let sent = self.exporter.export(batch).await;
-        self.told(&sent);
+        self.note_outcome(&sent);
         sent
     }
 
@@ -87,7 +87,7 @@ impl<E: SpanExporter> SpanExporter for Watched<E> {
 impl<E: LogExporter> LogExporter for Watched<E> {
     async fn export(&self, batch: LogBatch<'_>) -> OTelSdkResult {
         let sent = self.exporter.export(batch).await;
-        self.told(&sent);
+        self.note_outcome(&sent);
         sent
     }
 
@@ -103,7 +103,7 @@ impl<E: LogExporter> LogExporter for Watched<E> {
 impl<E: PushMetricExporter> PushMetricExporter for Watched<E> {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         let sent = self.exporter.export(metrics).await;
-        self.told(&sent);
+        self.note_outcome(&sent);
         sent
     }
 

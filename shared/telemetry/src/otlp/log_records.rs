@@ -34,7 +34,7 @@ impl<S: Subscriber> Layer<S> for LogRecords {
         let (severity, text) = severity(*metadata.level());
         record.set_severity_number(severity);
         record.set_severity_text(text);
-        let mut said = Said::default();
+        let mut said = EventFields::default();
         event.record(&mut said);
         record.set_body(said.message.into());
         record.add_attributes(said.fields);
@@ -54,12 +54,12 @@ fn severity(level: Level) -> (Severity, &'static str) {
 
 /// The fields of an event, with every known secret struck out.
 #[derive(Default)]
-struct Said {
+struct EventFields {
     message: String,
     fields: Vec<(&'static str, AnyValue)>,
 }
 
-impl Said {
+impl EventFields {
     fn say(&mut self, field: &Field, text: &str) {
         let text = redact(text);
         match field.name() {
@@ -69,7 +69,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.say(field, &format!("{value:?}"));
     }

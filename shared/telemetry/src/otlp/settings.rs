@@ -69,7 +69,7 @@ impl Settings {
             }
             let protocol = own("PROTOCOL").or_else(|| variable("OTEL_EXPORTER_OTLP_PROTOCOL"));
             if let Some(protocol) = protocol.filter(|protocol| protocol != "http/protobuf") {
-                problems.push(format!("OTLP is spoken as http/protobuf here, not as {protocol}"));
+                problems.push(format!("OTLP needs http/protobuf, not {protocol}"));
             }
             true
         };

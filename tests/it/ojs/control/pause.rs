@@ -136,8 +136,8 @@ impl During {
     }
 }
 
-/// The commit before the first call of a phase finds the pause: INFER after a guardrail of NORM and after EXEC, EXEC
-/// after INFER, and a guardrail of EMIT after INFER.
+/// The commit before the first call of a phase finds the pause. The phases are INFER after a guardrail of NORM or after
+/// EXEC, EXEC after INFER, and EMIT with a guardrail.
 async fn a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase(backend: Backend) {
     for during in [During::InputGuardrail, During::Model, During::LastModel, During::Tool] {
         let gate = Gate::default();

@@ -11,7 +11,7 @@ const MOST_BLOCKS: usize = 256;
 
 /// The part of an answer that has arrived.
 #[derive(Debug, Default)]
-pub(super) struct Assembly {
+pub(super) struct AnthropicAssembly {
     begun: bool,
     /// The blocks by the provider's `index`, which gives their order.
     blocks: BTreeMap<u64, Block>,
@@ -78,7 +78,7 @@ impl Counts {
     }
 }
 
-impl http::Assembly for Assembly {
+impl http::Assembly for AnthropicAssembly {
     fn absorb(&mut self, event: &Value, listener: &Listener) -> Result<(), String> {
         match event["type"].as_str().unwrap_or_default() {
             "message_start" => self.begin(&event["message"]),
@@ -141,7 +141,7 @@ fn too_many() -> String {
     format!("the answer has more than {MOST_BLOCKS} blocks")
 }
 
-impl Assembly {
+impl AnthropicAssembly {
     fn begin(&mut self, message: &Value) {
         self.begun = true;
         self.counts.take_in(&message["usage"]);

@@ -101,7 +101,7 @@ mod tests {
     use crate::model::http::fixture::request;
 
     #[test]
-    fn a_schema_is_told_as_a_tool_where_a_tool_can_tell_it() {
+    fn a_schema_is_sent_as_a_tool_where_possible() {
         let of = |schema: Value, choice: ToolChoice| {
             let mut request = request();
             (request.output.schema, request.tool_choice) = (Some(schema), choice);

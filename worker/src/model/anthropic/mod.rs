@@ -13,9 +13,9 @@ mod tests;
 
 pub use config::AnthropicConfig;
 
-use crate::model::http::{Endpoint, Place};
+use crate::model::http::{Endpoint, ProviderAddress};
 use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
-use assembly::Assembly;
+use assembly::AnthropicAssembly;
 use async_trait::async_trait;
 use demand::Demand;
 use reqwest::Client;
@@ -34,7 +34,7 @@ impl AnthropicModel {
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
     pub fn new(name: &str, config: AnthropicConfig, client: Client) -> Result<Self, String> {
-        let place = Place {
+        let place = ProviderAddress {
             base_url: &config.base_url,
             path: &["messages"],
             key_header: ("x-api-key", ""),
@@ -53,7 +53,8 @@ impl Model for AnthropicModel {
         let demand = Demand::of(request, self.config.structured_output);
         let names = demand.names(request);
         let body = request::body(request, demand, &names);
-        let assembly: Assembly = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
+        let assembly: AnthropicAssembly =
+            self.endpoint.ask(&body, request.timeout, &request.listener).await?;
         assembly.finish(demand, &names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
     }
 

@@ -29,7 +29,7 @@ async fn failed(status: u16, sample: &'static str) -> ModelError {
 }
 
 #[tokio::test]
-async fn a_conversation_is_told_in_the_providers_words() {
+async fn a_conversation_is_sent_in_the_providers_format() {
     let server = replay(200, include_str!("samples/answer.sse")).await;
     let dir = tempfile::tempdir().unwrap();
     let key = dir.path().join("key");
@@ -161,7 +161,7 @@ async fn a_cut_stream_is_an_answer_only_when_the_model_had_come_to_its_end() {
 
 /// Issue 16: a picture of a tool is part of its outcome.
 #[tokio::test]
-async fn a_picture_of_a_tool_stands_in_its_outcome() {
+async fn a_picture_of_a_tool_is_in_its_outcome() {
     let server = replay(200, include_str!("samples/text.sse")).await;
     provider(&server).answer(&picture_of_a_tool()).await.unwrap();
     let source = json!({"type": "base64", "media_type": "image/png", "data": "aGk="});
@@ -171,7 +171,7 @@ async fn a_picture_of_a_tool_stands_in_its_outcome() {
 
 /// RS-09: pictures and files reach the model unchanged.
 #[tokio::test]
-async fn pictures_and_files_are_told_as_what_they_are() {
+async fn pictures_and_files_are_sent_with_their_types() {
     let server = replay(200, include_str!("samples/text.sse")).await;
     provider(&server).answer(&pictures()).await.unwrap();
     let recorded: Value = serde_json::from_str(include_str!("samples/parts.json")).unwrap();

@@ -16,7 +16,7 @@ use url::Url;
 
 /// A provider's address and headers, from its section of the configuration.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::model) struct Place<'a> {
+pub(in crate::model) struct ProviderAddress<'a> {
     /// The address up to and including the version.
     pub(in crate::model) base_url: &'a str,
     /// The path of a call below `base_url`.
@@ -54,7 +54,11 @@ impl Endpoint {
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
-    pub(in crate::model) fn new(name: &str, place: Place<'_>, client: Client) -> Result<Self, String> {
+    pub(in crate::model) fn new(
+        name: &str,
+        place: ProviderAddress<'_>,
+        client: Client,
+    ) -> Result<Self, String> {
         let mut url = Url::parse(place.base_url).map_err(|error| format!("base_url: not a URL: {error}"))?;
         address_guard::check_form(&url).map_err(|problem| format!("base_url: {problem}"))?;
         if let Ok(mut path) = url.path_segments_mut() {
@@ -99,7 +103,7 @@ impl Endpoint {
         if let Some(secret) = secret {
             let (header, prefix) = self.key_header;
             let mut value = HeaderValue::try_from(format!("{prefix}{}", secret.expose()))
-                .map_err(|_| "api_key: the secret cannot stand in a header".to_owned())?;
+                .map_err(|_| "api_key: the secret cannot be sent in a header".to_owned())?;
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(header), value);
         }
@@ -120,18 +124,18 @@ impl Endpoint {
         tokio::time::timeout(timeout, self.exchange(body, listener)).await.unwrap_or_else(|_| {
             let model = body["model"].as_str().unwrap_or("the model");
             Err(ModelError::Timeout(
-                self.told(&format!("{model} did not answer within {} ms", timeout.as_millis())),
+                self.sentence(&format!("{model} did not answer within {} ms", timeout.as_millis())),
             ))
         })
     }
 
     async fn exchange<A: Assembly>(&self, body: &Value, listener: &Listener) -> Result<A, ModelError> {
-        let headers = self.headers().map_err(|problem| ModelError::Refused(self.told(&problem)))?;
+        let headers = self.headers().map_err(|problem| ModelError::Refused(self.sentence(&problem)))?;
         let request = self.client.post(self.url.clone()).headers(outbound::trace_headers()).headers(headers);
         let sent = request.json(body).send().await;
         let response =
-            sent.map_err(|error| ModelError::Unavailable(self.told(&outbound::describe(&error))))?;
-        let told = |problem: &str| self.told(problem);
+            sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
+        let told = |problem: &str| self.sentence(problem);
         if !response.status().is_success() {
             return Err(failure::of_response(response, &told).await);
         }
@@ -142,12 +146,12 @@ impl Endpoint {
     }
 
     /// Returns a sentence about this provider.
-    pub(in crate::model) fn told(&self, problem: &str) -> String {
+    pub(in crate::model) fn sentence(&self, problem: &str) -> String {
         format!("provider {}: {problem}", self.name)
     }
 
     /// Returns the error for an answer that cannot be parsed.
     pub(in crate::model) fn malformed(&self, problem: &str) -> ModelError {
-        ModelError::Malformed(self.told(problem))
+        ModelError::Malformed(self.sentence(problem))
     }
 }

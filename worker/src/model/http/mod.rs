@@ -7,7 +7,7 @@ mod stream;
 mod value;
 mod wire_names;
 
-pub(super) use endpoint::{Endpoint, Place};
+pub(super) use endpoint::{Endpoint, ProviderAddress};
 pub(super) use stream::Assembly;
 pub(super) use value::{PDF, arguments, count};
 pub(super) use wire_names::WireNames;

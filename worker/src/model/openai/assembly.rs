@@ -10,7 +10,7 @@ const MOST_CALLS: usize = 128;
 
 /// The part of an answer that has arrived.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Assembly {
+pub(super) struct CompletionsAssembly {
     content: String,
     refusal: String,
     calls: Vec<Piece>,
@@ -30,7 +30,7 @@ struct Piece {
     arguments: String,
 }
 
-impl http::Assembly for Assembly {
+impl http::Assembly for CompletionsAssembly {
     fn absorb(&mut self, chunk: &Value, listener: &Listener) -> Result<(), String> {
         let before = self.content.len();
         self.take_in(chunk)?;
@@ -58,7 +58,7 @@ impl http::Assembly for Assembly {
     }
 }
 
-impl Assembly {
+impl CompletionsAssembly {
     /// Takes one chunk of a stream, or a whole answer, which differs in one word only.
     fn take_in(&mut self, chunk: &Value) -> Result<(), String> {
         if let Some(id) = chunk["id"].as_str().filter(|id| !id.is_empty()) {
@@ -193,7 +193,7 @@ mod tests {
     use serde_json::json;
 
     fn answer(chunks: &[Value]) -> Result<ModelAnswer, String> {
-        let mut assembly = Assembly::default();
+        let mut assembly = CompletionsAssembly::default();
         for chunk in chunks {
             assembly.take_in(chunk)?;
         }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_and_truncations_are_told_apart() {
+    fn refusals_and_truncations_are_distinguished() {
         let of = |message: Value, reason: &str| {
             answer(&[json!({"choices": [{"message": message, "finish_reason": reason}]})]).unwrap()
         };

@@ -12,9 +12,9 @@ mod tests;
 
 pub use config::{MaxTokensField, OpenAiConfig, ResponseFormat};
 
-use crate::model::http::{Endpoint, Place, WireNames};
+use crate::model::http::{Endpoint, ProviderAddress, WireNames};
 use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
-use assembly::Assembly;
+use assembly::CompletionsAssembly;
 use async_trait::async_trait;
 use reqwest::Client;
 use serde_json::{Map, Value};
@@ -36,7 +36,7 @@ impl OpenAiModel {
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
     pub fn new(name: &str, config: OpenAiConfig, client: Client) -> Result<Self, String> {
-        let place = Place {
+        let place = ProviderAddress {
             base_url: &config.base_url,
             path: &["chat", "completions"],
             key_header: ("authorization", "Bearer "),
@@ -63,7 +63,8 @@ impl Model for OpenAiModel {
         if let Value::Object(body) = &mut body {
             body.extend(self.more.clone());
         }
-        let assembly: Assembly = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
+        let assembly: CompletionsAssembly =
+            self.endpoint.ask(&body, request.timeout, &request.listener).await?;
         assembly.finish(&names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
     }
 

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_told_in_the_providers_words() {
+    fn a_conversation_is_sent_in_the_providers_format() {
         let body = body_of(&request(), &OpenAiConfig::default());
         assert_eq!(body["messages"][0], json!({"role": "system", "content": "be brief"}));
         let asked = &body["messages"][2];
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_demanded_form_is_told_as_far_as_the_provider_offers_it() {
+    fn the_required_format_is_sent_as_far_as_the_provider_supports_it() {
         let schema = json!({"type": "object"});
         let with = |schema: Option<Value>, format, offered| {
             response_format(&OutputContract { schema, format }, offered)

@@ -307,7 +307,7 @@ async fn the_recorded_request_and_answers_are_ours() {
 
 /// RS-09: pictures and files reach the model unchanged.
 #[tokio::test]
-async fn pictures_and_files_are_told_as_what_they_are() {
+async fn pictures_and_files_are_sent_with_their_types() {
     let server = replay(200, include_str!("samples/text.sse")).await;
     provider(&server).answer(&pictures()).await.unwrap();
     let recorded: Value = serde_json::from_str(include_str!("samples/parts.json")).unwrap();

@@ -10,7 +10,7 @@ const MOST_ITEMS: usize = 256;
 
 /// The part of an answer that has arrived.
 #[derive(Debug, Default)]
-pub(super) struct Assembly {
+pub(super) struct ResponsesAssembly {
     /// The items by the provider's `output_index`, which gives their order.
     items: BTreeMap<u64, Item>,
     usage: Option<Usage>,
@@ -56,7 +56,7 @@ impl Item {
     }
 }
 
-impl http::Assembly for Assembly {
+impl http::Assembly for ResponsesAssembly {
     fn absorb(&mut self, event: &Value, listener: &Listener) -> Result<(), String> {
         let delta = event["delta"].as_str().unwrap_or_default();
         match event["type"].as_str().unwrap_or_default() {
@@ -130,7 +130,7 @@ fn too_many() -> String {
     format!("the answer has more than {MOST_ITEMS} items")
 }
 
-impl Assembly {
+impl ResponsesAssembly {
     fn item(&mut self, event: &Value) -> Result<&mut Item, String> {
         let index = event["output_index"].as_u64().unwrap_or(0);
         if self.items.len() >= MOST_ITEMS && !self.items.contains_key(&index) {

@@ -11,9 +11,9 @@ mod tests;
 
 pub use config::ResponsesConfig;
 
-use crate::model::http::{Endpoint, Place, WireNames};
+use crate::model::http::{Endpoint, ProviderAddress, WireNames};
 use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
-use assembly::Assembly;
+use assembly::ResponsesAssembly;
 use async_trait::async_trait;
 use reqwest::Client;
 
@@ -31,7 +31,7 @@ impl ResponsesModel {
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
     pub fn new(name: &str, config: ResponsesConfig, client: Client) -> Result<Self, String> {
-        let place = Place {
+        let place = ProviderAddress {
             base_url: &config.base_url,
             path: &["responses"],
             key_header: ("authorization", "Bearer "),
@@ -49,7 +49,8 @@ impl Model for ResponsesModel {
     async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
         let names = WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()));
         let body = request::body(request, &self.config, &names);
-        let assembly: Assembly = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
+        let assembly: ResponsesAssembly =
+            self.endpoint.ask(&body, request.timeout, &request.listener).await?;
         assembly.finish(&names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
     }
 

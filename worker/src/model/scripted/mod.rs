@@ -25,7 +25,7 @@ pub use script::Script;
 
 use crate::model::{AskedCall, FinishReason, Model, ModelAnswer, ModelError, ModelRequest, Usage};
 use async_trait::async_trait;
-use script::{Answer, Failure, FailureKind};
+use script::{Failure, FailureKind, ScriptedAnswer};
 use serde_json::Value;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl ScriptedModel {
     }
 
     /// Returns the answer of the first rule that matches and is not used up.
-    fn choose(&self, request: &ModelRequest) -> Option<&Answer> {
+    fn choose(&self, request: &ModelRequest) -> Option<&ScriptedAnswer> {
         let rules = self.script.rules.iter().zip(&self.used);
         rules
             .filter(|(rule, _)| rule.when.holds(request))
@@ -109,7 +109,7 @@ fn error(failure: &Failure) -> ModelError {
     }
 }
 
-fn spoken(answer: &Answer, request: &ModelRequest) -> Result<ModelAnswer, String> {
+fn spoken(answer: &ScriptedAnswer, request: &ModelRequest) -> Result<ModelAnswer, String> {
     let conversation = Conversation::of(request);
     let content = match (&answer.text, &answer.json) {
         (Some(text), _) => Some(conversation.fill_text(text)?),

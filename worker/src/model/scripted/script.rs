@@ -25,7 +25,7 @@ pub(super) struct Rule {
     /// The most answers of the rule within one process; unlimited if absent.
     pub(super) times: Option<u32>,
     /// The answer.
-    pub(super) answer: Answer,
+    pub(super) answer: ScriptedAnswer,
 }
 
 /// Conditions on a request. Texts are compared case-sensitively.
@@ -52,14 +52,14 @@ pub(super) struct Conditions {
 /// An answer: text, or JSON, or tool calls (with or without text), or a failure.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Answer {
+pub(super) struct ScriptedAnswer {
     /// The text, with templates.
     pub(super) text: Option<String>,
     /// The text as JSON; its strings may hold templates.
     pub(super) json: Option<Value>,
     /// The tool calls that it requests.
     #[serde(default)]
-    pub(super) tool_calls: Vec<Call>,
+    pub(super) tool_calls: Vec<ScriptedCall>,
     /// The tokens of the answer. Default: bytes / 4.
     pub(super) usage: Option<Usage>,
     /// The reason why the answer ends. Default: `tool_use` with tool calls, else `stop`.
@@ -74,7 +74,7 @@ pub(super) struct Answer {
 /// A tool call.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Call {
+pub(super) struct ScriptedCall {
     /// The tool's name.
     pub(super) name: String,
     /// Its arguments; their strings may hold templates.
@@ -133,7 +133,7 @@ impl Script {
     }
 }
 
-impl Answer {
+impl ScriptedAnswer {
     fn check(&self) -> Result<(), String> {
         let kinds = [self.text.is_some(), self.json.is_some(), self.error.is_some()]
             .into_iter()

@@ -137,7 +137,7 @@ async fn delays_and_failures_are_those_of_the_script() {
 }
 
 #[test]
-fn mistakes_are_told_when_the_script_is_read() {
+fn mistakes_are_reported_when_the_script_is_read() {
     for (yaml, word) in [
         ("rules: []", "no rules"),
         ("rule: []", "rule"),

@@ -2,7 +2,7 @@
 //! are stored in the write that publishes the outcome, so both become durable together.
 
 use super::call::Call;
-use super::tell::{Ending, Over};
+use super::tool_outcome::{Ending, Over};
 use crate::turn::guard;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;

@@ -5,7 +5,7 @@
 
 use super::call::{self, Call};
 use super::restriction::{self, Checked};
-use super::tell::{Ending, Over, tell};
+use super::tool_outcome::{Ending, Over, tell};
 use crate::phases::resol;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;

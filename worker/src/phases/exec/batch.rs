@@ -4,15 +4,15 @@
 //! outcome. A call whose failure is known joins the next round. The model receives the outcomes in the order
 //! of its requests, whichever call returned first.
 
-use super::abroad;
 use super::artifacts;
 use super::call::{self, Call, Fate, Made, News};
 use super::circuit;
 use super::identity::Elsewhere;
 use super::pay;
-use super::remedy::{Remedy, Standing, remedy};
+use super::remedy::{FailedCall, Remedy, remedy};
+use super::remote_calls;
 use super::restriction::{self, Checked};
-use super::tell::{Ending, Over, tell};
+use super::tool_outcome::{Ending, Over, tell};
 use crate::breakers::Success;
 use crate::phases::resol;
 use crate::tool::Tool;
@@ -50,7 +50,7 @@ impl Flight {
     }
 
     /// Returns true if no work for it runs on this server now.
-    fn is_elsewhere(&self) -> bool {
+    fn is_remote(&self) -> bool {
         match &self.step {
             Step::Ready(ready) => ready.tool.tokens().is_some(),
             Step::Over(_) | Step::Told => true,
@@ -116,7 +116,7 @@ pub async fn run(
     for (position, call) in asked {
         let flight = prepare(turn, position, call, position < allowed)?;
         if matches!(flight.step, Step::Ready(_)) {
-            abroad::check_answers(turn, &flight.call).await?;
+            remote_calls::check_answers(turn, &flight.call).await?;
         }
         flights.push(flight);
     }
@@ -132,7 +132,7 @@ pub async fn run(
         send(turn, &mut flights).await?;
         // A round of remote calls alone needs no slot of this worker. It keeps the slot if too many such
         // rounds wait already, and the worker claims no more jobs than it has slots.
-        if outside.is_none() && flights.iter().all(Flight::is_elsewhere) {
+        if outside.is_none() && flights.iter().all(Flight::is_remote) {
             outside = turn.deps.toolbox.room_outside();
         }
         if outside.is_some() {
@@ -215,7 +215,7 @@ fn prepare(
         // The tool is gone or has changed since the request left; the request may still have had its effect.
         (Err(_), Some(_)) => return Ok(unknown(turn, call)),
     };
-    let abroad::Known { handle, booked } = abroad::known(turn, &call.asked);
+    let remote_calls::KnownRemoteCall { handle, booked } = remote_calls::known(turn, &call.asked);
     match sent {
         // The turn waits for work that has begun: no second request is sent.
         Some(_) if handle.is_some() => {}
@@ -254,7 +254,7 @@ fn prepare(
 /// Journals a call that is refused before it runs; the model receives the refusal in its order.
 fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
     let own = resol::capability(turn, &call.asked.name).map(|capability| capability.errors.clone());
-    let standing = Standing { tries: 0, repeatable: false, replaced: true };
+    let standing = FailedCall { tries: 0, repeatable: false, replaced: true };
     let (outcome, handled) = match refusal.failure() {
         Some(FailureKind::ToolNotFound) => (refusal, None),
         _ => match remedy(&turn.agent.errors, &own.unwrap_or_default(), refusal.clone(), standing) {
@@ -291,7 +291,7 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
             ready.passage = passage;
             let Passage::Refused { until } = passage else { break };
             let outcome = circuit::open(turn, &flight.call, until);
-            let standing = Standing { tries: ready.tries, repeatable: false, replaced: ready.replaced };
+            let standing = FailedCall { tries: ready.tries, repeatable: false, replaced: ready.replaced };
             match remedy(&turn.agent.errors, &ready.capability.errors, outcome.clone(), standing) {
                 Remedy::Instead(name) => {
                     abandon(turn, &flight.call, ready);
@@ -331,7 +331,7 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
         }
         let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
         call::leave(turn, &mut flight.call, idempotent, ready.tries == 0 && ready.handle.is_none());
-        abroad::leaves(turn, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
+        remote_calls::leaves(turn, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
     }
     pay::barrier(turn, leaving, aside).await
 }
@@ -379,18 +379,18 @@ async fn judge(
         ready.booked = ready.booked.max(made.tokens);
         match made.news.take() {
             Some(News::Begun(handle)) => {
-                abroad::begun(turn, &flight.call, &ready.tool, &handle);
+                remote_calls::begun(turn, &flight.call, &ready.tool, &handle);
                 (ready.handle, ready.goes_on) = (Some(handle), true);
                 wait = wait.max(Some(Duration::ZERO));
                 continue;
             }
-            Some(News::Asks(asked)) if abroad::may_ask(turn) => {
+            Some(News::Asks(asked)) if remote_calls::may_ask(turn) => {
                 if stop.is_none() {
-                    stop = Some(abroad::ask(turn, &flight.call, asked, ready.booked).await);
+                    stop = Some(remote_calls::ask(turn, &flight.call, asked, ready.booked).await);
                 }
                 continue;
             }
-            Some(News::Asks(asked)) => made.outcome = abroad::unasked(&asked),
+            Some(News::Asks(asked)) => made.outcome = remote_calls::unasked(&asked),
             None => {}
         }
         ready.doubtful |= made.fate == Fate::Unknown;
@@ -403,7 +403,7 @@ async fn judge(
         let is_open =
             circuit::count(turn, (&ready.tool, &ready.capability), ready.passage, &made, successes).await?;
         let tries = if is_open { u32::MAX - 1 } else { ready.tries };
-        let standing = Standing { tries, repeatable, replaced: ready.replaced };
+        let standing = FailedCall { tries, repeatable, replaced: ready.replaced };
         match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), standing) {
             Remedy::Again(wait_ms) => {
                 ready.tries += 1;
@@ -419,7 +419,7 @@ async fn judge(
                 wait = wait.max(Some(Duration::from_millis(wait_ms)));
             }
             Remedy::Instead(name) => {
-                abroad::over(turn, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
+                remote_calls::over(turn, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
                 if let Err(parked) = replace(turn, flight, name, &made.outcome, made.duration_ms) {
                     stop.get_or_insert(parked);
                 }
@@ -427,7 +427,7 @@ async fn judge(
             }
             Remedy::End(outcome, handled) => {
                 let capability = ready.capability.clone();
-                abroad::over(turn, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
+                remote_calls::over(turn, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
                 let over = Over::made(turn, &flight.call, &capability, outcome, handled, made.duration_ms);
                 artifacts::keep(turn, &flight.call, &over, files);
                 flight.step = Step::Over(Box::new(over));
@@ -458,7 +458,7 @@ fn ended(ready: &Ready, made: &Made) -> bool {
 /// Cancels the remote work of a call that is not repeated.
 fn abandon(turn: &mut Turn, call: &Call, ready: &Ready) {
     if ready.doubtful || ready.handle.is_some() {
-        abroad::over(turn, &call.asked.call_id, &ready.tool, false);
+        remote_calls::over(turn, &call.asked.call_id, &ready.tool, false);
     }
 }
 

@@ -333,7 +333,10 @@ pub async fn make(
         Some(_) => outcome,
     };
     trace::returned(turn, &span, &call.asked.name, capability, &outcome);
-    let tokens = identity.errand.as_ref().map_or(0, |errand| errand.tokens_used.load(Ordering::Relaxed));
+    let tokens = identity
+        .peer_request
+        .as_ref()
+        .map_or(0, |peer_request| peer_request.tokens_used.load(Ordering::Relaxed));
     Made { outcome, fate, counts, duration_ms, tokens, news, artifacts }
 }
 

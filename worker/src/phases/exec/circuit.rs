@@ -89,7 +89,7 @@ pub async fn learn(turn: &mut Turn, successes: Vec<Success>) -> Result<(), Stop>
     }
     turn.secure().await?;
     for success in successes {
-        turn.deps.breakers.tell(turn.secured()?, &*turn.deps.clock, success).await;
+        turn.deps.breakers.store_success(turn.secured()?, &*turn.deps.clock, success).await;
     }
     Ok(())
 }

@@ -20,8 +20,10 @@ const MOST_STATE_BYTES: usize = 64 * 1024;
 /// # Errors
 /// [`Stop::Store`].
 pub async fn look(turn: &mut Turn, asked: &[RequestedCall]) -> Result<(), Stop> {
-    let told =
-        asked.iter().filter_map(|call| turn.deputy(&call.name)).any(|deputy| deputy.terms.tells_state());
+    let told = asked
+        .iter()
+        .filter_map(|call| turn.delegate(&call.name))
+        .any(|delegate| delegate.terms.shares_state());
     match turn.state_scope().filter(|_| told) {
         Some(scope) => turn.look_at_state(&scope).await,
         None => Ok(()),
@@ -35,14 +37,14 @@ pub fn input(turn: &Turn, call: &Call) -> String {
         Some(Value::String(text)) => text.clone(),
         _ => arguments.to_string(),
     };
-    let Some(terms) = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms) else { return text };
+    let Some(terms) = turn.delegate(&call.asked.name).map(|delegate| &delegate.terms) else { return text };
     if terms.context != ContextTransfer::Minimal && !terms.custom_context.is_empty() {
         text.push_str(&format!("\n\nContext: {}", Value::Object(terms.custom_context.clone())));
     }
-    if terms.tells_state() {
+    if terms.shares_state() {
         push_state(turn, &mut text);
     }
-    if terms.tells_history() {
+    if terms.shares_history() {
         push_history(turn, &mut text);
     }
     text
@@ -98,8 +100,8 @@ pub fn meta(turn: &Turn, terms: Option<&Delegate>, agent: &str, span: &Span) -> 
         }
     }
     meta.insert(names::PARENT_INTERACTION_ID, turn.interaction_id.as_str());
-    let tells_session = terms.is_none_or(Delegate::tells_session);
-    if tells_session {
+    let shares_session = terms.is_none_or(Delegate::shares_session);
+    if shares_session {
         let session = session_id(turn);
         meta.insert("session_id", session.as_str());
         meta.insert("ossa.parent.session.id", session);
@@ -109,7 +111,7 @@ pub fn meta(turn: &Turn, terms: Option<&Delegate>, agent: &str, span: &Span) -> 
         meta.insert(trace::PARENT_TRACEPARENT, traceparent);
     }
     if let Some(baggage) = turn.job.meta.get("baggage").filter(|_| turn.agent.identity.baggage) {
-        let sent = baggage.parse::<String>().ok().filter(|_| !tells_session);
+        let sent = baggage.parse::<String>().ok().filter(|_| !shares_session);
         match sent.map(|sent| trace_context::without(&sent, SESSION)) {
             None => meta.insert("baggage", baggage.clone()),
             Some(rest) if !rest.is_empty() => meta.insert("baggage", rest),

@@ -8,7 +8,7 @@ use super::call::{self, Call};
 use super::context;
 use super::delegate_failure::{self, Aftermath};
 use super::restriction::{self, Checked};
-use super::tell::{Ending, Over, tell};
+use super::tool_outcome::{Ending, Over, tell};
 use crate::phases::infer;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -37,7 +37,7 @@ enum Next {
 
 /// Returns true if a call is answered by an agent.
 pub fn is_one(turn: &Turn, asked: &RequestedCall) -> bool {
-    turn.deputy(&asked.name).is_some() || turn.delegations.iter().any(|done| done.call_id == asked.call_id)
+    turn.delegate(&asked.name).is_some() || turn.delegations.iter().any(|done| done.call_id == asked.call_id)
 }
 
 /// Runs the call at `position` among those that the model asked for.
@@ -111,13 +111,14 @@ pub fn handed_over(turn: &Turn) -> Option<Value> {
 /// Returns the agent that took over control in this turn, if it is registered here.
 pub fn took_over(turn: &Turn) -> Option<Arc<AgentDefinition>> {
     let answer = turn.conversation.answer()?;
-    let known = turn.deputies.as_ref()?;
+    let known = turn.delegates.as_ref()?;
     let asked = answer.tool_calls.iter();
     let name = match super::stub::handed_over_by(turn, &answer.tool_calls) {
         Some(call) => known.get(&asked.clone().find(|asked| asked.call_id == call)?.name)?.agent.name.clone(),
         None => asked.clone().find_map(|asked| handover(turn, asked))?.agent.clone(),
     };
-    let mut agents = known.values().flat_map(|deputy| std::iter::once(&deputy.agent).chain(&deputy.fallback));
+    let mut agents =
+        known.values().flat_map(|delegate| std::iter::once(&delegate.agent).chain(&delegate.fallback));
     agents.find(|agent| agent.name == name).map(Arc::clone)
 }
 
@@ -143,7 +144,7 @@ fn capability(turn: &Turn, call: &Call) -> Capability {
 
 /// Returns the mode of a delegation. A handoff whose result must be checked becomes a supervised delegation.
 fn mode(turn: &Turn, call: &Call) -> DelegationMode {
-    let wanted = turn.deputy(&call.asked.name).map(|deputy| deputy.terms.mode).unwrap_or_default();
+    let wanted = turn.delegate(&call.asked.name).map(|delegate| delegate.terms.mode).unwrap_or_default();
     let checks = capability(turn, call).output_restriction;
     match wanted {
         DelegationMode::Handoff if checks.assertion.is_some() || checks.require_review.is_some() => {
@@ -226,11 +227,11 @@ fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinit
         return Err(refusal);
     }
     let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
-    let Some(deputy) = turn.deputy(name).filter(|_| offered && may_call) else {
+    let Some(delegate) = turn.delegate(name).filter(|_| offered && may_call) else {
         let text = format!("this agent has no tool `{name}` in this turn");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
     };
-    if let Err(why) = turn.deps.check(&deputy.offer.input_schema, &call.asked.arguments) {
+    if let Err(why) = turn.deps.check(&delegate.offer.input_schema, &call.asked.arguments) {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
     }
@@ -242,7 +243,7 @@ fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinit
         );
         return Err(ToolOutcome::refused(FailureKind::DelegationDepth.code(), text));
     }
-    Ok(Arc::clone(&deputy.agent))
+    Ok(Arc::clone(&delegate.agent))
 }
 
 /// Returns the next step of a call after a delegation.
@@ -278,7 +279,7 @@ fn others(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<V
     for at in position + 1..asked.len() {
         let mut call = call_at(turn, at, asked);
         let tries = tries(turn, &call);
-        let free = turn.deputy(&call.asked.name).is_some() && mode(turn, &call) == DelegationMode::Parallel;
+        let free = turn.delegate(&call.asked.name).is_some() && mode(turn, &call) == DelegationMode::Parallel;
         let restricted = &capability(turn, &call).input_restriction;
         let unheard = restricted.assertion.is_none() && restricted.require_review.is_none();
         let agent = match tries.last() {
@@ -308,7 +309,7 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
     call::leave(turn, call, false, true);
     let mode = mode(turn, call);
     let span = trace::handoff(&agent.name, mode.as_str());
-    let terms = turn.deputy(&call.asked.name).map(|deputy| &deputy.terms);
+    let terms = turn.delegate(&call.asked.name).map(|delegate| &delegate.terms);
     let meta = context::meta(turn, terms, &agent.name, &span);
     let agent = match mode {
         DelegationMode::Handoff => agent.clone().taking_over_from(&turn.agent),
@@ -323,7 +324,7 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
         mode,
         args: RawJson::of(&json!([context::input(turn, call)])),
         meta,
-        timeout_ms: turn.deputy(&call.asked.name).and_then(|deputy| deputy.terms.timeout_ms),
+        timeout_ms: turn.delegate(&call.asked.name).and_then(|delegate| delegate.terms.timeout_ms),
         review: None,
     }
 }

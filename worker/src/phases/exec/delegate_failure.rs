@@ -1,11 +1,10 @@
-//! What follows when a delegate failed (OSSA §2, §5, RS-50).
+//! The next step after a failed delegate (OSSA §2, §5, RS-50).
 //!
 //! The terms of the delegation come first (`on_failure: retry` or `fallback`), then the agent's handler for
-//! `DELEGATION_FAILED`, and a reviewer last. Without a handler and without a reviewer the model receives the
-//! failure.
+//! `DELEGATION_FAILED`, and a reviewer last. Without a handler and without a reviewer the model receives the failure.
 
 use super::call::Call;
-use super::deputies::Deputy;
+use super::delegates::KnownDelegate;
 use crate::turn::escalation;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -19,11 +18,11 @@ use turnstone_domain::tool_call::{Handled, ToolOutcome};
 use turnstone_domain::{AgentDefinition, EventName, JobError};
 use turnstone_store::Delegated;
 
-/// What follows.
+/// The next step after a failed delegate.
 pub enum Aftermath {
-    /// This agent is asked.
+    /// This agent is called.
     Ask(Arc<AgentDefinition>),
-    /// The call has this outcome, after what a handler made of it.
+    /// The call has this outcome, as a handler may have changed it.
     Outcome(ToolOutcome, Option<Handled>),
 }
 
@@ -44,10 +43,10 @@ pub fn aftermath(
     if let Some(handler) = handler.as_ref().filter(|handler| handler.strategy != Strategy::Escalate) {
         return Ok(handled(handler, outcome));
     }
-    let deputy = turn.deputy(&call.asked.name);
-    let agent = deputy.map(|deputy| Arc::clone(&deputy.agent));
-    let escalates =
-        handler.is_some() || deputy.is_some_and(|deputy| deputy.terms.on_failure == OnFailure::Escalate);
+    let delegate = turn.delegate(&call.asked.name);
+    let agent = delegate.map(|delegate| Arc::clone(&delegate.agent));
+    let escalates = handler.is_some()
+        || delegate.is_some_and(|delegate| delegate.terms.on_failure == OnFailure::Escalate);
     match agent.filter(|_| escalates) {
         Some(agent) if escalated(turn, call, tries, &outcome)? => Ok(Aftermath::Ask(agent)),
         _ => Ok(Aftermath::Outcome(outcome, None)),
@@ -56,16 +55,16 @@ pub fn aftermath(
 
 /// Returns the agent that is asked next without asking a reviewer; `None` when the failure stands.
 pub fn next(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
-    let deputy = turn.deputy(&call.asked.name)?;
-    by_terms(deputy, tries).or_else(|| by_handler(turn, call, deputy, tries))
+    let delegate = turn.delegate(&call.asked.name)?;
+    by_terms(delegate, tries).or_else(|| by_handler(turn, call, delegate, tries))
 }
 
-fn by_terms(deputy: &Deputy, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
-    match &deputy.terms.on_failure {
-        OnFailure::Retry if tries.len() <= RETRIES => Some(Arc::clone(&deputy.agent)),
+fn by_terms(delegate: &KnownDelegate, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
+    match &delegate.terms.on_failure {
+        OnFailure::Retry if tries.len() <= RETRIES => Some(Arc::clone(&delegate.agent)),
         OnFailure::Fallback { .. } => {
             let untried = |agent: &&Arc<AgentDefinition>| tries.iter().all(|done| done.agent != agent.name);
-            deputy.fallback.iter().find(untried).cloned()
+            delegate.fallback.iter().find(untried).cloned()
         }
         _ => None,
     }
@@ -74,17 +73,17 @@ fn by_terms(deputy: &Deputy, tries: &[Delegated]) -> Option<Arc<AgentDefinition>
 fn by_handler(
     turn: &Turn,
     call: &Call,
-    deputy: &Deputy,
+    delegate: &KnownDelegate,
     tries: &[Delegated],
 ) -> Option<Arc<AgentDefinition>> {
     let handler = handler(turn, call)?;
     let usual = if handler.strategy == Strategy::Retry { RETRIES } else { 0 };
     let retries = handler.max_retries.map_or(usual, |said| usize::try_from(said).unwrap_or(usize::MAX));
-    if tries.iter().filter(|done| done.agent == deputy.agent.name).count() <= retries {
-        return Some(Arc::clone(&deputy.agent));
+    if tries.iter().filter(|done| done.agent == delegate.agent.name).count() <= retries {
+        return Some(Arc::clone(&delegate.agent));
     }
     let instead = handler.fallback_capability.filter(|_| replaces(handler.strategy))?;
-    let other = &turn.deputy(&instead)?.agent;
+    let other = &turn.delegate(&instead)?.agent;
     tries.iter().all(|done| done.agent != other.name).then(|| Arc::clone(other))
 }
 

@@ -1,8 +1,8 @@
 //! The identity of a call (OAS-25, OAS-26, OAS-27). Its credentials are fetched right before the call, used
 //! in it, and dropped with it. They appear in no prompt, event, journal or log.
 
-use super::abroad;
-use crate::tool::identity::{Errand, Identity, headers};
+use super::remote_calls;
+use crate::tool::identity::{Identity, PeerRequest, headers};
 use crate::tool::{Tool, Transport};
 use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
@@ -69,15 +69,15 @@ pub async fn of(
     let user = &turn.engagement.user;
     if tool.tokens().is_some() {
         // The end user is the same on every server (agents brief §1.3).
-        let errand = Errand {
+        let peer_request = PeerRequest {
             depth: turn.depth + 1,
             token_budget: elsewhere.set_aside,
             user: user.is_known().then(|| user.clone()),
             tokens_used: AtomicI64::new(0),
             handle: elsewhere.handle.cloned(),
-            answers: abroad::answers(turn, elsewhere.call),
+            answers: remote_calls::answers(turn, elsewhere.call),
         };
-        return Ok(Identity { errand: Some(Arc::new(errand)), ..Identity::default() });
+        return Ok(Identity { peer_request: Some(Arc::new(peer_request)), ..Identity::default() });
     }
     if turn.agent.format != AgentFormat::OpenAgentSpec {
         return Ok(Identity::default());
@@ -114,7 +114,7 @@ pub async fn of(
     }
     let credentials = headers(&kept, |name| turn.deps.toolbox.secret(name)).map_err(refused)?;
     let user = matches!(acting, Acting::User).then(|| user.clone());
-    Ok(Identity { user, credentials, errand: None })
+    Ok(Identity { user, credentials, peer_request: None })
 }
 
 fn refused(why: String) -> ToolOutcome {

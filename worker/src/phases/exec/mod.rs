@@ -5,7 +5,6 @@
 //! before any step relies on it. After a crash, a call that was sent and has no outcome is repeated only if
 //! it is idempotent. Otherwise a reviewer decides. There is never a blind retry.
 
-pub mod abroad;
 mod again;
 mod artifacts;
 mod ask;
@@ -15,15 +14,16 @@ mod circuit;
 mod context;
 mod delegate;
 mod delegate_failure;
-pub mod deputies;
+pub mod delegates;
 mod identity;
 pub mod pay;
 mod remedy;
+pub mod remote_calls;
 mod restriction;
 pub mod reviewer;
 pub mod state_call;
 pub mod stub;
-mod tell;
+mod tool_outcome;
 
 pub use again::again;
 pub use delegate::{handed_over, took_over};

@@ -21,7 +21,7 @@ pub enum Remedy {
 
 /// The state of a call that has failed.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing {
+pub struct FailedCall {
     /// Earlier failed tries of this tool.
     pub tries: u32,
     /// True if the call may run once more: it is idempotent, it had no effect, or the manifest has a
@@ -36,7 +36,7 @@ pub fn remedy(
     policy: &ErrorPolicy,
     own: &CapabilityErrors,
     outcome: ToolOutcome,
-    standing: Standing,
+    standing: FailedCall,
 ) -> Remedy {
     let Some(error) = outcome.as_error() else { return Remedy::End(outcome, None) };
     let code = error.kind.ossa();
@@ -76,14 +76,14 @@ mod tests {
     use turnstone_domain::agent::errors::{ErrorHandler, RetryRule};
     use turnstone_domain::error::FailureKind;
 
-    const FIRST: Standing = Standing { tries: 0, repeatable: true, replaced: false };
+    const FIRST: FailedCall = FailedCall { tries: 0, repeatable: true, replaced: false };
 
     fn broke() -> ToolOutcome {
         ToolOutcome::failed(FailureKind::Tool.code(), "it broke")
     }
 
-    fn after(tries: u32) -> Standing {
-        Standing { tries, ..FIRST }
+    fn after(tries: u32) -> FailedCall {
+        FailedCall { tries, ..FIRST }
     }
 
     /// RS-25: three more tries with growing delays, and then the model receives the failure.
@@ -104,7 +104,7 @@ mod tests {
             let found = remedy(&ErrorPolicy::default(), &CapabilityErrors::default(), outcome, standing);
             assert_eq!(found, expected);
         };
-        decide(broke(), Standing { repeatable: false, ..FIRST });
+        decide(broke(), FailedCall { repeatable: false, ..FIRST });
         decide(ToolOutcome::refused(FailureKind::ToolInput.code(), "no"), FIRST);
         decide(ToolOutcome::refused(FailureKind::Tool.code(), "a secret is missing"), FIRST);
         decide(broke().again_is_useless(), FIRST);
@@ -134,7 +134,7 @@ mod tests {
             matches!(with(value, after(1)), Remedy::End(ToolOutcome::Success { .. }, Some(handled)) if handled.strategy == Strategy::Fallback)
         );
         assert_eq!(with(tool.clone(), after(1)), Remedy::Instead("other".into()));
-        assert_eq!(with(tool, Standing { replaced: true, ..after(1) }), Remedy::End(broke(), None));
+        assert_eq!(with(tool, FailedCall { replaced: true, ..after(1) }), Remedy::End(broke(), None));
         assert!(matches!(
             with(ErrorHandler::of(Strategy::Skip), after(1)),
             Remedy::End(ToolOutcome::Error { .. }, Some(_))

@@ -47,9 +47,9 @@ pub fn before(
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
     // A call whose output has no reviewer does not run either.
-    if let Some(word) = reviewer.iter().chain(&of_output).find_map(|asked| nobody(turn, asked)) {
+    if let Some(word) = reviewer.iter().chain(&of_output).find_map(|asked| missing_reviewer(turn, asked)) {
         let text = format!(
-            "`{}` needs the word of its reviewer `{word}`, and there is nobody to ask: the caller did not say who the user is",
+            "`{}` needs the approval of its reviewer `{word}`, and there is no such reviewer: the caller named no user",
             call.asked.name
         );
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
@@ -146,8 +146,10 @@ fn asked(
             match reviewers::assign(turn, review, word, wait) {
                 Some(review) => Err(Stop::Park(Box::new(Wait::Review(review)))),
                 None => {
-                    let message =
-                        format!("`{}` is reviewed by `{word}`, and there is nobody to ask", call.asked.name);
+                    let message = format!(
+                        "`{}` is reviewed by `{word}`, and there is no such reviewer",
+                        call.asked.name
+                    );
                     Err(JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-31").into())
                 }
             }
@@ -174,14 +176,14 @@ pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop
     }
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": call.asked.call_id,
         "what_happened": "a worker stopped after it sent this call and before it learnt the outcome",
-        "approve_means": "call it once more", "reject_means": "tell the model that the outcome is unknown"});
+        "approve_means": "call it once more", "reject_means": "report an unknown outcome to the model"});
     Err(ask_operator(turn, call, ReviewKind::UnknownOutcome, question))
 }
 
 /// Parks the job until an operator has answered.
 pub fn ask_operator(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> Stop {
     let review = question_to(turn, call, kind, question);
-    Stop::Park(Box::new(Wait::Review(reviewers::assign_somebody(turn, review, OPERATOR, None))))
+    Stop::Park(Box::new(Wait::Review(reviewers::assign_or_operator(turn, review, OPERATOR, None))))
 }
 
 /// Returns a question about this call and these arguments, without a reviewer yet.
@@ -201,7 +203,7 @@ fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> N
 }
 
 /// The name of the decider when the deadline passed without an answer.
-const NOBODY: &str = "nobody in time";
+const NO_REVIEWER: &str = "no reviewer in time";
 
 /// Returns the failure after a rejection, which ends the engagement (OAS-A7).
 fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
@@ -211,10 +213,13 @@ fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     let message = match decided_by {
         Some(by) => format!("the call of `{}` was rejected by {by}{reason}", call.asked.name),
         None => {
-            format!("the call of `{}` was not approved: nobody answered in time{reason}", call.asked.name)
+            format!(
+                "the call of `{}` was not approved: no reviewer answered in time{reason}",
+                call.asked.name
+            )
         }
     };
-    let by = decided_by.unwrap_or(NOBODY);
+    let by = decided_by.unwrap_or(NO_REVIEWER);
     let error = JobError::new(FailureKind::Policy, message);
     if turn.agent.format == AgentFormat::Ossa {
         // A person has decided: no handler of the manifest asks again.
@@ -232,14 +237,14 @@ fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
 }
 
 /// Returns the reviewer's name in the document, if no such reviewer exists.
-fn nobody<'a>(turn: &Turn, asked: &'a Contact) -> Option<&'a str> {
-    (!reviewers::is_somebody(turn, &asked.target)).then_some(asked.target.as_str())
+fn missing_reviewer<'a>(turn: &Turn, asked: &'a Contact) -> Option<&'a str> {
+    (!reviewers::is_reviewer(turn, &asked.target)).then_some(asked.target.as_str())
 }
 
 /// Returns the reviewer for calls of an OSSA agent that may not run twice (`human_in_loop`,
 /// `high_risk_action`).
 fn of_high_risk(turn: &Turn, call: &Call, idempotent: bool) -> Option<Contact> {
-    let risky = !idempotent && turn.deputy(&call.asked.name).is_none();
+    let risky = !idempotent && turn.delegate(&call.asked.name).is_none();
     turn.agent.approvals.high_risk.clone().filter(|_| risky)
 }
 

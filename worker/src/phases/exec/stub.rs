@@ -2,7 +2,7 @@
 
 use super::MAX_CALLS;
 use super::call::{self, Call};
-use super::tell::{Over, tell};
+use super::tool_outcome::{Over, tell};
 use crate::phases::resol;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -33,7 +33,7 @@ pub async fn answered(turn: &mut Turn, position: usize, asked: &RequestedCall) -
         stub_of: row.and_then(|row| row.stub_of.clone()),
     };
     let Some((recorded, outcome)) = on_record(turn, asked).await? else {
-        if live || (turn.deputy(&asked.name).is_none() && call::callable(turn, &call, true).is_err()) {
+        if live || (turn.delegate(&asked.name).is_none() && call::callable(turn, &call, true).is_err()) {
             return Ok(false);
         }
         return Err(not_on_record(turn, &call).into());
@@ -92,7 +92,7 @@ fn stand_in(turn: &mut Turn, call: &Call, recorded: ToolCall, outcome: ToolOutco
     let name = &call.asked.name;
     let own = resol::capability(turn, name).or_else(|| turn.agent.capability(name)).cloned();
     let capability = own.unwrap_or_else(|| Capability::named(name.clone()));
-    let handed = turn.deputy(name).is_some_and(|deputy| deputy.terms.mode == DelegationMode::Handoff);
+    let handed = turn.delegate(name).is_some_and(|delegate| delegate.terms.mode == DelegationMode::Handoff);
     if let (true, ToolOutcome::Success { output }, Some(fork)) = (handed, &outcome, &mut turn.fork) {
         fork.handed_over = Some((call.asked.call_id.clone(), output.clone()));
     }
@@ -117,7 +117,7 @@ fn handover(turn: &Turn, asked: &[RequestedCall]) -> Option<(CallId, Value)> {
         return Some(known.clone());
     }
     let stands = |row: &&ToolCall| {
-        let mode = turn.deputy(&row.name).map(|deputy| deputy.terms.mode);
+        let mode = turn.delegate(&row.name).map(|delegate| delegate.terms.mode);
         row.stub_of.is_some() && of_this(&row.call_id) && mode == Some(DelegationMode::Handoff)
     };
     turn.recalled_calls.iter().filter(stands).find_map(|row| match &row.outcome {

@@ -1,12 +1,12 @@
 //! Calls the agent's models in order, each when its rate limit allows it, until one answers.
 
-use super::afford::{self, Afforded};
 use super::circuit;
-use super::patience::LONGEST_HOLD;
 use super::pictures;
+use super::reservation::{self, Afforded};
+use super::retries::LONGEST_HOLD;
 use crate::breakers::Success;
 use crate::flow;
-use crate::model::limits::{Call, Pass, Refusal};
+use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
 use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
@@ -39,8 +39,8 @@ pub struct Answered {
 
 /// Calls the models of the agent in order until one answers (agent extension §3 rule 2). If `heard` is set,
 /// followers of the engagement receive the text while the model writes. `reserved` is the reservation of an
-/// earlier call that did not answer. The request stays as it was for the last model that was called, but with
-/// its own number of tokens, and with what is left of a timeout of the agent's document.
+/// earlier call that did not answer. Afterwards the request is that of the last called model, with its number of
+/// tokens and the rest of the document's timeout.
 pub async fn ask(
     turn: &mut Turn,
     request: &mut ModelRequest,
@@ -82,7 +82,8 @@ pub async fn ask(
             if at + 1 == models.len() { request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
         let tokens = budget::allow(prompt_bound, wanted_tokens, turn.budget.left())
             .map_or(prompt_bound, |allowance| allowance.reserve);
-        let call = Call { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
+        let call =
+            LimitedCall { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
         let (pass, place, held) =
             match admitted(turn, wanted, call, reserved, (prompt_bound, wanted_tokens), draining).await {
                 Ok(Ok(admitted)) => admitted,
@@ -144,7 +145,7 @@ fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Insta
 async fn admitted(
     turn: &mut Turn,
     wanted: &ModelRef,
-    call: Call<'_>,
+    call: LimitedCall<'_>,
     reserved: &mut Option<Afforded>,
     (prompt_bound, tokens): (i64, i64),
     draining: &CancellationToken,
@@ -159,7 +160,7 @@ async fn admitted(
     };
     let place = place(turn, provider, pass.as_ref(), draining).await?;
     let named = format!("{provider}/{}", wanted.model);
-    match afford::reserve(turn, reserved, (prompt_bound, tokens), named).await {
+    match reservation::reserve(turn, reserved, (prompt_bound, tokens), named).await {
         Ok(held) if !draining.is_cancelled() => Ok(Ok((pass, place, held))),
         refused => {
             if let Some(pass) = &pass {
@@ -207,7 +208,7 @@ async fn place(
 /// earlier model. The inner error means that the provider demands a longer delay than the call can wait.
 async fn enter(
     turn: &Turn,
-    call: Call<'_>,
+    call: LimitedCall<'_>,
     draining: &CancellationToken,
 ) -> Result<Result<Option<Pass>, JobError>, Stop> {
     let (deps, secured) = (&turn.deps, turn.secured()?);
@@ -218,9 +219,9 @@ async fn enter(
     };
     match entered {
         Ok(pass) => Ok(Ok(pass)),
-        Err(Refusal::Store(error)) => Err(error.into()),
-        Err(Refusal::Held(until)) => {
-            let Call { provider, model, .. } = call;
+        Err(LimitRefusal::Store(error)) => Err(error.into()),
+        Err(LimitRefusal::Held(until)) => {
+            let LimitedCall { provider, model, .. } = call;
             let message =
                 format!("model {model}: provider {provider} asked every worker to wait until {until}");
             let wait_ms = u64::try_from(until.since(deps.clock.now())).unwrap_or(0);

@@ -77,7 +77,7 @@ pub async fn failed(
 ) -> Result<(), Stop> {
     if !matches!(failure, ModelError::Unavailable(_) | ModelError::Timeout(_)) {
         let success = answered(turn, provider, model, passage);
-        return tell(turn, success).await;
+        return report(turn, success).await;
     }
     let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
     let (deps, secured) = (&turn.deps, turn.secured()?);
@@ -93,9 +93,9 @@ pub async fn failed(
 ///
 /// # Errors
 /// As [`Turn::secured`].
-pub async fn tell(turn: &Turn, success: Option<Success>) -> Result<(), Stop> {
+pub async fn report(turn: &Turn, success: Option<Success>) -> Result<(), Stop> {
     if let Some(success) = success {
-        turn.deps.breakers.tell(turn.secured()?, &*turn.deps.clock, success).await;
+        turn.deps.breakers.store_success(turn.secured()?, &*turn.deps.clock, success).await;
     }
     Ok(())
 }

@@ -5,12 +5,12 @@
 //! waits for the count. Otherwise they commit with the next write, before any other call or wait
 //! ([`Turn::secure`]).
 
-mod afford;
 mod ask;
 mod circuit;
-mod patience;
 mod pictures;
 mod prompt;
+mod reservation;
+mod retries;
 mod summary;
 mod turn_limit;
 
@@ -21,9 +21,9 @@ use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, ModelRequest,
 use crate::turn::conversation::{images, size};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
-use afford::Afforded;
-pub use afford::Shortage;
 use ask::Answered;
+use reservation::Afforded;
+pub use reservation::Shortage;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub struct InferBody {
     /// The budget that capped it, unless it was the engagement's tokens.
     #[serde(default)]
     pub shortage: Option<Shortage>,
-    /// What it leaves of a node of a flow.
+    /// The answer to a node of a flow, if the turn runs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeAnswer>,
 }
@@ -102,7 +102,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     turn_limit::fit(turn, &mut request, bound)?;
     let wanted = request.max_tokens;
     let mut reserved = None;
-    let asked = patience::ask(turn, &mut request, bound, &mut reserved, draining).await;
+    let asked = retries::ask(turn, &mut request, bound, &mut reserved, draining).await;
     let Answered { provider, mut answer, pass, afforded, success } = match asked {
         Err(Stop::Fail(error)) if flow::catches(turn, &error) => {
             if let Some(afforded) = reserved {
@@ -124,7 +124,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     if let Some(pass) = pass {
         turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used).await;
     }
-    circuit::tell(turn, success).await?;
+    circuit::report(turn, success).await?;
     durable?;
     turn.deadline.check()?;
     turn_limit::held(turn)?;

@@ -56,7 +56,7 @@ pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
     if let Some(pass) = pass {
         turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used).await;
     }
-    circuit::tell(turn, success).await?;
+    circuit::report(turn, success).await?;
     durable?;
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }

@@ -109,13 +109,13 @@ impl Catalogues {
 fn elsewhere<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<&'a str> {
     match &capability.target {
         Target::Remote { url } => Some(url),
-        Target::Named => Some(capability.name.as_str()).filter(|name| toolbox.is_elsewhere(name)),
+        Target::Named => Some(capability.name.as_str()).filter(|name| toolbox.is_remote(name)),
         Target::Agent(_) => None,
     }
 }
 
 async fn agent_at(toolbox: &Toolbox, _: Secured<'_>, key: &str) -> Result<Arc<dyn Tool>, String> {
-    if toolbox.is_elsewhere(key) {
+    if toolbox.is_remote(key) {
         return toolbox.named_agent(key).await.map(|agent| agent as Arc<dyn Tool>);
     }
     toolbox.remote_agent(key).await.map(|agent| agent as Arc<dyn Tool>)
@@ -126,7 +126,7 @@ fn unknown_server(server: &str) -> String {
 }
 
 /// The place of an MCP tool.
-struct Place<'a> {
+struct McpToolPlace<'a> {
     /// The agent's name for the server, or its URL.
     key: &'a str,
     server: Arc<McpServer>,
@@ -135,9 +135,9 @@ struct Place<'a> {
 
 /// Returns the place of a capability's MCP tool; `None` when the registry has a tool of its name, or it is no
 /// MCP tool.
-fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Place<'a>, String>> {
+fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<McpToolPlace<'a>, String>> {
     let name = capability.name.as_str();
-    if toolbox.get(name).is_some() || toolbox.is_elsewhere(name) {
+    if toolbox.get(name).is_some() || toolbox.is_remote(name) {
         return None;
     }
     match capability.origin.as_ref().map(|origin| &origin.reached) {
@@ -148,13 +148,13 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Pla
                 None => Err(unknown_server(key)),
             };
             let own = name.strip_prefix(key.as_str()).and_then(|rest| rest.strip_prefix('.'));
-            Some(server.map(|server| Place { key, server, tool: own.unwrap_or(name) }))
+            Some(server.map(|server| McpToolPlace { key, server, tool: own.unwrap_or(name) }))
         }
         Some(Reached::Http(_) | Reached::Unserved { .. }) => None,
         Some(Reached::Registry) | None => {
             let (server, tool) = toolbox.of_server(name)?;
             let key = &name[..name.len() - tool.len() - 1];
-            Some(Ok(Place { key, server: Arc::clone(server), tool }))
+            Some(Ok(McpToolPlace { key, server: Arc::clone(server), tool }))
         }
     }
 }

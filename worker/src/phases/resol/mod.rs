@@ -93,16 +93,16 @@ async fn prepare_output(turn: &Turn) {
 
 /// Returns the record of a capability that is another agent; `None` for a tool.
 async fn delegate(turn: &Turn, capability: &Capability) -> Option<Result<ResolvedTool, String>> {
-    let Some(deputy) = turn.deputy(&capability.name) else {
+    let Some(delegate) = turn.delegate(&capability.name) else {
         let Target::Agent(wanted) = &capability.target else { return None };
         return Some(Err(format!("no agent `{}` is registered", wanted.agent)));
     };
-    let offer = &deputy.offer;
+    let offer = &delegate.offer;
     let record = || ResolvedTool {
         name: offer.name.clone(),
-        source: ToolSource::Delegation { agent_id: deputy.agent.name.clone() },
+        source: ToolSource::Delegation { agent_id: delegate.agent.name.clone() },
         transport: Transport::Function,
-        timeout_ms: deputy.terms.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or_default(),
+        timeout_ms: delegate.terms.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or_default(),
         retry_policy: None,
         digest: digest::of_json(&json!([offer.description, offer.input_schema])),
     };
@@ -139,7 +139,7 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
         Catalogues::ask(turn, turn.secured()?, |name| body.tools.iter().any(|known| known == name)).await;
     let mut bindings = Bindings::default();
     for name in &body.tools {
-        if turn.deputy(name).is_some() {
+        if turn.delegate(name).is_some() {
             continue;
         }
         let own = agent.capability(name).cloned();
@@ -167,8 +167,8 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
 /// Returns a tool as it is described to the model: the agent's texts override those of the registry.
 #[must_use]
 pub fn offer(turn: &Turn, name: &str) -> Option<ToolOffer> {
-    if let Some(deputy) = turn.deputy(name) {
-        return Some(deputy.offer.clone());
+    if let Some(delegate) = turn.delegate(name) {
+        return Some(delegate.offer.clone());
     }
     let bound = turn.bindings.as_ref()?.get(name)?;
     Some(binding::offer(&*bound.tool, bound.capability(&turn.agent, name)?))

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_tells_the_time_of_its_clock() {
+    async fn it_returns_the_time_of_its_clock() {
         let tool = ClockTool::new(Arc::new(At(1_000)));
         let call = Invocation {
             call_id: &"c".into(),

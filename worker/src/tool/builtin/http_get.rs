@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_are_capped_and_a_missing_one_is_asked_for_once() {
+    async fn pages_are_capped_and_a_missing_one_is_requested_once() {
         let (port, server) = serve().await;
         // The guard is in `call` and in the client; `fetch` with an open client tests the rest.
         let tool = HttpGetTool::new(outbound::open_client().unwrap());

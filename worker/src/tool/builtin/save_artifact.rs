@@ -79,7 +79,7 @@ impl Tool for SaveArtifactTool {
     async fn answer(&self, invocation: Invocation<'_>) -> Result<Answer, ToolError> {
         let wrong = |why| ToolError::Final(format!("the file was not kept: {why}"));
         let file = self.file(invocation.call_id, invocation.input).map_err(wrong)?;
-        Ok(Answer { output: files::told(&file), artifacts: vec![file] })
+        Ok(Answer { output: files::as_json(&file), artifacts: vec![file] })
     }
 }
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_file_is_told_and_not_tried_again() {
+    async fn a_missing_file_is_reported_and_not_retried() {
         for (input, word) in [
             (json!({"name": "a"}), "either"),
             (json!({"name": "a", "content": "", "content_base64": ""}), "either"),

@@ -4,9 +4,9 @@
 //! one task for a message sent twice. The task's id is the handle: once it is journalled, the message is not
 //! sent again.
 
-use super::agent::{self, Asked, Begun, Patience, Standing};
+use super::agent::{self, Begun, Polling, RemoteCancellation, RemoteRequest};
 use super::wire::{REQUEST, Wire, short};
-use crate::tool::identity::Errand;
+use crate::tool::identity::PeerRequest;
 use crate::tool::outbound::describe;
 use crate::tool::{AskedElsewhere, ToolError};
 use serde_json::{Map, Value, json};
@@ -47,10 +47,10 @@ impl A2a {
     }
 
     /// Sends the message that begins a task.
-    pub(super) async fn begin(&self, asked: &Asked<'_>) -> Result<Begun, ToolError> {
+    pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
         let message = json!({"messageId": asked.call, "role": "ROLE_USER", "parts": [{"text": asked.text}]});
         let params = json!({"message": message, "configuration": {"returnImmediately": true}});
-        let sent = self.call("SendMessage", &params, asked.errand, true).await?;
+        let sent = self.call("SendMessage", &params, asked.peer_request, true).await?;
         let answer = sent.map_err(|refusal| self.refused(&refusal))?;
         if answer["message"].is_object() {
             return Ok(Begun::Done(output(&[&answer["message"]["parts"]])));
@@ -66,37 +66,37 @@ impl A2a {
     pub(super) async fn follow(
         &self,
         handle: &Value,
-        asked: &Asked<'_>,
-        errand: &Errand,
+        asked: &RemoteRequest<'_>,
+        peer_request: &PeerRequest,
     ) -> Result<Value, ToolError> {
         let params = json!({"id": handle["task"], "historyLength": 0});
-        let (mut patience, mut given) = (Patience::default(), BTreeSet::new());
+        let (mut polling, mut given) = (Polling::default(), BTreeSet::new());
         loop {
             match self.call("GetTask", &params, None, false).await {
                 Ok(Ok(task)) => {
-                    patience.heard();
+                    polling.heard();
                     let used = task["metadata"]["tokensUsed"].as_i64().unwrap_or(0).max(0);
-                    errand.tokens_used.store(used, Ordering::Relaxed);
+                    peer_request.tokens_used.store(used, Ordering::Relaxed);
                     if let Some(output) = self.end(&task)? {
                         return Ok(output);
                     }
                     if task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" {
-                        let question = self.asks(&task, errand)?;
+                        let question = self.asks(&task, peer_request)?;
                         if !given.contains(&question.id) {
-                            match self.answer(handle, asked, &question, errand).await {
+                            match self.answer(handle, asked, &question, peer_request).await {
                                 Ok(()) => {
                                     given.insert(question.id);
-                                    patience = Patience::default();
+                                    polling = Polling::default();
                                 }
-                                Err(error) => patience.lost(error)?,
+                                Err(error) => polling.lost(error)?,
                             }
                         }
                     }
                 }
                 Ok(Err(refusal)) => return Err(self.refused(&refusal)),
-                Err(error) => patience.lost(error)?,
+                Err(error) => polling.lost(error)?,
             }
-            patience.pause().await;
+            polling.pause().await;
         }
     }
 
@@ -110,9 +110,9 @@ impl A2a {
     }
 
     /// Cancels a task. Without a handle the task's id is unknown here.
-    pub(super) async fn cancel(&self, handle: Option<&Value>) -> Result<Standing, ToolError> {
+    pub(super) async fn cancel(&self, handle: Option<&Value>) -> Result<RemoteCancellation, ToolError> {
         let Some(handle) = handle else {
-            let why = "nobody knows whether a task has begun, as the answer to the message never came";
+            let why = "it is unknown whether a task has begun, because the message was never answered";
             return Err(self.wire.unusable(why));
         };
         let call =
@@ -121,12 +121,12 @@ impl A2a {
         let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&describe(&error)));
         let response = request.json(&call).send().await.map_err(lost)?;
         let standing = self.wire.standing(response.status().as_u16())?;
-        if standing == Standing::Unknown {
+        if standing == RemoteCancellation::Unknown {
             return Ok(standing);
         }
         match self.wire.json(response).await?["error"]["code"].as_i64() {
-            None | Some(OVER) => Ok(Standing::Ends),
-            Some(NO_TASK) => Ok(Standing::Unknown),
+            None | Some(OVER) => Ok(RemoteCancellation::Ends),
+            Some(NO_TASK) => Ok(RemoteCancellation::Unknown),
             Some(code) => Err(self.wire.unusable(&format!("it refuses to end the task, with {code}"))),
         }
     }
@@ -137,13 +137,13 @@ impl A2a {
         &self,
         method: &str,
         params: &Value,
-        errand: Option<&Errand>,
+        peer_request: Option<&PeerRequest>,
         once: bool,
     ) -> Result<Result<Value, Value>, ToolError> {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let mut request = self.wire.post(self.place.clone())?.timeout(REQUEST);
-        if let Some(errand) = errand {
-            request = request.headers(errand.headers());
+        if let Some(peer_request) = peer_request {
+            request = request.headers(peer_request.headers());
         }
         let request = request.header("a2a-version", "1.0").json(&call);
         let response = match once {
@@ -172,7 +172,7 @@ impl A2a {
     fn end(&self, task: &Value) -> Result<Option<Value>, ToolError> {
         let ended = |how: &str| {
             let why = short(&words(&task["status"]["message"]["parts"]));
-            let why = if why.is_empty() { "nobody said why".to_owned() } else { why };
+            let why = if why.is_empty() { "no reason was given".to_owned() } else { why };
             Err(self.wire.unusable(&format!("its task {how}: {why}")))
         };
         match task["status"]["state"].as_str().unwrap_or_default() {
@@ -194,7 +194,7 @@ impl A2a {
     }
 
     /// Returns the question of a task, if our user has answered it.
-    fn asks(&self, task: &Value, errand: &Errand) -> Result<AskedElsewhere, ToolError> {
+    fn asks(&self, task: &Value, peer_request: &PeerRequest) -> Result<AskedElsewhere, ToolError> {
         let message = &task["status"]["message"];
         let prompt: String = words(&message["parts"]).chars().take(QUESTION).collect();
         let keys = parts(&message["parts"]).find_map(|part| part["data"]["request_keys"].as_object());
@@ -207,19 +207,23 @@ impl A2a {
             None => Question::read(&json!({"question": prompt})),
         };
         let asked = AskedElsewhere { id, question: question.map_err(|why| self.wire.unusable(&why))? };
-        if errand.answer(&asked.id).is_some() { Ok(asked) } else { Err(ToolError::Asks(Box::new(asked))) }
+        if peer_request.answer(&asked.id).is_some() {
+            Ok(asked)
+        } else {
+            Err(ToolError::Asks(Box::new(asked)))
+        }
     }
 
     /// Sends our user's answer to a task. A task that no longer asks has it already.
     async fn answer(
         &self,
         handle: &Value,
-        asked: &Asked<'_>,
+        asked: &RemoteRequest<'_>,
         question: &AskedElsewhere,
-        errand: &Errand,
+        peer_request: &PeerRequest,
     ) -> Result<(), ToolError> {
         let nothing = Map::new();
-        let values = errand.answer(&question.id).unwrap_or(&nothing);
+        let values = peer_request.answer(&question.id).unwrap_or(&nothing);
         let part = match (values.get("answer"), question.question.only_key()) {
             (Some(Value::String(text)), Some("answer")) => json!({"text": text}),
             _ => json!({"data": values}),
@@ -230,7 +234,7 @@ impl A2a {
             message["contextId"] = handle["context"].clone();
         }
         let params = json!({"message": message, "configuration": {"returnImmediately": true}});
-        match self.call("SendMessage", &params, asked.errand, false).await? {
+        match self.call("SendMessage", &params, asked.peer_request, false).await? {
             Err(refusal) if refusal["code"] != UNSUPPORTED => Err(self.refused(&refusal)),
             _ => Ok(()),
         }
@@ -260,7 +264,7 @@ fn place(wire: &Wire, card: &Value) -> Result<Url, ToolError> {
 }
 
 fn said(error: &Value) -> String {
-    short(error["message"].as_str().unwrap_or("nobody said why"))
+    short(error["message"].as_str().unwrap_or("no reason was given"))
 }
 
 fn parts(parts: &Value) -> impl Iterator<Item = &Value> {
@@ -336,7 +340,7 @@ mod tests {
         let serving = tokio::spawn(async move { axum::serve(listener, app).await });
         let wire = Wire::new(url.clone(), BTreeMap::new(), crate::tool::outbound::open_client().unwrap());
         let agent = A2a { wire, place: url };
-        let asked = Asked { call: "c-1", text: "go".to_owned(), errand: None };
+        let asked = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: None };
         assert!(matches!(agent.begin(&asked).await, Err(ToolError::Lost(_))));
         let ended = agent.cancel(Some(&json!({"task": "t-1"}))).await;
         assert!(matches!(ended, Err(ToolError::Failed(_))), "what may be sent twice is: {ended:?}");

@@ -3,7 +3,7 @@
 use super::a2a::A2a;
 use super::agent_protocol::AgentProtocol;
 use super::engaging::Engaging;
-use crate::tool::identity::Errand;
+use crate::tool::identity::PeerRequest;
 use crate::tool::{Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -20,13 +20,13 @@ const SLOWEST: Duration = Duration::from_secs(3);
 const MEANING: usize = 2_000;
 
 /// A request to a remote agent.
-pub(super) struct Asked<'a> {
+pub(super) struct RemoteRequest<'a> {
     /// The id of the call, on both servers.
     pub call: &'a str,
     /// Its task.
     pub text: String,
     /// The engagement, for a Turnstone server that trusts us.
-    pub errand: Option<&'a Errand>,
+    pub peer_request: Option<&'a PeerRequest>,
 }
 
 /// The result of beginning a call.
@@ -66,17 +66,17 @@ pub struct RemoteAgent {
 }
 
 impl RemoteAgent {
-    async fn ask(&self, invocation: &Invocation<'_>, errand: &Errand) -> Result<Value, ToolError> {
-        let asked = Asked {
+    async fn ask(&self, invocation: &Invocation<'_>, peer_request: &PeerRequest) -> Result<Value, ToolError> {
+        let asked = RemoteRequest {
             call: invocation.call_id.as_str(),
             text: text_of(invocation.input),
-            errand: Some(errand).filter(|_| self.peer),
+            peer_request: Some(peer_request).filter(|_| self.peer),
         };
-        if let Some(handle) = &errand.handle {
+        if let Some(handle) = &peer_request.handle {
             return match &self.speech {
-                Speech::Engaging(speech) => speech.follow(handle, errand).await,
-                Speech::AgentProtocol(speech) => speech.follow(handle, errand).await,
-                Speech::A2a(speech) => speech.follow(handle, &asked, errand).await,
+                Speech::Engaging(speech) => speech.follow(handle, peer_request).await,
+                Speech::AgentProtocol(speech) => speech.follow(handle, peer_request).await,
+                Speech::A2a(speech) => speech.follow(handle, &asked, peer_request).await,
             };
         }
         let begun = match &self.speech {
@@ -110,11 +110,11 @@ impl Tool for RemoteAgent {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
-        let Some(errand) = invocation.identity.errand.clone() else {
-            let text = format!("agent {}: it is asked for an engagement only", self.spec.name);
+        let Some(peer_request) = invocation.identity.peer_request.clone() else {
+            let text = format!("agent {}: it takes engagements only", self.spec.name);
             return Err(ToolError::Refused(text));
         };
-        let asked = self.ask(&invocation, &errand);
+        let asked = self.ask(&invocation, &peer_request);
         tokio::time::timeout(invocation.timeout, asked).await.unwrap_or_else(|_| {
             let ms = invocation.timeout.as_millis();
             let text = format!("agent {}: it has not ended within {ms} ms", self.spec.name);
@@ -129,7 +129,7 @@ impl Tool for RemoteAgent {
 
 /// The state of remote work after its cancellation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum RemoteCancellation {
     /// It has ended, or will.
     Ends,
     /// Its server does not know it.
@@ -163,12 +163,12 @@ pub(super) fn question(keys: Option<&Map<String, Value>>) -> Result<Question, St
 
 /// The intervals between polls of the same work, and the number of consecutive ones without an answer. A lost
 /// answer is requested again, because the work continues meanwhile, and is paid for.
-pub(super) struct Patience {
+pub(super) struct Polling {
     pauses: Box<dyn Iterator<Item = Duration> + Send>,
     lost: u32,
 }
 
-impl Default for Patience {
+impl Default for Polling {
     fn default() -> Self {
         let pauses = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(100))
@@ -180,7 +180,7 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
+impl Polling {
     /// Records an answer.
     pub(super) fn heard(&mut self) {
         self.lost = 0;
@@ -213,16 +213,16 @@ mod tests {
     #[test]
     fn lost_answers_are_borne_for_a_while() {
         let lost = || ToolError::Failed("lost".to_owned());
-        let mut patience = Patience::default();
+        let mut polling = Polling::default();
         for round in 0..2 {
             for _ in 1..MOST_LOST {
-                patience.lost(lost()).unwrap_or_else(|error| panic!("round {round}: {error}"));
+                polling.lost(lost()).unwrap_or_else(|error| panic!("round {round}: {error}"));
             }
-            patience.heard();
+            polling.heard();
         }
-        (1..MOST_LOST).for_each(|_| patience.lost(ToolError::Busy("busy".to_owned(), None)).unwrap());
-        assert_eq!(patience.lost(lost()), Err(lost()));
+        (1..MOST_LOST).for_each(|_| polling.lost(ToolError::Busy("busy".to_owned(), None)).unwrap());
+        assert_eq!(polling.lost(lost()), Err(lost()));
         let end = ToolError::Final("no".to_owned());
-        assert_eq!(Patience::default().lost(end.clone()), Err(end));
+        assert_eq!(Polling::default().lost(end.clone()), Err(end));
     }
 }

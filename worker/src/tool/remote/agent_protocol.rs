@@ -3,9 +3,9 @@
 //! The id of a request is the id of the call, so a request sent twice is one. Each wait reads its events from
 //! the first one, which include earlier questions and answers.
 
-use super::agent::{self, Asked, Begun, Patience, Standing};
+use super::agent::{self, Begun, Polling, RemoteCancellation, RemoteRequest};
 use super::wire::{REQUEST, Wire, short};
-use crate::tool::identity::Errand;
+use crate::tool::identity::PeerRequest;
 use crate::tool::lines::lines;
 use crate::tool::outbound::{BodyError, describe, media_type};
 use crate::tool::{AskedElsewhere, ToolError};
@@ -53,11 +53,11 @@ impl AgentProtocol {
     }
 
     /// Sends a chat request.
-    pub(super) async fn begin(&self, asked: &Asked<'_>) -> Result<Begun, ToolError> {
+    pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
         let body = json!({"type": "ChatRequest", "request_id": asked.call, "input": asked.text});
         let mut request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
-        if let Some(errand) = asked.errand {
-            request = request.headers(errand.headers());
+        if let Some(peer_request) = asked.peer_request {
+            request = request.headers(peer_request.headers());
         }
         let response = self.wire.send_once(request, |status| (200..300).contains(&status)).await?;
         // A server that chooses ids itself returns the id in the event that it may answer with.
@@ -74,27 +74,35 @@ impl AgentProtocol {
     }
 
     /// Reads a request's events until it has ended or asks a question that our user has not answered yet.
-    pub(super) async fn follow(&self, handle: &Value, errand: &Errand) -> Result<Value, ToolError> {
+    pub(super) async fn follow(
+        &self,
+        handle: &Value,
+        peer_request: &PeerRequest,
+    ) -> Result<Value, ToolError> {
         let id = self.request(handle)?;
         let mut heard = Heard::default();
-        let mut patience = Patience::default();
+        let mut polling = Polling::default();
         loop {
             let before = heard.last;
-            let read = self.read_on(id, &mut heard, errand).await;
+            let read = self.read_on(id, &mut heard, peer_request).await;
             if heard.last > before {
-                patience = Patience::default();
+                polling = Polling::default();
             }
             match read {
                 Ok(Some(output)) => return Ok(output),
-                Ok(None) => patience.heard(),
-                Err(error) => patience.lost(error)?,
+                Ok(None) => polling.heard(),
+                Err(error) => polling.lost(error)?,
             }
-            patience.pause().await;
+            polling.pause().await;
         }
     }
 
     /// Cancels a request; without a handle, the one that the call would have begun.
-    pub(super) async fn cancel(&self, call: &CallId, handle: Option<&Value>) -> Result<Standing, ToolError> {
+    pub(super) async fn cancel(
+        &self,
+        call: &CallId,
+        handle: Option<&Value>,
+    ) -> Result<RemoteCancellation, ToolError> {
         let id = handle.map_or(Ok(call.as_str()), |handle| self.request(handle))?;
         let body = json!({"type": "CancelRequest", "request_id": id});
         self.wire.end(self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body)).await
@@ -109,7 +117,7 @@ impl AgentProtocol {
         &self,
         id: &str,
         heard: &mut Heard,
-        errand: &Errand,
+        peer_request: &PeerRequest,
     ) -> Result<Option<Value>, ToolError> {
         let mut url = self.wire.below(&["getevents", id]);
         url.query_pairs_mut().append_pair("stream", "true");
@@ -120,13 +128,13 @@ impl AgentProtocol {
         let response = tokio::time::timeout(REQUEST, self.wire.send(request)).await;
         let response = response.map_err(|_| self.silent())??;
         if media_type(&response) == "text/event-stream" {
-            return self.read_stream(response, id, heard, errand).await;
+            return self.read_stream(response, id, heard, peer_request).await;
         }
         let Value::Array(events) = self.wire.json(response).await? else {
             return Err(self.wire.unusable("its events are neither a stream nor a list"));
         };
         for event in events {
-            if let Some(output) = self.hear(&event, id, heard, errand).await? {
+            if let Some(output) = self.hear(&event, id, heard, peer_request).await? {
                 return Ok(Some(output));
             }
         }
@@ -138,7 +146,7 @@ impl AgentProtocol {
         response: Response,
         id: &str,
         heard: &mut Heard,
-        errand: &Errand,
+        peer_request: &PeerRequest,
     ) -> Result<Option<Value>, ToolError> {
         let before = heard.last;
         let mut events = EventStream::new(Box::pin(lines(response, EVENT, STREAM)));
@@ -164,7 +172,7 @@ impl AgentProtocol {
                 }
             };
             let event = self.wire.parsed(event.data.as_bytes())?;
-            if let Some(output) = self.hear(&event, id, heard, errand).await? {
+            if let Some(output) = self.hear(&event, id, heard, peer_request).await? {
                 return Ok(Some(output));
             }
         }
@@ -181,7 +189,7 @@ impl AgentProtocol {
         event: &Value,
         id: &str,
         heard: &mut Heard,
-        errand: &Errand,
+        peer_request: &PeerRequest,
     ) -> Result<Option<Value>, ToolError> {
         let number = event["id"].as_i64().filter(|number| heard.last.is_none_or(|last| *number > last));
         let Some(number) = number else { return Ok(None) };
@@ -196,12 +204,12 @@ impl AgentProtocol {
             "completion_result" => {
                 let used = |name: &str| event["usage"][name].as_i64().unwrap_or(0).max(0);
                 heard.tokens = heard.tokens.saturating_add(used("input")).saturating_add(used("output"));
-                errand.tokens_used.store(heard.tokens, Ordering::Relaxed);
+                peer_request.tokens_used.store(heard.tokens, Ordering::Relaxed);
             }
             "artifact_generated" if heard.artifacts.len() < MOST_ARTIFACTS => {
                 heard.artifacts.push(artifact(event));
             }
-            "wait_for_input" => self.asks(event, id, errand).await?,
+            "wait_for_input" => self.asks(event, id, peer_request).await?,
             "request_completed" => return self.end(event, heard).map(Some),
             _ => {}
         }
@@ -211,16 +219,16 @@ impl AgentProtocol {
 
     /// Sends our user's answer, or returns the question to ask. An answer that was sent before has no second
     /// effect.
-    async fn asks(&self, event: &Value, id: &str, errand: &Errand) -> Result<(), ToolError> {
+    async fn asks(&self, event: &Value, id: &str, peer_request: &PeerRequest) -> Result<(), ToolError> {
         let named = ["call_id", "review_id"].into_iter().find_map(|name| event[name].as_str());
         let question = named.map_or_else(|| format!("event-{}", event["id"]), str::to_owned);
-        let Some(answer) = errand.answer(&question) else {
+        let Some(answer) = peer_request.answer(&question) else {
             let asked = agent::question(event["request_keys"].as_object());
             let asked = asked.map_err(|why| self.wire.unusable(&why))?;
             return Err(ToolError::Asks(Box::new(AskedElsewhere { id: question, question: asked })));
         };
         // Those before the newest were sent when our user gave them.
-        if errand.answers.last().is_none_or(|(newest, _)| *newest != question) {
+        if peer_request.answers.last().is_none_or(|(newest, _)| *newest != question) {
             return Ok(());
         }
         let mut body = json!({"type": "ResumeWithInput", "request_id": id, "request_keys": answer});
@@ -257,7 +265,7 @@ impl AgentProtocol {
             reason => {
                 let error = &event["error"];
                 let said = error["message"].as_str().or_else(|| error.as_str());
-                let why = short(said.unwrap_or("nobody said why"));
+                let why = short(said.unwrap_or("no reason was given"));
                 Err(self.wire.unusable(&format!("it ended with {}: {why}", short(reason))))
             }
         }

@@ -1,7 +1,7 @@
 //! The remote agents that this worker knows.
 
 use super::a2a::A2a;
-use super::agent::{RemoteAgent, Speech, Standing, input_schema};
+use super::agent::{RemoteAgent, RemoteCancellation, Speech, input_schema};
 use super::agent_protocol::AgentProtocol;
 use super::config::{Protocol, RemoteConfig};
 use super::engaging::Engaging;
@@ -171,7 +171,7 @@ impl RemoteBook {
         place: &str,
         call: &CallId,
         handle: Option<&Value>,
-    ) -> Result<Standing, ToolError> {
+    ) -> Result<RemoteCancellation, ToolError> {
         let Some(config) = self.config.agents.get(place) else {
             let (address, key) = self.admitted(place).map_err(ToolError::Refused)?;
             return self.engaging(address, key).cancel(call).await;
@@ -231,7 +231,7 @@ impl RemoteBook {
 pub(super) fn bearer(key: &SecretRef) -> Result<HeaderValue, String> {
     let secret = key.resolve()?;
     let value = HeaderValue::try_from(format!("Bearer {}", secret.expose()));
-    let mut value = value.map_err(|_| format!("the secret {key} cannot stand in a header"))?;
+    let mut value = value.map_err(|_| format!("the secret {key} cannot be sent in a header"))?;
     value.set_sensitive(true);
     Ok(value)
 }

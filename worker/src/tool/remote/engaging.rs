@@ -4,9 +4,9 @@
 //! The call's id is the `Idempotency-Key`: a request sent twice begins one engagement. Cancelling it and
 //! answering its questions use the Agent Protocol, with the call's id as the request's.
 
-use super::agent::{Asked, Begun, Patience, Standing, question};
+use super::agent::{Begun, Polling, RemoteCancellation, RemoteRequest, question};
 use super::wire::{REQUEST, Wire, short};
-use crate::tool::identity::Errand;
+use crate::tool::identity::PeerRequest;
 use crate::tool::outbound;
 use crate::tool::{AskedElsewhere, ToolError};
 use reqwest::header::LOCATION;
@@ -28,10 +28,10 @@ impl Engaging {
     }
 
     /// Begins the engagement, or finds the one that this call began before.
-    pub(super) async fn begin(&self, asked: &Asked<'_>) -> Result<Begun, ToolError> {
+    pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
         let mut request = self.wire.post(self.wire.url().clone())?.timeout(REQUEST);
-        if let Some(errand) = asked.errand {
-            request = request.headers(errand.headers());
+        if let Some(peer_request) = asked.peer_request {
+            request = request.headers(peer_request.headers());
         }
         let request = request.header("idempotency-key", asked.call).json(&json!({"input": asked.text}));
         // The key makes a retry safe, in every case.
@@ -50,32 +50,36 @@ impl Engaging {
     }
 
     /// Polls the engagement until it has ended, or asks a question that our user has not answered yet.
-    pub(super) async fn follow(&self, handle: &Value, errand: &Errand) -> Result<Value, ToolError> {
+    pub(super) async fn follow(
+        &self,
+        handle: &Value,
+        peer_request: &PeerRequest,
+    ) -> Result<Value, ToolError> {
         let state = self.state(handle["state"].as_str())?;
-        let (mut patience, mut given) = (Patience::default(), BTreeSet::new());
+        let (mut polling, mut given) = (Polling::default(), BTreeSet::new());
         loop {
             match self.look(&state).await {
                 Ok(told) => {
-                    patience.heard();
+                    polling.heard();
                     let used = told["tokens"]["used"].as_i64().unwrap_or(0);
-                    errand.tokens_used.store(used, Ordering::Relaxed);
+                    peer_request.tokens_used.store(used, Ordering::Relaxed);
                     if let Some(question) = self.asks(&told)?
                         && !given.contains(&question.id)
                     {
-                        match self.answer(handle, question.clone(), errand).await {
+                        match self.answer(handle, question.clone(), peer_request).await {
                             Ok(()) => {
                                 given.insert(question.id);
-                                patience = Patience::default();
+                                polling = Polling::default();
                             }
-                            Err(error) => patience.lost(error)?,
+                            Err(error) => polling.lost(error)?,
                         }
                     } else if let Some(end) = self.end(told) {
                         return end;
                     }
                 }
-                Err(error) => patience.lost(error)?,
+                Err(error) => polling.lost(error)?,
             }
-            patience.pause().await;
+            polling.pause().await;
         }
     }
 
@@ -91,7 +95,7 @@ impl Engaging {
         match status.as_str() {
             "completed" => Some(Ok(told["results"].take())),
             "failed" | "cancelled" => {
-                let why = short(told["error"]["message"].as_str().unwrap_or("nobody said why"));
+                let why = short(told["error"]["message"].as_str().unwrap_or("no reason was given"));
                 Some(Err(self.wire.unusable(&format!("it ended {status}: {why}"))))
             }
             _ => None,
@@ -115,9 +119,9 @@ impl Engaging {
         &self,
         handle: &Value,
         question: AskedElsewhere,
-        errand: &Errand,
+        peer_request: &PeerRequest,
     ) -> Result<(), ToolError> {
-        let Some(values) = errand.answer(&question.id) else {
+        let Some(values) = peer_request.answer(&question.id) else {
             return Err(ToolError::Asks(Box::new(question)));
         };
         let body = json!({"type": "ResumeWithInput", "request_id": handle["request_id"],
@@ -133,7 +137,7 @@ impl Engaging {
     }
 
     /// Cancels the engagement that a call began.
-    pub(super) async fn cancel(&self, call: &CallId) -> Result<Standing, ToolError> {
+    pub(super) async fn cancel(&self, call: &CallId) -> Result<RemoteCancellation, ToolError> {
         let body = json!({"type": "CancelRequest", "request_id": call});
         self.wire.end(self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body)).await
     }
@@ -151,9 +155,9 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicI64, AtomicUsize};
 
-    fn errand() -> Errand {
+    fn peer_request() -> PeerRequest {
         let (depth, token_budget, tokens_used) = (1, 100, AtomicI64::new(0));
-        Errand { depth, token_budget, user: None, tokens_used, handle: None, answers: Vec::new() }
+        PeerRequest { depth, token_budget, user: None, tokens_used, handle: None, answers: Vec::new() }
     }
 
     /// Returns an answer that breaks off after its head and its first characters.
@@ -165,7 +169,7 @@ mod tests {
     /// OAS-11: a lost answer about the state, or a gateway's answer instead, is requested again. The work
     /// continues meanwhile, and its outcome counts.
     #[tokio::test]
-    async fn a_lost_answer_about_the_state_is_asked_for_again() {
+    async fn a_lost_answer_about_the_state_is_requested_again() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let state = move || async move {
@@ -185,13 +189,13 @@ mod tests {
         let serving = tokio::spawn(async move { axum::serve(listener, app).await });
         let client = outbound::open_client().unwrap();
         let agent = Engaging::new(Wire::new(url, BTreeMap::new(), client));
-        let errand = errand();
-        let asking = Asked { call: "c-1", text: "go".to_owned(), errand: Some(&errand) };
+        let peer_request = peer_request();
+        let asking = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: Some(&peer_request) };
         let Ok(Begun::Under(handle)) = agent.begin(&asking).await else { panic!("it has begun") };
-        assert_eq!(agent.follow(&handle, &errand).await, Ok(json!({"text": "done"})));
-        assert_eq!((asked.load(Ordering::SeqCst), errand.tokens_used.load(Ordering::SeqCst)), (4, 7));
+        assert_eq!(agent.follow(&handle, &peer_request).await, Ok(json!({"text": "done"})));
+        assert_eq!((asked.load(Ordering::SeqCst), peer_request.tokens_used.load(Ordering::SeqCst)), (4, 7));
         let elsewhere = json!({"state": "http://169.254.169.254/", "request_id": "c-1"});
-        assert!(matches!(agent.follow(&elsewhere, &errand).await, Err(ToolError::Final(_))));
+        assert!(matches!(agent.follow(&elsewhere, &peer_request).await, Err(ToolError::Final(_))));
         serving.abort();
     }
 }

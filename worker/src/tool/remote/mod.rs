@@ -16,6 +16,6 @@ mod engaging;
 mod named;
 mod wire;
 
-pub use agent::{RemoteAgent, Standing};
+pub use agent::{RemoteAgent, RemoteCancellation};
 pub use book::RemoteBook;
 pub use config::RemoteConfig;

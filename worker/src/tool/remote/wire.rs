@@ -1,6 +1,6 @@
 //! Requests to one remote agent: their headers, the bounds of their answers, and the meaning of failures.
 
-use super::agent::Standing;
+use super::agent::RemoteCancellation;
 use crate::tool::header::{HeaderText, resolve_headers};
 use crate::tool::outbound::{self, BodyError, excerpt};
 use crate::tool::{ToolError, address_guard};
@@ -98,19 +98,20 @@ impl Wire {
     }
 
     /// Sends a request that cancels work.
-    pub(super) async fn end(&self, request: RequestBuilder) -> Result<Standing, ToolError> {
+    pub(super) async fn end(&self, request: RequestBuilder) -> Result<RemoteCancellation, ToolError> {
         let lost = |error: reqwest::Error| ToolError::Failed(self.says(&outbound::describe(&error)));
         self.standing(request.send().await.map_err(lost)?.status().as_u16())
     }
 
     /// Returns the state of work after its cancellation, by the status of the answer.
-    pub(super) fn standing(&self, status: u16) -> Result<Standing, ToolError> {
+    pub(super) fn standing(&self, status: u16) -> Result<RemoteCancellation, ToolError> {
         match status {
-            200..=299 => Ok(Standing::Ends),
-            404 | 410 => Ok(Standing::Unknown),
+            200..=299 => Ok(RemoteCancellation::Ends),
+            404 | 410 => Ok(RemoteCancellation::Unknown),
             // The rest of the answer may not be shown: the calling agent may be one whose words are withheld.
             status => {
-                let text = self.says(&format!("it was told to end that, and answered with status {status}"));
+                let text =
+                    self.says(&format!("it was asked to cancel that, and answered with status {status}"));
                 Err(match status {
                     429 | 503 => ToolError::Busy(text, None),
                     300..=407 | 409..=499 => ToolError::Final(text),
@@ -173,7 +174,7 @@ pub(super) fn address(text: &str, allow_private: bool) -> Result<Url, String> {
     let look = if allow_private { address_guard::check_form } else { address_guard::check_url };
     look(&url).map_err(|why| format!("url: {why}"))?;
     if url.scheme() != "https" && !allow_private {
-        return Err("url: an agent elsewhere is spoken to over https, unless `allow_private`".to_owned());
+        return Err("url: a remote agent needs https, unless `allow_private`".to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err("url: it ends with the agent's path, without query and fragment".to_owned());

@@ -152,7 +152,7 @@ impl Run<'_> {
         loop {
             let number = turn.position.turn;
             let at = |what: &str| Difference::of(number, None, what);
-            phases::exec::deputies::look_up(turn).await.map_err(|_| at("its agents cannot be looked up"))?;
+            phases::exec::delegates::look_up(turn).await.map_err(|_| at("its agents cannot be looked up"))?;
             turn.reviews = self.reviews(number);
             let done = self.recorded.phases(number);
             for checkpoint in &done {
@@ -276,7 +276,7 @@ impl Run<'_> {
 fn why(stop: &Stop) -> String {
     match stop {
         Stop::Fail(error) => error.to_string(),
-        Stop::Park(_) => "it waits for somebody of whom the record knows nothing".to_owned(),
+        Stop::Park(_) => "it waits for a reviewer that the record does not have".to_owned(),
         other => format!("{other:?}"),
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn found(
 ) -> Option<(ResolBody, Bindings)> {
     let body = ResolBody::deserialize(&recorded.body).ok()?;
     let mut bindings = Bindings::default();
-    for resolved in body.resolved.iter().filter(|tool| turn.deputy(&tool.name).is_none()) {
+    for resolved in body.resolved.iter().filter(|tool| turn.delegate(&tool.name).is_none()) {
         bindings.insert_recorded(&turn.agent, resolved.clone(), Arc::new(tool(record, resolved)));
     }
     Some((body, bindings))

@@ -29,7 +29,7 @@ const SUMMARY: &str = "Summary of the conversation so far: ";
 /// The world of a record.
 pub(super) struct World {
     inner: Mutex<Inner>,
-    deputies: Vec<AgentDefinition>,
+    delegates: Vec<AgentDefinition>,
     calls: Vec<ToolCall>,
     memories: Vec<Exchange>,
 }
@@ -59,9 +59,9 @@ impl World {
         let entries: Vec<StateEntry> = began.into_iter().map(entry).collect();
         let state = StateSnapshot { version: i64::from(!entries.is_empty()), entries };
         let inner = Inner { now: at, state, ..Inner::default() };
-        let (deputies, calls) = (record.deputies.clone(), record.calls.clone());
+        let (delegates, calls) = (record.deputies.clone(), record.calls.clone());
         let memories = Exchange::of_recalled(record.messages.iter().map(|stored| &stored.message));
-        Self { inner: Mutex::new(inner), deputies, calls, memories }
+        Self { inner: Mutex::new(inner), delegates, calls, memories }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -196,7 +196,7 @@ impl Model for World {
     async fn answer(&self, _: &ModelRequest) -> Result<ModelAnswer, ModelError> {
         let next = self.inner().answers.pop_front();
         next.ok_or_else(|| {
-            ModelError::Refused("the model is asked more often than the record says".to_owned())
+            ModelError::Refused("the model is called more often than in the record".to_owned())
         })
     }
 }
@@ -268,7 +268,7 @@ impl LedgerReads for World {
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
-        Ok(self.deputies.iter().filter(|agent| names.contains(&agent.name)).cloned().collect())
+        Ok(self.delegates.iter().filter(|agent| names.contains(&agent.name)).cloned().collect())
     }
 
     async fn recorded_call(&self, _: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {

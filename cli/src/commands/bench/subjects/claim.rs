@@ -31,7 +31,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         }
     }
     for round in 1..=bench.rounds {
-        bench.tell("claim", round);
+        bench.announce("claim", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;
         let naive = rate(bench, 1, 1, 2_000).await?;
         alone.round(naive, disk);
@@ -59,7 +59,7 @@ pub async fn with_backlog(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         Unit::PerSecond("jobs/s"),
     );
     for round in 1..=bench.rounds {
-        bench.tell("backlog", round);
+        bench.announce("backlog", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;
         let without = rate(bench, 1, batch, jobs).await?;
         let ground = bench.place.open().await?;

@@ -33,7 +33,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         .collect();
     let mut agents = series(format!("1 client, {AGENT_BATCH} agent jobs in a request"));
     for round in 1..=bench.rounds {
-        bench.tell("enqueue", round);
+        bench.announce("enqueue", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;
         let naive = rate(bench, 1, 1, load::plain).await?;
         alone.round(naive, disk);

@@ -31,7 +31,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let mut late = Series::new("turn 1,000 (median of 995 to 1,005)", Unit::Milliseconds);
     let mut growth = Series::new("turn 1,000 compared to turn 10", Unit::Count("times"));
     for round in 1..=bench.rounds {
-        bench.tell("history", round);
+        bench.announce("history", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;
         let turns = durations(bench).await?;
         let (tenth, thousandth) = (around(&turns, EARLY), around(&turns, LATE));

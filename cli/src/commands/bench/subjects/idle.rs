@@ -30,7 +30,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let mut worker = Series::new("worker, nothing to do", unit);
     let mut scheduler = Series::new("scheduler that leads a fleet, nothing to do", unit);
     for round in 1..=bench.rounds {
-        bench.tell("idle", round);
+        bench.announce("idle", round);
         let ground = bench.place.open().await?;
         let asked = Arc::new(AtomicU64::new(0));
         let upkeep = Watched { inner: Arc::clone(&ground.store.upkeep), asked: Arc::clone(&asked) };

@@ -35,7 +35,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         let name = format!("{waiting} turns waiting, messages each: {messages}");
         let mut series = Series::new(name, Unit::Count("KB/turn"));
         for round in 1..=bench.rounds {
-            bench.tell(&format!("memory, messages each: {messages}"), round);
+            bench.announce(&format!("memory, messages each: {messages}"), round);
             series.in_memory(match bench.messages {
                 Some(_) if bench.rounds == 1 => per_turn(bench, waiting, messages).await?,
                 _ => elsewhere(bench, waiting, messages).await?,
@@ -96,7 +96,6 @@ fn with_tool() -> AgentDefinition {
 async fn resident() -> anyhow::Result<f64> {
     // Turns that have just ended may still be releasing their memory.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    let kb =
-        resident_kb().ok_or_else(|| Failure::failed("this system does not tell how much memory is used"))?;
+    let kb = resident_kb().ok_or_else(|| Failure::failed("this system does not report the used memory"))?;
     Ok(kb as f64)
 }

@@ -47,7 +47,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         .map(|(part, percent)| (Series::new(name(part), Unit::Milliseconds), percent));
     let mut pushes = Series::new("of which the push itself, p50", Unit::Milliseconds);
     for round in 1..=bench.rounds {
-        bench.tell("start", round);
+        bench.announce("start", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;
         let (starts, pushed) = round_of(bench).await?;
         for (series, percent) in &mut series {
@@ -69,7 +69,7 @@ async fn under_load(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     let mut series = [("p50", 50), ("p95", 95), ("p99", 99)]
         .map(|(part, percent)| (Series::new(name(part), Unit::Milliseconds), percent));
     for round in 1..=bench.rounds {
-        bench.tell("start under load", round);
+        bench.announce("start under load", round);
         let disk = bench.place.disk().await?.fdatasync_per_s;
         let starts = loaded_round(bench).await?;
         for (series, percent) in &mut series {

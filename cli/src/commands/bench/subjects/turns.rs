@@ -34,7 +34,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         let mut database = Database::new(turns);
         let mut slowest = f64::INFINITY;
         for round in 1..=bench.rounds {
-            bench.tell(&format!("turns, {turns} at once"), round);
+            bench.announce(&format!("turns, {turns} at once"), round);
             let disk = bench.place.disk().await?.fdatasync_per_s;
             slowest = slowest.min(disk);
             let (ours, naive) = (rate(bench, turns, false).await?, rate(bench, turns, true).await?);

@@ -114,7 +114,7 @@ pub(in super::super) async fn note(
         && let Some((seq, why)) = job
     {
         let data = json!({"call_id": one.call, "agent": place, "message": why});
-        unit.note(seq, EventName::ToolNotCalledOff, data, at)?;
+        unit.note(seq, EventName::ToolNotCancelled, data, at)?;
         unit.flush(session).await?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! A client's request to an agent: one of the protocol's request types, read from a body (AP §3.3).
 
-use crate::caller::{Caller, Errand};
+use crate::caller::{Caller, PeerRequest};
 use crate::reply::Failure;
 use axum::http::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -48,7 +48,7 @@ impl Wish {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ProtocolRequest {
     pub wish: Wish,
     /// The client's id of it, or of the request that it concerns.
     pub request_id: Option<String>,
@@ -59,14 +59,14 @@ pub(super) struct Asked {
     /// Equal for bodies with the same meaning.
     pub digest: String,
     /// The context that another server sends with its request.
-    pub errand: Option<Errand>,
+    pub peer_request: Option<PeerRequest>,
     /// The other server, when it is the caller.
     pub peer: Option<String>,
     /// The call or the review that is answered, when the client names it.
     pub question: Option<String>,
 }
 
-impl Asked {
+impl ProtocolRequest {
     /// Reads a body; `run` is the run of the query, which means the same as `run_id`.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Asked {
         };
         let meant = json!([wish.name(), run_id, kept, members(&wish)]);
         let digest = digest::of_json(&meant);
-        Ok(Self { wish, request_id, run_id, kept, digest, errand: None, peer: None, question })
+        Ok(Self { wish, request_id, run_id, kept, digest, peer_request: None, peer: None, question })
     }
 
     /// Returns the same with its sender.
@@ -121,7 +121,7 @@ impl Asked {
     /// # Errors
     /// 403 for members that are accepted from peers only, and for settings that a peer may not change.
     pub fn from(mut self, caller: &Caller, headers: &HeaderMap) -> Result<Self, Failure> {
-        self.errand = caller.errand(headers)?;
+        self.peer_request = caller.peer_request(headers)?;
         self.peer = caller.peer().map(str::to_owned);
         if self.peer.is_some() && (self.run_id.is_some() || matches!(self.wish, Wish::Configure(_))) {
             let message =
@@ -288,14 +288,14 @@ mod tests {
     use super::*;
 
     fn read(body: &Value) -> Result<Wish, u16> {
-        Asked::read(body.to_string().as_bytes(), None, &[])
+        ProtocolRequest::read(body.to_string().as_bytes(), None, &[])
             .map(|asked| asked.wish)
             .map_err(|failure| failure.0.status)
     }
 
     /// AP-A8: with `type` in either spelling, or determined by the members.
     #[test]
-    fn a_request_is_told_by_its_type_or_by_its_members() {
+    fn a_request_is_identified_by_its_type_or_members() {
         let chat = Wish::Chat("hi".into());
         for kind in ["ChatRequest", "chat_request", "chat"] {
             assert_eq!(read(&json!({"type": kind, "input": "hi"})), Ok(chat.clone()));
@@ -326,7 +326,7 @@ mod tests {
         ] {
             assert_eq!(read(&body), Err(status), "{body}");
         }
-        let other = Asked::read(br#"{"input":"a","run_id":"x"}"#, Some("y"), &[]);
+        let other = ProtocolRequest::read(br#"{"input":"a","run_id":"x"}"#, Some("y"), &[]);
         assert_eq!(other.map(|_| ()).map_err(|failure| failure.0.status), Err(422));
     }
 
@@ -340,7 +340,8 @@ mod tests {
             output_schema: None,
         };
         let read = |body: Value| {
-            let asked = Asked::read(body.to_string().as_bytes(), None, std::slice::from_ref(&operation));
+            let asked =
+                ProtocolRequest::read(body.to_string().as_bytes(), None, std::slice::from_ref(&operation));
             asked.map(|asked| asked.wish).map_err(|failure| failure.0.status)
         };
         let input = json!({"numbers": [1, 2]});
@@ -357,7 +358,7 @@ mod tests {
 
     #[test]
     fn equal_requests_have_one_digest() {
-        let digest = |body: &str| Asked::read(body.as_bytes(), None, &[]).unwrap().digest;
+        let digest = |body: &str| ProtocolRequest::read(body.as_bytes(), None, &[]).unwrap().digest;
         assert_eq!(digest(r#"{"input":"a"}"#), digest(r#"{ "type":"chat", "input":"a", "run_id":null}"#));
         assert_ne!(digest(r#"{"input":"a"}"#), digest(r#"{"input":"b"}"#));
         assert_ne!(digest(r#"{"input":"a"}"#), digest(r#"{"input":"a","request_metadata":{"x":1}}"#));

@@ -6,7 +6,7 @@
 //! the end an event records the failure.
 
 use crate::Deps;
-use crate::tool::{Standing, ToolError};
+use crate::tool::{RemoteCancellation, ToolError};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 16;
 /// has died.
 const TAKEN_MS: i64 = 60_000;
 /// The longest that one try takes, so that a silent server does not delay other cancellations for long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(20);
 /// The most tries: about half an hour.
 const MOST_TRIES: i64 = 14;
 /// The most tries for a call that the other server does not know: its request may still be on its way.
@@ -46,7 +46,7 @@ pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
                 continue;
             }
             Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "what is to be called off cannot be looked for"),
+            Err(error) => tracing::debug!(%error, "remote calls to cancel cannot be read"),
         }
         tokio::select! {
             () = tokio::time::sleep(POLL) => {}
@@ -57,7 +57,7 @@ pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
 
 async fn call_off(deps: &Deps, elsewhere: &Elsewhere, one: &CallOff) {
     let told = deps.toolbox.call_off(&one.place, &one.call, one.handle.as_ref());
-    let told = tokio::time::timeout(PATIENCE, told).await;
+    let told = tokio::time::timeout(CANCEL_TIMEOUT, told).await;
     let told = told.unwrap_or_else(|_| Err(ToolError::Timeout("it does not answer".into())));
     let now = deps.clock.now();
     let how = after(one, told, now);
@@ -66,16 +66,16 @@ async fn call_off(deps: &Deps, elsewhere: &Elsewhere, one: &CallOff) {
             job = %one.job,
             agent = one.place,
             error,
-            "an agent elsewhere could not be told that nobody waits for it any more"
+            "a remote call could not be cancelled"
         );
     }
     if let Err(error) = elsewhere.called_off(one, how, now).await {
-        tracing::warn!(%error, "what was called off cannot be noted; it is called off once more");
+        tracing::warn!(%error, "the outcome of a remote cancellation cannot be written; it is repeated");
     }
 }
 
 /// Returns the result of a try.
-fn after(one: &CallOff, told: Result<Standing, ToolError>, now: Timestamp) -> CalledOff {
+fn after(one: &CallOff, told: Result<RemoteCancellation, ToolError>, now: Timestamp) -> CalledOff {
     let again = || {
         let mut pauses = ExponentialBuilder::default()
             .with_min_delay(POLL)
@@ -88,12 +88,12 @@ fn after(one: &CallOff, told: Result<Standing, ToolError>, now: Timestamp) -> Ca
         CalledOff::Again(now.plus_ms(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)))
     };
     match told {
-        Ok(Standing::Ends) => CalledOff::Done,
-        Ok(Standing::Unknown) if one.handle.is_some() => {
+        Ok(RemoteCancellation::Ends) => CalledOff::Done,
+        Ok(RemoteCancellation::Unknown) if one.handle.is_some() => {
             CalledOff::GivenUp(format!("agent {}: what was begun there is not known there", one.place))
         }
-        Ok(Standing::Unknown) if one.tries >= MOST_UNKNOWN => CalledOff::Done,
-        Ok(Standing::Unknown) => again(),
+        Ok(RemoteCancellation::Unknown) if one.tries >= MOST_UNKNOWN => CalledOff::Done,
+        Ok(RemoteCancellation::Unknown) => again(),
         Err(ToolError::Final(why)) => CalledOff::GivenUp(why),
         Err(error) if one.tries >= MOST_TRIES => CalledOff::GivenUp(error.to_string()),
         Err(_) => again(),
@@ -126,10 +126,10 @@ mod tests {
         assert_eq!(after(&one(1, true), refused, now), again(1_000), "another worker may have it");
         let no = Err(ToolError::Final("no".into()));
         assert_eq!(after(&one(1, true), no, now), CalledOff::GivenUp("no".into()));
-        assert_eq!(after(&one(1, true), Ok(Standing::Ends), now), CalledOff::Done);
-        let unknown = after(&one(1, true), Ok(Standing::Unknown), now);
+        assert_eq!(after(&one(1, true), Ok(RemoteCancellation::Ends), now), CalledOff::Done);
+        let unknown = after(&one(1, true), Ok(RemoteCancellation::Unknown), now);
         assert!(matches!(unknown, CalledOff::GivenUp(_)), "{unknown:?}");
-        assert_eq!(after(&one(1, false), Ok(Standing::Unknown), now), again(1_000));
-        assert_eq!(after(&one(MOST_UNKNOWN, false), Ok(Standing::Unknown), now), CalledOff::Done);
+        assert_eq!(after(&one(1, false), Ok(RemoteCancellation::Unknown), now), again(1_000));
+        assert_eq!(after(&one(MOST_UNKNOWN, false), Ok(RemoteCancellation::Unknown), now), CalledOff::Done);
     }
 }

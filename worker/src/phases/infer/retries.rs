@@ -4,8 +4,8 @@
 //! This rule is OSSA's: it applies to OSSA's agents, and to those whose document demands it. All others leave
 //! retries to their job's policy, which holds no slot meanwhile.
 
-use super::afford::Afforded;
 use super::ask::{Answered, ask as ask_once};
+use super::reservation::Afforded;
 use crate::model::ModelRequest;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;

@@ -47,12 +47,12 @@ pub struct Found {
 }
 
 /// The assertions of an agent, compiled once for any number of engagements.
-pub struct Rehearsal<'a> {
+pub struct Backtest<'a> {
     agent: &'a AgentDefinition,
     compiled: HashMap<&'a str, Result<Expression, String>>,
 }
 
-impl<'a> Rehearsal<'a> {
+impl<'a> Backtest<'a> {
     /// Compiles the assertions.
     #[must_use]
     pub fn of(agent: &'a AgentDefinition) -> Self {
@@ -157,7 +157,7 @@ mod tests {
             call("book", json!({"price": 1}), None),
         ];
         let agent = agent();
-        let found = Rehearsal::of(&agent).over(&engagement(), &calls);
+        let found = Backtest::of(&agent).over(&engagement(), &calls);
         let refused: Vec<_> = found.refused.iter().map(|one| (one.call, one.restriction)).collect();
         assert_eq!(refused, [(3, "input"), (4, "output"), (5, "input"), (7, "input")]);
         assert_eq!((found.calls, found.assertions, found.unknown), (7, 8, 1));

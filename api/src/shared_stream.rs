@@ -4,7 +4,7 @@
 //! The kept rows are bounded, and no reader waits for a slow one: a reader that is further behind reads by itself, page
 //! by page.
 
-use crate::bells::{Bell, POLL};
+use crate::doorbell::{Bell, POLL};
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -63,7 +63,7 @@ pub(crate) enum Look<E> {
 }
 
 /// The end of one stream, for all its followers.
-pub(crate) struct Together<E> {
+pub(crate) struct SharedStream<E> {
     pub(crate) bell: Arc<Bell>,
     tail: tokio::sync::Mutex<Option<Tail<E>>>,
 }
@@ -82,7 +82,7 @@ struct Tail<E> {
     failed: bool,
 }
 
-impl<E: Placed> Together<E> {
+impl<E: Placed> SharedStream<E> {
     pub(crate) fn new() -> Self {
         Self { bell: Bell::new(), tail: tokio::sync::Mutex::new(None) }
     }
@@ -214,7 +214,13 @@ mod tests {
     }
 
     impl Counted {
-        async fn look(&self, at: &Together<Number>, rings: u64, after: i64, others: bool) -> Look<Number> {
+        async fn look(
+            &self,
+            at: &SharedStream<Number>,
+            rings: u64,
+            after: i64,
+            others: bool,
+        ) -> Look<Number> {
             let read = |after| {
                 self.reads.fetch_add(1, Ordering::Relaxed);
                 let last = self.last.load(Ordering::Relaxed).min(after + 200);
@@ -234,8 +240,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_ring_is_one_read_for_all_who_follow_wherever_they_stand() {
-        let (at, counted) = (Together::new(), Counted::default());
+    async fn a_notification_is_one_read_for_all_followers() {
+        let (at, counted) = (SharedStream::new(), Counted::default());
         assert!(places(counted.look(&at, 0, 0, true).await).is_empty());
         assert!(places(counted.look(&at, 0, 0, true).await).is_empty());
         assert_eq!(counted.reads.load(Ordering::Relaxed), 1, "nothing rang");
@@ -249,8 +255,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_bounded_and_who_is_behind_is_told_so() {
-        let (at, counted) = (Together::new(), Counted::default());
+    async fn the_buffer_is_bounded_and_slow_readers_are_informed() {
+        let (at, counted) = (SharedStream::new(), Counted::default());
         places(counted.look(&at, 0, 0, true).await);
         counted.last.store(450, Ordering::Relaxed);
         at.bell.ring();
@@ -265,8 +271,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_does_not_answer_is_asked_once_and_again_when_the_bell_rings() {
-        let at = Together::<Number>::new();
+    async fn a_silent_store_is_polled_once_and_at_a_notification() {
+        let at = SharedStream::<Number>::new();
         let mut listening = at.bell.listen();
         let tries = AtomicUsize::default();
         let look = async |rings| {

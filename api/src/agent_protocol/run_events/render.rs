@@ -9,7 +9,7 @@ use turnstone_domain::{ArtifactId, EventName, Timestamp};
 
 /// The part of a run that an agent plays.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct RunAgent {
     /// The agent's name.
     pub agent: String,
     /// The number of agents between it and the caller.
@@ -50,7 +50,7 @@ pub(super) type Draft = Map<String, Value>;
 
 /// Returns the events for the readers of a run. Only the caller's own agent begins and ends requests: the ends of its
 /// delegates are results of calls.
-pub(super) fn drafts(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> {
+pub(super) fn drafts(part: &RunAgent, event: &Event, beside: &Beside) -> Vec<Draft> {
     let own = part.depth == 0;
     let say = |kind: &str, role: &str, fields: Value| draft(part, event.at, kind, role, fields);
     match event.name {
@@ -141,14 +141,14 @@ pub(super) fn size(draft: &Draft) -> usize {
 }
 
 /// Returns the two events that a request begins with.
-pub(super) fn beginning(part: &Part, at: Timestamp, input: Option<&str>) -> [Draft; 2] {
+pub(super) fn beginning(part: &RunAgent, at: Timestamp, input: Option<&str>) -> [Draft; 2] {
     [
         draft(part, at, "request_started", "system", json!({})),
         draft(part, at, "chat_request", "user", json!({"input": input.unwrap_or_default()})),
     ]
 }
 
-fn draft(part: &Part, at: Timestamp, kind: &str, role: &str, fields: Value) -> Draft {
+fn draft(part: &RunAgent, at: Timestamp, kind: &str, role: &str, fields: Value) -> Draft {
     let mut draft = Map::new();
     draft.insert("type".to_owned(), kind.into());
     draft.insert("agent".to_owned(), part.agent.as_str().into());
@@ -163,13 +163,13 @@ fn draft(part: &Part, at: Timestamp, kind: &str, role: &str, fields: Value) -> D
 }
 
 /// Returns the call that an event is about.
-fn tool_call(part: &Part, event: &Event, input: &Value) -> Draft {
+fn tool_call(part: &RunAgent, event: &Event, input: &Value) -> Draft {
     let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
                         "args": arguments(input)});
     draft(part, event.at, "tool_call", "assistant", fields)
 }
 
-fn answered(part: &Part, event: &Event, beside: &Beside) -> Vec<Draft> {
+fn answered(part: &RunAgent, event: &Event, beside: &Beside) -> Vec<Draft> {
     let data = &event.data;
     let usage =
         json!({"input": data["tokens_in"], "output": data["tokens_out"], "cached": data["tokens_cached"]});
@@ -244,8 +244,8 @@ mod tests {
     use super::*;
     use turnstone_domain::JobId;
 
-    fn part(depth: i64) -> Part {
-        Part { agent: "desk".into(), depth, request: "req-1".into(), caller: "ada".into() }
+    fn part(depth: i64) -> RunAgent {
+        RunAgent { agent: "desk".into(), depth, request: "req-1".into(), caller: "ada".into() }
     }
 
     fn event(name: EventName, data: Value) -> Event {
@@ -273,7 +273,7 @@ mod tests {
 
     /// Seed: `ToolTextOutput` is the text that a tool generated; other output is a result alone.
     #[test]
-    fn a_text_of_a_tool_is_told_before_its_result() {
+    fn a_text_of_a_tool_precedes_its_result() {
         let data = |output: Value| json!({"call_id": "c", "name": "look", "output": output});
         let none = Beside::default();
         let told = drafts(&part(0), &event(EventName::ToolCompleted, data(json!("a text"))), &none);
@@ -309,7 +309,7 @@ mod tests {
     /// AP §4.2, AP-A16: the caller answers reviews that are addressed to it, of its own agent and of delegates. Behind
     /// an output guardrail no question is published.
     #[test]
-    fn what_the_caller_is_asked_is_told_to_it() {
+    fn a_callers_question_is_sent_to_it() {
         let none = Beside::default();
         let review = |who: &str| json!({"review_id": "r", "kind": "input", "name": "book", "reviewer": who});
         assert_eq!(kinds(0, EventName::ReviewOpened, review("ada"), &none), ["wait_for_input"]);
@@ -332,7 +332,7 @@ mod tests {
     /// Seed: `ArtifactGenerated` has name, id (facts §3.3: `artifact_id`), url and mime_type, and is published when it
     /// may be.
     #[test]
-    fn a_file_is_told_once_it_may_be_had() {
+    fn a_file_is_announced_when_it_is_available() {
         let none = Beside::default();
         let data = json!({"artifact_id": "art_1", "call_id": "c", "bytes": 3, "file": "a.txt", "media_type": "text/plain"});
         let told = drafts(&part(1), &event(EventName::ArtifactGenerated, data), &none);

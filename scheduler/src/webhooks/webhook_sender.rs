@@ -1,10 +1,10 @@
 //! The leader's webhook sender: a few posts at a time, fewer of any one webhook, and no duty waits for them.
 
 use super::fan_out::FanOut;
-use super::post::{Post, Told};
+use super::post::{Post, ReceiverAnswer};
 use super::retry;
 use crate::leadership::Leadership;
-use crate::rhythm::{FALLBACK, SHORTEST, Setback, pause};
+use crate::tick::{FALLBACK, SHORTEST, Setback, pause};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,26 +30,26 @@ const MARGIN_MS: i64 = 60_000;
 
 /// The settings of webhooks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CourierOptions {
+pub struct WebhookSenderOptions {
     /// True if addresses outside of the public internet may be reached.
     pub allow_private: bool,
     /// How long a receiver may take to answer.
     pub timeout: Duration,
 }
 
-impl CourierOptions {
+impl WebhookSenderOptions {
     /// How long a receiver may take to answer.
     pub const TIMEOUT: Duration = Duration::from_secs(10);
 }
 
-impl Default for CourierOptions {
+impl Default for WebhookSenderOptions {
     fn default() -> Self {
         Self { allow_private: false, timeout: Self::TIMEOUT }
     }
 }
 
 /// Posts events to webhooks.
-pub struct Courier {
+pub struct WebhookSender {
     feed: Feed,
     webhooks: Webhooks,
     clock: Arc<dyn Clock>,
@@ -90,7 +90,7 @@ impl UnderWay {
     }
 }
 
-impl Courier {
+impl WebhookSender {
     /// Returns a sender over `store`.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Courier {
         store: &Store,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn Ids>,
-        options: &CourierOptions,
+        options: &WebhookSenderOptions,
     ) -> Result<Self, String> {
         let timeout_ms = i64::try_from(options.timeout.as_millis()).unwrap_or(i64::MAX);
         Ok(Self {
@@ -125,12 +125,12 @@ impl Courier {
 
     /// Posts events to webhooks as long as it leads. At the end of a term the posts under way are aborted; the next
     /// leader repeats them.
-    pub(crate) async fn keep_telling(&self, leadership: &Leadership, doorbell: &Doorbell) {
+    pub(crate) async fn keep_sending(&self, leadership: &Leadership, doorbell: &Doorbell) {
         let mut setback = Setback::none();
         loop {
             let term = leadership.begun().await;
             let error = tokio::select! {
-                error = self.tell(&term, doorbell, &mut setback) => error,
+                error = self.send_due(&term, doorbell, &mut setback) => error,
                 () = leadership.ended(&term) => continue,
             };
             if matches!(error, StoreError::Deposed) {
@@ -139,13 +139,13 @@ impl Courier {
             }
             let (first, wait) = setback.failed();
             if first {
-                tracing::warn!(%error, "webhooks cannot be told of events; it is tried again until they can");
+                tracing::warn!(%error, "events cannot be read for webhooks; it is tried again until they can");
             }
             tokio::time::sleep(wait).await;
         }
     }
 
-    async fn tell(&self, term: &Term, doorbell: &Doorbell, setback: &mut Setback) -> StoreError {
+    async fn send_due(&self, term: &Term, doorbell: &Doorbell, setback: &mut Setback) -> StoreError {
         // Subscribe before the first query, so that nothing that happens after it is missed.
         let mut ear = doorbell.listen();
         let mut under_way = UnderWay::default();
@@ -155,7 +155,7 @@ impl Courier {
                 Err(error) => return error,
             };
             if setback.recovered() {
-                tracing::info!("webhooks are told of events again");
+                tracing::info!("events are read for webhooks again");
             }
             let idle = under_way.idle;
             tokio::select! {
@@ -216,7 +216,12 @@ impl Courier {
             let now = clock.now();
             let attempted = attempted(told, &delivery, now);
             if let Some(why) = &attempted.error {
-                tracing::debug!(webhook = webhook.id, delivery = delivery.id, why, "a webhook was not told");
+                tracing::debug!(
+                    webhook = webhook.id,
+                    delivery = delivery.id,
+                    why,
+                    "a webhook delivery failed"
+                );
             }
             if attempted.next == AfterAttempt::Gone {
                 tracing::warn!(
@@ -232,20 +237,22 @@ impl Courier {
     }
 }
 
-fn attempted(told: Told, delivery: &Delivery, now: Timestamp) -> Attempted {
+fn attempted(told: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Attempted {
     let again = || match retry::delay_ms(&delivery.id, delivery.attempts) {
         Some(ms) => AfterAttempt::Again(now.plus_ms(ms)),
         None => AfterAttempt::GiveUp,
     };
     match told {
-        Told::Taken(status) => {
+        ReceiverAnswer::Taken(status) => {
             Attempted { status: Some(status.into()), error: None, next: AfterAttempt::Delivered }
         }
-        Told::Gone(why) => Attempted { status: Some(410), error: Some(why), next: AfterAttempt::Gone },
-        Told::Refused(status, why) => {
+        ReceiverAnswer::Gone(why) => {
+            Attempted { status: Some(410), error: Some(why), next: AfterAttempt::Gone }
+        }
+        ReceiverAnswer::Refused(status, why) => {
             Attempted { status: Some(status.into()), error: Some(why), next: again() }
         }
-        Told::Silent(why) => Attempted { status: None, error: Some(why), next: again() },
+        ReceiverAnswer::Silent(why) => Attempted { status: None, error: Some(why), next: again() },
     }
 }
 

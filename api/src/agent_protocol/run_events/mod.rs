@@ -12,7 +12,7 @@ pub(super) use render::result;
 use crate::api::App;
 use crate::names::names;
 use marks::{Mark, Marks};
-use render::{Beside, Draft, Part};
+use render::{Beside, Draft, RunAgent};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use turnstone_domain::artifact::Artifact;
@@ -77,7 +77,7 @@ struct Round<'a> {
     /// Requests that have begun, and whether they have ended.
     begun: BTreeMap<JobId, bool>,
     /// The client's ids of its requests, and their models.
-    jobs: BTreeMap<JobId, Asked>,
+    jobs: BTreeMap<JobId, RequestFacts>,
     events: Vec<(JobId, Draft)>,
     bytes: usize,
     requests: BTreeMap<JobId, (i64, Option<i64>)>,
@@ -89,7 +89,7 @@ struct Round<'a> {
 
 /// The facts about the job of a request.
 #[derive(Clone, Default)]
-struct Asked {
+struct RequestFacts {
     name: String,
     input: String,
     model: Option<String>,
@@ -220,7 +220,7 @@ impl<'a> Round<'a> {
             return Ok(());
         }
         let asked = self.asked(&job).await?;
-        let part = Part {
+        let part = RunAgent {
             agent: mark.agent.clone(),
             depth: mark.depth,
             request: asked.name.clone(),
@@ -275,14 +275,14 @@ impl<'a> Round<'a> {
     }
 
     /// Returns the job of a request.
-    async fn asked(&mut self, job: &JobId) -> Result<Asked, StoreError> {
+    async fn asked(&mut self, job: &JobId) -> Result<RequestFacts, StoreError> {
         if let Some(known) = self.jobs.get(job) {
             return Ok(known.clone());
         }
         let (found, names) = (self.app.api.store.views.job(job).await?, names(self.app).await?);
         let asked = found.map_or_else(
-            || Asked { name: job.0.clone(), ..Asked::default() },
-            |job| Asked {
+            || RequestFacts { name: job.0.clone(), ..RequestFacts::default() },
+            |job| RequestFacts {
                 name: super::name::of(names, &job),
                 input: super::name::input(&job),
                 model: job.envelope.extra.given("ext_agent_model").and_then(|model| model.parse().ok()),
@@ -297,7 +297,7 @@ impl<'a> Round<'a> {
         &mut self,
         id: &EngagementId,
         event: &Event,
-        asked: &Asked,
+        asked: &RequestFacts,
     ) -> Result<Beside, StoreError> {
         let mut beside = Beside::default();
         if event.name == EventName::PhaseCompleted && event.data["phase"] == "resol" {

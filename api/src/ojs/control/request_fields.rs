@@ -86,7 +86,7 @@ pub(super) fn refused(job: &str, refusal: &Refusal) -> Failure {
             422,
             "not_paused",
             format!("Job {job} is not paused, so it cannot be resumed."),
-            "POST …/pause pauses a job; a job that is not paused goes on by itself.",
+            "POST …/pause pauses a job; a job that is not paused continues by itself.",
         ),
     };
     error.into()

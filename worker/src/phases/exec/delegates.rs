@@ -12,7 +12,7 @@ use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::{Delegate, OnFailure};
 
 /// An agent that may receive calls.
-pub struct Deputy {
+pub struct KnownDelegate {
     /// The terms of the delegation.
     pub terms: Delegate,
     /// The definition of the delegate.
@@ -28,14 +28,14 @@ pub struct Deputy {
 /// # Errors
 /// [`Stop::Store`].
 pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
-    if turn.deputies.is_some() {
+    if turn.delegates.is_some() {
         return Ok(());
     }
     let toolbox = &turn.deps.toolbox;
     let is_tool = |capability: &Capability| {
         let name = capability.name.as_str();
         toolbox.get(name).is_some()
-            || toolbox.is_elsewhere(name)
+            || toolbox.is_remote(name)
             || toolbox.of_server(name).is_some()
             || capability.origin.is_some()
     };
@@ -54,15 +54,15 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     let found = if names.is_empty() { Vec::new() } else { turn.deps.ledger.reads().agents(&names).await? };
     let found: BTreeMap<String, Arc<AgentDefinition>> =
         found.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();
-    let mut deputies = BTreeMap::new();
+    let mut delegates = BTreeMap::new();
     for (capability, terms) in terms {
         let Some(agent) = found.get(&terms.agent).cloned() else { continue };
         let fallback = fallback(&terms).iter().filter_map(|name| found.get(name).cloned()).collect();
         let offer = offer(capability, &agent);
-        deputies.insert(capability.name.clone(), Deputy { terms, agent, fallback, offer });
+        delegates.insert(capability.name.clone(), KnownDelegate { terms, agent, fallback, offer });
     }
     turn.reviewers = reviewer::among(&turn.agent, &found);
-    turn.deputies = Some(Arc::new(deputies));
+    turn.delegates = Some(Arc::new(delegates));
     Ok(())
 }
 

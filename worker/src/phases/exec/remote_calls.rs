@@ -1,5 +1,5 @@
 //! Remote calls: calls that an agent on another server works for. This module journals notes about them, asks
-//! our user the remote agent's questions, and marks calls for cancellation. `runtime/call_offs.rs` sends the
+//! our user the remote agent's questions, and marks calls for cancellation. `runtime/remote_cancellations.rs` sends the
 //! cancellations.
 //!
 //! A note is a row of the journal with an id of its own. It is durable before any step relies on it. So after
@@ -26,12 +26,12 @@ const CHECKS: usize = 32;
 
 /// The notes about remote work for calls of the current turn.
 #[derive(Default)]
-pub struct Abroad {
+pub struct RemoteNotes {
     /// Notes that this process made.
     noted: Vec<CallId>,
 }
 
-impl Abroad {
+impl RemoteNotes {
     /// Returns the smallest number that no note about this call has among those that this process made.
     pub fn next_number(&self, call: &CallId) -> usize {
         let numbers = self.noted.iter().filter_map(|id| ToolCall::note_number(id, call));
@@ -41,7 +41,7 @@ impl Abroad {
 
 /// The state of a remote call from before this process.
 #[derive(Default)]
-pub struct Known {
+pub struct KnownRemoteCall {
     /// The handle of the remote work.
     pub handle: Option<Value>,
     /// The tokens that were booked for it.
@@ -49,8 +49,8 @@ pub struct Known {
 }
 
 /// Returns the state of the remote work for this call, from the journal.
-pub fn known(turn: &Turn, call: &RequestedCall) -> Known {
-    let mut known = Known::default();
+pub fn known(turn: &Turn, call: &RequestedCall) -> KnownRemoteCall {
+    let mut known = KnownRemoteCall::default();
     for note in notes(turn, &call.call_id) {
         if let Some(handle) = note.input.get("handle").filter(|_| note.name == call.name) {
             known.handle = Some(handle.clone());
@@ -94,11 +94,11 @@ pub fn begun(turn: &mut Turn, call: &Call, tool: &Arc<dyn Tool>, handle: &Value)
 /// Returns the next note about a call.
 fn note(turn: &mut Turn, call: &Call, name: String, input: Value) -> Call {
     let id = &call.asked.call_id;
-    let ids = turn.recalled_calls.iter().map(|row| &row.call_id).chain(&turn.abroad.noted);
+    let ids = turn.recalled_calls.iter().map(|row| &row.call_id).chain(&turn.remote_calls.noted);
     let last = ids.filter_map(|other| ToolCall::note_number(other, id)).max();
     let number = last.map_or(0, |last| last + 1);
     let call_id = ToolCall::note_id(id, number);
-    turn.abroad.noted.push(call_id.clone());
+    turn.remote_calls.noted.push(call_id.clone());
     let asked = RequestedCall { call_id, name, arguments: input };
     Call { asked, position: PLACES * (call.position + 1) + number, journalled: None, stub_of: None }
 }

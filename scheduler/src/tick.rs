@@ -1,6 +1,6 @@
 //! The pauses of the scheduler: never longer than the fallback, and never a tight loop.
 
-use crate::duties::{Entry, Rhythm};
+use crate::duties::{Entry, Interval};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -30,10 +30,10 @@ pub(crate) struct Timetable {
 impl Timetable {
     /// Returns true if it is a duty's turn now; `due` is true if anything is due.
     pub(crate) fn wants(&self, duty: &Entry, due: bool, now: Timestamp) -> bool {
-        match duty.rhythm {
-            Rhythm::WhenDue => due,
+        match duty.interval {
+            Interval::WhenDue => due,
             // A clock that was set back must not silence a duty.
-            Rhythm::EveryMs(period) => {
+            Interval::EveryMs(period) => {
                 self.through.get(duty.name).is_none_or(|at| !(0..period).contains(&now.since(*at)))
             }
         }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_period_begins_when_a_duty_is_through_and_a_clock_that_is_set_back_ends_it() {
-        let duty = DUTIES.iter().find(|duty| duty.rhythm == Rhythm::EveryMs(60_000)).unwrap();
+        let duty = DUTIES.iter().find(|duty| duty.interval == Interval::EveryMs(60_000)).unwrap();
         let mut timetable = Timetable::default();
         let now = Timestamp(100_000);
         assert!(timetable.wants(duty, false, now), "it has never run");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_once_and_waited_for_longer_each_time() {
+    fn failures_are_logged_once_with_growing_pauses() {
         let mut setback = Setback::none();
         assert!(!setback.recovered());
         let waits: Vec<(bool, Duration)> = (0..40).map(|_| setback.failed()).collect();

@@ -85,7 +85,7 @@ impl Over {
 pub fn tell(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
     let Over { outcome, handled, duration_ms, ending } = over;
     if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
-        // No model is told: the outcome is the result of the node.
+        // No model receives it: the outcome is the result of the node.
         node.outcome = Some(outcome);
         return Ok(());
     }
@@ -97,7 +97,7 @@ pub fn tell(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
     }
     match handled.as_ref().map(|handled| handled.strategy) {
         Some(Strategy::Skip) => {
-            let text = format!("`{}` could not be called; go on without its result", call.asked.name);
+            let text = format!("`{}` could not be called; continue without its result", call.asked.name);
             say(turn, call, text);
             return Ok(());
         }
@@ -140,7 +140,7 @@ fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> 
         return Ok(());
     };
     let question = json!({"name": call.asked.name, "call_id": call.asked.call_id, "inputs": call.asked.arguments,
-        "error": error.told(), "approve_means": "tell the model of the error and go on",
+        "error": error.told(), "approve_means": "report the error to the model and continue",
         "reject_means": "end the job with the error"});
     let subject = escalation::subject(&error);
     match escalation::answer(turn, ReviewKind::Escalation, &call.asked.call_id, &subject) {

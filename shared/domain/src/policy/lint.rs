@@ -40,7 +40,7 @@ pub struct Doubt {
 
 /// The place of an expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum ExpressionPlace {
     /// In the input restriction of this capability.
     Input(String),
     /// In the output restriction of this capability.
@@ -59,7 +59,7 @@ pub struct Surroundings {
     /// Those whose results are not collected.
     pub dropped: Vec<String>,
     /// The place.
-    pub place: Place,
+    pub place: ExpressionPlace,
 }
 
 impl Expression {
@@ -80,7 +80,7 @@ fn doubts(program: &Program, source: &str, around: &Surroundings) -> Vec<Doubt> 
     let (reads, tests_outputs) = (walk.reads, walk.tests_outputs);
     let mut found = walk.found;
     found.retain(|doubt| doubt.about != About::Own || !tests_outputs);
-    if around.place != Place::Exposed {
+    if around.place != ExpressionPlace::Exposed {
         found.extend(never(program, root, source, reads));
     }
     let mut seen = BTreeSet::new();
@@ -190,7 +190,7 @@ impl Walk<'_> {
             return;
         }
         self.reads = true;
-        if self.around.place == Place::Guardrail {
+        if self.around.place == ExpressionPlace::Guardrail {
             let is_users = *root == "user" && matches!(rest, [Some("id" | "email"), ..]);
             if VARIABLES.contains(root) && (*root != "user" || is_users) {
                 let message = format!(
@@ -248,7 +248,7 @@ impl Walk<'_> {
     }
 
     fn outputs(&mut self, name: &str) {
-        let own_output = matches!(&self.around.place, Place::Output(own) if own == name);
+        let own_output = matches!(&self.around.place, ExpressionPlace::Output(own) if own == name);
         if self.around.dropped.iter().any(|dropped| dropped == name) && !own_output {
             let message = format!(
                 "the outputs of `{name}` are not there, because of its `collect_results: false`; only its own output restriction sees them"
@@ -264,7 +264,7 @@ impl Walk<'_> {
         }
         if is_test {
             self.tests_outputs = true;
-        } else if matches!(&self.around.place, Place::Input(own) if own == name) {
+        } else if matches!(&self.around.place, ExpressionPlace::Input(own) if own == name) {
             let message = format!(
                 "before the call of `{name}` there are no outputs of it, so the first call is always refused; test for them with \
                  has(), or move this to `output_restriction`"
@@ -382,10 +382,10 @@ fn constant(node: &IdedExpr) -> Option<bool> {
 mod tests {
     use super::*;
 
-    fn found(source: &str, place: Place) -> Vec<About> {
+    fn found(source: &str, place: ExpressionPlace) -> Vec<About> {
         let names = ["book", "search-faqs", "quiet"];
         let expression = match place {
-            Place::Guardrail => Expression::compile_over_output(source).unwrap(),
+            ExpressionPlace::Guardrail => Expression::compile_over_output(source).unwrap(),
             _ => Expression::compile(source, &names).unwrap(),
         };
         let names = names.map(str::to_owned).to_vec();
@@ -394,7 +394,7 @@ mod tests {
     }
 
     fn of_input(source: &str) -> Vec<About> {
-        found(source, Place::Input("book".to_owned()))
+        found(source, ExpressionPlace::Input("book".to_owned()))
     }
 
     /// OAS-33, OAS-36: an expression that can never hold is reported.
@@ -445,19 +445,26 @@ mod tests {
         ] {
             assert_eq!(of_input(source), [], "{source}");
         }
-        assert_eq!(found(r#"recent["quiet"].outputs.n > 1"#, Place::Output("quiet".to_owned())), []);
-        assert_eq!(found("recent.book.inputs", Place::Exposed), [], "what is exposed may be anything");
+        assert_eq!(
+            found(r#"recent["quiet"].outputs.n > 1"#, ExpressionPlace::Output("quiet".to_owned())),
+            []
+        );
+        assert_eq!(
+            found("recent.book.inputs", ExpressionPlace::Exposed),
+            [],
+            "what is exposed may be anything"
+        );
     }
 
     /// OAS-45: a guardrail sees no Engagement object.
     #[test]
     fn a_guardrail_that_names_the_engagement_is_doubted() {
         for source in ["recent.book.outputs.ok", "history._total < 3", "user.id == 'ann'"] {
-            assert_eq!(found(source, Place::Guardrail), [About::Scope], "{source}");
+            assert_eq!(found(source, ExpressionPlace::Guardrail), [About::Scope], "{source}");
         }
         for source in ["!flagged", "output.score < 0.2", "user.score < 1", "categories.all(c, c != 'x')"] {
-            assert_eq!(found(source, Place::Guardrail), [], "{source}");
+            assert_eq!(found(source, ExpressionPlace::Guardrail), [], "{source}");
         }
-        assert_eq!(found("'yes'", Place::Guardrail), [About::Type]);
+        assert_eq!(found("'yes'", ExpressionPlace::Guardrail), [About::Type]);
     }
 }
