@@ -10,7 +10,6 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +28,7 @@ const PROBE_LIMITS: ServeLimits = ServeLimits {
 #[derive(Clone)]
 pub struct Probed {
     /// The store that it needs.
-    pub views: Arc<dyn Views>,
+    pub views: Views,
     /// Cancelled when it begins to drain.
     pub draining: CancellationToken,
 }
@@ -53,7 +52,7 @@ pub async fn serve_probes(
 }
 
 async fn readyz(State(probed): State<Probed>) -> Response {
-    probes::readiness(probed.views.as_ref(), &probed.draining).await
+    probes::readiness(&probed.views, &probed.draining).await
 }
 
 async fn read() -> Response {

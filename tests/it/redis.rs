@@ -47,6 +47,22 @@ async fn a_notification_reaches_every_other_process_once() {
 
 #[tokio::test]
 #[cfg_attr(no_redis, ignore = "needs Redis")]
+async fn a_relay_that_lags_drops_no_revocation() {
+    let redis = Redis::start().await;
+    let (one, _) = connected(&redis.url()).await;
+    let (other, _) = connected(&redis.url()).await;
+    let mut heard = other.listen_for_work();
+    let revoked = Ring::Revoked("before thousands of events".to_owned());
+    one.ring(revoked.clone());
+    // More than a relay keeps, without a moment in which it could send.
+    for number in 0..10_000 {
+        one.ring(events(&number.to_string()));
+    }
+    while next(&mut heard).await != revoked {}
+}
+
+#[tokio::test]
+#[cfg_attr(no_redis, ignore = "needs Redis")]
 async fn a_restarted_redis_is_reconnected() {
     let redis = Redis::start().await;
     let (one, mut at_one) = connected(&redis.url()).await;

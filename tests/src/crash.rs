@@ -6,16 +6,11 @@
 
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::BudgetMove;
-use turnstone_domain::memory::Exchange;
-use turnstone_domain::session_state::{Scope, StateSnapshot};
-use turnstone_domain::tool_call::{ToolCall, ToolCallMove};
-use turnstone_domain::{
-    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
-};
+use turnstone_domain::tool_call::ToolCallMove;
+use turnstone_domain::{Lease, Phase, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{
-    Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
+    Claim, ClaimRequest, Committed, Ledger, LedgerError, LedgerReads, StoreError, WorkerBeat,
 };
 
 /// A write of the worker.
@@ -218,14 +213,6 @@ impl Ledger for CrashLedger {
         self.inner.extend(leases, now, lease_ms).await
     }
 
-    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
-        self.inner.standing(leases).await
-    }
-
-    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
-        self.inner.most_urgent(queues).await
-    }
-
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
         self.inner.release(leases, now).await
     }
@@ -238,46 +225,7 @@ impl Ledger for CrashLedger {
         self.inner.leave(name, instance).await
     }
 
-    async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
-        self.inner.state(scope, now).await
-    }
-
-    async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
-        self.inner.artifacts_of(engagement).await
-    }
-
-    async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.artifact_bytes(id).await
-    }
-
-    async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
-        self.inner.agents(names).await
-    }
-
-    async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
-        self.inner.recorded_call(job, call).await
-    }
-
-    async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
-        self.inner.memories(job, rules).await
-    }
-
-    async fn persisted(
-        &self,
-        job: &JobId,
-        from: i64,
-        until: i64,
-    ) -> Result<Vec<serde_json::Value>, StoreError> {
-        self.inner.persisted(job, from, until).await
-    }
-
-    async fn recall(
-        &self,
-        job: &JobId,
-        turn: i64,
-        window: u32,
-        whole_journal: bool,
-    ) -> Result<Recall, StoreError> {
-        self.inner.recall(job, turn, window, whole_journal).await
+    fn reads(&self) -> &dyn LedgerReads {
+        self.inner.reads()
     }
 }

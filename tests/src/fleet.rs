@@ -297,7 +297,7 @@ impl Fleet {
         deps.options.drain_grace = self.drain_grace;
         let deps = change(
             deps.with_breakers(Arc::clone(&self.store.breakers))
-                .with_credentials(Arc::clone(&self.store.credentials))
+                .with_credentials(self.store.credentials.clone())
                 .with_reviews(self.reviews.clone()),
         );
         let stop = CancellationToken::new();

@@ -38,9 +38,9 @@ pub struct Deps {
     /// The circuit breakers.
     pub breakers: BreakerWatch,
     /// The credentials of users and static identities; without it, there are none.
-    pub credentials: Option<Arc<dyn Credentials>>,
+    pub credentials: Option<Credentials>,
     /// The cancellations for other servers; without it, none is sent.
-    pub elsewhere: Option<Arc<dyn Elsewhere>>,
+    pub elsewhere: Option<Elsewhere>,
     /// The prices of models and tools.
     pub prices: Prices,
     /// The groups of reviewers, and the consequence of a missed deadline.
@@ -138,13 +138,13 @@ impl Deps {
 
     /// Adds the credentials of this keeper.
     #[must_use]
-    pub fn with_credentials(self, keeper: Arc<dyn Credentials>) -> Self {
+    pub fn with_credentials(self, keeper: Credentials) -> Self {
         Self { credentials: Some(keeper), ..self }
     }
 
     /// Adds the cancellations for other servers.
     #[must_use]
-    pub fn with_elsewhere(self, elsewhere: Arc<dyn Elsewhere>) -> Self {
+    pub fn with_elsewhere(self, elsewhere: Elsewhere) -> Self {
         Self { elsewhere: Some(elsewhere), ..self }
     }
 

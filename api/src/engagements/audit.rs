@@ -41,8 +41,8 @@ pub(crate) async fn audit(
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     super::not_held_back(&app, &agent, &job_id, &tenant).await?;
     let views = &app.api.store.views;
-    let part = JournalPage::asked(views.as_ref(), &engagement.id, &params).await?;
-    let object = object::of(views.as_ref(), &engagement, &agent).await?;
+    let part = JournalPage::asked(views, &engagement.id, &params).await?;
+    let object = object::of(views, &engagement, &agent).await?;
     let filter = ReviewFilter { engagement: Some(engagement.id.clone()), ..ReviewFilter::default() };
     let reviews = views.reviews(&filter, Page { limit: REVIEWS, offset: 0 }).await?;
     let reviews: Vec<Value> = reviews.iter().map(show::review).collect();
@@ -63,7 +63,7 @@ pub(crate) async fn audit(
         "guardrails": guardrails,
         "answer_withheld": withheld,
         "reviews": reviews,
-        "state": transactions(views.as_ref(), &engagement.id).await?,
+        "state": transactions(views, &engagement.id).await?,
         "cost": cost,
     })))
 }
@@ -75,7 +75,7 @@ fn withheld<'a>(newest_first: &'a [GuardrailCheck], tenant: &Tenant) -> Option<&
 }
 
 /// Returns the changes of the agent's state, oldest first: the records of PERSIST that have changes (RS-31).
-async fn transactions(views: &dyn Views, id: &EngagementId) -> Result<Vec<Value>, StoreError> {
+async fn transactions(views: &Views, id: &EngagementId) -> Result<Vec<Value>, StoreError> {
     let newest_first = views.checkpoints_of(id, Phase::Persist, TURNS).await?.into_iter().rev();
     let changed = newest_first.filter(|row| {
         row.checkpoint

@@ -39,7 +39,7 @@ pub(super) async fn of(
     if agent.exposes.is_empty() {
         return Ok(Exposed::default());
     }
-    let Some(object) = object::of(app.api.store.views.as_ref(), engagement, agent).await? else {
+    let Some(object) = object::of(&app.api.store.views, engagement, agent).await? else {
         return Ok(Exposed::default());
     };
     Ok(wait_in_place(|| {

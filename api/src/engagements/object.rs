@@ -13,7 +13,7 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 
 /// Returns the object as expressions see it; `None` when it is too large to be built here.
 pub(super) async fn of(
-    views: &dyn Views,
+    views: &Views,
     engagement: &Engagement,
     agent: &AgentDefinition,
 ) -> Result<Option<EngagementObject>, StoreError> {

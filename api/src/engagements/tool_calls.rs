@@ -20,11 +20,7 @@ pub(super) struct JournalPage {
 
 impl JournalPage {
     /// Returns the part that the query asks for.
-    pub(super) async fn asked(
-        views: &dyn Views,
-        id: &EngagementId,
-        params: &Params,
-    ) -> Result<Self, Failure> {
+    pub(super) async fn asked(views: &Views, id: &EngagementId, params: &Params) -> Result<Self, Failure> {
         let after: u32 = params.number("after", 0, 0, u32::MAX)?;
         let limit: u32 = params.number("limit", 100, 1, 200)?;
         let mut calls = views.tool_calls_page(id, Page { limit: limit + 1, offset: after }).await?;
@@ -52,7 +48,7 @@ pub(crate) async fn tool_calls(
     params: Params,
 ) -> Answer {
     let (engagement, agent, _) = super::find(&app, &id, &tenant).await?;
-    let part = JournalPage::asked(app.api.store.views.as_ref(), &engagement.id, &params).await?;
+    let part = JournalPage::asked(&app.api.store.views, &engagement.id, &params).await?;
     let released = super::released(&app, &engagement, &agent).await?;
     let calls: Vec<Value> =
         part.calls.iter().filter(|call| call.turn <= released).map(show::tool_call).collect();

@@ -35,7 +35,7 @@ pub(crate) struct Status {
 
 /// Returns 200 if the store answers, else 503. `body` receives that result and the milliseconds that the store took.
 pub(crate) async fn about_the_store<T: Serialize>(
-    views: &dyn Views,
+    views: &Views,
     body: impl FnOnce(bool, u64) -> T,
 ) -> Response {
     let asked = Instant::now();
@@ -46,7 +46,7 @@ pub(crate) async fn about_the_store<T: Serialize>(
 }
 
 /// Returns true if the store answers within the probe's time limit.
-async fn store_answers(views: &dyn Views) -> bool {
+async fn store_answers(views: &Views) -> bool {
     match tokio::time::timeout(PING_TIMEOUT, views.ping()).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {

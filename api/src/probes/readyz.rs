@@ -19,7 +19,7 @@ use turnstone_store::Views;
     )
 )]
 pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
-    readiness(app.api.store.views.as_ref(), &app.api.shutdown).await
+    readiness(&app.api.store.views, &app.api.shutdown).await
 }
 
 /// Shows if requests can be served, at the path that OJS defines.
@@ -32,11 +32,11 @@ pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
     )
 )]
 pub(crate) async fn ready(State(app): State<Shared>) -> Response {
-    readiness(app.api.store.views.as_ref(), &app.api.shutdown).await
+    readiness(&app.api.store.views, &app.api.shutdown).await
 }
 
 /// Returns whether a process is ready: it does not drain, and its store answers.
-pub(crate) async fn readiness(views: &dyn Views, draining: &CancellationToken) -> Response {
+pub(crate) async fn readiness(views: &Views, draining: &CancellationToken) -> Response {
     if draining.is_cancelled() {
         return reply::json(StatusCode::SERVICE_UNAVAILABLE, &Status { status: "draining" });
     }

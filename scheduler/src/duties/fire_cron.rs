@@ -13,16 +13,16 @@ const BATCH: u32 = 100;
 
 /// Fires cron entries.
 pub(crate) struct FireCron {
-    crons: Arc<dyn Crons>,
-    schemas: Arc<dyn Schemas>,
-    views: Arc<dyn Views>,
+    crons: Crons,
+    schemas: Schemas,
+    views: Views,
     ids: Arc<dyn Ids>,
 }
 
 impl FireCron {
     pub(crate) fn new(store: &Store, ids: Arc<dyn Ids>) -> Self {
-        let (crons, schemas) = (Arc::clone(&store.crons), Arc::clone(&store.schemas));
-        Self { crons, schemas, views: Arc::clone(&store.views), ids }
+        let (crons, schemas) = (store.crons.clone(), store.schemas.clone());
+        Self { crons, schemas, views: store.views.clone(), ids }
     }
 
     /// Fires every entry that is due; returns how many advanced. An entry that cannot be fired does not keep the others

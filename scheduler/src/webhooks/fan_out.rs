@@ -14,8 +14,8 @@ const STEPS: usize = 20;
 
 /// Where events are read and deliveries are written.
 pub(super) struct FanOut<'a> {
-    pub(super) feed: &'a dyn Feed,
-    pub(super) webhooks: &'a dyn Webhooks,
+    pub(super) feed: &'a Feed,
+    pub(super) webhooks: &'a Webhooks,
     pub(super) ids: &'a dyn Ids,
 }
 

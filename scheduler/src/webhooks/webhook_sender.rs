@@ -50,8 +50,8 @@ impl Default for WebhookSenderOptions {
 
 /// Posts events to webhooks.
 pub struct WebhookSender {
-    feed: Arc<dyn Feed>,
-    webhooks: Arc<dyn Webhooks>,
+    feed: Feed,
+    webhooks: Webhooks,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     post: Arc<Post>,
@@ -103,8 +103,8 @@ impl WebhookSender {
     ) -> Result<Self, String> {
         let timeout_ms = i64::try_from(options.timeout.as_millis()).unwrap_or(i64::MAX);
         Ok(Self {
-            feed: Arc::clone(&store.feed),
-            webhooks: Arc::clone(&store.webhooks),
+            feed: store.feed.clone(),
+            webhooks: store.webhooks.clone(),
             clock,
             ids,
             post: Arc::new(Post::new(options.allow_private, options.timeout)?),
@@ -188,7 +188,7 @@ impl WebhookSender {
         let hooks = self.webhooks.active_webhooks().await?;
         under_way.idle = hooks.is_empty();
         let now = self.clock.now();
-        let (feed, webhooks) = (self.feed.as_ref(), self.webhooks.as_ref());
+        let (feed, webhooks) = (&self.feed, &self.webhooks);
         let more = FanOut { feed, webhooks, ids: self.ids.as_ref() }.step_by_step(term, &hooks, now).await?;
         let limit = UNDER_WAY.saturating_sub(under_way.posts.len());
         if hooks.is_empty() || limit == 0 {
@@ -210,7 +210,7 @@ impl WebhookSender {
 
     fn deliver(&self, webhook: Webhook, delivery: Delivery) -> impl Future<Output = String> + Send + use<> {
         let (post, clock, webhooks) =
-            (Arc::clone(&self.post), Arc::clone(&self.clock), Arc::clone(&self.webhooks));
+            (Arc::clone(&self.post), Arc::clone(&self.clock), self.webhooks.clone());
         async move {
             let told = post.send(&webhook, &delivery, clock.now()).await;
             let now = clock.now();

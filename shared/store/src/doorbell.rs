@@ -2,9 +2,12 @@
 
 use crate::live::Live;
 use serde::{Deserialize, Serialize};
-use tokio::sync::broadcast;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, mpsc};
 
-/// Rings that may wait for a slow listener before it has to query again.
+/// Rings that may wait for a slow listener, or hints for a slow relay, before it has to look again.
 const KEPT: usize = 4096;
 
 /// What may have happened.
@@ -31,6 +34,7 @@ pub enum Ring {
 pub struct Doorbell {
     heard: Ears,
     rung: broadcast::Sender<Ring>,
+    revoked: Arc<Mutex<Vec<mpsc::UnboundedSender<Ring>>>>,
     live: Live,
 }
 
@@ -53,14 +57,17 @@ impl Ears {
 impl Default for Doorbell {
     fn default() -> Self {
         let heard = Ears { all: broadcast::channel(KEPT).0, work: broadcast::channel(KEPT).0 };
-        Self { heard, rung: broadcast::channel(KEPT).0, live: Live::default() }
+        Self { heard, rung: broadcast::channel(KEPT).0, revoked: Arc::default(), live: Live::default() }
     }
 }
 
 impl Doorbell {
     /// Rings, here and wherever a relay carries it. Nobody needs to listen.
     pub fn ring(&self, ring: Ring) {
-        if self.rung.receiver_count() > 0 {
+        if is_about_a_lease(&ring) {
+            let mut relays = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+            relays.retain(|relay| relay.send(ring.clone()).is_ok());
+        } else if self.rung.receiver_count() > 0 {
             let _ = self.rung.send(ring.clone());
         }
         self.heard.hear(ring);
@@ -94,10 +101,97 @@ impl Doorbell {
         &self.live
     }
 
-    /// What is rung in this process, for a relay.
+    /// Returns what is rung in this process from now on, for one relay.
     #[must_use]
-    pub fn outgoing(&self) -> broadcast::Receiver<Ring> {
-        self.rung.subscribe()
+    pub(crate) fn outgoing(&self) -> Outgoing {
+        let (relay, revoked) = mpsc::unbounded_channel();
+        self.revoked.lock().unwrap_or_else(PoisonError::into_inner).push(relay);
+        Outgoing { hints: self.rung.subscribe(), revoked, unsent: Vec::new() }
+    }
+}
+
+/// Returns true for a ring that only the holder of one lease waits for. No later ring replaces it.
+fn is_about_a_lease(ring: &Ring) -> bool {
+    matches!(ring, Ring::Revoked(_) | Ring::Asked(_))
+}
+
+/// What is rung in a process, for one relay. A relay that lags misses hints, and lets all look instead; it misses no ring about a
+/// lease.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    hints: broadcast::Receiver<Ring>,
+    revoked: mpsc::UnboundedReceiver<Ring>,
+    /// Rings about leases that were gathered, and of which nobody said that they were sent.
+    unsent: Vec<Ring>,
+}
+
+impl Outgoing {
+    /// Waits for a ring and returns it with those that have gathered, each once, until their sizes fill `room`. Returns `None`
+    /// when the doorbell is gone. Rings about leases come again until they are [sent](Outgoing::sent).
+    pub(crate) async fn gather(&mut self, room: usize, size: fn(&Ring) -> usize) -> Option<Vec<Ring>> {
+        let mut gathered = Gathered { rings: Vec::new(), seen: HashSet::new(), room, size };
+        if self.unsent.is_empty() {
+            tokio::select! {
+                biased;
+                Some(ring) = self.revoked.recv() => gathered.add(ring),
+                hint = self.hints.recv() => match hint {
+                    Ok(ring) => gathered.add(ring),
+                    // What was missed is unknown: all look once.
+                    Err(RecvError::Lagged(_)) => gathered.look(),
+                    Err(RecvError::Closed) => return None,
+                },
+            }
+        }
+        self.unsent.drain(..).for_each(|ring| gathered.add(ring));
+        while gathered.room > 0 {
+            if let Ok(ring) = self.revoked.try_recv() {
+                gathered.add(ring);
+                continue;
+            }
+            match self.hints.try_recv() {
+                Ok(ring) => gathered.add(ring),
+                Err(TryRecvError::Lagged(_)) => gathered.look(),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        self.unsent = gathered.rings.iter().filter(|ring| is_about_a_lease(ring)).cloned().collect();
+        Some(gathered.rings)
+    }
+
+    /// Notes that what was gathered last is on its way.
+    pub(crate) fn sent(&mut self) {
+        self.unsent.clear();
+    }
+
+    /// Forgets the hints so far: they are old by now.
+    pub(crate) fn forget_hints(&mut self) {
+        self.hints = self.hints.resubscribe();
+    }
+
+    /// Returns true when the doorbell is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.hints.is_closed()
+    }
+}
+
+/// Rings of one message.
+struct Gathered {
+    rings: Vec<Ring>,
+    seen: HashSet<Ring>,
+    room: usize,
+    size: fn(&Ring) -> usize,
+}
+
+impl Gathered {
+    fn add(&mut self, ring: Ring) {
+        if self.seen.insert(ring.clone()) {
+            self.room = self.room.saturating_sub((self.size)(&ring));
+            self.rings.push(ring);
+        }
+    }
+
+    fn look(&mut self) {
+        [Ring::Available, Ring::Due].into_iter().for_each(|ring| self.add(ring));
     }
 }
 
@@ -114,5 +208,60 @@ impl WeakDoorbell {
         if let (Some(all), Some(work)) = (self.all.upgrade(), self.work.upgrade()) {
             Ears { all, work }.hear(ring);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn rings_that_gathered_go_together_and_each_of_them_once() {
+        let doorbell = Doorbell::default();
+        let mut ringing = doorbell.outgoing();
+        let events = |id: &str| Ring::Events(id.to_owned());
+        for ring in [Ring::Available, events("a"), Ring::Available, events("b"), Ring::Due, events("a")] {
+            doorbell.ring(ring);
+        }
+        let gathered = ringing.gather(64, |_| 1).await.unwrap();
+        assert_eq!(gathered, [Ring::Available, events("a"), events("b"), Ring::Due]);
+        doorbell.downgrade().bring_in(Ring::Available);
+        doorbell.ring(Ring::Due);
+        let gathered = ringing.gather(64, |_| 1).await.unwrap();
+        assert_eq!(gathered, [Ring::Due], "what came in is not carried out again");
+        drop(doorbell);
+        assert_eq!(ringing.gather(64, |_| 1).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_relay_that_lags_lets_everybody_look() {
+        let doorbell = Doorbell::default();
+        let mut ringing = doorbell.outgoing();
+        for number in 0..10_000 {
+            doorbell.ring(Ring::Events(number.to_string()));
+        }
+        let rings = ringing.gather(64, |_| 1).await.unwrap();
+        assert_eq!(rings[..2], [Ring::Available, Ring::Due]);
+        assert_eq!(rings.len(), 64);
+    }
+
+    #[tokio::test]
+    async fn a_relay_that_lags_drops_no_revocation() {
+        let doorbell = Doorbell::default();
+        let mut ringing = doorbell.outgoing();
+        let revoked: Vec<Ring> = (0..10_000).map(|number| Ring::Revoked(number.to_string())).collect();
+        for ring in &revoked {
+            doorbell.ring(Ring::Events("busy".to_owned()));
+            doorbell.ring(ring.clone());
+        }
+        // The first message is not sent.
+        ringing.gather(6_000, |_| 1).await.unwrap();
+        let mut carried = Vec::new();
+        while carried.len() < revoked.len() {
+            carried.extend(ringing.gather(6_001, |_| 1).await.unwrap());
+            carried.retain(is_about_a_lease);
+            ringing.sent();
+        }
+        assert_eq!(carried, revoked);
     }
 }

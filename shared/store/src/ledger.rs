@@ -190,7 +190,7 @@ pub struct Committed {
     pub paused: bool,
 }
 
-/// The worker's side of the store.
+/// The worker's writes. A decorator of a ledger forwards these, and hands on the reads.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
     /// Claims up to `limit` available jobs, highest priority first, then oldest: `available → active`.
@@ -224,18 +224,6 @@ pub trait Ledger: Send + Sync + 'static {
         lease_ms: i64,
     ) -> Result<Vec<String>, StoreError>;
 
-    /// How these leases stand; writes nothing.
-    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError>;
-
-    /// The highest priority of an agent job that could be claimed at once from one of these queues (`*` stands for all);
-    /// writes nothing. Queues that are paused or limited are left out.
-    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError>;
-
-    /// The tokens of those leases that are lost; writes nothing.
-    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
-        Ok(self.standing(leases).await?.lost)
-    }
-
     /// Gives unstarted jobs back: `active → available`, no failure.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;
 
@@ -247,6 +235,25 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Takes a worker off the list, at its orderly end.
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError>;
+
+    /// Returns the reads of the same store.
+    fn reads(&self) -> &dyn LedgerReads;
+}
+
+/// The worker's reads. They change nothing.
+#[async_trait]
+pub trait LedgerReads: Send + Sync + 'static {
+    /// How these leases stand; writes nothing.
+    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError>;
+
+    /// The highest priority of an agent job that could be claimed at once from one of these queues (`*` stands for all);
+    /// writes nothing. Queues that are paused or limited are left out.
+    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError>;
+
+    /// The tokens of those leases that are lost; writes nothing.
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
+        Ok(self.standing(leases).await?.lost)
+    }
 
     /// The state of a scope at `now`: keys whose time is over are not there.
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError>;

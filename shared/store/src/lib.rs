@@ -1,10 +1,11 @@
-//! The only place that knows SQL. Small traits, one per caller or concern; each method is one transaction.
+//! The only place that knows SQL. One handle per concern; each method that writes is one transaction. [`Ledger`], [`Upkeep`],
+//! [`Breakers`] and [`RateLimits`] are traits, because other crates replace or decorate them.
 //!
-//! | trait | caller |
+//! | handle | caller |
 //! |---|---|
 //! | [`Intake`] | api: what enters |
 //! | [`IdempotentPushes`] | pushes that are applied once per idempotency key |
-//! | [`Ledger`] | worker: claims, checkpoints, settlements |
+//! | [`Ledger`], [`LedgerReads`] | worker: claims, checkpoints, settlements; what a turn reads of its past |
 //! | [`Upkeep`] | scheduler: what time does |
 //! | [`Views`] | everybody: reads |
 //! | [`Remote`] | what workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress |
@@ -17,7 +18,7 @@
 //! | [`Feed`] | all events in one order |
 //! | [`Webhooks`] | who is told of events, and what became of it |
 //! | [`Artifacts`] | files that agents made |
-//! | [`Breakers`](breakers::Breakers) | worker: circuit breakers |
+//! | [`Breakers`] | worker: circuit breakers |
 //! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
 //! | [`Elsewhere`](elsewhere::Elsewhere) | worker: calls that agents of other servers work for, and that nobody waits for |
 //! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
@@ -27,150 +28,138 @@
 //! | [`Transfers`] | engagements that come from another store |
 //! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
 
-mod artifacts;
 pub mod breakers;
-mod budgets;
 mod cipher;
-mod control;
-pub mod credentials;
-mod crons;
-mod delegations;
 mod doorbell;
-pub mod elsewhere;
 mod engine;
 mod error;
-mod feed;
 mod fleet;
-mod forks;
-mod idempotency;
-mod intake;
 mod ledger;
 pub mod limits;
 mod live;
 mod migrations;
-mod operate;
 pub mod postgres;
-mod questions;
-mod queues;
 pub mod redis;
-mod remote;
-mod runs;
-mod schemas;
 mod sql;
 pub mod sqlite;
-mod tenants;
-mod transfers;
 mod upkeep;
 mod views;
-mod webhooks;
-mod workflows;
 
-pub use artifacts::Artifacts;
-pub use budgets::{BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending};
 pub use cipher::EncryptionKeys;
-pub use control::{
+pub use doorbell::{Doorbell, Ring};
+pub use engine::artifacts::Artifacts;
+pub use engine::budgets::{
+    BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending,
+};
+pub use engine::control::{
     Branch, Control, Controlled, Fork, Merge, Merged, Refusal, Retried, ServerKey, Strategy, Target,
     ToolRetry,
 };
-pub use crons::{Crons, Firing};
-pub use delegations::{Delegations, Kin, Kindred};
-pub use doorbell::{Doorbell, Ring};
-pub use error::{LedgerError, NotContinued, StoreError};
-pub use feed::{Feed, FeedPage};
-pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
-pub use forks::{ForkRefusal, Forks, NewFork};
-pub use idempotency::{AnswerOfPush, IdempotentPush, IdempotentPushes, RecordedPush};
-pub use intake::{
+pub use engine::crons::{Crons, Firing};
+pub use engine::delegations::{Delegations, Kin, Kindred};
+pub use engine::feed::{Feed, FeedPage};
+pub use engine::forks::{ForkRefusal, Forks, NewFork};
+pub use engine::idempotency::{AnswerOfPush, IdempotentPush, IdempotentPushes, RecordedPush};
+pub use engine::intake::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent,
     NewAnswer, Pressure, Pushed,
 };
-pub use ledger::{
-    Claim, ClaimRequest, Committed, Delegated, EngagementClaim, JobKind, Ledger, Past, Recall, Standing,
+pub use engine::operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
+pub use engine::questions::{GivenAnswer, Questions};
+pub use engine::queues::{
+    ConfigChange, Limit, Pool, PoolStrategy, Queue, QueueLimits, Queues, Retention, Share,
 };
-pub use live::{Ear, Live, Piece, Speaker};
-pub use operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
-pub use postgres::{Counters, Finding, PostgresOptions, PostgresStore};
-pub use questions::{GivenAnswer, Questions};
-pub use queues::{ConfigChange, Limit, Pool, PoolStrategy, Queue, QueueLimits, Queues, Retention, Share};
-pub use remote::{
+pub use engine::remote::{
     DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
     ReportedEnd,
 };
-pub use runs::{Configured, News, RunEvent, RunPage, RunRequest, RunRow, RunSettings, Runs, Told};
-pub use schemas::Schemas;
+pub use engine::runs::{Configured, News, RunEvent, RunPage, RunRequest, RunRow, RunSettings, Runs, Told};
+pub use engine::schemas::Schemas;
+pub use engine::tenants::{TenantLimits, TenantSetup, Tenants};
+pub use engine::transfers::{ImportRefusal, Transfers};
+pub use engine::views::Views;
+pub use engine::{credentials, elsewhere};
+pub use error::{LedgerError, NotContinued, StoreError};
+pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
+pub use ledger::{
+    Claim, ClaimRequest, Committed, Delegated, EngagementClaim, JobKind, Ledger, LedgerReads, Past, Recall,
+    Standing,
+};
+pub use live::{Ear, Live, Piece, Speaker};
+pub use postgres::{Counters, Finding, PostgresOptions, PostgresStore};
 pub use sqlite::SqliteStore;
-pub use tenants::{TenantLimits, TenantSetup, Tenants};
-pub use transfers::{ImportRefusal, Transfers};
 pub use upkeep::{Duty, Term, Upkeep};
 pub use views::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobOrder,
-    ListedEngagement, Page, ReviewFilter, TaskFilter, TaskPlace, Views,
+    ListedEngagement, Page, ReviewFilter, TaskFilter, TaskPlace,
 };
 
-pub use webhooks::{Taking, Webhooks};
-pub use workflows::{
+pub use engine::webhooks::{Taking, Webhooks};
+pub use engine::workflows::{
     NewStep, NewWorkflow, WaitingJob, Workflow, WorkflowCancel, WorkflowFilter, WorkflowStep, Workflows,
 };
 
+pub(crate) use engine::{control, idempotency, runs};
+
 use breakers::Breakers;
-use credentials::Credentials;
-use elsewhere::Elsewhere;
+use engine::credentials::Credentials;
+use engine::elsewhere::Elsewhere;
 use limits::RateLimits;
 use std::sync::Arc;
 
-/// A store behind its four traits.
+/// The handles of a store: one per concern.
 #[derive(Clone)]
 pub struct Store {
     /// What enters.
-    pub intake: Arc<dyn Intake>,
+    pub intake: Intake,
     /// Pushes that are applied once per idempotency key.
-    pub idempotency: Arc<dyn IdempotentPushes>,
+    pub idempotency: IdempotentPushes,
     /// Claims, checkpoints, settlements.
     pub ledger: Arc<dyn Ledger>,
     /// What time does.
     pub upkeep: Arc<dyn Upkeep>,
     /// Reads.
-    pub views: Arc<dyn Views>,
+    pub views: Views,
     /// What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress.
-    pub remote: Arc<dyn Remote>,
+    pub remote: Remote,
     /// Queues as operators see them: paused, bounded, limited, weighted.
-    pub queues: Arc<dyn Queues>,
+    pub queues: Queues,
     /// What operators do to many jobs at once: dead letters, bulk, statistics, tenants.
-    pub operate: Arc<dyn Operate>,
+    pub operate: Operate,
     /// Chains, groups and batches: jobs that wait for one another.
-    pub workflows: Arc<dyn Workflows>,
+    pub workflows: Workflows,
     /// Entries that make a job at times.
-    pub crons: Arc<dyn Crons>,
+    pub crons: Crons,
     /// What the arguments of a job type have to look like.
-    pub schemas: Arc<dyn Schemas>,
+    pub schemas: Schemas,
     /// All events in one order.
-    pub feed: Arc<dyn Feed>,
+    pub feed: Feed,
     /// Who is told of events, and what became of it.
-    pub webhooks: Arc<dyn Webhooks>,
+    pub webhooks: Webhooks,
     /// What operators allow tenants.
-    pub tenants: Arc<dyn Tenants>,
+    pub tenants: Tenants,
     /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
-    pub control: Arc<dyn Control>,
+    pub control: Control,
     /// Files that agents made.
-    pub artifacts: Arc<dyn Artifacts>,
+    pub artifacts: Artifacts,
     /// Calls that agents of other servers work for, and that nobody waits for any more.
-    pub elsewhere: Arc<dyn Elsewhere>,
+    pub elsewhere: Elsewhere,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
     /// What tools are called with for users and static identities.
-    pub credentials: Arc<dyn Credentials>,
+    pub credentials: Credentials,
     /// Agents that work for agents: who for whom.
-    pub delegations: Arc<dyn Delegations>,
+    pub delegations: Delegations,
     /// Budgets that engagements share, what an engagement may spend, and what was spent.
-    pub budgets: Arc<dyn Budgets>,
+    pub budgets: Budgets,
     /// Engagements that go on from a turn of another one, whose past they share.
-    pub forks: Arc<dyn Forks>,
+    pub forks: Forks,
     /// What agents ask, and how it was answered.
-    pub questions: Arc<dyn Questions>,
+    pub questions: Questions,
     /// Runs as the Agent Protocol tells them.
-    pub runs: Arc<dyn Runs>,
+    pub runs: Runs,
     /// Engagements that come from another store.
-    pub transfers: Arc<dyn Transfers>,
+    pub transfers: Transfers,
     /// Rate limits of all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
     /// Hints that something may have changed.

@@ -71,7 +71,7 @@ async fn a_file_is_kept_with_the_outcome_of_its_call(at: &Opened) {
     let write = made(&call_id, "b.txt", "", true);
     at.store.ledger.checkpoint(&held.lease, write, NOW.plus_ms(1), LEASE).await.unwrap();
     let found = at.store.artifacts.artifacts(&id).await.unwrap();
-    assert_eq!(found, at.store.ledger.artifacts_of(&id).await.unwrap());
+    assert_eq!(found, at.store.ledger.reads().artifacts_of(&id).await.unwrap());
     let seen: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.bytes, one.withheld)).collect();
     assert_eq!(seen, [("Übersicht.txt", 5, false), ("b.txt", 0, true)]);
     let first = &found[0];

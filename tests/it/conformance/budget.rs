@@ -43,7 +43,7 @@ async fn a_refused_reservation_writes_nothing(at: &Opened) {
     let page = Page { limit: 10, offset: 0 };
     assert!(at.store.views.checkpoints(&engagement(&held), page).await.unwrap().is_empty());
     assert_eq!(at.store.views.budget(&engagement(&held)).await.unwrap().reserved, 0);
-    assert!(at.store.ledger.lost(std::slice::from_ref(&held.lease)).await.unwrap().is_empty());
+    assert!(at.store.ledger.reads().lost(std::slice::from_ref(&held.lease)).await.unwrap().is_empty());
     assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(held.lease.expires_at), "it is not extended");
 }
 

@@ -88,8 +88,8 @@ fn park(budget: Option<&str>, resets_at: Option<Timestamp>) -> Settlement {
 }
 
 impl Opened {
-    fn budgets(&self) -> &dyn Budgets {
-        &*self.store.budgets
+    fn budgets(&self) -> &Budgets {
+        &self.store.budgets
     }
 
     async fn rule(&self, name: &str, change: impl FnOnce(&mut BudgetRule)) {

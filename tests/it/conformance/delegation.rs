@@ -77,7 +77,7 @@ async fn a_parent_resumes_after_the_last_of_its_children(at: &Opened) {
     assert_eq!(events[2..], expected);
     let next = at.claim(JobKind::Agent, 1).await.remove(0);
     assert_eq!((next.job.clone(), next.failures), (parent.job.clone(), 0));
-    let recalled = at.store.ledger.recall(&parent.job, 1, 10, true).await.unwrap().delegations;
+    let recalled = at.store.ledger.reads().recall(&parent.job, 1, 10, true).await.unwrap().delegations;
     let states: Vec<DelegationState> = recalled.iter().map(|done| done.state).collect();
     assert_eq!(states, [DelegationState::Error, DelegationState::Success]);
     assert!(recalled[0].error.is_some() && recalled[1].result.is_some(), "{recalled:?}");
@@ -156,7 +156,7 @@ async fn a_late_child_is_cancelled_and_its_parent_resumes(at: &Opened) {
     assert_eq!(at.perform(Duty::TimeOutJobs, NOW.plus_ms(1_000)).await, 1);
     assert_eq!(at.state(&children[0].job).await, JobState::Cancelled);
     assert_eq!(at.state(&parent.job).await, JobState::Available);
-    let recalled = at.store.ledger.recall(&parent.job, 1, 10, true).await.unwrap().delegations;
+    let recalled = at.store.ledger.reads().recall(&parent.job, 1, 10, true).await.unwrap().delegations;
     assert_eq!(recalled[0].state, DelegationState::Timeout);
 }
 

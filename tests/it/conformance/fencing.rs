@@ -40,7 +40,7 @@ async fn nothing_is_written_under(at: &Opened, claim: &Claim, lost: &Lease) {
     }
     let tokens = vec![lost.token.clone()];
     assert_eq!(at.store.ledger.extend(std::slice::from_ref(lost), NOW, 2 * LEASE).await.unwrap(), tokens);
-    assert_eq!(at.store.ledger.lost(std::slice::from_ref(lost)).await.unwrap(), tokens);
+    assert_eq!(at.store.ledger.reads().lost(std::slice::from_ref(lost)).await.unwrap(), tokens);
     at.store.ledger.release(std::slice::from_ref(lost), NOW).await.unwrap();
     assert_eq!(everything(at, claim).await, before);
 }
@@ -53,7 +53,7 @@ async fn a_stale_lease_writes_nothing(at: &Opened) {
     let fresh = at.claim(JobKind::Agent, 1).await.remove(0);
     assert_ne!(stale.lease.token, fresh.lease.token);
     nothing_is_written_under(at, &stale, &stale.lease).await;
-    let lost = at.store.ledger.lost(&[stale.lease.clone(), fresh.lease.clone()]).await.unwrap();
+    let lost = at.store.ledger.reads().lost(&[stale.lease.clone(), fresh.lease.clone()]).await.unwrap();
     assert_eq!(lost.as_slice(), std::slice::from_ref(&stale.lease.token));
     let lost = at.store.ledger.extend(&[fresh.lease.clone(), stale.lease.clone()], NOW, LEASE).await.unwrap();
     assert_eq!(lost.as_slice(), std::slice::from_ref(&stale.lease.token));

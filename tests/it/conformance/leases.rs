@@ -165,7 +165,7 @@ async fn a_bounded_tick_reaps_no_more_than_its_bound(at: &Opened) {
         assert_eq!(reaped, expected);
     }
     let leases: Vec<Lease> = claims.into_iter().map(|claim| claim.lease).collect();
-    assert_eq!(at.store.ledger.lost(&leases).await.unwrap().len(), 5);
+    assert_eq!(at.store.ledger.reads().lost(&leases).await.unwrap().len(), 5);
     let yielding = at.claim(JobKind::Plain, 1).await.remove(0);
     at.settle(&yielding.lease, Settlement::Yield).await;
     assert_eq!(at.store.upkeep.release_all(NOW).await.unwrap(), 0);

@@ -109,7 +109,7 @@ async fn a_reset_store_is_empty_and_its_workers_continue(at: &Opened) {
     }
     // Every lease is lost, and the leader still leads.
     assert_eq!(
-        at.store.ledger.lost(std::slice::from_ref(&held.lease)).await.unwrap(),
+        at.store.ledger.reads().lost(std::slice::from_ref(&held.lease)).await.unwrap(),
         std::slice::from_ref(&held.lease.token)
     );
     assert!(at.store.ledger.checkpoint(&held.lease, done(Phase::Init), NOW, LEASE).await.is_err());

@@ -91,7 +91,7 @@ async fn and_is_over(at: &Opened, job: &JobId, id: &ReviewId) {
     use EventName::{JobAvailable, ReviewAnsweredLate, ReviewDecided, ReviewVoted};
     let told = [ReviewVoted, ReviewVoted, ReviewDecided, JobAvailable, ReviewAnsweredLate];
     assert_eq!(at.events(job).await[4..], told);
-    let recalled = at.store.ledger.recall(job, 1, 10, true).await.unwrap();
+    let recalled = at.store.ledger.reads().recall(job, 1, 10, true).await.unwrap();
     assert_eq!(recalled.reviews[0].state, ReviewState::Approved);
 }
 

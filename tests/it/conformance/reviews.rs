@@ -64,7 +64,7 @@ async fn an_answer_wakes_the_job_and_counts_once(at: &Opened) {
         );
         let next = at.claim(JobKind::Agent, 1).await.remove(0);
         assert_eq!((next.job.clone(), next.failures), (held.job.clone(), 0));
-        let recalled = at.store.ledger.recall(&held.job, 1, 10, true).await.unwrap();
+        let recalled = at.store.ledger.reads().recall(&held.job, 1, 10, true).await.unwrap();
         assert_eq!(recalled.reviews.iter().map(|answer| answer.state).collect::<Vec<_>>(), [state]);
         at.settle(&next.lease, complete()).await;
     }
@@ -167,7 +167,7 @@ async fn a_rejection_does_not_count_after_a_retry(at: &Opened) {
     };
     let job = fork.job.clone();
     at.store.forks.fork(fork).await.unwrap().unwrap();
-    let (_, recorded) = at.store.ledger.recall(&job, 1, 10, true).await.unwrap().fork.unwrap();
+    let (_, recorded) = at.store.ledger.reads().recall(&job, 1, 10, true).await.unwrap().fork.unwrap();
     let states: Vec<ReviewState> = recorded.reviews.iter().map(|review| review.state).collect();
     assert_eq!(states, [ReviewState::Approved]);
 }

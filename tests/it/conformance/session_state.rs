@@ -42,7 +42,7 @@ async fn put(at: &Opened, held: &Claim, write: TurnWrite) -> Result<(), LedgerEr
 }
 
 async fn seen(at: &Opened, scope: &Scope) -> (i64, Vec<(String, Value)>) {
-    let StateSnapshot { version, entries } = at.store.ledger.state(scope, NOW).await.unwrap();
+    let StateSnapshot { version, entries } = at.store.ledger.reads().state(scope, NOW).await.unwrap();
     (version, entries.into_iter().map(|entry| (entry.key, entry.value)).collect())
 }
 
@@ -81,7 +81,7 @@ async fn a_changed_scope_refuses_its_earlier_readers(at: &Opened) {
     put(at, &two, commit(&shared(), Expect::Anything, &[("a", Some(json!(3)))])).await.unwrap();
     assert_eq!(seen(at, &shared()).await, (2, vec![("a".to_owned(), json!(3))]));
     assert!(
-        at.store.ledger.lost(std::slice::from_ref(&two.lease)).await.unwrap().is_empty(),
+        at.store.ledger.reads().lost(std::slice::from_ref(&two.lease)).await.unwrap().is_empty(),
         "the lease is still held"
     );
 }
@@ -122,7 +122,8 @@ async fn keys_are_deleted_when_they_expire(at: &Opened) {
     let mut write = commit(&shared(), Expect::Anything, &[("a", Some(json!(1))), ("b", Some(json!(2)))]);
     write.state.as_mut().unwrap().writes[0].expires_at = Some(NOW.plus_ms(100));
     put(at, &held, write).await.unwrap();
-    let keys = async |when: Timestamp| at.store.ledger.state(&shared(), when).await.unwrap().entries.len();
+    let keys =
+        async |when: Timestamp| at.store.ledger.reads().state(&shared(), when).await.unwrap().entries.len();
     assert_eq!((keys(NOW.plus_ms(99)).await, keys(NOW.plus_ms(100)).await), (2, 1));
     at.perform(Duty::Prune { before: Timestamp(0) }, NOW.plus_ms(100)).await;
     assert_eq!(at.query("SELECT count(*) FROM state_keys").await, 1);

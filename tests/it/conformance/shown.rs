@@ -17,7 +17,11 @@ pub async fn compare(
     context: &str,
 ) {
     let leases: Vec<Lease> = given.iter().map(|(_, lease)| lease.clone()).collect();
-    assert_eq!(at.store.ledger.lost(&leases).await.unwrap(), lost, "which leases are lost after {context}");
+    assert_eq!(
+        at.store.ledger.reads().lost(&leases).await.unwrap(),
+        lost,
+        "which leases are lost after {context}"
+    );
     let (listed, total) = at.store.views.jobs(&JobFilter::default(), EVERYTHING).await.unwrap();
     assert_eq!((listed.len(), total), (jobs.len(), jobs.len() as u64), "jobs after {context}");
     // Newest first.

@@ -139,7 +139,7 @@ async fn an_attempt_that_takes_too_long_is_ended_after_its_grace(at: &Opened) {
     assert_eq!(at.state(&claims[2].job).await, JobState::Active);
     assert_eq!(at.store.views.budget(&engagement(&claims[0])).await.unwrap().reserved, 0);
     let leases: Vec<_> = claims.iter().map(|claim| claim.lease.clone()).collect();
-    assert_eq!(at.store.ledger.lost(&leases).await.unwrap().len(), 2);
+    assert_eq!(at.store.ledger.reads().lost(&leases).await.unwrap().len(), 2);
 }
 
 async fn the_timeout_counts_from_the_latest_claim(at: &Opened) {

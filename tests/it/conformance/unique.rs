@@ -106,7 +106,10 @@ async fn an_active_job_that_is_replaced_loses_its_lease(at: &Opened) {
     at.push(unique("k", OnConflict::Replace, &[JobState::Available])).await;
     assert_eq!(at.state(&held.job).await, JobState::Active, "it was not in the way");
     at.push(unique("k", OnConflict::Replace, &LIVE)).await;
-    assert_eq!(at.store.ledger.lost(std::slice::from_ref(&held.lease)).await.unwrap(), [held.lease.token]);
+    assert_eq!(
+        at.store.ledger.reads().lost(std::slice::from_ref(&held.lease)).await.unwrap(),
+        [held.lease.token]
+    );
     assert_eq!(
         at.query("SELECT count(*) FROM jobs WHERE state = 'cancelled'").await,
         2,

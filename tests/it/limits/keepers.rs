@@ -177,7 +177,7 @@ async fn without_redis_a_process_keeps_to_its_share_until_redis_returns() {
     beat(&store, "dead", NOW.plus_ms(-60_000)).await;
     let redis = Redis::start().await;
     let in_redis = || Arc::new(RedisLimits::new(&redis.url()).unwrap());
-    let limits = FleetwideLimits::new("Redis", in_redis(), Arc::clone(&store.views));
+    let limits = FleetwideLimits::new("Redis", in_redis(), store.views.clone());
     let limit = per_minute(60, None);
     grant(limits.admit(&key(""), &limit, 1, NOW).await.unwrap());
 

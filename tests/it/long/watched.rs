@@ -11,7 +11,8 @@ use turnstone_domain::{
     AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{
-    Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
+    Claim, ClaimRequest, Committed, Ledger, LedgerError, LedgerReads, Recall, Standing, StoreError,
+    WorkerBeat,
 };
 
 /// The writes at the barriers of one turn, by the turn of the newest checkpoint in each write.
@@ -108,14 +109,6 @@ impl Ledger for Watched {
         self.inner.extend(leases, now, lease_ms).await
     }
 
-    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
-        self.inner.standing(leases).await
-    }
-
-    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
-        self.inner.most_urgent(queues).await
-    }
-
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
         self.inner.release(leases, now).await
     }
@@ -128,30 +121,45 @@ impl Ledger for Watched {
         self.inner.leave(name, instance).await
     }
 
+    fn reads(&self) -> &dyn LedgerReads {
+        self
+    }
+}
+
+#[async_trait]
+impl LedgerReads for Watched {
+    async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
+        self.inner.reads().standing(leases).await
+    }
+
+    async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError> {
+        self.inner.reads().most_urgent(queues).await
+    }
+
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
         self.tally().reads += 1;
-        self.inner.state(scope, now).await
+        self.inner.reads().state(scope, now).await
     }
 
     async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
-        self.inner.artifacts_of(engagement).await
+        self.inner.reads().artifacts_of(engagement).await
     }
 
     async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
-        self.inner.artifact_bytes(id).await
+        self.inner.reads().artifact_bytes(id).await
     }
 
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
         self.tally().reads += 1;
-        self.inner.agents(names).await
+        self.inner.reads().agents(names).await
     }
 
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError> {
-        self.inner.recorded_call(job, call).await
+        self.inner.reads().recorded_call(job, call).await
     }
 
     async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
-        self.inner.memories(job, rules).await
+        self.inner.reads().memories(job, rules).await
     }
 
     async fn persisted(
@@ -160,11 +168,11 @@ impl Ledger for Watched {
         from: i64,
         until: i64,
     ) -> Result<Vec<serde_json::Value>, StoreError> {
-        self.inner.persisted(job, from, until).await
+        self.inner.reads().persisted(job, from, until).await
     }
 
     async fn recall(&self, job: &JobId, turn: i64, window: u32, whole: bool) -> Result<Recall, StoreError> {
-        let recall = self.inner.recall(job, turn, window, whole).await?;
+        let recall = self.inner.reads().recall(job, turn, window, whole).await?;
         self.tally().recalls.push(length(&recall));
         Ok(recall)
     }

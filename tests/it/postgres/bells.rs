@@ -57,6 +57,25 @@ async fn a_push_wakes_another_process_also_after_a_reconnect() {
 
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_relay_that_lags_drops_no_revocation() {
+    let database = migrated().await;
+    let options = few(&database.url);
+    let (ringing, hearing) = (opened(&options).await, opened(&options).await);
+    connected(&ringing, &hearing, "first").await;
+    let mut ear = hearing.doorbell.listen_for_work();
+    let revoked = Ring::Revoked("between thousands of events".to_owned());
+    ringing.doorbell.ring(revoked.clone());
+    // More than a relay keeps, without a moment in which it could send.
+    for number in 0..10_000 {
+        ringing.doorbell.ring(Ring::Events(number.to_string()));
+    }
+    heard(&mut ear, &revoked).await;
+    ringing.doorbell.ring(Ring::Available);
+    heard(&mut ear, &Ring::Available).await;
+}
+
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn the_listener_does_not_take_the_only_connection_that_reads() {
     let database = migrated().await;
     let options = PostgresOptions { connections: 1, ..PostgresOptions::new(&database.url) };

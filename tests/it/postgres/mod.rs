@@ -10,6 +10,7 @@ mod idempotency;
 mod inputs;
 mod plans;
 mod pooler;
+mod refused;
 mod two_stores;
 
 use std::sync::Arc;

@@ -70,7 +70,7 @@ async fn one_life(store: &Store, other: &Store) -> usize {
             other.ledger.checkpoint(&held.lease, done(Phase::Init), NOW, LEASE).await.unwrap();
             let leases = [held.lease.clone()];
             assert_eq!(other.ledger.extend(&leases, NOW, LEASE).await.unwrap(), Vec::<String>::new());
-            assert_eq!(store.ledger.lost(&leases).await.unwrap(), Vec::<String>::new());
+            assert_eq!(store.ledger.reads().lost(&leases).await.unwrap(), Vec::<String>::new());
             other.ledger.settle(&held.lease, nothing(), complete(), NOW).await.unwrap();
             ended += 1;
         }

@@ -123,6 +123,30 @@ fn every_guarantee_names_a_test_that_runs_by_default() {
     none("A guarantee has no test:", &problems);
 }
 
+/// The pairs of a page that say "`function` in `file`".
+fn placed(page: &str) -> Vec<(String, String)> {
+    let text = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let pair = |(at, between): (usize, &str)| {
+        let name = text[..at].rsplit('`').next().unwrap_or_default();
+        let file = text[at + between.len()..].split('`').next().unwrap_or_default();
+        (name.rsplit("::").next().unwrap_or_default().to_owned(), file.to_owned())
+    };
+    text.match_indices("` in `").map(pair).filter(|(_, file)| file.ends_with(".rs")).collect()
+}
+
+#[test]
+fn the_architecture_names_functions_where_they_are() {
+    let placed = placed(&read("docs/ARCHITECTURE.md"));
+    assert!(placed.len() > 50, "docs/ARCHITECTURE.md names {} functions", placed.len());
+    let is_there = |name: &str, file: &str| {
+        let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
+        text.contains(&format!("fn {name}(")) || text.contains(&format!("fn {name}<"))
+    };
+    let missing = placed.into_iter().filter(|(name, file)| !is_there(name, file));
+    let problems: Vec<String> = missing.map(|(name, file)| format!("`{name}` in `{file}`")).collect();
+    none("docs/ARCHITECTURE.md names a function that is not there:", &problems);
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let mut problems = Vec::new();

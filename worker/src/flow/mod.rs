@@ -121,7 +121,7 @@ pub fn verdict(turn: &mut Turn) -> Result<Option<Value>, Stop> {
 /// The results of the nodes of the job's earlier turns.
 async fn past(turn: &Turn) -> Result<Vec<NodeResult>, Stop> {
     let begins = turn.position.begins.max(1);
-    let stored = turn.deps.ledger.persisted(&turn.job.id, begins, turn.position.turn).await;
+    let stored = turn.deps.ledger.reads().persisted(&turn.job.id, begins, turn.position.turn).await;
     let bodies = stored.map_err(|error| Stop::from(LedgerError::Store(error)))?;
     let read = |body: Value| {
         serde_json::from_value(body.get("node").cloned().unwrap_or_default()).map_err(|error| {

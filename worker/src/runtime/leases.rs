@@ -147,7 +147,7 @@ impl LeaseKeeper {
         let lost = if extend {
             self.deps.ledger.extend(&leases, self.deps.clock.now(), self.deps.options.lease_ms()).await?
         } else {
-            let standing = self.deps.ledger.standing(&leases).await?;
+            let standing = self.deps.ledger.reads().standing(&leases).await?;
             standing.paused.iter().for_each(|token| self.pause(token));
             standing.calls_again.iter().for_each(|(token, count)| self.ask_again(token, *count));
             standing.lost
@@ -172,7 +172,7 @@ impl LeaseKeeper {
             least.map(|(token, held)| (token.clone(), held.priority))
         };
         let Some((token, priority)) = least else { return Ok(()) };
-        let waiting = self.deps.ledger.most_urgent(&self.deps.options.queues).await?;
+        let waiting = self.deps.ledger.reads().most_urgent(&self.deps.options.queues).await?;
         if waiting.is_some_and(|waiting| waiting > priority)
             && let Some(held) = self.table().get(&token)
         {

@@ -37,7 +37,7 @@ pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
         let now = deps.clock.now();
         match elsewhere.call_offs(now, now.plus_ms(TAKEN_MS), AT_ONCE).await {
             Ok(due) if !due.is_empty() => {
-                let told = futures::future::join_all(due.iter().map(|one| call_off(&deps, &*elsewhere, one)));
+                let told = futures::future::join_all(due.iter().map(|one| call_off(&deps, &elsewhere, one)));
                 tokio::select! {
                     _ = told => {}
                     // The next worker that looks sends them again.
@@ -55,7 +55,7 @@ pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
     }
 }
 
-async fn call_off(deps: &Deps, elsewhere: &dyn Elsewhere, one: &CallOff) {
+async fn call_off(deps: &Deps, elsewhere: &Elsewhere, one: &CallOff) {
     let told = deps.toolbox.call_off(&one.place, &one.call, one.handle.as_ref());
     let told = tokio::time::timeout(CANCEL_TIMEOUT, told).await;
     let told = told.unwrap_or_else(|_| Err(ToolError::Timeout("it does not answer".into())));

@@ -31,7 +31,7 @@ pub fn name(turn: &mut Turn) {
 pub async fn of(deps: &Deps, side: &EngagementClaim) -> Result<Arc<AgentDefinition>, Stop> {
     let own = Arc::clone(&side.agent);
     let Some(heir) = side.position.heir.clone() else { return Ok(own) };
-    let found = deps.ledger.agents(&[heir]).await?.pop();
+    let found = deps.ledger.reads().agents(&[heir]).await?.pop();
     Ok(found.filter(|agent| agent.guardrails.output.is_none()).map_or(own, |agent| {
         let mut agent = agent.taking_over_from(&side.agent);
         agent.identity.clone_from(&side.agent.identity);

@@ -27,7 +27,7 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
         return Ok(());
     }
     let rules = memory::rules(&turn.agent);
-    let exchanges = turn.deps.ledger.memories(&turn.job.id, &rules).await?;
+    let exchanges = turn.deps.ledger.reads().memories(&turn.job.id, &rules).await?;
     let said = memory::recalled(exchanges, &turn.agent.memory, turn.budget.left());
     if said.is_empty() {
         return Ok(());

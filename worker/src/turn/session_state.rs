@@ -33,7 +33,7 @@ impl Turn {
         }
         let now = self.deps.clock.now();
         let mut buffer = {
-            let loading = self.deps.ledger.state(scope, now).instrument(trace::state_load(self));
+            let loading = self.deps.ledger.reads().state(scope, now).instrument(trace::state_load(self));
             Buffer::new(&self.agent.state, loading.await?)
         };
         if !buffer.writes_at_once() {

@@ -231,7 +231,7 @@ impl Turn {
             Past::Messages(messages) if messages.len() <= window as usize => {
                 Recall { messages, ..Recall::default() }
             }
-            _ => self.deps.ledger.recall(&self.job.id, self.position.turn, window, whole).await?,
+            _ => self.deps.ledger.reads().recall(&self.job.id, self.position.turn, window, whole).await?,
         };
         // A further input may go to an agent that must not see other engagements (OAS-50).
         let retains = self.agent.retain_memory;
@@ -278,7 +278,7 @@ impl Turn {
     /// # Errors
     /// [`Stop::Store`].
     pub async fn look_again(&mut self) -> Result<(), Stop> {
-        let recall = self.deps.ledger.recall(&self.job.id, self.position.turn, 0, false).await?;
+        let recall = self.deps.ledger.reads().recall(&self.job.id, self.position.turn, 0, false).await?;
         self.take_journal(recall.tool_calls);
         Ok(())
     }
@@ -291,7 +291,7 @@ impl Turn {
         if self.object.is_none() {
             return Ok(());
         }
-        let recall = self.deps.ledger.recall(&self.job.id, self.position.turn, 0, true).await?;
+        let recall = self.deps.ledger.reads().recall(&self.job.id, self.position.turn, 0, true).await?;
         let mut object = EngagementObject::begin(&self.engagement, &self.agent);
         object.replay(&recall.tool_calls);
         self.object = Some(object);

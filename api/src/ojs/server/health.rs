@@ -65,5 +65,5 @@ async fn answer(app: &App) -> Response {
         let backend = BackendHealth { kind: app.api.backend.clone(), status, latency_ms };
         Health { status, version: env!("CARGO_PKG_VERSION"), uptime_seconds, backend }
     };
-    probes::about_the_store(app.api.store.views.as_ref(), health).await
+    probes::about_the_store(&app.api.store.views, health).await
 }

@@ -164,8 +164,8 @@ async fn start(
     )
     .with_limits(limits)
     .with_breakers(Arc::clone(&store.breakers))
-    .with_credentials(Arc::clone(&store.credentials))
-    .with_elsewhere(Arc::clone(&store.elsewhere))
+    .with_credentials(store.credentials.clone())
+    .with_elsewhere(store.elsewhere.clone())
     .with_prices(config.prices()?)
     .with_reviews(config.reviews.clone());
     let api = api::part(

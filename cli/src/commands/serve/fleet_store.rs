@@ -49,7 +49,7 @@ impl Ground {
                 ("Redis", Arc::new(RedisLimits::new(url).map_err(refused)?))
             }
         };
-        store.limits = Arc::new(FleetwideLimits::new(place, limits, Arc::clone(&store.views)));
+        store.limits = Arc::new(FleetwideLimits::new(place, limits, store.views.clone()));
         Ok(ground)
     }
 }

@@ -4,7 +4,6 @@ use super::ServicePart;
 use super::listening::cannot_listen;
 use anyhow::Context as _;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use tokio::net::TcpListener;
 use turnstone_api::Probed;
 use turnstone_store::Views;
@@ -23,7 +22,7 @@ pub async fn listen(key: &'static str, address: Option<SocketAddr>) -> anyhow::R
 
 /// Serves the probes of a part, until after that part has drained.
 #[must_use]
-pub fn part(listener: TcpListener, views: Arc<dyn Views>, about: &ServicePart) -> ServicePart {
+pub fn part(listener: TcpListener, views: Views, about: &ServicePart) -> ServicePart {
     let probed = Probed { views, draining: about.stopping() };
     ServicePart::start("probes", |stop| async {
         turnstone_api::serve_probes(listener, probed, stop).await.map_err(anyhow::Error::new)

@@ -84,7 +84,7 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let name = format!("{}-{}-{}", host_name(), std::process::id(), ids.next());
     let probes = probed::listen("scheduler.metrics_bind", config.scheduler.metrics_bind).await?;
     let scheduler = part(&store, (clock, ids), config, SchedulerOptions::new(name.clone()))?;
-    let probes = probes.map(|listener| probed::part(listener, Arc::clone(&store.views), &scheduler));
+    let probes = probes.map(|listener| probed::part(listener, store.views.clone(), &scheduler));
     let service = Service::of(std::iter::once(scheduler).chain(probes).collect());
     let line = format!("turnstone scheduler {name} runs; of all that run one leads");
     Started { name: Some(name), ..Started::new("scheduler", line) }.print(&session.output)?;

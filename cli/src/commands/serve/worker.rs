@@ -119,16 +119,16 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
 async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     open_files::allow(config.worker.slots, 0);
     let Ground { store, clock, ids } = Ground::join(config).await?;
-    known_queues(config, store.views.as_ref()).await?;
+    known_queues(config, &store.views).await?;
     let equipment = Equipment::of(config, None, Arc::clone(&clock))?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let prices = config.prices()?;
     let Equipment { providers, toolbox, .. } = equipment;
     let name = config.worker.name.clone().unwrap_or_else(|| given_name(&ids.next()));
     let options = options(config, name.clone());
-    let (breakers, credentials) = (Arc::clone(&store.breakers), Arc::clone(&store.credentials));
-    let elsewhere = Arc::clone(&store.elsewhere);
-    let views = Arc::clone(&store.views);
+    let (breakers, credentials) = (Arc::clone(&store.breakers), store.credentials.clone());
+    let elsewhere = store.elsewhere.clone();
+    let views = store.views.clone();
     let store = (Arc::clone(&store.ledger), store.doorbell.clone());
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
     let deps =
@@ -154,7 +154,7 @@ fn given_name(id: &str) -> String {
 }
 
 /// Refuses an unknown queue: a worker for a misspelt one would wait for ever.
-async fn known_queues(config: &Config, views: &dyn Views) -> anyhow::Result<()> {
+async fn known_queues(config: &Config, views: &Views) -> anyhow::Result<()> {
     let Some(wanted) = config.worker.named_queues() else { return Ok(()) };
     let known = views.queues().await.map_err(refused)?;
     match wanted.iter().find(|name| !known.contains(name)) {

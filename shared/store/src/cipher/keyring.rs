@@ -7,7 +7,7 @@
 use super::key::{Key, Place, SECRET_LEN, Sealed};
 use super::keys::EncryptionKeys;
 use crate::engine::rows::Fields;
-use crate::engine::session::{Args, CommitError, Reader, Session};
+use crate::engine::session::{Args, CommitError, Connection, Readers, Row};
 use crate::{Finding, StoreError, sql};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -27,7 +27,7 @@ pub(crate) struct DataKey {
 }
 
 impl DataKey {
-    pub(crate) fn decode(row: &impl Fields) -> Result<Self, StoreError> {
+    pub(crate) fn decode(row: &Row) -> Result<Self, StoreError> {
         let wrong = |column: &str, message: Option<String>| StoreError::Unreadable {
             column: format!("{TABLE}.{column}"),
             message: message.unwrap_or_else(|| "it is NULL".to_owned()),
@@ -37,7 +37,7 @@ impl DataKey {
         Ok(Self { seq, body: body.ok_or_else(|| wrong("body", None))?.to_owned() })
     }
 
-    fn all<R: Fields>(rows: &[R]) -> Result<Vec<Self>, StoreError> {
+    fn all(rows: &[Row]) -> Result<Vec<Self>, StoreError> {
         rows.iter().map(Self::decode).collect()
     }
 
@@ -93,8 +93,8 @@ impl Keyring {
     ///
     /// # Errors
     /// [`StoreError::Misconfigured`] when the configuration does not have what the database was sealed with.
-    pub(crate) async fn read<R: Reader>(
-        reader: &R,
+    pub(crate) async fn read(
+        reader: &Readers,
         keys: Option<&EncryptionKeys>,
     ) -> Result<Option<Arc<Self>>, StoreError> {
         let rows = DataKey::all(&reader.read(READ, &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?)?;
@@ -121,7 +121,7 @@ impl Keyring {
     }
 
     /// As [`Keyring::learn`], of rows as they come.
-    pub(super) fn learn_rows<R: Fields>(&self, rows: &[R]) -> Result<(), StoreError> {
+    pub(crate) fn learn_rows(&self, rows: &[Row]) -> Result<(), StoreError> {
         self.learn(&DataKey::all(rows)?);
         Ok(())
     }
@@ -137,13 +137,13 @@ impl Keyring {
     }
 
     /// Whether there is a data key to seal with.
-    pub(super) fn can_seal(&self) -> bool {
+    pub(crate) fn can_seal(&self) -> bool {
         self.known().sealing.is_some()
     }
 
     /// Makes a data key under the current key of the configuration, unless there is one, and seals those of other keys
     /// with it, in a transaction of its own.
-    pub(super) async fn take_up<S: Session>(&self, session: &mut S) -> Result<(), StoreError> {
+    pub(crate) async fn take_up(&self, session: &mut Connection) -> Result<(), StoreError> {
         session.begin().await?;
         match self.make(session).await {
             Ok(rows) => match session.commit().await {
@@ -162,7 +162,7 @@ impl Keyring {
         Ok(())
     }
 
-    async fn make<S: Session>(&self, session: &mut S) -> Result<Vec<DataKey>, StoreError> {
+    async fn make(&self, session: &mut Connection) -> Result<Vec<DataKey>, StoreError> {
         let current = self.keys.current();
         let mut rows = self.rows(session).await?;
         for _ in 0..TRIES {
@@ -184,7 +184,7 @@ impl Keyring {
         Ok(rows)
     }
 
-    async fn rows<S: Session>(&self, session: &mut S) -> Result<Vec<DataKey>, StoreError> {
+    async fn rows(&self, session: &mut Connection) -> Result<Vec<DataKey>, StoreError> {
         let rows = DataKey::all(&session.rows(READ, &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?)?;
         fits(Some(&self.keys), &rows)?;
         Ok(rows)

@@ -1,5 +1,5 @@
 //! Encryption at rest: what clients, models and tools said is sealed before it reaches the database, and opened on its
-//! way back. The engine knows nothing of it.
+//! way back. Of the engine, only its connections know of it.
 //!
 //! | part | is |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | [`Key`](key::Key) | seals a text for one place (table, column, row) and opens it there and nowhere else |
 //! | [`Keyring`] | the data keys: random, kept in the table `data_keys`, each sealed with a key of the configuration |
 //! | [`places`] | which parameters of which statement are sealed, and which columns of its rows |
-//! | [`Sealing`] | a session or reader whose values are sealed |
+//! | [`sealing`] | seals the arguments of statements, and opens what is sealed in their rows |
 //!
 //! A new key of the configuration seals the data keys anew, a row or two, and never a value (envelope encryption). What
 //! stands in the clear from before a key was configured is read as it is.
@@ -23,4 +23,3 @@ mod sealing;
 pub use keys::EncryptionKeys;
 
 pub(crate) use keyring::{DataKey, Keyring, finding};
-pub(crate) use sealing::Sealing;

@@ -1,5 +1,4 @@
-//! A session or reader whose values are sealed on their way in and opened on their way out. Without a keyring both hand
-//! through.
+//! Sealing the arguments of statements, and opening what is sealed in their rows.
 
 use super::key::{Place, Sealed};
 use super::keyring::{Keyring, Known};
@@ -7,47 +6,9 @@ use super::places::{FOUND, Found, KeyPart, WRITTEN, Written};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::Fields;
-use crate::engine::session::{Alone, Arg, Args, CommitError, Reader, Session, Write};
-use crate::sql::{self, Text};
+use crate::engine::session::{Arg, Row};
+use crate::sql::Text;
 use std::borrow::Cow;
-use std::sync::Arc;
-
-/// See the module.
-pub(crate) struct Sealing<T> {
-    inner: T,
-    ring: Option<Arc<Keyring>>,
-}
-
-impl<T> Sealing<T> {
-    /// `inner` with its values sealed by `ring`; without one it is as it is.
-    pub(crate) fn new(inner: T, ring: Option<Arc<Keyring>>) -> Self {
-        Self { inner, ring }
-    }
-}
-
-/// A row whose sealed columns were opened.
-pub(crate) struct Opened<R> {
-    row: R,
-    opened: Vec<(&'static str, Result<String, String>)>,
-}
-
-impl<R: Fields> Fields for Opened<R> {
-    fn int(&self, column: &str) -> Result<Option<i64>, String> {
-        self.row.int(column)
-    }
-
-    fn text(&self, column: &str) -> Result<Option<&str>, String> {
-        match self.opened.iter().find(|(name, _)| *name == column) {
-            Some((_, Ok(text))) => Ok(Some(text)),
-            Some((_, Err(why))) => Err(why.clone()),
-            None => self.row.text(column),
-        }
-    }
-}
-
-fn plain<R>(rows: Vec<R>) -> Vec<Opened<R>> {
-    rows.into_iter().map(|row| Opened { row, opened: Vec::new() }).collect()
-}
 
 /// What there is to seal in a statement.
 fn written(text: &Text) -> Option<&'static Written> {
@@ -80,7 +41,7 @@ fn misplaced(written: &Written) -> StoreError {
 
 impl Keyring {
     /// Seals the columns of a statement.
-    fn seal_columns(&self, text: &Text, columns: &mut Columns) -> Result<(), StoreError> {
+    pub(crate) fn seal_columns(&self, text: &Text, columns: &mut Columns) -> Result<(), StoreError> {
         let Some(written) = written(text) else { return Ok(()) };
         let cell = |columns: &Columns, at: usize, row: usize| match columns.columns.get(at) {
             Some(Column::Ints(values)) => values.get(row).copied().flatten().map(|n| n.to_string()),
@@ -106,7 +67,11 @@ impl Keyring {
     }
 
     /// The values of a statement, sealed.
-    fn seal_values<'a>(&self, text: &Text, values: &[Arg<'a>]) -> Result<Vec<Arg<'a>>, StoreError> {
+    pub(crate) fn seal_values<'a>(
+        &self,
+        text: &Text,
+        values: &[Arg<'a>],
+    ) -> Result<Vec<Arg<'a>>, StoreError> {
         let mut values = values.to_vec();
         let Some(written) = written(text) else { return Ok(values) };
         let cell = |at: &usize| match values.get(*at) {
@@ -134,9 +99,9 @@ impl Keyring {
     }
 
     /// Whether rows hold something that is sealed with a data key which is not known yet.
-    fn lacks<R: Fields>(&self, text: &Text, rows: &[R]) -> bool {
+    pub(crate) fn lacks(&self, text: &Text, rows: &[Row]) -> bool {
         let known = self.known();
-        let is_unknown = |row: &R, column: &str| {
+        let is_unknown = |row: &Row, column: &str| {
             let sealed = row.text(column).ok().flatten().and_then(Sealed::read);
             sealed.is_some_and(|sealed| known.find(sealed.key).is_none())
         };
@@ -144,38 +109,30 @@ impl Keyring {
             .any(|found| rows.iter().any(|row| found.columns.iter().any(|column| is_unknown(row, column))))
     }
 
-    /// The rows with what is sealed in them opened.
-    fn open_rows<R: Fields>(&self, text: &Text, rows: Vec<R>) -> Vec<Opened<R>> {
+    /// Opens what is sealed in rows.
+    pub(crate) fn open_rows(&self, text: &Text, rows: &mut [Row]) {
         let known = self.known();
-        let open = |row: R| {
-            let mut opened = Vec::new();
-            for found in found(text) {
-                open_row(&known, found, &row, &mut opened);
-            }
-            Opened { row, opened }
-        };
-        rows.into_iter().map(open).collect()
+        for row in rows {
+            found(text).for_each(|found| open_row(&known, found, row));
+        }
     }
 }
 
-fn open_row<R: Fields>(
-    known: &Known,
-    found: &'static Found,
-    row: &R,
-    opened: &mut Vec<(&'static str, Result<String, String>)>,
-) {
-    let part = |part: &KeyPart| match part {
-        KeyPart::Int(column) => row.int(column).ok().flatten().map(|number| Cow::Owned(number.to_string())),
-        KeyPart::Text(column) => row.text(column).ok().flatten().map(Cow::Borrowed),
+fn open_row(known: &Known, found: &'static Found, row: &mut Row) {
+    let part = |row: &Row, part: &KeyPart| match part {
+        KeyPart::Int(column) => row.int(column).ok().flatten().map(|number| number.to_string()),
+        KeyPart::Text(column) => row.text(column).ok().flatten().map(str::to_owned),
     };
     let mut key = None;
     for column in found.columns {
         let Some(sealed) = row.text(column).ok().flatten().and_then(Sealed::read) else { continue };
         let key = key.get_or_insert_with(|| {
-            row_key(found.key.iter().map(|p| part(p).unwrap_or(Cow::Borrowed("NULL"))).collect())
+            let parts = found.key.iter().map(|p| part(row, p).map_or(Cow::Borrowed("NULL"), Cow::Owned));
+            row_key(parts.collect())
         });
         let place = Place { table: found.table, column, row: key };
-        opened.push((column, open(known, sealed, place)));
+        let opened = open(known, sealed, place);
+        row.open(column, opened);
     }
 }
 
@@ -191,128 +148,6 @@ fn open(known: &Known, sealed: Sealed<'_>, place: Place<'_>) -> Result<String, S
             "the sealed value of {place}, was damaged or changed since it was sealed, or belongs elsewhere"
         )
     })
-}
-
-impl<S: Session> Session for Sealing<S> {
-    type Row = Opened<S::Row>;
-
-    async fn begin(&mut self) -> Result<(), StoreError> {
-        if let Some(ring) = self.ring.as_ref().filter(|ring| !ring.can_seal()) {
-            ring.take_up(&mut self.inner).await?;
-        }
-        self.inner.begin().await
-    }
-
-    async fn commit(&mut self) -> Result<(), CommitError> {
-        self.inner.commit().await
-    }
-
-    async fn rollback(&mut self) {
-        self.inner.rollback().await;
-    }
-
-    async fn outcome(&mut self) -> Result<bool, StoreError> {
-        self.inner.outcome().await
-    }
-
-    async fn rows(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<Self::Row>, StoreError> {
-        let Some(ring) = &self.ring else { return Ok(plain(self.inner.rows(action, text, args).await?)) };
-        let rows = match args {
-            Args::Values(values) => {
-                let values = ring.seal_values(text, values)?;
-                self.inner.rows(action, text, Args::Values(&values)).await?
-            }
-            Args::Rows(mut columns, values) => {
-                ring.seal_columns(text, &mut columns)?;
-                self.inner.rows(action, text, Args::Rows(columns, values)).await?
-            }
-        };
-        if ring.lacks(text, &rows) {
-            let new = self.inner.rows("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
-            ring.learn_rows(&new)?;
-        }
-        Ok(ring.open_rows(text, rows))
-    }
-
-    async fn look(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<Self::Row>, StoreError> {
-        match &self.ring {
-            Some(_) => self.rows(action, text, args).await,
-            None => Ok(plain(self.inner.look(action, text, args).await?)),
-        }
-    }
-
-    async fn execute(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<u64, StoreError> {
-        let Some(ring) = &self.ring else { return self.inner.execute(action, text, args).await };
-        match args {
-            Args::Values(values) => {
-                let values = ring.seal_values(text, values)?;
-                self.inner.execute(action, text, Args::Values(&values)).await
-            }
-            Args::Rows(mut columns, values) => {
-                ring.seal_columns(text, &mut columns)?;
-                self.inner.execute(action, text, Args::Rows(columns, values)).await
-            }
-        }
-    }
-
-    async fn write(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
-        if let Some(ring) = &self.ring {
-            for write in &mut writes {
-                ring.seal_columns(write.text, &mut write.rows)?;
-            }
-        }
-        self.inner.write(writes).await
-    }
-}
-
-impl<S: Alone> Alone for Sealing<S> {
-    async fn rows_alone(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<Self::Row>, CommitError> {
-        // Such statements make rows of their own, which nobody would seal: an encrypted store does not use them.
-        Ok(plain(self.inner.rows_alone(action, text, args).await?))
-    }
-}
-
-impl<R: Reader> Reader for Sealing<R> {
-    type Row = Opened<R::Row>;
-
-    fn seals(&self) -> bool {
-        self.ring.is_some()
-    }
-
-    async fn read(
-        &self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<Self::Row>, StoreError> {
-        let rows = self.inner.read(action, text, args).await?;
-        let Some(ring) = &self.ring else { return Ok(plain(rows)) };
-        if ring.lacks(text, &rows) {
-            let new = self.inner.read("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
-            ring.learn_rows(&new)?;
-        }
-        Ok(ring.open_rows(text, rows))
-    }
 }
 
 #[cfg(test)]

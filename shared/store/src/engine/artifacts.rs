@@ -1,13 +1,14 @@
-//! Reads about artifacts.
+//! Artifacts: files that agents made. They are written with the outcome of the call that made them
+//! ([`TurnWrite::artifacts`](turnstone_domain::TurnWrite::artifacts)) and go with their engagement.
 
 use super::Engine;
 use super::rows::{Fields, Inconsistency, get, maybe, time, wrong};
 use super::session::Reader;
 use super::views::{all, one};
-use crate::{Artifacts, StoreError, sql};
-use async_trait::async_trait;
+use crate::{StoreError, sql};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use std::sync::Arc;
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::{ArtifactId, CallId, EngagementId, JobId};
 
@@ -28,8 +29,8 @@ fn decode(row: &impl Fields) -> Result<Artifact, Inconsistency> {
 }
 
 /// See [`Artifacts::artifacts`].
-pub(super) async fn of_engagement<R: Reader>(
-    readers: &R,
+pub(super) async fn of_engagement(
+    readers: &Reader,
     engagement: &EngagementId,
 ) -> Result<Vec<Artifact>, StoreError> {
     let values = [engagement.as_str().into()];
@@ -37,7 +38,7 @@ pub(super) async fn of_engagement<R: Reader>(
 }
 
 /// See [`Artifacts::artifact_content`].
-pub(super) async fn content<R: Reader>(readers: &R, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
+pub(super) async fn content(readers: &Reader, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
     let values = [id.as_str().into()];
     one(readers, "read what is in an artifact", &sql::SELECT_ARTIFACT_CONTENT, &values, |row| {
         let text = get::<&str>(row, "content")?;
@@ -46,18 +47,28 @@ pub(super) async fn content<R: Reader>(readers: &R, id: &ArtifactId) -> Result<O
     .await
 }
 
-#[async_trait]
-impl<R: Reader> Artifacts for Engine<R> {
-    async fn artifacts(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
-        of_engagement(&self.readers, engagement).await
+/// Reads artifacts.
+#[derive(Clone)]
+pub struct Artifacts(pub(super) Arc<Engine>);
+
+impl Artifacts {
+    /// The artifacts of an engagement, in order, with those of the past that it shares.
+    pub async fn artifacts(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
+        of_engagement(&self.0.readers, engagement).await
     }
 
-    async fn artifact(&self, id: &ArtifactId, tenant: Option<&str>) -> Result<Option<Artifact>, StoreError> {
+    /// An artifact of this tenant; without one, of anybody.
+    pub async fn artifact(
+        &self,
+        id: &ArtifactId,
+        tenant: Option<&str>,
+    ) -> Result<Option<Artifact>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
-        one(&self.readers, "read an artifact", &sql::SELECT_ARTIFACT_BY_ID, &values, decode).await
+        one(&self.0.readers, "read an artifact", &sql::SELECT_ARTIFACT_BY_ID, &values, decode).await
     }
 
-    async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
-        content(&self.readers, id).await
+    /// What is in an artifact.
+    pub async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
+        content(&self.0.readers, id).await
     }
 }

@@ -1,18 +1,100 @@
-//! Budgets that engagements share, and what was spent: the calls.
+//! Budgets that engagements share, what an engagement may spend, and what was spent.
 
-use super::ops::budgets::{Answer as Did, Request as Asked};
+use super::ops::budgets as ops;
 use super::rows::{self, Fields, Inconsistency, get, maybe};
-use super::session::Reader;
+use super::session::Row;
 use super::views::all;
-use super::writer::{Answer, Request};
 use super::{Engine, journal};
-use crate::{
-    BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending, StoreError, sql,
-};
-use async_trait::async_trait;
+use crate::{StoreError, sql};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use turnstone_domain::budget::{Budget, BudgetName, BudgetRule, OnExceed, day_of};
 use turnstone_domain::{EngagementId, JobId, Phase, Timestamp};
+
+/// A row of a shared budget.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BudgetRow {
+    /// Days since the epoch, UTC; `None` counts altogether.
+    pub day: Option<i64>,
+    /// The amounts.
+    pub budget: Budget,
+    /// Jobs that wait for it.
+    pub waiting: u64,
+}
+
+/// A shared budget with the rows that have been used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharedBudget {
+    /// What it limits.
+    pub rule: BudgetRule,
+    /// What was spent: newest day first.
+    pub rows: Vec<BudgetRow>,
+}
+
+/// By how much a budget is raised, in tokens and millionths of its currency.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Raise {
+    /// Tokens altogether.
+    pub tokens: i64,
+    /// Tokens per day.
+    pub tokens_per_day: i64,
+    /// Money altogether.
+    pub cost: i64,
+    /// Money per day.
+    pub cost_per_day: i64,
+}
+
+/// What changes of an engagement's budget; what is `None` stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OwnBudget {
+    /// The most tokens; `Some(None)` is unlimited.
+    pub tokens: Option<Option<i64>>,
+    /// The most money, in millionths of the currency; `Some(None)` is unlimited.
+    pub cost: Option<Option<i64>>,
+    /// Added to the limits, where there are any.
+    pub raise: Raise,
+    /// What becomes of a job that needs more.
+    pub on_exceed: Option<OnExceed>,
+}
+
+/// Tokens and money.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Spending {
+    /// How often.
+    pub runs: i64,
+    /// How long altogether, in milliseconds.
+    pub duration_ms: i64,
+    /// Prompt tokens, cached ones included.
+    pub tokens_in: i64,
+    /// Prompt tokens that the provider had in its cache.
+    pub tokens_cached: i64,
+    /// Completion tokens.
+    pub tokens_out: i64,
+    /// Millionths of the currency.
+    pub cost: i64,
+}
+
+/// What an engagement has cost.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct EngagementCost {
+    /// By job and phase.
+    pub phases: Vec<(JobId, Phase, Spending)>,
+    /// By job and tool.
+    pub tools: Vec<(JobId, String, Spending)>,
+}
+
+/// What was spent on a model in a day.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DailyCost {
+    /// Days since the epoch, UTC.
+    pub day: i64,
+    /// Whose jobs.
+    pub tenant: Option<String>,
+    /// `provider/model`.
+    pub model: String,
+    /// How much.
+    pub spent: Spending,
+}
 
 /// What a shared budget limits, and what the configuration or a manifest said of it last.
 pub(super) fn rule(row: &impl Fields) -> Result<(BudgetRule, Option<String>), Inconsistency> {
@@ -32,7 +114,140 @@ pub(super) fn rule(row: &impl Fields) -> Result<(BudgetRule, Option<String>), In
 /// Rows whose checkpoints are added up at once.
 const ROWS: u32 = 256;
 
-impl<R: Reader> Engine<R> {
+/// Budgets that engagements share, what an engagement may spend, and what was spent.
+#[derive(Clone)]
+pub struct Budgets(pub(super) Arc<Engine>);
+
+impl Budgets {
+    /// Makes a shared budget, or changes what it limits; jobs that wait for it go on. With `given`, which is what the
+    /// configuration says of it, nothing is changed unless that is something else than the last time. Returns whether
+    /// anything was.
+    pub async fn set(
+        &self,
+        rule: BudgetRule,
+        given: Option<String>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.0
+            .write((rule, given, now), |tx, (rule, given, now)| {
+                Box::pin(ops::set(&mut tx.session, &mut tx.unit, rule, given.as_deref(), *now))
+            })
+            .await
+    }
+
+    /// Raises the limits that a shared budget has; jobs that wait for it go on. `None` when there is none of this name and
+    /// tenant.
+    pub async fn raise(
+        &self,
+        name: &str,
+        tenant: Option<&str>,
+        by: Raise,
+        now: Timestamp,
+    ) -> Result<Option<BudgetRule>, StoreError> {
+        let asked = (name.to_owned(), tenant.map(str::to_owned), by, now);
+        self.0
+            .write(asked, |tx, (name, tenant, by, now)| {
+                Box::pin(ops::raise(&mut tx.session, &mut tx.unit, name, tenant.as_deref(), *by, *now))
+            })
+            .await
+    }
+
+    /// Forgets a shared budget, which no longer limits anything; returns whether there was one.
+    pub async fn forget(&self, name: &str, tenant: Option<&str>, now: Timestamp) -> Result<bool, StoreError> {
+        self.0
+            .write((name.to_owned(), tenant.map(str::to_owned), now), |tx, (name, tenant, now)| {
+                Box::pin(ops::forget(&mut tx.session, &mut tx.unit, name, tenant.as_deref(), *now))
+            })
+            .await
+    }
+
+    /// Changes what an engagement and its delegates may spend; jobs that wait for it go on. `None` when there is no such
+    /// engagement of this tenant.
+    pub async fn set_own(
+        &self,
+        engagement: &EngagementId,
+        tenant: Option<&str>,
+        change: OwnBudget,
+        now: Timestamp,
+    ) -> Result<Option<Budget>, StoreError> {
+        let asked = (engagement.clone(), tenant.map(str::to_owned), change, now);
+        self.0
+            .write(asked, |tx, (engagement, tenant, change, now)| {
+                Box::pin(ops::set_own(
+                    &mut tx.session,
+                    &mut tx.unit,
+                    engagement,
+                    tenant.as_deref(),
+                    change,
+                    *now,
+                ))
+            })
+            .await
+    }
+
+    /// Shared budgets by name, with their rows for the days from `since` on; all, or the one of this name.
+    pub async fn list(
+        &self,
+        name: Option<&str>,
+        tenant: Option<&str>,
+        since: Timestamp,
+    ) -> Result<Vec<SharedBudget>, StoreError> {
+        let (action, readers) = ("list budgets", &self.0.readers);
+        let rules =
+            all(readers, action, &sql::SELECT_BUDGET_RULES, &[name.into(), tenant.into()], rule).await?;
+        let values = [name.into(), tenant.into(), day_of(since).into()];
+        let decode = |row: &Row| {
+            let (day, waiting): (i64, i64) = (get(row, "day")?, get(row, "waiting")?);
+            let day = Some(day).filter(|day| *day >= 0);
+            let row_of = BudgetRow { day, budget: rows::budget(row)?, waiting: waiting.unsigned_abs() };
+            Ok((get::<String>(row, "name")?, row_of))
+        };
+        let mut rows: BTreeMap<String, Vec<BudgetRow>> = BTreeMap::new();
+        for (name, row) in all(readers, action, &sql::SELECT_BUDGET_ROWS, &values, decode).await? {
+            rows.entry(name).or_default().push(row);
+        }
+        let shared = |(rule, _): (BudgetRule, _)| {
+            let rows = rows.remove(&rule.name.to_string()).unwrap_or_default();
+            SharedBudget { rule, rows }
+        };
+        Ok(rules.into_iter().map(shared).collect())
+    }
+
+    /// What an engagement has cost.
+    pub async fn cost_of(&self, engagement: &EngagementId) -> Result<EngagementCost, StoreError> {
+        let phases = self.cost_of_phases(engagement).await?;
+        let values = [engagement.as_str().into()];
+        let decode = |row: &Row| {
+            let (runs, duration_ms, cost) = (get(row, "runs")?, get(row, "duration_ms")?, get(row, "cost")?);
+            let spent = Spending { runs, duration_ms, cost, ..Spending::default() };
+            Ok((JobId(get(row, "job_id")?), get::<String>(row, "name")?, spent))
+        };
+        let tools = all(&self.0.readers, "add up tools", &sql::SELECT_COST_OF_TOOLS, &values, decode).await?;
+        Ok(EngagementCost { phases, tools })
+    }
+
+    /// What was spent on models, by day, tenant and model, newest day first.
+    pub async fn daily(&self, tenant: Option<&str>, since: Timestamp) -> Result<Vec<DailyCost>, StoreError> {
+        let values = [since.0.into(), tenant.into()];
+        all(&self.0.readers, "add up costs", &sql::SELECT_DAILY_COSTS, &values, |row| {
+            let spent = Spending {
+                runs: get(row, "runs")?,
+                duration_ms: 0,
+                tokens_in: get(row, "tokens_in")?,
+                tokens_cached: get(row, "tokens_cached")?,
+                tokens_out: get(row, "tokens_out")?,
+                cost: get(row, "cost")?,
+            };
+            Ok(DailyCost {
+                day: get(row, "day")?,
+                tenant: maybe(row, "tenant")?,
+                model: get(row, "model")?,
+                spent,
+            })
+        })
+        .await
+    }
+
     /// What an engagement has used and cost, by job and phase.
     async fn cost_of_phases(
         &self,
@@ -42,7 +257,7 @@ impl<R: Reader> Engine<R> {
         for offset in (0_u32..).step_by(ROWS as usize) {
             let values = [engagement.as_str().into(), ROWS.into(), offset.into()];
             let (action, text) = ("add up phases", &sql::SELECT_CHECKPOINTS_OF_JOBS);
-            let page = all(&self.readers, action, text, &values, |row| {
+            let page = all(&self.0.readers, action, text, &values, |row| {
                 let job = (get::<i64>(row, "job_seq")?, get::<String>(row, "job_id")?);
                 Ok((job, journal::checkpoints(row)?))
             })
@@ -65,118 +280,5 @@ impl<R: Reader> Engine<R> {
             }
         }
         Ok(sums.into_values().collect())
-    }
-
-    async fn of_budgets(&self, asked: Asked) -> Result<Did, StoreError> {
-        match self.request(Request::Budgets(Box::new(asked))).await? {
-            Answer::Budgets(did) => Ok(did),
-            _ => Err(StoreError::Closed),
-        }
-    }
-}
-
-#[async_trait]
-impl<R: Reader> Budgets for Engine<R> {
-    async fn set(&self, rule: BudgetRule, given: Option<String>, now: Timestamp) -> Result<bool, StoreError> {
-        match self.of_budgets(Asked::Set { rule, given, now }).await? {
-            Did::Changed(changed) => Ok(changed),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn raise(
-        &self,
-        name: &str,
-        tenant: Option<&str>,
-        by: Raise,
-        now: Timestamp,
-    ) -> Result<Option<BudgetRule>, StoreError> {
-        let (name, tenant) = (name.to_owned(), tenant.map(str::to_owned));
-        match self.of_budgets(Asked::Raise { name, tenant, by, now }).await? {
-            Did::Raised(rule) => Ok(rule),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn forget(&self, name: &str, tenant: Option<&str>, now: Timestamp) -> Result<bool, StoreError> {
-        let (name, tenant) = (name.to_owned(), tenant.map(str::to_owned));
-        match self.of_budgets(Asked::Forget { name, tenant, now }).await? {
-            Did::Changed(changed) => Ok(changed),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn set_own(
-        &self,
-        engagement: &EngagementId,
-        tenant: Option<&str>,
-        change: OwnBudget,
-        now: Timestamp,
-    ) -> Result<Option<Budget>, StoreError> {
-        let (engagement, tenant) = (engagement.clone(), tenant.map(str::to_owned));
-        match self.of_budgets(Asked::SetOwn { engagement, tenant, change, now }).await? {
-            Did::Own(budget) => Ok(budget),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn list(
-        &self,
-        name: Option<&str>,
-        tenant: Option<&str>,
-        since: Timestamp,
-    ) -> Result<Vec<SharedBudget>, StoreError> {
-        let (action, readers) = ("list budgets", &self.readers);
-        let rules =
-            all(readers, action, &sql::SELECT_BUDGET_RULES, &[name.into(), tenant.into()], rule).await?;
-        let values = [name.into(), tenant.into(), day_of(since).into()];
-        let decode = |row: &R::Row| {
-            let (day, waiting): (i64, i64) = (get(row, "day")?, get(row, "waiting")?);
-            let day = Some(day).filter(|day| *day >= 0);
-            let row_of = BudgetRow { day, budget: rows::budget(row)?, waiting: waiting.unsigned_abs() };
-            Ok((get::<String>(row, "name")?, row_of))
-        };
-        let mut rows: BTreeMap<String, Vec<BudgetRow>> = BTreeMap::new();
-        for (name, row) in all(readers, action, &sql::SELECT_BUDGET_ROWS, &values, decode).await? {
-            rows.entry(name).or_default().push(row);
-        }
-        let shared = |(rule, _): (BudgetRule, _)| {
-            let rows = rows.remove(&rule.name.to_string()).unwrap_or_default();
-            SharedBudget { rule, rows }
-        };
-        Ok(rules.into_iter().map(shared).collect())
-    }
-
-    async fn cost_of(&self, engagement: &EngagementId) -> Result<EngagementCost, StoreError> {
-        let phases = self.cost_of_phases(engagement).await?;
-        let values = [engagement.as_str().into()];
-        let decode = |row: &R::Row| {
-            let (runs, duration_ms, cost) = (get(row, "runs")?, get(row, "duration_ms")?, get(row, "cost")?);
-            let spent = Spending { runs, duration_ms, cost, ..Spending::default() };
-            Ok((JobId(get(row, "job_id")?), get::<String>(row, "name")?, spent))
-        };
-        let tools = all(&self.readers, "add up tools", &sql::SELECT_COST_OF_TOOLS, &values, decode).await?;
-        Ok(EngagementCost { phases, tools })
-    }
-
-    async fn daily(&self, tenant: Option<&str>, since: Timestamp) -> Result<Vec<DailyCost>, StoreError> {
-        let values = [since.0.into(), tenant.into()];
-        all(&self.readers, "add up costs", &sql::SELECT_DAILY_COSTS, &values, |row| {
-            let spent = Spending {
-                runs: get(row, "runs")?,
-                duration_ms: 0,
-                tokens_in: get(row, "tokens_in")?,
-                tokens_cached: get(row, "tokens_cached")?,
-                tokens_out: get(row, "tokens_out")?,
-                cost: get(row, "cost")?,
-            };
-            Ok(DailyCost {
-                day: get(row, "day")?,
-                tenant: maybe(row, "tenant")?,
-                model: get(row, "model")?,
-                spent,
-            })
-        })
-        .await
     }
 }

@@ -1,19 +1,18 @@
-//! The writing side of the four traits: each call is one request to the writer.
+//! The calls of workers and of the scheduler.
 
 use super::columns::Columns;
 use super::ops::claim::alone::{Batch, Outcome};
 use super::ops::claim::{self, ReadyQueue};
-use super::ops::leases;
 use super::ops::turns::{TurnEnd, TurnStep};
+use super::ops::{leader, leases, upkeep, workers};
 use super::rows;
-use super::session::{Args, Reader};
+use super::session::Args;
 use super::statement::decode_all;
-use super::writer::{Answer, Asked, Request, Work};
-use super::{Engine, artifacts, delegations, forks, memories, views};
+use super::write::{Transaction, Work};
+use super::{Engine, artifacts, delegations, forks, memories, recall};
 use crate::{
-    AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Claim, ClaimRequest, Committed, Decision,
-    DecisionOutcome, Duty, Intake, Ledger, LedgerError, NewAgent, NewAnswer, Pushed, Recall, Standing,
-    StoreError, Term, Upkeep, WorkerBeat, sql,
+    Claim, ClaimRequest, Committed, Duty, Ledger, LedgerError, LedgerReads, Recall, Standing, StoreError,
+    Term, Upkeep, WorkerBeat, sql,
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -21,14 +20,12 @@ use serde_json::Value;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
-    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, NewJob, Phase, ReviewId, Settlement,
-    Timestamp, TurnWrite,
+    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
 };
 
 /// How long claims are made step by step after one met a job that cannot be read, which such claims would take each time.
@@ -36,21 +33,7 @@ const DAMAGED_MS: i64 = 3_600_000;
 /// The same after a rule applied that stays.
 const RULED_MS: i64 = 1_000;
 
-impl<R: Reader> Engine<R> {
-    pub(super) async fn ask<T>(
-        &self,
-        work: impl FnOnce(oneshot::Sender<T>) -> Work,
-    ) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let asked = Asked { work: work(reply), at: Instant::now() };
-        self.writer.send(asked).await.map_err(|_| StoreError::Closed)?;
-        answer.await.map_err(|_| StoreError::Closed)
-    }
-
-    pub(super) async fn request(&self, request: Request) -> Result<Answer, StoreError> {
-        self.ask(|reply| Work::Other(request, reply)).await?
-    }
-
+impl Engine {
     /// Whether it is worth asking the writer for jobs, and of which queues: an idle poll is one read.
     pub(super) async fn work_for(
         &self,
@@ -97,71 +80,13 @@ impl<R: Reader> Engine<R> {
         }
     }
 
-    async fn count(&self, request: Request) -> Result<usize, StoreError> {
-        match self.request(request).await? {
-            Answer::Count(count) => Ok(count),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
     async fn step(&self, step: TurnStep) -> Result<Committed, LedgerError> {
-        self.ask(|reply| Work::Turn(Box::new(step), reply)).await?
+        self.ask(step, Work::Turn).await
     }
 }
 
 #[async_trait]
-impl<R: Reader> Intake for Engine<R> {
-    async fn push(&self, jobs: Vec<NewJob>) -> Result<Vec<Pushed>, StoreError> {
-        self.ask(|reply| Work::Push(jobs, reply)).await?
-    }
-
-    async fn cancel_of(
-        &self,
-        job: &JobId,
-        tenant: Option<&str>,
-        at: Timestamp,
-    ) -> Result<CancelOutcome, StoreError> {
-        match self.request(Request::Cancel(job.clone(), tenant.map(str::to_owned), at)).await? {
-            Answer::Cancel(outcome) => Ok(outcome),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError> {
-        match self.request(Request::Register(Box::new(agent))).await? {
-            Answer::Changed(changed) => Ok(changed),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn answer_question(&self, answer: NewAnswer) -> Result<AnswerOutcome, StoreError> {
-        match self.request(Request::Answer(Box::new(answer))).await? {
-            Answer::Answered(outcome) => Ok(outcome),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn remove_agent(&self, removal: AgentRemoval) -> Result<AgentRemoved, StoreError> {
-        match self.request(Request::RemoveAgent(removal)).await? {
-            Answer::Removed(removed) => Ok(removed),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn decide_review(
-        &self,
-        review: &ReviewId,
-        decision: Decision,
-    ) -> Result<DecisionOutcome, StoreError> {
-        match self.request(Request::Decide(review.clone(), decision)).await? {
-            Answer::Decision(outcome) => Ok(outcome),
-            _ => Err(StoreError::Closed),
-        }
-    }
-}
-
-#[async_trait]
-impl<R: Reader> Ledger for Engine<R> {
+impl Ledger for Engine {
     async fn claim(&self, mut request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         if let Some(batch) = self.claim_alone(&request).await? {
             return Ok(batch.claims);
@@ -169,9 +94,11 @@ impl<R: Reader> Ledger for Engine<R> {
         let asked = std::mem::take(&mut request.queues);
         let mut pauses = again().build();
         while let Some(ask) = self.work_for(&asked, &request).await? {
-            let Answer::Claims(claimed) = self.request(Request::Claim(ask)).await? else {
-                return Err(StoreError::Closed);
-            };
+            let claimed = self.write(ask, |tx, ask| {
+                let Transaction { session, unit, ids, definitions } = tx;
+                Box::pin(claim::apply(session, unit, ask, definitions, &**ids))
+            });
+            let claimed = claimed.await?;
             let pause = pauses.next().filter(|_| claimed.busy && claimed.claims.is_empty());
             let Some(pause) = pause else { return Ok(claimed.claims) };
             tokio::time::sleep(pause).await;
@@ -207,13 +134,40 @@ impl<R: Reader> Ledger for Engine<R> {
         now: Timestamp,
         lease_ms: i64,
     ) -> Result<Vec<String>, StoreError> {
-        let request = Request::Extend { leases: leases.to_vec(), until: now.plus_ms(lease_ms) };
-        match self.request(request).await? {
-            Answer::Lost(lost) => Ok(lost),
-            _ => Err(StoreError::Closed),
-        }
+        self.write((leases.to_vec(), now.plus_ms(lease_ms)), |tx, (leases, until)| {
+            Box::pin(leases::extend(&mut tx.session, leases, *until))
+        })
+        .await
     }
 
+    async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
+        self.write((leases.to_vec(), now), |tx, (leases, now)| {
+            Box::pin(leases::release(&mut tx.session, &mut tx.unit, leases, *now))
+        })
+        .await
+    }
+
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+        self.write((beat, silent_ms), |tx, (beat, silent_ms)| {
+            Box::pin(workers::beat(&mut tx.session, beat, *silent_ms))
+        })
+        .await?
+    }
+
+    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
+        self.write((name.to_owned(), instance.to_owned()), |tx, (name, instance)| {
+            Box::pin(workers::leave(&mut tx.session, name, instance))
+        })
+        .await
+    }
+
+    fn reads(&self) -> &dyn LedgerReads {
+        self
+    }
+}
+
+#[async_trait]
+impl LedgerReads for Engine {
     async fn standing(&self, held: &[Lease]) -> Result<Standing, StoreError> {
         let keys = Args::Rows(Columns::of(leases::keys(held)), &[]);
         let rows = self.readers.read("check leases", &sql::SELECT_HELD_LEASES, keys).await?;
@@ -246,21 +200,8 @@ impl<R: Reader> Ledger for Engine<R> {
         Ok(found.iter().filter(|(name, _)| serves(name)).filter_map(|(_, priority)| *priority).max())
     }
 
-    async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
-        self.request(Request::Release { leases: leases.to_vec(), now }).await.map(|_| ())
-    }
-
-    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
-        self.request(Request::Beat { beat: Box::new(beat), silent_ms }).await.map(|_| ())
-    }
-
-    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
-        let request = Request::Leave { name: name.to_owned(), instance: instance.to_owned() };
-        self.request(request).await.map(|_| ())
-    }
-
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
-        views::state(&self.readers, scope, now).await
+        recall::state(&self.readers, scope, now).await
     }
 
     async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError> {
@@ -284,7 +225,7 @@ impl<R: Reader> Ledger for Engine<R> {
     }
 
     async fn persisted(&self, job: &JobId, from: i64, until: i64) -> Result<Vec<Value>, StoreError> {
-        views::bodies_of(&self.readers, job, Phase::Persist, (from, until)).await
+        recall::bodies_of(&self.readers, job, Phase::Persist, (from, until)).await
     }
 
     async fn recall(
@@ -294,12 +235,12 @@ impl<R: Reader> Ledger for Engine<R> {
         window: u32,
         whole_journal: bool,
     ) -> Result<Recall, StoreError> {
-        views::recall(&self.readers, job, turn, window, whole_journal).await
+        recall::recall(&self.readers, job, turn, window, whole_journal).await
     }
 }
 
 #[async_trait]
-impl<R: Reader> Upkeep for Engine<R> {
+impl Upkeep for Engine {
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let rows =
             self.readers.read("look for what is due", &sql::SELECT_NEXT_DUE, Args::Values(&[])).await?;
@@ -316,14 +257,14 @@ impl<R: Reader> Upkeep for Engine<R> {
         if leads.into_iter().any(|(leader, expires_at)| leader != holder && expires_at > now) {
             return Ok(None);
         }
-        match self.request(Request::Lead { holder: holder.to_owned(), lease_ms, now }).await? {
-            Answer::Term(term) => Ok(term),
-            _ => Err(StoreError::Closed),
-        }
+        self.write((holder.to_owned(), lease_ms, now), |tx, (holder, lease_ms, now)| {
+            Box::pin(leader::lead(&mut tx.session, holder, *lease_ms, *now, &*tx.ids))
+        })
+        .await
     }
 
     async fn resign(&self, term: &Term) -> Result<(), StoreError> {
-        self.request(Request::Resign(term.clone())).await.map(|_| ())
+        self.write(term.clone(), |tx, term| Box::pin(leader::resign(&mut tx.session, term))).await
     }
 
     async fn perform(
@@ -333,11 +274,14 @@ impl<R: Reader> Upkeep for Engine<R> {
         now: Timestamp,
         limit: usize,
     ) -> Result<usize, StoreError> {
-        self.count(Request::Perform { duty, term: term.clone(), now, limit }).await
+        self.write((duty, term.clone(), now, limit), |tx, (duty, term, now, limit)| {
+            Box::pin(upkeep::perform(&mut tx.session, &mut tx.unit, *duty, term, *now, *limit))
+        })
+        .await?
     }
 
     async fn release_all(&self, now: Timestamp) -> Result<usize, StoreError> {
-        self.count(Request::ReleaseAll { now }).await
+        self.write(now, |tx, now| Box::pin(upkeep::release_all(&mut tx.session, &mut tx.unit, *now))).await
     }
 }
 

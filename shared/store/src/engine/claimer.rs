@@ -3,7 +3,7 @@
 use super::definitions::Definitions;
 use super::held::Held;
 use super::ops::claim::alone::{self, Outcome};
-use super::session::{Alone, CommitError};
+use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{ClaimRequest, Doorbell, StoreError};
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -19,8 +19,8 @@ const INBOX: usize = 64;
 pub(super) type Asked = (ClaimRequest, oneshot::Sender<Result<Outcome, StoreError>>);
 
 /// The connection and what it remembers between claims.
-struct Claimer<S> {
-    session: S,
+struct Claimer {
+    session: Session,
     ids: Arc<dyn Ids>,
     doorbell: Doorbell,
     definitions: Definitions,
@@ -28,8 +28,8 @@ struct Claimer<S> {
 }
 
 /// Starts a claimer on the current runtime; it ends when the sender is dropped.
-pub(super) fn start<S: Alone>(
-    session: S,
+pub(super) fn start(
+    session: Session,
     ids: Arc<dyn Ids>,
     doorbell: Doorbell,
     held: Arc<Held>,
@@ -40,7 +40,7 @@ pub(super) fn start<S: Alone>(
     sender
 }
 
-impl<S: Alone> Claimer<S> {
+impl Claimer {
     async fn run(mut self, mut inbox: mpsc::Receiver<Asked>) {
         while let Some((request, reply)) = inbox.recv().await {
             if reply.is_closed() {

@@ -1,76 +1,246 @@
-//! An engagement is paused, resumed, forked, merged, or one of its calls made again: the calls.
+//! An engagement is paused, resumed, forked, merged, or one of its calls made again.
 
-use super::Engine;
-use super::ops::control::{Answer as Did, Request as Asked};
-use super::rows;
-use super::session::{Args, Reader};
+use super::ops::control as ops;
+use super::session::Args;
 use super::statement::decode_all;
-use super::writer::{Answer, Request};
-use crate::control::{Branch, Controlled, Fork, Merge, Merged, Retried, ServerKey, Target, ToolRetry};
-use crate::{Control, StoreError, sql};
-use async_trait::async_trait;
-use turnstone_domain::JobState;
+use super::{Engine, rows};
+use crate::{StoreError, sql};
+use std::sync::Arc;
+use turnstone_domain::{CallId, EngagementId, JobId, JobState, Timestamp};
 
-impl<R: Reader> Engine<R> {
-    async fn control(&self, asked: Asked) -> Result<Did, StoreError> {
-        match self.request(Request::Control(asked)).await? {
-            Answer::Control(did) => Ok(did),
-            _ => Err(StoreError::Closed),
+/// Whose job is meant, and when.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// The job.
+    pub job: JobId,
+    /// Only a job of this tenant is found; `None` finds everybody's.
+    pub tenant: Option<String>,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// Why nothing was changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// There is no such job.
+    NoJob,
+    /// The job has ended.
+    Ended(JobState),
+    /// The job's engagement had several inputs; a branch has one job for its whole past.
+    SeveralInputs,
+    /// The job is not paused.
+    NotPaused,
+    /// The job has not come as far as this turn.
+    NoTurn {
+        /// The newest turn that can be forked from.
+        newest: i64,
+    },
+    /// Another branch of the same root has this name.
+    NameTaken(String),
+    /// There is no such branch.
+    NoBranch(String),
+    /// The branch comes from another job.
+    OtherRoot(String),
+    /// The job has no such call.
+    NoCall,
+    /// The call was asked to be made again as often as its policy allows.
+    TooOften {
+        /// How often that is.
+        most: i64,
+    },
+    /// The call is not idempotent and may have had its effect: somebody has to approve.
+    NotIdempotent,
+    /// The call has not been made yet, or waits for a review.
+    NotMade,
+    /// The policy names no other provider, or one that the agent has not.
+    NoAlternate(Option<String>),
+}
+
+/// What was done, or why nothing was.
+pub type Controlled<T> = Result<Result<T, Refusal>, StoreError>;
+
+/// A fork that is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fork {
+    /// The first turn of the branch's own: everything before it is taken over. 0 and 1 are the beginning; `None` is the
+    /// turn that the job stands at.
+    pub at_turn: Option<i64>,
+    /// What the branch is called, apart from all others of its root.
+    pub name: Option<String>,
+    /// The id of the branch's job.
+    pub job: JobId,
+    /// The id of the branch's engagement.
+    pub engagement: EngagementId,
+}
+
+/// A branch that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Branch {
+    /// The id of its engagement, or that of its job when it is a plain job.
+    pub id: String,
+    /// Its job.
+    pub job: JobId,
+    /// Lower-case hex SHA-256 of what was taken over.
+    pub content: String,
+    /// Its first turn of its own.
+    pub at_turn: i64,
+    /// Whether its job is paused.
+    pub held: bool,
+}
+
+/// Whose turns a merged branch takes over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strategy {
+    /// Those of the first branch.
+    Ours,
+    /// Those of the second branch.
+    Theirs,
+    /// Those of the first, then those of the second from where they part.
+    Union,
+}
+
+impl Strategy {
+    /// The strategy as on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Theirs => "theirs",
+            Self::Union => "union",
         }
+    }
+
+    /// Reads a strategy; `None` for an unknown word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Ours, Self::Theirs, Self::Union].into_iter().find(|strategy| strategy.as_str() == text)
     }
 }
 
-#[async_trait]
-impl<R: Reader> Control for Engine<R> {
-    async fn pause(&self, target: Target, reason: Option<String>) -> Controlled<JobState> {
-        match self.control(Asked::Pause { target, reason }).await? {
-            Did::State(done) => Ok(done),
-            _ => Err(StoreError::Closed),
-        }
+/// A merge that is asked for. A branch is named by its id, its name, or the id of its job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Merge {
+    /// The first branch.
+    pub ours: String,
+    /// The second branch.
+    pub theirs: String,
+    /// Whose turns are taken over.
+    pub strategy: Strategy,
+    /// The id of the merged branch's job.
+    pub job: JobId,
+    /// The id of the merged branch's engagement.
+    pub engagement: EngagementId,
+}
+
+/// A merge that was made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Merged {
+    /// The new branch.
+    pub branch: Branch,
+    /// The turns that both branches have, and in which they differ.
+    pub conflicts: Vec<i64>,
+}
+
+/// A call that is to be made again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolRetry {
+    /// The call.
+    pub call: CallId,
+    /// What went wrong, in the words of whoever asks.
+    pub error: Option<String>,
+    /// Whether the job's other provider is called instead.
+    pub use_alternate: bool,
+    /// Whether a call that is not idempotent may be made once more.
+    pub approved: bool,
+}
+
+/// What will be made again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Retried {
+    /// Who is called: the other provider or, for an agent's call, the tool itself. `None` for a plain job's own provider,
+    /// which only its worker knows.
+    pub provider: Option<String>,
+    /// How often this call was asked to be made again.
+    pub attempt: i64,
+}
+
+/// A key that all processes of a fleet share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerKey {
+    /// What it is for.
+    pub name: String,
+    /// What it is.
+    pub body: String,
+    /// When it was kept.
+    pub created_at: Timestamp,
+}
+
+/// An engagement is paused, resumed, forked, merged, or one of its calls made again.
+#[derive(Clone)]
+pub struct Control(pub(super) Arc<Engine>);
+
+impl Control {
+    /// Nobody claims the job from now on. Our worker stops after the phase it is in and gives the job back; a worker in
+    /// another language keeps its lease. To pause a paused job changes nothing. Returns the job's state.
+    pub async fn pause(&self, target: Target, reason: Option<String>) -> Controlled<JobState> {
+        self.0
+            .write((target, reason), |tx, (target, reason)| {
+                Box::pin(ops::pause(&mut tx.session, &mut tx.unit, target, reason.as_deref()))
+            })
+            .await
     }
 
-    async fn resume(
+    /// The job may be claimed again. Returns its state.
+    pub async fn resume(
         &self,
         target: Target,
         approved: Option<bool>,
         comment: Option<String>,
     ) -> Controlled<JobState> {
-        match self.control(Asked::Resume { target, approved, comment }).await? {
-            Did::State(done) => Ok(done),
-            _ => Err(StoreError::Closed),
-        }
+        self.0
+            .write((target, approved, comment), |tx, (target, approved, comment)| {
+                Box::pin(ops::resume(&mut tx.session, &mut tx.unit, target, *approved, comment.as_deref()))
+            })
+            .await
     }
 
-    async fn fork(&self, target: Target, fork: Fork) -> Controlled<Branch> {
-        match self.control(Asked::Fork { target, fork }).await? {
-            Did::Branch(done) => Ok(done),
-            _ => Err(StoreError::Closed),
-        }
+    /// A new job goes on from a turn of this one, with everything before it. This one stays as it is. The copy of a plain
+    /// job is paused.
+    pub async fn fork(&self, target: Target, fork: Fork) -> Controlled<Branch> {
+        self.0
+            .write((target, fork), |tx, (target, fork)| {
+                Box::pin(ops::fork(&mut tx.session, &mut tx.unit, target, fork, &*tx.ids))
+            })
+            .await
     }
 
-    async fn merge(&self, target: Target, merge: Merge) -> Controlled<Merged> {
-        match self.control(Asked::Merge { target, merge }).await? {
-            Did::Merged(done) => Ok(done),
-            _ => Err(StoreError::Closed),
-        }
+    /// Two branches of the job become a new one, which is paused.
+    pub async fn merge(&self, target: Target, merge: Merge) -> Controlled<Merged> {
+        self.0
+            .write((target, merge), |tx, (target, merge)| {
+                Box::pin(ops::merge(&mut tx.session, &mut tx.unit, target, merge, &*tx.ids))
+            })
+            .await
     }
 
-    async fn retry_tool(&self, target: Target, retry: ToolRetry) -> Controlled<Retried> {
-        match self.control(Asked::RetryTool { target, retry }).await? {
-            Did::Retried(done) => Ok(done),
-            _ => Err(StoreError::Closed),
-        }
+    /// The next turn makes a call again.
+    pub async fn retry_tool(&self, target: Target, retry: ToolRetry) -> Controlled<Retried> {
+        self.0
+            .write((target, retry), |tx, (target, retry)| {
+                Box::pin(ops::retry_tool(&mut tx.session, &mut tx.unit, target, retry))
+            })
+            .await
     }
 
-    async fn keep_key(&self, key: ServerKey) -> Result<ServerKey, StoreError> {
-        match self.control(Asked::KeepKey(key)).await? {
-            Did::Key(kept) => Ok(kept),
-            _ => Err(StoreError::Closed),
-        }
+    /// Keeps a key unless there is one of its name already; returns the one that is kept. Whoever asks first, all
+    /// processes get the same.
+    pub async fn keep_key(&self, key: ServerKey) -> Result<ServerKey, StoreError> {
+        self.0.write(key, |tx, key| Box::pin(ops::keep_key(&mut tx.session, key))).await
     }
 
-    async fn keys(&self, beginning: &str) -> Result<Vec<ServerKey>, StoreError> {
-        let rows = self.readers.read("read keys", &sql::SELECT_SERVER_KEYS, Args::Values(&[])).await?;
+    /// The keys whose names begin like this, by name.
+    pub async fn keys(&self, beginning: &str) -> Result<Vec<ServerKey>, StoreError> {
+        let rows = self.0.readers.read("read keys", &sql::SELECT_SERVER_KEYS, Args::Values(&[])).await?;
         let mut keys = decode_all(&rows, rows::server_key)?;
         keys.retain(|key| key.name.starts_with(beginning));
         Ok(keys)

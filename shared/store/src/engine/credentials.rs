@@ -1,15 +1,29 @@
-//! Credentials: the calls.
+//! Credentials of users and of static identities (OAS-26, OAS-27).
 
 use super::Engine;
-use super::ops::credentials::Request as Asked;
+use super::ops::credentials as ops;
 use super::rows::{Fields, Inconsistency, get, time, wrong};
-use super::session::{Args, Reader};
+use super::session::Args;
 use super::statement::decode_all;
-use super::writer::{Answer, Request};
-use crate::credentials::{Credentials, ListedCredential};
 use crate::{StoreError, sql};
-use async_trait::async_trait;
+use std::sync::Arc;
+use turnstone_domain::Timestamp;
 use turnstone_domain::agent::credential::{ANY_TOOL, Content, Credential, Owner};
+
+/// A credential as lists show it: without its secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListedCredential {
+    /// Whose it is.
+    pub owner: Owner,
+    /// The tool, or `*`.
+    pub tool: String,
+    /// The header.
+    pub header: String,
+    /// `reference` or `value`.
+    pub form: String,
+    /// When it was set.
+    pub updated_at: Timestamp,
+}
 
 fn owner(row: &impl Fields) -> Result<Owner, Inconsistency> {
     let kind: String = get(row, "kind")?;
@@ -39,45 +53,51 @@ fn credential(row: &impl Fields) -> Result<Credential, Inconsistency> {
     })
 }
 
-impl<R: Reader> Engine<R> {
-    async fn of_credentials(&self, asked: Asked) -> Result<bool, StoreError> {
-        match self.request(Request::Credentials(Box::new(asked))).await? {
-            Answer::Changed(changed) => Ok(changed),
-            _ => Err(StoreError::Closed),
-        }
-    }
-}
+/// Keeps credentials. Secrets leave it for a call and for nothing else.
+#[derive(Clone)]
+pub struct Credentials(pub(super) Arc<Engine>);
 
-#[async_trait]
-impl<R: Reader> Credentials for Engine<R> {
-    fn seals(&self) -> bool {
-        self.readers.seals()
+impl Credentials {
+    /// Whether what is stored is encrypted: without that no secret may be given, only where one is.
+    pub fn seals(&self) -> bool {
+        self.0.readers.seals()
     }
 
-    async fn keep(&self, credential: Credential) -> Result<(), StoreError> {
+    /// Keeps a credential in place of the one for the same owner, tool and header.
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] when it holds a secret and nothing is encrypted.
+    pub async fn keep(&self, credential: Credential) -> Result<(), StoreError> {
         if matches!(credential.content, Content::Value(_)) && !self.seals() {
             let why =
                 "a secret is not stored in the clear: configure [encryption] key, or name the secret instead";
             return Err(StoreError::Unfit(why.to_owned()));
         }
-        self.of_credentials(Asked::Keep(credential)).await.map(|_| ())
+        self.0.write(credential, |tx, one| Box::pin(ops::keep(&mut tx.session, one))).await
     }
 
-    async fn forget(&self, owner: &Owner, tool: &str, header: Option<&str>) -> Result<bool, StoreError> {
-        let (tool, header) = (tool.to_owned(), header.map(str::to_owned));
-        self.of_credentials(Asked::Forget { owner: owner.clone(), tool, header }).await
+    /// Forgets the credentials of an owner for a tool, or one header of them; returns whether there was any.
+    pub async fn forget(&self, owner: &Owner, tool: &str, header: Option<&str>) -> Result<bool, StoreError> {
+        let asked = (owner.clone(), tool.to_owned(), header.map(str::to_owned));
+        self.0
+            .write(asked, |tx, (owner, tool, header)| {
+                Box::pin(ops::forget(&mut tx.session, owner, tool, header.as_deref()))
+            })
+            .await
     }
 
-    async fn listed(&self) -> Result<Vec<ListedCredential>, StoreError> {
+    /// All of them, by owner, tool and header.
+    pub async fn listed(&self) -> Result<Vec<ListedCredential>, StoreError> {
         let (action, text) = ("list credentials", &sql::SELECT_CREDENTIALS);
-        decode_all(&self.readers.read(action, text, Args::Values(&[])).await?, listed)
+        decode_all(&self.0.readers.read(action, text, Args::Values(&[])).await?, listed)
     }
 
-    async fn of_call(&self, owner: &Owner, tool: &str) -> Result<Vec<Credential>, StoreError> {
+    /// Those that a call of this tool is made with: what is kept for the tool goes before what is kept for every tool.
+    pub async fn of_call(&self, owner: &Owner, tool: &str) -> Result<Vec<Credential>, StoreError> {
         let values = [owner.kind().into(), owner.subject().into(), tool.into(), ANY_TOOL.into()];
         let (action, text) = ("read credentials", &sql::SELECT_CREDENTIALS_OF_CALL);
         let mut found =
-            decode_all(&self.readers.read(action, text, Args::Values(&values)).await?, credential)?;
+            decode_all(&self.0.readers.read(action, text, Args::Values(&values)).await?, credential)?;
         let own: Vec<String> =
             found.iter().filter(|one| one.tool == tool).map(|one| one.header.clone()).collect();
         found.retain(|one| one.tool == tool || !own.contains(&one.header));

@@ -20,9 +20,9 @@ pub(super) struct Definitions {
 
 impl Definitions {
     /// The definition with this digest.
-    pub(super) async fn get<S: Session>(
+    pub(super) async fn get(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         digest: &str,
     ) -> Result<Arc<AgentDefinition>, StoreError> {
         if let Some(known) = self.known.get(digest) {

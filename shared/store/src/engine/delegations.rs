@@ -1,20 +1,56 @@
-//! Reads about agents that work for agents.
+//! Agents that work for agents: who for whom.
 
 use super::Engine;
 use super::columns::Columns;
 use super::rows::{get, json, maybe, time, time_or_none, word};
 use super::session::{Args, Reader};
 use super::views::{all, one};
-use crate::{Delegated, Delegations, Kin, Kindred, StoreError, sql};
-use async_trait::async_trait;
+use crate::{Delegated, StoreError, sql};
+use serde::Serialize;
+use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
-use turnstone_domain::{AgentDefinition, CallId, JobId, JobState, RawJson};
+use turnstone_domain::{AgentDefinition, CallId, EngagementId, JobId, JobState, RawJson};
+
+/// Where a job stands in the tree of those who work for one another.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Kindred {
+    /// How many stand above it.
+    pub depth: i64,
+    /// For whom it works: job and engagement.
+    pub parent: Option<(JobId, EngagementId)>,
+    /// Those who work for it, or for one of these, parents before their children.
+    pub below: Vec<Kin>,
+}
+
+/// One who works for another.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Kin {
+    /// Its job.
+    pub job_id: JobId,
+    /// Its engagement.
+    pub engagement_id: EngagementId,
+    /// Its agent.
+    pub agent: String,
+    /// The job that it works for.
+    pub parent_job_id: JobId,
+    /// The call that it answers; none for one that was pushed from outside.
+    pub call_id: Option<CallId>,
+    /// On which terms.
+    pub mode: DelegationMode,
+    /// What became of it for its parent.
+    pub status: DelegationState,
+    /// Where its job stands.
+    pub state: JobState,
+    /// How many stand above it.
+    pub depth: i64,
+    /// Its complete turns.
+    pub turns: i64,
+    /// What it has spent itself.
+    pub tokens_used: i64,
+}
 
 /// See [`crate::Ledger::agents`].
-pub(super) async fn agents<R: Reader>(
-    readers: &R,
-    names: &[String],
-) -> Result<Vec<AgentDefinition>, StoreError> {
+pub(super) async fn agents(readers: &Reader, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
@@ -31,11 +67,7 @@ pub(super) async fn agents<R: Reader>(
 }
 
 /// What others do for a turn, or did.
-pub(super) async fn of_turn<R: Reader>(
-    readers: &R,
-    job: &JobId,
-    turn: i64,
-) -> Result<Vec<Delegated>, StoreError> {
+pub(super) async fn of_turn(readers: &Reader, job: &JobId, turn: i64) -> Result<Vec<Delegated>, StoreError> {
     let values = [job.as_str().into(), turn.into()];
     all(readers, "recall delegations", &sql::SELECT_DELEGATIONS_OF_TURN, &values, |row| {
         let result = maybe::<String>(row, "result")?
@@ -59,18 +91,22 @@ pub(super) async fn of_turn<R: Reader>(
     .await
 }
 
-#[async_trait]
-impl<R: Reader> Delegations for Engine<R> {
-    async fn kindred(&self, job: &JobId, most: u32) -> Result<Kindred, StoreError> {
+/// Agents that work for agents.
+#[derive(Clone)]
+pub struct Delegations(pub(super) Arc<Engine>);
+
+impl Delegations {
+    /// Where a job stands; at most `most` of those below it.
+    pub async fn kindred(&self, job: &JobId, most: u32) -> Result<Kindred, StoreError> {
         let (action, values) = ("read a family", [job.as_str().into()]);
-        let above = one(&self.readers, action, &sql::SELECT_FAMILY_ABOVE, &values, |row| {
+        let above = one(&self.0.readers, action, &sql::SELECT_FAMILY_ABOVE, &values, |row| {
             let parent =
                 maybe::<String>(row, "parent_id")?.zip(maybe::<String>(row, "parent_engagement_id")?);
             Ok((get::<i64>(row, "depth")?, parent))
         });
         let (depth, parent) = above.await?.unwrap_or_default();
         let values = [job.as_str().into(), most.into()];
-        let below = all(&self.readers, action, &sql::SELECT_FAMILY_BELOW, &values, |row| {
+        let below = all(&self.0.readers, action, &sql::SELECT_FAMILY_BELOW, &values, |row| {
             Ok(Kin {
                 job_id: JobId(get(row, "id")?),
                 engagement_id: get::<String>(row, "engagement_id")?.into(),

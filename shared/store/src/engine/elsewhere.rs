@@ -1,18 +1,53 @@
-//! Calls that agents of other servers work for: the calls.
+//! Calls that agents of other servers work for, and that nobody waits for any more.
+//!
+//! What leaves for another server is on record before it leaves. Whoever ends its job, from whichever state, leaves it to be
+//! called off in the same transaction; a worker that knows the other server does that, at least once.
 
 use super::Engine;
-use super::ops::elsewhere::{Request as Asked, call_off};
-use super::session::{Args, Reader, limit as row_limit};
+use super::ops::elsewhere::{self as ops, call_off};
+use super::session::{Args, limit as row_limit};
 use super::statement::decode_all;
-use super::writer::{Answer, Request};
-use crate::elsewhere::{CallOff, CalledOff, Elsewhere};
 use crate::{StoreError, sql};
-use async_trait::async_trait;
-use turnstone_domain::Timestamp;
+use serde_json::Value;
+use std::sync::Arc;
+use turnstone_domain::{CallId, JobId, Timestamp};
 
-#[async_trait]
-impl<R: Reader> Elsewhere for Engine<R> {
-    async fn call_offs(
+/// A call that is to be called off.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CallOff {
+    /// The call.
+    pub call: CallId,
+    /// The agent that works for it: its name in the configuration, or its address.
+    pub place: String,
+    /// What it works under there; `None` when nobody knows whether it has begun.
+    pub handle: Option<Value>,
+    /// How often that was tried, this time included.
+    pub tries: i64,
+    /// The job whose call it is.
+    pub job: JobId,
+}
+
+/// What came of calling one off.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CalledOff {
+    /// Nothing is done for it there any more.
+    Done,
+    /// It is tried again at this time.
+    Again(Timestamp),
+    /// Nobody tries any more; the sentence says why, and goes into an event.
+    GivenUp(String),
+}
+
+/// Knows what is to be called off.
+#[derive(Clone)]
+pub struct Elsewhere(pub(super) Arc<Engine>);
+
+impl Elsewhere {
+    /// Takes calls whose time to be called off has come; nobody else takes them before `until`.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn call_offs(
         &self,
         now: Timestamp,
         until: Timestamp,
@@ -20,19 +55,26 @@ impl<R: Reader> Elsewhere for Engine<R> {
     ) -> Result<Vec<CallOff>, StoreError> {
         let values = [now.0.into(), row_limit(limit).into()];
         let (action, text) = ("look for what is to be called off", &sql::SELECT_DUE_REMOTE_CALLS);
-        let rows = self.readers.read(action, text, Args::Values(&values)).await?;
+        let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
         if decode_all(&rows, call_off)?.is_empty() {
             return Ok(Vec::new());
         }
-        match self.request(Request::Elsewhere(Asked::Take { now, until, limit })).await? {
-            Answer::CallOffs(taken) => Ok(taken),
-            _ => Err(StoreError::Closed),
-        }
+        self.0
+            .write((now, until, limit), |tx, (now, until, limit)| {
+                Box::pin(ops::take_due(&mut tx.session, *now, *until, *limit))
+            })
+            .await
     }
 
-    async fn called_off(&self, one: &CallOff, how: CalledOff, at: Timestamp) -> Result<(), StoreError> {
-        self.request(Request::Elsewhere(Asked::Note { one: Box::new(one.clone()), how, at }))
+    /// Notes what came of calling one off, unless somebody else has taken it since.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn called_off(&self, one: &CallOff, how: CalledOff, at: Timestamp) -> Result<(), StoreError> {
+        self.0
+            .write((one.clone(), how, at), |tx, (one, how, at)| {
+                Box::pin(ops::note(&mut tx.session, &mut tx.unit, one, how, *at))
+            })
             .await
-            .map(|_| ())
     }
 }

@@ -1,15 +1,26 @@
-//! All events in one order: the reads.
+//! All events in one order.
 
 use super::Engine;
 use super::journal::{self, Told};
 use super::rows::{Fields, Inconsistency, get, maybe};
-use super::session::{Arg, Args, Reader};
+use super::session::{Arg, Args, Row};
 use super::statement::decode_all;
-use crate::{Feed, FeedPage, StoreError, sql};
-use async_trait::async_trait;
+use crate::{StoreError, sql};
+use std::sync::Arc;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
 use turnstone_domain::ids::is_uuid_v7;
 use turnstone_domain::{EngagementId, EventName, JobId};
+
+/// A part of the feed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FeedPage {
+    /// The events that the filter wants, oldest first.
+    pub events: Vec<FeedEvent>,
+    /// How far the reader has come, whether events were found or not.
+    pub cursor: Cursor,
+    /// Whether there may be more behind the cursor already.
+    pub has_more: bool,
+}
 
 /// The rows of the journal that one statement looks through at most.
 const WINDOW: u32 = 2_000;
@@ -46,7 +57,7 @@ pub(super) fn events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency>
 }
 
 /// The events of these rows that are wanted.
-fn wanted<R: Fields>(rows: &[R], filter: &FeedFilter, after: Cursor) -> Result<Vec<FeedEvent>, StoreError> {
+fn wanted(rows: &[Row], filter: &FeedFilter, after: Cursor) -> Result<Vec<FeedEvent>, StoreError> {
     let found = decode_all(rows, events)?.into_iter().flatten();
     Ok(found.filter(|event| event.cursor > after && filter.names.contains(&event.name)).collect())
 }
@@ -56,80 +67,21 @@ fn list(items: &[String]) -> Option<String> {
     (!items.is_empty()).then(|| items.join(","))
 }
 
-impl<R: Reader> Engine<R> {
-    /// Where the next window ends, and whether it is full.
-    async fn window(&self, after: Cursor) -> Result<Option<(Cursor, bool)>, StoreError> {
-        let values = [after.tx.into(), after.stream.into(), after.seq.into(), WINDOW.into()];
-        let read =
-            self.readers.read("look for events", &sql::SELECT_FEED_WINDOW, Args::Values(&values)).await?;
-        let ends = decode_all(&read, |row| Ok((cursor(row)?, get::<i64>(row, "rows_found")?)))?;
-        Ok(ends.into_iter().next().map(|(end, rows)| (end, rows >= i64::from(WINDOW))))
-    }
-
-    async fn between(
-        &self,
-        filter: &FeedFilter,
-        after: Cursor,
-        end: Cursor,
-        limit: u32,
-    ) -> Result<Vec<FeedEvent>, StoreError> {
-        let names = names(filter);
-        let (queues, job_types) = (list(&filter.queues), list(&filter.job_types));
-        let values = [
-            after.tx.into(),
-            after.stream.into(),
-            after.seq.into(),
-            end.tx.into(),
-            end.stream.into(),
-            end.seq.into(),
-            Arg::from(names.as_str()),
-            queues.as_deref().into(),
-            job_types.as_deref().into(),
-            filter.tenant.as_deref().into(),
-            // The first row may hold nothing that is new.
-            limit.saturating_add(1).into(),
-        ];
-        let read = self.readers.read("read events", &sql::SELECT_FEED, Args::Values(&values)).await?;
-        let mut found = wanted(&read, filter, after)?;
-        found.truncate(limit as usize);
-        Ok(found)
-    }
-
-    async fn is_job(&self, id: &str) -> Result<bool, StoreError> {
-        let any = FeedFilter::of_names(EventName::ALL.to_vec());
-        Ok(!self.of_job(&any, id, Cursor::START, 1).await?.is_empty())
-    }
-
-    /// A job has few events, and they stand together.
-    async fn of_job(
-        &self,
-        filter: &FeedFilter,
-        job: &str,
-        after: Cursor,
-        limit: u32,
-    ) -> Result<Vec<FeedEvent>, StoreError> {
-        let names = names(filter);
-        let values = [
-            job.into(),
-            after.tx.into(),
-            after.stream.into(),
-            after.seq.into(),
-            Arg::from(names.as_str()),
-            filter.tenant.as_deref().into(),
-            limit.saturating_add(1).into(),
-        ];
-        let read = self.readers.read("read events", &sql::SELECT_FEED_OF_JOB, Args::Values(&values)).await?;
-        wanted(&read, filter, after)
-    }
-}
-
 fn names(filter: &FeedFilter) -> String {
     filter.names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(",")
 }
 
-#[async_trait]
-impl<R: Reader> Feed for Engine<R> {
-    async fn feed(&self, filter: &FeedFilter, after: Cursor, limit: u32) -> Result<FeedPage, StoreError> {
+/// All events in one order, which is the same for every reader and never changes: a reader that goes on from its cursor
+/// misses nothing and sees nothing twice, whoever writes meanwhile.
+///
+/// On PostgreSQL an event is shown once no transaction is under way that might still write one before it. A long
+/// transaction, of whatever database of the server, delays the feed; it makes no hole in it.
+#[derive(Clone)]
+pub struct Feed(pub(super) Arc<Engine>);
+
+impl Feed {
+    /// Up to `limit` events after `after`. Looks through a bounded number of events; what is left is `has_more`.
+    pub async fn feed(&self, filter: &FeedFilter, after: Cursor, limit: u32) -> Result<FeedPage, StoreError> {
         let wanted = limit as usize;
         let mut page = FeedPage { events: Vec::new(), cursor: after, has_more: false };
         if filter.names.is_empty() {
@@ -165,10 +117,80 @@ impl<R: Reader> Feed for Engine<R> {
         Ok(page)
     }
 
-    async fn feed_end(&self) -> Result<Cursor, StoreError> {
-        let read =
-            self.readers.read("look for the newest event", &sql::SELECT_FEED_END, Args::Values(&[])).await?;
+    /// The cursor after which nothing has happened yet.
+    pub async fn feed_end(&self) -> Result<Cursor, StoreError> {
+        let read = self
+            .0
+            .readers
+            .read("look for the newest event", &sql::SELECT_FEED_END, Args::Values(&[]))
+            .await?;
         let ends = decode_all(&read, |row| get::<i64>(row, "tx"))?;
         Ok(Cursor::after_all_of(ends.into_iter().next().unwrap_or_default()))
+    }
+
+    /// Where the next window ends, and whether it is full.
+    async fn window(&self, after: Cursor) -> Result<Option<(Cursor, bool)>, StoreError> {
+        let values = [after.tx.into(), after.stream.into(), after.seq.into(), WINDOW.into()];
+        let read =
+            self.0.readers.read("look for events", &sql::SELECT_FEED_WINDOW, Args::Values(&values)).await?;
+        let ends = decode_all(&read, |row| Ok((cursor(row)?, get::<i64>(row, "rows_found")?)))?;
+        Ok(ends.into_iter().next().map(|(end, rows)| (end, rows >= i64::from(WINDOW))))
+    }
+
+    async fn between(
+        &self,
+        filter: &FeedFilter,
+        after: Cursor,
+        end: Cursor,
+        limit: u32,
+    ) -> Result<Vec<FeedEvent>, StoreError> {
+        let names = names(filter);
+        let (queues, job_types) = (list(&filter.queues), list(&filter.job_types));
+        let values = [
+            after.tx.into(),
+            after.stream.into(),
+            after.seq.into(),
+            end.tx.into(),
+            end.stream.into(),
+            end.seq.into(),
+            Arg::from(names.as_str()),
+            queues.as_deref().into(),
+            job_types.as_deref().into(),
+            filter.tenant.as_deref().into(),
+            // The first row may hold nothing that is new.
+            limit.saturating_add(1).into(),
+        ];
+        let read = self.0.readers.read("read events", &sql::SELECT_FEED, Args::Values(&values)).await?;
+        let mut found = wanted(&read, filter, after)?;
+        found.truncate(limit as usize);
+        Ok(found)
+    }
+
+    async fn is_job(&self, id: &str) -> Result<bool, StoreError> {
+        let any = FeedFilter::of_names(EventName::ALL.to_vec());
+        Ok(!self.of_job(&any, id, Cursor::START, 1).await?.is_empty())
+    }
+
+    /// A job has few events, and they stand together.
+    async fn of_job(
+        &self,
+        filter: &FeedFilter,
+        job: &str,
+        after: Cursor,
+        limit: u32,
+    ) -> Result<Vec<FeedEvent>, StoreError> {
+        let names = names(filter);
+        let values = [
+            job.into(),
+            after.tx.into(),
+            after.stream.into(),
+            after.seq.into(),
+            Arg::from(names.as_str()),
+            filter.tenant.as_deref().into(),
+            limit.saturating_add(1).into(),
+        ];
+        let read =
+            self.0.readers.read("read events", &sql::SELECT_FEED_OF_JOB, Args::Values(&values)).await?;
+        wanted(&read, filter, after)
     }
 }

@@ -1,33 +1,88 @@
-//! Engagements that share the past of others: the calls.
+//! Engagements that go on from a turn of another one, whose past they share.
 
 use super::rows::{self, Fields, Inconsistency, get, json, maybe, word};
 use super::session::Reader;
 use super::views::{all, one};
-use super::writer::{Answer, Request};
-use super::{Engine, journal};
-use crate::{ForkRefusal, Forks, NewFork, StoreError, sql};
-use async_trait::async_trait;
-use turnstone_domain::fork::{Origin, Recorded, RecordedCall, RecordedCheck};
+use super::{Engine, journal, ops};
+use crate::{StoreError, sql};
+use std::sync::Arc;
+use turnstone_domain::fork::{ForkChanges, ForkPoint, Origin, Recorded, RecordedCall, RecordedCheck};
 use turnstone_domain::review::{ReviewAnswer, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{CallId, EventName, JobId, digest};
+use turnstone_domain::{CallId, EngagementId, EventName, JobId, Phase, Timestamp, digest};
 
-#[async_trait]
-impl<R: Reader> Forks for Engine<R> {
-    async fn fork(&self, fork: NewFork) -> Result<Result<(), ForkRefusal>, StoreError> {
-        match self.request(Request::Fork(Box::new(fork))).await? {
-            Answer::Forked(done) => Ok(done),
-            _ => Err(StoreError::Closed),
-        }
+/// A fork that is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewFork {
+    /// The engagement that it comes from.
+    pub from: EngagementId,
+    /// Only an engagement of this tenant is found; `None` finds everybody's.
+    pub tenant: Option<String>,
+    /// Where they part.
+    pub point: ForkPoint,
+    /// What it does otherwise.
+    pub changes: ForkChanges,
+    /// Whether its tools are called; otherwise recorded outcomes stand for them.
+    pub live_tools: bool,
+    /// The id of its engagement.
+    pub engagement: EngagementId,
+    /// The id of its job.
+    pub job: JobId,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// Why there is no fork.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ForkRefusal {
+    /// There is no such engagement.
+    NoEngagement,
+    /// The engagement had several inputs; a fork has one job for its whole past.
+    SeveralInputs,
+    /// The engagement has not come as far as this turn.
+    NoTurn {
+        /// The newest turn that it can be forked at.
+        newest: i64,
+    },
+    /// The turn has not come as far as this phase.
+    NoPhase {
+        /// The furthest phase of this turn that it can be forked at.
+        furthest: Phase,
+    },
+    /// It has no call of this id whose outcome is known.
+    NoCall(String),
+    /// The call was made before the point where they part.
+    CallBefore {
+        /// The call.
+        call: String,
+        /// Its turn.
+        turn: i64,
+    },
+    /// A model's provider was named, and the agent names no model.
+    NoModel,
+}
+
+/// Engagements that go on from a turn of another one, whose past they share.
+#[derive(Clone)]
+pub struct Forks(pub(super) Arc<Engine>);
+
+impl Forks {
+    /// Makes a fork: an engagement and a job of its own, with a budget of its own, which goes on from the point with what was
+    /// changed. The other engagement stays as it is.
+    pub async fn fork(&self, fork: NewFork) -> Result<Result<(), ForkRefusal>, StoreError> {
+        self.0
+            .write(fork, |tx, fork| Box::pin(ops::fork::apply(&mut tx.session, &mut tx.unit, fork, &*tx.ids)))
+            .await
     }
 
-    async fn origin(&self, job: &JobId) -> Result<Option<Origin>, StoreError> {
-        origin(&self.readers, job).await
+    /// Where the engagement of a job was forked from; `None` for one that is no fork.
+    pub async fn origin(&self, job: &JobId) -> Result<Option<Origin>, StoreError> {
+        origin(&self.0.readers, job).await
     }
 }
 
 /// Where the engagement of a job was forked from.
-pub(super) async fn origin<R: Reader>(readers: &R, job: &JobId) -> Result<Option<Origin>, StoreError> {
+pub(super) async fn origin(readers: &Reader, job: &JobId) -> Result<Option<Origin>, StoreError> {
     let values = [job.as_str().into()];
     one(readers, "look for a fork", &sql::SELECT_FORK_OF_JOB, &values, rows::origin).await
 }
@@ -36,8 +91,8 @@ pub(super) async fn origin<R: Reader>(readers: &R, job: &JobId) -> Result<Option
 const CALLS: u32 = 32;
 
 /// The same with what stands for what it does not ask the world again, unless everything is to be asked.
-pub(super) async fn recorded<R: Reader>(
-    readers: &R,
+pub(super) async fn recorded(
+    readers: &Reader,
     job: &JobId,
 ) -> Result<Option<(Origin, Recorded)>, StoreError> {
     let Some(origin) = origin(readers, job).await? else { return Ok(None) };
@@ -80,8 +135,8 @@ pub(super) async fn recorded<R: Reader>(
 }
 
 /// One of the recorded calls.
-pub(super) async fn recorded_call<R: Reader>(
-    readers: &R,
+pub(super) async fn recorded_call(
+    readers: &Reader,
     job: &JobId,
     call: &CallId,
 ) -> Result<Option<ToolCall>, StoreError> {

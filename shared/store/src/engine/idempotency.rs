@@ -1,45 +1,73 @@
-//! Pushes under an idempotency key: the calls.
+//! Pushes under an idempotency key: the same request is applied once, and answered alike as long as the key is kept.
 
 use super::Engine;
-use super::ops::push::idempotency::{Answer as Done, Request as Asked, record};
-use super::session::Reader;
+use super::ops::push::idempotency::{self as ops, record};
 use super::views::one;
-use super::writer::{Answer, Request};
-use crate::idempotency::{IdempotentPush, IdempotentPushes, RecordedPush};
-use crate::{StoreError, sql};
-use async_trait::async_trait;
-use turnstone_domain::Timestamp;
+use crate::{Pushed, StoreError, sql};
+use std::sync::Arc;
+use turnstone_domain::{NewJob, Timestamp};
 
-impl<R: Reader> Engine<R> {
-    async fn of_idempotency(&self, asked: Asked) -> Result<Done, StoreError> {
-        match self.request(Request::Idempotency(Box::new(asked))).await? {
-            Answer::Idempotency(done) => Ok(done),
-            _ => Err(StoreError::Closed),
-        }
-    }
+/// Makes the body of an answer from the outcome of a push, unless that takes a look at other jobs.
+pub type AnswerOfPush = Arc<dyn Fn(&[Pushed]) -> Option<String> + Send + Sync>;
+
+/// A push under an idempotency key.
+#[derive(Clone)]
+pub struct IdempotentPush {
+    /// The digest of the key and of its owner.
+    pub name: String,
+    /// The digest of the request: under the same key the same request is the same push.
+    pub request: String,
+    /// Now.
+    pub now: Timestamp,
+    /// When the key may be used for another push.
+    pub expires_at: Timestamp,
+    /// The jobs.
+    pub jobs: Vec<NewJob>,
+    /// Makes the answer that is recorded with them.
+    pub answer: AnswerOfPush,
 }
 
-#[async_trait]
-impl<R: Reader> IdempotentPushes for Engine<R> {
-    async fn push_once(&self, push: IdempotentPush) -> Result<RecordedPush, StoreError> {
-        match self.of_idempotency(Asked::Push(push)).await? {
-            Done::Pushed(recorded) => Ok(recorded),
-            Done::Refused(error) => Err(error),
-            Done::Recorded(_) => Err(StoreError::Closed),
-        }
+/// What is on record under an idempotency key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedPush {
+    /// The digest of the request that used the key.
+    pub request: String,
+    /// The jobs as they were accepted; how full a queue was is not recorded.
+    pub pushed: Vec<Pushed>,
+    /// The body of the answer; `None` until [`IdempotentPushes::record`] records it.
+    pub answer: Option<String>,
+    /// Whether the record is of an earlier request. Then this one wrote nothing.
+    pub repeated: bool,
+}
+
+/// Applies pushes once per idempotency key.
+#[derive(Clone)]
+pub struct IdempotentPushes(pub(super) Arc<Engine>);
+
+impl IdempotentPushes {
+    /// Pushes the jobs and records the key in one transaction, or returns the record of the key. Of several pushes under one
+    /// key one is applied, and the others wait for its commit. A push that is refused leaves no record.
+    ///
+    /// # Errors
+    /// Those of [`Intake::push`](crate::Intake::push).
+    pub async fn push_once(&self, push: IdempotentPush) -> Result<RecordedPush, StoreError> {
+        self.0.write(push, |tx, push| Box::pin(ops::once(&mut tx.session, &mut tx.unit, push))).await?
     }
 
-    async fn recorded(&self, name: &str, now: Timestamp) -> Result<Option<RecordedPush>, StoreError> {
+    /// Returns what is on record under a key that is in use at `now`.
+    pub async fn recorded(&self, name: &str, now: Timestamp) -> Result<Option<RecordedPush>, StoreError> {
         let (action, values) = ("look up an idempotency key", [name.into(), now.0.into()]);
-        one(&self.readers, action, &sql::SELECT_IDEMPOTENCY_KEY, &values, record).await
+        one(&self.0.readers, action, &sql::SELECT_IDEMPOTENCY_KEY, &values, record).await
     }
 
-    async fn record(&self, name: &str, request: &str, answer: String) -> Result<String, StoreError> {
-        let asked = Asked::Record { name: name.to_owned(), request: request.to_owned(), answer };
-        match self.of_idempotency(asked).await? {
-            Done::Recorded(answer) => Ok(answer),
-            Done::Refused(error) => Err(error),
-            Done::Pushed(_) => Err(StoreError::Closed),
-        }
+    /// Records the answer to a request that has none yet. Returns the recorded one: a concurrent request may have recorded
+    /// its own first.
+    pub async fn record(&self, name: &str, request: &str, answer: String) -> Result<String, StoreError> {
+        let asked = (name.to_owned(), request.to_owned(), answer);
+        self.0
+            .write(asked, |tx, (name, request, answer)| {
+                Box::pin(ops::keep(&mut tx.session, name, request, answer))
+            })
+            .await
     }
 }

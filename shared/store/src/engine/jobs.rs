@@ -4,7 +4,7 @@
 //! read whole with what can be read of it.
 
 use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, maybe, time};
-use super::session::Reader;
+use super::session::Row;
 use super::views::{all, by_seqs, one};
 use super::workflows::StepInput;
 use super::{Engine, journal, remote};
@@ -43,10 +43,15 @@ struct Side {
     for_guarded: bool,
 }
 
-impl<R: Reader> Engine<R> {
+impl Engine {
     /// Jobs with everything that belongs to them, in the order of the rows. One whose history is gone already is left
     /// out.
     pub(super) async fn complete(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
+        // Jobs are large, and so is a future that holds some; handlers keep this one in theirs.
+        Box::pin(self.completed(rows)).await
+    }
+
+    async fn completed(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
         let mut belongings = self.belongings(&rows).await?;
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
@@ -68,7 +73,7 @@ impl<R: Reader> Engine<R> {
         rows: Vec<(JobRow, Option<Inconsistency>)>,
     ) -> Result<Vec<Job>, StoreError> {
         let whole: Vec<JobRow> = rows.iter().map(|(row, _)| row.clone()).collect();
-        let mut jobs: HashMap<_, Job> = match self.gathered(whole).await {
+        let mut jobs: HashMap<_, Job> = match Box::pin(self.gathered(whole)).await {
             Ok(jobs) => jobs.into_iter().map(|job| (job.id.clone(), job)).collect(),
             Err(error) if is_damage(&error) => HashMap::new(),
             Err(error) => return Err(error),
@@ -80,7 +85,7 @@ impl<R: Reader> Engine<R> {
             let alone = match jobs.remove(&id) {
                 Some(job) => Ok(Some(job)),
                 None if all_at_once => continue,
-                None => self.gathered(vec![row]).await.map(|mut jobs| jobs.pop()),
+                None => Box::pin(self.gathered(vec![row])).await.map(|mut jobs| jobs.pop()),
             };
             let (job, damage) = match alone {
                 Ok(Some(job)) => (job, damage.map(StoreError::from)),
@@ -118,14 +123,14 @@ impl<R: Reader> Engine<R> {
             by_seqs(readers, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, &seqs, rows::envelope);
         let envelopes =
             envelopes.await?.into_iter().map(|(seq, retry, envelope)| (seq, (retry, envelope))).collect();
-        let result = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, json::<RawJson>(row, "result")?));
+        let result = |row: &Row| Ok((get::<i64>(row, "job_seq")?, json::<RawJson>(row, "result")?));
         let ended = rows.iter().filter(|row| row.state.is_terminal()).map(|row| row.seq).collect::<Vec<_>>();
         let results = by_seqs(readers, "read results", &sql::SELECT_RESULTS_BY_JOB, &ended, result);
         let results = results.await?.into_iter().collect();
         let saved = by_seqs(readers, "read saved states", &sql::SELECT_SAVED_STATES, &seqs, remote::saved);
         let saved = saved.await?.into_iter().collect();
         let mut errors: HashMap<i64, Vec<FailedAttempt>> = HashMap::new();
-        let failed = |row: &R::Row| {
+        let failed = |row: &Row| {
             let (attempt, error, at) = (get(row, "attempt")?, json(row, "error")?, time(row, "at")?);
             Ok((get::<i64>(row, "job_seq")?, FailedAttempt { attempt, error, at }))
         };
@@ -136,7 +141,7 @@ impl<R: Reader> Engine<R> {
         }
         let pending: Vec<i64> =
             rows.iter().filter(|row| row.state == JobState::Pending).map(|row| row.seq).collect();
-        let why = |row: &R::Row| {
+        let why = |row: &Row| {
             let told = journal::events(row)?.into_iter().rfind(|event| event.name == EventName::JobParked);
             Ok((get::<i64>(row, "job_seq")?, told.map(|event| event.data)))
         };
@@ -157,13 +162,13 @@ impl<R: Reader> Engine<R> {
             engagements.into_iter().map(|engagement| (engagement.seq, engagement)).collect();
         let seqs: Vec<i64> =
             jobs.iter().filter(|row| row.engagement_seq.is_some()).map(|row| row.seq).collect();
-        let cost = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, get::<i64>(row, "cost")?));
+        let cost = |row: &Row| Ok((get::<i64>(row, "job_seq")?, get::<i64>(row, "cost")?));
         let costs = by_seqs(readers, "add up jobs", &sql::SELECT_COSTS_BY_JOB, &seqs, cost).await?;
         let costs: HashMap<i64, i64> = costs.into_iter().collect();
         let engagement_of = |row: &JobRow| engagements.get(&row.engagement_seq?);
         let several = jobs.iter().filter(|row| engagement_of(row).is_some_and(|found| found.inputs > 1));
         let several: Vec<i64> = several.map(|row| row.seq).collect();
-        let own = |row: &R::Row| Ok((get::<i64>(row, "job_seq")?, get::<String>(row, "digest")?));
+        let own = |row: &Row| Ok((get::<i64>(row, "job_seq")?, get::<String>(row, "digest")?));
         let own =
             by_seqs(readers, "read agents of inputs", &sql::SELECT_INPUT_DEFINITIONS_BY_JOB, &several, own);
         let own: HashMap<i64, String> = own.await?.into_iter().collect();
@@ -202,7 +207,7 @@ impl<R: Reader> Engine<R> {
         let (mut calls, mut before, mut bytes) = (Vec::new(), i64::MAX, 0_usize);
         let whole = loop {
             let values = [row.seq.into(), before.into(), CALLS_AT_ONCE.into()];
-            let read = |row: &R::Row| {
+            let read = |row: &Row| {
                 let size = maybe::<&str>(row, "outcome")?.map_or(0, str::len);
                 Ok((get::<i64>(row, "seq")?, size, rows::tool_call(row)?))
             };

@@ -21,11 +21,7 @@ struct Found {
 const ASKED: i64 = 1;
 
 /// See [`crate::Ledger::memories`].
-pub(super) async fn of_job<R: Reader>(
-    readers: &R,
-    job: &JobId,
-    rules: &str,
-) -> Result<Vec<Exchange>, StoreError> {
+pub(super) async fn of_job(readers: &Reader, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
     let values = [job.as_str().into(), rules.into(), MOST_EXCHANGES.into()];
     let rows = all(readers, "recall what is remembered", &sql::SELECT_MEMORIES_OF_JOB, &values, |row| {
         let turns = (get::<i64>(row, "began")?, get::<i64>(row, "ended")?);

@@ -1,64 +1,89 @@
-//! What both databases share: the decisions, the group commit, and the four traits over them.
+//! What both databases share: the decisions, the group commit, and the handles of the concerns.
 //!
-//! The engine knows nothing of a database but its [`session`]: how to run a statement on one connection that writes,
-//! and on others that read.
+//! Only [`session`] knows which database it is: a connection that writes, and others that read.
 
-mod artifacts;
+pub(crate) mod artifacts;
 mod breakers;
-mod budgets;
+pub(crate) mod budgets;
 mod caller;
 mod claimer;
 pub(crate) mod columns;
-mod control;
-mod credentials;
-mod crons;
+pub(crate) mod control;
+pub mod credentials;
+pub(crate) mod crons;
 mod definitions;
-mod delegations;
-mod elsewhere;
-mod feed;
-mod forks;
+pub(crate) mod delegations;
+pub mod elsewhere;
+pub(crate) mod feed;
+pub(crate) mod forks;
 mod held;
-mod idempotency;
+pub(crate) mod idempotency;
+pub(crate) mod intake;
 mod jobs;
 mod journal;
 mod limit_name;
 mod limited;
 mod memories;
-mod operate;
+pub(crate) mod operate;
 mod ops;
-mod questions;
-mod queues;
-mod remote;
+pub(crate) mod questions;
+pub(crate) mod queues;
+mod recall;
+pub(crate) mod remote;
 pub(crate) mod rows;
-mod runs;
-mod schemas;
+pub(crate) mod runs;
+pub(crate) mod schemas;
 pub(crate) mod session;
 mod statement;
-mod tenants;
-mod transfers;
+pub(crate) mod tenants;
+pub(crate) mod transfers;
 mod unit;
-mod views;
-mod webhooks;
-mod workflows;
+pub(crate) mod views;
+pub(crate) mod webhooks;
+pub(crate) mod workflows;
+mod write;
 mod writer;
 
 use crate::limits::RateLimits;
 use crate::{Doorbell, Store};
+use artifacts::Artifacts;
+use budgets::Budgets;
+use control::Control;
+use credentials::Credentials;
+use crons::Crons;
+use delegations::Delegations;
+use elsewhere::Elsewhere;
+use feed::Feed;
+use forks::Forks;
 use held::Held;
+use idempotency::IdempotentPushes;
+use intake::Intake;
 use limited::LimitedQueues;
-use session::{Alone, Reader, Session};
+use operate::Operate;
+use questions::Questions;
+use queues::Queues;
+use remote::Remote;
+use runs::Runs;
+use schemas::Schemas;
+use session::{Reader, Session};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use tenants::Tenants;
 use tokio::sync::{Mutex, mpsc};
+use transfers::Transfers;
 use turnstone_domain::Ids;
-use writer::{Asked, Writer};
+use views::Views;
+use webhooks::Webhooks;
+use workflows::Workflows;
+use write::Asked;
+use writer::Writer;
 
 /// Requests that may wait for a writer before callers have to wait to hand theirs over.
 const INBOX: usize = 4096;
 
 /// A store over one database.
-pub(crate) struct Engine<R> {
-    readers: R,
+pub(crate) struct Engine {
+    readers: Reader,
     writer: mpsc::Sender<Asked>,
     held: Arc<Held>,
     limited: Arc<LimitedQueues>,
@@ -73,36 +98,14 @@ struct Claimer {
     from: AtomicI64,
 }
 
-/// Starts a writer per session on the current runtime; they share one inbox and end when the store is dropped.
-pub(crate) fn start<R: Reader, S: Session>(
-    readers: R,
-    sessions: Vec<S>,
+/// Starts a writer per session on the current runtime; they share one inbox and end when the store is dropped. `claims` is the
+/// session for claims in one statement, where the database can make them.
+pub(crate) fn start(
+    readers: Reader,
+    sessions: Vec<Session>,
+    claims: Option<Session>,
     ids: &Arc<dyn Ids>,
     limits: Arc<dyn RateLimits>,
-) -> Store {
-    assemble(readers, sessions, ids, limits, |_, _| None)
-}
-
-/// The same, with a session for claims in one statement, if there may be such claims.
-pub(crate) fn start_claiming<R: Reader, S: Alone>(
-    readers: R,
-    sessions: Vec<S>,
-    claims: Option<S>,
-    ids: &Arc<dyn Ids>,
-    limits: Arc<dyn RateLimits>,
-) -> Store {
-    let claimer = |doorbell: &Doorbell, held: &Arc<Held>| {
-        claims.map(|session| claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(held)))
-    };
-    assemble(readers, sessions, ids, limits, claimer)
-}
-
-fn assemble<R: Reader, S: Session>(
-    readers: R,
-    sessions: Vec<S>,
-    ids: &Arc<dyn Ids>,
-    limits: Arc<dyn RateLimits>,
-    claimer: impl FnOnce(&Doorbell, &Arc<Held>) -> Option<mpsc::Sender<claimer::Asked>>,
 ) -> Store {
     let doorbell = Doorbell::default();
     let (writer, inbox) = mpsc::channel(INBOX);
@@ -114,35 +117,38 @@ fn assemble<R: Reader, S: Session>(
             Writer::new(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held), Arc::clone(&limited));
         tokio::spawn(writer.run(Arc::clone(&inbox)));
     }
-    let claimer = claimer(&doorbell, &held);
-    let claimer = claimer.map(|asked| Claimer { asked, from: AtomicI64::new(0) });
+    let claimer = claims.map(|session| {
+        let asked = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
+        Claimer { asked, from: AtomicI64::new(0) }
+    });
     let engine = Arc::new(Engine { readers, writer, held, limited, claimer });
+    let handle = || Arc::clone(&engine);
     Store {
-        intake: Arc::clone(&engine) as _,
-        idempotency: Arc::clone(&engine) as _,
-        ledger: Arc::clone(&engine) as _,
-        upkeep: Arc::clone(&engine) as _,
-        views: Arc::clone(&engine) as _,
-        remote: Arc::clone(&engine) as _,
-        queues: Arc::clone(&engine) as _,
-        operate: Arc::clone(&engine) as _,
-        workflows: Arc::clone(&engine) as _,
-        crons: Arc::clone(&engine) as _,
-        schemas: Arc::clone(&engine) as _,
-        feed: Arc::clone(&engine) as _,
-        webhooks: Arc::clone(&engine) as _,
-        tenants: Arc::clone(&engine) as _,
-        control: Arc::clone(&engine) as _,
-        artifacts: Arc::clone(&engine) as _,
-        breakers: Arc::clone(&engine) as _,
-        elsewhere: Arc::clone(&engine) as _,
-        budgets: Arc::clone(&engine) as _,
-        credentials: Arc::clone(&engine) as _,
-        forks: Arc::clone(&engine) as _,
-        questions: Arc::clone(&engine) as _,
-        runs: Arc::clone(&engine) as _,
-        transfers: Arc::clone(&engine) as _,
-        delegations: engine,
+        intake: Intake(handle()),
+        idempotency: IdempotentPushes(handle()),
+        ledger: handle(),
+        upkeep: handle(),
+        views: Views(handle()),
+        remote: Remote(handle()),
+        queues: Queues(handle()),
+        operate: Operate(handle()),
+        workflows: Workflows(handle()),
+        crons: Crons(handle()),
+        schemas: Schemas(handle()),
+        feed: Feed(handle()),
+        webhooks: Webhooks(handle()),
+        tenants: Tenants(handle()),
+        control: Control(handle()),
+        artifacts: Artifacts(handle()),
+        breakers: handle(),
+        elsewhere: Elsewhere(handle()),
+        budgets: Budgets(handle()),
+        credentials: Credentials(handle()),
+        forks: Forks(handle()),
+        questions: Questions(handle()),
+        runs: Runs(handle()),
+        transfers: Transfers(handle()),
+        delegations: Delegations(handle()),
         limits,
         doorbell,
     }

@@ -1,18 +1,131 @@
-//! What operators do to many jobs at once: dead letters, bulk, statistics, tenants: the calls.
+//! What operators do to many jobs at once: dead letters, bulk, statistics, tenants.
 
 use super::Engine;
-use super::ops::operate::{Answer as Operated, Request as Asked};
+use super::ops::operate as ops;
 use super::rows::{self, JobRow, get, time};
-use super::session::{Arg, Reader};
+use super::session::{Arg, Row};
 use super::views::{all, matching, one};
-use super::writer::{Answer, Request};
 use crate::sql::{self, Text};
-use crate::{
-    ActionOutcome, Bulk, BulkOutcome, DeadTotal, HourlyCount, JobAction, JobFilter, Operate, Page,
-    StoreError, TenantTotal,
-};
-use async_trait::async_trait;
+use crate::{HourlyCount, JobFilter, Page, StoreError};
+use std::sync::Arc;
 use turnstone_domain::{Job, JobId, JobState, Overrides, Timestamp};
+
+/// What an operator does to a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobAction {
+    /// `discarded → available` from the first attempt, and `retryable → available` before its time.
+    Retry,
+    /// To `cancelled`, from every state that is not terminal.
+    Cancel,
+    /// The job and its history go. One that waits is cancelled before; one that is active stays.
+    Delete,
+}
+
+impl JobAction {
+    /// The states in which it can be done.
+    #[must_use]
+    pub fn states(self) -> &'static [JobState] {
+        match self {
+            Self::Retry => &[JobState::Discarded, JobState::Retryable],
+            Self::Cancel => &[
+                JobState::Scheduled,
+                JobState::Available,
+                JobState::Pending,
+                JobState::Active,
+                JobState::Retryable,
+            ],
+            Self::Delete => &[JobState::Completed, JobState::Cancelled, JobState::Discarded],
+        }
+    }
+
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Cancel => "cancel",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// What became of something that an operator did to one job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ActionOutcome {
+    /// It is done.
+    Done {
+        /// Where the job stood before.
+        previous: JobState,
+    },
+    /// In this state it cannot be done; nothing changed.
+    Refused(JobState),
+    /// The job has to be unique, and this one, which is like it, has not ended; nothing changed.
+    NotUnique(JobId),
+    /// Forks read the engagement's past; nothing changed.
+    Forked,
+    /// The engagement goes on with further inputs, which read this one; nothing changed.
+    GoesOn,
+    /// There is no such job, or no such dead letter.
+    NotFound,
+}
+
+/// One thing done to all jobs that a filter finds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bulk {
+    /// What is done.
+    pub action: JobAction,
+    /// Only to dead letters.
+    pub dead_letters: bool,
+    /// To jobs in these states; none stands for those in which it can be done.
+    pub states: Vec<JobState>,
+    /// Which jobs; its state and its order do not count.
+    pub filter: JobFilter,
+    /// To this many at most.
+    pub most: usize,
+    /// Nothing is done, only looked for.
+    pub dry_run: bool,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// What became of a [`Bulk`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BulkOutcome {
+    /// Jobs that the filter found when it began.
+    pub matched: u64,
+    /// Those it was done to; with `dry_run`, those it would be done to.
+    pub done: Vec<JobId>,
+    /// Those that were in another state when their turn came, or may not live beside another job that is like them.
+    pub refused: Vec<(JobId, JobState)>,
+}
+
+/// Dead letters of one queue and type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeadTotal {
+    /// Their queue.
+    pub queue: String,
+    /// Their type.
+    pub job_type: String,
+    /// How many.
+    pub jobs: i64,
+    /// When the first of them ended.
+    pub first_at: Timestamp,
+    /// When the last of them ended.
+    pub last_at: Timestamp,
+}
+
+/// A tenant, as far as it has jobs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TenantTotal {
+    /// Its name.
+    pub tenant: String,
+    /// Its jobs.
+    pub jobs: i64,
+    /// Those that have not ended.
+    pub unfinished: i64,
+    /// When it was given a job last.
+    pub last_at: Timestamp,
+}
 
 /// Jobs of one transaction: the bound of how long others wait for it.
 const AT_ONCE: usize = 250;
@@ -33,19 +146,141 @@ fn chosen<'a>(
     if bulk.dead_letters { (of_dead, dead(filter).into()) } else { (of_jobs, matching(filter).into()) }
 }
 
-impl<R: Reader> Engine<R> {
-    async fn operate(&self, asked: Asked) -> Result<Operated, StoreError> {
-        match self.request(Request::Operate(asked)).await? {
-            Answer::Operate(answer) => Ok(answer),
-            _ => Err(StoreError::Closed),
-        }
+/// What operators do to many jobs at once: dead letters, bulk, statistics, tenants. `tenant` limits each call to the
+/// jobs of one; `None` is any.
+#[derive(Clone)]
+pub struct Operate(pub(super) Arc<Engine>);
+
+impl Operate {
+    /// Dead letters, newest first, and how many match in total. State and order of the filter do not count; one that is
+    /// damaged is listed as in [`crate::Views::jobs`].
+    pub async fn dead_letters(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
+        let readers = &self.0.readers;
+        let (action, text) = ("count dead letters", &sql::SELECT_DEAD_COUNT);
+        let total = one(readers, action, text, &dead(filter), |row| get::<i64>(row, "jobs")).await?;
+        let part = [page.limit.into(), page.offset.into()];
+        let values: Vec<Arg<'_>> = dead(filter).into_iter().chain(part).collect();
+        let rows =
+            all(readers, "list dead letters", &sql::SELECT_DEAD_JOBS, &values, JobRow::salvage).await?;
+        Ok((self.0.jobs_listed(rows).await?, total.unwrap_or_default().unsigned_abs()))
     }
 
-    async fn once(&self, asked: Asked) -> Result<ActionOutcome, StoreError> {
-        match self.operate(asked).await? {
-            Operated::One(outcome) => Ok(outcome),
-            _ => Err(StoreError::Closed),
+    /// One dead letter.
+    pub async fn dead_letter(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
+        let (action, values) = ("read a dead letter", [id.as_str().into(), tenant.into()]);
+        let rows = all(&self.0.readers, action, &sql::SELECT_DEAD_JOB, &values, JobRow::decode).await?;
+        Ok(self.0.complete(rows).await?.pop())
+    }
+
+    /// How many dead letters there are, by queue and type.
+    pub async fn dead_totals(&self, tenant: Option<&str>) -> Result<Vec<DeadTotal>, StoreError> {
+        all(&self.0.readers, "count dead letters", &sql::SELECT_DEAD_TOTALS, &[tenant.into()], |row| {
+            Ok(DeadTotal {
+                queue: get(row, "queue")?,
+                job_type: get(row, "job_type")?,
+                jobs: get(row, "jobs")?,
+                first_at: time(row, "first_at")?,
+                last_at: time(row, "last_at")?,
+            })
+        })
+        .await
+    }
+
+    /// [`JobAction::Retry`] of one job; of a dead letter alone when `dead_letter` says so. An agent job goes on where
+    /// it stopped.
+    pub async fn retry(
+        &self,
+        id: &JobId,
+        tenant: Option<&str>,
+        dead_letter: bool,
+        overrides: Overrides,
+        at: Timestamp,
+    ) -> Result<ActionOutcome, StoreError> {
+        let asked = (id.clone(), tenant.map(str::to_owned), dead_letter, overrides, at);
+        self.0
+            .write(asked, |tx, (id, tenant, dead_letter, overrides, at)| {
+                let job = (id, tenant.as_deref(), *dead_letter);
+                Box::pin(ops::revive(&mut tx.session, &mut tx.unit, job, overrides, *at))
+            })
+            .await
+    }
+
+    /// Applies [`JobAction::Delete`] to one dead letter.
+    pub async fn delete_dead_letter(
+        &self,
+        id: &JobId,
+        tenant: Option<&str>,
+    ) -> Result<ActionOutcome, StoreError> {
+        self.0
+            .write((id.clone(), tenant.map(str::to_owned)), |tx, (id, tenant)| {
+                Box::pin(ops::delete(&mut tx.session, &mut tx.unit, id, tenant.as_deref()))
+            })
+            .await
+    }
+
+    /// Applies one action to all jobs that a filter finds, in transactions of bounded size.
+    pub async fn bulk(&self, bulk: Bulk) -> Result<BulkOutcome, StoreError> {
+        let states: &[JobState] = match bulk.states.as_slice() {
+            _ if bulk.dead_letters => &[JobState::Discarded],
+            [] => bulk.action.states(),
+            named => named,
+        };
+        let mut outcome = BulkOutcome::default();
+        for state in states {
+            let filter = JobFilter { state: Some(*state), ..bulk.filter.clone() };
+            self.bulk_of(&bulk, &filter, &mut outcome).await?;
         }
+        Ok(outcome)
+    }
+
+    /// Returns how many jobs ended from `since` on, by state.
+    pub async fn ended(
+        &self,
+        tenant: Option<&str>,
+        since: Timestamp,
+    ) -> Result<Vec<(JobState, u64)>, StoreError> {
+        let values = [since.0.into(), tenant.into()];
+        all(&self.0.readers, "count ended jobs", &sql::SELECT_ENDED_RECENTLY, &values, |row| {
+            let jobs: i64 = get(row, "jobs")?;
+            Ok((rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
+        })
+        .await
+    }
+
+    /// Returns a tenant's ended jobs per hour, newest first, from `since` on, of those that are still kept.
+    pub async fn history_of(&self, tenant: &str, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
+        let (action, values) = ("count ended jobs", [since.0.into(), tenant.into()]);
+        all(&self.0.readers, action, &sql::SELECT_ENDED_PER_HOUR, &values, rows::hourly_count).await
+    }
+
+    /// Tenants that have jobs, by name, and how many there are in total.
+    pub async fn tenants(
+        &self,
+        tenant: Option<&str>,
+        page: Page,
+    ) -> Result<(Vec<TenantTotal>, u64), StoreError> {
+        let (action, text) = ("count tenants", &sql::SELECT_TENANT_COUNT);
+        let decode = |row: &Row| get::<i64>(row, "tenants");
+        let total = one(&self.0.readers, action, text, &[tenant.into()], decode).await?;
+        let values = [tenant.into(), page.limit.into(), page.offset.into()];
+        let tenants = all(&self.0.readers, "list tenants", &sql::SELECT_TENANTS, &values, |row| {
+            Ok(TenantTotal {
+                tenant: get(row, "tenant")?,
+                jobs: get(row, "jobs")?,
+                unfinished: get(row, "unfinished")?,
+                last_at: time(row, "last_at")?,
+            })
+        })
+        .await?;
+        Ok((tenants, total.unwrap_or_default().unsigned_abs()))
+    }
+
+    /// Empties everything but agents, keys and what keeps the fleet together. Whoever works goes on; what is in flight
+    /// loses its lease.
+    pub async fn reset(&self) -> Result<(), StoreError> {
+        self.0.write((), |tx, ()| Box::pin(ops::reset(&mut tx.session))).await?;
+        self.0.held.forget();
+        Ok(())
     }
 
     async fn several(
@@ -54,11 +289,12 @@ impl<R: Reader> Engine<R> {
         action: JobAction,
         ids: Vec<JobId>,
     ) -> Result<(Vec<JobId>, Vec<(JobId, JobState)>), StoreError> {
-        let asked = Asked::Several { action, ids, dead_letters: bulk.dead_letters, at: bulk.at };
-        match self.operate(asked).await? {
-            Operated::Several { done, refused } => Ok((done, refused)),
-            _ => Err(StoreError::Closed),
-        }
+        let asked = (action, ids, bulk.dead_letters, bulk.at);
+        self.0
+            .write(asked, |tx, (action, ids, dead_letters, at)| {
+                Box::pin(ops::several(&mut tx.session, &mut tx.unit, *action, ids, *dead_letters, *at))
+            })
+            .await
     }
 
     /// The next jobs that a filter finds after `after`, with where they stand in the order of acceptance.
@@ -73,7 +309,7 @@ impl<R: Reader> Engine<R> {
             chosen(bulk, filter, &sql::SELECT_JOBS_BY_TEXT, &sql::SELECT_DEAD_JOBS_BY_TEXT);
         values.push(after.into());
         values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
-        all(&self.readers, "look for jobs", text, &values, |row| {
+        all(&self.0.readers, "look for jobs", text, &values, |row| {
             Ok((get(row, "seq")?, JobId(get(row, "id")?)))
         })
         .await
@@ -87,7 +323,7 @@ impl<R: Reader> Engine<R> {
         outcome: &mut BulkOutcome,
     ) -> Result<(), StoreError> {
         let (text, values) = chosen(bulk, filter, &sql::SELECT_JOB_COUNTS, &sql::SELECT_DEAD_COUNT);
-        let count = one(&self.readers, "count jobs", text, &values, |row| get::<i64>(row, "jobs")).await?;
+        let count = one(&self.0.readers, "count jobs", text, &values, |row| get::<i64>(row, "jobs")).await?;
         outcome.matched += count.unwrap_or_default().unsigned_abs();
         let waits = filter.state.is_some_and(|state| !state.is_terminal() && state != JobState::Active);
         let mut after = 0;
@@ -109,113 +345,5 @@ impl<R: Reader> Engine<R> {
             outcome.done.extend(done);
             outcome.refused.extend(refused);
         }
-    }
-}
-
-#[async_trait]
-impl<R: Reader> Operate for Engine<R> {
-    async fn dead_letters(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
-        let readers = &self.readers;
-        let (action, text) = ("count dead letters", &sql::SELECT_DEAD_COUNT);
-        let total = one(readers, action, text, &dead(filter), |row| get::<i64>(row, "jobs")).await?;
-        let part = [page.limit.into(), page.offset.into()];
-        let values: Vec<Arg<'_>> = dead(filter).into_iter().chain(part).collect();
-        let rows =
-            all(readers, "list dead letters", &sql::SELECT_DEAD_JOBS, &values, JobRow::salvage).await?;
-        Ok((self.jobs_listed(rows).await?, total.unwrap_or_default().unsigned_abs()))
-    }
-
-    async fn dead_letter(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
-        let (action, values) = ("read a dead letter", [id.as_str().into(), tenant.into()]);
-        let rows = all(&self.readers, action, &sql::SELECT_DEAD_JOB, &values, JobRow::decode).await?;
-        Ok(self.complete(rows).await?.pop())
-    }
-
-    async fn dead_totals(&self, tenant: Option<&str>) -> Result<Vec<DeadTotal>, StoreError> {
-        all(&self.readers, "count dead letters", &sql::SELECT_DEAD_TOTALS, &[tenant.into()], |row| {
-            Ok(DeadTotal {
-                queue: get(row, "queue")?,
-                job_type: get(row, "job_type")?,
-                jobs: get(row, "jobs")?,
-                first_at: time(row, "first_at")?,
-                last_at: time(row, "last_at")?,
-            })
-        })
-        .await
-    }
-
-    async fn retry(
-        &self,
-        id: &JobId,
-        tenant: Option<&str>,
-        dead_letter: bool,
-        overrides: Overrides,
-        at: Timestamp,
-    ) -> Result<ActionOutcome, StoreError> {
-        let (id, tenant) = (id.clone(), tenant.map(str::to_owned));
-        self.once(Asked::Retry { id, tenant, dead_letter, overrides: Box::new(overrides), at }).await
-    }
-
-    async fn delete_dead_letter(
-        &self,
-        id: &JobId,
-        tenant: Option<&str>,
-    ) -> Result<ActionOutcome, StoreError> {
-        self.once(Asked::Delete { id: id.clone(), tenant: tenant.map(str::to_owned) }).await
-    }
-
-    async fn bulk(&self, bulk: Bulk) -> Result<BulkOutcome, StoreError> {
-        let states: &[JobState] = match bulk.states.as_slice() {
-            _ if bulk.dead_letters => &[JobState::Discarded],
-            [] => bulk.action.states(),
-            named => named,
-        };
-        let mut outcome = BulkOutcome::default();
-        for state in states {
-            let filter = JobFilter { state: Some(*state), ..bulk.filter.clone() };
-            self.bulk_of(&bulk, &filter, &mut outcome).await?;
-        }
-        Ok(outcome)
-    }
-
-    async fn ended(
-        &self,
-        tenant: Option<&str>,
-        since: Timestamp,
-    ) -> Result<Vec<(JobState, u64)>, StoreError> {
-        let values = [since.0.into(), tenant.into()];
-        all(&self.readers, "count ended jobs", &sql::SELECT_ENDED_RECENTLY, &values, |row| {
-            let jobs: i64 = get(row, "jobs")?;
-            Ok((rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
-        })
-        .await
-    }
-
-    async fn history_of(&self, tenant: &str, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
-        let (action, values) = ("count ended jobs", [since.0.into(), tenant.into()]);
-        all(&self.readers, action, &sql::SELECT_ENDED_PER_HOUR, &values, rows::hourly_count).await
-    }
-
-    async fn tenants(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<TenantTotal>, u64), StoreError> {
-        let (action, text) = ("count tenants", &sql::SELECT_TENANT_COUNT);
-        let decode = |row: &R::Row| get::<i64>(row, "tenants");
-        let total = one(&self.readers, action, text, &[tenant.into()], decode).await?;
-        let values = [tenant.into(), page.limit.into(), page.offset.into()];
-        let tenants = all(&self.readers, "list tenants", &sql::SELECT_TENANTS, &values, |row| {
-            Ok(TenantTotal {
-                tenant: get(row, "tenant")?,
-                jobs: get(row, "jobs")?,
-                unfinished: get(row, "unfinished")?,
-                last_at: time(row, "last_at")?,
-            })
-        })
-        .await?;
-        Ok((tenants, total.unwrap_or_default().unsigned_abs()))
-    }
-
-    async fn reset(&self) -> Result<(), StoreError> {
-        self.operate(Asked::Reset).await?;
-        self.held.forget();
-        Ok(())
     }
 }

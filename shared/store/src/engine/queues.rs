@@ -1,36 +1,171 @@
-//! Queues as operators see them: paused, bounded, limited, weighted: the calls.
+//! Queues as operators see them: paused, bounded, limited, weighted.
 
 use super::columns::Columns;
-use super::ops::queues::{Answer, Request};
+use super::ops::queues as ops;
 use super::rows::{self, Fields, Inconsistency, get, maybe, time};
-use super::session::{Arg, Args, Reader};
+use super::session::{Arg, Args, Row};
 use super::statement::decode_all;
-use super::writer;
 use super::{Engine, limit_name};
 use crate::sql::{self, Text};
-use crate::{
-    ConfigChange, Limit, Page, Pool, PoolStrategy, Queue, QueueLimits, Queues, Retention, Share, StoreError,
-};
-use async_trait::async_trait;
+use crate::{Page, StoreError};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use turnstone_domain::terms::{Rate, RateLimit};
 use turnstone_domain::{JobState, Timestamp};
 
-impl<R: Reader> Engine<R> {
-    async fn queue_rows<T>(
-        &self,
-        text: &Text,
-        args: &[Arg<'_>],
-        decode: fn(&R::Row) -> Result<T, Inconsistency>,
-    ) -> Result<Vec<T>, StoreError> {
-        decode_all(&self.readers.read("read queues", text, Args::Values(args)).await?, decode)
+/// How the queues of a pool share what claims it (OJS fair scheduling).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PoolStrategy {
+    /// In proportion to their weights.
+    Weighted,
+    /// Equally.
+    RoundRobin,
+    /// The one with the greatest weight that has a job.
+    Strict,
+}
+
+impl PoolStrategy {
+    /// The strategy as in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Weighted => "weighted",
+            Self::RoundRobin => "round_robin",
+            Self::Strict => "strict",
+        }
     }
 
-    async fn change(&self, request: Request) -> Result<bool, StoreError> {
-        match self.request(writer::Request::Queues(request)).await? {
-            writer::Answer::Queues(Answer(done)) => Ok(done),
-            _ => Err(StoreError::Closed),
-        }
+    /// Reads [`PoolStrategy::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Weighted, Self::RoundRobin, Self::Strict].into_iter().find(|known| known.as_str() == text)
+    }
+}
+
+/// A queue.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// Whether nothing in it is claimed.
+    pub paused: bool,
+    /// What operators set, as it was sent: `backpressure`, `concurrency`, `rate_limit`, `retention`, `attest_policy`.
+    pub config: Map<String, Value>,
+    /// What of it is enforced, and what jobs asked for.
+    pub limits: QueueLimits,
+    /// The pool it is in.
+    pub pool: Option<String>,
+    /// Its weight there.
+    pub weight: i64,
+    /// When it became known; `None` for those that were there from the beginning.
+    pub created_at: Option<Timestamp>,
+}
+
+/// What is enforced for a queue.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct QueueLimits {
+    /// At most this many jobs wait: available, scheduled and retryable ones.
+    pub max_depth: Option<i64>,
+    /// The payloads of waiting jobs have at most this many bytes together.
+    pub max_bytes: Option<i64>,
+    /// Clients are told how full the queue is from this many waiting jobs on.
+    pub warn_at: Option<i64>,
+    /// At most this many jobs are active.
+    pub concurrency: Option<i64>,
+    /// At most this many start per period.
+    pub rate: Option<Rate>,
+    /// The least time between two starts, in milliseconds.
+    pub throttle_ms: Option<i64>,
+    /// How long ended jobs are kept.
+    pub retention: Retention,
+}
+
+/// How long ended jobs are kept, in milliseconds; `None` is as long as the fleet keeps all others (OJS queue configuration
+/// §6.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Retention {
+    /// Completed ones.
+    pub completed_ms: Option<i64>,
+    /// Discarded ones, dead letters among them.
+    pub discarded_ms: Option<i64>,
+    /// Cancelled ones.
+    pub cancelled_ms: Option<i64>,
+}
+
+/// What an operator changes of a queue.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ConfigChange {
+    /// Members of the configuration in place of those of the same name; `null` takes one away.
+    pub members: Map<String, Value>,
+    /// What these members mean; `None` leaves what is enforced as it is.
+    pub limits: Option<QueueLimits>,
+}
+
+/// A pool: queues that share what claims from several of them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// How they share.
+    pub strategy: PoolStrategy,
+    /// As it was sent.
+    pub config: Map<String, Value>,
+    /// Its queues with their weights.
+    pub queues: Vec<(String, i64)>,
+}
+
+/// What a queue of a pool got.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// The pool.
+    pub pool: String,
+    /// How its queues share.
+    pub strategy: PoolStrategy,
+    /// The queue.
+    pub queue: String,
+    /// Its weight.
+    pub weight: i64,
+    /// Jobs that were claimed from it.
+    pub claims: i64,
+    /// From when on they are counted: since the pool was set last.
+    pub since: Timestamp,
+}
+
+/// A limit that jobs name by a key, or that of a queue, and what is used of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// The key, or the queue.
+    pub name: String,
+    /// Whose key it is: tenants may use one word for different limits.
+    pub tenant: Option<String>,
+    /// Whether an operator's limit stands in place of the one that jobs name.
+    pub overridden: bool,
+    /// At most this many are active.
+    pub concurrency: Option<i64>,
+    /// At most this many start per period.
+    pub rate: Option<Rate>,
+    /// The least time between two starts, in milliseconds.
+    pub throttle_ms: Option<i64>,
+    /// How many are active.
+    pub active: i64,
+    /// How many are available and wait for it.
+    pub waiting: i64,
+    /// When the current window began.
+    pub window_at: Timestamp,
+    /// How many started in it.
+    pub started: i64,
+    /// Nothing starts before.
+    pub next_at: Timestamp,
+}
+
+impl Limit {
+    /// How many of [`Limit::rate`] are left at `now`, and when all of them are there again.
+    #[must_use]
+    pub fn window(&self, now: Timestamp) -> Option<(i64, Timestamp)> {
+        let rate = self.rate?;
+        let ends = self.window_at.plus_ms(rate.period_ms);
+        Some(if now >= ends { (rate.limit, now) } else { ((rate.limit - self.started).max(0), ends) })
     }
 }
 
@@ -87,21 +222,27 @@ fn strategy(row: &impl Fields) -> Result<PoolStrategy, Inconsistency> {
     rows::word(row, "strategy", PoolStrategy::parse)
 }
 
-#[async_trait]
-impl<R: Reader> Queues for Engine<R> {
-    async fn queue(&self, name: &str) -> Result<Option<Queue>, StoreError> {
+/// Queues as operators see them: paused, bounded, limited, weighted.
+#[derive(Clone)]
+pub struct Queues(pub(super) Arc<Engine>);
+
+impl Queues {
+    /// One queue.
+    pub async fn queue(&self, name: &str) -> Result<Option<Queue>, StoreError> {
         Ok(self.queue_rows(&sql::SELECT_QUEUE_BY_NAME, &[name.into()], queue).await?.pop())
     }
 
-    async fn page(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Queue>, u64), StoreError> {
+    /// Queues by name, and how many there are; with a tenant only those in which it has a job.
+    pub async fn page(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Queue>, u64), StoreError> {
         let values = [page.limit.into(), page.offset.into(), tenant.into()];
         let queues = self.queue_rows(&sql::SELECT_QUEUES_PAGE, &values, queue).await?;
-        let decode = |row: &R::Row| get::<i64>(row, "queues");
+        let decode = |row: &Row| get::<i64>(row, "queues");
         let total = self.queue_rows(&sql::SELECT_QUEUE_TOTAL, &[tenant.into()], decode).await?;
         Ok((queues, total.into_iter().next().unwrap_or_default().unsigned_abs()))
     }
 
-    async fn counts(
+    /// Jobs of these queues per state; with a tenant only its own.
+    pub async fn counts(
         &self,
         queues: &[String],
         tenant: Option<&str>,
@@ -109,27 +250,46 @@ impl<R: Reader> Queues for Engine<R> {
         let keys = Columns::of(queues.iter().map(|name| (name.clone(),)).collect());
         let tenant = [tenant.into()];
         let rows =
-            self.readers.read("count jobs", &sql::SELECT_QUEUE_COUNTS, Args::Rows(keys, &tenant)).await?;
+            self.0.readers.read("count jobs", &sql::SELECT_QUEUE_COUNTS, Args::Rows(keys, &tenant)).await?;
         decode_all(&rows, |row| {
             let jobs: i64 = get(row, "jobs")?;
             Ok((get(row, "queue")?, rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
         })
     }
 
-    async fn pause(&self, name: &str, paused: bool, now: Timestamp) -> Result<bool, StoreError> {
-        self.change(Request::Pause { name: name.to_owned(), paused, now }).await
+    /// Pauses or resumes a queue; one that nobody knew is known from now on. Returns whether that changed anything.
+    pub async fn pause(&self, name: &str, paused: bool, now: Timestamp) -> Result<bool, StoreError> {
+        self.0
+            .write((name.to_owned(), paused, now), |tx, (name, paused, now)| {
+                Box::pin(ops::pause(&mut tx.session, &mut tx.unit, name, *paused, *now))
+            })
+            .await
     }
 
-    async fn configure(&self, name: &str, change: ConfigChange, now: Timestamp) -> Result<bool, StoreError> {
-        self.change(Request::Configure { name: name.to_owned(), change: Box::new(change), now }).await
+    /// Changes what is set for a queue; one that nobody knew is known from now on. Returns whether it is new.
+    pub async fn configure(
+        &self,
+        name: &str,
+        change: ConfigChange,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.0
+            .write((name.to_owned(), change, now), |tx, (name, change, now)| {
+                Box::pin(ops::configure(&mut tx.session, &mut tx.unit, name, change, *now))
+            })
+            .await
     }
 
-    async fn set_pool(&self, pool: Pool, now: Timestamp) -> Result<bool, StoreError> {
-        self.change(Request::SetPool { pool: Box::new(pool), now }).await
+    /// Sets a pool. A queue that was in another pool leaves it. Returns whether the pool is new.
+    pub async fn set_pool(&self, pool: Pool, now: Timestamp) -> Result<bool, StoreError> {
+        self.0
+            .write((pool, now), |tx, (pool, now)| Box::pin(ops::set_pool(&mut tx.session, pool, *now)))
+            .await
     }
 
-    async fn pools(&self, name: Option<&str>) -> Result<Vec<Pool>, StoreError> {
-        let decode = |row: &R::Row| {
+    /// The pools by name; or the one of this name.
+    pub async fn pools(&self, name: Option<&str>) -> Result<Vec<Pool>, StoreError> {
+        let decode = |row: &Row| {
             let config = rows::json(row, "config")?;
             Ok(Pool { name: get(row, "name")?, strategy: strategy(row)?, config, queues: Vec::new() })
         };
@@ -144,8 +304,9 @@ impl<R: Reader> Queues for Engine<R> {
         Ok(pools)
     }
 
-    async fn shares(&self) -> Result<Vec<Share>, StoreError> {
-        let decode = |row: &R::Row| {
+    /// What the queues of all pools got.
+    pub async fn shares(&self) -> Result<Vec<Share>, StoreError> {
+        let decode = |row: &Row| {
             Ok(Share {
                 pool: get(row, "pool")?,
                 strategy: strategy(row)?,
@@ -158,23 +319,26 @@ impl<R: Reader> Queues for Engine<R> {
         self.queue_rows(&sql::SELECT_SHARES, &[], decode).await
     }
 
-    async fn limits(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Limit>, u64), StoreError> {
+    /// Limits that jobs name, by key, and how many there are; with a tenant only its own.
+    pub async fn limits(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Limit>, u64), StoreError> {
         let own = tenant.map(|tenant| limit_name::stored(Some(tenant), ""));
         let own = own.as_deref();
         let values = [None::<&str>.into(), page.limit.into(), page.offset.into(), own.into()];
         let limits = self.queue_rows(&sql::SELECT_RATE_KEYS, &values, limit).await?;
-        let decode = |row: &R::Row| get::<i64>(row, "keys");
+        let decode = |row: &Row| get::<i64>(row, "keys");
         let total = self.queue_rows(&sql::SELECT_RATE_KEY_TOTAL, &[own.into()], decode).await?;
         Ok((limits, total.into_iter().next().unwrap_or_default().unsigned_abs()))
     }
 
-    async fn limit(&self, tenant: Option<&str>, key: &str) -> Result<Option<Limit>, StoreError> {
+    /// The limit that jobs of this tenant, or of none, name by this key.
+    pub async fn limit(&self, tenant: Option<&str>, key: &str) -> Result<Option<Limit>, StoreError> {
         let key = limit_name::stored(tenant, key);
         let values = [key.as_str().into(), 1_i64.into(), 0_i64.into(), None::<&str>.into()];
         Ok(self.queue_rows(&sql::SELECT_RATE_KEYS, &values, limit).await?.pop())
     }
 
-    async fn limit_of_queue(&self, queue: &str) -> Result<Option<Limit>, StoreError> {
+    /// The limit of a queue; `None` when it has none.
+    pub async fn limit_of_queue(&self, queue: &str) -> Result<Option<Limit>, StoreError> {
         let found = self.queue_rows(&sql::SELECT_QUEUE_LIMIT, &[queue.into()], limit).await?.pop();
         let limits = |limit: &Limit| {
             limit.concurrency.is_some() || limit.rate.is_some() || limit.throttle_ms.is_some()
@@ -182,12 +346,27 @@ impl<R: Reader> Queues for Engine<R> {
         Ok(found.filter(limits))
     }
 
-    async fn override_limit(
+    /// Puts a limit in place of the one that jobs name, or (`None`) takes it away again. Returns whether there was one
+    /// to be replaced.
+    pub async fn override_limit(
         &self,
         tenant: Option<&str>,
         key: &str,
         limit: Option<RateLimit>,
     ) -> Result<bool, StoreError> {
-        self.change(Request::OverrideLimit { key: limit_name::stored(tenant, key), limit }).await
+        self.0
+            .write((limit_name::stored(tenant, key), limit), |tx, (key, limit)| {
+                Box::pin(ops::override_limit(&mut tx.session, &mut tx.unit, key, limit.as_ref()))
+            })
+            .await
+    }
+
+    async fn queue_rows<T>(
+        &self,
+        text: &Text,
+        args: &[Arg<'_>],
+        decode: fn(&Row) -> Result<T, Inconsistency>,
+    ) -> Result<Vec<T>, StoreError> {
+        decode_all(&self.0.readers.read("read queues", text, Args::Values(args)).await?, decode)
     }
 }

@@ -1,31 +1,276 @@
-//! What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress: the calls.
+//! What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress.
+//!
+//! Such a worker shows no fencing token. It names the job, and itself if it likes; the job has to be active, and held by
+//! the worker that is named. Only plain jobs are served this way.
 
 use super::Engine;
 use super::caller::again;
-use super::ops::remote::{Answer as Remotely, Request as Remoted};
+use super::ops::remote as ops;
 use super::rows::{self, JobRow, get, maybe};
-use super::session::{Args, Reader};
+use super::session::Args;
 use super::statement::decode_all;
-use super::writer::{Answer, Request, Work};
-use crate::{
-    ClaimRequest, Directive, Heartbeat, HeartbeatAnswer, JobKind, NewProgress, Progress, Remote,
-    RemoteOutcome, Report, StoreError, WorkerBeat, WorkerState, sql,
-};
-use async_trait::async_trait;
+use super::write::{Transaction, Work};
+use crate::{ClaimRequest, Directive, JobKind, StoreError, WorkerBeat, WorkerState, sql};
 use backon::BackoffBuilder;
+use std::sync::Arc;
 use turnstone_domain::job::SavedState;
-use turnstone_domain::{Job, JobId, JobState, Timestamp};
+use turnstone_domain::{Job, JobError, JobId, JobState, RawJson, Timestamp};
 
-impl<R: Reader> Engine<R> {
-    async fn remotely(&self, request: Remoted) -> Result<Remotely, StoreError> {
-        match self.request(Request::Remote(request)).await? {
-            Answer::Remote(answer) => Ok(answer),
-            _ => Err(StoreError::Closed),
+/// How long a plain job is reserved when neither it nor its worker says otherwise, in milliseconds: 30 minutes (OJS
+/// worker protocol §6.1).
+pub const DEFAULT_VISIBILITY_MS: i64 = 1_800_000;
+
+/// What a worker says of a job that it holds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// The job.
+    pub job: JobId,
+    /// Who says it, if it says so.
+    pub worker: Option<String>,
+    /// Only a job of this tenant; `None` is any.
+    pub tenant: Option<String>,
+    /// What became of it.
+    pub end: ReportedEnd,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// What became of a job, as its worker says.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ReportedEnd {
+    /// It is done (OJS HTTP binding §5.5).
+    Done {
+        /// Any JSON.
+        result: RawJson,
+    },
+    /// It failed; its retry policy decides what follows (OJS HTTP binding §5.6).
+    Failed {
+        /// Why.
+        error: JobError,
+    },
+    /// It is given back as if it had not been fetched: at once, and without an attempt less.
+    Back,
+}
+
+/// What became of something that a worker asked for about a job.
+#[derive(Clone, PartialEq, Debug)]
+pub enum RemoteOutcome<T> {
+    /// It is done.
+    Done(T),
+    /// There is no such job.
+    NotFound,
+    /// The job is in a state in which it cannot be done; nothing changed.
+    WrongState(JobState),
+    /// Somebody else holds the job; nothing changed.
+    NotYours {
+        /// Who.
+        holder: String,
+    },
+    /// The job waits for an answer to a review, or is served by our own workers; nothing changed.
+    NotForYou,
+}
+
+/// A sign of life.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Heartbeat {
+    /// Who beats.
+    pub worker: String,
+    /// The jobs whose reservations are to be renewed.
+    pub jobs: Vec<JobId>,
+    /// How many jobs it works on, if it says so.
+    pub busy: Option<i64>,
+    /// Whether it takes on new jobs, if it says so.
+    pub state: Option<WorkerState>,
+    /// How long the reservations last from now, instead of as long as they were given, in milliseconds.
+    pub visibility_ms: Option<i64>,
+    /// Only jobs of this tenant; `None` is any.
+    pub tenant: Option<String>,
+    /// Now.
+    pub at: Timestamp,
+}
+
+/// The answer to a sign of life.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeartbeatAnswer {
+    /// Whether the server takes it for one that takes on new jobs.
+    pub state: WorkerState,
+    /// What it is to do.
+    pub directive: Option<Directive>,
+    /// The jobs whose reservations were renewed, in the order in which they were named.
+    pub extended: Vec<JobId>,
+}
+
+/// How far a job is (OJS progress).
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewProgress {
+    /// Of the whole, in millionths; what is more or less than all is cut.
+    pub millionths: i64,
+    /// In words.
+    pub message: Option<String>,
+    /// For programs: JSON text.
+    pub data: Option<String>,
+    /// A state to be saved with it: JSON text.
+    pub state: Option<String>,
+}
+
+/// How far a job is, as it is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Where the job stands.
+    pub job_state: JobState,
+    /// Of the whole, in millionths; a completed job is all done. `None`: nobody has said.
+    pub millionths: Option<i64>,
+    /// In words.
+    pub message: Option<String>,
+    /// For programs: JSON text.
+    pub data: Option<String>,
+    /// When it was told last.
+    pub at: Option<Timestamp>,
+}
+
+/// The side of the store for workers over HTTP. `tenant` limits each call to the jobs of one; `None` is any.
+#[derive(Clone)]
+pub struct Remote(pub(super) Arc<Engine>);
+
+impl Remote {
+    /// Claims plain jobs, as [`crate::Ledger::claim`] does, and shows them: `available → active`. Each is reserved for
+    /// its own time, else for the request's. A worker that drains, or was told to, gets nothing; so does one that has
+    /// no name and no job.
+    pub async fn fetch(&self, mut request: ClaimRequest) -> Result<Vec<Job>, StoreError> {
+        request.kind = JobKind::Plain;
+        if !request.worker_id.is_empty()
+            && let Some(worker) = self.worker(&request.worker_id).await?
+            && (worker.state == WorkerState::Draining || worker.directive.is_some())
+        {
+            return Ok(Vec::new());
+        }
+        if let Some(batch) = self.0.claim_alone(&request).await? {
+            return self.0.complete(batch.rows).await;
+        }
+        let asked = std::mem::take(&mut request.queues);
+        let Some(mut ask) = self.0.work_for(&asked, &request).await? else { return Ok(Vec::new()) };
+        let mut pauses = again().build();
+        loop {
+            let fetched = self.0.write(ask, |tx, ask| {
+                let Transaction { session, unit, ids, .. } = tx;
+                Box::pin(ops::fetch(session, unit, ask, &**ids))
+            });
+            let (rows, busy) = fetched.await?;
+            let pause = pauses.next().filter(|_| busy && rows.is_empty());
+            let Some(pause) = pause else { return self.0.complete(rows).await };
+            tokio::time::sleep(pause).await;
+            match self.0.work_for(&asked, &request).await? {
+                Some(again) => ask = again,
+                None => return Ok(Vec::new()),
+            }
         }
     }
 
+    /// Ends or gives back an active job. Reports that arrive together share a transaction and its statements. The job
+    /// is shown as the report left it.
+    pub async fn report(&self, report: Report) -> Result<RemoteOutcome<Box<Job>>, StoreError> {
+        let outcome = self.0.ask(report, Work::Report).await?;
+        self.shown(outcome).await
+    }
+
+    /// Registers the worker, renews reservations, and says what the worker is to do.
+    ///
+    /// # Errors
+    /// [`StoreError::WorkerNameTaken`] when one of our own workers has this name.
+    pub async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatAnswer, StoreError> {
+        self.0
+            .write(heartbeat, |tx, heartbeat| {
+                Box::pin(ops::heartbeat(&mut tx.session, &mut tx.unit, heartbeat))
+            })
+            .await?
+    }
+
+    /// Tells a worker what to do from its next beat on; `None` takes it back. False when nobody of this name has ever
+    /// been heard of.
+    pub async fn direct(&self, worker: &str, directive: Option<Directive>) -> Result<bool, StoreError> {
+        self.0
+            .write((worker.to_owned(), directive), |tx, (worker, directive)| {
+                Box::pin(ops::direct(&mut tx.session, worker, *directive))
+            })
+            .await
+    }
+
+    /// `pending → available` (OJS core §5.2).
+    pub async fn activate(
+        &self,
+        job: &JobId,
+        tenant: Option<&str>,
+        at: Timestamp,
+    ) -> Result<RemoteOutcome<Box<Job>>, StoreError> {
+        let outcome = self.0.write((job.clone(), tenant.map(str::to_owned), at), |tx, (job, tenant, at)| {
+            Box::pin(ops::activate(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), *at))
+        });
+        self.shown(outcome.await?).await
+    }
+
+    /// Saves a state, JSON text, over the last one, in every state that is not terminal (OJS durable execution §4).
+    pub async fn save_state(
+        &self,
+        job: &JobId,
+        tenant: Option<&str>,
+        state: String,
+        at: Timestamp,
+    ) -> Result<RemoteOutcome<SavedState>, StoreError> {
+        let asked = (job.clone(), tenant.map(str::to_owned), state, at);
+        self.0
+            .write(asked, |tx, (job, tenant, state, at)| {
+                Box::pin(ops::save_state(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), state, *at))
+            })
+            .await
+    }
+
+    /// Forgets the saved state, if there is one; false when there is no such job.
+    pub async fn forget_state(&self, job: &JobId, tenant: Option<&str>) -> Result<bool, StoreError> {
+        self.0
+            .write((job.clone(), tenant.map(str::to_owned)), |tx, (job, tenant)| {
+                Box::pin(ops::forget_state(&mut tx.session, &mut tx.unit, job, tenant.as_deref()))
+            })
+            .await
+    }
+
+    /// Tells how far an active job is, and renews its reservation. Of a job that is not active it changes nothing.
+    pub async fn tell_progress(
+        &self,
+        job: &JobId,
+        tenant: Option<&str>,
+        progress: NewProgress,
+        at: Timestamp,
+    ) -> Result<Option<Progress>, StoreError> {
+        let asked = (job.clone(), tenant.map(str::to_owned), progress, at);
+        let told = self.0.write(asked, |tx, (job, tenant, progress, at)| {
+            Box::pin(ops::tell_progress(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), progress, *at))
+        });
+        if told.await? { Remote::progress(self, job, tenant).await } else { Ok(None) }
+    }
+
+    /// How far a job is; `None` when there is no such job.
+    pub async fn progress(&self, job: &JobId, tenant: Option<&str>) -> Result<Option<Progress>, StoreError> {
+        let values = [job.as_str().into(), tenant.into()];
+        let rows =
+            self.0.readers.read("read progress", &sql::SELECT_PROGRESS_OF_JOB, Args::Values(&values)).await?;
+        let told = decode_all(&rows, |row| {
+            let job_state = rows::word(row, "state", JobState::parse)?;
+            let done = (job_state == JobState::Completed).then_some(1_000_000);
+            let told_at = maybe::<i64>(row, "at")?;
+            let ended_at = if done.is_some() { maybe(row, "ended_at")? } else { None };
+            Ok(Progress {
+                job_state,
+                millionths: done.or(maybe(row, "millionths")?),
+                message: maybe(row, "message")?,
+                data: maybe(row, "data")?,
+                at: ended_at.or(told_at).map(Timestamp),
+            })
+        })?;
+        Ok(told.into_iter().next())
+    }
+
     async fn one_job(&self, row: JobRow) -> Result<Box<Job>, StoreError> {
-        let job = self.complete(vec![row]).await?.pop();
+        let job = self.0.complete(vec![row]).await?.pop();
         // Its history can only be gone if it ended, and was pruned, in this very moment.
         job.map(Box::new).ok_or_else(|| StoreError::Unreadable {
             column: "job_envelopes".to_owned(),
@@ -46,129 +291,8 @@ impl<R: Reader> Engine<R> {
     async fn worker(&self, name: &str) -> Result<Option<WorkerBeat>, StoreError> {
         let values = [name.into()];
         let rows =
-            self.readers.read("look for a worker", &sql::SELECT_WORKERS, Args::Values(&values)).await?;
+            self.0.readers.read("look for a worker", &sql::SELECT_WORKERS, Args::Values(&values)).await?;
         Ok(decode_all(&rows, rows::worker)?.pop())
-    }
-}
-
-#[async_trait]
-impl<R: Reader> Remote for Engine<R> {
-    async fn fetch(&self, mut request: ClaimRequest) -> Result<Vec<Job>, StoreError> {
-        request.kind = JobKind::Plain;
-        if !request.worker_id.is_empty()
-            && let Some(worker) = self.worker(&request.worker_id).await?
-            && (worker.state == WorkerState::Draining || worker.directive.is_some())
-        {
-            return Ok(Vec::new());
-        }
-        if let Some(batch) = self.claim_alone(&request).await? {
-            return self.complete(batch.rows).await;
-        }
-        let asked = std::mem::take(&mut request.queues);
-        let Some(mut ask) = self.work_for(&asked, &request).await? else { return Ok(Vec::new()) };
-        let mut pauses = again().build();
-        loop {
-            let Remotely::Fetched { rows, busy } = self.remotely(Remoted::Fetch(ask)).await? else {
-                return Err(StoreError::Closed);
-            };
-            let pause = pauses.next().filter(|_| busy && rows.is_empty());
-            let Some(pause) = pause else { return self.complete(rows).await };
-            tokio::time::sleep(pause).await;
-            match self.work_for(&asked, &request).await? {
-                Some(again) => ask = again,
-                None => return Ok(Vec::new()),
-            }
-        }
-    }
-
-    async fn report(&self, report: Report) -> Result<RemoteOutcome<Box<Job>>, StoreError> {
-        let outcome = self.ask(|reply| Work::Report(Box::new(report), reply)).await??;
-        self.shown(outcome).await
-    }
-
-    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatAnswer, StoreError> {
-        match self.remotely(Remoted::Heartbeat(heartbeat)).await? {
-            Remotely::Heard(Ok(answer)) => Ok(answer),
-            Remotely::Heard(Err(refused)) => Err(refused),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn direct(&self, worker: &str, directive: Option<Directive>) -> Result<bool, StoreError> {
-        match self.remotely(Remoted::Direct { worker: worker.to_owned(), directive }).await? {
-            Remotely::Known(known) => Ok(known),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn activate(
-        &self,
-        job: &JobId,
-        tenant: Option<&str>,
-        at: Timestamp,
-    ) -> Result<RemoteOutcome<Box<Job>>, StoreError> {
-        let (job, tenant) = (job.clone(), tenant.map(str::to_owned));
-        match self.remotely(Remoted::Activate { job, tenant, at }).await? {
-            Remotely::Activated(outcome) => self.shown(*outcome).await,
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn save_state(
-        &self,
-        job: &JobId,
-        tenant: Option<&str>,
-        state: String,
-        at: Timestamp,
-    ) -> Result<RemoteOutcome<SavedState>, StoreError> {
-        let (job, tenant) = (job.clone(), tenant.map(str::to_owned));
-        match self.remotely(Remoted::SaveState { job, tenant, state, at }).await? {
-            Remotely::Saved(outcome) => Ok(outcome),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn forget_state(&self, job: &JobId, tenant: Option<&str>) -> Result<bool, StoreError> {
-        let (job, tenant) = (job.clone(), tenant.map(str::to_owned));
-        match self.remotely(Remoted::ForgetState { job, tenant }).await? {
-            Remotely::Known(known) => Ok(known),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn tell_progress(
-        &self,
-        job: &JobId,
-        tenant: Option<&str>,
-        progress: NewProgress,
-        at: Timestamp,
-    ) -> Result<Option<Progress>, StoreError> {
-        let asked = (job.clone(), tenant.map(str::to_owned));
-        match self.remotely(Remoted::Progress { job: asked.0, tenant: asked.1, progress, at }).await? {
-            Remotely::Known(true) => Remote::progress(self, job, tenant).await,
-            Remotely::Known(false) => Ok(None),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn progress(&self, job: &JobId, tenant: Option<&str>) -> Result<Option<Progress>, StoreError> {
-        let values = [job.as_str().into(), tenant.into()];
-        let rows =
-            self.readers.read("read progress", &sql::SELECT_PROGRESS_OF_JOB, Args::Values(&values)).await?;
-        let told = decode_all(&rows, |row| {
-            let job_state = rows::word(row, "state", JobState::parse)?;
-            let done = (job_state == JobState::Completed).then_some(1_000_000);
-            let told_at = maybe::<i64>(row, "at")?;
-            let ended_at = if done.is_some() { maybe(row, "ended_at")? } else { None };
-            Ok(Progress {
-                job_state,
-                millionths: done.or(maybe(row, "millionths")?),
-                message: maybe(row, "message")?,
-                data: maybe(row, "data")?,
-                at: ended_at.or(told_at).map(Timestamp),
-            })
-        })?;
-        Ok(told.into_iter().next())
     }
 }
 

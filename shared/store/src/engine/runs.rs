@@ -1,46 +1,138 @@
-//! Runs: the calls.
+//! Runs as the Agent Protocol tells them: the events of an engagement and of those that work for it, numbered without
+//! gaps.
+//!
+//! Numbers are given when somebody asks (`docs/adr/0006`): whoever reads a run first writes down what is new, and what is
+//! written down once is told to everybody with the same numbers.
 
-use super::ops::runs::Request as Asked;
+use super::ops::runs as ops;
 use super::rows::{get, json, maybe, time};
-use super::session::{Args, Reader};
+use super::session::Args;
 use super::statement::decode_all;
-use super::writer::{Answer, Request};
 use super::{Engine, journal};
-use crate::runs::{Configured, News, RunEvent, RunPage, RunRequest, RunRow, RunSettings, Runs, Told};
 use crate::{Page, StoreError, sql};
-use async_trait::async_trait;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use turnstone_domain::message::StoredMessage;
-use turnstone_domain::{EngagementId, JobId};
+use turnstone_domain::{EngagementId, JobId, RawObject, Timestamp};
+
+/// Up to where a run was told.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Told {
+    /// The number of its last event; 0 before the first.
+    pub last: i64,
+    /// Up to where each engagement was read, as the reader wrote it down; empty before the first.
+    pub marks: String,
+}
+
+/// A request of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunRequest {
+    /// The job that it is.
+    pub job: JobId,
+    /// The number of its first event.
+    pub began: i64,
+    /// The number of its last event, once it has ended.
+    pub ended: Option<i64>,
+    /// Up to where it was polled by those who did not say where they stand.
+    pub seen: i64,
+}
+
+/// An event of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunEvent {
+    /// Its number: 1-based, without gaps within the run.
+    pub id: i64,
+    /// The request that it belongs to; `None` when that is pruned already.
+    pub request: Option<JobId>,
+    /// The event as it is sent: JSON.
+    pub body: String,
+}
+
+/// Events of a run that are read at once.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RunPage {
+    /// The events, oldest first.
+    pub events: Vec<RunEvent>,
+    /// Whether there may be more already: a page ends early when its events are long.
+    pub more: bool,
+}
+
+/// A run as lists show it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RunRow {
+    /// Its id.
+    pub id: EngagementId,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When something happened in it last.
+    pub changed_at: Timestamp,
+    /// The number of its last event that was told.
+    pub last: i64,
+    /// Its requests, the oldest first, with the `meta` and the tenant of their jobs; at most 100.
+    pub requests: Vec<(JobId, RawObject, Option<String>)>,
+}
+
+/// What is to be told next.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct News {
+    /// The events with the requests they belong to: JSON with the number that they get, `last + 1` and on.
+    pub events: Vec<(JobId, String)>,
+    /// Requests that began or ended with these events, by their numbers.
+    pub requests: Vec<(JobId, i64, Option<i64>)>,
+    /// Up to where each engagement is read then.
+    pub marks: String,
+}
+
+/// What clients have configured for later requests: members of an object.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RunSettings {
+    /// How often that was changed; 0 when it never was.
+    pub version: i64,
+    /// Setting and value.
+    pub args: Map<String, Value>,
+}
+
+/// What settings are for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Configured {
+    /// The agent.
+    pub agent: String,
+    /// Whose runs.
+    pub tenant: Option<String>,
+    /// One run of them, or all.
+    pub run: Option<EngagementId>,
+}
 
 /// Requests of a run that a list shows.
 const REQUESTS: u32 = 100;
 /// Characters of events after which a page of them ends.
 const LENGTH: u32 = 1024 * 1024;
 
-impl<R: Reader> Engine<R> {
-    async fn of_runs(&self, asked: Asked) -> Result<bool, StoreError> {
-        match self.request(Request::Runs(asked)).await? {
-            Answer::Runs(written) => Ok(written),
-            _ => Err(StoreError::Closed),
-        }
-    }
-}
+/// Keeps runs.
+#[derive(Clone)]
+pub struct Runs(pub(super) Arc<Engine>);
 
-#[async_trait]
-impl<R: Reader> Runs for Engine<R> {
-    async fn told(&self, run: &EngagementId) -> Result<Told, StoreError> {
+impl Runs {
+    /// Up to where a run was told.
+    pub async fn told(&self, run: &EngagementId) -> Result<Told, StoreError> {
         let values = [run.as_str().into()];
-        let rows = self.readers.read("read a run", &sql::SELECT_RUN_STATE, Args::Values(&values)).await?;
+        let rows = self.0.readers.read("read a run", &sql::SELECT_RUN_STATE, Args::Values(&values)).await?;
         let told = decode_all(&rows, |row| Ok(Told { last: get(row, "told")?, marks: get(row, "marks")? }))?;
         Ok(told.into_iter().next().unwrap_or_default())
     }
 
-    async fn tell(&self, run: &EngagementId, last: i64, news: News) -> Result<bool, StoreError> {
-        self.of_runs(Asked::Tell { run: run.clone(), last, news }).await
+    /// Tells what comes after `last`. False, and nothing is written, when somebody else has told more by then.
+    pub async fn tell(&self, run: &EngagementId, last: i64, news: News) -> Result<bool, StoreError> {
+        self.0
+            .write((run.clone(), last, news), |tx, (run, last, news)| {
+                Box::pin(ops::tell(&mut tx.session, run, *last, news))
+            })
+            .await
     }
 
-    async fn run_events(
+    /// Events after number `after`, oldest first; of one request or of all. At most `limit`, and fewer when they are longer than
+    /// a megabyte together, but never none when there is one.
+    pub async fn run_events(
         &self,
         run: &EngagementId,
         after: i64,
@@ -50,6 +142,7 @@ impl<R: Reader> Runs for Engine<R> {
         let request = request.map(JobId::as_str);
         let values = [run.as_str().into(), after.into(), request.into(), limit.into(), LENGTH.into()];
         let rows = self
+            .0
             .readers
             .read("read events of a run", &sql::SELECT_RUN_EVENTS_AFTER, Args::Values(&values))
             .await?;
@@ -65,18 +158,28 @@ impl<R: Reader> Runs for Engine<R> {
         Ok(RunPage { events: events.into_iter().map(|(event, _)| event).collect(), more })
     }
 
-    async fn said(&self, id: &EngagementId, turn: i64, limit: u32) -> Result<Vec<StoredMessage>, StoreError> {
+    /// What was said in a turn, oldest first; at most `limit` messages.
+    pub async fn said(
+        &self,
+        id: &EngagementId,
+        turn: i64,
+        limit: u32,
+    ) -> Result<Vec<StoredMessage>, StoreError> {
         let values = [id.as_str().into(), turn.into(), limit.into()];
-        let rows =
-            self.readers.read("read messages", &sql::SELECT_MESSAGES_OF_TURN, Args::Values(&values)).await?;
+        let rows = self
+            .0
+            .readers
+            .read("read messages", &sql::SELECT_MESSAGES_OF_TURN, Args::Values(&values))
+            .await?;
         let said = decode_all(&rows, journal::messages)?.into_iter().flatten();
         Ok(said.take(limit as usize).collect())
     }
 
-    async fn run_requests(&self, run: &EngagementId) -> Result<Vec<RunRequest>, StoreError> {
+    /// The requests of a run that have begun, in their order.
+    pub async fn run_requests(&self, run: &EngagementId) -> Result<Vec<RunRequest>, StoreError> {
         let values = [run.as_str().into()];
         let (action, text) = ("read requests of a run", &sql::SELECT_RUN_REQUESTS);
-        let rows = self.readers.read(action, text, Args::Values(&values)).await?;
+        let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
         decode_all(&rows, |row| {
             Ok(RunRequest {
                 job: JobId(get(row, "job_id")?),
@@ -87,14 +190,16 @@ impl<R: Reader> Runs for Engine<R> {
         })
     }
 
-    async fn runs_of(
+    /// Returns the runs of an agent, the newest first; of this tenant, or of all.
+    pub async fn runs_of(
         &self,
         agent: &str,
         tenant: Option<&str>,
         page: Page,
     ) -> Result<Vec<RunRow>, StoreError> {
         let values = [agent.into(), tenant.into(), page.limit.into(), page.offset.into()];
-        let rows = self.readers.read("list runs", &sql::SELECT_RUNS_OF_AGENT, Args::Values(&values)).await?;
+        let rows =
+            self.0.readers.read("list runs", &sql::SELECT_RUNS_OF_AGENT, Args::Values(&values)).await?;
         let mut runs = decode_all(&rows, |row| {
             Ok(RunRow {
                 id: EngagementId(get(row, "id")?),
@@ -107,7 +212,7 @@ impl<R: Reader> Runs for Engine<R> {
         for run in &mut runs {
             let values = [run.id.as_str().into(), REQUESTS.into()];
             let (action, text) = ("list the jobs of a run", &sql::SELECT_RUN_JOBS);
-            let rows = self.readers.read(action, text, Args::Values(&values)).await?;
+            let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
             run.requests = decode_all(&rows, |row| {
                 Ok((JobId(get(row, "job_id")?), json(row, "meta")?, maybe(row, "tenant")?))
             })?;
@@ -115,15 +220,21 @@ impl<R: Reader> Runs for Engine<R> {
         Ok(runs)
     }
 
-    async fn polled(&self, request: &JobId, from: i64, to: i64) -> Result<bool, StoreError> {
-        self.of_runs(Asked::Polled { request: request.clone(), from, to }).await
+    /// Notes that a request was polled from number `from` up to `to`; false when a concurrent poll was noted first.
+    pub async fn polled(&self, request: &JobId, from: i64, to: i64) -> Result<bool, StoreError> {
+        self.0
+            .write((request.clone(), from, to), |tx, (request, from, to)| {
+                Box::pin(ops::polled(&mut tx.session, request, *from, *to))
+            })
+            .await
     }
 
-    async fn settings(&self, of: &Configured) -> Result<RunSettings, StoreError> {
+    /// What was configured for exactly this.
+    pub async fn settings(&self, of: &Configured) -> Result<RunSettings, StoreError> {
         let run = of.run.as_ref().map_or("", EngagementId::as_str);
         let values = [of.agent.as_str().into(), of.tenant.as_deref().unwrap_or("").into(), run.into()];
         let (action, text) = ("read settings of runs", &sql::SELECT_RUN_SETTINGS_OF);
-        let rows = self.readers.read(action, text, Args::Values(&values)).await?;
+        let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
         let settings = decode_all(&rows, |row| {
             let settings = RunSettings { version: get(row, "version")?, args: json(row, "args")? };
             Ok((get::<String>(row, "run")?, settings))
@@ -131,12 +242,17 @@ impl<R: Reader> Runs for Engine<R> {
         Ok(settings.into_iter().find(|(of, _)| of == run).map(|(_, settings)| settings).unwrap_or_default())
     }
 
-    async fn configure(
+    /// Configures it when it was at `version` before; false when somebody else has done so meanwhile.
+    pub async fn configure(
         &self,
         of: &Configured,
         version: i64,
         args: Map<String, Value>,
     ) -> Result<bool, StoreError> {
-        self.of_runs(Asked::Configure { of: of.clone(), version, args }).await
+        self.0
+            .write((of.clone(), version, args), |tx, (of, version, args)| {
+                Box::pin(ops::configure(&mut tx.session, of, *version, args))
+            })
+            .await
     }
 }

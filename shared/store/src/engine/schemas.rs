@@ -1,13 +1,12 @@
-//! What the arguments of a job type have to look like: the calls.
+//! What the arguments of a job type have to look like.
 
 use super::Engine;
-use super::ops::schemas::Request as Asked;
+use super::ops::schemas as ops;
 use super::rows::{Fields, Inconsistency, get, time, word};
-use super::session::{Arg, Args, Reader};
+use super::session::{Arg, Args};
 use super::statement::decode_all;
-use super::writer::{Answer, Request};
-use crate::{Schemas, StoreError, sql};
-use async_trait::async_trait;
+use crate::{StoreError, sql};
+use std::sync::Arc;
 use turnstone_domain::schema::{Mode, RegisteredSchema};
 
 fn schema(row: &impl Fields) -> Result<RegisteredSchema, Inconsistency> {
@@ -20,36 +19,47 @@ fn schema(row: &impl Fields) -> Result<RegisteredSchema, Inconsistency> {
     })
 }
 
-impl<R: Reader> Engine<R> {
-    async fn of_schemas(&self, asked: Asked) -> Result<usize, StoreError> {
-        match self.request(Request::Schemas(asked)).await? {
-            Answer::Schemas(rows) => Ok(rows),
-            _ => Err(StoreError::Closed),
-        }
-    }
-}
+/// What the arguments of a job type have to look like.
+#[derive(Clone)]
+pub struct Schemas(pub(super) Arc<Engine>);
 
-#[async_trait]
-impl<R: Reader> Schemas for Engine<R> {
-    async fn register(&self, schema: RegisteredSchema) -> Result<bool, StoreError> {
-        Ok(self.of_schemas(Asked::Register(Box::new(schema))).await? > 0)
+impl Schemas {
+    /// Registers a version; returns false, and changes nothing, when it is there already.
+    pub async fn register(&self, schema: RegisteredSchema) -> Result<bool, StoreError> {
+        self.0.write(schema, |tx, schema| Box::pin(ops::register(&mut tx.session, schema))).await
     }
 
-    async fn schemas(
+    /// Schemas by job type, the newest version first; `None` stands for every one.
+    pub async fn schemas(
         &self,
         job_type: Option<&str>,
         version: Option<i64>,
     ) -> Result<Vec<RegisteredSchema>, StoreError> {
         let values = [job_type.into(), Arg::Int(version)];
-        let rows = self.readers.read("list schemas", &sql::SELECT_SCHEMAS, Args::Values(&values)).await?;
+        let rows = self.0.readers.read("list schemas", &sql::SELECT_SCHEMAS, Args::Values(&values)).await?;
         decode_all(&rows, schema)
     }
 
-    async fn set_mode(&self, job_type: &str, version: Option<i64>, mode: Mode) -> Result<usize, StoreError> {
-        self.of_schemas(Asked::SetMode { job_type: job_type.to_owned(), version, mode }).await
+    /// Sets the mode of one version, or of all; returns how many there are.
+    pub async fn set_mode(
+        &self,
+        job_type: &str,
+        version: Option<i64>,
+        mode: Mode,
+    ) -> Result<usize, StoreError> {
+        self.0
+            .write((job_type.to_owned(), version, mode), |tx, (job_type, version, mode)| {
+                Box::pin(ops::set_mode(&mut tx.session, job_type, *version, *mode))
+            })
+            .await
     }
 
-    async fn remove(&self, job_type: &str, version: i64) -> Result<bool, StoreError> {
-        Ok(self.of_schemas(Asked::Remove { job_type: job_type.to_owned(), version }).await? > 0)
+    /// Removes a version; returns whether there was one.
+    pub async fn remove(&self, job_type: &str, version: i64) -> Result<bool, StoreError> {
+        self.0
+            .write((job_type.to_owned(), version), |tx, (job_type, version)| {
+                Box::pin(ops::remove(&mut tx.session, job_type, *version))
+            })
+            .await
     }
 }

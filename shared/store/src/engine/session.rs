@@ -1,10 +1,16 @@
-//! What the engine needs of a database: one connection to write on, and reads apart from it.
+//! The two databases behind one type: a connection that writes, connections that read, and their rows.
+//!
+//! A `match` per statement decides which database it is. [`Session`] and [`Reader`] also seal what is written and open what is
+//! read, if there is a keyring.
 
 use super::columns::Columns;
 use super::rows::Fields;
-use crate::StoreError;
-use crate::sql::Text;
-use std::future::Future;
+use crate::cipher::Keyring;
+use crate::sql::{self, Text};
+use crate::{StoreError, postgres, sqlite};
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+use std::sync::Arc;
 
 /// One argument of a statement.
 #[derive(Clone)]
@@ -77,79 +83,318 @@ pub(crate) enum CommitError {
     Failed(StoreError),
     /// It was rolled back.
     Refused(StoreError),
-    /// The connection broke while the database was committing: [`Session::outcome`] finds out.
+    /// The connection broke while the database was committing: [`Connection::outcome`] finds out.
     Unknown(StoreError),
 }
 
+/// A row of either database. Values that were sealed are kept beside it, opened.
+pub(crate) struct Row {
+    cells: Cells,
+    opened: Vec<(&'static str, Result<String, String>)>,
+}
+
+enum Cells {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+impl Row {
+    /// Replaces the value of a sealed column, or says why it cannot be opened.
+    pub(crate) fn open(&mut self, column: &'static str, value: Result<String, String>) {
+        self.opened.push((column, value));
+    }
+}
+
+impl From<SqliteRow> for Row {
+    fn from(row: SqliteRow) -> Self {
+        Self { cells: Cells::Sqlite(row), opened: Vec::new() }
+    }
+}
+
+impl From<PgRow> for Row {
+    fn from(row: PgRow) -> Self {
+        Self { cells: Cells::Postgres(row), opened: Vec::new() }
+    }
+}
+
+impl Fields for Row {
+    fn int(&self, column: &str) -> Result<Option<i64>, String> {
+        let value = match &self.cells {
+            Cells::Sqlite(row) => sqlx::Row::try_get(row, column),
+            Cells::Postgres(row) => sqlx::Row::try_get(row, column),
+        };
+        value.map_err(|error| error.to_string())
+    }
+
+    fn text(&self, column: &str) -> Result<Option<&str>, String> {
+        if let Some((_, opened)) = self.opened.iter().find(|(name, _)| *name == column) {
+            return opened.as_deref().map(Some).map_err(Clone::clone);
+        }
+        let value = match &self.cells {
+            Cells::Sqlite(row) => sqlx::Row::try_get(row, column),
+            Cells::Postgres(row) => sqlx::Row::try_get(row, column),
+        };
+        value.map_err(|error| error.to_string())
+    }
+}
+
 /// A connection that writes, one transaction after the other.
-pub(crate) trait Session: Send + 'static {
-    type Row: Fields + Send + Sync;
+pub(crate) enum Connection {
+    Sqlite(sqlite::Writing),
+    Postgres(Box<postgres::Writing>),
+}
 
-    fn begin(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
+/// Runs the same call on either database.
+macro_rules! on {
+    ($either:expr, $database:ident => $call:expr) => {
+        match $either {
+            Self::Sqlite($database) => $call,
+            Self::Postgres($database) => $call,
+        }
+    };
+}
 
-    fn commit(&mut self) -> impl Future<Output = Result<(), CommitError>> + Send;
+impl Connection {
+    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
+        on!(self, database => database.begin().await)
+    }
 
-    fn rollback(&mut self) -> impl Future<Output = ()> + Send;
+    pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
+        on!(self, database => database.commit().await)
+    }
 
-    /// Whether the transaction that ended with [`CommitError::Unknown`] was committed after all; connects anew.
-    fn outcome(&mut self) -> impl Future<Output = Result<bool, StoreError>> + Send;
+    pub(crate) async fn rollback(&mut self) {
+        on!(self, database => database.rollback().await);
+    }
+
+    /// Returns whether the transaction that ended with [`CommitError::Unknown`] was committed; connects anew.
+    pub(crate) async fn outcome(&mut self) -> Result<bool, StoreError> {
+        match self {
+            // The database is in this process: a commit that fails is refused, never unknown.
+            Self::Sqlite(_) => Ok(false),
+            Self::Postgres(database) => database.outcome().await,
+        }
+    }
 
     /// Runs a statement and returns its rows.
-    fn rows(
+    pub(crate) async fn rows(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> impl Future<Output = Result<Vec<Self::Row>, StoreError>> + Send;
+    ) -> Result<Vec<Row>, StoreError> {
+        on!(self, database => database.rows(action, text, args).await)
+    }
 
-    /// Reads rows that nothing is decided upon for good, such as new numbers, or what a constraint checks once more: they may be read
+    /// Reads rows on which no decision is final, such as new numbers or what a constraint checks again. They may be read
     /// before the transaction begins.
-    fn look(
+    pub(crate) async fn look(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> impl Future<Output = Result<Vec<Self::Row>, StoreError>> + Send {
-        self.rows(action, text, args)
+    ) -> Result<Vec<Row>, StoreError> {
+        match self {
+            Self::Sqlite(database) => database.rows(action, text, args).await,
+            Self::Postgres(database) => database.look(action, text, args).await,
+        }
     }
 
     /// Runs a statement and returns how many rows it changed.
-    fn execute(
+    pub(crate) async fn execute(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+    ) -> Result<u64, StoreError> {
+        on!(self, database => database.execute(action, text, args).await)
+    }
 
     /// Runs statements that write, in one go where the database can: at once, or with what follows.
-    fn write(&mut self, writes: Vec<Write>) -> impl Future<Output = Result<(), StoreError>> + Send;
-}
+    pub(crate) async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        on!(self, database => database.write(writes).await)
+    }
 
-/// A session that can make a transaction of one statement that returns rows.
-pub(crate) trait Alone: Session {
-    /// Runs a statement that is a transaction of its own and returns its rows. Its last two parameters are the names of the
-    /// writer and of the transaction, as [`Session::outcome`] looks for them; they are added here.
-    fn rows_alone(
+    /// Runs a statement that is a transaction of its own and returns its rows. On PostgreSQL its last two parameters are the
+    /// names of the writer and of the transaction, as [`Connection::outcome`] looks for them; they are added here.
+    pub(crate) async fn rows_alone(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> impl Future<Output = Result<Vec<Self::Row>, CommitError>> + Send;
+    ) -> Result<Vec<Row>, CommitError> {
+        match self {
+            Self::Sqlite(database) => database.rows(action, text, args).await.map_err(CommitError::Failed),
+            Self::Postgres(database) => database.rows_alone(action, text, args).await,
+        }
+    }
 }
 
 /// Connections that read; each read stands alone.
-pub(crate) trait Reader: Send + Sync + 'static {
-    type Row: Fields + Send + Sync;
+#[derive(Clone)]
+pub(crate) enum Readers {
+    Sqlite(sqlite::Readers),
+    Postgres(postgres::Readers),
+}
 
-    /// Whether what is written is encrypted.
-    fn seals(&self) -> bool {
-        false
-    }
-
-    fn read(
+impl Readers {
+    pub(crate) async fn read(
         &self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> impl Future<Output = Result<Vec<Self::Row>, StoreError>> + Send;
+    ) -> Result<Vec<Row>, StoreError> {
+        // The futures of both databases are large, and callers keep this one in theirs.
+        on!(self, readers => Box::pin(readers.read(action, text, args)).await)
+    }
+}
+
+/// The connection on which the engine writes: it seals what is written and opens what is read.
+pub(crate) struct Session {
+    inner: Connection,
+    ring: Option<Arc<Keyring>>,
+}
+
+impl Session {
+    /// `inner` with its values sealed by `ring`; without one it is as it is.
+    pub(crate) fn new(inner: Connection, ring: Option<Arc<Keyring>>) -> Self {
+        Self { inner, ring }
+    }
+
+    /// Begins a transaction.
+    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
+        if let Some(ring) = self.ring.as_ref().filter(|ring| !ring.can_seal()) {
+            ring.take_up(&mut self.inner).await?;
+        }
+        self.inner.begin().await
+    }
+
+    /// Commits it.
+    pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
+        self.inner.commit().await
+    }
+
+    /// Rolls it back.
+    pub(crate) async fn rollback(&mut self) {
+        self.inner.rollback().await;
+    }
+
+    /// As [`Connection::outcome`].
+    pub(crate) async fn outcome(&mut self) -> Result<bool, StoreError> {
+        self.inner.outcome().await
+    }
+
+    /// As [`Connection::rows`].
+    pub(crate) async fn rows(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let Some(ring) = &self.ring else { return self.inner.rows(action, text, args).await };
+        let mut rows = match args {
+            Args::Values(values) => {
+                let values = ring.seal_values(text, values)?;
+                self.inner.rows(action, text, Args::Values(&values)).await?
+            }
+            Args::Rows(mut columns, values) => {
+                ring.seal_columns(text, &mut columns)?;
+                self.inner.rows(action, text, Args::Rows(columns, values)).await?
+            }
+        };
+        if ring.lacks(text, &rows) {
+            let new = self.inner.rows("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
+            ring.learn_rows(&new)?;
+        }
+        ring.open_rows(text, &mut rows);
+        Ok(rows)
+    }
+
+    /// As [`Connection::look`].
+    pub(crate) async fn look(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        match &self.ring {
+            Some(_) => self.rows(action, text, args).await,
+            None => self.inner.look(action, text, args).await,
+        }
+    }
+
+    /// As [`Connection::execute`].
+    pub(crate) async fn execute(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<u64, StoreError> {
+        let Some(ring) = &self.ring else { return self.inner.execute(action, text, args).await };
+        match args {
+            Args::Values(values) => {
+                let values = ring.seal_values(text, values)?;
+                self.inner.execute(action, text, Args::Values(&values)).await
+            }
+            Args::Rows(mut columns, values) => {
+                ring.seal_columns(text, &mut columns)?;
+                self.inner.execute(action, text, Args::Rows(columns, values)).await
+            }
+        }
+    }
+
+    /// As [`Connection::write`].
+    pub(crate) async fn write(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
+        if let Some(ring) = &self.ring {
+            for write in &mut writes {
+                ring.seal_columns(write.text, &mut write.rows)?;
+            }
+        }
+        self.inner.write(writes).await
+    }
+
+    /// As [`Connection::rows_alone`].
+    pub(crate) async fn rows_alone(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, CommitError> {
+        // Such statements make rows of their own, which nobody would seal: an encrypted store does not use them.
+        self.inner.rows_alone(action, text, args).await
+    }
+}
+
+/// The connections on which the engine reads.
+pub(crate) struct Reader {
+    inner: Readers,
+    ring: Option<Arc<Keyring>>,
+}
+
+impl Reader {
+    /// `inner` with its values opened by `ring`; without one it is as it is.
+    pub(crate) fn new(inner: Readers, ring: Option<Arc<Keyring>>) -> Self {
+        Self { inner, ring }
+    }
+
+    /// Returns whether what is written is encrypted.
+    pub(crate) fn seals(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    pub(crate) async fn read(
+        &self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut rows = self.inner.read(action, text, args).await?;
+        let Some(ring) = &self.ring else { return Ok(rows) };
+        if ring.lacks(text, &rows) {
+            let new = self.inner.read("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
+            ring.learn_rows(&new)?;
+        }
+        ring.open_rows(text, &mut rows);
+        Ok(rows)
+    }
 }

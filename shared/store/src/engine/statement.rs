@@ -1,8 +1,8 @@
 //! Running one statement for many rows: bulk writes, reads by key, and rows into values.
 
 use super::columns::{BulkRow, Columns};
-use super::rows::{Fields, Inconsistency};
-use super::session::{Arg, Args, Session, Write};
+use super::rows::Inconsistency;
+use super::session::{Arg, Args, Row, Session, Write};
 use crate::StoreError;
 use crate::sql::Text;
 use serde::Serialize;
@@ -42,18 +42,18 @@ impl Writes {
     }
 
     /// Runs them.
-    pub(super) async fn run<S: Session>(self, session: &mut S) -> Result<(), StoreError> {
+    pub(super) async fn run(self, session: &mut Session) -> Result<(), StoreError> {
         if self.0.is_empty() { Ok(()) } else { session.write(self.0).await }
     }
 }
 
 /// Reads the rows that belong to the given keys.
-pub(super) async fn read_by<S: Session, K: BulkRow, T>(
-    session: &mut S,
+pub(super) async fn read_by<K: BulkRow, T>(
+    session: &mut Session,
     action: &'static str,
     text: &Text,
     keys: Vec<K>,
-    decode: fn(&S::Row) -> Result<T, Inconsistency>,
+    decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
     if keys.is_empty() {
         return Ok(Vec::new());
@@ -63,32 +63,32 @@ pub(super) async fn read_by<S: Session, K: BulkRow, T>(
 }
 
 /// Reads by keys and single values what may be read before the transaction begins: see [`Session::look`].
-pub(super) async fn look_by<S: Session, K: BulkRow, T>(
-    session: &mut S,
+pub(super) async fn look_by<K: BulkRow, T>(
+    session: &mut Session,
     action: &'static str,
     text: &Text,
     keys: Vec<K>,
     values: &[Arg<'_>],
-    decode: fn(&S::Row) -> Result<T, Inconsistency>,
+    decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
     decode_all(&session.look(action, text, Args::Rows(Columns::of(keys), values)).await?, decode)
 }
 
 /// Reads rows by single values.
-pub(super) async fn read<S: Session, T>(
-    session: &mut S,
+pub(super) async fn read<T>(
+    session: &mut Session,
     action: &'static str,
     text: &Text,
     args: &[Arg<'_>],
-    decode: fn(&S::Row) -> Result<T, Inconsistency>,
+    decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
     decode_all(&session.rows(action, text, Args::Values(args)).await?, decode)
 }
 
 /// Decodes all rows.
-pub(super) fn decode_all<R: Fields, T>(
-    rows: &[R],
-    decode: fn(&R) -> Result<T, Inconsistency>,
+pub(super) fn decode_all<T>(
+    rows: &[Row],
+    decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
     rows.iter().map(|row| decode(row).map_err(StoreError::from)).collect()
 }

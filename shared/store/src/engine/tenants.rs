@@ -1,14 +1,42 @@
-//! What operators allow tenants: the calls.
+//! What operators allow tenants (OJS multi-tenancy §8).
 
 use super::Engine;
-use super::ops::tenants::Request as Asked;
+use super::ops::tenants as ops;
 use super::rows::{Fields, Inconsistency, get, maybe, time};
-use super::session::{Args, Reader};
+use super::session::Args;
 use super::statement::decode_all;
-use super::writer::{Answer, Request};
-use crate::{StoreError, TenantLimits, TenantSetup, Tenants, sql};
-use async_trait::async_trait;
+use crate::{StoreError, sql};
+use std::sync::Arc;
+use turnstone_domain::Timestamp;
 use turnstone_domain::terms::Rate;
+
+/// What a tenant may have; `None` is as much as it likes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TenantLimits {
+    /// Active jobs over all queues.
+    pub max_concurrency: Option<i64>,
+    /// Available, scheduled and retryable jobs over all queues.
+    pub max_queue_depth: Option<i64>,
+    /// Scheduled jobs over all queues.
+    pub max_scheduled: Option<i64>,
+    /// Accepted jobs per period.
+    pub max_enqueue_rate: Option<Rate>,
+}
+
+/// A tenant that was set up by an operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TenantSetup {
+    /// Its name.
+    pub tenant: String,
+    /// What it may have.
+    pub limits: TenantLimits,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+    /// Since when it has limits.
+    pub created_at: Timestamp,
+    /// When they were set last.
+    pub updated_at: Timestamp,
+}
 
 fn setup(row: &impl Fields) -> Result<TenantSetup, Inconsistency> {
     let rate = maybe(row, "enqueue_rate")?.zip(maybe(row, "enqueue_period_ms")?);
@@ -26,28 +54,27 @@ fn setup(row: &impl Fields) -> Result<TenantSetup, Inconsistency> {
     })
 }
 
-impl<R: Reader> Engine<R> {
-    async fn of_tenants(&self, asked: Asked) -> Result<bool, StoreError> {
-        match self.request(Request::Tenants(asked)).await? {
-            Answer::Tenants(changed) => Ok(changed),
-            _ => Err(StoreError::Closed),
-        }
-    }
-}
+/// What operators allow tenants.
+#[derive(Clone)]
+pub struct Tenants(pub(super) Arc<Engine>);
 
-#[async_trait]
-impl<R: Reader> Tenants for Engine<R> {
-    async fn tenant(&self, name: &str) -> Result<Option<TenantSetup>, StoreError> {
+impl Tenants {
+    /// What a tenant was set up with; `None` when it was not.
+    pub async fn tenant(&self, name: &str) -> Result<Option<TenantSetup>, StoreError> {
         let (action, values) = ("read limits of a tenant", [name.into()]);
-        let rows = self.readers.read(action, &sql::SELECT_TENANT_LIMITS, Args::Values(&values)).await?;
+        let rows = self.0.readers.read(action, &sql::SELECT_TENANT_LIMITS, Args::Values(&values)).await?;
         Ok(decode_all(&rows, setup)?.pop())
     }
 
-    async fn set_up(&self, tenant: TenantSetup) -> Result<(), StoreError> {
-        self.of_tenants(Asked::SetUp(Box::new(tenant))).await.map(|_| ())
+    /// Sets what a tenant may have, in place of what it might before; its age stays. What it has above a new limit goes on.
+    pub async fn set_up(&self, tenant: TenantSetup) -> Result<(), StoreError> {
+        self.0.write(tenant, |tx, setup| Box::pin(ops::set_up(&mut tx.session, &mut tx.unit, setup))).await
     }
 
-    async fn forget_limits(&self, name: &str) -> Result<bool, StoreError> {
-        self.of_tenants(Asked::Forget(name.to_owned())).await
+    /// Lets a tenant have as much as it likes; returns whether it had limits. Its jobs stay.
+    pub async fn forget_limits(&self, name: &str) -> Result<bool, StoreError> {
+        self.0
+            .write(name.to_owned(), |tx, name| Box::pin(ops::forget(&mut tx.session, &mut tx.unit, name)))
+            .await
     }
 }

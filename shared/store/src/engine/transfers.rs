@@ -1,23 +1,34 @@
-//! Engagements that come from another store: the call.
+//! Engagements that come from another store.
 
 use super::Engine;
-use super::session::Reader;
-use super::writer::{Answer, Request};
-use crate::{ImportRefusal, StoreError, Transfers};
-use async_trait::async_trait;
+use super::ops::import;
+use crate::StoreError;
+use std::sync::Arc;
 use turnstone_domain::Timestamp;
 use turnstone_domain::record::EngagementRecord;
 
-#[async_trait]
-impl<R: Reader> Transfers for Engine<R> {
-    async fn import(
+/// Why nothing was taken in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ImportRefusal {
+    /// This is here already.
+    Known(String),
+}
+
+/// Engagements that come from another store.
+#[derive(Clone)]
+pub struct Transfers(pub(super) Arc<Engine>);
+
+impl Transfers {
+    /// Takes in an engagement that has ended, with its ids, in one transaction.
+    pub async fn import(
         &self,
         record: EngagementRecord,
         at: Timestamp,
     ) -> Result<Result<(), ImportRefusal>, StoreError> {
-        match self.request(Request::Import(Box::new((record, at)))).await? {
-            Answer::Imported(done) => Ok(done),
-            _ => Err(StoreError::Closed),
-        }
+        self.0
+            .write((record, at), |tx, (record, at)| {
+                Box::pin(import::apply(&mut tx.session, &mut tx.unit, record, *at, &*tx.ids))
+            })
+            .await
     }
 }

@@ -127,9 +127,9 @@ pub(super) struct Unit {
 
 impl Unit {
     /// Takes in job rows and reads their engagements.
-    pub(super) async fn take_in<S: Session>(
+    pub(super) async fn take_in(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         rows: Vec<JobRow>,
     ) -> Result<(), StoreError> {
         let missing: BTreeSet<i64> = rows
@@ -154,9 +154,9 @@ impl Unit {
     }
 
     /// Takes in one job and returns its seq, if there is such a job of this tenant; `None` stands for every tenant.
-    pub(super) async fn read_job<S: Session>(
+    pub(super) async fn read_job(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         id: &JobId,
         tenant: Option<&str>,
     ) -> Result<Option<i64>, StoreError> {
@@ -511,7 +511,7 @@ impl Unit {
     }
 
     /// Writes everything that changed; the rings stay for after the commit.
-    pub(super) async fn flush<S: Session>(&mut self, session: &mut S) -> Result<(), StoreError> {
+    pub(super) async fn flush(&mut self, session: &mut Session) -> Result<(), StoreError> {
         let (mut moved, mut touched) = (Vec::new(), Vec::new());
         for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
             if job.moved {

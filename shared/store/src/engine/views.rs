@@ -4,17 +4,15 @@ use super::columns::Columns;
 use super::ops::claim::ReadyQueue;
 use super::ops::reviews::between_breaks;
 use super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, get, json, time, word};
-use super::session::{Arg, Args, Reader};
+use super::session::{Arg, Args, Reader, Row};
 use super::statement::decode_all;
-use super::{Engine, delegations, feed, forks, journal};
+use super::{Engine, feed, journal, recall};
 use crate::sql::{self, Text};
 use crate::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobKind,
-    JobOrder, ListedEngagement, Page, Recall, ReviewFilter, StoreError, TaskFilter, TaskPlace, Views,
-    WorkerBeat,
+    JobOrder, ListedEngagement, Page, ReviewFilter, StoreError, TaskFilter, TaskPlace, WorkerBeat,
 };
-use async_trait::async_trait;
-use serde_json::Value;
+use std::sync::Arc;
 use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::budget::Budget;
 use turnstone_domain::engagement::Engagement;
@@ -22,42 +20,42 @@ use turnstone_domain::event::Event;
 use turnstone_domain::feed::FeedEvent;
 use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::message::StoredMessage;
-use turnstone_domain::review::{Review, ReviewAnswer};
-use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
+use turnstone_domain::review::Review;
+use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{
     AgentDefinition, CallId, EngagementId, Job, JobId, JobState, Phase, ReviewId, Timestamp,
 };
 
 /// Reads rows by single values.
-pub(super) async fn all<R: Reader, T>(
-    reader: &R,
+pub(super) async fn all<T>(
+    reader: &Reader,
     action: &'static str,
     text: &Text,
     args: &[Arg<'_>],
-    decode: fn(&R::Row) -> Result<T, Inconsistency>,
+    decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
     decode_all(&reader.read(action, text, Args::Values(args)).await?, decode)
 }
 
 /// Reads one row by single values.
-pub(super) async fn one<R: Reader, T>(
-    reader: &R,
+pub(super) async fn one<T>(
+    reader: &Reader,
     action: &'static str,
     text: &Text,
     args: &[Arg<'_>],
-    decode: fn(&R::Row) -> Result<T, Inconsistency>,
+    decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Option<T>, StoreError> {
     Ok(all(reader, action, text, args, decode).await?.pop())
 }
 
 /// Reads the rows of some keys.
-pub(super) async fn by_seqs<R: Reader, T>(
-    reader: &R,
+pub(super) async fn by_seqs<T>(
+    reader: &Reader,
     action: &'static str,
     text: &Text,
     seqs: &[i64],
-    decode: fn(&R::Row) -> Result<T, Inconsistency>,
+    decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
     if seqs.is_empty() {
         return Ok(Vec::new());
@@ -66,7 +64,7 @@ pub(super) async fn by_seqs<R: Reader, T>(
     decode_all(&reader.read(action, text, keys).await?, decode)
 }
 
-impl<R: Reader> Engine<R> {
+impl Engine {
     /// Queues that have a job that is available, or will be as soon as somebody claims, and those with limits, by name.
     pub(super) async fn ready_queues(
         &self,
@@ -74,7 +72,7 @@ impl<R: Reader> Engine<R> {
         now: Timestamp,
     ) -> Result<Vec<ReadyQueue>, StoreError> {
         let values = [kind.as_str().into(), now.0.into()];
-        let decode = |row: &R::Row| {
+        let decode = |row: &Row| {
             Ok(ReadyQueue {
                 name: get(row, "name")?,
                 pool: rows::maybe(row, "pool")?,
@@ -90,7 +88,6 @@ impl<R: Reader> Engine<R> {
         Ok(queues)
     }
 }
-
 /// What every statement over a filter of jobs takes first.
 pub(super) fn matching(filter: &JobFilter) -> [Arg<'_>; 6] {
     [
@@ -117,18 +114,29 @@ fn listed(filter: &JobFilter) -> (&'static Text, Vec<Arg<'static>>) {
     (&sql::SELECT_SORTED_JOBS, vec![column.into(), direction.into()])
 }
 
-#[async_trait]
-impl<R: Reader> Views for Engine<R> {
-    async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
+/// Everybody's side of the store.
+#[derive(Clone)]
+pub struct Views(pub(super) Arc<Engine>);
+
+impl Views {
+    /// One job, with its result, errors and agent side.
+    pub async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+        self.job_of(id, None).await
+    }
+
+    /// The same, if it is this tenant's; `None` stands for every tenant.
+    pub async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
-        match one(&self.readers, "read a job", &sql::SELECT_JOB_BY_ID, &values, JobRow::decode).await? {
-            Some(row) => Ok(self.complete(vec![row]).await?.pop()),
+        match one(&self.0.readers, "read a job", &sql::SELECT_JOB_BY_ID, &values, JobRow::decode).await? {
+            Some(row) => Ok(self.0.complete(vec![row]).await?.pop()),
             None => Ok(None),
         }
     }
 
-    async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
-        let readers = &self.readers;
+    /// Jobs in the order that is asked for, and how many match in total. They come without their tool journal; one that
+    /// cannot be read whole is there with what can, and says so ([`Job::damaged`]).
+    pub async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
+        let readers = &self.0.readers;
         let values = matching(filter);
         let total =
             one(readers, "count jobs", &sql::SELECT_JOB_COUNTS, &values, |row| get::<i64>(row, "jobs"))
@@ -138,10 +146,11 @@ impl<R: Reader> Views for Engine<R> {
         let part = [page.limit.into(), page.offset.into()];
         let values: Vec<Arg<'_>> = matching(filter).into_iter().chain(sort).chain(part).collect();
         let rows = all(readers, "list jobs", text, &values, JobRow::salvage).await?;
-        Ok((self.jobs_listed(rows).await?, total.unsigned_abs()))
+        Ok((self.0.jobs_listed(rows).await?, total.unsigned_abs()))
     }
 
-    async fn tasks(
+    /// Tasks, those that changed last first, with their places in the list; and how many match in total.
+    pub async fn tasks(
         &self,
         filter: &TaskFilter,
         limit: u32,
@@ -158,41 +167,52 @@ impl<R: Reader> Views for Engine<R> {
         ];
         let action = "count tasks";
         let total =
-            one(&self.readers, action, &sql::SELECT_TASK_COUNT, &values, |row| get::<i64>(row, "tasks"));
+            one(&self.0.readers, action, &sql::SELECT_TASK_COUNT, &values, |row| get::<i64>(row, "tasks"));
         let total = total.await?.unwrap_or_default();
         let (before, position) =
             filter.after.map_or((i64::MAX, i64::MAX), |place| (place.changed_at.0, place.position));
         let values: Vec<Arg<'_>> =
             values.into_iter().chain([before.into(), position.into(), limit.into()]).collect();
-        let found = all(&self.readers, "list tasks", &sql::SELECT_TASKS_OF_AGENT, &values, |row| {
+        let found = all(&self.0.readers, "list tasks", &sql::SELECT_TASKS_OF_AGENT, &values, |row| {
             let place = TaskPlace { changed_at: time(row, "changed_at")?, position: get(row, "seq")? };
             Ok((JobId(get(row, "id")?), place))
         });
         Ok((found.await?, total.unsigned_abs()))
     }
 
-    async fn engagement_of(
+    /// One engagement with the id of the job that works on its input, or of its latest one when all have ended.
+    pub async fn engagement(
+        &self,
+        id: &EngagementId,
+    ) -> Result<Option<(Engagement, AgentDefinition, JobId)>, StoreError> {
+        self.engagement_of(id, None).await
+    }
+
+    /// The same, if it has a job of this tenant; `None` stands for every tenant.
+    pub async fn engagement_of(
         &self,
         id: &EngagementId,
         tenant: Option<&str>,
     ) -> Result<Option<(Engagement, AgentDefinition, JobId)>, StoreError> {
         let (action, values) = ("read an engagement", [id.as_str().into(), tenant.into()]);
-        one(&self.readers, action, &sql::SELECT_ENGAGEMENT_BY_ID, &values, |row| {
+        one(&self.0.readers, action, &sql::SELECT_ENGAGEMENT_BY_ID, &values, |row| {
             let engagement = EngagementRow::decode(row)?.engagement;
             Ok((engagement, json(row, "definition")?, JobId(get(row, "job_id")?)))
         })
         .await
     }
 
-    async fn is_only_input(&self, job: &JobId) -> Result<bool, StoreError> {
+    /// Whether a job is the only one of its engagement.
+    pub async fn is_only_input(&self, job: &JobId) -> Result<bool, StoreError> {
         let (action, values) = ("look for inputs", [job.as_str().into()]);
         let others =
-            one(&self.readers, action, &sql::SELECT_OTHER_INPUTS, &values, |row| get::<i64>(row, "others"))
+            one(&self.0.readers, action, &sql::SELECT_OTHER_INPUTS, &values, |row| get::<i64>(row, "others"))
                 .await?;
         Ok(others.is_none_or(|others| others == 0))
     }
 
-    async fn engagements(
+    /// Engagements, newest first, at most `limit`.
+    pub async fn engagements(
         &self,
         filter: &EngagementFilter,
         limit: u32,
@@ -204,11 +224,12 @@ impl<R: Reader> Views for Engine<R> {
             filter.after.unwrap_or(i64::MAX).into(),
             limit.into(),
         ];
-        all(&self.readers, "list engagements", &sql::SELECT_ENGAGEMENTS, &values, rows::listed_engagement)
+        all(&self.0.readers, "list engagements", &sql::SELECT_ENGAGEMENTS, &values, rows::listed_engagement)
             .await
     }
 
-    async fn messages(
+    /// Messages after position `after`, oldest first.
+    pub async fn messages(
         &self,
         id: &EngagementId,
         after: i64,
@@ -216,14 +237,15 @@ impl<R: Reader> Views for Engine<R> {
     ) -> Result<Vec<StoredMessage>, StoreError> {
         let values = [id.as_str().into(), after.into(), limit.into()];
         let found =
-            all(&self.readers, "read messages", &sql::SELECT_MESSAGES_AFTER, &values, journal::messages);
+            all(&self.0.readers, "read messages", &sql::SELECT_MESSAGES_AFTER, &values, journal::messages);
         let wanted = |stored: &StoredMessage| stored.seq > after && stored.seq - after <= i64::from(limit);
         Ok(found.await?.into_iter().flatten().filter(wanted).collect())
     }
 
-    async fn checkpoints(&self, id: &EngagementId, page: Page) -> Result<Vec<CheckpointRow>, StoreError> {
+    /// Checkpoints, oldest first.
+    pub async fn checkpoints(&self, id: &EngagementId, page: Page) -> Result<Vec<CheckpointRow>, StoreError> {
         let values = [id.as_str().into(), page.limit.into(), page.offset.into()];
-        let found = all(&self.readers, "read checkpoints", &sql::SELECT_CHECKPOINTS, &values, |row| {
+        let found = all(&self.0.readers, "read checkpoints", &sql::SELECT_CHECKPOINTS, &values, |row| {
             Ok((get::<i64>(row, "upto")? - get::<i64>(row, "phases")?, checkpoint_rows(row)?))
         })
         .await?;
@@ -233,7 +255,8 @@ impl<R: Reader> Views for Engine<R> {
         Ok(listed.skip(skipped).take(page.limit as usize).collect())
     }
 
-    async fn checkpoints_of(
+    /// The newest checkpoints of one phase, newest first.
+    pub async fn checkpoints_of(
         &self,
         id: &EngagementId,
         phase: Phase,
@@ -242,50 +265,57 @@ impl<R: Reader> Views for Engine<R> {
         let number = i64::try_from(phase.index()).unwrap_or(i64::MAX);
         let values = [id.as_str().into(), number.into(), limit.into()];
         let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_PHASE);
-        let found = all(&self.readers, action, text, &values, checkpoint_rows).await?;
+        let found = all(&self.0.readers, action, text, &values, checkpoint_rows).await?;
         Ok(found.into_iter().flatten().filter(|row| row.checkpoint.phase == phase).collect())
     }
 
-    async fn session_state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
-        state(&self.readers, scope, now).await
+    /// The state of an agent's scope at `now`.
+    pub async fn session_state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError> {
+        recall::state(&self.0.readers, scope, now).await
     }
 
-    async fn tool_calls(&self, id: &EngagementId) -> Result<Vec<ToolCall>, StoreError> {
+    /// The whole tool journal, oldest first.
+    pub async fn tool_calls(&self, id: &EngagementId) -> Result<Vec<ToolCall>, StoreError> {
         self.tool_calls_page(id, Page { limit: u32::MAX, offset: 0 }).await
     }
 
-    async fn tool_calls_page(&self, id: &EngagementId, page: Page) -> Result<Vec<ToolCall>, StoreError> {
+    /// A part of the tool journal, oldest first.
+    pub async fn tool_calls_page(&self, id: &EngagementId, page: Page) -> Result<Vec<ToolCall>, StoreError> {
         let (action, values) =
             ("read the tool journal", [id.as_str().into(), page.limit.into(), page.offset.into()]);
-        all(&self.readers, action, &sql::SELECT_TOOL_CALLS_OF_ENGAGEMENT, &values, rows::tool_call).await
+        all(&self.0.readers, action, &sql::SELECT_TOOL_CALLS_OF_ENGAGEMENT, &values, rows::tool_call).await
     }
 
-    async fn withheld_calls(&self, id: &EngagementId) -> Result<Vec<CallId>, StoreError> {
+    /// The calls whose outputs nobody outside may see.
+    pub async fn withheld_calls(&self, id: &EngagementId) -> Result<Vec<CallId>, StoreError> {
         let (action, values) = ("read the tool journal", [id.as_str().into()]);
-        all(&self.readers, action, &sql::SELECT_WITHHELD_TOOL_CALLS, &values, |row| {
+        all(&self.0.readers, action, &sql::SELECT_WITHHELD_TOOL_CALLS, &values, |row| {
             Ok(CallId(get(row, "call_id")?))
         })
         .await
     }
 
-    async fn guardrail_checks(
+    /// What the guardrails of an engagement said, newest first.
+    pub async fn guardrail_checks(
         &self,
         id: &EngagementId,
         limit: u32,
     ) -> Result<Vec<GuardrailCheck>, StoreError> {
         let values = [id.as_str().into(), limit.into()];
         let text = &sql::SELECT_NEWEST_GUARDRAIL_CHECKS;
-        all(&self.readers, "read guardrail checks", text, &values, guardrail_check).await
+        all(&self.0.readers, "read guardrail checks", text, &values, guardrail_check).await
     }
 
-    async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError> {
+    /// The engagement's budget.
+    pub async fn budget(&self, id: &EngagementId) -> Result<Budget, StoreError> {
         let (action, values) = ("read a budget", [id.as_str().into(), Arg::Text(None)]);
-        let row =
-            one(&self.readers, action, &sql::SELECT_ENGAGEMENT_BY_ID, &values, EngagementRow::decode).await?;
+        let row = one(&self.0.readers, action, &sql::SELECT_ENGAGEMENT_BY_ID, &values, EngagementRow::decode)
+            .await?;
         Ok(row.map(|row| row.budget).unwrap_or_default())
     }
 
-    async fn events_after(
+    /// Events after position `after`, oldest first.
+    pub async fn events_after(
         &self,
         filter: &EventFilter,
         after: i64,
@@ -293,11 +323,12 @@ impl<R: Reader> Views for Engine<R> {
     ) -> Result<Vec<Event>, StoreError> {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
-        let found = all(&self.readers, "read events", text, &values, events_of).await?;
+        let found = all(&self.0.readers, "read events", text, &values, events_of).await?;
         Ok(found.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect())
     }
 
-    async fn feed_events_after(
+    /// The same as the feed tells them (see [`crate::Feed`]): the `seq` of their cursors is their position here.
+    pub async fn feed_events_after(
         &self,
         filter: &EventFilter,
         after: i64,
@@ -305,19 +336,22 @@ impl<R: Reader> Views for Engine<R> {
     ) -> Result<Vec<FeedEvent>, StoreError> {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
-        let found = all(&self.readers, "read events", text, &values, feed::events).await?;
+        let found = all(&self.0.readers, "read events", text, &values, feed::events).await?;
         let new = |event: &FeedEvent| event.cursor.seq > after;
         Ok(found.into_iter().flatten().filter(new).take(limit as usize).collect())
     }
 
-    async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
+    /// How many events these streams have, by the names that ring for them ([`crate::Ring::Events`]): engagements, and jobs
+    /// that have none. What there is not is left out.
+    pub async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
         let names = Columns::of(streams.into_iter().map(|name| (name,)).collect());
         let (action, text) = ("read how far streams are", &sql::SELECT_NEWEST_EVENTS);
-        let rows = self.readers.read(action, text, Args::Rows(names, &[])).await?;
+        let rows = self.0.readers.read(action, text, Args::Rows(names, &[])).await?;
         decode_all(&rows, |row| Ok((get(row, "id")?, get(row, "events")?)))
     }
 
-    async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
+    /// Reviews, oldest first.
+    pub async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
         let state = filter.state.map(|state| state.as_str());
         // No name has a line break; who asks for one asks for nobody.
         let member = filter.reviewer.as_ref().filter(|name| !name.contains('\n'));
@@ -331,36 +365,51 @@ impl<R: Reader> Views for Engine<R> {
             filter.engagement.as_ref().map(EngagementId::as_str).into(),
             member.as_deref().into(),
         ];
-        all(&self.readers, "list reviews", &sql::SELECT_REVIEWS, &values, rows::review).await
+        all(&self.0.readers, "list reviews", &sql::SELECT_REVIEWS, &values, rows::review).await
     }
 
-    async fn review_of(&self, id: &ReviewId, tenant: Option<&str>) -> Result<Option<Review>, StoreError> {
+    /// One review.
+    pub async fn review(&self, id: &ReviewId) -> Result<Option<Review>, StoreError> {
+        self.review_of(id, None).await
+    }
+
+    /// The same, if its job is this tenant's; `None` stands for every tenant.
+    pub async fn review_of(&self, id: &ReviewId, tenant: Option<&str>) -> Result<Option<Review>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
-        one(&self.readers, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::review).await
+        one(&self.0.readers, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::review).await
     }
 
-    async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
-        read_agents(&self.readers, None).await
+    /// Registered agents by name.
+    pub async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
+        read_agents(&self.0.readers, None).await
     }
 
-    async fn agent(&self, name: &str) -> Result<Option<AgentRecord>, StoreError> {
-        Ok(read_agents(&self.readers, Some(name)).await?.pop())
+    /// One registered agent.
+    pub async fn agent(&self, name: &str) -> Result<Option<AgentRecord>, StoreError> {
+        Ok(read_agents(&self.0.readers, Some(name)).await?.pop())
     }
 
-    async fn counts_of(
+    /// Jobs per state of a queue; of all queues when `None`.
+    pub async fn counts(&self, queue: Option<&str>) -> Result<Vec<(JobState, u64)>, StoreError> {
+        self.counts_of(queue, None).await
+    }
+
+    /// The same for the jobs of one tenant; `None` stands for every tenant.
+    pub async fn counts_of(
         &self,
         queue: Option<&str>,
         tenant: Option<&str>,
     ) -> Result<Vec<(JobState, u64)>, StoreError> {
-        all(&self.readers, "count jobs", &sql::SELECT_STATE_COUNTS, &[queue.into(), tenant.into()], |row| {
+        all(&self.0.readers, "count jobs", &sql::SELECT_STATE_COUNTS, &[queue.into(), tenant.into()], |row| {
             let jobs: i64 = get(row, "jobs")?;
             Ok((word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
         })
         .await
     }
 
-    async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError> {
-        all(&self.readers, "count jobs of queues", &sql::SELECT_QUEUE_STATE_COUNTS, &[], |row| {
+    /// Jobs that have not ended, per queue and state.
+    pub async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError> {
+        all(&self.0.readers, "count jobs of queues", &sql::SELECT_QUEUE_STATE_COUNTS, &[], |row| {
             let jobs: i64 = get(row, "jobs")?;
             let state = word(row, "state", JobState::parse)?;
             Ok((get(row, "queue")?, state, u64::try_from(jobs).unwrap_or_default()))
@@ -368,8 +417,9 @@ impl<R: Reader> Views for Engine<R> {
         .await
     }
 
-    async fn gauges(&self) -> Result<Gauges, StoreError> {
-        let (readers, count) = (&self.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
+    /// What operators are to be warned by.
+    pub async fn gauges(&self) -> Result<Gauges, StoreError> {
+        let (readers, count) = (&self.0.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
         let ended = all(readers, "count what ended", &sql::SELECT_ENDED_JOB_COUNTS, &[], |row| {
             let state = word(row, "state", JobState::parse)?;
             Ok((get::<String>(row, "queue")?, state, get::<i64>(row, "jobs")?))
@@ -388,21 +438,25 @@ impl<R: Reader> Views for Engine<R> {
         })
     }
 
-    async fn queues(&self) -> Result<Vec<String>, StoreError> {
-        all(&self.readers, "list queues", &sql::SELECT_QUEUES, &[], |row| get(row, "name")).await
+    /// Queues that have ever had a job or were named at a migration, by name.
+    pub async fn queues(&self) -> Result<Vec<String>, StoreError> {
+        all(&self.0.readers, "list queues", &sql::SELECT_QUEUES, &[], |row| get(row, "name")).await
     }
 
-    async fn workers(&self) -> Result<Vec<WorkerBeat>, StoreError> {
-        all(&self.readers, "list workers", &sql::SELECT_WORKERS, &[None.into()], rows::worker).await
+    /// Workers, by name, with those that fell silent without leaving.
+    pub async fn workers(&self) -> Result<Vec<WorkerBeat>, StoreError> {
+        all(&self.0.readers, "list workers", &sql::SELECT_WORKERS, &[None.into()], rows::worker).await
     }
 
-    async fn statistics(&self, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
+    /// Ended jobs per hour, newest first, from `since` on.
+    pub async fn statistics(&self, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
         let values = [since.0.into()];
-        all(&self.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::hourly_count).await
+        all(&self.0.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::hourly_count).await
     }
 
-    async fn ping(&self) -> Result<(), StoreError> {
-        self.readers.read("answer a ping", &sql::SELECT_ONE, Args::Values(&[])).await.map(|_| ())
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.0.readers.read("answer a ping", &sql::SELECT_ONE, Args::Values(&[])).await.map(|_| ())
     }
 }
 
@@ -431,7 +485,7 @@ fn events_of(row: &impl Fields) -> Result<Vec<Event>, Inconsistency> {
     Ok(told.map(event).collect())
 }
 
-async fn read_agents<R: Reader>(readers: &R, name: Option<&str>) -> Result<Vec<AgentRecord>, StoreError> {
+async fn read_agents(readers: &Reader, name: Option<&str>) -> Result<Vec<AgentRecord>, StoreError> {
     all(readers, "read agents", &sql::SELECT_AGENTS, &[name.into()], |row| {
         Ok(AgentRecord {
             definition: json(row, "definition")?,
@@ -440,115 +494,6 @@ async fn read_agents<R: Reader>(readers: &R, name: Option<&str>) -> Result<Vec<A
         })
     })
     .await
-}
-
-/// The state of a scope (see [`crate::Ledger::state`]): version and keys of one moment, because it is one statement.
-pub(super) async fn state<R: Reader>(
-    readers: &R,
-    scope: &Scope,
-    now: Timestamp,
-) -> Result<StateSnapshot, StoreError> {
-    let values = [scope.name.as_str().into(), now.0.into()];
-    let found = all(readers, "read a state", &sql::SELECT_STATE_OF_SCOPE, &values, |row| {
-        let key = match rows::maybe::<String>(row, "name")? {
-            None => None,
-            Some(key) => Some(StateEntry {
-                key,
-                value: json(row, "content")?,
-                version: get(row, "version")?,
-                updated_at: time(row, "updated_at")?,
-                expires_at: rows::time_or_none(row, "expires_at")?,
-            }),
-        };
-        Ok((get::<i64>(row, "scope_version")?, key))
-    })
-    .await?;
-    Ok(StateSnapshot {
-        version: found.first().map_or(0, |(version, _)| *version),
-        entries: found.into_iter().filter_map(|(_, key)| key).collect(),
-    })
-}
-
-/// The parts of its past that a job has. Most jobs that are resumed have messages alone.
-#[derive(Default)]
-struct Parts {
-    calls: bool,
-    reviews: bool,
-    delegations: bool,
-    fork: bool,
-}
-
-impl Parts {
-    fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
-        Ok(Self {
-            calls: get(row, "calls")?,
-            reviews: get(row, "reviews")?,
-            delegations: get(row, "delegations")?,
-            fork: get(row, "fork")?,
-        })
-    }
-}
-
-/// What an engagement remembers (see [`crate::Ledger::recall`]).
-/// Reads the bodies of the checkpoints of a phase of a job in these turns, oldest first.
-pub(super) async fn bodies_of<R: Reader>(
-    readers: &R,
-    job: &JobId,
-    phase: Phase,
-    (from, until): (i64, i64),
-) -> Result<Vec<Value>, StoreError> {
-    let number = i64::try_from(phase.index()).unwrap_or(i64::MAX);
-    let values = [job.as_str().into(), from.into(), until.into(), number.into()];
-    let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_PHASE_OF_JOB);
-    let found = all(readers, action, text, &values, journal::checkpoints).await?;
-    let of_phase = found.into_iter().flatten().filter(|checkpoint| checkpoint.phase == phase);
-    Ok(of_phase.map(|checkpoint| checkpoint.body).collect())
-}
-
-pub(super) async fn recall<R: Reader>(
-    readers: &R,
-    job: &JobId,
-    turn: i64,
-    window: u32,
-    whole_journal: bool,
-) -> Result<Recall, StoreError> {
-    let values = [job.as_str().into(), window.into()];
-    let newest =
-        all(readers, "recall messages", &sql::SELECT_NEWEST_MESSAGES, &values, journal::messages).await?;
-    let mut messages: Vec<StoredMessage> = newest.into_iter().flatten().collect();
-    messages.drain(..messages.len().saturating_sub(window as usize));
-    // The input can only be missing from a window that is full.
-    let mut input = None;
-    if !messages.is_empty() && messages.len() >= window as usize {
-        let values = [job.as_str().into()];
-        let said =
-            one(readers, "recall the input", &sql::SELECT_INPUT_MESSAGE, &values, journal::messages).await?;
-        input = said.and_then(|said| said.into_iter().next());
-        input = input.filter(|input| messages.first().is_some_and(|oldest| oldest.seq > input.seq));
-    }
-    let mut recall = Recall { messages, input, ..Recall::default() };
-    let from = if whole_journal { 0 } else { turn };
-    let values = [job.as_str().into(), from.into()];
-    let parts =
-        one(readers, "look what there is to recall", &sql::SELECT_RECALL_PARTS, &values, Parts::decode);
-    let parts = parts.await?.unwrap_or_default();
-    if parts.calls {
-        let (action, text) = ("recall the tool journal", &sql::SELECT_TOOL_CALLS_FROM_TURN);
-        recall.tool_calls = all(readers, action, text, &values, rows::tool_call).await?;
-    }
-    if parts.reviews {
-        let values = [job.as_str().into(), turn.into()];
-        let reviews =
-            all(readers, "recall reviews", &sql::SELECT_REVIEWS_OF_TURN, &values, rows::review).await?;
-        recall.reviews = reviews.into_iter().map(ReviewAnswer::from).collect();
-    }
-    if parts.delegations {
-        recall.delegations = delegations::of_turn(readers, job, turn).await?;
-    }
-    if parts.fork {
-        recall.fork = forks::recorded(readers, job).await?;
-    }
-    Ok(recall)
 }
 
 fn guardrail_check(row: &impl Fields) -> Result<GuardrailCheck, Inconsistency> {

@@ -1,30 +1,191 @@
-//! Who is told of events, and what became of it: the calls.
+//! Who is told of events, and what became of it.
 
 use super::Engine;
-use super::ops::webhooks::{Answer, MARK, Request};
+use super::ops::webhooks::{self as ops, MARK};
 use super::rows::{delivery, get, maybe, webhook};
-use super::session::{Arg, Args, Reader};
+use super::session::{Arg, Args};
 use super::statement::decode_all;
-use super::writer::{Answer as Answered, Request as Asked};
-use crate::{Page, StoreError, Taking, Term, Webhooks, sql};
-use async_trait::async_trait;
+use crate::{Page, StoreError, Term, sql};
+use std::sync::Arc;
 use turnstone_domain::Timestamp;
 use turnstone_domain::feed::Cursor;
 use turnstone_domain::webhook::{Attempted, Delivery, DeliveryState, NewDelivery, Webhook, WebhookChange};
 
-impl<R: Reader> Engine<R> {
-    async fn of_webhooks(&self, request: Request) -> Result<Answer, StoreError> {
-        match self.request(Asked::Webhooks(Box::new(request))).await? {
-            Answered::Webhooks(answer) => Ok(answer),
-            _ => Err(StoreError::Closed),
-        }
+/// What the scheduler takes to be posted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Taking {
+    /// Nobody takes what is taken now before this: a delivery whose scheduler dies waits for it, and is posted again.
+    pub until: Timestamp,
+    /// At most this many deliveries.
+    pub limit: usize,
+    /// At most this many of one webhook, so that a slow receiver does not take all the room.
+    pub per_webhook: usize,
+    /// None of these webhooks': they have enough under way.
+    pub busy: Vec<String>,
+}
+
+/// Who is told of events, and what became of it. `tenant` narrows to what is that tenant's; `None` is everybody's.
+#[derive(Clone)]
+pub struct Webhooks(pub(super) Arc<Engine>);
+
+impl Webhooks {
+    /// Makes a webhook. It is told of what happens from now on; its `since` and `updated_at` are the store's to choose.
+    pub async fn create_webhook(&self, new: Webhook) -> Result<(), StoreError> {
+        self.0.write(new, |tx, new| Box::pin(ops::create(&mut tx.session, &mut tx.unit, new))).await
     }
 
-    async fn changed(&self, request: Request) -> Result<bool, StoreError> {
-        match self.of_webhooks(request).await? {
-            Answer::Changed(changed) => Ok(changed),
-            _ => Err(StoreError::Closed),
+    /// All webhooks, oldest first.
+    pub async fn webhooks(&self, tenant: Option<&str>) -> Result<Vec<Webhook>, StoreError> {
+        self.list(None, tenant, None).await
+    }
+
+    /// One webhook.
+    pub async fn webhook(&self, id: &str, tenant: Option<&str>) -> Result<Option<Webhook>, StoreError> {
+        Ok(self.list(Some(id), tenant, None).await?.pop())
+    }
+
+    /// Changes a webhook and returns it as it is then.
+    pub async fn change_webhook(
+        &self,
+        id: &str,
+        tenant: Option<&str>,
+        change: WebhookChange,
+        now: Timestamp,
+    ) -> Result<Option<Webhook>, StoreError> {
+        let asked = (id.to_owned(), tenant.map(str::to_owned), change, now);
+        self.0
+            .write(asked, |tx, (id, tenant, change, now)| {
+                Box::pin(ops::change(&mut tx.session, &mut tx.unit, (id, tenant.as_deref()), change, *now))
+            })
+            .await
+    }
+
+    /// Deletes a webhook with its deliveries; `false` when there is none.
+    pub async fn delete_webhook(&self, id: &str, tenant: Option<&str>) -> Result<bool, StoreError> {
+        self.0
+            .write((id.to_owned(), tenant.map(str::to_owned)), |tx, (id, tenant)| {
+                Box::pin(ops::delete(&mut tx.session, id, tenant.as_deref()))
+            })
+            .await
+    }
+
+    /// Deliveries of a webhook, newest first, and how many there are in this state.
+    pub async fn deliveries(
+        &self,
+        webhook: &str,
+        state: Option<DeliveryState>,
+        page: Page,
+    ) -> Result<(Vec<Delivery>, u64), StoreError> {
+        let state = state.map(DeliveryState::as_str);
+        let values = [webhook.into(), state.into()];
+        let (action, text) = ("count deliveries", &sql::SELECT_DELIVERY_COUNTS);
+        let counted = self.0.readers.read(action, text, Args::Values(&values)).await?;
+        let total = decode_all(&counted, |row| get::<i64>(row, "deliveries"))?;
+        let values = [webhook.into(), state.into(), Arg::Text(None), page.limit.into(), page.offset.into()];
+        let (action, text) = ("list deliveries", &sql::SELECT_DELIVERIES);
+        let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
+        Ok((decode_all(&rows, delivery)?, total.into_iter().next().unwrap_or_default().unsigned_abs()))
+    }
+
+    /// Makes a delivery that no event brought about.
+    pub async fn deliver(&self, new: NewDelivery) -> Result<(), StoreError> {
+        self.0.write(new, |tx, new| Box::pin(ops::deliver(&mut tx.session, &mut tx.unit, new))).await
+    }
+
+    /// A delivery is posted anew, under the id that it has; `None` when there is none.
+    pub async fn redeliver(
+        &self,
+        webhook: &str,
+        id: &str,
+        now: Timestamp,
+    ) -> Result<Option<Delivery>, StoreError> {
+        let asked = (webhook.to_owned(), id.to_owned(), now);
+        let posted = self.0.write(asked, |tx, (webhook, delivery, now)| {
+            Box::pin(ops::redeliver(&mut tx.session, &mut tx.unit, webhook, delivery, *now))
+        });
+        if !posted.await? {
+            return Ok(None);
         }
+        let values = [webhook.into(), Arg::Text(None), id.into(), 1_i64.into(), 0_i64.into()];
+        let (action, text) = ("read a delivery", &sql::SELECT_DELIVERIES);
+        let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
+        Ok(decode_all(&rows, delivery)?.pop())
+    }
+
+    /// The webhooks that are told of anything.
+    pub async fn active_webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        self.list(None, None, Some(1)).await
+    }
+
+    /// How far events have been told.
+    pub async fn webhook_mark(&self) -> Result<Cursor, StoreError> {
+        let values = [MARK.into()];
+        let (action, text) = ("read how far events are told", &sql::SELECT_EVENT_MARK);
+        let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
+        let marks = decode_all(&rows, |row| {
+            Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })
+        })?;
+        Ok(marks.into_iter().next().unwrap_or_default())
+    }
+
+    /// Events from `from` to `to` become these deliveries; the mark moves in the same transaction. `false`, and nothing
+    /// is written, when the mark stands elsewhere by now.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] when the term has ended.
+    pub async fn fan_out(
+        &self,
+        term: &Term,
+        from: Cursor,
+        to: Cursor,
+        deliveries: Vec<NewDelivery>,
+    ) -> Result<bool, StoreError> {
+        self.0
+            .write((term.clone(), from, to, deliveries), |tx, (term, from, to, deliveries)| {
+                Box::pin(ops::fan_out(&mut tx.session, term, (*from, *to), deliveries))
+            })
+            .await?
+    }
+
+    /// Takes deliveries that are due, each with one more attempt. Whoever takes them posts them and settles them.
+    ///
+    /// # Errors
+    /// [`StoreError::Deposed`] when the term has ended.
+    pub async fn take_deliveries(
+        &self,
+        term: &Term,
+        taking: Taking,
+        now: Timestamp,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        self.0
+            .write((term.clone(), taking, now), |tx, (term, taking, now)| {
+                Box::pin(ops::take(&mut tx.session, term, taking, *now))
+            })
+            .await?
+    }
+
+    /// Says what became of an attempt. Changes nothing when another attempt of it has begun, or it is gone.
+    pub async fn settle_delivery(
+        &self,
+        delivery: &Delivery,
+        attempted: Attempted,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let asked = (delivery.id.clone(), delivery.attempts, delivery.webhook_id.clone(), attempted, now);
+        self.0
+            .write(asked, |tx, (delivery, attempt, webhook, attempted, now)| {
+                Box::pin(ops::settle(&mut tx.session, (delivery, *attempt), webhook, attempted, *now))
+            })
+            .await
+            .map(|_| ())
+    }
+
+    /// When the next delivery is due.
+    pub async fn next_delivery(&self) -> Result<Option<Timestamp>, StoreError> {
+        let (action, text) = ("look for the next delivery", &sql::SELECT_NEXT_DELIVERY);
+        let rows = self.0.readers.read(action, text, Args::Values(&[])).await?;
+        let due = decode_all(&rows, |row| maybe::<i64>(row, "due"))?;
+        Ok(due.into_iter().flatten().next().map(Timestamp))
     }
 
     async fn list(
@@ -34,136 +195,7 @@ impl<R: Reader> Engine<R> {
         active: Option<i64>,
     ) -> Result<Vec<Webhook>, StoreError> {
         let values = [id.into(), tenant.into(), Arg::Int(active)];
-        let rows = self.readers.read("list webhooks", &sql::SELECT_WEBHOOKS, Args::Values(&values)).await?;
+        let rows = self.0.readers.read("list webhooks", &sql::SELECT_WEBHOOKS, Args::Values(&values)).await?;
         decode_all(&rows, webhook)
-    }
-}
-
-#[async_trait]
-impl<R: Reader> Webhooks for Engine<R> {
-    async fn create_webhook(&self, new: Webhook) -> Result<(), StoreError> {
-        self.changed(Request::Create(Box::new(new))).await.map(|_| ())
-    }
-
-    async fn webhooks(&self, tenant: Option<&str>) -> Result<Vec<Webhook>, StoreError> {
-        self.list(None, tenant, None).await
-    }
-
-    async fn webhook(&self, id: &str, tenant: Option<&str>) -> Result<Option<Webhook>, StoreError> {
-        Ok(self.list(Some(id), tenant, None).await?.pop())
-    }
-
-    async fn change_webhook(
-        &self,
-        id: &str,
-        tenant: Option<&str>,
-        change: WebhookChange,
-        now: Timestamp,
-    ) -> Result<Option<Webhook>, StoreError> {
-        let (id, tenant) = (id.to_owned(), tenant.map(str::to_owned));
-        match self.of_webhooks(Request::Change { id, tenant, change: Box::new(change), now }).await? {
-            Answer::Webhook(webhook) => Ok(webhook.map(|webhook| *webhook)),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn delete_webhook(&self, id: &str, tenant: Option<&str>) -> Result<bool, StoreError> {
-        self.changed(Request::Delete { id: id.to_owned(), tenant: tenant.map(str::to_owned) }).await
-    }
-
-    async fn deliveries(
-        &self,
-        webhook: &str,
-        state: Option<DeliveryState>,
-        page: Page,
-    ) -> Result<(Vec<Delivery>, u64), StoreError> {
-        let state = state.map(DeliveryState::as_str);
-        let values = [webhook.into(), state.into()];
-        let (action, text) = ("count deliveries", &sql::SELECT_DELIVERY_COUNTS);
-        let counted = self.readers.read(action, text, Args::Values(&values)).await?;
-        let total = decode_all(&counted, |row| get::<i64>(row, "deliveries"))?;
-        let values = [webhook.into(), state.into(), Arg::Text(None), page.limit.into(), page.offset.into()];
-        let (action, text) = ("list deliveries", &sql::SELECT_DELIVERIES);
-        let rows = self.readers.read(action, text, Args::Values(&values)).await?;
-        Ok((decode_all(&rows, delivery)?, total.into_iter().next().unwrap_or_default().unsigned_abs()))
-    }
-
-    async fn deliver(&self, new: NewDelivery) -> Result<(), StoreError> {
-        self.changed(Request::Deliver(new)).await.map(|_| ())
-    }
-
-    async fn redeliver(
-        &self,
-        webhook: &str,
-        id: &str,
-        now: Timestamp,
-    ) -> Result<Option<Delivery>, StoreError> {
-        let request = Request::Redeliver { webhook: webhook.to_owned(), delivery: id.to_owned(), now };
-        if !self.changed(request).await? {
-            return Ok(None);
-        }
-        let values = [webhook.into(), Arg::Text(None), id.into(), 1_i64.into(), 0_i64.into()];
-        let (action, text) = ("read a delivery", &sql::SELECT_DELIVERIES);
-        let rows = self.readers.read(action, text, Args::Values(&values)).await?;
-        Ok(decode_all(&rows, delivery)?.pop())
-    }
-
-    async fn active_webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
-        self.list(None, None, Some(1)).await
-    }
-
-    async fn webhook_mark(&self) -> Result<Cursor, StoreError> {
-        let values = [MARK.into()];
-        let (action, text) = ("read how far events are told", &sql::SELECT_EVENT_MARK);
-        let rows = self.readers.read(action, text, Args::Values(&values)).await?;
-        let marks = decode_all(&rows, |row| {
-            Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })
-        })?;
-        Ok(marks.into_iter().next().unwrap_or_default())
-    }
-
-    async fn fan_out(
-        &self,
-        term: &Term,
-        from: Cursor,
-        to: Cursor,
-        deliveries: Vec<NewDelivery>,
-    ) -> Result<bool, StoreError> {
-        self.changed(Request::FanOut { term: term.clone(), from, to, deliveries }).await
-    }
-
-    async fn take_deliveries(
-        &self,
-        term: &Term,
-        taking: Taking,
-        now: Timestamp,
-    ) -> Result<Vec<Delivery>, StoreError> {
-        match self.of_webhooks(Request::Take { term: term.clone(), taking, now }).await? {
-            Answer::Deliveries(deliveries) => Ok(deliveries),
-            _ => Err(StoreError::Closed),
-        }
-    }
-
-    async fn settle_delivery(
-        &self,
-        delivery: &Delivery,
-        attempted: Attempted,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let request = Request::Settle {
-            delivery: delivery.id.clone(),
-            webhook: delivery.webhook_id.clone(),
-            attempt: delivery.attempts,
-            attempted,
-            now,
-        };
-        self.changed(request).await.map(|_| ())
-    }
-
-    async fn next_delivery(&self) -> Result<Option<Timestamp>, StoreError> {
-        let (action, text) = ("look for the next delivery", &sql::SELECT_NEXT_DELIVERY);
-        let rows = self.readers.read(action, text, Args::Values(&[])).await?;
-        let due = decode_all(&rows, |row| maybe::<i64>(row, "due"))?;
-        Ok(due.into_iter().flatten().next().map(Timestamp))
     }
 }

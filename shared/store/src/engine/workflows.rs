@@ -1,18 +1,121 @@
-//! Chains, groups, batches and graphs: jobs that wait for one another: the calls.
+//! Chains, groups, batches and graphs: jobs that wait for one another.
 
 use super::Engine;
 use super::columns::Columns;
-use super::ops::workflows::{Answer as Done, Request as Asked, WorkflowRow};
+use super::ops::workflows::{self as ops, WorkflowRow};
 use super::rows::{Fields, Inconsistency, JobRow, get, json, maybe, word};
-use super::session::{Args, Reader};
+use super::session::Args;
 use super::statement::decode_all;
-use super::writer::{Answer, Request};
-use crate::{
-    NewWorkflow, Page, StoreError, Workflow, WorkflowCancel, WorkflowFilter, WorkflowStep, Workflows, sql,
-};
-use async_trait::async_trait;
-use turnstone_domain::workflow::{StepRole, StepState};
-use turnstone_domain::{JobId, JobState, RawJson, Timestamp};
+use crate::{Page, StoreError, sql};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
+use turnstone_domain::{JobId, JobState, NewJob, RawJson, Timestamp};
+
+/// A job as it waits for its turn.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WaitingJob {
+    /// The job, as if it were enqueued when the workflow is made.
+    pub job: NewJob,
+    /// Whether its delay counts from the time at which it is enqueued.
+    pub run_relative: bool,
+    /// Whether its `expires_at` does.
+    pub expiry_relative: bool,
+}
+
+/// A step of a new workflow.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewStep {
+    /// How the client calls it.
+    pub name: Option<String>,
+    /// What it is for.
+    pub role: StepRole,
+    /// Positions of the steps that have to succeed before, in the order in which it gets their results.
+    pub needs: Vec<usize>,
+    /// Its job.
+    pub waiting: WaitingJob,
+}
+
+/// A workflow to be made. Its needs have no cycle.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewWorkflow {
+    /// UUIDv7.
+    pub id: String,
+    /// Whose it is.
+    pub tenant: Option<String>,
+    /// How its jobs depend on one another.
+    pub kind: WorkflowKind,
+    /// How the client calls it.
+    pub name: Option<String>,
+    /// Members first, in order, then callbacks.
+    pub steps: Vec<NewStep>,
+    /// Now.
+    pub created_at: Timestamp,
+}
+
+/// A workflow as stored.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Workflow {
+    /// UUIDv7.
+    pub id: String,
+    /// Whose it is.
+    pub tenant: Option<String>,
+    /// How its jobs depend on one another.
+    pub kind: WorkflowKind,
+    /// How the client calls it.
+    pub name: Option<String>,
+    /// Where it stands.
+    pub state: WorkflowState,
+    /// How many members it has; callbacks do not count.
+    pub members: i64,
+    /// How many of them have ended.
+    pub ended: i64,
+    /// How many of them succeeded.
+    pub succeeded: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// A step as stored.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkflowStep {
+    /// How the client calls it.
+    pub name: Option<String>,
+    /// What it is for.
+    pub role: StepRole,
+    /// Positions of the steps whose results it gets.
+    pub needs: Vec<usize>,
+    /// Where it stands.
+    pub state: StepState,
+    /// Its job, enqueued or not.
+    pub job_id: JobId,
+    /// The type of its job.
+    pub job_type: String,
+    /// Where its job stands, once it is enqueued and until it is pruned.
+    pub job_state: Option<JobState>,
+}
+
+/// Which workflows.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct WorkflowFilter {
+    /// Of this tenant; `None` is everybody's.
+    pub tenant: Option<String>,
+    /// In this state.
+    pub state: Option<WorkflowState>,
+}
+
+/// What became of the cancellation of a workflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkflowCancel {
+    /// It is `cancelled` now.
+    Cancelled,
+    /// It had ended already; nothing changed.
+    AlreadyEnded(WorkflowState),
+    /// There is no such workflow.
+    NotFound,
+}
 
 fn step(row: &impl Fields) -> Result<WorkflowStep, Inconsistency> {
     let job_state = maybe::<&str>(row, "job_state")?;
@@ -44,7 +147,7 @@ impl StepInput {
     }
 }
 
-impl<R: Reader> Engine<R> {
+impl Engine {
     /// What a job gets from its workflow, if it is a step of one.
     pub(super) async fn step_input(&self, job: &JobRow) -> Result<StepInput, StoreError> {
         if job.workflow.is_none() {
@@ -56,45 +159,57 @@ impl<R: Reader> Engine<R> {
         Ok(input.map(|(_, input)| input).unwrap_or_default())
     }
 }
+/// Chains, groups, batches and graphs: jobs that wait for one another (OJS workflows §3 to §6).
+///
+/// What waits is enqueued in the transaction that ends the last job it needs, whatever ends it.
+#[derive(Clone)]
+pub struct Workflows(pub(super) Arc<Engine>);
 
-#[async_trait]
-impl<R: Reader> Workflows for Engine<R> {
-    async fn create(&self, workflow: NewWorkflow) -> Result<(), StoreError> {
-        match self.request(Request::Workflows(Asked::Create(Box::new(workflow)))).await? {
-            Answer::Workflows(Done::Created(created)) => created,
-            _ => Err(StoreError::Closed),
-        }
+impl Workflows {
+    /// Makes a workflow and enqueues the jobs that wait for nothing: all of it or nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::DuplicateWorkflow`]; and as [`crate::Intake::push`], for the ids of all steps and for the jobs that
+    /// are enqueued at once.
+    pub async fn create(&self, workflow: NewWorkflow) -> Result<(), StoreError> {
+        self.0.write(workflow, |tx, new| Box::pin(ops::create(&mut tx.session, &mut tx.unit, new))).await?
     }
 
-    async fn cancel(
+    /// `running → cancelled`: what waits never starts, what has not begun is cancelled, what is active may end.
+    pub async fn cancel(
         &self,
         id: &str,
         tenant: Option<&str>,
         at: Timestamp,
     ) -> Result<WorkflowCancel, StoreError> {
-        let asked = Asked::Cancel { id: id.to_owned(), tenant: tenant.map(str::to_owned), at };
-        match self.request(Request::Workflows(asked)).await? {
-            Answer::Workflows(Done::Cancelled(outcome)) => Ok(outcome),
-            _ => Err(StoreError::Closed),
-        }
+        self.0
+            .write((id.to_owned(), tenant.map(str::to_owned), at), |tx, (id, tenant, at)| {
+                Box::pin(ops::cancel(&mut tx.session, &mut tx.unit, id, tenant.as_deref(), *at))
+            })
+            .await
     }
 
-    async fn workflow(
+    /// One workflow with its steps.
+    pub async fn workflow(
         &self,
         id: &str,
         tenant: Option<&str>,
     ) -> Result<Option<(Workflow, Vec<WorkflowStep>)>, StoreError> {
         let values = [id.into(), tenant.into()];
-        let rows =
-            self.readers.read("read a workflow", &sql::SELECT_WORKFLOW_BY_ID, Args::Values(&values)).await?;
+        let rows = self
+            .0
+            .readers
+            .read("read a workflow", &sql::SELECT_WORKFLOW_BY_ID, Args::Values(&values))
+            .await?;
         let Some(row) = decode_all(&rows, WorkflowRow::decode)?.pop() else { return Ok(None) };
         let values = [row.seq.into()];
         let steps =
-            self.readers.read("read steps", &sql::SELECT_WORKFLOW_STEPS, Args::Values(&values)).await?;
+            self.0.readers.read("read steps", &sql::SELECT_WORKFLOW_STEPS, Args::Values(&values)).await?;
         Ok(Some((row.workflow, decode_all(&steps, step)?)))
     }
 
-    async fn workflows(
+    /// Workflows, newest first, and how many match in total.
+    pub async fn workflows(
         &self,
         filter: &WorkflowFilter,
         page: Page,
@@ -102,11 +217,12 @@ impl<R: Reader> Workflows for Engine<R> {
         let (tenant, state) = (filter.tenant.as_deref(), filter.state.map(|state| state.as_str()));
         let values = [tenant.into(), state.into()];
         let counted =
-            self.readers.read("count workflows", &sql::SELECT_WORKFLOW_COUNT, Args::Values(&values));
+            self.0.readers.read("count workflows", &sql::SELECT_WORKFLOW_COUNT, Args::Values(&values));
         let total =
             decode_all(&counted.await?, |row| get::<i64>(row, "workflows"))?.pop().unwrap_or_default();
         let values = [tenant.into(), state.into(), page.limit.into(), page.offset.into()];
-        let rows = self.readers.read("list workflows", &sql::SELECT_WORKFLOWS, Args::Values(&values)).await?;
+        let rows =
+            self.0.readers.read("list workflows", &sql::SELECT_WORKFLOWS, Args::Values(&values)).await?;
         let found = decode_all(&rows, WorkflowRow::decode)?;
         Ok((found.into_iter().map(|row| row.workflow).collect(), total.unsigned_abs()))
     }

@@ -11,140 +11,27 @@ use super::definitions::Definitions;
 use super::held::{Held, Learnt};
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
-use super::ops::{
-    agents, answer, breakers, budgets, cancel, claim, control, credentials, crons, delegations, elsewhere,
-    fork, import, inputs, leader, leases, operate, prune, push, queues, remote, reviews, runs, schemas,
-    statistics, tenants, time_out, turns, upkeep, webhooks, workers, workflows,
-};
+use super::ops::{delegations, inputs, push, remote, turns, workflows};
 use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
-use crate::elsewhere::CallOff;
-use crate::{
-    AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Committed, Decision, DecisionOutcome, Doorbell,
-    Duty, ForkRefusal, ImportRefusal, LedgerError, NewAgent, NewAnswer, NewFork, Pushed, RemoteOutcome,
-    Report, Ring, StoreError, Term, WorkerBeat,
-};
+use super::write::{Alone, Asked, Request, Transaction, Work};
+use crate::{Committed, Doorbell, LedgerError, Pushed, RemoteOutcome, Report, Ring, StoreError};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::collections::BTreeSet;
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, mpsc, oneshot};
-use tokio::time::Instant;
-use turnstone_domain::record::EngagementRecord;
-use turnstone_domain::{Ids, JobId, Lease, NewJob, ReviewId, Timestamp};
+use tokio::sync::{Mutex, mpsc};
+use turnstone_domain::{Ids, NewJob};
 
 /// At most this many requests share a commit: the bound of a commit's duration.
 const BATCH: usize = 512;
 /// How long a request that is not a turn waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What the writer is asked to do.
-pub(super) enum Request {
-    Claim(claim::Ask),
-    Cancel(JobId, Option<String>, Timestamp),
-    Decide(ReviewId, Decision),
-    Answer(Box<NewAnswer>),
-    Register(Box<NewAgent>),
-    RemoveAgent(AgentRemoval),
-    Lead { holder: String, lease_ms: i64, now: Timestamp },
-    Resign(Term),
-    Perform { duty: Duty, term: Term, now: Timestamp, limit: usize },
-    ReleaseAll { now: Timestamp },
-    Beat { beat: Box<WorkerBeat>, silent_ms: i64 },
-    Leave { name: String, instance: String },
-    Extend { leases: Vec<Lease>, until: Timestamp },
-    Release { leases: Vec<Lease>, now: Timestamp },
-    Remote(remote::Request),
-    Queues(queues::Request),
-    Operate(operate::Request),
-    Workflows(workflows::Request),
-    Crons(crons::Request),
-    Schemas(schemas::Request),
-    Tenants(tenants::Request),
-    Webhooks(Box<webhooks::Request>),
-    Control(control::Request),
-    Fork(Box<NewFork>),
-    Import(Box<(EngagementRecord, Timestamp)>),
-    Breakers(breakers::Request),
-    Runs(runs::Request),
-    Budgets(Box<budgets::Request>),
-    Credentials(Box<credentials::Request>),
-    Elsewhere(elsewhere::Request),
-    Idempotency(Box<push::idempotency::Request>),
-}
-
-/// What the writer did.
-pub(super) enum Answer {
-    Claims(claim::Claimed),
-    Cancel(CancelOutcome),
-    Decision(DecisionOutcome),
-    Answered(AnswerOutcome),
-    Changed(bool),
-    Removed(AgentRemoved),
-    Term(Option<Term>),
-    Count(usize),
-    Lost(Vec<String>),
-    Done,
-    Remote(remote::Answer),
-    Queues(queues::Answer),
-    Operate(operate::Answer),
-    Workflows(workflows::Answer),
-    Crons(crons::Answer),
-    Schemas(schemas::Answer),
-    Tenants(tenants::Answer),
-    Webhooks(webhooks::Answer),
-    Control(control::Answer),
-    Forked(Result<(), ForkRefusal>),
-    Imported(Result<(), ImportRefusal>),
-    Breakers(breakers::Answer),
-    Runs(runs::Answer),
-    Budgets(budgets::Answer),
-    CallOffs(Vec<CallOff>),
-    Idempotency(push::idempotency::Answer),
-    /// Refused for a reason that is this caller's alone; nothing was written for it.
-    Refused(StoreError),
-}
-
-type Reply<T> = oneshot::Sender<T>;
-
-/// A request with the place for its answer, and when it was made. Turns, pushes and reports are told apart because many of
-/// them share statements.
-pub(super) struct Asked {
-    pub work: Work,
-    pub at: Instant,
-}
-
-/// See [`Asked`].
-pub(super) enum Work {
-    Turn(Box<TurnStep>, Reply<Result<Committed, LedgerError>>),
-    Push(Vec<NewJob>, Reply<Result<Vec<Pushed>, StoreError>>),
-    Report(Box<Report>, Reply<Result<RemoteOutcome<JobRow>, StoreError>>),
-    Other(Request, Reply<Result<Answer, StoreError>>),
-}
-
-enum Done {
-    Turn(Result<Committed, LedgerError>),
-    Push(Result<Vec<Pushed>, StoreError>),
-    Report(Box<Result<RemoteOutcome<JobRow>, StoreError>>),
-    Other(Result<Answer, StoreError>),
-}
-
-impl Work {
-    /// Whether nobody waits for the answer any more. What has not been written then never is.
-    fn is_abandoned(&self) -> bool {
-        match self {
-            Self::Turn(_, reply) => reply.is_closed(),
-            Self::Push(_, reply) => reply.is_closed(),
-            Self::Report(_, reply) => reply.is_closed(),
-            Self::Other(_, reply) => reply.is_closed(),
-        }
-    }
-}
-
 /// What a transaction did.
 struct Outcome {
-    done: Vec<Done>,
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
 }
@@ -185,25 +72,24 @@ struct Refused {
 /// Where requests wait; several writers may share it.
 pub(super) type Inbox = Arc<Mutex<mpsc::Receiver<Asked>>>;
 
-/// The writer's connection and what it remembers between transactions.
-pub(super) struct Writer<S> {
-    session: S,
-    ids: Arc<dyn Ids>,
+/// The writer's transaction and what it shares with the rest of the process.
+pub(super) struct Writer {
+    tx: Transaction,
     doorbell: Doorbell,
-    definitions: Definitions,
     held: Arc<Held>,
     limited: Arc<LimitedQueues>,
 }
 
-impl<S: Session> Writer<S> {
+impl Writer {
     pub(super) fn new(
-        session: S,
+        session: Session,
         ids: Arc<dyn Ids>,
         doorbell: Doorbell,
         held: Arc<Held>,
         limited: Arc<LimitedQueues>,
     ) -> Self {
-        Self { session, ids, doorbell, definitions: Definitions::default(), held, limited }
+        let tx = Transaction { session, unit: Unit::default(), ids, definitions: Definitions::default() };
+        Self { tx, doorbell, held, limited }
     }
 
     /// Works until every sender is gone.
@@ -213,20 +99,21 @@ impl<S: Session> Writer<S> {
             if inbox.lock().await.recv_many(&mut batch, BATCH).await == 0 {
                 return;
             }
-            self.commit(batch).await;
+            self.commit(batch, true).await;
         }
     }
 
-    /// One transaction for all, tried until the database answers.
-    async fn commit(&mut self, mut batch: Vec<Asked>) {
+    /// Commits all in one transaction, tried until the database answers. While it is `trusting`, it relies on what this process
+    /// knows of jobs instead of reading them.
+    async fn commit(&mut self, mut batch: Vec<Asked>, mut trusting: bool) {
         let mut pauses = pauses().with_jitter().build();
-        let (mut silent, mut trusting) = (false, true);
+        let mut silent = false;
         loop {
-            batch.retain(|asked| !asked.work.is_abandoned());
+            batch.retain(|asked| !asked.work.pending().is_abandoned());
             if batch.is_empty() {
                 return;
             }
-            let refused = match self.transact(&batch, trusting).await {
+            let refused = match self.transact(&mut batch, trusting).await {
                 Ok(outcome) => {
                     tell_of_recovery(silent);
                     return self.conclude(batch, outcome);
@@ -250,35 +137,35 @@ impl<S: Session> Writer<S> {
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
         self.held.learn(outcome.learnt);
-        give(batch, outcome.done);
+        batch.into_iter().for_each(|asked| asked.work.into_pending().give());
         outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
     }
 
-    /// Gives each request a transaction of its own, so that a poisonous one fails only its own caller. Nobody's
-    /// request is to blame for a transaction that cannot begin or end: trying each would only wait longer.
-    async fn refuse(&mut self, batch: Vec<Asked>, Refused { error, shared }: Refused) {
+    /// Tries both halves of a batch by themselves, so that one poisonous request fails only its own caller. No request is to
+    /// blame for a transaction that cannot begin or end: trying the halves would only wait longer.
+    async fn refuse(&mut self, mut batch: Vec<Asked>, Refused { error, shared }: Refused) {
         if shared || batch.len() == 1 {
             tracing::error!(%error, requests = batch.len(), "the database refused a write");
-            let refused = batch.iter().map(|asked| refusal(&asked.work, &error)).collect();
-            return give(batch, refused);
+            return refuse(batch, &error);
         }
-        tracing::warn!(%error, requests = batch.len(), "a shared commit failed; its requests are tried one by one");
-        for asked in batch {
-            Box::pin(self.commit(vec![asked])).await;
+        tracing::warn!(%error, requests = batch.len(), "a shared commit failed; its halves are tried by themselves");
+        let second = batch.split_off(batch.len() / 2);
+        for half in [batch, second] {
+            Box::pin(self.commit(half, false)).await;
         }
     }
 
-    async fn transact(&mut self, batch: &[Asked], trusting: bool) -> Result<Outcome, Refused> {
+    async fn transact(&mut self, batch: &mut [Asked], trusting: bool) -> Result<Outcome, Refused> {
         let shared = |error| Refused { error, shared: true };
-        self.session.begin().await.map_err(shared)?;
+        self.tx.session.begin().await.map_err(shared)?;
         let done = match self.apply(batch, trusting).await {
             Ok(done) => done,
             Err(error) => {
-                self.session.rollback().await;
+                self.tx.session.rollback().await;
                 return Err(Refused { error, shared: false });
             }
         };
-        match self.session.commit().await {
+        match self.tx.session.commit().await {
             Ok(()) => Ok(done),
             Err(CommitError::Refused(error)) => Err(shared(error)),
             Err(CommitError::Failed(error)) => Err(Refused { error, shared: false }),
@@ -292,7 +179,7 @@ impl<S: Session> Writer<S> {
     /// Asks until the database knows.
     async fn was_committed(&mut self) -> bool {
         for pause in pauses().build() {
-            match self.session.outcome().await {
+            match self.tx.session.outcome().await {
                 Ok(committed) => return committed,
                 Err(error) => tracing::debug!(%error, "the outcome of a commit is not known yet"),
             }
@@ -301,73 +188,45 @@ impl<S: Session> Writer<S> {
         false
     }
 
-    async fn apply(&mut self, batch: &[Asked], trusting: bool) -> Result<Outcome, StoreError> {
-        let mut yielded = Yielded::default();
-        let (mut steps, mut pushes, mut reports) = (Vec::new(), Vec::new(), Vec::new());
-        for asked in batch {
-            match &asked.work {
-                Work::Turn(step, _) => steps.push(&**step),
-                Work::Push(jobs, _) => pushes.push(jobs.as_slice()),
-                Work::Report(report, _) => reports.push(&**report),
-                Work::Other(..) => {}
-            }
-        }
+    async fn apply(&mut self, batch: &mut [Asked], trusting: bool) -> Result<Outcome, StoreError> {
         let known = trusting.then_some(&*self.held);
-        let mut unit = Unit::default();
-        let stepped = if steps.is_empty() {
-            Vec::new()
-        } else {
-            turns::apply(&mut self.session, &mut unit, &steps, known).await?
-        };
-        yielded.take(unit);
-        let mut unit = Unit::default();
-        let pushed = if pushes.is_empty() {
-            Vec::new()
-        } else {
-            push::apply(&mut self.session, &mut unit, &pushes).await?
-        };
-        yielded.take(unit);
-        let mut unit = Unit::default();
-        let reported = if reports.is_empty() {
-            Vec::new()
-        } else {
-            remote::report(&mut self.session, &mut unit, &reports, known).await?
-        };
-        yielded.take(unit);
-        let (mut stepped, mut pushed) = (stepped.into_iter(), pushed.into_iter());
-        let mut reported = reported.into_iter();
-        let mut done = Vec::with_capacity(batch.len());
-        for asked in batch {
-            let closed = || StoreError::Closed;
-            done.push(match &asked.work {
-                Work::Turn(..) => Done::Turn(stepped.next().unwrap_or_else(|| Err(closed().into()))),
-                Work::Push(..) => Done::Push(pushed.next().unwrap_or_else(|| Err(closed()))),
-                Work::Report(..) => Done::Report(Box::new(reported.next().ok_or_else(closed))),
-                Work::Other(request, _) => {
-                    let mut unit = Unit::default();
-                    let answer = self.other(&mut unit, request).await?;
-                    yielded.take(unit);
-                    Done::Other(match answer {
-                        Answer::Refused(error) => Err(error),
-                        answer => Ok(answer),
-                    })
-                }
-            });
+        let Batch { turns, pushes, reports, alone } = Batch::of(batch);
+        let mut yielded = Yielded::default();
+        let tx = &mut self.tx;
+        tx.unit = Unit::default();
+        if !turns.is_empty() {
+            let steps: Vec<_> = turns.iter().map(|turn| &turn.asked).collect();
+            let answers = turns::apply(&mut tx.session, &mut tx.unit, &steps, known).await?;
+            keep(turns, answers);
+            yielded.take(take(&mut tx.unit));
+        }
+        if !pushes.is_empty() {
+            let jobs: Vec<_> = pushes.iter().map(|push| push.asked.as_slice()).collect();
+            let answers = push::apply(&mut tx.session, &mut tx.unit, &jobs).await?;
+            keep(pushes, answers);
+            yielded.take(take(&mut tx.unit));
+        }
+        if !reports.is_empty() {
+            let asked: Vec<_> = reports.iter().map(|report| &report.asked).collect();
+            let answers = remote::report(&mut tx.session, &mut tx.unit, &asked, known).await?;
+            keep(reports, answers.into_iter().map(Ok));
+            yielded.take(take(&mut tx.unit));
+        }
+        for write in alone {
+            write.apply(tx).await?;
+            yielded.take(take(&mut tx.unit));
         }
         // What is enqueued may replace a step of another workflow; what is cancelled may have children of its own.
         while !yielded.is_settled() {
-            let mut unit = Unit::default();
-            let (ended, kin) = (std::mem::take(&mut yielded.ended), std::mem::take(&mut yielded.kin));
-            let freed = std::mem::take(&mut yielded.freed);
-            delegations::advance(&mut self.session, &mut unit, kin).await?;
-            yielded.take(unit);
-            let mut unit = Unit::default();
-            inputs::advance(&mut self.session, &mut unit, freed).await?;
-            yielded.take(unit);
+            let (ended, kin) = (take(&mut yielded.ended), take(&mut yielded.kin));
+            let freed = take(&mut yielded.freed);
+            delegations::advance(&mut tx.session, &mut tx.unit, kin).await?;
+            yielded.take(take(&mut tx.unit));
+            inputs::advance(&mut tx.session, &mut tx.unit, freed).await?;
+            yielded.take(take(&mut tx.unit));
             if !ended.is_empty() {
-                let mut unit = Unit::default();
-                workflows::advance(&mut self.session, &mut unit, ended).await?;
-                yielded.take(unit);
+                workflows::advance(&mut tx.session, &mut tx.unit, ended).await?;
+                yielded.take(take(&mut tx.unit));
             }
         }
         let Yielded { mut rings, learnt, left, .. } = yielded;
@@ -375,110 +234,44 @@ impl<S: Session> Writer<S> {
             rings.push(Ring::Available);
         }
         rings.dedup();
-        Ok(Outcome { done, rings, learnt })
-    }
-
-    #[expect(clippy::cognitive_complexity, reason = "one line per request, and nothing else")]
-    async fn other(&mut self, unit: &mut Unit, request: &Request) -> Result<Answer, StoreError> {
-        let session = &mut self.session;
-        Ok(match request {
-            Request::Claim(request) => {
-                Answer::Claims(claim::apply(session, unit, request, &mut self.definitions, &*self.ids).await?)
-            }
-            Request::Cancel(job, tenant, at) => {
-                Answer::Cancel(cancel::apply(session, unit, job, tenant.as_deref(), *at).await?)
-            }
-            Request::Decide(review, decision) => {
-                Answer::Decision(reviews::apply(session, unit, review, decision).await?)
-            }
-            Request::Answer(given) => Answer::Answered(answer::apply(session, unit, given).await?),
-            Request::Register(agent) => Answer::Changed(agents::register(session, unit, agent).await?),
-            Request::RemoveAgent(removal) => Answer::Removed(agents::remove(session, unit, removal).await?),
-            Request::Lead { holder, lease_ms, now } => {
-                Answer::Term(leader::lead(session, holder, *lease_ms, *now, &*self.ids).await?)
-            }
-            Request::Resign(term) => {
-                leader::resign(session, term).await?;
-                Answer::Done
-            }
-            Request::Perform { duty, term, now, limit } => {
-                if leader::holds(session, term).await? {
-                    Answer::Count(perform(session, unit, *duty, *now, *limit).await?)
-                } else {
-                    Answer::Refused(StoreError::Deposed)
-                }
-            }
-            Request::ReleaseAll { now } => Answer::Count(upkeep::release_all(session, unit, *now).await?),
-            Request::Beat { beat, silent_ms } => match workers::beat(session, beat, *silent_ms).await? {
-                Ok(()) => Answer::Done,
-                Err(refused) => Answer::Refused(refused),
-            },
-            Request::Leave { name, instance } => {
-                workers::leave(session, name, instance).await?;
-                Answer::Done
-            }
-            Request::Extend { leases, until } => Answer::Lost(leases::extend(session, leases, *until).await?),
-            Request::Release { leases, now } => {
-                leases::release(session, unit, leases, *now).await?;
-                Answer::Done
-            }
-            Request::Remote(asked) => Answer::Remote(remote::apply(session, unit, asked, &*self.ids).await?),
-            Request::Queues(asked) => Answer::Queues(queues::apply(session, unit, asked, &*self.ids).await?),
-            Request::Operate(asked) => {
-                Answer::Operate(operate::apply(session, unit, asked, &*self.ids).await?)
-            }
-            Request::Workflows(asked) => {
-                Answer::Workflows(workflows::apply(session, unit, asked, &*self.ids).await?)
-            }
-            Request::Crons(asked) => Answer::Crons(crons::apply(session, unit, asked, &*self.ids).await?),
-            Request::Schemas(asked) => Answer::Schemas(schemas::apply(session, asked).await?),
-            Request::Tenants(asked) => {
-                Answer::Tenants(tenants::apply(session, unit, asked, &*self.ids).await?)
-            }
-            Request::Webhooks(asked) => match webhooks::apply(session, unit, asked, &*self.ids).await? {
-                webhooks::Answer::Deposed => Answer::Refused(StoreError::Deposed),
-                answer => Answer::Webhooks(answer),
-            },
-            Request::Budgets(asked) => Answer::Budgets(budgets::apply(session, unit, asked).await?),
-            Request::Credentials(asked) => Answer::Changed(credentials::apply(session, asked).await?),
-            Request::Control(asked) => {
-                Answer::Control(control::apply(session, unit, asked, &*self.ids).await?)
-            }
-            Request::Runs(asked) => Answer::Runs(runs::apply(session, asked).await?),
-            Request::Fork(asked) => Answer::Forked(fork::apply(session, unit, asked, &*self.ids).await?),
-            Request::Import(asked) => {
-                let (record, at) = &**asked;
-                Answer::Imported(import::apply(session, unit, record, *at, &*self.ids).await?)
-            }
-            Request::Breakers(asked) => Answer::Breakers(breakers::apply(session, unit, asked).await?),
-            Request::Elsewhere(asked) => Answer::CallOffs(elsewhere::apply(session, unit, asked).await?),
-            Request::Idempotency(asked) => {
-                Answer::Idempotency(push::idempotency::apply(session, unit, asked).await?)
-            }
-        })
+        Ok(Outcome { rings, learnt })
     }
 }
 
-async fn perform<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    duty: Duty,
-    now: Timestamp,
-    limit: usize,
-) -> Result<usize, StoreError> {
-    match duty {
-        Duty::PromoteDue => upkeep::promote_due(session, unit, now, limit).await,
-        Duty::ReapExpired => upkeep::reap(session, unit, now, limit).await,
-        Duty::ExpireJobs => upkeep::expire_jobs(session, unit, now, limit).await,
-        Duty::ExpireReviews => reviews::expire(session, unit, now, limit).await,
-        Duty::RemindReviews => reviews::remind(session, unit, now, limit).await,
-        Duty::TimeOutJobs => {
-            let late = delegations::time_out(session, unit, now, limit).await?;
-            Ok(late + time_out::apply(session, unit, now, limit.saturating_sub(late)).await?)
+/// The requests of a batch by how they join their like.
+#[derive(Default)]
+struct Batch<'a> {
+    turns: Vec<&'a mut Request<TurnStep, Committed, LedgerError>>,
+    pushes: Vec<&'a mut Request<Vec<NewJob>, Vec<Pushed>>>,
+    reports: Vec<&'a mut Request<Report, RemoteOutcome<JobRow>>>,
+    alone: Vec<&'a mut dyn Alone>,
+}
+
+impl<'a> Batch<'a> {
+    fn of(batch: &'a mut [Asked]) -> Self {
+        let mut parted = Self::default();
+        for asked in batch {
+            match &mut asked.work {
+                Work::Turn(turn) => parted.turns.push(turn),
+                Work::Push(push) => parted.pushes.push(push),
+                Work::Report(report) => parted.reports.push(report),
+                Work::Alone(write) => parted.alone.push(&mut **write),
+            }
         }
-        Duty::Prune { before } => prune::apply(session, before, now, limit).await,
-        Duty::FoldStatistics { until } => statistics::fold(session, until, limit).await,
+        parted
     }
+}
+
+/// Keeps the answers to requests for after the commit.
+fn keep<A, T, E>(requests: Vec<&mut Request<A, T, E>>, answers: impl IntoIterator<Item = Result<T, E>>) {
+    for (request, answer) in requests.into_iter().zip(answers) {
+        request.answer = Some(answer);
+    }
+}
+
+/// Gives an error to the callers of requests.
+fn refuse(batch: Vec<Asked>, error: &StoreError) {
+    batch.into_iter().for_each(|asked| asked.work.into_pending().refuse(error));
 }
 
 /// The pauses between attempts.
@@ -506,29 +299,6 @@ fn tell_the_impatient(batch: Vec<Asked>, error: &StoreError) -> Vec<Asked> {
     let (waiting, gone): (Vec<_>, Vec<_>) = batch
         .into_iter()
         .partition(|asked| matches!(asked.work, Work::Turn(..)) || asked.at.elapsed() < PATIENCE);
-    let refused = gone.iter().map(|asked| refusal(&asked.work, error)).collect();
-    give(gone, refused);
+    refuse(gone, error);
     waiting
-}
-
-fn refusal(work: &Work, error: &StoreError) -> Done {
-    match work {
-        Work::Turn(..) => Done::Turn(Err(LedgerError::Store(error.clone()))),
-        Work::Push(..) => Done::Push(Err(error.clone())),
-        Work::Report(..) => Done::Report(Box::new(Err(error.clone()))),
-        Work::Other(..) => Done::Other(Err(error.clone())),
-    }
-}
-
-/// Gives the answers. A caller that has gone away does not want its own.
-fn give(batch: Vec<Asked>, done: Vec<Done>) {
-    for (asked, done) in batch.into_iter().zip(done) {
-        match (asked.work, done) {
-            (Work::Turn(_, reply), Done::Turn(done)) => drop(reply.send(done)),
-            (Work::Push(_, reply), Done::Push(done)) => drop(reply.send(done)),
-            (Work::Report(_, reply), Done::Report(done)) => drop(reply.send(*done)),
-            (Work::Other(_, reply), Done::Other(done)) => drop(reply.send(done)),
-            _ => tracing::error!("the writer mixed up its answers"),
-        }
-    }
 }

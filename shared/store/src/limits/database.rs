@@ -6,7 +6,7 @@ use super::bucket::{Bucket, Terms};
 use super::{Admission, Grant, Limit, LimitKey, RateLimits};
 use crate::StoreError;
 use crate::engine::rows::Fields;
-use crate::engine::session::{Arg, Args, Reader};
+use crate::engine::session::{Arg, Args, Readers};
 use crate::sql::{self, Text};
 use async_trait::async_trait;
 use turnstone_domain::Timestamp;
@@ -19,7 +19,7 @@ const BUSY_MS: i64 = 20;
 const REMEMBERED_MS: i64 = 86_400_000;
 
 /// The limits, over connections on which a statement stands alone.
-pub(crate) struct DatabaseLimits<R>(R);
+pub(crate) struct DatabaseLimits(Readers);
 
 /// What is known about a call before it is admitted.
 struct Known {
@@ -27,8 +27,8 @@ struct Known {
     held_until: Timestamp,
 }
 
-impl<R: Reader> DatabaseLimits<R> {
-    pub(crate) fn new(connections: R) -> Self {
+impl DatabaseLimits {
+    pub(crate) fn new(connections: Readers) -> Self {
         Self(connections)
     }
 
@@ -81,7 +81,7 @@ impl<R: Reader> DatabaseLimits<R> {
 }
 
 #[async_trait]
-impl<R: Reader> RateLimits for DatabaseLimits<R> {
+impl RateLimits for DatabaseLimits {
     async fn admit(
         &self,
         key: &LimitKey,

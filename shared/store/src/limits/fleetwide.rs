@@ -22,7 +22,7 @@ pub struct FleetwideLimits {
     place: &'static str,
     shared: Arc<dyn RateLimits>,
     local: LocalLimits,
-    views: Arc<dyn Views>,
+    views: Views,
     state: Mutex<State>,
 }
 
@@ -35,7 +35,7 @@ struct State {
 impl FleetwideLimits {
     /// Limits kept at `place` (a name for the log, such as `Redis`) by `shared`; `views` knows the live workers.
     #[must_use]
-    pub fn new(place: &'static str, shared: Arc<dyn RateLimits>, views: Arc<dyn Views>) -> Self {
+    pub fn new(place: &'static str, shared: Arc<dyn RateLimits>, views: Views) -> Self {
         let state = State { broken: None, count_next: Instant::now() };
         Self { place, shared, local: LocalLimits::one_of(1), views, state: Mutex::new(state) }
     }

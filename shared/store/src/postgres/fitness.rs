@@ -158,7 +158,9 @@ pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
 async fn encryption(conn: &mut PgConnection, options: &PostgresOptions) -> Finding {
     let rows =
         sqlx::raw_sql(sql::SELECT_DATA_KEYS.postgres).fetch_all(conn).await.map_err(failed("read data keys"));
-    let rows = rows.and_then(|rows| rows.iter().map(DataKey::decode).collect::<Result<Vec<_>, _>>());
+    let rows = rows.and_then(|rows| {
+        rows.into_iter().map(|row| DataKey::decode(&row.into())).collect::<Result<Vec<_>, _>>()
+    });
     match rows {
         Ok(rows) => cipher::finding(options.encryption.as_ref(), &rows),
         Err(error) => Finding::bad(error.to_string(), "give this user the right to read the table data_keys"),

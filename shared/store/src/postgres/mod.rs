@@ -14,15 +14,17 @@ mod session;
 pub use counters::Counters;
 pub use fitness::Finding;
 
-use crate::cipher::{Keyring, Sealing};
+pub(crate) use session::{Readers, Writing};
+
+use crate::cipher::Keyring;
 use crate::engine;
+use crate::engine::session::{Connection, Reader, Readers as AnyReaders, Session};
 use crate::limits::database::DatabaseLimits;
 use crate::migrations::{self, POSTGRES};
 use crate::sql;
 use crate::{EncryptionKeys, Store, StoreError};
 use clock::DatabaseClock;
 use connection::Address;
-use session::{Readers, Writing};
 use std::sync::Arc;
 use turnstone_domain::{Clock, Ids};
 
@@ -93,19 +95,20 @@ impl PostgresStore {
         fitness::takes_writes(&mut first).await?;
         fitness::schema_fits(&mut first).await?;
         let readers = Readers::new(&address, options);
-        let ring = Keyring::read(&readers, options.encryption.as_ref()).await?;
+        let of_engine = AnyReaders::Postgres(readers.clone());
+        let ring = Keyring::read(&of_engine, options.encryption.as_ref()).await?;
         let clock = DatabaseClock::start(&mut first, readers.clone()).await?;
+        let session = |conn, ring| {
+            let writing = Writing::new(address.clone(), options, &ids, conn);
+            Session::new(Connection::Postgres(Box::new(writing)), ring)
+        };
         let others = (1..options.writers.max(1)).map(|_| None);
-        let sessions = std::iter::once(Some(first))
-            .chain(others)
-            .map(|conn| Sealing::new(Writing::new(address.clone(), options, &ids, conn), ring.clone()));
-        let limits = Arc::new(DatabaseLimits::new(readers.clone()));
+        let sessions = std::iter::once(Some(first)).chain(others).map(|conn| session(conn, ring.clone()));
+        let limits = Arc::new(DatabaseLimits::new(of_engine.clone()));
         // Rows that a statement makes would not be sealed, and through a pooler one is no transaction.
-        let claims = (ring.is_none() && !options.transaction_pooler)
-            .then(|| Writing::new(address.clone(), options, &ids, None));
-        let claims = claims.map(|session| Sealing::new(session, None));
-        let readers_of = Sealing::new(readers.clone(), ring.clone());
-        let store = engine::start_claiming(readers_of, sessions.collect(), claims, &ids, limits);
+        let claims = (ring.is_none() && !options.transaction_pooler).then(|| session(None, None));
+        let sessions = sessions.collect();
+        let store = engine::start(Reader::new(of_engine, ring.clone()), sessions, claims, &ids, limits);
         if options.listens() {
             relay::start(&readers, &store.doorbell, ids.next());
         }

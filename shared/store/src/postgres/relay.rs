@@ -4,16 +4,13 @@
 //! matters; when the listener is broken, everybody goes on polling.
 
 use super::session::Readers;
-use crate::doorbell::WeakDoorbell;
+use crate::doorbell::{Outgoing, WeakDoorbell};
 use crate::{Doorbell, Ring, sql};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sqlx::postgres::PgListener;
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::time::Duration;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
 
 /// The name in `select_notify.sql`.
 const CHANNEL: &str = "turnstone";
@@ -21,13 +18,15 @@ const CHANNEL: &str = "turnstone";
 const LARGEST: usize = 7_500;
 /// Notifications of one process are at least this far apart: a commit with `NOTIFY` is a queue of its own.
 const APART: Duration = Duration::from_millis(5);
-/// The pause after a failure.
+/// The pause before a message that was not sent is sent again.
+const RETRY: Duration = Duration::from_millis(100);
+/// The pause after a listener failed.
 const PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
 struct Rings<'a> {
     from: &'a str,
-    rings: HashSet<Ring>,
+    rings: &'a [Ring],
 }
 
 /// The same as it arrives. Most rings are this process's own: those are not read.
@@ -51,29 +50,16 @@ pub(super) fn start(readers: &Readers, doorbell: &Doorbell, origin: String) {
     });
 }
 
-async fn carry_out(mut rung: Receiver<Ring>, readers: &Readers, origin: &str) {
-    loop {
-        let first = match rung.recv().await {
-            Ok(ring) => ring,
-            // What was missed may have been anything: the two hints that matter stand for it.
-            Err(RecvError::Lagged(_)) => Ring::Available,
-            Err(RecvError::Closed) => return,
-        };
-        let mut rings = HashSet::from([first]);
-        let mut size = 0;
-        while let Ok(ring) = rung.try_recv() {
-            let length = length(&ring);
-            if rings.insert(ring) {
-                size += length;
-            }
-            if size > LARGEST {
-                break;
-            }
-        }
-        let payload = serde_json::to_string(&Rings { from: origin, rings }).unwrap_or_default();
+async fn carry_out(mut rung: Outgoing, readers: &Readers, origin: &str) {
+    while let Some(rings) = rung.gather(LARGEST, length).await {
+        let payload = serde_json::to_string(&Rings { from: origin, rings: &rings }).unwrap_or_default();
         let told = sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
-        if let Err(error) = told {
-            tracing::debug!(%error, "bells were not carried to other processes; they will poll");
+        match told {
+            Ok(_) => rung.sent(),
+            Err(error) => {
+                tracing::debug!(%error, "bells were not carried to other processes; they will poll");
+                tokio::time::sleep(RETRY).await;
+            }
         }
         tokio::time::sleep(APART).await;
     }

@@ -8,12 +8,11 @@ use super::connection::{Address, failed};
 use super::joined::{Texts, alone, counted, joined};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
-use crate::engine::rows::Fields;
-use crate::engine::session::{Alone, Arg, Args, CommitError, Reader, Session, Write};
+use crate::engine::session::{Arg, Args, CommitError, Row, Write};
 use crate::sql::{self, Text};
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Connection, Postgres, Row};
+use sqlx::{AssertSqlSafe, Connection as _, Postgres, Row as _};
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -26,16 +25,6 @@ const ANSWER: Duration = Duration::from_secs(30);
 const TRUSTED: Duration = Duration::from_secs(1);
 /// How long a read waits for a connection.
 const ACQUIRE: Duration = Duration::from_secs(10);
-
-impl Fields for PgRow {
-    fn int(&self, column: &str) -> Result<Option<i64>, String> {
-        self.try_get(column).map_err(|e| e.to_string())
-    }
-
-    fn text(&self, column: &str) -> Result<Option<&str>, String> {
-        self.try_get(column).map_err(|e| e.to_string())
-    }
-}
 
 type Bound = Query<'static, Postgres, PgArguments>;
 
@@ -85,6 +74,11 @@ pub(super) async fn remember_queues(
     remembered.await.map_err(failed("remember queues"))
 }
 
+/// The rows of an answer.
+fn of(rows: Result<Vec<PgRow>, sqlx::Error>, action: &'static str) -> Result<Vec<Row>, StoreError> {
+    Ok(rows.map_err(failed(action))?.into_iter().map(Row::from).collect())
+}
+
 /// Waits for an answer, but not for ever.
 async fn within<T>(asking: impl Future<Output = Result<T, sqlx::Error>> + Send) -> Result<T, sqlx::Error> {
     match tokio::time::timeout(ANSWER, asking).await {
@@ -97,7 +91,7 @@ async fn within<T>(asking: impl Future<Output = Result<T, sqlx::Error>> + Send) 
 }
 
 /// A connection that writes. It is made when it is needed, and made anew when it broke.
-pub(super) struct Writing {
+pub(crate) struct Writing {
     address: Address,
     persistent: bool,
     conn: Option<PgConnection>,
@@ -271,17 +265,15 @@ enum Ended {
     Unknown,
 }
 
-impl Session for Writing {
-    type Row = PgRow;
-
-    async fn begin(&mut self) -> Result<(), StoreError> {
+impl Writing {
+    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
         self.commit = self.ids.next();
         self.begun = false;
         self.waiting.clear();
         Ok(())
     }
 
-    async fn commit(&mut self) -> Result<(), CommitError> {
+    pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
         if !self.begun {
             let writes = std::mem::take(&mut self.waiting);
             if writes.is_empty() {
@@ -309,7 +301,7 @@ impl Session for Writing {
         })
     }
 
-    async fn rollback(&mut self) {
+    pub(crate) async fn rollback(&mut self) {
         self.waiting.clear();
         if !std::mem::take(&mut self.begun) {
             return;
@@ -321,7 +313,7 @@ impl Session for Writing {
         }
     }
 
-    async fn outcome(&mut self) -> Result<bool, StoreError> {
+    pub(crate) async fn outcome(&mut self) -> Result<bool, StoreError> {
         let query = sqlx::query(sql::LOCK_WRITER.postgres).persistent(false).bind(self.name.clone());
         let delete = sqlx::query(sql::DELETE_WRITER.postgres).persistent(false).bind(self.name.clone());
         let commit = self.commit.clone();
@@ -350,33 +342,33 @@ impl Session for Writing {
         Ok(committed)
     }
 
-    async fn rows(
+    pub(crate) async fn rows(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> Result<Vec<PgRow>, StoreError> {
+    ) -> Result<Vec<Row>, StoreError> {
         let query = bound(text, args, self.persistent);
         self.go_on().await?;
         let rows = within(query.fetch_all(self.open()?)).await;
-        self.heard(rows).map_err(failed(action))
+        of(self.heard(rows), action)
     }
 
-    async fn look(
+    pub(crate) async fn look(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> Result<Vec<PgRow>, StoreError> {
+    ) -> Result<Vec<Row>, StoreError> {
         if self.begun || !self.persistent {
             return self.rows(action, text, args).await;
         }
         let query = bound(text, args, true);
         let rows = within(query.fetch_all(self.connected().await?)).await;
-        self.heard(rows).map_err(failed(action))
+        of(self.heard(rows), action)
     }
 
-    async fn execute(
+    pub(crate) async fn execute(
         &mut self,
         action: &'static str,
         text: &Text,
@@ -388,7 +380,7 @@ impl Session for Writing {
         Ok(self.heard(done).map_err(failed(action))?.rows_affected())
     }
 
-    async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+    pub(crate) async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
         // Those that wait already are not seen by these, which may change the same rows.
         if !self.waiting.is_empty() {
             self.go_on().await?;
@@ -396,19 +388,17 @@ impl Session for Writing {
         self.waiting = writes;
         Ok(())
     }
-}
 
-impl Alone for Writing {
-    async fn rows_alone(
+    pub(crate) async fn rows_alone(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> Result<Vec<PgRow>, CommitError> {
+    ) -> Result<Vec<Row>, CommitError> {
         self.be_named().await.map_err(CommitError::Refused)?;
         let query = bound(text, args, self.persistent).bind(self.name.clone()).bind(self.commit.clone());
         match within(query.fetch_all(self.open().map_err(CommitError::Refused)?)).await {
-            Ok(rows) => Ok(rows),
+            Ok(rows) => Ok(rows.into_iter().map(Row::from).collect()),
             Err(error) if error.as_database_error().is_some_and(|e| counted(e.message()).is_some()) => {
                 Err(self.unnamed())
             }
@@ -422,7 +412,7 @@ impl Alone for Writing {
 
 /// The connections that read.
 #[derive(Clone)]
-pub(super) struct Readers {
+pub(crate) struct Readers {
     pool: PgPool,
     pooler: bool,
 }
@@ -453,22 +443,20 @@ impl Readers {
     }
 }
 
-impl Reader for Readers {
-    type Row = PgRow;
-
-    async fn read(
+impl Readers {
+    pub(crate) async fn read(
         &self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> Result<Vec<PgRow>, StoreError> {
+    ) -> Result<Vec<Row>, StoreError> {
         let query = bound(text, args, !self.pooler);
         if !self.pooler {
-            return query.fetch_all(&self.pool).await.map_err(failed(action));
+            return of(query.fetch_all(&self.pool).await, action);
         }
         // Through a pooler a statement and its execution stay together only within a transaction.
         let mut tx = self.pool.begin().await.map_err(failed(action))?;
-        let rows = query.fetch_all(&mut *tx).await.map_err(failed(action))?;
+        let rows = of(query.fetch_all(&mut *tx).await, action)?;
         tx.commit().await.map_err(failed(action))?;
         Ok(rows)
     }

@@ -4,17 +4,14 @@
 
 use super::live::LiveRelay;
 use super::{PATIENCE, connect, open};
-use crate::doorbell::WeakDoorbell;
+use crate::doorbell::{Outgoing, WeakDoorbell};
 use crate::{Doorbell, Ring, StoreError};
 use ::redis::aio::{MultiplexedConnection, PubSubStream};
 use ::redis::{AsyncCommands, Client, ErrorKind, RedisError, RedisResult};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 use std::time::Duration;
-use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use turnstone_domain::Ids;
 
 /// Everybody's channel.
@@ -78,7 +75,7 @@ struct Relay {
 
 impl Relay {
     /// Connects and relays, again and again.
-    async fn run(self, mut ringing: Receiver<Ring>) {
+    async fn run(self, mut ringing: Outgoing) {
         let patience = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(100))
             .with_max_delay(LONGEST_PAUSE)
@@ -95,7 +92,7 @@ impl Relay {
                     }
                     pauses = patience.build();
                     // What was rung before is old by now; what others rang was not heard here: everybody looks once.
-                    ringing = ringing.resubscribe();
+                    ringing.forget_hints();
                     self.doorbell.bring_in(Ring::Available);
                     self.doorbell.bring_in(Ring::Due);
                     tokio::select! {
@@ -122,10 +119,10 @@ impl Relay {
         tokio::time::timeout(PATIENCE * 2, connecting).await.unwrap_or_else(|_| Err(silent()))
     }
 
-    async fn carry_out(&self, mut sending: MultiplexedConnection, ringing: &mut Receiver<Ring>) -> End {
+    async fn carry_out(&self, mut sending: MultiplexedConnection, ringing: &mut Outgoing) -> End {
         loop {
             let rings = tokio::select! {
-                rings = gather(ringing) => rings,
+                rings = ringing.gather(TOGETHER, |_| 1) => rings,
                 () = tokio::time::sleep(HEARTBEAT) => Some(Vec::new()),
             };
             let Some(rings) = rings else { return End::Unused };
@@ -136,6 +133,7 @@ impl Relay {
             if let Err(error) = sent {
                 return error.into();
             }
+            ringing.sent();
             tokio::time::sleep(GATHERED).await;
         }
     }
@@ -160,64 +158,4 @@ impl Relay {
 
 fn silent() -> RedisError {
     RedisError::from((ErrorKind::Io, "nothing was heard from it for some time"))
-}
-
-/// Waits for a ring and takes along what has gathered, each ring once. `None` when nobody can ring any more.
-async fn gather(ringing: &mut Receiver<Ring>) -> Option<Vec<Ring>> {
-    let mut seen = HashSet::new();
-    let mut rings = Vec::new();
-    let mut note = |ring: Ring| {
-        if seen.insert(ring.clone()) {
-            rings.push(ring);
-        }
-    };
-    match ringing.recv().await {
-        Ok(ring) => note(ring),
-        // What was missed is unknown: everybody looks once.
-        Err(RecvError::Lagged(_)) => [Ring::Available, Ring::Due].into_iter().for_each(&mut note),
-        Err(RecvError::Closed) => return None,
-    }
-    for _ in 1..TOGETHER {
-        match ringing.try_recv() {
-            Ok(ring) => note(ring),
-            Err(TryRecvError::Lagged(_)) => [Ring::Available, Ring::Due].into_iter().for_each(&mut note),
-            Err(TryRecvError::Empty | TryRecvError::Closed) => break,
-        }
-    }
-    Some(rings)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn rings_that_gathered_go_together_and_each_of_them_once() {
-        let doorbell = Doorbell::default();
-        let mut ringing = doorbell.outgoing();
-        let events = |id: &str| Ring::Events(id.to_owned());
-        for ring in [Ring::Available, events("a"), Ring::Available, events("b"), Ring::Due, events("a")] {
-            doorbell.ring(ring);
-        }
-        let gathered = gather(&mut ringing).await.unwrap();
-        assert_eq!(gathered, [Ring::Available, events("a"), events("b"), Ring::Due]);
-        doorbell.downgrade().bring_in(Ring::Available);
-        doorbell.ring(Ring::Due);
-        let gathered = gather(&mut ringing).await.unwrap();
-        assert_eq!(gathered, [Ring::Due], "what came in is not carried out again");
-        drop(doorbell);
-        assert_eq!(gather(&mut ringing).await, None);
-    }
-
-    #[tokio::test]
-    async fn a_relay_that_lags_lets_everybody_look() {
-        let doorbell = Doorbell::default();
-        let mut ringing = doorbell.outgoing();
-        for number in 0..10_000 {
-            doorbell.ring(Ring::Events(number.to_string()));
-        }
-        let rings = gather(&mut ringing).await.unwrap();
-        assert_eq!(rings[..2], [Ring::Available, Ring::Due]);
-        assert_eq!(rings.len(), TOGETHER + 1);
-    }
 }

@@ -2,17 +2,20 @@
 
 mod session;
 
-use crate::cipher::{self, DataKey, Keyring, Sealing};
+pub(crate) use session::{Readers, Writing};
+
+use crate::cipher::{self, DataKey, Keyring};
 use crate::engine;
+use crate::engine::session::{Connection, Reader, Readers as AnyReaders, Session};
 use crate::limits::LocalLimits;
 use crate::migrations::{self, SQLITE};
 use crate::{EncryptionKeys, Finding, Store, StoreError, sql};
-use session::{Readers, Writing, failed};
+use session::failed;
 use sqlx::migrate::Migrate;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,10 +59,10 @@ impl SqliteStore {
             .map_err(failed("open the database file for reading"))?;
         // One process uses the file, so its memory is all that a limit needs.
         let limits = Arc::new(LocalLimits::one_of(1));
-        let readers = Readers(readers);
+        let readers = AnyReaders::Sqlite(Readers(readers));
         let ring = Keyring::read(&readers, keys).await?;
-        let writing = vec![Sealing::new(Writing(conn), ring.clone())];
-        Ok(engine::start(Sealing::new(readers, ring), writing, &ids, limits))
+        let writing = vec![Session::new(Connection::Sqlite(Writing(conn)), ring.clone())];
+        Ok(engine::start(Reader::new(readers, ring), writing, None, &ids, limits))
     }
 
     /// Whether these keys open what is stored in the file, without changing it.
@@ -109,7 +112,7 @@ async fn data_keys(path: &Path) -> Result<Vec<DataKey>, StoreError> {
     let _ = conn.close().await;
     match rows {
         Err(error) if error.to_string().contains("no such table") => Ok(Vec::new()),
-        rows => rows.map_err(failed(action))?.iter().map(DataKey::decode).collect(),
+        rows => rows.map_err(failed(action))?.into_iter().map(|row| DataKey::decode(&row.into())).collect(),
     }
 }
 

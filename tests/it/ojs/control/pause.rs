@@ -184,7 +184,7 @@ async fn a_plain_job_keeps_the_lease_of_its_worker_and_is_held_afterwards(backen
     let claim = claimable(&fleet, JobKind::Plain).await.pop().unwrap();
     granted(&fleet, &id, "pause", json!({})).await;
     let ledger = Arc::clone(&fleet.store.ledger);
-    let standing = ledger.standing(std::slice::from_ref(&claim.lease)).await.unwrap();
+    let standing = ledger.reads().standing(std::slice::from_ref(&claim.lease)).await.unwrap();
     assert_eq!((standing.lost, standing.paused), (vec![], vec![claim.lease.token.clone()]));
     ledger.checkpoint(&claim.lease, TurnWrite::default(), fleet.now(), 60_000).await.unwrap();
     ledger.release(&[claim.lease], fleet.now()).await.unwrap();

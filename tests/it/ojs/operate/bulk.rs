@@ -67,7 +67,7 @@ async fn impossible_operations_are_reported(server: &OjsServer) {
     assert_eq!((&reply["errors"][0]["id"], &reply["errors"][0]["code"]), (&json!(id), &json!("conflict")));
     server.get(&format!("/ojs/v1/jobs/{waiting}")).await.expect(404);
     assert_eq!(server.job(&id).await["state"], "active");
-    assert!(server.fleet.store.ledger.lost(&[claims[0].lease.clone()]).await.unwrap().is_empty());
+    assert!(server.fleet.store.ledger.reads().lost(&[claims[0].lease.clone()]).await.unwrap().is_empty());
 }
 
 async fn thousands_of_jobs_are_changed_in_batches(server: &OjsServer) {

@@ -26,7 +26,7 @@ pub async fn admit(
     if files.is_empty() || !matches!(outcome, ToolOutcome::Success { .. }) {
         return Ok(Vec::new());
     }
-    let kept = turn.deps.ledger.artifacts_of(&turn.engagement.id).await?;
+    let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
     if let Err(refusal) = bounded(turn, &kept, &files).and_then(|()| screened(turn, call, &files)) {
         *outcome = refusal;
         return Ok(Vec::new());
@@ -99,7 +99,7 @@ pub async fn reveal(turn: &mut Turn, calls: &[CallId]) -> Result<(), Stop> {
     if calls.is_empty() {
         return Ok(());
     }
-    let kept = turn.deps.ledger.artifacts_of(&turn.engagement.id).await?;
+    let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
     for artifact in kept.iter().filter(|artifact| calls.contains(&artifact.call_id)) {
         let named = (artifact.name.as_str(), artifact.media_type.as_str());
         let told = told(&artifact.call_id, artifact.id.as_str(), named, &artifact.digest);

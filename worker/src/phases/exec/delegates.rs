@@ -51,7 +51,7 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
         .chain(reviewer::words(&turn.agent).iter().map(|word| reviewer::agent_name(word).to_owned()))
         .collect();
     let names: Vec<String> = names.into_iter().collect();
-    let found = if names.is_empty() { Vec::new() } else { turn.deps.ledger.agents(&names).await? };
+    let found = if names.is_empty() { Vec::new() } else { turn.deps.ledger.reads().agents(&names).await? };
     let found: BTreeMap<String, Arc<AgentDefinition>> =
         found.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();
     let mut delegates = BTreeMap::new();

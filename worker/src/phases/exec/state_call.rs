@@ -70,7 +70,7 @@ async fn outcome(turn: &mut Turn, asked: &RequestedCall) -> Result<ToolOutcome, 
     turn.look_at_state(&scope).await?;
     let now = turn.deps.clock.now();
     if turn.buffer.as_ref().is_some_and(turnstone_domain::session_state::Buffer::looks_each_time) {
-        let snapshot = turn.deps.ledger.state(&scope, now).await?;
+        let snapshot = turn.deps.ledger.reads().state(&scope, now).await?;
         if let Some(buffer) = &mut turn.buffer {
             buffer.see(snapshot);
         }

@@ -54,7 +54,7 @@ async fn on_record(turn: &mut Turn, asked: &RequestedCall) -> Result<Option<(Too
     let Some(fork) = &mut turn.fork else { return Ok(None) };
     let Some(known) = fork.recorded.stand_in(&asked.name, &asked.arguments) else { return Ok(None) };
     let set = fork.origin.changes.tool_results.get(known.call_id.as_str()).cloned();
-    let row = turn.deps.ledger.recorded_call(&turn.job.id, &known.call_id).await?;
+    let row = turn.deps.ledger.reads().recorded_call(&turn.job.id, &known.call_id).await?;
     Ok(row.and_then(|mut row| {
         if set.is_some() {
             (row.outcome, row.handled) = (set, None);

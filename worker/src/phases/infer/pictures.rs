@@ -26,7 +26,7 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
     if !request.messages.iter().any(of_tool) || !are_taken(turn) {
         return Ok(());
     }
-    let kept = turn.deps.ledger.artifacts_of(&turn.engagement.id).await?;
+    let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
     let is_picture = |media_type: &str| IMAGE_TYPES.contains(&media_type);
     let mut pictures: Vec<_> = kept.iter().filter(|artifact| is_picture(&artifact.media_type)).collect();
     pictures.reverse();
@@ -39,7 +39,7 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
                 && message.content.contains(artifact.id.as_str())
         };
         let Some(message) = request.messages.iter_mut().find(names) else { continue };
-        let Some(bytes) = turn.deps.ledger.artifact_bytes(&artifact.id).await? else { continue };
+        let Some(bytes) = turn.deps.ledger.reads().artifact_bytes(&artifact.id).await? else { continue };
         let data = BASE64_STANDARD.encode(bytes);
         if data.len() > MOST_IMAGE_CHARS {
             continue;

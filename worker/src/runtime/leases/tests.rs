@@ -21,8 +21,8 @@ use turnstone_domain::{
     TurnWrite,
 };
 use turnstone_store::{
-    Claim, ClaimRequest, Committed, Doorbell, Ledger, LedgerError, Recall, Ring, Standing, StoreError,
-    WorkerBeat,
+    Claim, ClaimRequest, Committed, Doorbell, Ledger, LedgerError, LedgerReads, Recall, Ring, Standing,
+    StoreError, WorkerBeat,
 };
 
 /// The bound in `docs/GUARANTEES.md`.
@@ -45,10 +45,6 @@ impl Ledger for Revocations {
         Ok(self.0.lock().unwrap().clone())
     }
 
-    async fn standing(&self, _: &[Lease]) -> Result<Standing, StoreError> {
-        Ok(Standing { lost: self.0.lock().unwrap().clone(), ..Standing::default() })
-    }
-
     async fn claim(&self, _: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         Err(StoreError::Closed)
     }
@@ -67,10 +63,6 @@ impl Ledger for Revocations {
         Err(StoreError::Closed.into())
     }
 
-    async fn most_urgent(&self, _: &[String]) -> Result<Option<i64>, StoreError> {
-        Err(StoreError::Closed)
-    }
-
     async fn release(&self, _: &[Lease], _: Timestamp) -> Result<(), StoreError> {
         Err(StoreError::Closed)
     }
@@ -80,6 +72,21 @@ impl Ledger for Revocations {
     }
 
     async fn leave(&self, _: &str, _: &str) -> Result<(), StoreError> {
+        Err(StoreError::Closed)
+    }
+
+    fn reads(&self) -> &dyn LedgerReads {
+        self
+    }
+}
+
+#[async_trait]
+impl LedgerReads for Revocations {
+    async fn standing(&self, _: &[Lease]) -> Result<Standing, StoreError> {
+        Ok(Standing { lost: self.0.lock().unwrap().clone(), ..Standing::default() })
+    }
+
+    async fn most_urgent(&self, _: &[String]) -> Result<Option<i64>, StoreError> {
         Err(StoreError::Closed)
     }
 

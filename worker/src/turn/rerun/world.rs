@@ -19,7 +19,8 @@ use turnstone_domain::{
     Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{
-    Claim, ClaimRequest, Committed, Ledger, LedgerError, Recall, Standing, StoreError, WorkerBeat,
+    Claim, ClaimRequest, Committed, Ledger, LedgerError, LedgerReads, Recall, Standing, StoreError,
+    WorkerBeat,
 };
 
 /// The prefix of a summary's text.
@@ -227,14 +228,6 @@ impl Ledger for World {
         Ok(Vec::new())
     }
 
-    async fn standing(&self, _: &[Lease]) -> Result<Standing, StoreError> {
-        Ok(Standing::default())
-    }
-
-    async fn most_urgent(&self, _: &[String]) -> Result<Option<i64>, StoreError> {
-        Ok(None)
-    }
-
     async fn release(&self, _: &[Lease], _: Timestamp) -> Result<(), StoreError> {
         Ok(())
     }
@@ -245,6 +238,21 @@ impl Ledger for World {
 
     async fn leave(&self, _: &str, _: &str) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    fn reads(&self) -> &dyn LedgerReads {
+        self
+    }
+}
+
+#[async_trait]
+impl LedgerReads for World {
+    async fn standing(&self, _: &[Lease]) -> Result<Standing, StoreError> {
+        Ok(Standing::default())
+    }
+
+    async fn most_urgent(&self, _: &[String]) -> Result<Option<i64>, StoreError> {
+        Ok(None)
     }
 
     async fn state(&self, _: &Scope, _: Timestamp) -> Result<StateSnapshot, StoreError> {

@@ -60,7 +60,7 @@ async fn rate(bench: &Bench, clients: usize, batch: usize, job: fn() -> NewJob) 
     let ground = bench.place.open().await?;
     let began = Instant::now();
     let accepted = try_join_all((0..clients).map(|_| {
-        let intake = std::sync::Arc::clone(&ground.store.intake);
+        let intake = ground.store.intake.clone();
         let client = async move {
             let mut ids: Vec<JobId> = Vec::new();
             while began.elapsed() < LASTS {

@@ -89,7 +89,7 @@ async fn loaded_round(bench: &Bench) -> anyhow::Result<Vec<f64>> {
     let mut pushing = JoinSet::new();
     for _ in 0..JOBS {
         let due = every.tick().await.into_std();
-        let intake = Arc::clone(&ground.store.intake);
+        let intake = ground.store.intake.clone();
         pushing.spawn(async move {
             let job = load::agent();
             let id = job.id.clone();

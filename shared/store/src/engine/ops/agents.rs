@@ -10,8 +10,8 @@ use turnstone_domain::agent::delegation;
 use turnstone_domain::{AgentDefinition, digest};
 
 /// Registers or replaces an agent; returns whether anything changed.
-pub(in super::super) async fn register<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn register(
+    session: &mut Session,
     unit: &mut Unit,
     agent: &NewAgent,
 ) -> Result<bool, StoreError> {
@@ -37,8 +37,8 @@ pub(in super::super) async fn register<S: Session>(
 }
 
 /// Removes an agent, with the budget that its manifest gave it. Definitions stay: engagements have begun with them.
-pub(in super::super) async fn remove<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn remove(
+    session: &mut Session,
     unit: &mut Unit,
     removal: &AgentRemoval,
 ) -> Result<AgentRemoved, StoreError> {

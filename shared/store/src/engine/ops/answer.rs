@@ -14,8 +14,8 @@ use turnstone_domain::{EventName, JobState};
 
 /// Answers the question that a job waits with. One answer counts; the same once more changes nothing and is no mistake. An
 /// answer is for the question that it names, and never for the one that is asked by then.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     answer: &NewAnswer,
 ) -> Result<AnswerOutcome, StoreError> {
@@ -75,8 +75,8 @@ pub(in super::super) async fn apply<S: Session>(
 }
 
 /// What an answer is whose key gave one before, in whichever job of the engagement.
-async fn by_key<S: Session>(
-    session: &mut S,
+async fn by_key(
+    session: &mut Session,
     unit: &Unit,
     seq: i64,
     answer: &NewAnswer,

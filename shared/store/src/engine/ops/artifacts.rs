@@ -1,7 +1,7 @@
 //! Artifacts: written with the outcome of the call that made them. What is in them is kept once per tenant and counted.
 
 use super::super::rows;
-use super::super::session::Session;
+use super::super::session::{Row, Session};
 use super::super::statement::{Writes, read_by};
 use super::super::unit::Unit;
 use super::turns::TurnStep;
@@ -35,14 +35,14 @@ struct Content {
 }
 
 /// Reads which of the steps' artifacts are kept already: a call that was made again may have made the same.
-pub(super) async fn take_in<S: Session>(
-    session: &mut S,
+pub(super) async fn take_in(
+    session: &mut Session,
     unit: &mut Unit,
     steps: &[&TurnStep],
 ) -> Result<(), StoreError> {
     let artifacts = steps.iter().flat_map(|step| &step.write.artifacts);
     let keys = artifacts.map(|(_, artifact)| (artifact.id.0.clone(),)).collect();
-    let id = |row: &S::Row| rows::get::<String>(row, "id");
+    let id = |row: &Row| rows::get::<String>(row, "id");
     let known = read_by(session, "look for artifacts", &sql::SELECT_KNOWN_ARTIFACTS, keys, id).await?;
     unit.artifacts.known.extend(known);
     Ok(())

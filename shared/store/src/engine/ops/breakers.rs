@@ -3,7 +3,7 @@
 
 use super::super::columns::Columns;
 use super::super::rows::{Fields, Inconsistency, JobRow, get, time_or_none};
-use super::super::session::{Arg, Args, Session, limit as row_limit};
+use super::super::session::{Arg, Args, Row, Session, limit as row_limit};
 use super::super::statement::{as_json, read, read_by};
 use super::super::unit::Unit;
 use crate::breakers::{BreakerKey, BreakerStep, Stepped, Trouble};
@@ -20,31 +20,18 @@ const AT_ONCE: usize = 200;
 /// How long after a release the scheduler looks again at a half-open breaker, in milliseconds.
 const LOOK_AGAIN_MS: i64 = 1_000;
 
-/// A request to change a breaker.
-pub(in super::super) enum Request {
-    Step { key: BreakerKey, rule: Breaker, step: BreakerStep, now: Timestamp },
-    Reset { key: BreakerKey, now: Timestamp },
-}
-
-/// The answer to a [`Request`].
-pub(in super::super) enum Answer {
-    Stepped(Stepped),
-    /// Whether there was anything to close.
-    Reset(bool),
-}
-
 /// A locked row.
-struct Row {
+struct Locked {
     name: String,
     state: BreakerState,
     release_at: Option<Timestamp>,
 }
 
-fn decode(row: &impl Fields) -> Result<Row, Inconsistency> {
+fn decode(row: &impl Fields) -> Result<Locked, Inconsistency> {
     let state: String = get(row, "state")?;
     // A state that cannot be read says nothing: the breaker is closed.
     let state = serde_json::from_str(&state).unwrap_or_default();
-    Ok(Row { name: get(row, "name")?, state, release_at: time_or_none(row, "release_at")? })
+    Ok(Locked { name: get(row, "name")?, state, release_at: time_or_none(row, "release_at")? })
 }
 
 /// Reads the list of breakers.
@@ -56,46 +43,40 @@ pub(in super::super) fn trouble(row: &impl Fields) -> Result<Trouble, Inconsiste
     })
 }
 
-/// Applies a request.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+/// Closes a breaker; returns whether there was anything to close.
+pub(in super::super) async fn reset(
+    session: &mut Session,
     unit: &mut Unit,
-    request: &Request,
-) -> Result<Answer, StoreError> {
-    match request {
-        Request::Step { key, rule, step, now } => {
-            self::step(session, unit, key, rule, step, *now).await.map(Answer::Stepped)
-        }
-        Request::Reset { key, now } => {
-            let Some(row) = lock(session, key).await? else { return Ok(Answer::Reset(false)) };
-            let was = !row.state.is_clear();
-            let row = Row { state: BreakerState::default(), ..row };
-            release_and_write(session, unit, row, *now, AT_ONCE).await?;
-            Ok(Answer::Reset(was))
-        }
-    }
+    key: &BreakerKey,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let Some(row) = lock(session, key).await? else { return Ok(false) };
+    let was = !row.state.is_clear();
+    let row = Locked { state: BreakerState::default(), ..row };
+    release_and_write(session, unit, row, now, AT_ONCE).await?;
+    Ok(was)
 }
 
-async fn lock<S: Session>(session: &mut S, key: &BreakerKey) -> Result<Option<Row>, StoreError> {
+async fn lock(session: &mut Session, key: &BreakerKey) -> Result<Option<Locked>, StoreError> {
     let values = [key.as_str().into()];
     Ok(read(session, "lock a breaker", &sql::LOCK_BREAKER, &values, decode).await?.pop())
 }
 
 /// Ends the trial calls of jobs that are not under the lease any more: their workers died, or their jobs were cancelled.
-async fn end_lost_trials<S: Session>(session: &mut S, state: &mut BreakerState) -> Result<(), StoreError> {
+async fn end_lost_trials(session: &mut Session, state: &mut BreakerState) -> Result<(), StoreError> {
     let trials = state.trials();
     if trials.is_empty() {
         return Ok(());
     }
-    let decode = |row: &S::Row| get::<String>(row, "lease_token");
+    let decode = |row: &Row| get::<String>(row, "lease_token");
     let held =
         read_by(session, "check the leases of trial calls", &sql::SELECT_HELD_LEASES, trials, decode).await?;
     state.keep_trials(&held);
     Ok(())
 }
 
-async fn step<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn step(
+    session: &mut Session,
     unit: &mut Unit,
     key: &BreakerKey,
     rule: &Breaker,
@@ -150,10 +131,10 @@ fn look_at(state: &BreakerState, now: Timestamp, more_wait: bool) -> Option<Time
     }
 }
 
-async fn write<S: Session>(
-    session: &mut S,
+async fn write(
+    session: &mut Session,
     unit: &mut Unit,
-    row: &Row,
+    row: &Locked,
     release_at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
@@ -181,10 +162,10 @@ async fn write<S: Session>(
 }
 
 /// Releases as many waiting jobs as the breaker lets through, and writes it; returns how many.
-async fn release_and_write<S: Session>(
-    session: &mut S,
+async fn release_and_write(
+    session: &mut Session,
     unit: &mut Unit,
-    mut row: Row,
+    mut row: Locked,
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
@@ -200,17 +181,17 @@ async fn release_and_write<S: Session>(
 
 /// `retryable → available` for waiting jobs, those first that have not failed lately; returns how many, and whether others
 /// may wait.
-async fn release<S: Session>(
-    session: &mut S,
+async fn release(
+    session: &mut Session,
     unit: &mut Unit,
-    row: &Row,
+    row: &Locked,
     room: usize,
     now: Timestamp,
 ) -> Result<(usize, bool), StoreError> {
     let failing = row.state.failing_jobs();
     let wanted = room.saturating_add(failing.len());
     let values = [row.name.as_str().into(), row_limit(wanted).into()];
-    let decode = |row: &S::Row| Ok((JobRow::decode(row)?, get::<i64>(row, "waits_since")?));
+    let decode = |row: &Row| Ok((JobRow::decode(row)?, get::<i64>(row, "waits_since")?));
     let waits = read(session, "read waiting jobs", &sql::SELECT_BREAKER_WAITS, &values, decode).await?;
     let more_wait = waits.len() >= wanted;
     // A job that was claimed since waits for something else, if it waits.
@@ -239,8 +220,8 @@ async fn release<S: Session>(
 }
 
 /// Releases waiting jobs of breakers that are half-open or closed; returns how many.
-pub(in super::super) async fn release_due<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn release_due(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,

@@ -11,8 +11,8 @@ use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
 /// Cancels a job; an active one loses its lease, and its worker is told. Those who work for it end with it.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     id: &JobId,
     tenant: Option<&str>,
@@ -30,8 +30,8 @@ pub(in super::super) async fn apply<S: Session>(
 }
 
 /// Cancels those of these jobs that have not ended, in one go.
-pub(in super::super) async fn all<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn all(
+    session: &mut Session,
     unit: &mut Unit,
     ids: Vec<JobId>,
     at: Timestamp,
@@ -48,8 +48,8 @@ pub(in super::super) async fn all<S: Session>(
 }
 
 /// Cancels a job that was taken in and has not ended; somebody has to flush the unit.
-pub(in super::super) async fn end<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn end(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     at: Timestamp,

@@ -11,7 +11,7 @@ mod tenants;
 
 use super::super::definitions::Definitions;
 use super::super::rows::{self, JobRow};
-use super::super::session::{Arg, Args, Session, limit};
+use super::super::session::{Arg, Args, Row, Session, limit};
 use super::super::statement::{as_json, read_by};
 use super::super::unit::Unit;
 use super::super::workflows::StepInput;
@@ -79,8 +79,8 @@ pub(super) struct Taken {
 
 /// Claims up to `request.limit` jobs from the queues, in the order in which they are named; queues of one pool share by
 /// their weights. A limit that another transaction uses just now is left out, so that no claim waits for another.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     ask: &Ask,
     definitions: &mut Definitions,
@@ -89,7 +89,7 @@ pub(in super::super) async fn apply<S: Session>(
     let Taken { seqs, mut agents, busy } = take(session, unit, ask, definitions, ids).await?;
     let keys = seqs.iter().map(|seq| (*seq,)).collect();
     let mut broken = Broken::default();
-    let decode = |row: &S::Row| {
+    let decode = |row: &Row| {
         Ok((
             rows::get::<i64>(row, "job_seq")?,
             rows::envelope(row).map(|(_, retry, envelope)| (retry, envelope)),
@@ -140,14 +140,14 @@ fn payer(unit: &Unit, seq: i64) -> (String, String) {
 }
 
 /// The shared budgets that jobs may have to pay into, by who pays.
-async fn shared_budgets<S: Session>(
-    session: &mut S,
+async fn shared_budgets(
+    session: &mut Session,
     unit: &Unit,
     seqs: &[i64],
 ) -> Result<HashMap<(String, String), Vec<AppliedBudget>>, StoreError> {
     let agents = seqs.iter().filter(|seq| unit.engagement_of(**seq).is_some());
     let payers: HashSet<(String, String)> = agents.map(|seq| payer(unit, *seq)).collect();
-    let decode = |row: &S::Row| {
+    let decode = |row: &Row| {
         let payer = (rows::get::<String>(row, "tenant")?, rows::get::<String>(row, "agent")?);
         Ok((payer, AppliedBudget { name: rows::get(row, "name")?, model: rows::maybe(row, "model")? }))
     };
@@ -161,8 +161,8 @@ async fn shared_budgets<S: Session>(
 
 /// Chooses jobs and starts them, in memory; what they use of limits and pools is written. The jobs are not written
 /// before the unit is flushed.
-pub(super) async fn take<S: Session>(
-    session: &mut S,
+pub(super) async fn take(
+    session: &mut Session,
     unit: &mut Unit,
     ask: &Ask,
     definitions: &mut Definitions,
@@ -225,7 +225,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// The jobs to be claimed.
-    async fn walk<S: Session>(&mut self, session: &mut S, unit: &mut Unit) -> Result<Vec<i64>, StoreError> {
+    async fn walk(&mut self, session: &mut Session, unit: &mut Unit) -> Result<Vec<i64>, StoreError> {
         let mut seqs = Vec::new();
         for mut stop in std::mem::take(&mut self.line.stops) {
             let room = self.request.limit - seqs.len();
@@ -251,9 +251,9 @@ impl Search<'_> {
     }
 
     /// The next jobs of a queue, as many as its limit allows.
-    async fn serve<S: Session>(
+    async fn serve(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         unit: &mut Unit,
         queue: &str,
         room: usize,
@@ -277,9 +277,9 @@ impl Search<'_> {
     /// The next jobs, with their agents. A job that this version cannot read is left for a newer worker; those behind
     /// it are looked at instead, so that it does not keep them from being claimed. So are those behind jobs whose limit
     /// is used up.
-    async fn choose<S: Session>(
+    async fn choose(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         unit: &mut Unit,
         jobs: &Wanted<'_>,
         room: usize,
@@ -318,9 +318,9 @@ impl Search<'_> {
     }
 
     /// Adds the jobs that may start to `chosen`; returns those whose limit is used up.
-    async fn sort<S: Session>(
+    async fn sort(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         unit: &mut Unit,
         found: Vec<JobRow>,
         room: usize,
@@ -357,8 +357,8 @@ impl Search<'_> {
 }
 
 /// The agents of these jobs; jobs whose agent cannot be read are taken out.
-async fn runnable<S: Session>(
-    session: &mut S,
+async fn runnable(
+    session: &mut Session,
     unit: &Unit,
     seqs: &mut Vec<i64>,
     definitions: &mut Definitions,

@@ -12,12 +12,6 @@ use std::mem::take;
 use turnstone_domain::tool_call::AwayStep;
 use turnstone_domain::{CallId, EventName, JobId, Timestamp};
 
-/// What is asked.
-pub(in super::super) enum Request {
-    Take { now: Timestamp, until: Timestamp, limit: usize },
-    Note { one: Box<CallOff>, how: CalledOff, at: Timestamp },
-}
-
 /// What is known of a call at one place: the job, the handle, and when it is called off.
 type Known = (i64, Option<String>, Option<Timestamp>);
 
@@ -76,23 +70,8 @@ impl Away {
     }
 }
 
-/// Does what is asked; returns what was taken.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    request: &Request,
-) -> Result<Vec<CallOff>, StoreError> {
-    match request {
-        Request::Take { now, until, limit } => take_due(session, *now, *until, *limit).await,
-        Request::Note { one, how, at } => {
-            note(session, unit, one, how, *at).await?;
-            Ok(Vec::new())
-        }
-    }
-}
-
-async fn take_due<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn take_due(
+    session: &mut Session,
     now: Timestamp,
     until: Timestamp,
     limit: usize,
@@ -111,8 +90,8 @@ async fn take_due<S: Session>(
     Ok(taken)
 }
 
-async fn note<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn note(
+    session: &mut Session,
     unit: &mut Unit,
     one: &CallOff,
     how: &CalledOff,

@@ -9,7 +9,7 @@ use super::super::unit::Unit;
 use super::control::branch::{Wanted, like};
 use super::control::copy::{self, Beginning, Past, copy_beginning};
 use super::push;
-use crate::forks::{ForkRefusal, NewFork};
+use crate::{ForkRefusal, NewFork};
 use crate::{Ring, StoreError, sql};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ struct Parent {
     row: EngagementRow,
 }
 
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     fork: &NewFork,
     ids: &dyn Ids,
@@ -73,11 +73,7 @@ pub(in super::super) async fn apply<S: Session>(
 }
 
 /// Takes in the engagement; nobody prunes it until this is committed.
-async fn find<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    fork: &NewFork,
-) -> Result<Option<Parent>, StoreError> {
+async fn find(session: &mut Session, unit: &mut Unit, fork: &NewFork) -> Result<Option<Parent>, StoreError> {
     let values = [fork.from.as_str().into(), fork.tenant.as_deref().into()];
     let (action, text) = ("read an engagement", &sql::SELECT_ENGAGEMENT_BY_ID);
     let mut found: Vec<(AgentDefinition, JobId)> = read(session, action, text, &values, |row| {
@@ -92,8 +88,8 @@ async fn find<S: Session>(
 }
 
 /// What the turn has before the point, or why it cannot be forked there.
-async fn part<S: Session>(
-    session: &mut S,
+async fn part(
+    session: &mut Session,
     unit: &Unit,
     parent: &Parent,
     fork: &NewFork,
@@ -127,8 +123,8 @@ async fn part<S: Session>(
     Ok(Ok(Beginning { checkpoints, messages, calls, after }))
 }
 
-async fn messages<S: Session>(
-    session: &mut S,
+async fn messages(
+    session: &mut Session,
     parent: &Parent,
     turn: i64,
 ) -> Result<Vec<StoredMessage>, StoreError> {
@@ -144,8 +140,8 @@ async fn messages<S: Session>(
 }
 
 /// The checkpoints of one phase of the engagement that is forked, newest first.
-async fn of_phase<S: Session>(
-    session: &mut S,
+async fn of_phase(
+    session: &mut Session,
     fork: &NewFork,
     phase: Phase,
 ) -> Result<Vec<Checkpoint>, StoreError> {
@@ -161,8 +157,8 @@ fn number(phase: Phase) -> i64 {
 }
 
 /// Why what is to be changed cannot be.
-async fn unusable<S: Session>(
-    session: &mut S,
+async fn unusable(
+    session: &mut Session,
     parent: &Parent,
     fork: &NewFork,
 ) -> Result<Option<ForkRefusal>, StoreError> {
@@ -184,8 +180,8 @@ async fn unusable<S: Session>(
 }
 
 /// Enqueues the fork's job as the other one was, with a budget of its own; returns its number.
-async fn enqueue<S: Session>(
-    session: &mut S,
+async fn enqueue(
+    session: &mut Session,
     unit: &mut Unit,
     parent: &Parent,
     fork: &NewFork,
@@ -223,8 +219,8 @@ async fn enqueue<S: Session>(
 }
 
 /// Gives the fork the state that the agent had at the point, in a scope of its own.
-async fn state<S: Session>(
-    session: &mut S,
+async fn state(
+    session: &mut Session,
     unit: &Unit,
     parent: &Parent,
     fork: &NewFork,
@@ -255,8 +251,8 @@ async fn state<S: Session>(
 }
 
 /// The state of the engagement that is forked, as it is now.
-async fn snapshot<S: Session>(
-    session: &mut S,
+async fn snapshot(
+    session: &mut Session,
     unit: &Unit,
     parent: &Parent,
     fork: &NewFork,
@@ -293,8 +289,8 @@ async fn snapshot<S: Session>(
 }
 
 /// Where the fork's job stands.
-async fn position<S: Session>(
-    session: &mut S,
+async fn position(
+    session: &mut Session,
     unit: &Unit,
     parent: &Parent,
     fork: &NewFork,

@@ -6,7 +6,7 @@ use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
 use super::control::copy::{Past, copy_record};
 use super::push;
-use crate::transfers::ImportRefusal;
+use crate::ImportRefusal;
 use crate::{StoreError, sql};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -18,8 +18,8 @@ use turnstone_domain::session_state::Scope;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{CallId, EventName, Ids, NewEvent, ReviewId, Terms, Timestamp};
 
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     record: &EngagementRecord,
     at: Timestamp,
@@ -70,7 +70,7 @@ pub(in super::super) async fn apply<S: Session>(
 }
 
 /// What of it is here already.
-async fn known<S: Session>(session: &mut S, record: &EngagementRecord) -> Result<Option<String>, StoreError> {
+async fn known(session: &mut Session, record: &EngagementRecord) -> Result<Option<String>, StoreError> {
     let id = record.engagement_id();
     let values = [id.as_str().into(), None.into()];
     let (action, text) = ("look for an engagement", &sql::SELECT_ENGAGEMENT_BY_ID);
@@ -85,8 +85,8 @@ async fn known<S: Session>(session: &mut S, record: &EngagementRecord) -> Result
 
 /// The record with new ids for what others here have, or may come to have, under the same ones: calls that it shares with the
 /// engagement that it was forked from, and what was decided about them.
-async fn unique<'r, S: Session>(
-    session: &mut S,
+async fn unique<'r>(
+    session: &mut Session,
     record: &'r EngagementRecord,
     ids: &dyn Ids,
 ) -> Result<Cow<'r, EngagementRecord>, StoreError> {
@@ -124,12 +124,7 @@ async fn unique<'r, S: Session>(
 }
 
 /// Raises the budget to what was used: somebody had raised it where the engagement ran.
-async fn make_room<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    seq: i64,
-    used: i64,
-) -> Result<(), StoreError> {
+async fn make_room(session: &mut Session, unit: &mut Unit, seq: i64, used: i64) -> Result<(), StoreError> {
     let Some(budget_seq) = unit.engagement_of(seq).map(|row| row.budget_seq) else { return Ok(()) };
     let budget = unit.budget_of(seq);
     if budget.limit.is_none_or(|limit| limit >= used) {
@@ -188,7 +183,7 @@ fn reviews(unit: &mut Unit, seq: i64, record: &EngagementRecord) -> Result<(), S
 }
 
 /// Answers the reviews as they were answered.
-async fn decide<S: Session>(session: &mut S, record: &EngagementRecord) -> Result<(), StoreError> {
+async fn decide(session: &mut Session, record: &EngagementRecord) -> Result<(), StoreError> {
     for review in &record.reviews {
         super::reviews::write(session, review).await?;
     }
@@ -211,8 +206,8 @@ async fn decide<S: Session>(session: &mut S, record: &EngagementRecord) -> Resul
 }
 
 /// State that ends with the engagement comes with it. What belongs to a user stays what it is here.
-async fn state<S: Session>(
-    session: &mut S,
+async fn state(
+    session: &mut Session,
     unit: &Unit,
     seq: i64,
     record: &EngagementRecord,

@@ -70,8 +70,8 @@ impl Standing {
 }
 
 /// Where these engagements stand, by seq.
-pub(super) async fn standings<S: Session>(
-    session: &mut S,
+pub(super) async fn standings(
+    session: &mut Session,
     engagements: Vec<i64>,
 ) -> Result<BTreeMap<i64, Standing>, StoreError> {
     let mut standings: BTreeMap<i64, Standing> =
@@ -107,8 +107,8 @@ fn decode(row: &impl Fields) -> Result<(i64, OpenInput, i64, Position), Inconsis
 }
 
 /// `pending → available` for the next input of each of these engagements, unless one of them is still worked on.
-pub(in super::super) async fn advance<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn advance(
+    session: &mut Session,
     unit: &mut Unit,
     freed: Vec<Freed>,
 ) -> Result<(), StoreError> {

@@ -7,8 +7,8 @@ use crate::{StoreError, Term, sql};
 use turnstone_domain::{Ids, Timestamp};
 
 /// Takes or renews the leadership; `None` while another leads.
-pub(in super::super) async fn lead<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn lead(
+    session: &mut Session,
     holder: &str,
     lease_ms: i64,
     now: Timestamp,
@@ -25,7 +25,7 @@ pub(in super::super) async fn lead<S: Session>(
 }
 
 /// Ends a term, so that another can begin at once.
-pub(in super::super) async fn resign<S: Session>(session: &mut S, term: &Term) -> Result<(), StoreError> {
+pub(in super::super) async fn resign(session: &mut Session, term: &Term) -> Result<(), StoreError> {
     let values = [term.token.as_str().into()];
     session
         .execute("give up the leadership", &sql::UPDATE_RESIGNED_LEADER, Args::Values(&values))
@@ -34,7 +34,7 @@ pub(in super::super) async fn resign<S: Session>(session: &mut S, term: &Term) -
 }
 
 /// Whether this term is the current one. It stays so until the end of the transaction.
-pub(in super::super) async fn holds<S: Session>(session: &mut S, term: &Term) -> Result<bool, StoreError> {
+pub(in super::super) async fn holds(session: &mut Session, term: &Term) -> Result<bool, StoreError> {
     let values = [term.token.as_str().into()];
     let rows = session.rows("check the leadership", &sql::LOCK_LEADER_TERM, Args::Values(&values)).await?;
     Ok(!rows.is_empty())

@@ -24,8 +24,8 @@ pub(in super::super) fn lost(leases: &[Lease], held: Vec<String>) -> Vec<String>
 }
 
 /// Extends leases; returns the tokens of those that are lost.
-pub(in super::super) async fn extend<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn extend(
+    session: &mut Session,
     leases: &[Lease],
     until: Timestamp,
 ) -> Result<Vec<String>, StoreError> {
@@ -37,8 +37,8 @@ pub(in super::super) async fn extend<S: Session>(
 }
 
 /// Gives jobs back that were claimed but not started.
-pub(in super::super) async fn release<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn release(
+    session: &mut Session,
     unit: &mut Unit,
     leases: &[Lease],
     now: Timestamp,

@@ -2,7 +2,7 @@
 
 use super::super::columns::Columns;
 use super::super::rows;
-use super::super::session::{Args, Session, limit as row_limit};
+use super::super::session::{Args, Row, Session, limit as row_limit};
 use super::super::statement::{decode_all, read, read_by};
 use crate::StoreError;
 use crate::sql::{self, Text};
@@ -32,8 +32,8 @@ fn of_streams() -> impl Iterator<Item = &'static Text> {
 /// and keys of agents' state whose time is over by `now` go, too. Workers
 /// and writers that have been silent since then are forgotten, too, and so are limits that no job names. Where history is
 /// kept in partitions, those of the next jobs are made.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn apply(
+    session: &mut Session,
     before: Timestamp,
     now: Timestamp,
     limit: usize,
@@ -79,13 +79,13 @@ pub(in super::super) async fn apply<S: Session>(
 
 /// Jobs that are to go, by seq and stream. Queues that keep their jobs for a time of their own are asked one by one, and
 /// all others with them: who keeps more than the fleet does would otherwise be looked through again and again.
-async fn old_jobs<S: Session>(
-    session: &mut S,
+async fn old_jobs(
+    session: &mut Session,
     before: Timestamp,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<(i64, i64)>, StoreError> {
-    let decode = |row: &S::Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
+    let decode = |row: &Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
     let action = "look for old jobs";
     let keeping = read(session, action, &sql::SELECT_QUEUES_KEEPING_JOBS, &[], |row| {
         let kept = |name| rows::maybe::<i64>(row, name);
@@ -109,7 +109,7 @@ async fn old_jobs<S: Session>(
 }
 
 /// Forgets limits that no job names any more.
-async fn forget_limits<S: Session>(session: &mut S, limit: usize) -> Result<usize, StoreError> {
+async fn forget_limits(session: &mut Session, limit: usize) -> Result<usize, StoreError> {
     let values = [row_limit(limit).into()];
     let (action, text) = ("look for unused limits", &sql::LOCK_UNUSED_RATE_KEYS);
     let unused = read(session, action, text, &values, |row| rows::get::<String>(row, "name")).await?;
@@ -123,13 +123,13 @@ async fn forget_limits<S: Session>(session: &mut S, limit: usize) -> Result<usiz
 }
 
 /// Those of the streams of these jobs in which an input has not ended. Nobody adds one from now on.
-pub(in super::super) async fn open<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn open(
+    session: &mut Session,
     jobs: &[(i64, i64)],
 ) -> Result<BTreeSet<i64>, StoreError> {
     let streams: BTreeSet<i64> = jobs.iter().map(|(_, stream)| *stream).collect();
     let keys = || streams.iter().map(|stream| (*stream,)).collect::<Vec<_>>();
-    let seq = |row: &S::Row| rows::get::<i64>(row, "seq");
+    let seq = |row: &Row| rows::get::<i64>(row, "seq");
     read_by(session, "hold engagements", &sql::LOCK_ENGAGEMENT_TOTALS, keys(), seq).await?;
     let text = &sql::SELECT_OPEN_ENGAGEMENTS;
     let found =
@@ -138,8 +138,8 @@ pub(in super::super) async fn open<S: Session>(
 }
 
 /// Those of these jobs, by seq and stream, whose engagements forks read.
-pub(in super::super) async fn sources<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn sources(
+    session: &mut Session,
     jobs: &[(i64, i64)],
 ) -> Result<BTreeSet<i64>, StoreError> {
     let streams: BTreeSet<i64> = jobs.iter().map(|(_, stream)| *stream).collect();
@@ -151,10 +151,7 @@ pub(in super::super) async fn sources<S: Session>(
 }
 
 /// Deletes jobs, by seq and stream, with everything that belongs to them.
-pub(in super::super) async fn delete<S: Session>(
-    session: &mut S,
-    old: &[(i64, i64)],
-) -> Result<(), StoreError> {
+pub(in super::super) async fn delete(session: &mut Session, old: &[(i64, i64)]) -> Result<(), StoreError> {
     if old.is_empty() {
         return Ok(());
     }
@@ -187,10 +184,7 @@ pub(in super::super) async fn delete<S: Session>(
 }
 
 /// Deletes those of these definitions that neither an engagement, an input of one nor an agent refers to any more.
-async fn forget_definitions<S: Session>(
-    session: &mut S,
-    digests: BTreeSet<String>,
-) -> Result<(), StoreError> {
+async fn forget_definitions(session: &mut Session, digests: BTreeSet<String>) -> Result<(), StoreError> {
     let keys = digests.into_iter().map(|digest| (digest,)).collect();
     let (action, text) = ("look for unused definitions", &sql::LOCK_UNUSED_DEFINITIONS);
     let unused = read_by(session, action, text, keys, |row| rows::get::<String>(row, "digest")).await?;
@@ -203,11 +197,7 @@ async fn forget_definitions<S: Session>(
 }
 
 /// Deletes workflows whose jobs are gone, with their steps and events.
-async fn forget_workflows<S: Session>(
-    session: &mut S,
-    before: Timestamp,
-    limit: usize,
-) -> Result<(), StoreError> {
+async fn forget_workflows(session: &mut Session, before: Timestamp, limit: usize) -> Result<(), StoreError> {
     let values = [before.0.into(), row_limit(limit).into()];
     let (action, text) = ("look for old workflows", &sql::SELECT_OLD_WORKFLOWS);
     let old = read(session, action, text, &values, |row| rows::get::<i64>(row, "seq")).await?;

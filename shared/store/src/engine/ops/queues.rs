@@ -2,8 +2,8 @@
 
 use super::super::journal::Journal;
 use super::super::queues::queue as decode_queue;
-use super::super::rows::{Fields, Inconsistency, get, maybe};
-use super::super::session::{Arg, Args, Session};
+use super::super::rows::{Inconsistency, get, maybe};
+use super::super::session::{Arg, Args, Row, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
 use super::push;
@@ -11,43 +11,10 @@ use crate::sql::{self, Text};
 use crate::{ConfigChange, Pool, QueueLimits, Ring, StoreError};
 use serde_json::json;
 use turnstone_domain::terms::RateLimit;
-use turnstone_domain::{EventName, Ids, Timestamp};
+use turnstone_domain::{EventName, Timestamp};
 
-/// What is asked.
-pub(in super::super) enum Request {
-    Pause { name: String, paused: bool, now: Timestamp },
-    Configure { name: String, change: Box<ConfigChange>, now: Timestamp },
-    SetPool { pool: Box<Pool>, now: Timestamp },
-    OverrideLimit { key: String, limit: Option<RateLimit> },
-}
-
-/// What became of it; see the methods of [`crate::Queues`].
-pub(in super::super) struct Answer(pub bool);
-
-/// Does what is asked.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    request: &Request,
-    _ids: &dyn Ids,
-) -> Result<Answer, StoreError> {
-    let done = match request {
-        Request::Pause { name, paused, now } => pause(session, unit, name, *paused, *now).await?,
-        Request::Configure { name, change, now } => {
-            unit.rings.push(Ring::Available);
-            configure(session, name, change, *now).await?
-        }
-        Request::SetPool { pool, now } => set_pool(session, pool, *now).await?,
-        Request::OverrideLimit { key, limit } => {
-            unit.rings.push(Ring::Available);
-            override_limit(session, key, limit.as_ref()).await?
-        }
-    };
-    Ok(Answer(done))
-}
-
-async fn execute<S: Session>(
-    session: &mut S,
+async fn execute(
+    session: &mut Session,
     action: &'static str,
     text: &Text,
     values: &[Arg<'_>],
@@ -56,8 +23,8 @@ async fn execute<S: Session>(
 }
 
 /// An event about a queue is a stream of its own: it takes a number as a job does.
-async fn pause<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn pause(
+    session: &mut Session,
     unit: &mut Unit,
     name: &str,
     paused: bool,
@@ -82,8 +49,9 @@ async fn pause<S: Session>(
     Ok(true)
 }
 
-async fn configure<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn configure(
+    session: &mut Session,
+    unit: &mut Unit,
     name: &str,
     change: &ConfigChange,
     now: Timestamp,
@@ -91,6 +59,7 @@ async fn configure<S: Session>(
     let values = [name.into()];
     let known = read(session, "read a queue", &sql::LOCK_QUEUE, &values, decode_queue).await?.pop();
     let is_new = known.is_none();
+    unit.rings.push(Ring::Available);
     let (mut config, mut limits) = known.map(|queue| (queue.config, queue.limits)).unwrap_or_default();
     for (member, value) in &change.members {
         if value.is_null() {
@@ -124,8 +93,12 @@ async fn configure<S: Session>(
     Ok(is_new)
 }
 
-async fn set_pool<S: Session>(session: &mut S, pool: &Pool, now: Timestamp) -> Result<bool, StoreError> {
-    let decode = |row: &S::Row| Ok((get::<String>(row, "name")?, get::<i64>(row, "pass")?));
+pub(in super::super) async fn set_pool(
+    session: &mut Session,
+    pool: &Pool,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let decode = |row: &Row| Ok((get::<String>(row, "name")?, get::<i64>(row, "pass")?));
     let keys = vec![(pool.name.clone(),)];
     let known = read_by(session, "lock pools", &sql::LOCK_CLAIMED_POOLS, keys, decode).await?;
     let pass = known.first().map_or(0, |(_, pass)| *pass);
@@ -145,14 +118,16 @@ async fn set_pool<S: Session>(session: &mut S, pool: &Pool, now: Timestamp) -> R
     Ok(known.is_empty())
 }
 
-async fn override_limit<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn override_limit(
+    session: &mut Session,
+    unit: &mut Unit,
     key: &str,
     limit: Option<&RateLimit>,
 ) -> Result<bool, StoreError> {
     let values = [key.into()];
-    let known = read(session, "read a limit", &sql::LOCK_RATE_KEY, &values, asked::<S::Row>).await?;
+    let known = read(session, "read a limit", &sql::LOCK_RATE_KEY, &values, asked).await?;
     let known = known.into_iter().next();
+    unit.rings.push(Ring::Available);
     if limit.is_none() && known.as_ref().is_none_or(|(overridden, _)| !overridden) {
         return Ok(false);
     }
@@ -175,6 +150,6 @@ async fn override_limit<S: Session>(
 }
 
 /// Whether an operator's limit stands, and what jobs asked for.
-fn asked<R: Fields>(row: &R) -> Result<(bool, Option<String>), Inconsistency> {
+fn asked(row: &Row) -> Result<(bool, Option<String>), Inconsistency> {
     Ok((get(row, "overridden")?, maybe(row, "asked")?))
 }

@@ -1,76 +1,59 @@
 //! Runs: the writes.
 
 use super::super::session::{Args, Session};
-use super::super::statement::Writes;
+use super::super::statement::{Writes, as_json};
 use crate::runs::{Configured, News};
 use crate::{StoreError, sql};
 use serde_json::{Map, Value};
 use turnstone_domain::{EngagementId, JobId};
 
-/// What is asked.
-pub(in super::super) enum Request {
-    Tell {
-        run: EngagementId,
-        last: i64,
-        news: News,
-    },
-    /// Somebody is told of these calls and reviews.
-    Questions(Vec<String>),
-    Polled {
-        request: JobId,
-        from: i64,
-        to: i64,
-    },
-    Configure {
-        of: Configured,
-        version: i64,
-        args: Map<String, Value>,
-    },
-}
-
-/// Whether it was written, or somebody else was there before.
-pub(in super::super) type Answer = bool;
-
-/// Does what is asked.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
-    request: &Request,
-) -> Result<Answer, StoreError> {
-    match request {
-        Request::Tell { run, last, news } => tell(session, run, *last, news).await,
-        Request::Questions(questions) => {
-            for question in questions {
-                let values = [question.as_str().into()];
-                for text in [&sql::UPDATE_QUESTION_SHOWN, &sql::UPDATE_REMINDED_REVIEW] {
-                    session.execute("note who was told of a question", text, Args::Values(&values)).await?;
-                }
-            }
-            Ok(true)
-        }
-        Request::Polled { request, from, to } => {
-            let values = [request.as_str().into(), (*from).into(), (*to).into()];
-            let written =
-                session.execute("note a poll", &sql::UPDATE_RUN_SEEN, Args::Values(&values)).await?;
-            Ok(written > 0)
-        }
-        Request::Configure { of, version, args } => {
-            let args = Value::Object(args.clone()).to_string();
-            let values = [
-                of.agent.as_str().into(),
-                of.tenant.as_deref().unwrap_or("").into(),
-                of.run.as_ref().map_or("", EngagementId::as_str).into(),
-                args.as_str().into(),
-                (*version).into(),
-            ];
-            let (action, text) = ("configure runs", &sql::INSERT_RUN_SETTINGS);
-            Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
+/// Notes that these calls and reviews were displayed.
+pub(in super::super) async fn questions_shown(
+    session: &mut Session,
+    questions: &[String],
+) -> Result<(), StoreError> {
+    for question in questions {
+        let values = [question.as_str().into()];
+        for text in [&sql::UPDATE_QUESTION_SHOWN, &sql::UPDATE_REMINDED_REVIEW] {
+            session.execute("note who was told of a question", text, Args::Values(&values)).await?;
         }
     }
+    Ok(())
+}
+
+/// Moves the mark of a poll; returns whether it stood at `from`.
+pub(in super::super) async fn polled(
+    session: &mut Session,
+    request: &JobId,
+    from: i64,
+    to: i64,
+) -> Result<bool, StoreError> {
+    let values = [request.as_str().into(), from.into(), to.into()];
+    Ok(session.execute("note a poll", &sql::UPDATE_RUN_SEEN, Args::Values(&values)).await? > 0)
+}
+
+/// Writes the settings of runs; returns whether `version` was the one before.
+pub(in super::super) async fn configure(
+    session: &mut Session,
+    of: &Configured,
+    version: i64,
+    args: &Map<String, Value>,
+) -> Result<bool, StoreError> {
+    let args = as_json(args)?;
+    let values = [
+        of.agent.as_str().into(),
+        of.tenant.as_deref().unwrap_or("").into(),
+        of.run.as_ref().map_or("", EngagementId::as_str).into(),
+        args.as_str().into(),
+        version.into(),
+    ];
+    let (action, text) = ("configure runs", &sql::INSERT_RUN_SETTINGS);
+    Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
 }
 
 /// The row of the run is moved first: it is what two who tell the same run meet at.
-async fn tell<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn tell(
+    session: &mut Session,
     run: &EngagementId,
     last: i64,
     news: &News,

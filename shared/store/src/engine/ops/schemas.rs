@@ -4,42 +4,40 @@ use super::super::session::{Arg, Args, Session};
 use crate::{StoreError, sql};
 use turnstone_domain::schema::{Mode, RegisteredSchema};
 
-/// What is asked.
-pub(in super::super) enum Request {
-    Register(Box<RegisteredSchema>),
-    SetMode { job_type: String, version: Option<i64>, mode: Mode },
-    Remove { job_type: String, version: i64 },
+/// Adds a version; returns whether it is new.
+pub(in super::super) async fn register(
+    session: &mut Session,
+    schema: &RegisteredSchema,
+) -> Result<bool, StoreError> {
+    let values = [
+        schema.job_type.as_str().into(),
+        schema.version.into(),
+        schema.mode.as_str().into(),
+        schema.body.as_str().into(),
+        schema.created_at.0.into(),
+    ];
+    Ok(session.execute("register a schema", &sql::INSERT_SCHEMA, Args::Values(&values)).await? > 0)
 }
 
-/// How many versions were written.
-pub(in super::super) type Answer = usize;
-
-/// Does what is asked.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
-    request: &Request,
-) -> Result<Answer, StoreError> {
-    let written = match request {
-        Request::Register(schema) => {
-            let values = [
-                schema.job_type.as_str().into(),
-                schema.version.into(),
-                schema.mode.as_str().into(),
-                schema.body.as_str().into(),
-                schema.created_at.0.into(),
-            ];
-            session.execute("register a schema", &sql::INSERT_SCHEMA, Args::Values(&values)).await?
-        }
-        Request::SetMode { job_type, version, mode } => {
-            let values = [job_type.as_str().into(), Arg::Int(*version), mode.as_str().into()];
-            session
-                .execute("set the mode of a schema", &sql::UPDATE_SCHEMA_MODE, Args::Values(&values))
-                .await?
-        }
-        Request::Remove { job_type, version } => {
-            let values = [job_type.as_str().into(), (*version).into()];
-            session.execute("remove a schema", &sql::DELETE_SCHEMA, Args::Values(&values)).await?
-        }
-    };
+/// Sets the mode of one version, or of all; returns how many versions were written.
+pub(in super::super) async fn set_mode(
+    session: &mut Session,
+    job_type: &str,
+    version: Option<i64>,
+    mode: Mode,
+) -> Result<usize, StoreError> {
+    let values = [job_type.into(), Arg::Int(version), mode.as_str().into()];
+    let (action, text) = ("set the mode of a schema", &sql::UPDATE_SCHEMA_MODE);
+    let written = session.execute(action, text, Args::Values(&values)).await?;
     Ok(usize::try_from(written).unwrap_or(usize::MAX))
+}
+
+/// Removes a version; returns whether there was one.
+pub(in super::super) async fn remove(
+    session: &mut Session,
+    job_type: &str,
+    version: i64,
+) -> Result<bool, StoreError> {
+    let values = [job_type.into(), version.into()];
+    Ok(session.execute("remove a schema", &sql::DELETE_SCHEMA, Args::Values(&values)).await? > 0)
 }

@@ -3,7 +3,7 @@
 
 use super::super::columns::Columns;
 use super::super::rows::{self, maybe};
-use super::super::session::{Arg, Args, Session};
+use super::super::session::{Arg, Args, Row, Session};
 use super::super::statement::{Writes, as_json, decode_all, read_by};
 use super::super::unit::Unit;
 use super::turns::TurnStep;
@@ -32,8 +32,8 @@ pub(in super::super) struct States {
 }
 
 /// Reads what the steps expect, and locks the scopes that they change.
-pub(in super::super) async fn take_in<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn take_in(
+    session: &mut Session,
     unit: &mut Unit,
     steps: &[&TurnStep],
 ) -> Result<(), StoreError> {
@@ -59,7 +59,7 @@ pub(in super::super) async fn take_in<S: Session>(
     writes.if_new("open states", &sql::INSERT_STATE_SCOPES, new);
     writes.run(session).await?;
     let names = scopes.into_keys().map(|name| (name,)).collect();
-    let version = |row: &S::Row| Ok((rows::get::<String>(row, "name")?, rows::get::<i64>(row, "version")?));
+    let version = |row: &Row| Ok((rows::get::<String>(row, "name")?, rows::get::<i64>(row, "version")?));
     let versions = read_by(session, "read states", &sql::LOCK_STATE_SCOPES, names, version).await?;
     unit.states.versions.extend(versions);
     if !keys.is_empty() {

@@ -1,7 +1,7 @@
 //! Ended jobs are counted per hour, each once: the mark moves in the transaction that counts.
 
 use super::super::rows;
-use super::super::session::{Args, Session};
+use super::super::session::{Args, Row, Session};
 use super::super::statement::read;
 use crate::{StoreError, sql};
 use turnstone_domain::Timestamp;
@@ -10,13 +10,13 @@ use turnstone_domain::Timestamp;
 const WINDOW_MS: i64 = 600_000;
 
 /// Counts the next window of jobs that ended before `until`. Returns `more` while there is more to count, else 0.
-pub(in super::super) async fn fold<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn fold(
+    session: &mut Session,
     until: Timestamp,
     more: usize,
 ) -> Result<usize, StoreError> {
     let decode =
-        |row: &S::Row| Ok((rows::get::<i64>(row, "ended_at")?, rows::maybe::<i64>(row, "first_ended_at")?));
+        |row: &Row| Ok((rows::get::<i64>(row, "ended_at")?, rows::maybe::<i64>(row, "first_ended_at")?));
     let found =
         read(session, "read how far statistics are", &sql::SELECT_STATISTICS_MARK, &[], decode).await?;
     let Some((mark, first)) = found.into_iter().next() else { return Ok(0) };

@@ -15,8 +15,8 @@ use turnstone_domain::{JobError, Settlement, Timestamp};
 const GRACE_MS: i64 = 5_000;
 
 /// Ends such attempts as failures of the job.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,

@@ -42,8 +42,8 @@ pub(in super::super) enum TurnEnd {
 
 /// Applies all steps; each gets its own answer, and a step that is refused writes nothing. What is `known` is not read
 /// again; if it is no longer so, the whole of it fails, and has to be tried without.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     steps: &[&TurnStep],
     known: Option<&Held>,
@@ -57,8 +57,8 @@ pub(in super::super) async fn apply<S: Session>(
 }
 
 /// Takes in everything that the steps are decided upon.
-async fn read<S: Session>(
-    session: &mut S,
+async fn read(
+    session: &mut Session,
     unit: &mut Unit,
     steps: &[&TurnStep],
     known: Option<&Held>,
@@ -114,7 +114,7 @@ fn decide(
 }
 
 /// Writes what was decided, and starts those whom jobs now wait for.
-async fn commit<S: Session>(session: &mut S, unit: &mut Unit) -> Result<(), StoreError> {
+async fn commit(session: &mut Session, unit: &mut Unit) -> Result<(), StoreError> {
     unit.flush(session).await?;
     let families = std::mem::take(&mut unit.families);
     if !families.is_empty() {

@@ -4,9 +4,9 @@ use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
-use super::{breakers, budgets, delegations, remote, reviews, turns};
+use super::{breakers, budgets, delegations, leader, prune, remote, reviews, statistics, time_out, turns};
 use crate::sql::{self, Text};
-use crate::{Ring, StoreError, WorkerBeat};
+use crate::{Duty, Ring, StoreError, Term, WorkerBeat};
 use serde_json::json;
 use std::collections::HashSet;
 use turnstone_domain::error::FailureKind;
@@ -17,8 +17,8 @@ use turnstone_domain::{EventName, JobError, JobId, JobState, Settlement, Timesta
 /// Leases that may run out in a row without a checkpoint before the job is given up: it kills its workers.
 const MAX_LAPSES: i64 = 20;
 
-async fn rows_until<S: Session>(
-    session: &mut S,
+async fn rows_until(
+    session: &mut Session,
     action: &'static str,
     text: &Text,
     until: Timestamp,
@@ -27,9 +27,37 @@ async fn rows_until<S: Session>(
     read(session, action, text, &[until.0.into(), row_limit(limit).into()], JobRow::decode).await
 }
 
+/// Performs a duty of the scheduler, unless its term is over.
+pub(in super::super) async fn perform(
+    session: &mut Session,
+    unit: &mut Unit,
+    duty: Duty,
+    term: &Term,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Result<usize, StoreError>, StoreError> {
+    if !leader::holds(session, term).await? {
+        return Ok(Err(StoreError::Deposed));
+    }
+    let done = match duty {
+        Duty::PromoteDue => promote_due(session, unit, now, limit).await,
+        Duty::ReapExpired => reap(session, unit, now, limit).await,
+        Duty::ExpireJobs => expire_jobs(session, unit, now, limit).await,
+        Duty::ExpireReviews => reviews::expire(session, unit, now, limit).await,
+        Duty::RemindReviews => reviews::remind(session, unit, now, limit).await,
+        Duty::TimeOutJobs => {
+            let late = delegations::time_out(session, unit, now, limit).await?;
+            Ok(late + time_out::apply(session, unit, now, limit.saturating_sub(late)).await?)
+        }
+        Duty::Prune { before } => prune::apply(session, before, now, limit).await,
+        Duty::FoldStatistics { until } => statistics::fold(session, until, limit).await,
+    };
+    done.map(Ok)
+}
+
 /// `scheduled → available` and `retryable → available`.
-pub(in super::super) async fn promote_due<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn promote_due(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,
@@ -45,11 +73,7 @@ pub(in super::super) async fn promote_due<S: Session>(
 }
 
 /// Limits that allow something again at `now`: those who wait for them are told, once.
-async fn open_limits<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    now: Timestamp,
-) -> Result<usize, StoreError> {
+async fn open_limits(session: &mut Session, unit: &mut Unit, now: Timestamp) -> Result<usize, StoreError> {
     let values = [now.0.into()];
     let mut opened = 0;
     for text in [&sql::UPDATE_OPENED_RATE_KEYS, &sql::UPDATE_OPENED_QUEUES] {
@@ -63,8 +87,8 @@ async fn open_limits<S: Session>(
 
 /// The same for what a claim may take: what is due is available, whether the scheduler has come to it or not. `wanted`
 /// are kind, queue, limit and now.
-pub(in super::super) async fn promote_for_claim<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn promote_for_claim(
+    session: &mut Session,
     rings: &mut Vec<Ring>,
     wanted: &[Arg<'_>],
     now: Timestamp,
@@ -77,8 +101,8 @@ pub(in super::super) async fn promote_for_claim<S: Session>(
     Ok(())
 }
 
-async fn promote<S: Session>(
-    session: &mut S,
+async fn promote(
+    session: &mut Session,
     unit: &mut Unit,
     rows: Vec<JobRow>,
     now: Timestamp,
@@ -99,8 +123,8 @@ async fn promote<S: Session>(
 }
 
 /// `active → available` for leases that have ended, and for those of workers over HTTP that have been silent too long.
-pub(in super::super) async fn reap<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn reap(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,
@@ -117,8 +141,8 @@ pub(in super::super) async fn reap<S: Session>(
 }
 
 /// `active → available` for every job of our own workers, whatever its lease says. Workers over HTTP live on when we stop.
-pub(in super::super) async fn release_all<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn release_all(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
 ) -> Result<usize, StoreError> {
@@ -128,8 +152,8 @@ pub(in super::super) async fn release_all<S: Session>(
     lapse(session, unit, rows, now).await
 }
 
-async fn lapse<S: Session>(
-    session: &mut S,
+async fn lapse(
+    session: &mut Session,
     unit: &mut Unit,
     rows: Vec<JobRow>,
     now: Timestamp,
@@ -196,8 +220,8 @@ fn lapse_plain(unit: &mut Unit, seq: i64, policy: &RetryPolicy, now: Timestamp) 
 }
 
 /// Any state that is not terminal `→ discarded` for jobs whose `expires_at` has passed.
-pub(in super::super) async fn expire_jobs<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn expire_jobs(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,

@@ -7,85 +7,21 @@ use super::super::statement::{Writes, as_json, read};
 use super::super::unit::Unit;
 use super::leader;
 use crate::{Ring, StoreError, Taking, Term, sql};
+use turnstone_domain::Timestamp;
 use turnstone_domain::feed::Cursor;
 use turnstone_domain::webhook::{
     AfterAttempt, Attempted, Delivery, DeliveryState, NewDelivery, Webhook, WebhookChange,
 };
-use turnstone_domain::{Ids, Timestamp};
 
 /// The name of the mark that says how far events are told.
 pub(in super::super) const MARK: &str = "webhooks";
 
-/// What is asked.
-pub(in super::super) enum Request {
-    Create(Box<Webhook>),
-    Change { id: String, tenant: Option<String>, change: Box<WebhookChange>, now: Timestamp },
-    Delete { id: String, tenant: Option<String> },
-    Deliver(NewDelivery),
-    Redeliver { webhook: String, delivery: String, now: Timestamp },
-    FanOut { term: Term, from: Cursor, to: Cursor, deliveries: Vec<NewDelivery> },
-    Take { term: Term, taking: Taking, now: Timestamp },
-    Settle { delivery: String, webhook: String, attempt: i64, attempted: Attempted, now: Timestamp },
-}
-
-/// What became of it.
-pub(in super::super) enum Answer {
-    Changed(bool),
-    Webhook(Option<Box<Webhook>>),
-    Deliveries(Vec<Delivery>),
-    Deposed,
-}
-
-/// Does what is asked.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn create(
+    session: &mut Session,
     unit: &mut Unit,
-    request: &Request,
-    _ids: &dyn Ids,
-) -> Result<Answer, StoreError> {
-    Ok(match request {
-        Request::Create(new) => {
-            create(session, new).await?;
-            unit.rings.push(Ring::Due);
-            Answer::Changed(true)
-        }
-        Request::Change { id, tenant, change, now } => {
-            unit.rings.push(Ring::Due);
-            Answer::Webhook(self::change(session, id, tenant.as_deref(), change, *now).await?.map(Box::new))
-        }
-        Request::Delete { id, tenant } => Answer::Changed(delete(session, id, tenant.as_deref()).await?),
-        Request::Deliver(new) => {
-            insert(session, std::slice::from_ref(new)).await?;
-            unit.rings.push(Ring::Due);
-            Answer::Changed(true)
-        }
-        Request::Redeliver { webhook, delivery, now } => {
-            let values = [delivery.as_str().into(), webhook.as_str().into(), now.0.into()];
-            let (action, text) = ("post a delivery anew", &sql::UPDATE_REPEATED_DELIVERY);
-            let changed = session.execute(action, text, Args::Values(&values)).await?;
-            unit.rings.push(Ring::Due);
-            Answer::Changed(changed > 0)
-        }
-        Request::FanOut { term, .. } | Request::Take { term, .. }
-            if !leader::holds(session, term).await? =>
-        {
-            Answer::Deposed
-        }
-        Request::FanOut { from, to, deliveries, .. } => {
-            let moved = move_mark(session, *from, *to).await?;
-            if moved {
-                insert(session, deliveries).await?;
-            }
-            Answer::Changed(moved)
-        }
-        Request::Take { taking, now, .. } => Answer::Deliveries(take(session, taking, *now).await?),
-        Request::Settle { delivery, webhook, attempt, attempted, now } => {
-            Answer::Changed(settle(session, (delivery, *attempt), webhook, attempted, *now).await?)
-        }
-    })
-}
-
-async fn create<S: Session>(session: &mut S, new: &Webhook) -> Result<(), StoreError> {
+    new: &Webhook,
+) -> Result<(), StoreError> {
+    unit.rings.push(Ring::Due);
     let (events, filter, metadata) = (as_json(&new.events)?, as_json(&new.filter)?, as_json(&new.metadata)?);
     let values = [
         new.id.as_str().into(),
@@ -101,13 +37,14 @@ async fn create<S: Session>(session: &mut S, new: &Webhook) -> Result<(), StoreE
     session.execute("make a webhook", &sql::INSERT_WEBHOOK, Args::Values(&values)).await.map(|_| ())
 }
 
-async fn change<S: Session>(
-    session: &mut S,
-    id: &str,
-    tenant: Option<&str>,
+pub(in super::super) async fn change(
+    session: &mut Session,
+    unit: &mut Unit,
+    (id, tenant): (&str, Option<&str>),
     change: &WebhookChange,
     now: Timestamp,
 ) -> Result<Option<Webhook>, StoreError> {
+    unit.rings.push(Ring::Due);
     let values = [id.into(), tenant.into()];
     let mut found = read(session, "read a webhook", &sql::LOCK_WEBHOOK, &values, rows::webhook).await?;
     let Some(mut webhook) = found.pop() else { return Ok(None) };
@@ -142,7 +79,11 @@ async fn change<S: Session>(
     Ok(Some(webhook))
 }
 
-async fn delete<S: Session>(session: &mut S, id: &str, tenant: Option<&str>) -> Result<bool, StoreError> {
+pub(in super::super) async fn delete(
+    session: &mut Session,
+    id: &str,
+    tenant: Option<&str>,
+) -> Result<bool, StoreError> {
     let values = [id.into(), tenant.into()];
     if session.execute("delete a webhook", &sql::DELETE_WEBHOOK, Args::Values(&values)).await? == 0 {
         return Ok(false);
@@ -152,7 +93,48 @@ async fn delete<S: Session>(session: &mut S, id: &str, tenant: Option<&str>) -> 
     Ok(true)
 }
 
-async fn insert<S: Session>(session: &mut S, new: &[NewDelivery]) -> Result<(), StoreError> {
+/// Adds a delivery.
+pub(in super::super) async fn deliver(
+    session: &mut Session,
+    unit: &mut Unit,
+    new: &NewDelivery,
+) -> Result<(), StoreError> {
+    unit.rings.push(Ring::Due);
+    insert(session, std::slice::from_ref(new)).await
+}
+
+/// Posts a delivery again; returns whether there is one.
+pub(in super::super) async fn redeliver(
+    session: &mut Session,
+    unit: &mut Unit,
+    webhook: &str,
+    delivery: &str,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    unit.rings.push(Ring::Due);
+    let values = [delivery.into(), webhook.into(), now.0.into()];
+    let (action, text) = ("post a delivery anew", &sql::UPDATE_REPEATED_DELIVERY);
+    Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
+}
+
+/// Moves the mark and adds the deliveries of the events in between; returns whether the mark stood at `from`.
+pub(in super::super) async fn fan_out(
+    session: &mut Session,
+    term: &Term,
+    (from, to): (Cursor, Cursor),
+    deliveries: &[NewDelivery],
+) -> Result<Result<bool, StoreError>, StoreError> {
+    if !leader::holds(session, term).await? {
+        return Ok(Err(StoreError::Deposed));
+    }
+    let moved = move_mark(session, from, to).await?;
+    if moved {
+        insert(session, deliveries).await?;
+    }
+    Ok(Ok(moved))
+}
+
+async fn insert(session: &mut Session, new: &[NewDelivery]) -> Result<(), StoreError> {
     let rows: Vec<_> = new
         .iter()
         .map(|new| {
@@ -166,7 +148,7 @@ async fn insert<S: Session>(session: &mut S, new: &[NewDelivery]) -> Result<(), 
     writes.run(session).await
 }
 
-async fn move_mark<S: Session>(session: &mut S, from: Cursor, to: Cursor) -> Result<bool, StoreError> {
+async fn move_mark(session: &mut Session, from: Cursor, to: Cursor) -> Result<bool, StoreError> {
     let values = [
         MARK.into(),
         from.tx.into(),
@@ -180,11 +162,15 @@ async fn move_mark<S: Session>(session: &mut S, from: Cursor, to: Cursor) -> Res
     Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
 }
 
-async fn take<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn take(
+    session: &mut Session,
+    term: &Term,
     taking: &Taking,
     now: Timestamp,
-) -> Result<Vec<Delivery>, StoreError> {
+) -> Result<Result<Vec<Delivery>, StoreError>, StoreError> {
+    if !leader::holds(session, term).await? {
+        return Ok(Err(StoreError::Deposed));
+    }
     let busy = format!(",{},", taking.busy.join(","));
     let values = [
         now.0.into(),
@@ -195,7 +181,7 @@ async fn take<S: Session>(
     let (action, text) = ("look for due deliveries", &sql::SELECT_DUE_DELIVERIES);
     let mut due = read(session, action, text, &values, rows::delivery).await?;
     if due.is_empty() {
-        return Ok(due);
+        return Ok(Ok(due));
     }
     let keys = Columns::of(due.iter().map(|delivery| (delivery.id.clone(),)).collect());
     let args = Args::Rows(keys, &[Arg::Int(Some(taking.until.0))]);
@@ -204,11 +190,11 @@ async fn take<S: Session>(
         delivery.attempts += 1;
         delivery.next_at = Some(taking.until);
     }
-    Ok(due)
+    Ok(Ok(due))
 }
 
-async fn settle<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn settle(
+    session: &mut Session,
     (delivery, attempt): (&str, i64),
     webhook: &str,
     attempted: &Attempted,

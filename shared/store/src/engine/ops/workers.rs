@@ -6,8 +6,8 @@ use super::super::statement::{as_json, read};
 use crate::{StoreError, WorkerBeat, sql};
 
 /// Writes a beat. The inner error is the caller's alone: its name is taken.
-pub(in super::super) async fn beat<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn beat(
+    session: &mut Session,
     beat: &WorkerBeat,
     silent_ms: i64,
 ) -> Result<Result<(), StoreError>, StoreError> {
@@ -41,8 +41,8 @@ pub(in super::super) async fn beat<S: Session>(
 }
 
 /// Takes a worker off the list.
-pub(in super::super) async fn leave<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn leave(
+    session: &mut Session,
     name: &str,
     instance: &str,
 ) -> Result<(), StoreError> {

@@ -135,9 +135,9 @@ impl Budgets {
 
     /// What is to be written of budgets, and of the counters of these engagements: an engagement has one row for both, and
     /// PostgreSQL applies only one of two changes that one statement makes to a row.
-    pub(super) async fn write<S: Session>(
+    pub(super) async fn write(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         writes: &mut Writes,
         mut counted: BTreeMap<i64, Counters>,
     ) -> Result<(), StoreError> {
@@ -193,9 +193,9 @@ impl Budgets {
 
 impl Unit {
     /// Reads what these jobs have reserved beside the tokens of their engagements' budgets.
-    pub(super) async fn read_shares<S: Session>(
+    pub(super) async fn read_shares(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         jobs: Vec<i64>,
     ) -> Result<(), StoreError> {
         let keys = jobs.into_iter().map(|seq| (seq,)).collect();
@@ -209,9 +209,9 @@ impl Unit {
     }
 
     /// Reads the rows of shared budgets for these days, and opens those that are not there yet.
-    pub(in super::super) async fn read_shared<S: Session>(
+    pub(in super::super) async fn read_shared(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         names: &BTreeSet<(String, i64)>,
     ) -> Result<(), StoreError> {
         if names.is_empty() {
@@ -239,9 +239,9 @@ impl Unit {
     }
 
     /// Reads the shared budgets of which these jobs have set something aside.
-    pub(in super::super) async fn read_held<S: Session>(
+    pub(in super::super) async fn read_held(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         jobs: &[i64],
     ) -> Result<(), StoreError> {
         let shares = jobs.iter().filter_map(|seq| self.jobs.get(seq)).flat_map(|job| &job.shares);
@@ -258,9 +258,9 @@ impl Unit {
     }
 
     /// Locks the budgets of these jobs' engagements and every shared one that was read, and takes them as they are now.
-    pub(in super::super) async fn lock_budgets<S: Session>(
+    pub(in super::super) async fn lock_budgets(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         jobs: &[i64],
     ) -> Result<(), StoreError> {
         let own = jobs.iter().filter_map(|seq| self.engagement_of(*seq)).map(|row| row.budget_seq);

@@ -1,7 +1,7 @@
 //! What one engagement and its delegates may spend.
 
 use super::super::super::rows::{budget as decode_budget, get};
-use super::super::super::session::{Arg, Args, Session};
+use super::super::super::session::{Arg, Args, Row, Session};
 use super::super::super::statement::read;
 use super::super::super::unit::Unit;
 use super::{raised, resume};
@@ -11,8 +11,8 @@ use turnstone_domain::budget::{Amount, Budget, OnExceed};
 use turnstone_domain::{EngagementId, EventName, JobId, Timestamp};
 
 /// Changes the budget of an engagement.
-pub(super) async fn set<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn set(
+    session: &mut Session,
     unit: &mut Unit,
     engagement: &EngagementId,
     tenant: Option<&str>,
@@ -20,8 +20,7 @@ pub(super) async fn set<S: Session>(
     now: Timestamp,
 ) -> Result<Option<Budget>, StoreError> {
     let (action, values) = ("read a budget", [engagement.as_str().into(), tenant.into()]);
-    let decode =
-        |row: &S::Row| Ok((get::<i64>(row, "seq")?, JobId(get(row, "job_id")?), decode_budget(row)?));
+    let decode = |row: &Row| Ok((get::<i64>(row, "seq")?, JobId(get(row, "job_id")?), decode_budget(row)?));
     let found = read(session, action, &sql::SELECT_BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
     let Some((seq, job, _)) = found else { return Ok(None) };
     // The job is locked before the budget, as by everybody, and so keeps others out who want to change the same.

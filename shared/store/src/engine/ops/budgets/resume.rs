@@ -2,7 +2,7 @@
 
 use super::super::super::columns::Columns;
 use super::super::super::rows::{JobRow, get};
-use super::super::super::session::{Arg, Args, Session, limit as row_limit};
+use super::super::super::session::{Arg, Args, Row, Session, limit as row_limit};
 use super::super::super::statement::read;
 use super::super::super::unit::Unit;
 use crate::{Ring, StoreError, sql};
@@ -22,8 +22,8 @@ pub(super) enum Of<'a> {
 }
 
 /// Lets jobs go on that wait for a budget, whether they are parked or wait for their next attempt.
-pub(super) async fn open<S: Session>(
-    session: &mut S,
+pub(super) async fn open(
+    session: &mut Session,
     unit: &mut Unit,
     of: Of<'_>,
     now: Timestamp,
@@ -47,14 +47,14 @@ pub(super) async fn open<S: Session>(
 
 /// `pending → available` and `retryable → available` for jobs that waited for a budget which was raised, or has begun
 /// anew. What a job that was claimed since had waited for is forgotten.
-pub(in super::super) async fn resume_due<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn resume_due(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
     let values = [now.0.into(), row_limit(limit).into()];
-    let decode = |row: &S::Row| Ok((JobRow::decode(row)?, get::<i64>(row, "waits_since")?));
+    let decode = |row: &Row| Ok((JobRow::decode(row)?, get::<i64>(row, "waits_since")?));
     let waits =
         read(session, "look for raised budgets", &sql::LOCK_DUE_BUDGET_WAITS, &values, decode).await?;
     if waits.is_empty() {

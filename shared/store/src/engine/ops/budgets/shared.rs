@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use turnstone_domain::budget::{ALL_DAYS, BudgetName, BudgetRule, OnExceed, day_of};
 use turnstone_domain::{EventName, Timestamp};
 
-async fn known<S: Session>(
-    session: &mut S,
+async fn known(
+    session: &mut Session,
     name: &str,
     tenant: Option<&str>,
 ) -> Result<Option<(BudgetRule, Option<String>)>, StoreError> {
@@ -22,8 +22,8 @@ async fn known<S: Session>(
 }
 
 /// Makes a shared budget, or changes what it limits.
-pub(super) async fn set<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn set(
+    session: &mut Session,
     unit: &mut Unit,
     rule: &BudgetRule,
     given: Option<&str>,
@@ -43,8 +43,8 @@ pub(super) async fn set<S: Session>(
 }
 
 /// Raises the limits that there are.
-pub(super) async fn raise<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn raise(
+    session: &mut Session,
     unit: &mut Unit,
     name: &str,
     tenant: Option<&str>,
@@ -66,8 +66,8 @@ pub(super) async fn raise<S: Session>(
 }
 
 /// Forgets a shared budget.
-pub(super) async fn forget<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn forget(
+    session: &mut Session,
     unit: &mut Unit,
     name: &str,
     tenant: Option<&str>,
@@ -81,8 +81,8 @@ pub(super) async fn forget<S: Session>(
 }
 
 /// What an agent's manifest says of its days is a shared budget, until somebody sets it otherwise.
-pub(in super::super) async fn of_manifest<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn of_manifest(
+    session: &mut Session,
     unit: &mut Unit,
     agent: &NewAgent,
 ) -> Result<(), StoreError> {
@@ -105,8 +105,8 @@ pub(in super::super) async fn of_manifest<S: Session>(
 }
 
 /// The budget that an agent's manifest gave it goes; one that an operator set stays.
-pub(in super::super) async fn without_manifest<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn without_manifest(
+    session: &mut Session,
     unit: &mut Unit,
     agent: &str,
     at: Timestamp,
@@ -120,8 +120,8 @@ pub(in super::super) async fn without_manifest<S: Session>(
     Ok(())
 }
 
-async fn put<S: Session>(
-    session: &mut S,
+async fn put(
+    session: &mut Session,
     rule: &BudgetRule,
     given: Option<&str>,
     now: Timestamp,
@@ -175,8 +175,8 @@ fn limits(rule: &BudgetRule) -> Value {
 }
 
 /// An event about a budget is a stream of its own: it takes a number as a job does.
-async fn tell<S: Session>(
-    session: &mut S,
+async fn tell(
+    session: &mut Session,
     unit: &mut Unit,
     name: &str,
     before: Option<&BudgetRule>,

@@ -6,7 +6,7 @@
 use super::super::super::definitions::Definitions;
 use super::super::super::held::Known;
 use super::super::super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, maybe};
-use super::super::super::session::{Alone, Args, CommitError, Session, limit};
+use super::super::super::session::{Args, CommitError, Row, Session, limit};
 use super::super::super::statement::{as_json, read};
 use super::super::super::unit::Unit;
 use super::past;
@@ -58,8 +58,8 @@ impl Taken {
 ///
 /// # Errors
 /// [`CommitError::Unknown`] when it may have taken jobs whose names did not arrive.
-pub(in super::super::super) async fn apply<S: Alone>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     request: &ClaimRequest,
     token: &str,
@@ -87,12 +87,12 @@ pub(in super::super::super) async fn apply<S: Alone>(
 }
 
 /// Makes claims of what was taken.
-async fn taken<S: Session>(
-    session: &mut S,
+async fn taken(
+    session: &mut Session,
     unit: &mut Unit,
     request: &ClaimRequest,
     definitions: &mut Definitions,
-    rows: &[S::Row],
+    rows: &[Row],
 ) -> Result<Outcome, StoreError> {
     let (mut found, mut damaged) = (Vec::new(), Vec::new());
     for row in rows {
@@ -146,8 +146,8 @@ async fn taken<S: Session>(
 }
 
 /// Gives back what a claim took whose answer was lost; `token` is how its tokens begin.
-pub(in super::super::super) async fn give_back<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn give_back(
+    session: &mut Session,
     unit: &mut Unit,
     token: &str,
     now: Timestamp,
@@ -160,8 +160,8 @@ pub(in super::super::super) async fn give_back<S: Session>(
 }
 
 /// Gives jobs back without reading them; `tokens` are LIKE patterns.
-async fn release<S: Session>(
-    session: &mut S,
+async fn release(
+    session: &mut Session,
     unit: &mut Unit,
     tokens: &str,
     now: Timestamp,

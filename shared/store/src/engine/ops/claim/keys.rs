@@ -1,8 +1,8 @@
 //! The limits that jobs name by a key, as one claim uses them.
 
 use super::super::super::limit_name;
-use super::super::super::rows::{self, Fields, Inconsistency, JobRow, get};
-use super::super::super::session::{Arg, Args, Session};
+use super::super::super::rows::{self, Inconsistency, JobRow, get};
+use super::super::super::session::{Arg, Args, Row, Session};
 use super::super::super::statement::{Writes, read, read_by};
 use super::super::super::unit::Unit;
 use super::gate::Gate;
@@ -51,9 +51,9 @@ impl Keys {
     }
 
     /// Locks limits and counts what is active under them.
-    pub(super) async fn lock<S: Session>(
+    pub(super) async fn lock(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         names: BTreeSet<String>,
     ) -> Result<(), StoreError> {
         let new: Vec<String> = names
@@ -61,15 +61,14 @@ impl Keys {
             .filter(|name| !self.locked.contains_key(name) && !self.elsewhere.contains(name))
             .collect();
         let keys = new.iter().map(|name| (name.clone(),)).collect();
-        let found =
-            read_by(session, "lock limits", &sql::LOCK_CLAIMED_RATE_KEYS, keys, decode::<S::Row>).await?;
+        let found = read_by(session, "lock limits", &sql::LOCK_CLAIMED_RATE_KEYS, keys, decode).await?;
         let counted = found.iter().filter(|(_, key)| key.gate.counts_active());
         let keys = counted.map(|(name, _)| (name.clone(),)).collect();
         self.locked.extend(found);
         self.elsewhere.extend(new.into_iter().filter(|name| !self.locked.contains_key(name)));
         // Counted after the rows are locked: who had them before is seen now.
         let (action, text) = ("count active jobs", &sql::SELECT_ACTIVE_OF_RATE_KEYS);
-        for (name, active) in read_by(session, action, text, keys, count::<S::Row>).await? {
+        for (name, active) in read_by(session, action, text, keys, count).await? {
             if let Some(key) = self.locked.get_mut(&name) {
                 key.gate.active = active;
             }
@@ -78,16 +77,16 @@ impl Keys {
     }
 
     /// Lets the claim look again at jobs of a queue that are set aside for limits that allow something now.
-    pub(super) async fn bring_forward<S: Session>(
+    pub(super) async fn bring_forward(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         request: &ClaimRequest,
         queue: &str,
         room: usize,
     ) -> Result<(), StoreError> {
         let (kind, tenant, now) = (request.kind.as_str(), request.tenant.as_deref(), request.now);
         let values = [kind.into(), queue.into(), now.0.into(), MOST_OPENED.into()];
-        let decode = |row: &S::Row| get::<String>(row, "name");
+        let decode = |row: &Row| get::<String>(row, "name");
         let open =
             read(session, "look for open limits", &sql::SELECT_OPEN_RATE_KEYS, &values, decode).await?;
         self.lock(session, open.iter().cloned().collect()).await?;
@@ -132,16 +131,15 @@ impl Keys {
     }
 
     /// Does with jobs whose limits are used up what each asked for.
-    pub(super) async fn turn_away<S: Session>(
+    pub(super) async fn turn_away(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         unit: &mut Unit,
         jobs: &[JobRow],
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let seqs = jobs.iter().map(|job| (job.seq,)).collect();
-        let decode =
-            |row: &S::Row| Ok((get::<i64>(row, "seq")?, rows::word(row, "on_limit", OnLimit::parse)?));
+        let decode = |row: &Row| Ok((get::<i64>(row, "seq")?, rows::word(row, "on_limit", OnLimit::parse)?));
         let wishes = read_by(session, "read wishes", &sql::SELECT_JOBS_ON_LIMIT, seqs, decode).await?;
         let wishes: HashMap<i64, OnLimit> = wishes.into_iter().collect();
         // A unit of its own: what it writes is written, whatever the claim does.
@@ -177,7 +175,7 @@ impl Keys {
     }
 
     /// Writes what was used. Returns whether somebody has to be told when a limit opens.
-    pub(super) async fn write<S: Session>(self, session: &mut S) -> Result<bool, StoreError> {
+    pub(super) async fn write(self, session: &mut Session) -> Result<bool, StoreError> {
         let changed: Vec<_> = self.locked.into_iter().filter(|(_, key)| key.changed).collect();
         let opening = changed.iter().any(|(_, key)| key.gate.opens_at.is_some());
         let rows = changed
@@ -194,7 +192,7 @@ impl Keys {
     }
 }
 
-fn decode<R: Fields>(row: &R) -> Result<(String, Key), Inconsistency> {
+fn decode(row: &Row) -> Result<(String, Key), Inconsistency> {
     let key = Key {
         gate: Gate::decode(row)?,
         booked_at: rows::time(row, "booked_at")?,

@@ -1,7 +1,7 @@
 //! The queues of a claim in the order in which it goes through them, with their limits and pools.
 
 use super::super::super::rows::{self, Fields, Inconsistency, get, maybe};
-use super::super::super::session::Session;
+use super::super::super::session::{Row, Session};
 use super::super::super::statement::{Writes, read_by};
 use super::gate::Gate;
 use super::shares::Shares;
@@ -51,7 +51,7 @@ pub(super) struct Line {
 
 impl Line {
     /// Locks what the claim needs; what somebody else has is left out.
-    pub(super) async fn form<S: Session>(session: &mut S, ask: &Ask) -> Result<Self, StoreError> {
+    pub(super) async fn form(session: &mut Session, ask: &Ask) -> Result<Self, StoreError> {
         let by_name: HashMap<&str, &ReadyQueue> =
             ask.ready.iter().map(|queue| (queue.name.as_str(), queue)).collect();
         let named: Vec<&ReadyQueue> =
@@ -73,14 +73,14 @@ impl Line {
         Ok(line)
     }
 
-    async fn lock_pools<S: Session>(
+    async fn lock_pools(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         named: &[&ReadyQueue],
     ) -> Result<BTreeMap<String, Shares>, StoreError> {
         let names: BTreeSet<&String> = named.iter().filter_map(|queue| queue.pool.as_ref()).collect();
         let keys = names.iter().map(|name| ((*name).clone(),)).collect();
-        let decode = |row: &S::Row| {
+        let decode = |row: &Row| {
             let name: String = get(row, "name")?;
             let strategy = rows::word(row, "strategy", PoolStrategy::parse)?;
             Ok((name.clone(), Shares::new(name, strategy, get(row, "pass")?)))
@@ -90,9 +90,9 @@ impl Line {
         Ok(pools.into_iter().collect())
     }
 
-    async fn lock_queues<S: Session>(
+    async fn lock_queues(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         wanted: &BTreeSet<&str>,
     ) -> Result<(), StoreError> {
         let keys = wanted.iter().map(|name| ((*name).to_owned(),)).collect();
@@ -103,8 +103,7 @@ impl Line {
         let counted = self.locked.values().filter(|queue| queue.gate.counts_active());
         let keys = counted.map(|queue| (queue.name.clone(),)).collect();
         for (name, active) in
-            read_by(session, "count active jobs", &sql::SELECT_ACTIVE_OF_QUEUES, keys, count::<S::Row>)
-                .await?
+            read_by(session, "count active jobs", &sql::SELECT_ACTIVE_OF_QUEUES, keys, count).await?
         {
             if let Some(queue) = self.locked.get_mut(&name) {
                 queue.gate.active = active;
@@ -164,7 +163,7 @@ impl Line {
     }
 
     /// Writes what was used. Returns whether somebody has to be told when a limit opens.
-    pub(super) async fn write<S: Session>(mut self, session: &mut S) -> Result<bool, StoreError> {
+    pub(super) async fn write(mut self, session: &mut Session) -> Result<bool, StoreError> {
         let mut passes = Vec::new();
         for stop in &self.stops {
             let Stop::Pool(shares) = stop else { continue };
@@ -204,6 +203,6 @@ fn in_pools(queue: &ReadyQueue, pools: &BTreeMap<String, Shares>) -> bool {
 }
 
 /// A name and a number.
-pub(super) fn count<R: Fields>(row: &R) -> Result<(String, i64), Inconsistency> {
+pub(super) fn count(row: &Row) -> Result<(String, i64), Inconsistency> {
     Ok((get(row, "name")?, get(row, "active")?))
 }

@@ -2,7 +2,7 @@
 
 use super::super::super::journal;
 use super::super::super::rows::{Fields, Inconsistency, JobRow, get};
-use super::super::super::session::Session;
+use super::super::super::session::{Row, Session};
 use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
 use crate::{Past, StoreError, sql};
@@ -55,15 +55,15 @@ pub(super) fn is_resumed(unit: &Unit, job: &JobRow) -> bool {
 }
 
 /// Reads the past of those jobs that have one. `broken` is called with a job whose rows cannot be read.
-pub(super) async fn read<S: Session>(
-    session: &mut S,
+pub(super) async fn read(
+    session: &mut Session,
     unit: &Unit,
     jobs: impl Iterator<Item = &JobRow>,
     mut broken: impl FnMut(i64, Inconsistency),
 ) -> Result<HashMap<i64, Done>, StoreError> {
     let resumed = jobs.filter(|job| is_resumed(unit, job));
     let resumed = resumed.filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)));
-    let decode = |row: &S::Row| Ok((get::<i64>(row, "job_seq")?, Done::decode(row)));
+    let decode = |row: &Row| Ok((get::<i64>(row, "job_seq")?, Done::decode(row)));
     let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
     let mut all: HashMap<i64, Done> = HashMap::new();
     for (seq, row) in read_by(session, action, text, resumed.collect(), decode).await? {

@@ -17,7 +17,7 @@ pub(super) struct Tenants {
 impl Tenants {
     /// Locks tenants that have a limit, if there are `any`, and counts what is active. Jobs of those that another claim has
     /// in its hands are left to it.
-    pub(super) async fn lock<S: Session>(session: &mut S, any: bool) -> Result<Self, StoreError> {
+    pub(super) async fn lock(session: &mut Session, any: bool) -> Result<Self, StoreError> {
         let mut tenants = Self::default();
         if !any {
             return Ok(tenants);

@@ -44,7 +44,7 @@ pub(in super::super) struct Wanted<'a> {
 }
 
 /// The job that a job comes from first: itself, unless it is a branch.
-pub(super) async fn root<S: Session>(session: &mut S, job_seq: i64) -> Result<i64, StoreError> {
+pub(super) async fn root(session: &mut Session, job_seq: i64) -> Result<i64, StoreError> {
     let values = [job_seq.into()];
     let found = read(session, "look for a branch", &sql::SELECT_BRANCH_ROOT, &values, |row| {
         rows::get::<i64>(row, "root_seq")
@@ -53,11 +53,7 @@ pub(super) async fn root<S: Session>(session: &mut S, job_seq: i64) -> Result<i6
 }
 
 /// The job that a name stands for among the branches of a root.
-pub(super) async fn named<S: Session>(
-    session: &mut S,
-    root: i64,
-    name: &str,
-) -> Result<Option<JobId>, StoreError> {
+pub(super) async fn named(session: &mut Session, root: i64, name: &str) -> Result<Option<JobId>, StoreError> {
     let values = [root.into(), name.into()];
     let found = read(session, "look for a branch", &sql::SELECT_BRANCH_BY_NAME, &values, |row| {
         rows::get::<String>(row, "id").map(JobId)
@@ -72,8 +68,8 @@ pub(super) fn past(unit: &Unit, seq: i64) -> Option<Past> {
 }
 
 /// Makes a branch, in this transaction.
-pub(super) async fn make<S: Session>(
-    session: &mut S,
+pub(super) async fn make(
+    session: &mut Session,
     unit: &mut Unit,
     wanted: Wanted<'_>,
     ids: &dyn Ids,
@@ -115,8 +111,8 @@ pub(super) async fn make<S: Session>(
 }
 
 /// Copies the turns, and moves the new job behind them.
-async fn take_over<S: Session>(
-    session: &mut S,
+async fn take_over(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     wanted: &Wanted<'_>,
@@ -138,8 +134,8 @@ async fn take_over<S: Session>(
 }
 
 /// The new job, as it would be enqueued, and the digest of what it begins with.
-pub(in super::super) async fn like<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn like(
+    session: &mut Session,
     unit: &Unit,
     wanted: &Wanted<'_>,
 ) -> Result<(NewJob, String), StoreError> {

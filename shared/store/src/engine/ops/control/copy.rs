@@ -70,8 +70,8 @@ pub(super) struct Copied {
 }
 
 /// Takes all segments over.
-pub(super) async fn copy<S: Session>(
-    session: &mut S,
+pub(super) async fn copy(
+    session: &mut Session,
     segments: &[Segment],
     into: Past,
     ids: &dyn Ids,
@@ -126,8 +126,8 @@ pub(in super::super) struct Beginning {
 }
 
 /// Copies them. Nothing of it was paid for by the fork, and nothing was called: the calls stand for those that were.
-pub(in super::super) async fn copy_beginning<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn copy_beginning(
+    session: &mut Session,
     beginning: Beginning,
     into: Past,
     ids: &dyn Ids,
@@ -162,8 +162,8 @@ pub(in super::super) async fn copy_beginning<S: Session>(
 }
 
 /// The next messages of turns, those after `after`; none when there are no more.
-pub(in super::super) async fn page<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn page(
+    session: &mut Session,
     engagement_seq: i64,
     (from, until): (i64, i64),
     after: i64,
@@ -174,8 +174,8 @@ pub(in super::super) async fn page<S: Session>(
     Ok(rows.into_iter().flatten().filter(|stored| stored.seq > after).collect())
 }
 
-async fn messages<S: Session>(
-    session: &mut S,
+async fn messages(
+    session: &mut Session,
     segment: &Segment,
     into: Past,
     renamed: &mut Renamed<'_>,
@@ -201,8 +201,8 @@ async fn messages<S: Session>(
     }
 }
 
-async fn calls<S: Session>(
-    session: &mut S,
+async fn calls(
+    session: &mut Session,
     segment: &Segment,
     into: Past,
     renamed: &mut Renamed<'_>,
@@ -213,8 +213,8 @@ async fn calls<S: Session>(
     journal_again(session, journal, into, segment.shift, renamed).await
 }
 
-async fn journal_again<S: Session>(
-    session: &mut S,
+async fn journal_again(
+    session: &mut Session,
     journal: Vec<ToolCall>,
     into: Past,
     shift: i64,
@@ -266,8 +266,8 @@ async fn journal_again<S: Session>(
     writes.run(session).await
 }
 
-async fn checkpoints<S: Session>(
-    session: &mut S,
+async fn checkpoints(
+    session: &mut Session,
     segment: &Segment,
     into: Past,
     copied: &mut Copied,
@@ -288,8 +288,8 @@ async fn checkpoints<S: Session>(
 }
 
 /// Writes everything that is on record of an engagement as it was.
-pub(in super::super) async fn copy_record<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn copy_record(
+    session: &mut Session,
     record: &EngagementRecord,
     into: Past,
 ) -> Result<(), StoreError> {
@@ -318,8 +318,8 @@ pub(in super::super) async fn copy_record<S: Session>(
 }
 
 /// What each turn said: a digest that does not know ids and times, so that equal turns of two branches are equal.
-pub(super) async fn contents<S: Session>(
-    session: &mut S,
+pub(super) async fn contents(
+    session: &mut Session,
     past: Past,
     until: i64,
 ) -> Result<BTreeMap<i64, String>, StoreError> {

@@ -10,8 +10,8 @@ use serde_json::json;
 use turnstone_domain::memory::BEFORE;
 use turnstone_domain::{EventName, Ids};
 
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     target: &Target,
     fork: &Fork,

@@ -8,8 +8,8 @@ use crate::{Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::{EventName, JobState};
 
-pub(super) async fn pause<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn pause(
+    session: &mut Session,
     unit: &mut Unit,
     target: &Target,
     reason: Option<&str>,
@@ -33,8 +33,8 @@ pub(super) async fn pause<S: Session>(
     Ok(Ok(state))
 }
 
-pub(super) async fn resume<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn resume(
+    session: &mut Session,
     unit: &mut Unit,
     target: &Target,
     approved: Option<bool>,
@@ -60,8 +60,8 @@ pub(super) async fn resume<S: Session>(
     Ok(Ok(state))
 }
 
-pub(super) async fn hold<S: Session>(
-    session: &mut S,
+pub(super) async fn hold(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     held: bool,

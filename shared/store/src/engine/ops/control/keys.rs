@@ -6,7 +6,10 @@ use super::super::super::statement::read;
 use crate::control::ServerKey;
 use crate::{StoreError, sql};
 
-pub(super) async fn keep<S: Session>(session: &mut S, key: &ServerKey) -> Result<ServerKey, StoreError> {
+pub(in super::super::super) async fn keep(
+    session: &mut Session,
+    key: &ServerKey,
+) -> Result<ServerKey, StoreError> {
     let values = [key.name.as_str().into(), key.body.as_str().into(), key.created_at.0.into()];
     session.execute("keep a key", &sql::INSERT_SERVER_KEY, Args::Values(&values)).await?;
     let kept = read(session, "read keys", &sql::SELECT_SERVER_KEYS, &[], rows::server_key).await?;

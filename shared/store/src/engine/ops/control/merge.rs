@@ -24,8 +24,8 @@ struct Side {
     contents: BTreeMap<i64, String>,
 }
 
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     target: &Target,
     merge: &Merge,
@@ -88,8 +88,8 @@ pub(super) async fn apply<S: Session>(
 }
 
 /// The branch that a name stands for. A job that never ran has nothing to part from: any name stands for it.
-async fn side<S: Session>(
-    session: &mut S,
+async fn side(
+    session: &mut Session,
     unit: &mut Unit,
     target: &Target,
     (seq, root): (i64, i64),
@@ -116,7 +116,7 @@ async fn side<S: Session>(
     Ok(Ok(Side { seq, past, turns, contents }))
 }
 
-async fn known<S: Session>(session: &mut S, id: &str) -> Result<bool, StoreError> {
+async fn known(session: &mut Session, id: &str) -> Result<bool, StoreError> {
     let values = [id.into()];
     let found = read(session, "look for a branch", &sql::SELECT_BRANCH_EXISTS, &values, |row| {
         rows::get::<String>(row, "id")

@@ -15,8 +15,8 @@ use turnstone_domain::{AgentDefinition, EventName, JobState};
 /// How often a call may be asked to be made again when the job does not say.
 const ATTEMPTS: i64 = 3;
 
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     target: &Target,
     retry: &ToolRetry,
@@ -66,7 +66,7 @@ struct Policy {
     alternate: Option<String>,
 }
 
-async fn policy<S: Session>(session: &mut S, seq: i64) -> Result<Policy, StoreError> {
+async fn policy(session: &mut Session, seq: i64) -> Result<Policy, StoreError> {
     let keys = vec![(seq,)];
     let sent = read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, |row| {
         let extra: Value = rows::json(row, "extra")?;
@@ -80,8 +80,8 @@ async fn policy<S: Session>(session: &mut S, seq: i64) -> Result<Policy, StoreEr
 }
 
 /// Sets a journalled call to be made again; returns the name of the tool that will be called.
-async fn set<S: Session>(
-    session: &mut S,
+async fn set(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     retry: &ToolRetry,
@@ -120,8 +120,8 @@ async fn set<S: Session>(
 
 /// Whether a call may be made again without anybody's approval: it is idempotent, never had an effect, or a reviewer
 /// has said yes to one more request.
-async fn may_repeat<S: Session>(
-    session: &mut S,
+async fn may_repeat(
+    session: &mut Session,
     unit: &Unit,
     seq: i64,
     call: &ToolCall,
@@ -141,12 +141,7 @@ async fn may_repeat<S: Session>(
     Ok(i64::try_from(approved.count()).unwrap_or(0) >= call.sends - call.retries)
 }
 
-async fn has_tool<S: Session>(
-    session: &mut S,
-    unit: &Unit,
-    seq: i64,
-    name: &str,
-) -> Result<bool, StoreError> {
+async fn has_tool(session: &mut Session, unit: &Unit, seq: i64, name: &str) -> Result<bool, StoreError> {
     let Some(row) = unit.engagement_of(seq) else { return Ok(false) };
     let (action, values) = ("read an agent definition", [row.digest.as_str().into()]);
     let found: Vec<AgentDefinition> =

@@ -9,8 +9,8 @@ use crate::{Ring, StoreError, sql};
 use turnstone_domain::Timestamp;
 use turnstone_domain::cron::{CronChange, CronEntry, Missed, Overlap};
 
-async fn find<S: Session>(
-    session: &mut S,
+async fn find(
+    session: &mut Session,
     name: &str,
     tenant: Option<&str>,
 ) -> Result<Option<CronEntry>, StoreError> {
@@ -20,8 +20,8 @@ async fn find<S: Session>(
 }
 
 /// Makes or replaces an entry; returns whether it is new.
-pub(super) async fn put<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn put(
+    session: &mut Session,
     unit: &mut Unit,
     entry: &CronEntry,
 ) -> Result<bool, StoreError> {
@@ -45,8 +45,8 @@ pub(super) async fn put<S: Session>(
 }
 
 /// Changes an entry; returns whether there is one.
-pub(super) async fn change<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn change(
+    session: &mut Session,
     unit: &mut Unit,
     (name, tenant): (&str, Option<&str>),
     change: &CronChange,
@@ -73,8 +73,8 @@ pub(super) async fn change<S: Session>(
 }
 
 /// Forgets an entry and its history.
-pub(super) async fn forget<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn forget(
+    session: &mut Session,
     name: &str,
     tenant: Option<&str>,
 ) -> Result<Option<CronEntry>, StoreError> {

@@ -4,9 +4,9 @@ use super::super::super::rows::JobRow;
 use super::super::super::session::{Arg, Args, Session};
 use super::super::super::statement::{read, read_by};
 use super::super::super::unit::Unit;
-use super::super::{cancel, push};
+use super::super::{cancel, leader, push};
 use super::owner;
-use crate::{Firing, StoreError, sql};
+use crate::{Firing, StoreError, Term, sql};
 use serde_json::json;
 use std::borrow::Cow;
 use turnstone_domain::cron::{CronEntry, CronRun, Outcome, Overlap};
@@ -16,13 +16,17 @@ use turnstone_domain::{EventName, Ids, JobId, NewJob, Timestamp};
 /// Occurrences that are remembered of each entry.
 const REMEMBERED: i64 = 100;
 
-/// Acts upon due occurrences; `None` when somebody else has moved the entry on.
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+/// Acts upon due occurrences; `None` when another process has moved the entry on. Refused when the term is over.
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     firing: &Firing,
+    term: &Term,
     ids: &dyn Ids,
-) -> Result<Option<usize>, StoreError> {
+) -> Result<Result<Option<usize>, StoreError>, StoreError> {
+    if !leader::holds(session, term).await? {
+        return Ok(Err(StoreError::Deposed));
+    }
     let Firing { entry, due, next_run_at, at } = firing;
     let read_at = entry.next_run_at.map(|at| at.0);
     let values = [
@@ -33,7 +37,7 @@ pub(super) async fn apply<S: Session>(
     ];
     if session.execute("move a cron entry on", &sql::UPDATE_CRON_NEXT_RUN, Args::Values(&values)).await? == 0
     {
-        return Ok(None);
+        return Ok(Ok(None));
     }
     let mut runs = Vec::with_capacity(due.len());
     for (scheduled_at, job) in due {
@@ -54,12 +58,12 @@ pub(super) async fn apply<S: Session>(
         });
     }
     remember(session, entry, &runs, ids).await?;
-    Ok(Some(runs.iter().filter(|run| run.outcome == Outcome::Triggered).count()))
+    Ok(Ok(Some(runs.iter().filter(|run| run.outcome == Outcome::Triggered).count())))
 }
 
 /// Makes a job now, whatever stands in the way. The inner error is the caller's alone.
-pub(super) async fn trigger<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn trigger(
+    session: &mut Session,
     unit: &mut Unit,
     entry: &CronEntry,
     job: &NewJob,
@@ -83,8 +87,8 @@ enum Occurred {
 }
 
 /// One occurrence under the overlap policy (OJS cron §5).
-async fn occur<S: Session>(
-    session: &mut S,
+async fn occur(
+    session: &mut Session,
     unit: &mut Unit,
     entry: &CronEntry,
     job: &NewJob,
@@ -134,19 +138,15 @@ async fn occur<S: Session>(
 }
 
 /// Jobs of the entry that have not ended; a template may give them to a tenant that the entry does not belong to.
-async fn living<S: Session>(
-    session: &mut S,
-    entry: &CronEntry,
-    job: &NewJob,
-) -> Result<Vec<JobRow>, StoreError> {
+async fn living(session: &mut Session, entry: &CronEntry, job: &NewJob) -> Result<Vec<JobRow>, StoreError> {
     let tenant = job.terms.tenant.as_deref().unwrap_or_default();
     let values = [entry.name.as_str().into(), tenant.into()];
     read(session, "look for jobs of a cron entry", &sql::LOCK_JOBS_OF_CRON, &values, JobRow::decode).await
 }
 
 /// Pushes the job and tells of it. The inner error is that of the push.
-async fn make<S: Session>(
-    session: &mut S,
+async fn make(
+    session: &mut Session,
     unit: &mut Unit,
     entry: &CronEntry,
     job: &NewJob,
@@ -183,8 +183,8 @@ fn absorb(unit: &mut Unit, mut own: Unit) {
 }
 
 /// Counts the jobs that were made and keeps the latest occurrences.
-async fn remember<S: Session>(
-    session: &mut S,
+async fn remember(
+    session: &mut Session,
     entry: &CronEntry,
     runs: &[CronRun],
     ids: &dyn Ids,

@@ -57,8 +57,8 @@ impl Tie {
 }
 
 /// Goes on with the families of jobs that have ended.
-pub(in super::super::super) async fn advance<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn advance(
+    session: &mut Session,
     unit: &mut Unit,
     ended: Vec<Kin>,
 ) -> Result<(), StoreError> {
@@ -107,8 +107,8 @@ fn tell_parent(unit: &mut Unit, tie: &Tie, kin: &Kin, state: DelegationState) ->
 }
 
 /// `pending → available` for those of these jobs that wait for nobody any more.
-pub(super) async fn activate_idle<S: Session>(
-    session: &mut S,
+pub(super) async fn activate_idle(
+    session: &mut Session,
     unit: &mut Unit,
     waiting: Vec<(i64, Timestamp)>,
 ) -> Result<(), StoreError> {
@@ -129,7 +129,7 @@ pub(super) async fn activate_idle<S: Session>(
 }
 
 /// Cancels those who still work for a job that has ended otherwise than well.
-async fn leave_nobody<S: Session>(session: &mut S, unit: &mut Unit, ended: &[Kin]) -> Result<(), StoreError> {
+async fn leave_nobody(session: &mut Session, unit: &mut Unit, ended: &[Kin]) -> Result<(), StoreError> {
     let failed = |kin: &&Kin| kin.has_children && kin.state != JobState::Completed;
     let keys: Vec<(i64,)> = ended.iter().filter(failed).map(|kin| (kin.job_seq,)).collect();
     let at = ended.iter().map(|kin| kin.at).max().unwrap_or_default();

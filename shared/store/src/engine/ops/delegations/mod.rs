@@ -77,7 +77,7 @@ pub(in super::super) fn before_the_end(
 
 /// Holds jobs, all that work for them, and the inputs that they wait for, before anything of them is changed: in the order in
 /// which jobs end, so that who ends one of them and who ends all of them never wait for each other.
-pub(super) async fn hold_kin<S: Session>(session: &mut S, jobs: &[JobId]) -> Result<(), StoreError> {
+pub(super) async fn hold_kin(session: &mut Session, jobs: &[JobId]) -> Result<(), StoreError> {
     let keys = jobs.iter().map(|id| (id.clone(),)).collect();
     let seqs =
         read_by(session, "look for kin", &sql::SELECT_KIN, keys, |row| get::<i64>(row, "job_seq")).await?;
@@ -89,8 +89,8 @@ pub(super) async fn hold_kin<S: Session>(session: &mut S, jobs: &[JobId]) -> Res
 }
 
 /// Cancels those who have worked for others for longer than they may.
-pub(in super::super) async fn time_out<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn time_out(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,

@@ -17,8 +17,8 @@ use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{EventName, NewChild, NewJob, RawObject, Terms, Timestamp};
 
 /// Enqueues them. A job that waits for nobody, because those who work for it have ended meanwhile, goes on at once.
-pub(in super::super::super) async fn start<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn start(
+    session: &mut Session,
     unit: &mut Unit,
     families: Vec<Family>,
 ) -> Result<(), StoreError> {

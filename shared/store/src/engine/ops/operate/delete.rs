@@ -7,8 +7,8 @@ use crate::{ActionOutcome, StoreError};
 use turnstone_domain::JobId;
 
 /// Deletes one dead letter.
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     id: &JobId,
     tenant: Option<&str>,

@@ -4,7 +4,7 @@ use super::super::super::session::{Args, Session};
 use crate::{StoreError, sql};
 
 /// Empties the tables, each of the statements in its turn.
-pub(super) async fn apply<S: Session>(session: &mut S) -> Result<(), StoreError> {
+pub(in super::super::super) async fn apply(session: &mut Session) -> Result<(), StoreError> {
     session.execute("empty the tables", &sql::DELETE_EVERYTHING, Args::Values(&[])).await?;
     session.execute("remember queues", &sql::INSERT_QUEUES_OF_JOBS, Args::Values(&[])).await.map(|_| ())
 }

@@ -3,7 +3,7 @@
 
 use super::super::super::columns::Columns;
 use super::super::super::rows::{get, maybe};
-use super::super::super::session::{Arg, Args, Session};
+use super::super::super::session::{Arg, Args, Row, Session};
 use super::super::super::statement::{as_json, read};
 use super::super::super::unit::Unit;
 use crate::{ActionOutcome, Ring, StoreError, sql};
@@ -13,8 +13,8 @@ use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Overrides, Timestamp};
 
 /// Tries one job again: id, tenant, and whether it has to be a dead letter.
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     (id, tenant, dead_letter): (&JobId, Option<&str>, bool),
     overrides: &Overrides,
@@ -50,12 +50,12 @@ pub(super) type Revived = BTreeMap<String, JobId>;
 
 /// The living job beside which a job that has ended may not live again (OJS unique jobs §3). Nobody else may make one
 /// before this transaction ends.
-async fn alike<S: Session>(
-    session: &mut S,
+async fn alike(
+    session: &mut Session,
     (seq, id): (i64, JobId),
     revived: &mut Revived,
 ) -> Result<Option<JobId>, StoreError> {
-    let decode = |row: &S::Row| Ok((get::<String>(row, "unique_key")?, maybe::<String>(row, "id")?));
+    let decode = |row: &Row| Ok((get::<String>(row, "unique_key")?, maybe::<String>(row, "id")?));
     let (action, text) = ("look for a job that is alike", &sql::SELECT_LIVING_DUPLICATE);
     let Some((key, _)) = read(session, action, text, &[seq.into()], decode).await?.pop() else {
         return Ok(None);
@@ -71,15 +71,15 @@ async fn alike<S: Session>(
 }
 
 /// Whether the engagement of a job got a further input after it.
-async fn has_later<S: Session>(session: &mut S, seq: i64) -> Result<bool, StoreError> {
+async fn has_later(session: &mut Session, seq: i64) -> Result<bool, StoreError> {
     let (action, text) = ("look for further inputs", &sql::SELECT_LATER_INPUT);
     let later = read(session, action, text, &[seq.into()], |row| get::<i64>(row, "later")).await?;
     Ok(later.into_iter().any(|later| later > 0))
 }
 
 /// Makes a job that was taken in available. Somebody has to flush the unit, before the next one of the same key.
-pub(super) async fn again<S: Session>(
-    session: &mut S,
+pub(super) async fn again(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     (overrides, revived): (&Overrides, &mut Revived),

@@ -14,8 +14,8 @@ use turnstone_domain::{JobId, JobState, Overrides, Timestamp};
 type Parted = (Vec<JobId>, Vec<(JobId, JobState)>);
 
 /// Does it to each. Jobs that are gone by now are in neither list; nor are those that were to be dead letters.
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     action: JobAction,
     ids: &[JobId],

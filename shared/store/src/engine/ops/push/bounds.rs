@@ -4,7 +4,7 @@
 //! processes cannot pass the bound together.
 
 use super::super::super::rows::{Fields, Inconsistency, get, maybe};
-use super::super::super::session::{Args, Session};
+use super::super::super::session::{Args, Row, Session};
 use super::super::super::statement::{decode_all, read, read_by};
 use super::Entry;
 use super::unique::Verdict;
@@ -51,10 +51,7 @@ pub(super) struct Bounds(BTreeMap<String, Bound>);
 
 impl Bounds {
     /// Locks the queues and counts what waits in them.
-    pub(super) async fn read<S: Session>(
-        session: &mut S,
-        bounded: BTreeSet<String>,
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn read(session: &mut Session, bounded: BTreeSet<String>) -> Result<Self, StoreError> {
         let keys = bounded.into_iter().map(|name| (name,)).collect();
         let mut bounds = Self::default();
         for mut bound in read_by(session, "read bounds", &sql::LOCK_QUEUE_BOUNDS, keys, Bound::decode).await?
@@ -64,7 +61,7 @@ impl Bounds {
                 session.rows("count waiting jobs", &sql::SELECT_QUEUE_DEPTH, Args::Values(&values)).await?;
             bound.depth = decode_all(&rows, |row| get(row, "depth"))?.pop().unwrap_or_default();
             if bound.max_bytes.is_some() {
-                let decode = |row: &S::Row| get::<i64>(row, "bytes");
+                let decode = |row: &Row| get::<i64>(row, "bytes");
                 let bytes =
                     read(session, "measure waiting jobs", &sql::SELECT_QUEUE_BYTES, &values, decode).await?;
                 bound.bytes = bytes.into_iter().next().unwrap_or_default();

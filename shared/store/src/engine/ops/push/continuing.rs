@@ -1,7 +1,7 @@
 //! Jobs that carry a further input into an engagement that exists.
 
 use super::super::super::rows::{Fields, Inconsistency, get, maybe};
-use super::super::super::session::{Arg, Session};
+use super::super::super::session::{Arg, Row, Session};
 use super::super::super::statement::{read, read_by};
 use super::super::inputs::{self, Standing};
 use crate::{NotContinued, StoreError, sql};
@@ -73,7 +73,7 @@ pub(super) struct Continued {
 
 impl Continued {
     /// Looks for them, and holds them.
-    pub(super) async fn find<S: Session>(session: &mut S, pushes: &[&[NewJob]]) -> Result<Self, StoreError> {
+    pub(super) async fn find(session: &mut Session, pushes: &[&[NewJob]]) -> Result<Self, StoreError> {
         let continuing = |job: &&NewJob| job.terms.continues.is_some();
         let jobs: Vec<&NewJob> = pushes.iter().flat_map(|jobs| jobs.iter()).filter(continuing).collect();
         if jobs.is_empty() {
@@ -114,11 +114,11 @@ impl Continued {
     }
 
     /// How those ended of which no input is worked on.
-    async fn ends<S: Session>(&self, session: &mut S) -> Result<HashMap<JobId, JobState>, StoreError> {
+    async fn ends(&self, session: &mut Session) -> Result<HashMap<JobId, JobState>, StoreError> {
         let mut ends = HashMap::new();
         for open in self.by_id.values().filter(|open| open.standing.open.is_empty()) {
             let values = [open.latest.as_str().into(), Arg::Text(None)];
-            let state = |row: &S::Row| super::super::super::rows::JobRow::decode(row).map(|job| job.state);
+            let state = |row: &Row| super::super::super::rows::JobRow::decode(row).map(|job| job.state);
             let found = read(session, "read a job", &sql::SELECT_JOB_BY_ID, &values, state).await?;
             ends.extend(found.into_iter().map(|state| (open.latest.clone(), state)));
         }

@@ -8,43 +8,26 @@ use crate::idempotency::{IdempotentPush, RecordedPush};
 use crate::{Pushed, StoreError, sql};
 use turnstone_domain::{JobId, JobState};
 
-/// What is asked.
-pub(in super::super::super) enum Request {
-    Push(IdempotentPush),
-    Record { name: String, request: String, answer: String },
+/// Records the answer to a push; returns the one that is recorded.
+pub(in super::super::super) async fn keep(
+    session: &mut Session,
+    name: &str,
+    request: &str,
+    answer: &str,
+) -> Result<String, StoreError> {
+    let values = [name.into(), request.into(), answer.into()];
+    let (action, text) = ("record an answer", &sql::UPDATE_IDEMPOTENCY_ANSWER);
+    let recorded = read(session, action, text, &values, |row| get::<String>(row, "answer"));
+    // The key may have expired meanwhile.
+    Ok(recorded.await?.pop().unwrap_or_else(|| answer.to_owned()))
 }
 
-/// What was done.
-pub(in super::super::super) enum Answer {
-    Pushed(RecordedPush),
-    Recorded(String),
-    /// The push was refused, and left nothing.
-    Refused(StoreError),
-}
-
-/// Does what is asked.
-pub(in super::super::super) async fn apply<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    asked: &Request,
-) -> Result<Answer, StoreError> {
-    match asked {
-        Request::Push(push) => once(session, unit, push).await,
-        Request::Record { name, request, answer } => {
-            let values = [name.as_str().into(), request.as_str().into(), answer.as_str().into()];
-            let (action, text) = ("record an answer", &sql::UPDATE_IDEMPOTENCY_ANSWER);
-            let recorded = read(session, action, text, &values, |row| get::<String>(row, "answer"));
-            // The key may have expired meanwhile.
-            Ok(Answer::Recorded(recorded.await?.pop().unwrap_or_else(|| answer.clone())))
-        }
-    }
-}
-
-async fn once<S: Session>(
-    session: &mut S,
+/// Pushes once per key. A push that is refused leaves nothing.
+pub(in super::super::super) async fn once(
+    session: &mut Session,
     unit: &mut Unit,
     push: &IdempotentPush,
-) -> Result<Answer, StoreError> {
+) -> Result<Result<RecordedPush, StoreError>, StoreError> {
     let IdempotentPush { name, request, now, expires_at, jobs, answer } = push;
     let values = [name.as_str().into(), request.as_str().into(), now.0.into(), expires_at.0.into()];
     let (action, text) = ("take an idempotency key", &sql::INSERT_IDEMPOTENCY_KEY);
@@ -53,7 +36,7 @@ async fn once<S: Session>(
         let (action, text) = ("look up an idempotency key", &sql::SELECT_IDEMPOTENCY_KEY);
         let found = read(session, action, text, &values, record).await?.pop();
         let gone = || StoreError::Unavailable { action, message: "the key has just expired".to_owned() };
-        return found.map(Answer::Pushed).ok_or_else(gone);
+        return found.map(Ok).ok_or_else(gone);
     }
     match super::apply(session, unit, &[jobs.as_slice()]).await?.pop().unwrap_or(Err(StoreError::Closed)) {
         Ok(pushed) => {
@@ -64,12 +47,12 @@ async fn once<S: Session>(
             let (action, text) = ("record a push", &sql::UPDATE_IDEMPOTENCY_KEY);
             session.execute(action, text, Args::Values(&values)).await?;
             let request = request.clone();
-            Ok(Answer::Pushed(RecordedPush { request, pushed, answer, repeated: false }))
+            Ok(Ok(RecordedPush { request, pushed, answer, repeated: false }))
         }
         Err(refused) => {
             let (action, text) = ("give an idempotency key back", &sql::DELETE_IDEMPOTENCY_KEY);
             session.execute(action, text, Args::Values(&[name.as_str().into()])).await?;
-            Ok(Answer::Refused(refused))
+            Ok(Err(refused))
         }
     }
 }

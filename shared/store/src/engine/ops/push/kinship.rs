@@ -2,7 +2,7 @@
 //! client says, whichever is deeper. The smallest maximum in the chain bounds the depth.
 
 use super::super::super::rows::{self, JobRow};
-use super::super::super::session::Session;
+use super::super::super::session::{Row, Session};
 use super::super::super::statement::{read, read_by};
 use super::super::super::unit::Unit;
 use super::super::delegations::tell_parent;
@@ -24,7 +24,7 @@ pub(super) struct Places {
 impl Places {
     /// Looks for the jobs that these name as their parents. A parent that its tenant does not have refuses
     /// the push.
-    pub(super) async fn find<S: Session>(session: &mut S, pushes: &[&[NewJob]]) -> Result<Self, StoreError> {
+    pub(super) async fn find(session: &mut Session, pushes: &[&[NewJob]]) -> Result<Self, StoreError> {
         let mut places = Self::default();
         let asking = |job: &&NewJob| job.engagement.is_some() && job.terms.works_for.is_some();
         let jobs: Vec<&NewJob> = pushes.iter().flat_map(|jobs| jobs.iter()).filter(asking).collect();
@@ -40,9 +40,9 @@ impl Places {
         Ok(places)
     }
 
-    async fn place<S: Session>(
+    async fn place(
         &mut self,
-        session: &mut S,
+        session: &mut Session,
         job: &NewJob,
         limits: &mut HashMap<String, u32>,
     ) -> Result<(), StoreError> {
@@ -100,9 +100,9 @@ impl Places {
     }
 
     /// Notes in the streams of those who have not ended who works for them now.
-    pub(super) async fn tell<S: Session>(
+    pub(super) async fn tell(
         mut self,
-        session: &mut S,
+        session: &mut Session,
         unit: &mut Unit,
         pushed: &[(&NewJob, &Pushed)],
     ) -> Result<(), StoreError> {
@@ -121,9 +121,9 @@ impl Places {
 }
 
 /// How deep an agent may delegate.
-async fn limit_of<S: Session>(session: &mut S, digest: &str) -> Result<u32, StoreError> {
+async fn limit_of(session: &mut Session, digest: &str) -> Result<u32, StoreError> {
     let (action, text) = ("read an agent definition", &sql::SELECT_DEFINITION_BY_DIGEST);
-    let decode = |row: &S::Row| rows::json::<AgentDefinition>(row, "definition");
+    let decode = |row: &Row| rows::json::<AgentDefinition>(row, "definition");
     let found = read(session, action, text, &[digest.into()], decode).await?;
     Ok(found.first().map_or(MAX_DELEGATION_DEPTH, |agent| agent.limits.max_delegation_depth))
 }

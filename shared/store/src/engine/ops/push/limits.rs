@@ -2,7 +2,7 @@
 
 use super::super::super::limit_name;
 use super::super::super::rows::{get, maybe};
-use super::super::super::session::{Arg, Args, Session};
+use super::super::super::session::{Arg, Args, Row, Session};
 use super::super::super::statement::{Writes, as_json, read, read_by};
 use crate::{StoreError, sql};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) fn key(job: &NewJob) -> Option<String> {
 }
 
 /// Remembers the limits that these jobs name. Of several jobs that name one limit the last one counts.
-pub(super) async fn remember<S: Session>(session: &mut S, jobs: &[&NewJob]) -> Result<(), StoreError> {
+pub(super) async fn remember(session: &mut Session, jobs: &[&NewJob]) -> Result<(), StoreError> {
     let (mut keys, mut queues, mut wishes) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for job in jobs {
         let Some(limit) = &job.terms.rate_limit else { continue };
@@ -37,12 +37,9 @@ pub(super) async fn remember<S: Session>(session: &mut S, jobs: &[&NewJob]) -> R
     writes.run(session).await
 }
 
-async fn remember_keys<S: Session>(
-    session: &mut S,
-    keys: BTreeMap<String, &RateLimit>,
-) -> Result<(), StoreError> {
+async fn remember_keys(session: &mut Session, keys: BTreeMap<String, &RateLimit>) -> Result<(), StoreError> {
     let names = keys.keys().map(|name| (name.clone(),)).collect();
-    let decode = |row: &S::Row| Ok((get::<String>(row, "name")?, maybe::<String>(row, "asked")?));
+    let decode = |row: &Row| Ok((get::<String>(row, "name")?, maybe::<String>(row, "asked")?));
     let known = read_by(session, "read limits", &sql::LOCK_KNOWN_RATE_KEYS, names, decode).await?;
     let known: BTreeMap<String, Option<String>> = known.into_iter().collect();
     let mut rows = Vec::new();
@@ -68,13 +65,9 @@ async fn remember_keys<S: Session>(
 }
 
 /// An operator's own limit stands.
-async fn remember_queue<S: Session>(
-    session: &mut S,
-    queue: &str,
-    limit: &RateLimit,
-) -> Result<(), StoreError> {
+async fn remember_queue(session: &mut Session, queue: &str, limit: &RateLimit) -> Result<(), StoreError> {
     let values = [queue.into()];
-    let decode = |row: &S::Row| {
+    let decode = |row: &Row| {
         let rate = maybe(row, "rate")?.zip(maybe(row, "period_ms")?);
         let limit = (maybe(row, "concurrency")?, rate, maybe(row, "throttle_ms")?);
         Ok((maybe::<String>(row, "config")?, limit))

@@ -1,7 +1,7 @@
 //! The one look before jobs are enqueued: numbers for them, ids that are taken, and queues with rules of their own.
 
 use super::super::super::rows::{get, maybe};
-use super::super::super::session::{Session, limit};
+use super::super::super::session::{Row, Session, limit};
 use super::super::super::statement::look_by;
 use crate::{StoreError, sql};
 use serde::Deserialize;
@@ -31,13 +31,13 @@ pub(in super::super::super) struct Look {
 
 impl Look {
     /// Looks for these jobs; `others` more numbers are taken.
-    pub(in super::super::super) async fn take<S: Session>(
-        session: &mut S,
+    pub(in super::super::super) async fn take(
+        session: &mut Session,
         jobs: &[&NewJob],
         others: usize,
     ) -> Result<Self, StoreError> {
         let keys: Vec<_> = jobs.iter().map(|job| (job.id.clone(), job.queue.clone())).collect();
-        let decode = |row: &S::Row| {
+        let decode = |row: &Row| {
             let queue = maybe::<String>(row, "queue")?;
             let rules = match queue {
                 Some(name) => Some((name, get::<bool>(row, "bounded")?, maybe::<String>(row, "config")?)),

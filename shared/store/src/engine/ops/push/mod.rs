@@ -63,8 +63,8 @@ pub(in super::super) struct Kinship {
 }
 
 /// Applies all pushes; each is taken whole or not at all, and one that is refused writes nothing.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     pushes: &[&[NewJob]],
 ) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
@@ -98,13 +98,13 @@ pub(in super::super) async fn apply<S: Session>(
 }
 
 /// A new number for an event that belongs to no job.
-pub(in super::super) async fn number<S: Session>(session: &mut S) -> Result<i64, StoreError> {
+pub(in super::super) async fn number(session: &mut Session) -> Result<i64, StoreError> {
     Look::take(session, &[], 1).await?.numbers.pop().ok_or(StoreError::Closed)
 }
 
 /// The same as [`apply`], after a look for these jobs.
-pub(in super::super) async fn enqueue<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn enqueue(
+    session: &mut Session,
     unit: &mut Unit,
     look: Look,
     pushes: &[Vec<Entry<'_>>],

@@ -294,7 +294,7 @@ impl Rows {
     }
 
     /// Writes them.
-    pub(super) async fn flush<S: Session>(mut self, session: &mut S) -> Result<(), StoreError> {
+    pub(super) async fn flush(mut self, session: &mut Session) -> Result<(), StoreError> {
         self.definitions.sort();
         self.definitions.dedup();
         let queues = self.queues.into_iter().collect();

@@ -89,10 +89,7 @@ pub(super) struct Allowances(BTreeMap<String, Allowance>);
 
 impl Allowances {
     /// Locks the tenants that have limits and counts what waits for them.
-    pub(super) async fn read<S: Session>(
-        session: &mut S,
-        pushes: &[Vec<Entry<'_>>],
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn read(session: &mut Session, pushes: &[Vec<Entry<'_>>]) -> Result<Self, StoreError> {
         let named: BTreeSet<&String> =
             pushes.iter().flatten().filter_map(|entry| entry.job.terms.tenant.as_ref()).collect();
         let keys = named.into_iter().map(|tenant| (tenant.clone(),)).collect();
@@ -153,7 +150,7 @@ impl Allowances {
     }
 
     /// Writes what was used of rates.
-    pub(super) async fn write<S: Session>(self, session: &mut S) -> Result<(), StoreError> {
+    pub(super) async fn write(self, session: &mut Session) -> Result<(), StoreError> {
         let used = self.0.into_values().filter(|allowance| allowance.used);
         let rows = used.map(|a| (a.tenant, a.window_at, a.enqueued)).collect();
         let mut writes = Writes::default();

@@ -59,10 +59,7 @@ pub(super) enum Verdict {
 
 impl Alike {
     /// Reads what may be in conflict with these jobs, and keeps others from changing it.
-    pub(super) async fn read<S: Session>(
-        session: &mut S,
-        pushes: &[Vec<Entry<'_>>],
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn read(session: &mut Session, pushes: &[Vec<Entry<'_>>]) -> Result<Self, StoreError> {
         // Sorted: this is the one order of the locks.
         let mut wanted: BTreeMap<(String, &'static str), i64> = BTreeMap::new();
         for entry in pushes.iter().flatten() {
@@ -109,7 +106,7 @@ impl Alike {
 
     /// What is to be replaced must not change its state before it is: a job that a worker has just taken may be in the
     /// way no longer.
-    async fn hold<S: Session>(&mut self, session: &mut S) -> Result<(), StoreError> {
+    async fn hold(&mut self, session: &mut Session) -> Result<(), StoreError> {
         let live = self.known.values().flatten().filter(|other| !other.state.is_terminal());
         let keys = live.map(|other| (other.id.clone(),)).collect();
         let held = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
@@ -168,11 +165,7 @@ impl Alike {
     }
 
     /// Cancels what was replaced. It is stored by now, even if it came with this transaction.
-    pub(super) async fn end_replaced<S: Session>(
-        self,
-        session: &mut S,
-        unit: &mut Unit,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn end_replaced(self, session: &mut Session, unit: &mut Unit) -> Result<(), StoreError> {
         let Some(at) = self.replaced.iter().map(|(_, at)| *at).max() else { return Ok(()) };
         let mut own = Unit::default();
         cancel::all(session, &mut own, self.replaced.into_iter().map(|(id, _)| id).collect(), at).await?;

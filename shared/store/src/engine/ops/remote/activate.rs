@@ -12,8 +12,8 @@ use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 /// Lets a waiting job go on. One that waits for an answer to a review goes on only with the answer, so does
 /// one that asks its user,
 /// and a further input of an engagement when those before it have ended.
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     id: &JobId,
     tenant: Option<&str>,

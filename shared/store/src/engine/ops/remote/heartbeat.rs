@@ -1,7 +1,7 @@
 //! Heartbeats: a worker lives, its reservations are renewed, and it is told what to do (OJS worker protocol §4).
 
 use super::super::super::rows::{self, JobRow};
-use super::super::super::session::{Arg, Args, Session};
+use super::super::super::session::{Arg, Args, Row, Session};
 use super::super::super::statement::{read, read_by};
 use super::super::super::unit::Unit;
 use super::is_of;
@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use turnstone_domain::{JobId, JobState};
 
 /// The inner error is the caller's alone: its name is taken.
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     beat: &Heartbeat,
 ) -> Result<Result<HeartbeatAnswer, StoreError>, StoreError> {
@@ -50,11 +50,7 @@ fn taken(beat: &Heartbeat, other: Option<WorkerBeat>) -> StoreError {
 }
 
 /// Renews the reservations of those of the named jobs that this worker holds.
-async fn extend<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    beat: &Heartbeat,
-) -> Result<Vec<JobId>, StoreError> {
+async fn extend(session: &mut Session, unit: &mut Unit, beat: &Heartbeat) -> Result<Vec<JobId>, StoreError> {
     let named: BTreeSet<&JobId> = beat.jobs.iter().collect();
     let keys = named.into_iter().map(|id| (id.clone(),)).collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
@@ -85,13 +81,13 @@ async fn extend<S: Session>(
 
 /// What the meta of one of its jobs tells the worker to do: `test_directive`, by which clients try out how their workers
 /// stop.
-async fn asked_by_jobs<S: Session>(
-    session: &mut S,
+async fn asked_by_jobs(
+    session: &mut Session,
     unit: &Unit,
     held: &[JobId],
 ) -> Result<Option<Directive>, StoreError> {
     let keys = held.iter().filter_map(|id| unit.seq_of(id)).map(|seq| (seq,)).collect();
-    let decode = |row: &S::Row| rows::json::<Map<String, Value>>(row, "meta");
+    let decode = |row: &Row| rows::json::<Map<String, Value>>(row, "meta");
     let metas = read_by(session, "read directives", &sql::SELECT_DIRECTIVES_BY_JOB, keys, decode).await?;
     let asked = |meta: &Map<String, Value>| Directive::parse(meta.get("test_directive")?.as_str()?);
     Ok(metas.iter().find_map(asked))

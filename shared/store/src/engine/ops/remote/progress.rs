@@ -7,8 +7,8 @@ use crate::{DEFAULT_VISIBILITY_MS, NewProgress, StoreError, sql};
 use turnstone_domain::{JobId, JobState, Timestamp};
 
 /// Tells it; false when there is no such job. Of a job that is not active nothing changes.
-pub(super) async fn tell<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn tell(
+    session: &mut Session,
     unit: &mut Unit,
     id: &JobId,
     tenant: Option<&str>,

@@ -2,7 +2,7 @@
 
 use super::super::super::held::Held;
 use super::super::super::rows::{JobRow, get, json};
-use super::super::super::session::Session;
+use super::super::super::session::{Row, Session};
 use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
 use super::super::turns;
@@ -17,8 +17,8 @@ use turnstone_domain::{EventName, JobError, JobState, Settlement, Timestamp};
 
 /// Applies all reports; each gets its own answer, and one that is refused writes nothing. Of two about the same job the
 /// first counts. What is `known` is not read again; if it is no longer so, the whole of it fails, and has to be tried without.
-pub(in super::super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     reports: &[&Report],
     known: Option<&Held>,
@@ -56,12 +56,12 @@ fn is_expected(job: &JobRow, report: &Report) -> bool {
 }
 
 /// When and how often these jobs are tried again.
-pub(in super::super) async fn retry_policies<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn retry_policies(
+    session: &mut Session,
     seqs: Vec<i64>,
 ) -> Result<HashMap<i64, RetryPolicy>, StoreError> {
     let keys = seqs.into_iter().map(|seq| (seq,)).collect();
-    let decode = |row: &S::Row| Ok((get(row, "job_seq")?, json(row, "retry")?));
+    let decode = |row: &Row| Ok((get(row, "job_seq")?, json(row, "retry")?));
     let policies = read_by(session, "read retry policies", &sql::SELECT_RETRIES_BY_JOB, keys, decode).await?;
     Ok(policies.into_iter().collect())
 }

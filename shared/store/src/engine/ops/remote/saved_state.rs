@@ -10,8 +10,8 @@ use turnstone_domain::job::SavedState;
 use turnstone_domain::{EventName, JobId, Timestamp};
 
 /// Saves a state over the last one, in every state of the job that is not terminal.
-pub(super) async fn save<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn save(
+    session: &mut Session,
     unit: &mut Unit,
     id: &JobId,
     tenant: Option<&str>,
@@ -28,8 +28,8 @@ pub(super) async fn save<S: Session>(
 }
 
 /// Saves a state of a job that was taken in.
-pub(super) async fn put<S: Session>(
-    session: &mut S,
+pub(super) async fn put(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     state: &str,
@@ -43,8 +43,8 @@ pub(super) async fn put<S: Session>(
 }
 
 /// Forgets the saved state, if there is one; false when there is no such job.
-pub(super) async fn forget<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn forget(
+    session: &mut Session,
     unit: &mut Unit,
     id: &JobId,
     tenant: Option<&str>,

@@ -11,8 +11,8 @@ use turnstone_domain::review::{Review, ReviewState, Verdict};
 use turnstone_domain::{RawJson, Timestamp};
 
 /// Decides the review that was asked in this engagement, which has ended. Its job is held, and goes on by itself.
-pub(in super::super) async fn answered<S: Session>(
-    session: &mut S,
+pub(in super::super) async fn answered(
+    session: &mut Session,
     unit: &mut Unit,
     (engagement_id, job_seq): (&str, i64),
     state: DelegationState,

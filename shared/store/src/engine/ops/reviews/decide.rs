@@ -11,8 +11,8 @@ use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobState, ReviewId};
 
 /// Answers a review. Each of those who are asked has one vote; a late one changes nothing.
-pub(in super::super::super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     id: &ReviewId,
     decision: &Decision,
@@ -31,8 +31,8 @@ pub(in super::super::super) async fn apply<S: Session>(
     Ok(outcome)
 }
 
-async fn vote<S: Session>(
-    session: &mut S,
+async fn vote(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     mut review: Review,
@@ -80,8 +80,8 @@ async fn vote<S: Session>(
 }
 
 /// Adds a vote; returns what the review comes to with it, if it comes to anything.
-async fn cast<S: Session>(
-    session: &mut S,
+async fn cast(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     review: &mut Review,
@@ -104,8 +104,8 @@ async fn cast<S: Session>(
 }
 
 /// A late answer is on record, once for each who gives one, and changes nothing. A stream says nothing after the end of its job.
-async fn record_late<S: Session>(
-    session: &mut S,
+async fn record_late(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     review: &Review,
@@ -125,8 +125,8 @@ async fn record_late<S: Session>(
 }
 
 /// Writes a review's end and wakes its job, which is held. Returns whether the job was still waiting.
-pub(super) async fn settle<S: Session>(
-    session: &mut S,
+pub(super) async fn settle(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     decided: &Review,
@@ -144,8 +144,8 @@ pub(super) async fn settle<S: Session>(
 }
 
 /// Writes a review's end. Returns whether it was open.
-pub(super) async fn end<S: Session>(
-    session: &mut S,
+pub(super) async fn end(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     decided: &Review,

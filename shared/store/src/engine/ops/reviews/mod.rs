@@ -38,23 +38,19 @@ pub(super) fn open(unit: &mut Unit, seq: i64, review: &NewReview, now: Timestamp
 }
 
 /// Closes the open reviews of a job that ends without them.
-pub(super) async fn close<S: Session>(
-    session: &mut S,
-    job_seq: i64,
-    at: Timestamp,
-) -> Result<(), StoreError> {
+pub(super) async fn close(session: &mut Session, job_seq: i64, at: Timestamp) -> Result<(), StoreError> {
     let values = [job_seq.into(), at.0.into()];
     session.execute("close reviews", &sql::UPDATE_CLOSED_REVIEWS, Args::Values(&values)).await.map(|_| ())
 }
 
 /// Reads a review.
-async fn find<S: Session>(session: &mut S, id: &ReviewId) -> Result<Option<Review>, StoreError> {
+async fn find(session: &mut Session, id: &ReviewId) -> Result<Option<Review>, StoreError> {
     let values = [id.as_str().into(), Arg::Text(None)];
     Ok(read(session, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::review).await?.pop())
 }
 
 /// Holds a job; `None` when there is none any more.
-async fn hold<S: Session>(session: &mut S, unit: &mut Unit, job: &JobId) -> Result<Option<i64>, StoreError> {
+async fn hold(session: &mut Session, unit: &mut Unit, job: &JobId) -> Result<Option<i64>, StoreError> {
     let keys = vec![(job.clone(),)];
     let jobs = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, jobs).await?;
@@ -62,8 +58,8 @@ async fn hold<S: Session>(session: &mut S, unit: &mut Unit, job: &JobId) -> Resu
 }
 
 /// Reads a review together with its job, which is held.
-async fn hold_with_job<S: Session>(
-    session: &mut S,
+async fn hold_with_job(
+    session: &mut Session,
     unit: &mut Unit,
     id: &ReviewId,
 ) -> Result<Option<(i64, Review)>, StoreError> {
@@ -73,7 +69,7 @@ async fn hold_with_job<S: Session>(
 }
 
 /// Writes what may change of an open review. Returns whether it was open.
-pub(super) async fn write<S: Session>(session: &mut S, review: &Review) -> Result<bool, StoreError> {
+pub(super) async fn write(session: &mut Session, review: &Review) -> Result<bool, StoreError> {
     let members = match review.plan.steps.is_empty() {
         true => String::new(),
         false => between_breaks(review.members()),

@@ -11,8 +11,8 @@ use serde_json::json;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{EventName, JobState, ReviewId, Timestamp};
 
-async fn due<S: Session>(
-    session: &mut S,
+async fn due(
+    session: &mut Session,
     (action, text): (&'static str, &Text),
     now: Timestamp,
     limit: usize,
@@ -22,8 +22,8 @@ async fn due<S: Session>(
 }
 
 /// Reviews whose deadline has passed: the next are asked, or it is `open → expired`.
-pub(in super::super::super) async fn expire<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn expire(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,
@@ -47,8 +47,8 @@ pub(in super::super::super) async fn expire<S: Session>(
 }
 
 /// Asks those who come next in the plan; `None` when there are none.
-pub(super) async fn hand_on<S: Session>(
-    session: &mut S,
+pub(super) async fn hand_on(
+    session: &mut Session,
     unit: &mut Unit,
     seq: i64,
     review: &Review,
@@ -68,8 +68,8 @@ pub(super) async fn hand_on<S: Session>(
 }
 
 /// Reminds of open reviews whose time for it has come, each once per interval.
-pub(in super::super::super) async fn remind<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn remind(
+    session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,

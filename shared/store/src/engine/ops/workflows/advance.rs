@@ -14,8 +14,8 @@ use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowStat
 use turnstone_domain::{EventName, JobState, NewJob, Timestamp};
 
 /// Goes on with the workflows whose steps have ended.
-pub(in super::super::super) async fn advance<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn advance(
+    session: &mut Session,
     unit: &mut Unit,
     ended: Vec<Ended>,
 ) -> Result<(), StoreError> {
@@ -67,8 +67,8 @@ fn record(board: &mut Board, step: &StepRow, end: &Ended, succeeded: bool) {
 }
 
 /// Steps that wait for nothing any more, of workflows that go on.
-async fn release<S: Session>(
-    session: &mut S,
+async fn release(
+    session: &mut Session,
     board: &Board,
     met: BTreeMap<(i64, i64), i64>,
 ) -> Result<Vec<StepRow>, StoreError> {
@@ -100,7 +100,7 @@ fn conclude(board: &mut Board, latest: &HashMap<i64, Timestamp>) -> Vec<i64> {
 }
 
 /// What a batch enqueues at its end.
-async fn callbacks<S: Session>(session: &mut S, board: &Board, seq: i64) -> Result<Vec<StepRow>, StoreError> {
+async fn callbacks(session: &mut Session, board: &Board, seq: i64) -> Result<Vec<StepRow>, StoreError> {
     let (action, values) = ("read callbacks", [seq.into()]);
     let mut found = read(session, action, &sql::SELECT_WORKFLOW_CALLBACKS, &values, StepRow::decode).await?;
     let completed = board.get(seq).is_some_and(|row| row.workflow.state == WorkflowState::Completed);
@@ -110,8 +110,8 @@ async fn callbacks<S: Session>(session: &mut S, board: &Board, seq: i64) -> Resu
 }
 
 /// Enqueues steps. One that is refused (its id is taken by now, or it would not be unique) has failed.
-async fn start<S: Session>(
-    session: &mut S,
+async fn start(
+    session: &mut Session,
     unit: &mut Unit,
     board: &mut Board,
     ready: Vec<StepRow>,
@@ -150,8 +150,8 @@ async fn start<S: Session>(
 }
 
 /// The results of all that these steps need.
-async fn results<S: Session>(
-    session: &mut S,
+async fn results(
+    session: &mut Session,
     ready: &[StepRow],
 ) -> Result<HashMap<(i64, i64), String>, StoreError> {
     let keys: BTreeSet<(i64, i64)> =

@@ -11,8 +11,8 @@ use turnstone_domain::workflow::WorkflowState;
 use turnstone_domain::{JobId, JobState, Timestamp};
 
 /// Cancels a workflow of the tenant.
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     id: &str,
     tenant: Option<&str>,
@@ -45,7 +45,7 @@ pub(super) async fn apply<S: Session>(
 }
 
 /// Takes in the jobs of the workflow that nobody has begun.
-async fn take_open<S: Session>(session: &mut S, unit: &mut Unit, seq: i64) -> Result<Vec<i64>, StoreError> {
+async fn take_open(session: &mut Session, unit: &mut Unit, seq: i64) -> Result<Vec<i64>, StoreError> {
     let values = [seq.into()];
     let open =
         read(session, "look for jobs of a workflow", &sql::SELECT_OPEN_WORKFLOW_JOBS, &values, |row| {

@@ -17,8 +17,8 @@ type StepInsert =
     (i64, i64, Option<String>, &'static str, String, String, i64, &'static str, JobId, String, String);
 
 /// Makes it, or says why not and writes nothing.
-pub(super) async fn apply<S: Session>(
-    session: &mut S,
+pub(in super::super::super) async fn apply(
+    session: &mut Session,
     unit: &mut Unit,
     new: &NewWorkflow,
 ) -> Result<Result<(), StoreError>, StoreError> {
@@ -56,7 +56,7 @@ pub(super) async fn apply<S: Session>(
 }
 
 /// Whether a workflow has this id.
-async fn is_taken<S: Session>(session: &mut S, new: &NewWorkflow) -> Result<bool, StoreError> {
+async fn is_taken(session: &mut Session, new: &NewWorkflow) -> Result<bool, StoreError> {
     let (action, values) = ("look for a workflow", [new.id.as_str().into(), None.into()]);
     Ok(!read(session, action, &sql::SELECT_WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.is_empty())
 }
@@ -76,11 +76,7 @@ fn queues(new: &NewWorkflow) -> Vec<String> {
 }
 
 /// Writes the workflow's row; `None` when another one has its id.
-async fn insert<S: Session>(
-    session: &mut S,
-    new: &NewWorkflow,
-    seq: i64,
-) -> Result<Option<Workflow>, StoreError> {
+async fn insert(session: &mut Session, new: &NewWorkflow, seq: i64) -> Result<Option<Workflow>, StoreError> {
     let members = new.steps.iter().filter(|step| step.role == StepRole::Member).count();
     let workflow = Workflow {
         id: new.id.clone(),
@@ -110,8 +106,8 @@ async fn insert<S: Session>(
 }
 
 /// Writes its steps, and tells of it.
-async fn write<S: Session>(
-    session: &mut S,
+async fn write(
+    session: &mut Session,
     unit: &mut Unit,
     new: &NewWorkflow,
     seq: i64,

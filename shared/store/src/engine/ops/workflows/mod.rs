@@ -9,40 +9,12 @@ mod cancel;
 mod create;
 mod rows;
 
-use super::super::session::Session;
-use super::super::unit::Unit;
-use crate::{NewWorkflow, StoreError, WorkflowCancel};
-use turnstone_domain::{Ids, JobState, Timestamp};
+use turnstone_domain::{JobState, Timestamp};
 
 pub(in super::super) use advance::advance;
+pub(in super::super) use cancel::apply as cancel;
+pub(in super::super) use create::apply as create;
 pub(in super::super) use rows::WorkflowRow;
-
-/// What is asked.
-pub(in super::super) enum Request {
-    Create(Box<NewWorkflow>),
-    Cancel { id: String, tenant: Option<String>, at: Timestamp },
-}
-
-/// What became of it.
-pub(in super::super) enum Answer {
-    Created(Result<(), StoreError>),
-    Cancelled(WorkflowCancel),
-}
-
-/// Does what is asked.
-pub(in super::super) async fn apply<S: Session>(
-    session: &mut S,
-    unit: &mut Unit,
-    request: &Request,
-    _ids: &dyn Ids,
-) -> Result<Answer, StoreError> {
-    Ok(match request {
-        Request::Create(new) => Answer::Created(create::apply(session, unit, new).await?),
-        Request::Cancel { id, tenant, at } => {
-            Answer::Cancelled(cancel::apply(session, unit, id, tenant.as_deref(), *at).await?)
-        }
-    })
-}
 
 /// A step of a workflow that has ended, in the transaction that ended it.
 #[derive(Clone, Debug)]

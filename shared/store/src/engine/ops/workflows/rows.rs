@@ -94,7 +94,7 @@ pub(super) struct Board {
 
 impl Board {
     /// Locks workflows.
-    pub(super) async fn lock<S: Session>(session: &mut S, seqs: Vec<i64>) -> Result<Self, StoreError> {
+    pub(super) async fn lock(session: &mut Session, seqs: Vec<i64>) -> Result<Self, StoreError> {
         let keys = seqs.into_iter().map(|seq| (seq,)).collect();
         let (action, text) = ("lock workflows", &sql::LOCK_WORKFLOWS);
         let rows = read_by(session, action, text, keys, WorkflowRow::decode).await?;
@@ -159,11 +159,7 @@ impl Board {
     }
 
     /// Writes everything; what waits in a workflow that ended never starts.
-    pub(super) async fn flush<S: Session>(
-        mut self,
-        session: &mut S,
-        unit: &mut Unit,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn flush(mut self, session: &mut Session, unit: &mut Unit) -> Result<(), StoreError> {
         let changes = |row: &WorkflowRow| {
             let told = &row.workflow;
             (row.seq, told.state.as_str(), told.ended, told.succeeded, row.events, told.ended_at)

@@ -1,8 +1,11 @@
 //! What enters: jobs, agents, answers to reviews, cancellations.
 
+use super::Engine;
+use super::ops::{agents, answer, cancel, reviews};
+use super::write::Work;
 use crate::StoreError;
-use async_trait::async_trait;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use turnstone_domain::question::Unanswered;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{AgentDefinition, CallId, JobId, JobState, NewJob, ReviewId, Timestamp};
@@ -145,43 +148,71 @@ pub enum AnswerOutcome {
 }
 
 /// The api's side of the store.
-#[async_trait]
-pub trait Intake: Send + Sync + 'static {
+#[derive(Clone)]
+pub struct Intake(pub(super) Arc<Engine>);
+
+impl Intake {
     /// Enqueues all jobs or none: job, engagement, budget and `job.enqueued` in one transaction. A job that has to be
     /// unique (OJS unique jobs §4) is compared with the others in the same transaction.
     ///
     /// # Errors
     /// [`StoreError::DuplicateJob`] names the first id that exists already, [`StoreError::NotUnique`] the first job that
     /// is refused because it would not be unique.
-    async fn push(&self, jobs: Vec<NewJob>) -> Result<Vec<Pushed>, StoreError>;
+    pub async fn push(&self, jobs: Vec<NewJob>) -> Result<Vec<Pushed>, StoreError> {
+        self.0.ask(jobs, Work::Push).await
+    }
 
     /// `scheduled | available | pending | active | retryable → cancelled`. An active job's lease ends with it.
-    async fn cancel(&self, job: &JobId, at: Timestamp) -> Result<CancelOutcome, StoreError> {
+    pub async fn cancel(&self, job: &JobId, at: Timestamp) -> Result<CancelOutcome, StoreError> {
         self.cancel_of(job, None, at).await
     }
 
     /// The same, if it is this tenant's; `None` stands for every tenant.
-    async fn cancel_of(
+    pub async fn cancel_of(
         &self,
         job: &JobId,
         tenant: Option<&str>,
         at: Timestamp,
-    ) -> Result<CancelOutcome, StoreError>;
+    ) -> Result<CancelOutcome, StoreError> {
+        self.0
+            .write((job.clone(), tenant.map(str::to_owned), at), |tx, (job, tenant, at)| {
+                Box::pin(cancel::apply(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), *at))
+            })
+            .await
+    }
 
     /// Registers or replaces an agent; engagements that run keep the definition they began with. Returns whether
     /// anything changed.
-    async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError>;
-
-    /// Removes an agent, unless others name it.
-    async fn remove_agent(&self, removal: AgentRemoval) -> Result<AgentRemoved, StoreError>;
+    pub async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError> {
+        self.0
+            .write(agent, |tx, agent| Box::pin(agents::register(&mut tx.session, &mut tx.unit, agent)))
+            .await
+    }
 
     /// Answers what an agent asks its user, and makes its parked job available: `pending → available`.
-    async fn answer_question(&self, answer: NewAnswer) -> Result<AnswerOutcome, StoreError>;
+    pub async fn answer_question(&self, answer: NewAnswer) -> Result<AnswerOutcome, StoreError> {
+        self.0
+            .write(answer, |tx, answer| Box::pin(answer::apply(&mut tx.session, &mut tx.unit, answer)))
+            .await
+    }
+
+    /// Removes an agent, unless others name it.
+    pub async fn remove_agent(&self, removal: AgentRemoval) -> Result<AgentRemoved, StoreError> {
+        self.0
+            .write(removal, |tx, removal| Box::pin(agents::remove(&mut tx.session, &mut tx.unit, removal)))
+            .await
+    }
 
     /// Answers an open review. Once it is decided, its parked job is available: `pending → available`.
-    async fn decide_review(
+    pub async fn decide_review(
         &self,
         review: &ReviewId,
         decision: Decision,
-    ) -> Result<DecisionOutcome, StoreError>;
+    ) -> Result<DecisionOutcome, StoreError> {
+        self.0
+            .write((review.clone(), decision), |tx, (review, decision)| {
+                Box::pin(reviews::apply(&mut tx.session, &mut tx.unit, review, decision))
+            })
+            .await
+    }
 }
