@@ -1,6 +1,9 @@
 //! Rules about the house itself, checked like everything else: by tests. Each message says what to do.
 
 #[cfg(test)]
+#[path = "tidy/agent_spec_rows.rs"]
+mod agent_spec_rows;
+#[cfg(test)]
 #[path = "tidy/checklist.rs"]
 mod checklist;
 #[cfg(test)]
@@ -33,7 +36,6 @@ mod lines;
 #[cfg(test)]
 #[path = "tidy/lint_rules.rs"]
 mod lint_rules;
-#[cfg(test)]
 #[path = "tidy/oas_rows.rs"]
 mod oas_rows;
 #[cfg(test)]

@@ -95,6 +95,21 @@ impl ObjectType {
     }
 }
 
+/// Returns the reason why a result is none of a tool with these outputs, by their schemas: one output is the result
+/// itself, several are its members.
+#[must_use]
+pub fn misfit(outputs: &[Value], result: &Value) -> Option<String> {
+    let outputs: Vec<Property> = outputs.iter().filter_map(|schema| Property::of(schema).ok()).collect();
+    match (outputs.as_slice(), result) {
+        ([], _) => None,
+        ([only], result) => only.value(Some(result.clone())).err(),
+        (several, Value::Object(members)) => {
+            several.iter().find_map(|output| output.value(members.get(&output.title).cloned()).err())
+        }
+        (several, _) => Some(format!("it must be an object with {} members", several.len())),
+    }
+}
+
 impl Property {
     /// Returns the value of this input or output: the given one, or else the default, cast to its type.
     ///

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
-use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::{Delegate, OnFailure};
+use turnstone_domain::agent::{AgentFormat, Capability};
 
 /// An agent that may receive calls.
 pub struct Deputy {
@@ -29,6 +29,11 @@ pub struct Deputy {
 /// [`Stop::Store`].
 pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     if turn.deputies.is_some() {
+        return Ok(());
+    }
+    if turn.agent.format == AgentFormat::AgentSpec {
+        // Its agents are in its document.
+        turn.deputies = Some(Arc::default());
         return Ok(());
     }
     let toolbox = &turn.deps.toolbox;

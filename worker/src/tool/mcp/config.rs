@@ -1,14 +1,11 @@
 //! The configuration of an MCP server: a section `[mcp.<name>]` of `turnstone.toml`.
 
 use crate::tool::address_guard::{check_form, check_url};
-use crate::tool::header::{HeaderText, check_headers};
+use crate::tool::header::{HeaderText, check_headers, names_a_secret};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use url::Url;
-
-/// Words that mark a name as that of a credential.
-const SECRET_WORDS: [&str; 7] = ["key", "token", "secret", "password", "passwd", "credential", "credentials"];
 
 /// An MCP server: a command that communicates over its standard input and output, or a URL (streamable HTTP).
 ///
@@ -111,6 +108,12 @@ impl McpConfig {
         }
     }
 
+    /// Returns a server behind a command, with the defaults.
+    #[must_use]
+    pub fn of_command(command: Vec<String>) -> Self {
+        Self { command, url: None, ..Self::of_url(String::new(), false) }
+    }
+
     /// Checks the rules that the types do not express.
     ///
     /// # Errors
@@ -186,11 +189,6 @@ impl McpConfig {
     pub(super) fn allows(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.iter().any(|allowed| allowed == tool))
     }
-}
-
-fn names_a_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name.split(['_', '-', '.']).any(|word| SECRET_WORDS.contains(&word))
 }
 
 fn is_digest(text: &str) -> bool {
