@@ -1,6 +1,7 @@
 //! Flows of Agent Spec, through the API: each kind of node, waits, failures, and what is refused.
 
 mod agents;
+mod mcp;
 mod nodes;
 mod refused;
 mod teams;
@@ -76,7 +77,12 @@ pub fn end(id: &str, outputs: &[Value]) -> Value {
 
 /// The fleet's model.
 pub fn llm(fleet: &Fleet) -> Value {
-    part("OpenAiCompatibleConfig", "llm", json!({"model_id": "m", "url": fleet.models.url}))
+    llm_of(fleet, "llm")
+}
+
+/// The same under another id, for a document with several.
+pub fn llm_of(fleet: &Fleet, id: &str) -> Value {
+    part("OpenAiCompatibleConfig", id, json!({"model_id": "m", "url": fleet.models.url}))
 }
 
 /// A node with a tool of the server.

@@ -1,11 +1,11 @@
 //! Swarms, and managers with workers: messages, handoffs, private conversations.
 
-use super::{answer, awaiting, llm, part, property, run, said};
+use super::{answer, awaiting, llm_of, part, property, run, said};
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet, Reply};
 
 fn member(fleet: &Fleet, name: &str, tools: Value) -> Value {
-    let fields = json!({"llm_config": llm(fleet), "system_prompt": format!("You are {name}."),
+    let fields = json!({"llm_config": llm_of(fleet, &format!("{name}-llm")), "system_prompt": format!("You are {name}."),
                         "description": format!("the {name}"), "tools": tools});
     part("Agent", name, fields)
 }

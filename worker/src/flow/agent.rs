@@ -40,6 +40,16 @@ impl Turn {
     }
 }
 
+/// Returns the name of the node that the turn runs, with the nodes around it and the agent whose turn it is; `None`
+/// outside of flows.
+pub fn place(turn: &Turn) -> Option<String> {
+    let path = turn.flow.as_ref()?.machine.path();
+    match turn.crew().map(|crew| &crew.team.agent().head.name) {
+        Some(agent) if !path.ends_with(agent.as_str()) => Some(format!("{path} > {agent}")),
+        _ => Some(path),
+    }
+}
+
 /// Returns the tools by which the agent of the turn controls the run.
 pub fn offers(turn: &Turn) -> Vec<ToolOffer> {
     turn.crew().map(|crew| crew.team.offers()).unwrap_or_default()

@@ -15,7 +15,7 @@ mod tools;
 mod transform;
 mod work;
 
-pub use agent::{cast, conclude, controls, offers};
+pub use agent::{cast, conclude, controls, offers, place};
 pub use execution::{call_client, client_tool, run as execute};
 pub use machine::{NodeResult, Values};
 pub use team::Step as TeamStep;

@@ -65,3 +65,54 @@ pub fn model(
     let settings = OpenAiConfig { base_url, ..OpenAiConfig::default() };
     Ok(Arc::new(OpenAiModel::new(name, settings, client)?.with(key, more)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::http::fixture::{replay, request};
+    use crate::tool::outbound;
+    use serde_json::json;
+    use turnstone_specs::agent_spec::model::{GeminiAuthConfig, Head};
+
+    fn config(api_type: &str, url: &str) -> LlmConfig {
+        let parameters = json!({"seed": 7, "temperature": 0.5});
+        LlmConfig {
+            head: Head { id: "l".into(), name: "l".into(), description: None, metadata: json!({}) },
+            model_id: "m".into(),
+            provider: None,
+            api_type: Some(api_type.into()),
+            url: Some(url.into()),
+            api_key: None,
+            default_generation_parameters: parameters.as_object().cloned().unwrap(),
+            retry_policy: None,
+            kind: LlmKind::LlmConfig { api_provider: None },
+        }
+    }
+
+    /// AGS-41: the API type chooses the path, and other parameters are sent as they are.
+    #[tokio::test]
+    async fn the_api_type_chooses_the_path() {
+        for (api_type, path) in [("chat_completions", "/v1/chat/completions"), ("responses", "/v1/responses")]
+        {
+            let server = replay(200, "{}").await;
+            let config = config(api_type, &server.base_url);
+            let address = address(&config).unwrap();
+            let model = model("p", &config, &address, outbound::open_client().unwrap()).unwrap();
+            // The answer is empty; only the request matters.
+            assert!(model.answer(&request()).await.is_err());
+            let (seen, _, body) = server.seen(0);
+            assert_eq!((seen.as_str(), &body["seed"], body.get("temperature")), (path, &json!(7), None));
+        }
+    }
+
+    #[test]
+    fn addresses_have_a_scheme_and_a_version() {
+        let at = |url: &str| address(&config("chat_completions", url)).unwrap().to_string();
+        assert_eq!(at("model:8000"), "http://model:8000/v1");
+        assert_eq!(at("https://m.example/v1/chat/completions"), "https://m.example/v1");
+        assert_eq!(at("https://m.example/v1/responses/"), "https://m.example/v1");
+        let gemini = LlmKind::GeminiConfig(GeminiAuthConfig::GeminiAIStudioAuthConfig { api_key: None });
+        let config = LlmConfig { kind: gemini, url: None, ..config("chat_completions", "") };
+        assert_eq!(address(&config).unwrap().as_str(), GEMINI);
+    }
+}
