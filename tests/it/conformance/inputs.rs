@@ -411,7 +411,7 @@ fn run(backend: Backend, ops: Vec<Op>) {
 }
 
 proptest! {
-    #![proptest_config(config(24))]
+    #![proptest_config(config(12))]
 
     #[test]
     fn inputs_on_sqlite_do_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
@@ -420,11 +420,22 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(config(10))]
+    #![proptest_config(config(5))]
 
     #[test]
     #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
     fn inputs_on_postgres_do_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
+        run(Backend::Postgres, ops);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(40))]
+
+    #[test]
+    #[ignore = "long: 40 histories on each store"]
+    fn inputs_on_every_store_do_what_the_model_does(ops in prop::collection::vec(operation(), 1..=STEPS)) {
+        run(Backend::Sqlite, ops.clone());
         run(Backend::Postgres, ops);
     }
 }

@@ -186,10 +186,12 @@ async fn a_killed_worker_goes_on_after_each_write() {
 }
 
 /// A flow is resumed at the node where its worker died: no committed answer is bought again, and the outputs are the same.
+/// A third of the kills; the long test below has all of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_flow_goes_on_at_its_node() {
     let (writes, plain) = undisturbed(with_a_flow(Backend::Sqlite).await).await;
-    for (backend, kill) in shared_out(&kills(&writes)) {
+    let kills: Vec<_> = kills(&writes).into_iter().step_by(3).collect();
+    for (backend, kill) in shared_out(&kills) {
         goes_on(with_a_flow, (backend, kill), (&plain, Some(0))).await;
     }
 }

@@ -57,7 +57,8 @@ impl Postgres {
         let server = beside(move || {
             let template = template();
             let mut command: Vec<OsString> = vec![postgres_dir().join("postgres").into()];
-            let own = ["listen_addresses=127.0.0.1".to_owned(), "unix_socket_directories=..".to_owned()];
+            // Compiling a query of a test takes longer than the query.
+            let own = ["listen_addresses=127.0.0.1", "unix_socket_directories=..", "jit=off"].map(str::to_owned);
             for setting in own.into_iter().chain(settings) {
                 command.extend(["-c".into(), setting.into()]);
             }

@@ -1,7 +1,7 @@
 //! Agents that work for agents.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, Stage, job_of, newest, oas, ossa, who, with};
+use crate::recorded::stage::{Ground, job_of, newest, oas, ossa, who, with};
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
@@ -38,22 +38,30 @@ async fn supervisor(ground: Ground) -> Value {
     stage.recorded().await
 }
 
-/// Two delegates of one turn, which a worker with one slot runs one after the other.
+/// Two delegates of one turn. The second one's answer comes after the first one has ended, so that the order of
+/// their events is always the same.
 async fn delegates_at_once(ground: Ground) -> Value {
-    let script = |request: &Value| match (who(request), model_server::outcomes(request)) {
+    let first_ended = Gate::default();
+    let held = first_ended.clone();
+    let script = move |request: &Value| match (who(request), model_server::outcomes(request)) {
         ("lead", 0) => {
             let asked = [("scout", "north"), ("clerk", "east")];
             let call = |(name, input): (&str, &str)| (name.to_owned(), json!({"input": input}));
             Reply::Calls(asked.map(call).into(), (12, 7))
         }
         ("lead", _) => Reply::text("all are back"),
+        ("clerk", _) => Reply::text(format!("clerk {}", newest(request))).behind(&held),
         (name, _) => Reply::text(format!("{name} {}", newest(request))),
     };
-    let mut stage = Stage::of(ground.fleet(script).workers(0)).await;
-    stage.fleet.add_worker(1);
+    let mut stage = ground.stage(script).await;
     let lead = ossa("lead", &may_ask("scout, clerk", "type: parallel"));
     stage.register(&[oas("scout", ""), oas("clerk", ""), lead]).await;
-    stage.run(&job_of("lead")).await;
+    let id = stage.push(&job_of("lead")).await;
+    stage.parked(&id).await;
+    let jobs = stage.fleet.get("/ojs/v1/admin/jobs?order=asc").await;
+    stage.ended(jobs["items"][1]["id"].as_str().unwrap()).await;
+    first_ended.open();
+    stage.ended(&id).await;
     stage.recorded().await
 }
 
