@@ -58,7 +58,8 @@ impl Postgres {
             let template = template();
             let mut command: Vec<OsString> = vec![postgres_dir().join("postgres").into()];
             // Compiling a query of a test takes longer than the query.
-            let own = ["listen_addresses=127.0.0.1", "unix_socket_directories=..", "jit=off"].map(str::to_owned);
+            let own =
+                ["listen_addresses=127.0.0.1", "unix_socket_directories=..", "jit=off"].map(str::to_owned);
             for setting in own.into_iter().chain(settings) {
                 command.extend(["-c".into(), setting.into()]);
             }

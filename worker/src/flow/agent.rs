@@ -67,7 +67,7 @@ pub fn cast(turn: &Turn, name: &str, arguments: Value) -> Value {
     match (tool, arguments) {
         (Some(tool), Value::Object(mut given)) => {
             for input in &tool.inputs {
-                if let Ok(value) = input.value(given.get(&input.title).cloned()) {
+                if let Ok(value) = input.written(given.get(&input.title).cloned()) {
                     given.insert(input.title.clone(), value);
                 }
             }

@@ -377,7 +377,7 @@ impl Team {
 fn outputs(of: &[turnstone_specs::agent_spec::Property], given: &Value) -> Result<Values, String> {
     let one = |output: &turnstone_specs::agent_spec::Property| {
         let given = given.get(&output.title).filter(|value| !value.is_null()).cloned();
-        Ok((output.title.clone(), output.value(given)?))
+        Ok((output.title.clone(), output.written(given)?))
     };
     of.iter().map(one).collect()
 }

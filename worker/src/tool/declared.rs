@@ -135,13 +135,7 @@ impl Declared {
                     env.iter().map(|(name, value)| (name.clone(), HeaderText::of_document(name, value)));
                 (McpConfig { env: env.collect(), ..McpConfig::of_command(command) }, parts)
             }
-            TransportKind::SSETransport(_) => {
-                return Err(format!(
-                    "the transport `{}` is SSE, which is not supported",
-                    transport.head.name
-                ));
-            }
-            TransportKind::StreamableHTTPTransport(remote) => {
+            TransportKind::SSETransport(remote) | TransportKind::StreamableHTTPTransport(remote) => {
                 self.admit(&remote.url)?;
                 let plain = remote.headers.iter();
                 let plain = plain.map(|(name, value)| (name.clone(), HeaderText::of_document(name, value)));
@@ -152,7 +146,9 @@ impl Declared {
                     headers.insert(name.clone(), HeaderText::Given(value));
                 }
                 let config = McpConfig::of_url(remote.url.clone(), self.policy.allow_private);
-                (McpConfig { headers, ..config }, json!([remote.url, remote.headers, hidden]))
+                let sse = matches!(transport.kind, TransportKind::SSETransport(_));
+                let parts = json!([remote.url, sse, remote.headers, hidden]);
+                (McpConfig { sse, headers, ..config }, parts)
             }
         };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds, bounded")]

@@ -205,11 +205,14 @@ impl Conversation {
         input.chain(summary).cloned().chain(window).collect()
     }
 
-    /// Returns the tokens of a summary made in this turn: prompt and completion tokens.
+    /// Returns the tokens of the summaries made in this turn: prompt and completion tokens.
     pub fn summed_up_for(&self, turn: i64) -> (i64, i64) {
-        let made =
-            self.summary.as_ref().filter(|(of, _)| *of == turn).and_then(|(_, message)| message.summary);
-        made.map_or((0, 0), |summary| (summary.tokens_in, summary.tokens_out))
+        let newest = self.window.iter().rev().take_while(|(of, _)| *of == turn);
+        let own = self.summary.iter().filter(|(of, _)| *of == turn);
+        let made = own.chain(newest).filter_map(|(_, message)| message.summary);
+        made.fold((0, 0), |(tokens_in, tokens_out), one| {
+            (tokens_in + one.tokens_in, tokens_out + one.tokens_out)
+        })
     }
 
     /// Returns the newest message of the model, if only tool outcomes follow it.

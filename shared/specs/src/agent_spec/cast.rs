@@ -111,6 +111,18 @@ pub fn misfit(outputs: &[Value], result: &Value) -> Option<String> {
 }
 
 impl Property {
+    /// Returns the same for a value that a model wrote: a text may hold the JSON of another type.
+    ///
+    /// # Errors
+    /// As [`Property::value`].
+    pub fn written(&self, given: Option<Value>) -> Result<Value, String> {
+        let inside = given.as_ref().and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
+        self.value(given).or_else(|why| match inside {
+            Some(inside) => self.value(Some(inside)).map_err(|_| why),
+            None => Err(why),
+        })
+    }
+
     /// Returns the value of this input or output: the given one, or else the default, cast to its type.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub const MAX_NODE_RUNS: u32 = 10_000;
 pub const MAX_MESSAGES: u32 = 1000;
 
 /// The classes that can be run.
-const RUNNABLE: [&str; 40] = [
+const RUNNABLE: [&str; 41] = [
     "Agent",
     "SpecializedAgent",
     "AgentSpecializationParameters",
@@ -30,6 +30,7 @@ const RUNNABLE: [&str; 40] = [
     "MCPToolBox",
     "MCPToolSpec",
     "StdioTransport",
+    "SSETransport",
     "StreamableHTTPTransport",
     "MessageSummarizationTransform",
     "ConversationSummarizationTransform",

@@ -33,6 +33,10 @@ pub struct McpConfig {
     /// The address of the server, instead of `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// True for the older HTTP transport, with a stream of events from the server. Only documents of Agent Spec ask for
+    /// it (`SSETransport`).
+    #[serde(skip)]
+    pub sse: bool,
     /// Headers of every request to `url`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
@@ -97,6 +101,7 @@ impl McpConfig {
             command: Vec::new(),
             env: BTreeMap::new(),
             url: Some(url),
+            sse: false,
             headers: BTreeMap::new(),
             timeout_ms: default_timeout_ms(),
             connect_timeout_ms: default_connect_timeout_ms(),
