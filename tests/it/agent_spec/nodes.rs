@@ -295,3 +295,26 @@ async fn a_map_of_tools_calls_each_item_once() {
     assert_eq!(asked, ["a", "b", "c"]);
     fleet.end().await;
 }
+
+/// AGS-45: a fork takes the results of the nodes before its turn, and runs the others.
+#[tokio::test]
+async fn a_fork_of_a_flow_continues_at_its_node() {
+    let fleet = Fleet::builder().model(|_| Reply::text("seen")).start().await;
+    let ask = |id: &str| {
+        let mut model = llm(&fleet);
+        model["id"] = format!("{id}-llm").into();
+        part("LlmNode", id, json!({"llm_config": model, "prompt_template": id, "outputs": [text(id)]}))
+    };
+    let nodes =
+        [start("start", &[]), ask("first"), ask("second"), end("end", &[text("first"), text("second")])];
+    let control = [then("start", "first"), then("first", "second"), then("second", "end")];
+    let done = run(&fleet, flow("forked", &nodes, &control, &[]), json!({})).await;
+    let engagement = fleet.engagement_of(done["id"].as_str().unwrap()).await;
+    let at = json!({"at_turn": 3, "phase": "infer"});
+    let (status, fork) = fleet.post(&format!("/engagements/{engagement}/fork"), &at).await;
+    assert!(status.is_success(), "{fork:#}");
+    let again = fleet.settled(fork["job_id"].as_str().unwrap()).await;
+    assert_eq!(again["result"], done["result"], "{again:#}");
+    assert_eq!(fleet.models.count(), 3, "the first node is not asked again");
+    fleet.end().await;
+}
