@@ -105,7 +105,7 @@ fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
 ///
 /// # Errors
 /// [`Stop::Park`] until the user has answered; [`Stop::Fail`] as [`result`].
-pub async fn conclude(turn: &mut Turn) -> Result<(), Stop> {
+pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
     let asks = turn.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
     if turn.crew().is_none() {
         return Ok(());

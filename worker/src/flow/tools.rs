@@ -10,7 +10,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::{Capability, Restriction, ToolSpec};
@@ -81,9 +81,9 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
     for toolbox in &agent.toolboxes {
         found.extend(of_toolbox(turn, secured, toolbox).await?);
     }
-    let mut named: BTreeMap<&str, ()> = BTreeMap::new();
+    let mut named = BTreeSet::new();
     for one in &found {
-        if named.insert(&one.capability.name, ()).is_some() {
+        if !named.insert(&one.capability.name) {
             let why = format!("the agent has two tools of the name `{}`", one.capability.name);
             return Err(failed(&why).into());
         }

@@ -182,3 +182,21 @@ fn kind(value: &Value) -> &'static str {
         Value::Object(_) => "an object",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// AGS-23: models write numbers as texts.
+    #[test]
+    fn a_model_may_write_json_inside_a_text() {
+        let count = Property::of(&json!({"title": "n", "type": "integer"})).unwrap();
+        assert_eq!(count.written(Some(json!("3"))), Ok(json!(3)));
+        assert!(
+            count.written(Some(json!("three"))).unwrap_err().contains("a text cannot be cast to integer")
+        );
+        let word = Property::of(&json!({"title": "w", "type": "string"})).unwrap();
+        assert_eq!(word.written(Some(json!("3"))), Ok(json!("3")));
+    }
+}

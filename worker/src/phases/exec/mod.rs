@@ -92,6 +92,6 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
             }
         }
     }
-    flow::conclude(turn).await?;
+    flow::conclude(turn)?;
     turn.complete_phase(Phase::Exec, VERSION, &body)
 }

@@ -67,13 +67,3 @@ fn items_members_and_unions_are_cast_one_by_one() {
     let why = cast(&union, json!("x")).unwrap_err();
     assert!(["integer", " or ", "null"].iter().all(|part| why.contains(part)), "{why}");
 }
-
-/// AGS-23: models write numbers as texts.
-#[test]
-fn a_model_may_write_json_inside_a_text() {
-    let count = crate::agent_spec::Property::of(&json!({"title": "n", "type": "integer"})).unwrap();
-    assert_eq!(count.written(Some(json!("3"))), Ok(json!(3)));
-    assert!(count.written(Some(json!("three"))).unwrap_err().contains("a text cannot be cast to integer"));
-    let word = crate::agent_spec::Property::of(&json!({"title": "w", "type": "string"})).unwrap();
-    assert_eq!(word.written(Some(json!("3"))), Ok(json!("3")));
-}
