@@ -3,7 +3,7 @@
 The driver calls setup(env) with the addresses of its model and tool servers, load(ctx), start(handle, inputs, messages) and
 resume(handle, state, turn). The environment has TURNSTONE, the binary, and DATABASE_URL for PostgreSQL.
 """
-import atexit, json, os, shutil, socket, subprocess, tempfile, threading, time, urllib.error, urllib.request
+import atexit, json, os, shutil, socket, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TOOLS = ["add", "concat", "fail", "lookup", "sleep_ms", "minmax"]
@@ -58,7 +58,8 @@ def setup(env):
     threading.Thread(target=tools.serve_forever, daemon=True).start()
     place = tempfile.mkdtemp()
     with open(os.path.join(place, "turnstone.toml"), "w") as config:
-        config.write('[tool_policy]\nallowed_hosts = ["127.0.0.1"]\nallow_private = true\n')
+        python = json.dumps(os.environ.get("MCP_PYTHON", sys.executable))
+        config.write('[tool_policy]\nallowed_hosts = ["127.0.0.1"]\nallow_private = true\nallowed_commands = [%s]\n' % python)
         for tool in TOOLS:
             config.write('[tools.%s]\ndescription = "A tool of the cases."\nurl = "http://127.0.0.1:%d/tools/%s"\nmethod = "POST"\n'
                          'idempotent = true\nallow_private = true\n' % (tool, tools.server_port, tool))

@@ -1,6 +1,9 @@
 //! Rules of the repository as tests. Each message says what to do.
 
 #[cfg(test)]
+#[path = "tidy/agent_spec_rows.rs"]
+mod agent_spec_rows;
+#[cfg(test)]
 #[path = "tidy/checklist.rs"]
 mod checklist;
 #[cfg(test)]

@@ -104,7 +104,7 @@ async fn read(
         };
         let Bundle { document, registry, is_bundle } = bundle;
         let found = match agent_spec::is_agent_spec(&document) {
-            true => agent_spec::agent(&document, &registry),
+            true => agent_spec::agent(&document, &registry, Some(&names)),
             false => turnstone_specs::read(&document, Some(&names)),
         };
         found.map(|(agent, warnings)| {

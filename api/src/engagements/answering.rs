@@ -13,6 +13,7 @@ use turnstone_domain::question::{Said, Unanswered};
 use turnstone_domain::review::{Review, ReviewState, Vote};
 use turnstone_domain::{CallId, Job, JobId, digest};
 use turnstone_ojs::OjsError;
+use turnstone_specs::agent_spec;
 use turnstone_store::{AnswerOutcome, Decision, DecisionOutcome, GivenAnswer, NewAnswer, StoreError};
 
 /// The key of a reviewer's answer.
@@ -264,6 +265,10 @@ async fn answer(
     given: &UserAnswer,
     (call, values): (CallId, serde_json::Map<String, Value>),
 ) -> Result<Taken, Failure> {
+    let row = app.api.store.questions.tool_call(&seat.engagement.id, &call).await?;
+    if let Some(why) = row.filter(|row| row.outcome.is_none()).and_then(|row| misfit(&row.input, &values)) {
+        return Err(OjsError::validation("answers", format!("{why}; it still waits.")).into());
+    }
     let new = NewAnswer {
         job: seat.job.clone(),
         tenant: tenant.0.clone(),
@@ -289,6 +294,13 @@ async fn answer(
         }
     };
     Ok(Taken { job: seat.job.clone(), question: call.0, repeated })
+}
+
+/// Returns the reason why an answer is no result of the tool that the client was to execute.
+fn misfit(input: &Value, values: &serde_json::Map<String, Value>) -> Option<String> {
+    let (tool, returns) = (input["tool"].as_str()?, input["returns"].as_array()?);
+    let (key, result) = values.iter().find(|(key, _)| input["request_keys"].get(key.as_str()).is_some())?;
+    agent_spec::misfit(returns, result).map(|why| format!("`{key}` is no result of the tool `{tool}`: {why}"))
 }
 
 /// Returns the reviewer's answer, if there is one.

@@ -58,6 +58,9 @@ pub struct Message {
     /// The earlier engagement of a recalled message, which is not part of this one (OAS-51).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled_from: Option<EngagementId>,
+    /// The private conversation between agents that it belongs to; `None` is the conversation with the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
 }
 
 /// The messages that a summary replaces, and its cost.
@@ -100,8 +103,8 @@ impl Message {
     pub fn text(role: Role, content: impl Into<String>) -> Self {
         let (parts, tool_calls) = (Vec::new(), Vec::new());
         let (content, call_id) = (content.into(), None);
-        let (summary, metadata, recalled_from) = (None, None, None);
-        Self { role, content, parts, tool_calls, call_id, summary, metadata, recalled_from }
+        let (summary, metadata, recalled_from, thread) = (None, None, None, None);
+        Self { role, content, parts, tool_calls, call_id, summary, metadata, recalled_from, thread }
     }
 
     /// Returns a message in ordered parts.

@@ -79,7 +79,7 @@ pub fn read(
 ) -> Result<(AgentDefinition, Vec<Problem>), Vec<Problem>> {
     let mut problems = Problems::default();
     if agent_spec::is_agent_spec(source) {
-        return agent_spec::agent(source, &agent_spec::Registry::default());
+        return agent_spec::agent(source, &agent_spec::Registry::default(), names);
     }
     let agent = tree::parse(source, &mut problems).and_then(|root| {
         if let Err(why) = Allowance::default().take(&root.to_json()) {

@@ -1,7 +1,10 @@
 //! Flows of Agent Spec, through the API: each kind of node, waits, failures, and what is refused.
 
+mod agents;
+mod mcp;
 mod nodes;
 mod refused;
+mod teams;
 mod waits;
 
 use reqwest::StatusCode;
@@ -74,7 +77,12 @@ pub fn end(id: &str, outputs: &[Value]) -> Value {
 
 /// The fleet's model.
 pub fn llm(fleet: &Fleet) -> Value {
-    part("OpenAiCompatibleConfig", "llm", json!({"model_id": "m", "url": fleet.models.url}))
+    llm_of(fleet, "llm")
+}
+
+/// The same under another id, for a document with several.
+pub fn llm_of(fleet: &Fleet, id: &str) -> Value {
+    part("OpenAiCompatibleConfig", id, json!({"model_id": "m", "url": fleet.models.url}))
 }
 
 /// A node with a tool of the server.
@@ -112,12 +120,41 @@ pub async fn result(fleet: &Fleet, flow: Value, inputs: Value) -> Value {
     job["result"].clone()
 }
 
+/// What the engagement of a job waits for.
+pub async fn awaiting(fleet: &Fleet, job: &Value) -> Value {
+    let engagement = fleet.engagement_of(job["id"].as_str().unwrap()).await;
+    fleet.get(&format!("/engagements/{engagement}")).await["awaiting"].clone()
+}
+
+/// The conversation of a job, as pairs of role and text.
+pub async fn said(fleet: &Fleet, job: &Value) -> Vec<Value> {
+    let engagement = fleet.engagement_of(job["id"].as_str().unwrap()).await;
+    let said = fleet.get(&format!("/engagements/{engagement}/messages")).await;
+    said["messages"].as_array().unwrap().iter().map(|one| json!([one["role"], one["content"]])).collect()
+}
+
+/// Sends an answer; returns the reply.
+pub async fn answer_with(fleet: &Fleet, job: &Value, body: &Value) -> (StatusCode, Value) {
+    let engagement = fleet.engagement_of(job["id"].as_str().unwrap()).await;
+    fleet.post(&format!("/engagements/{engagement}/answer"), body).await
+}
+
 /// Answers what the engagement waits with, and waits until its job ends or waits again.
 pub async fn answer(fleet: &Fleet, job: &Value, answers: Value) -> Value {
-    let id = job["id"].as_str().unwrap();
-    let engagement = fleet.engagement_of(id).await;
-    let body = json!({"answers": answers});
-    let (status, body) = fleet.post(&format!("/engagements/{engagement}/answer"), &body).await;
+    let before = awaiting(fleet, job).await["call_id"].clone();
+    let (status, body) = answer_with(fleet, job, &json!({"answers": answers})).await;
     assert_eq!(status, StatusCode::OK, "{body:#}");
-    fleet.wait_for(id, &[JobState::Completed, JobState::Discarded]).await
+    let id = job["id"].as_str().unwrap();
+    let mut now = Value::Null;
+    fleet
+        .until("the job ends or waits again", async || {
+            now = fleet.job(id).await;
+            match now["state"].as_str() {
+                Some("completed" | "discarded") => true,
+                Some("pending") => awaiting(fleet, job).await["call_id"] != before,
+                _ => false,
+            }
+        })
+        .await;
+    now
 }

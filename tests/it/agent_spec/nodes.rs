@@ -32,6 +32,7 @@ fn searching(id: &str, input: Value) -> Value {
     flow(id, &nodes, &[then(&first, &node), then(&node, &last)], &[])
 }
 
+/// AGS-10, AGS-11, AGS-12: start, prompt, end.
 #[tokio::test]
 async fn llm_node_returns_the_text_of_the_model() {
     let fleet = Fleet::builder().model(|_| Reply::text("Boats float.")).start().await;
@@ -47,6 +48,7 @@ async fn llm_node_returns_the_text_of_the_model() {
     fleet.end().await;
 }
 
+/// AGS-13: several outputs are JSON.
 #[tokio::test]
 async fn llm_node_reads_several_outputs_from_json() {
     let fleet =
@@ -60,6 +62,7 @@ async fn llm_node_reads_several_outputs_from_json() {
     fleet.end().await;
 }
 
+/// AGS-14: a value, or the default.
 #[tokio::test]
 async fn branching_node_takes_the_branch_of_its_value_or_the_default() {
     let fleet = Fleet::builder().start().await;
@@ -75,6 +78,7 @@ async fn branching_node_takes_the_branch_of_its_value_or_the_default() {
     fleet.end().await;
 }
 
+/// AGS-15: a tool of the server.
 #[tokio::test]
 async fn tool_node_calls_a_tool_of_the_server() {
     let fleet = Fleet::builder().start().await;
@@ -86,6 +90,7 @@ async fn tool_node_calls_a_tool_of_the_server() {
     fleet.end().await;
 }
 
+/// AGS-11, AGS-21: the branch of the end, and what is said.
 #[tokio::test]
 async fn flow_node_shares_the_conversation_and_takes_the_branch_of_its_end() {
     let fleet = Fleet::builder().start().await;
@@ -116,6 +121,7 @@ async fn flow_node_shares_the_conversation_and_takes_the_branch_of_its_end() {
     fleet.end().await;
 }
 
+/// AGS-16, AGS-22: lists, scalars, reducers.
 #[tokio::test]
 async fn map_node_zips_lists_repeats_scalars_and_reduces() {
     let fleet = Fleet::builder().start().await;
@@ -147,6 +153,7 @@ async fn map_node_zips_lists_repeats_scalars_and_reduces() {
     fleet.end().await;
 }
 
+/// AGS-17: outputs are joined.
 #[tokio::test]
 async fn parallel_flow_node_joins_the_outputs_of_its_flows() {
     let fleet = Fleet::builder().start().await;
@@ -166,6 +173,7 @@ async fn parallel_flow_node_joins_the_outputs_of_its_flows() {
     fleet.end().await;
 }
 
+/// AGS-19: members of the response.
 #[tokio::test]
 async fn api_node_reads_members_of_the_answer() {
     let fleet = Fleet::builder().start().await;
@@ -183,6 +191,7 @@ async fn api_node_reads_members_of_the_answer() {
     fleet.end().await;
 }
 
+/// AGS-32, AGS-42: the response is a text, and a bad status a failure.
 #[tokio::test]
 async fn remote_tool_returns_the_text_of_the_answer_and_fails_with_its_status() {
     let fleet = Fleet::builder().start().await;
@@ -198,6 +207,7 @@ async fn remote_tool_returns_the_text_of_the_answer_and_fails_with_its_status() 
     fleet.end().await;
 }
 
+/// AGS-18: defaults, and a branch of its own.
 #[tokio::test]
 async fn catch_exception_node_takes_its_own_branch_with_defaults() {
     let fleet = Fleet::builder().start().await;
@@ -234,6 +244,7 @@ async fn catch_exception_node_takes_its_own_branch_with_defaults() {
     fleet.end().await;
 }
 
+/// AGS-18: a model that refuses.
 #[tokio::test]
 async fn catch_exception_node_takes_a_model_that_refuses() {
     let fleet = Fleet::builder().model(|_| Reply::Status(401)).start().await;
@@ -282,5 +293,28 @@ async fn a_map_of_tools_calls_each_item_once() {
     assert_eq!(outputs["collected_tool"], json!(["search", "search", "search"]));
     let asked: Vec<Value> = fleet.tools.calls().into_iter().map(|call| call.input["q"].clone()).collect();
     assert_eq!(asked, ["a", "b", "c"]);
+    fleet.end().await;
+}
+
+/// AGS-45: a fork takes the results of the nodes before its turn, and runs the others.
+#[tokio::test]
+async fn a_fork_of_a_flow_continues_at_its_node() {
+    let fleet = Fleet::builder().model(|_| Reply::text("seen")).start().await;
+    let ask = |id: &str| {
+        let mut model = llm(&fleet);
+        model["id"] = format!("{id}-llm").into();
+        part("LlmNode", id, json!({"llm_config": model, "prompt_template": id, "outputs": [text(id)]}))
+    };
+    let nodes =
+        [start("start", &[]), ask("first"), ask("second"), end("end", &[text("first"), text("second")])];
+    let control = [then("start", "first"), then("first", "second"), then("second", "end")];
+    let done = run(&fleet, flow("forked", &nodes, &control, &[]), json!({})).await;
+    let engagement = fleet.engagement_of(done["id"].as_str().unwrap()).await;
+    let at = json!({"at_turn": 3, "phase": "infer"});
+    let (status, fork) = fleet.post(&format!("/engagements/{engagement}/fork"), &at).await;
+    assert!(status.is_success(), "{fork:#}");
+    let again = fleet.settled(fork["job_id"].as_str().unwrap()).await;
+    assert_eq!(again["result"], done["result"], "{again:#}");
+    assert_eq!(fleet.models.count(), 3, "the first node is not asked again");
     fleet.end().await;
 }

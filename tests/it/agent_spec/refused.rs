@@ -11,6 +11,7 @@ fn passing() -> Value {
     flow("passing", &[start("start", &io), end("end", &io)], &[then("start", "end")], &[])
 }
 
+/// AGS-10: inputs are checked before anything is stored.
 #[tokio::test]
 async fn inputs_that_do_not_cast_are_refused_and_nothing_is_stored() {
     let fleet = Fleet::builder().start().await;
@@ -29,19 +30,24 @@ async fn inputs_that_do_not_cast_are_refused_and_nothing_is_stored() {
     fleet.end().await;
 }
 
+/// AGS-35: a tool of another runtime.
 #[tokio::test]
 async fn a_component_that_cannot_run_yet_is_refused_by_its_name() {
     let fleet = Fleet::builder().start().await;
-    let agent = part("Agent", "helper", json!({"llm_config": llm(&fleet), "system_prompt": "You help."}));
-    let nodes = [start("start", &[]), part("AgentNode", "ask", json!({"agent": agent})), end("end", &[])];
-    let mut document = flow("asking", &nodes, &[then("start", "ask"), then("ask", "end")], &[]);
+    let fields = json!({"tool_type": "websearch", "inputs": [], "outputs": []});
+    let tool = part("BuiltinTool", "finder", fields);
+    let mut document = part(
+        "Agent",
+        "helper",
+        json!({"llm_config": llm(&fleet), "system_prompt": "You help.", "tools": [tool]}),
+    );
     document["agentspec_version"] = "26.2.0".into();
     let (status, body) = fleet.post("/agents", &document).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
     let problems = body["error"]["details"]["problems"].as_array().unwrap().clone();
     let said: Vec<&str> = problems.iter().filter_map(|problem| problem["message"].as_str()).collect();
     assert!(problems.iter().all(|problem| problem["rule"] == "AS-00"), "{problems:#?}");
-    assert!(said.iter().any(|text| text.contains("Agent `helper`")), "{said:?}");
+    assert!(said.iter().any(|text| text.contains("BuiltinTool `finder` is a tool `websearch`")), "{said:?}");
     assert_eq!(fleet.number("SELECT count(*) FROM agents").await, 0);
     fleet.end().await;
 }
@@ -61,6 +67,7 @@ async fn an_endless_loop_ends_at_the_limit_of_nodes() {
     fleet.end().await;
 }
 
+/// AGS-04: nothing shows a secret.
 #[tokio::test]
 async fn a_secret_comes_from_the_registry_and_is_shown_nowhere() {
     let fleet = Fleet::builder().model(|_| Reply::text("done")).start().await;

@@ -1,6 +1,6 @@
 //! Flows that wait: for the user, for a tool of the client, for a confirmation.
 
-use super::{answer, end, flow, part, property, register, run, start, then};
+use super::{answer, awaiting, end, flow, part, property, register, run, start, then};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet};
@@ -9,11 +9,7 @@ fn text(title: &str) -> Value {
     property(title, "string")
 }
 
-async fn awaiting(fleet: &Fleet, job: &Value) -> Value {
-    let engagement = fleet.engagement_of(job["id"].as_str().unwrap()).await;
-    fleet.get(&format!("/engagements/{engagement}")).await["awaiting"].clone()
-}
-
+/// AGS-20, AGS-21: the question, the answer, and what is said.
 #[tokio::test]
 async fn input_message_node_asks_the_user_and_the_answer_is_said() {
     for backend in Backend::ALL {
@@ -65,6 +61,7 @@ fn with_tool(class: &str, name: &str, more: Value) -> Value {
     flow("measuring", &nodes, &[then("start", "call"), then("call", "end")], &[])
 }
 
+/// AGS-31: the client executes the tool of a node.
 #[tokio::test]
 async fn client_tool_waits_for_the_result_of_the_client() {
     let fleet = Fleet::builder().start().await;
@@ -77,6 +74,7 @@ async fn client_tool_waits_for_the_result_of_the_client() {
     fleet.end().await;
 }
 
+/// AGS-33: a node waits for its confirmation.
 #[tokio::test]
 async fn a_tool_that_requires_confirmation_waits_for_a_review() {
     for (verdict, state, calls) in [("approve", "completed", 1), ("reject", "discarded", 0)] {

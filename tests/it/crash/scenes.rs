@@ -100,6 +100,49 @@ async fn with_a_flow(backend: Backend) -> Scene {
     .await
 }
 
+/// A flow that asks its user, and a manager whose worker has a tool to confirm and a tool of the client.
+async fn with_a_team(backend: Backend) -> Scene {
+    use crate::agent_spec::{end, flow, llm_of, part, property, register, start, then};
+    let script = |request: &Value| {
+        let is_boss = request["messages"][0]["content"] == "You are boss.";
+        match (is_boss, model_server::outcomes(request)) {
+            (true, 0) => Reply::call("send_message", json!({"recipient": "worker", "message": "do it"})),
+            (true, _) => Reply::call("submit_result", json!({"r": "done"})),
+            (false, 0) => Reply::call("book", json!({"q": "boat"})),
+            (false, 1) => Reply::call("measure", json!({"q": "wind"})),
+            (false, _) => Reply::text("it is done"),
+        }
+    };
+    let text = |title: &str| property(title, "string");
+    Scene::set(Fleet::builder().on(backend).model(script), FREE, async |fleet| {
+        let tool = |class: &str, name: &str, confirmed: bool| {
+            let fields = json!({"description": "A tool.", "inputs": [text("q")], "outputs": [text("found")],
+                                "requires_confirmation": confirmed});
+            part(class, name, fields)
+        };
+        let agent = |name: &str, outputs: Value, tools: Value| {
+            let model = llm_of(fleet, &format!("{name}-llm"));
+            let fields = json!({"llm_config": model, "system_prompt": format!("You are {name}."), "description": "An agent.",
+                                "outputs": outputs, "tools": tools, "human_in_the_loop": false});
+            part("Agent", name, fields)
+        };
+        let tools = json!([tool("ServerTool", "book", true), tool("ClientTool", "measure", false)]);
+        let team = json!({"group_manager": agent("boss", json!([text("r")]), json!([])),
+                          "workers": [agent("worker", json!([]), tools)], "outputs": [text("r")]});
+        let nodes = [
+            start("start", &[]),
+            part("InputMessageNode", "ask", json!({"message": "Go on?"})),
+            part("AgentNode", "team", json!({"agent": part("ManagerWorkers", "both", team)})),
+            end("end", &[text("r"), text("user_input")]),
+        ];
+        let control = [then("start", "ask"), then("ask", "team"), then("team", "end")];
+        let name = register(fleet, flow("killed", &nodes, &control, &[])).await;
+        let job = json!({"type": "agent.crash", "args": [{}], "meta": {"agent": name}, "ext_agent_token_budget": 50_000});
+        fleet.push(&job).await
+    })
+    .await
+}
+
 /// A provider that fails once: the job is retried.
 async fn with_a_retry(backend: Backend) -> Scene {
     let first = AtomicBool::new(true);
@@ -157,6 +200,19 @@ async fn a_killed_flow_resumes_at_its_node() {
 async fn a_job_parks_once_although_its_worker_is_killed() {
     around("park", with_a_review, Some(0)).await;
     around("park", with_a_delegate, None).await;
+}
+
+/// AGS-45: a flow that waits for its user, a review and its client waits once for each, although its worker is killed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_team_waits_once_although_its_worker_is_killed() {
+    around("park", with_a_team, Some(0)).await;
+}
+
+/// AGS-45: no write of a team is lost, and none happens twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: every write of a team on both databases, about 100 killed processes"]
+async fn a_killed_team_goes_on_after_every_write_on_both_databases() {
+    at_every_write(with_a_team, Some(0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

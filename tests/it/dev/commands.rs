@@ -230,10 +230,7 @@ async fn agent_spec_documents_are_checked_and_not_run() {
     );
     let applied = dev.run(&["agent", "apply", "spec.yaml"]).await;
     let said = format!("{}{}", applied.stdout, applied.stderr);
-    assert!(
-        applied.code == Some(1) && said.contains("AS-00") && said.contains("cannot be run yet"),
-        "{said}"
-    );
+    assert!(applied.code == Some(1) && said.contains("AS-11") && said.contains("spec.yaml:5:13"), "{said}");
     assert_eq!(dev.run(&["agent", "list", "-o", "ids"]).await.stdout, "booker\n");
     stop(dev).await;
 }

@@ -1,8 +1,8 @@
-//! `docs/OSSA-ROWS.md` and `docs/OAS-ROWS.md`: each row of a specification's checklist, and the tests that show it. A
-//! test names the row in its doc comment.
+//! `docs/OSSA-ROWS.md`, `docs/OAS-ROWS.md` and `docs/AGENT-SPEC-ROWS.md`: each row of a specification's checklist, and
+//! the tests that show it. A test names the row in its doc comment.
 
 use crate::house::{files, none, read, root};
-use crate::{oas_rows, ossa_rows};
+use crate::{agent_spec_rows, oas_rows, ossa_rows};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -22,6 +22,14 @@ struct Checklist {
 }
 
 const CHECKLISTS: &[Checklist] = &[
+    Checklist {
+        title: "Agent Spec, row by row",
+        prefix: "AGS-",
+        page: "docs/AGENT-SPEC-ROWS.md",
+        source: "tests/it/tidy/agent_spec_rows.rs",
+        rows: agent_spec_rows::ROWS,
+        not_yet: agent_spec_rows::NOT_YET,
+    },
     Checklist {
         title: "OpenAgentSpec, row by row",
         prefix: "OAS-",

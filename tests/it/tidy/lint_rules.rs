@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 /// The rules by id. Those of Agent Spec begin with `AS-`; those of OpenAgentSpec have the numbers of its checklist, `docs/OAS-ROWS.md`.
 const RULES: &[(&str, &str)] = &[
     ("YAML", "the text is YAML, or JSON, and one document"),
-    ("AS-00", "a document of Agent Spec that is to be run is a flow, and all of its components can run"),
+    (
+        "AS-00",
+        "a document of Agent Spec that is to be run is an agent, a team or a flow, and all of its components can run",
+    ),
     ("AS-01", "`component_type` is the name of a component"),
     ("AS-02", "a component is not one of a plugin"),
     ("AS-03", "`component_type` is a component and not a family of components"),
@@ -59,6 +62,7 @@ const RULES: &[(&str, &str)] = &[
     ("AS-56", "a retry policy has known fields, and delays that grow"),
     ("AS-57", "a transform has one threshold, and a collection for its cache"),
     ("AS-58", "the collections of a datastore hold objects"),
+    ("AS-59", "a ServerTool is a tool of this server, when the document is to be run there"),
     ("OAS-03", "a name has at most 253 characters"),
     ("OAS-04", "a name has a-z, 0-9, `-` and `.` only"),
     ("OAS-05", "a name begins with a letter or digit"),

@@ -1,7 +1,9 @@
 //! EXEC of a node: its call is made as any call of an agent is, or the job waits for the user or the client.
 
+use super::tools::{ASK, RESULT, capability, to_client};
 use crate::phases::exec::batch;
 use crate::phases::exec::call::{self, Call};
+use crate::phases::exec::restriction::{self, Checked};
 use crate::phases::exec::stub;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -12,7 +14,7 @@ use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::question::{AskedUser, Question};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{CallId, JobError, Wait};
-use turnstone_specs::agent_spec::model::{NodeKind, ToolKind};
+use turnstone_specs::agent_spec::model::{NodeKind, Tool, ToolKind};
 
 /// Makes the call of the node, if it has one; returns the calls that were made.
 ///
@@ -24,9 +26,14 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
     let calls = vec![asked.call_id.clone()];
     let node = turn.node().map(|current| Arc::clone(&current.node));
     match node.as_ref().map(|node| &node.kind) {
-        Some(NodeKind::InputMessageNode { .. }) => wait(turn, asked, true).await?,
+        Some(NodeKind::InputMessageNode { .. }) => wait_for_user(turn, asked)?,
         Some(NodeKind::ToolNode(tool)) if matches!(tool.kind, ToolKind::ClientTool) => {
-            wait(turn, asked, false).await?;
+            let arguments = asked.arguments["arguments"].clone();
+            let outcome =
+                by_client(turn, tool, RequestedCall { name: tool.head.name.clone(), arguments, ..asked }, 0)?;
+            if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
+                node.outcome = Some(outcome);
+            }
         }
         _ if stub::answered(turn, 0, &asked).await? => {}
         _ => batch::run(turn, vec![(0, asked)], 1, draining).await?,
@@ -34,26 +41,95 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
     Ok(calls)
 }
 
-/// Takes the answer, or parks until there is one. A user's answer is part of the conversation.
-async fn wait(turn: &mut Turn, asked: RequestedCall, is_said: bool) -> Result<(), Stop> {
+/// Returns the tool of the client that the agent of the turn calls by this name.
+pub fn client_tool(turn: &Turn, name: &str) -> Option<Arc<Tool>> {
+    let is_it = |tool: &&Arc<Tool>| tool.head.name == name && matches!(tool.kind, ToolKind::ClientTool);
+    turn.crew()?.team.agent().tools.iter().find(is_it).cloned()
+}
+
+/// Passes the result of a tool of the client to the model of an agent, or parks until there is one.
+///
+/// # Errors
+/// [`Stop::Park`] until the client has answered, or a reviewer has.
+pub fn call_client(
+    turn: &mut Turn,
+    tool: &Tool,
+    asked: RequestedCall,
+    position: usize,
+    allowed: usize,
+) -> Result<(), Stop> {
+    let call_id = asked.call_id.clone();
+    let call = Call { asked: asked.clone(), position, journalled: None, stub_of: None };
+    let is_new = !turn.recalled_calls.iter().any(|row| row.call_id == call_id);
+    let refusal = call::callable(turn, &call, position < allowed).err().filter(|_| is_new);
+    let outcome = match refusal {
+        Some(refusal) => refusal,
+        None => by_client(turn, tool, asked, position)?,
+    };
+    turn.say(Message::tool(call_id, outcome.for_model()));
+    Ok(())
+}
+
+/// The result of a tool of the client, cast to its outputs.
+fn by_client(
+    turn: &mut Turn,
+    tool: &Tool,
+    asked: RequestedCall,
+    position: usize,
+) -> Result<ToolOutcome, Stop> {
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id);
+    let journalled = row.map(|row| row.state);
+    if let Some(outcome) = row.and_then(|row| row.outcome.clone()) {
+        return Ok(match outcome {
+            ToolOutcome::Success { output } if output.get(RESULT).is_some() => {
+                ToolOutcome::Success { output: output[RESULT].clone() }
+            }
+            other => other,
+        });
+    }
+    let arguments = to_client(tool, &asked.arguments);
+    let question = RequestedCall { call_id: asked.call_id.clone(), name: ASK.to_owned(), arguments };
+    let original = Call { asked, position, journalled, stub_of: None };
+    let mut call = Call { asked: question, position, journalled, stub_of: None };
+    if journalled.is_none() {
+        call::called(turn, &original);
+    }
+    call::plan(turn, &mut call, true);
+    let confirmed = Call { journalled: call.journalled, ..original };
+    if let Checked::Denied(refusal) = restriction::before(turn, &confirmed, &capability(tool), true)? {
+        call::note_outcome(turn, &confirmed, &refusal, None, 0, false);
+        return Ok(refusal);
+    }
+    Err(park(call)?)
+}
+
+/// Takes the user's message into the conversation, or parks until there is one.
+///
+/// # Errors
+/// [`Stop::Park`] until the user has answered.
+pub fn wait_for_user(turn: &mut Turn, asked: RequestedCall) -> Result<(), Stop> {
     let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
     let journalled = row.as_ref().map(|row| row.state);
     if let Some(outcome) = row.and_then(|row| row.outcome) {
-        if let (true, ToolOutcome::Success { output }) = (is_said, &outcome) {
+        if let ToolOutcome::Success { output } = &outcome {
             let said = output.as_object().and_then(|answers| answers.values().next());
             let said = said.map(super::text).unwrap_or_default();
             turn.say(Message::text(Role::User, said));
         }
         return Ok(());
     }
-    let question = Question::read(&asked.arguments).map_err(|why| {
-        Stop::from(JobError { retryable: false, ..JobError::new(FailureKind::Internal, why) })
-    })?;
     let mut call = Call { asked, position: 0, journalled, stub_of: None };
     if call.journalled.is_none() {
         call::called(turn, &call);
     }
     call::plan(turn, &mut call, true);
-    let call_id = call.asked.call_id.clone();
-    Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes: serde_json::Map::new() }))))
+    Err(park(call)?)
+}
+
+fn park(call: Call) -> Result<Stop, Stop> {
+    let question = Question::read(&call.asked.arguments).map_err(|why| {
+        Stop::from(JobError { retryable: false, ..JobError::new(FailureKind::Internal, why) })
+    })?;
+    let asked = AskedUser { call_id: call.asked.call_id, question, exposes: serde_json::Map::new() };
+    Ok(Stop::Park(Box::new(Wait::Input(asked))))
 }

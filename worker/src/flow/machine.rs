@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
-use turnstone_specs::agent_spec::model::{Flow, Node, NodeKind, Reducer};
+use turnstone_specs::agent_spec::model::{AgenticComponent, Flow, Node, NodeKind, Reducer};
 
 /// The branch of a node that has only one.
 pub const NEXT: &str = "next";
@@ -61,6 +61,8 @@ pub struct Machine {
     /// The flows that are under way, the outermost first.
     frames: Vec<Frame>,
     over: Option<Step>,
+    /// The number of results so far.
+    results: usize,
 }
 
 /// A flow that is under way.
@@ -72,6 +74,8 @@ struct Frame {
     /// The position of the current node.
     at: usize,
     around: Around,
+    /// The conversation of the flow; `None` is the one with the user.
+    thread: Option<String>,
 }
 
 /// What runs a flow.
@@ -91,7 +95,7 @@ enum Around {
 impl Machine {
     /// Returns a run that begins with these inputs, which are cast already.
     pub fn new(flow: Arc<Flow>, inputs: Values) -> Self {
-        let mut machine = Self { frames: Vec::new(), over: None };
+        let mut machine = Self { frames: Vec::new(), over: None, results: 0 };
         machine.push(flow, inputs, Around::Job);
         machine
     }
@@ -140,6 +144,7 @@ impl Machine {
 
     /// Takes the result of the current node.
     pub fn take(&mut self, result: NodeResult) {
+        self.results += 1;
         match result.failed {
             Some(why) => self.fail(&why),
             None => self.finish(result.outputs, &result.branch),
@@ -157,9 +162,15 @@ impl Machine {
         names.collect::<Vec<_>>().join(" > ")
     }
 
+    /// Returns the conversation of the innermost flow; `None` is the one with the user.
+    pub fn thread(&self) -> Option<String> {
+        self.frames.last().and_then(|frame| frame.thread.clone())
+    }
+
     fn push(&mut self, flow: Arc<Flow>, inputs: Values, around: Around) {
         let at = flow.start_node;
-        self.frames.push(Frame { flow, inputs, slots: HashMap::new(), at, around });
+        let thread = self.thread();
+        self.frames.push(Frame { flow, inputs, slots: HashMap::new(), at, around, thread });
     }
 
     /// Enters a container, or returns the inputs of a node that works.
@@ -168,6 +179,15 @@ impl Machine {
             NodeKind::FlowNode(flow) => {
                 let inputs = flow.start(inputs)?;
                 self.push(Arc::clone(flow), inputs, Around::Flow);
+            }
+            // A flow in the place of an agent has a conversation of its own.
+            NodeKind::AgentNode(AgenticComponent::Flow(flow)) => {
+                let inputs = flow.start(inputs)?;
+                self.push(Arc::clone(flow), inputs, Around::Flow);
+                let thread = format!("{} {}", node.head.name, self.results);
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.thread = Some(thread);
+                }
             }
             NodeKind::CatchExceptionNode(flow) => {
                 let inputs = flow.start(inputs)?;

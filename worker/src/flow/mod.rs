@@ -4,27 +4,37 @@
 //! that claims the job replays them; from then on the state is kept in memory. [`machine`] decides, [`work`]
 //! does.
 
+mod agent;
 mod answer;
 mod execution;
 mod machine;
 mod node_agent;
+mod team;
 mod template;
+mod tools;
+mod transform;
 mod work;
 
-pub use execution::run as execute;
+pub use agent::{cast, conclude, controls, offers, place};
+pub use execution::{call_client, client_tool, run as execute};
 pub use machine::{NodeResult, Values};
+pub use team::Step as TeamStep;
 pub use template::{render, render_all, render_url, text};
-pub use work::{NodeAnswer, catches, keep_answer, messages, model, plan, request_tool, result, say_inputs};
+pub use tools::{Declared, declared};
+pub use transform::{begin_summary, due_summary, end_summary, transformed};
+pub use work::{NodeAnswer, catches, keep_answer, messages, model, plan, say_inputs};
 
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use agent::Crew;
 use machine::{Machine, Step};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use team::Team;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{AgentDefinition, JobError, RawJson};
-use turnstone_specs::agent_spec::model::{Flow, Node};
+use turnstone_specs::agent_spec::model::{Flow, Node, NodeKind};
 use turnstone_store::LedgerError;
 
 /// Checkpoints that nodes without a call may leave before they are committed.
@@ -36,6 +46,10 @@ pub struct FlowRun {
     root: Arc<AgentDefinition>,
     machine: Machine,
     node: Option<NodeTurn>,
+    /// The agents of the node, when it is one of agents.
+    crew: Option<Crew>,
+    /// The steps that they took before this worker claimed the job.
+    steps: Vec<TeamStep>,
 }
 
 /// The node that the current turn runs.
@@ -75,8 +89,8 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
             JobError::new(FailureKind::Internal, message)
         })?;
         let inputs = inputs(&flow, &turn.job.args)?;
-        let past = match turn.position.takes_input() {
-            true => Vec::new(),
+        let (past, steps) = match turn.position.takes_input() {
+            true => (Vec::new(), Vec::new()),
             false => past(turn).await?,
         };
         let machine = Machine::replayed(flow, inputs, past).map_err(|why| {
@@ -84,7 +98,7 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
             JobError { retryable: false, ..JobError::new(FailureKind::Internal, message) }
         })?;
         let root = Arc::clone(&turn.agent);
-        turn.flow = Some(Box::new(FlowRun { root, machine, node: None }));
+        turn.flow = Some(Box::new(FlowRun { root, machine, node: None, crew: None, steps }));
     }
     if turn.pending().checkpoints.len() >= MOST_PENDING {
         turn.barrier().await?;
@@ -92,8 +106,17 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
     let Some(run) = &mut turn.flow else { return Ok(()) };
     match run.machine.decide() {
         Step::Run(node, inputs) => {
-            turn.agent = Arc::new(node_agent::of(&run.root, &node));
-            run.node = Some(NodeTurn { node, inputs, outcome: None });
+            let base = run.machine.thread();
+            if run.crew.as_ref().is_none_or(|crew| crew.node.head.id != node.head.id) {
+                run.crew = crew(&node, &inputs, base.as_deref(), std::mem::take(&mut run.steps))?;
+            }
+            let (agent, thread) = match &run.crew {
+                Some(crew) => (node_agent::of_crew(&run.root, crew), crew.team.thread(base.as_deref())),
+                None => (node_agent::of(&run.root, &node), base),
+            };
+            turn.agent = Arc::new(agent);
+            run.node = run.crew.is_none().then_some(NodeTurn { node, inputs, outcome: None });
+            turn.conversation.enter(thread);
             Ok(())
         }
         Step::Failed(why) => Err(failed(&why).into()),
@@ -106,11 +129,19 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
 /// # Errors
 /// [`Stop::Fail`] when the flow has failed.
 pub fn verdict(turn: &mut Turn) -> Result<Option<Value>, Stop> {
-    let result = turn.persisted()?.node.clone();
-    let Some((run, result)) = turn.flow.as_mut().zip(result) else {
-        return Err(failed("the node has left no result").into());
-    };
-    run.machine.take(result);
+    let persisted = turn.persisted()?;
+    let Some(run) = &mut turn.flow else { return Err(failed("the turn is none of a flow").into()) };
+    match (&persisted.node, &persisted.step, &mut run.crew) {
+        (Some(result), ..) => {
+            run.crew = None;
+            run.machine.take(result.clone());
+        }
+        (None, Some(step), Some(crew)) => {
+            crew.team.take(step);
+            return Ok(None);
+        }
+        _ => return Err(failed("the node has left no result").into()),
+    }
     match run.machine.decide() {
         Step::Run(..) => Ok(None),
         Step::Ended(ended) => Ok(Some(json!(ended))),
@@ -118,18 +149,53 @@ pub fn verdict(turn: &mut Turn) -> Result<Option<Value>, Stop> {
     }
 }
 
-/// The results of the nodes of the job's earlier turns.
-async fn past(turn: &Turn) -> Result<Vec<NodeResult>, Stop> {
+/// The agents of a node, as far as these steps took them; `None` for a node without agents.
+fn crew(
+    node: &Arc<Node>,
+    inputs: &Values,
+    base: Option<&str>,
+    steps: Vec<TeamStep>,
+) -> Result<Option<Crew>, Stop> {
+    let NodeKind::AgentNode(component) = &node.kind else { return Ok(None) };
+    let mut team =
+        Team::of(component).ok_or_else(|| failed("a member of the team cannot be run by this worker"))?;
+    steps.iter().for_each(|step| team.take(step));
+    let (node, inputs, base) = (Arc::clone(node), inputs.clone(), base.map(str::to_owned));
+    Ok(Some(Crew { node, inputs, team, base, summarizer: None }))
+}
+
+/// The effect of the turn on the flow: the result of its node, or the step of the node's agents.
+///
+/// # Errors
+/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` stands around it.
+pub fn effect(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<TeamStep>), Stop> {
+    match turn.crew() {
+        Some(_) => agent::result(turn),
+        None => Ok((work::result(turn)?, None)),
+    }
+}
+
+/// The results of the nodes of the job's earlier turns, and the steps of agents since the last of them.
+async fn past(turn: &Turn) -> Result<(Vec<NodeResult>, Vec<TeamStep>), Stop> {
     let begins = turn.position.begins.max(1);
     let stored = turn.deps.ledger.reads().persisted(&turn.job.id, begins, turn.position.turn).await;
     let bodies = stored.map_err(|error| Stop::from(LedgerError::Store(error)))?;
-    let read = |body: Value| {
-        serde_json::from_value(body.get("node").cloned().unwrap_or_default()).map_err(|error| {
-            let message = format!("the record of a node cannot be read by this worker: {error}");
-            Stop::from(JobError::new(FailureKind::Internal, message))
-        })
+    let unreadable = |error: serde_json::Error| {
+        let message = format!("the record of a node cannot be read by this worker: {error}");
+        Stop::from(JobError::new(FailureKind::Internal, message))
     };
-    bodies.into_iter().map(read).collect()
+    let (mut results, mut steps) = (Vec::new(), Vec::new());
+    for mut body in bodies {
+        let mut member = |name: &str| body.get_mut(name).map(Value::take);
+        match (member("step"), member("node")) {
+            (Some(step), _) => steps.push(serde_json::from_value(step).map_err(unreadable)?),
+            (None, node) => {
+                results.push(serde_json::from_value(node.unwrap_or_default()).map_err(unreadable)?);
+                steps.clear();
+            }
+        }
+    }
+    Ok((results, steps))
 }
 
 /// The inputs of a run: the first of the job's arguments, cast.

@@ -2,11 +2,11 @@
 
 use super::machine::{NEXT, NodeResult, Values};
 use super::template::{render, text};
-use super::{NodeTurn, answer, nothing};
-use crate::model::NamedModel;
+use super::tools::{ASK, RESULT, to_client};
+use super::{NodeTurn, agent, answer, nothing};
+use crate::model::{NamedModel, declared};
 use crate::phases::infer::InferBody;
-use crate::tool::request::{self, RequestTool};
-use crate::tool::{NamedTool, Tool};
+use crate::tool::request;
 use crate::turn::failure;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -15,16 +15,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::question;
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{CallId, JobError};
 use turnstone_specs::agent_spec::Property;
 use turnstone_specs::agent_spec::model::{NodeKind, ToolKind};
-
-/// The name of calls that wait for an answer from outside.
-const ASK: &str = question::TOOLS[0];
-/// The key under which a client returns the result of its tool.
-pub const RESULT: &str = "result";
 
 /// What INFER leaves of a node: the text of its model, or the call that EXEC makes.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -72,18 +66,26 @@ pub fn messages(turn: &Turn) -> Option<Vec<Message>> {
     Some(vec![Message::text(Role::User, render(prompt_template, &node.inputs))])
 }
 
-/// The model of the node, with the name of its provider; `None` when the turn has no such node.
+/// The model of the node or of its agent, with the name of its provider; `None` outside of flows.
 pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
-    let NodeKind::LlmNode { llm_config, .. } = &turn.node()?.node.kind else { return None };
-    Some(turn.deps.toolbox.declared_model(llm_config))
+    let config = match (turn.node().map(|current| &current.node.kind), turn.crew()) {
+        (Some(NodeKind::LlmNode { llm_config, .. }), _) => llm_config,
+        (_, Some(crew)) => crew.summarizer.as_ref().unwrap_or(&crew.team.agent().llm_config),
+        _ => return None,
+    };
+    (!declared::is_of_server(config)).then(|| turn.deps.toolbox.declared_model(config))
 }
 
 /// Keeps the answer of the node's model for later phases; returns the content when the turn is one of an
-/// agent.
-pub fn keep_answer(turn: &Turn, content: String) -> (Option<NodeAnswer>, Option<String>) {
+/// agent, whose answer is a message.
+pub fn keep_answer(
+    turn: &Turn,
+    content: String,
+    calls: &[RequestedCall],
+) -> (Option<NodeAnswer>, Option<String>) {
     match turn.node() {
         Some(_) => (Some(NodeAnswer { text: Some(content), ..NodeAnswer::default() }), None),
-        None => (None, Some(content)),
+        None => (agent::planned(turn, &content, calls), Some(content)),
     }
 }
 
@@ -99,6 +101,9 @@ pub fn catches(turn: &Turn, error: &JobError) -> bool {
 /// INFER of a node that asks no model: what it says is said, and the call that it makes is planned. `None`
 /// when a model is to be asked.
 pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
+    if turn.crew().is_some() {
+        return agent::exhausted(turn);
+    }
     let NodeTurn { node, inputs, .. } = turn.node()?;
     let node = Arc::clone(node);
     let call = |turn: &Turn, name: &str, arguments: Value| {
@@ -108,9 +113,7 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
     Some(match &node.kind {
         NodeKind::LlmNode { .. } => return None,
         NodeKind::ToolNode(tool) if matches!(tool.kind, ToolKind::ClientTool) => {
-            let asked = json!({"request_keys": {RESULT: format!("the result of the tool `{}`", tool.head.name)},
-                                  "tool": tool.head.name, "arguments": inputs});
-            call(turn, ASK, asked)
+            call(turn, ASK, to_client(tool, &json!(inputs)))
         }
         NodeKind::ToolNode(tool) => call(turn, &tool.head.name, json!(inputs)),
         NodeKind::ApiNode(_) => call(turn, &node.head.name, json!(inputs)),
@@ -132,21 +135,6 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
     })
 }
 
-/// The tool of a node that sends a request of its own, with its name.
-pub fn request_tool(turn: &Turn) -> Option<Result<NamedTool, String>> {
-    let node = &turn.node()?.node;
-    let (name, request, whole) = match &node.kind {
-        NodeKind::ApiNode(request) => (&node.head.name, request, true),
-        NodeKind::ToolNode(tool) => match &tool.kind {
-            ToolKind::RemoteTool(request) => (&tool.head.name, request, false),
-            _ => return None,
-        },
-        _ => return None,
-    };
-    let made = turn.deps.toolbox.request_tool(name, request, whole);
-    Some(made.map(|tool: RequestTool| (name.clone(), Arc::new(tool) as Arc<dyn Tool>)))
-}
-
 /// The result of the node, when EXEC is done.
 ///
 /// # Errors
@@ -157,16 +145,24 @@ pub fn result(turn: &mut Turn) -> Result<Option<NodeResult>, Stop> {
     let id = current.node.head.id.clone();
     match outputs(turn, current, &inferred) {
         Ok((outputs, branch)) => Ok(Some(NodeResult { node: id, outputs, branch, failed: None })),
-        Err(error) if turn.flow.as_ref().is_some_and(|run| run.machine.catches()) => {
-            let failed = Some(error.message);
+        Err(error) => {
+            let failed = Some(caught(turn, error)?);
             Ok(Some(NodeResult { node: id, outputs: nothing(), branch: NEXT.to_owned(), failed }))
         }
-        Err(error) => {
-            let path = turn.flow.as_ref().map(|run| run.machine.path()).unwrap_or_default();
-            let message = format!("node `{path}`: {}", error.message);
-            Err(JobError { message, retryable: false, ..error }.into())
-        }
     }
+}
+
+/// Returns the message of a failure that a `CatchExceptionNode` around the node takes.
+///
+/// # Errors
+/// [`Stop::Fail`] with the path of the node when none does.
+pub fn caught(turn: &Turn, error: JobError) -> Result<String, Stop> {
+    if turn.flow.as_ref().is_some_and(|run| run.machine.catches()) {
+        return Ok(error.message);
+    }
+    let path = turn.flow.as_ref().map(|run| run.machine.path()).unwrap_or_default();
+    let message = format!("node `{path}`: {}", error.message);
+    Err(JobError { message, retryable: false, ..error }.into())
 }
 
 fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Values, String), JobError> {
@@ -194,7 +190,11 @@ fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Val
         NodeKind::ToolNode(tool) => {
             let value = outcome(turn, current, planned)?;
             let value = match tool.kind {
-                ToolKind::ClientTool => value.get(RESULT).cloned().unwrap_or_default(),
+                ToolKind::ClientTool => match value.get(RESULT) {
+                    Some(result) => result.clone(),
+                    None => value,
+                },
+                ToolKind::MCPTool { .. } => unwrapped(value),
                 _ => value,
             };
             returned(&node.outputs, value)?
@@ -207,6 +207,16 @@ fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Val
         _ => nothing(),
     };
     Ok((outputs, NEXT.to_owned()))
+}
+
+/// The result of an MCP tool. Servers wrap what is no object as `result`.
+fn unwrapped(value: Value) -> Value {
+    match value {
+        Value::Object(mut map) if map.len() == 1 && map.contains_key(RESULT) => {
+            map.remove(RESULT).unwrap_or_default()
+        }
+        other => other,
+    }
 }
 
 /// The outputs of a tool: one is the value itself, several are members of an object.

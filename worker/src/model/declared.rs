@@ -2,8 +2,10 @@
 
 use super::Model;
 use super::openai::{OpenAiConfig, OpenAiModel};
+use super::responses::{ResponsesConfig, ResponsesModel};
 use reqwest::Client;
 use serde_json::Value;
+use std::sync::Arc;
 use turnstone_specs::agent_spec::model::{LlmConfig, LlmKind};
 use turnstone_telemetry::Secret;
 use url::Url;
@@ -11,19 +13,33 @@ use url::Url;
 /// Parameters that the request has a place of its own for.
 const OWN: [&str; 3] = ["max_tokens", "temperature", "top_p"];
 
+/// The address of Gemini's API in the form of OpenAI's, as Google documents it.
+const GEMINI: &str = "https://generativelanguage.googleapis.com/v1beta/openai";
+/// The address of OpenAI's API.
+const OPENAI: &str = "https://api.openai.com/v1";
+
+/// Returns true if a configuration names a provider of this server and no address of its own.
+#[must_use]
+pub fn is_of_server(config: &LlmConfig) -> bool {
+    matches!(config.kind, LlmKind::LlmConfig { .. }) && config.url.is_none()
+}
+
 /// The address of a model: with a scheme and a version, without the path of the call.
 ///
 /// # Errors
 /// A sentence: there is none, or it is no URL.
 pub fn address(config: &LlmConfig) -> Result<Url, String> {
     let named = match (&config.kind, &config.url) {
-        (LlmKind::OpenAiConfig, _) => "https://api.openai.com/v1",
+        (LlmKind::OpenAiConfig, _) => OPENAI,
+        (LlmKind::GeminiConfig(_), _) => GEMINI,
         (_, Some(url)) => url.as_str(),
         (_, None) => return Err(format!("the model `{}` has no `url`", config.head.name)),
     };
     let with_scheme = if named.contains("://") { named.to_owned() } else { format!("http://{named}") };
-    let base = with_scheme.trim_end_matches('/').trim_end_matches("/chat/completions");
-    let base = if base.ends_with("/v1") { base.to_owned() } else { format!("{base}/v1") };
+    let base = with_scheme.trim_end_matches('/');
+    let base = base.trim_end_matches("/chat/completions").trim_end_matches("/responses");
+    let is_versioned = base.ends_with("/v1") || base == GEMINI;
+    let base = if is_versioned { base.to_owned() } else { format!("{base}/v1") };
     Url::parse(&base)
         .map_err(|error| format!("the `url` of the model `{}` is no URL: {error}", config.head.name))
 }
@@ -32,10 +48,71 @@ pub fn address(config: &LlmConfig) -> Result<Url, String> {
 ///
 /// # Errors
 /// A sentence that says which field is wrong.
-pub fn model(name: &str, config: &LlmConfig, address: &Url, client: Client) -> Result<impl Model, String> {
-    let key = config.api_key.as_ref().and_then(|key| key.reveal()).and_then(Value::as_str);
+pub fn model(
+    name: &str,
+    config: &LlmConfig,
+    address: &Url,
+    client: Client,
+) -> Result<Arc<dyn Model>, String> {
+    let key = config.key().and_then(|key| key.reveal()).and_then(Value::as_str).map(Secret::given);
     let more = config.default_generation_parameters.iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
     let more = more.map(|(name, value)| (name.clone(), value.clone())).collect();
-    let settings = OpenAiConfig { base_url: address.to_string(), ..OpenAiConfig::default() };
-    Ok(OpenAiModel::new(name, settings, client)?.with(key.map(Secret::given), more))
+    let base_url = address.to_string();
+    if config.api_type.as_deref() == Some("responses") {
+        let settings = ResponsesConfig { base_url, ..ResponsesConfig::default() };
+        return Ok(Arc::new(ResponsesModel::new(name, settings, client)?.with(key, more)));
+    }
+    let settings = OpenAiConfig { base_url, ..OpenAiConfig::default() };
+    Ok(Arc::new(OpenAiModel::new(name, settings, client)?.with(key, more)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::http::fixture::{replay, request};
+    use crate::tool::outbound;
+    use serde_json::json;
+    use turnstone_specs::agent_spec::model::{GeminiAuthConfig, Head};
+
+    fn config(api_type: &str, url: &str) -> LlmConfig {
+        let parameters = json!({"seed": 7, "temperature": 0.5});
+        LlmConfig {
+            head: Head { id: "l".into(), name: "l".into(), description: None, metadata: json!({}) },
+            model_id: "m".into(),
+            provider: None,
+            api_type: Some(api_type.into()),
+            url: Some(url.into()),
+            api_key: None,
+            default_generation_parameters: parameters.as_object().cloned().unwrap(),
+            retry_policy: None,
+            kind: LlmKind::LlmConfig { api_provider: None },
+        }
+    }
+
+    /// AGS-41: the API type chooses the path, and other parameters are sent as they are.
+    #[tokio::test]
+    async fn the_api_type_chooses_the_path() {
+        for (api_type, path) in [("chat_completions", "/v1/chat/completions"), ("responses", "/v1/responses")]
+        {
+            let server = replay(200, "{}").await;
+            let config = config(api_type, &server.base_url);
+            let address = address(&config).unwrap();
+            let model = model("p", &config, &address, outbound::open_client().unwrap()).unwrap();
+            // The answer is empty; only the request matters.
+            assert!(model.answer(&request()).await.is_err());
+            let (seen, _, body) = server.seen(0);
+            assert_eq!((seen.as_str(), &body["seed"], body.get("temperature")), (path, &json!(7), None));
+        }
+    }
+
+    #[test]
+    fn addresses_have_a_scheme_and_a_version() {
+        let at = |url: &str| address(&config("chat_completions", url)).unwrap().to_string();
+        assert_eq!(at("model:8000"), "http://model:8000/v1");
+        assert_eq!(at("https://m.example/v1/chat/completions"), "https://m.example/v1");
+        assert_eq!(at("https://m.example/v1/responses/"), "https://m.example/v1");
+        let gemini = LlmKind::GeminiConfig(GeminiAuthConfig::GeminiAIStudioAuthConfig { api_key: None });
+        let config = LlmConfig { kind: gemini, url: None, ..config("chat_completions", "") };
+        assert_eq!(address(&config).unwrap().as_str(), GEMINI);
+    }
 }

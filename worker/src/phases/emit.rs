@@ -36,7 +36,7 @@ pub struct EmitBody {
 /// (OAS-46).
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let inferred = turn.inferred()?;
-    let verdict = if turn.node().is_some() { None } else { Some(verdict(turn, &inferred)) };
+    let verdict = if turn.flow.is_some() { None } else { Some(verdict(turn, &inferred)) };
     let released = match verdict {
         Some(Ok(Verdict::Complete(result))) => {
             guard::answer(turn, &result).await?;

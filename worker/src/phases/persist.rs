@@ -3,7 +3,7 @@
 //! A turn that changed the agent's state waits here until the change is durable, because another turn may
 //! have changed the state that it read. A turn without changes waits for nothing.
 
-use crate::flow::{self, NodeResult};
+use crate::flow::{self, NodeResult, TeamStep};
 use crate::turn::session_state::shown;
 use crate::turn::state::Turn;
 use crate::turn::stop::{Stop, state_conflict};
@@ -41,6 +41,9 @@ pub struct PersistBody {
     /// The result of a node of a flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<NodeResult>,
+    /// The step of the agents of a node that is not done yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<TeamStep>,
 }
 
 /// The result of a turn's changes (RS-31).
@@ -67,13 +70,15 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     }
     let changes = turn.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();
     let commit = scope.zip(turn.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
+    let (node, step) = flow::effect(turn)?;
     let mut body = PersistBody {
         transaction_id: turn.deps.ids.next(),
         status: Transaction::Committed,
         mode: turn.agent.state.mode,
         storage: turn.agent.state.storage.clone(),
         changes,
-        node: flow::result(turn)?,
+        node,
+        step,
     };
     let before = commit.is_some().then(|| turn.pending().clone());
     if !body.changes.is_empty() {

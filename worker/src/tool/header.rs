@@ -3,7 +3,7 @@
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use turnstone_telemetry::SecretRef;
+use turnstone_telemetry::{Secret, SecretRef};
 
 /// Headers that belong to the call itself and cannot be configured.
 const OWN: [&str; 7] =
@@ -21,6 +21,31 @@ pub enum HeaderText {
     Literal(String),
     /// `Authorization = { secret = "env:TOKEN", prefix = "Bearer " }`.
     Secret(SecretHeader),
+    /// A value of a document, which is treated as a secret.
+    #[serde(skip)]
+    Given(Secret),
+}
+
+impl HeaderText {
+    /// Returns a value that came with a document: a secret, if its name says so.
+    #[must_use]
+    pub fn of_document(name: &str, value: &str) -> Self {
+        let lower = name.to_ascii_lowercase();
+        match CREDENTIALS.contains(&lower.as_str()) || names_a_secret(name) {
+            true => Self::Given(Secret::given(value)),
+            false => Self::Literal(value.to_owned()),
+        }
+    }
+}
+
+/// Words that mark a name as that of a credential.
+const SECRET_WORDS: [&str; 7] = ["key", "token", "secret", "password", "passwd", "credential", "credentials"];
+
+/// Returns true if a name is that of a credential.
+#[must_use]
+pub fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.split(['_', '-', '.']).any(|word| SECRET_WORDS.contains(&word))
 }
 
 /// A header value that is a secret.
@@ -73,9 +98,10 @@ pub fn resolve_headers(headers: &BTreeMap<String, HeaderText>) -> Result<HeaderM
                 let secret = secret.resolve().map_err(|problem| format!("header {name}: {problem}"))?;
                 HeaderValue::try_from(format!("{prefix}{}", secret.expose()))
             }
+            HeaderText::Given(value) => HeaderValue::try_from(value.expose()),
         };
         let mut value = value.map_err(|_| format!("header {name}: its value cannot be sent in a header"))?;
-        value.set_sensitive(matches!(text, HeaderText::Secret(_)));
+        value.set_sensitive(!matches!(text, HeaderText::Literal(_)));
         resolved.insert(key, value);
     }
     Ok(resolved)

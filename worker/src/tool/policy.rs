@@ -20,6 +20,8 @@ pub struct ToolPolicy {
     pub allowed_hosts: Vec<String>,
     /// The secrets that a manifest may send there, by their names in `${NAME}`.
     pub secrets: BTreeMap<String, SecretRef>,
+    /// The programs that an Agent Spec document may start as MCP servers (`StdioTransport`), as the document names them.
+    pub allowed_commands: Vec<String>,
     /// True if these hosts may be loopback or private ones, and used without TLS.
     pub allow_private: bool,
 }
@@ -48,6 +50,19 @@ impl ToolPolicy {
             return Err(format!("its manifest names the address {host} without TLS; write https"));
         }
         Ok(())
+    }
+
+    /// Checks that a document may start this program.
+    ///
+    /// # Errors
+    /// A sentence with the line to add to the configuration.
+    pub fn admits_command(&self, command: &str) -> Result<(), String> {
+        if self.allowed_commands.iter().any(|allowed| allowed == command) {
+            return Ok(());
+        }
+        Err(format!(
+            "its document starts the program {command}, which is not among `allowed_commands` of [tool_policy]"
+        ))
     }
 
     /// Returns the secret that a manifest names.

@@ -20,7 +20,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use turnstone_domain::agent::{Capability, Endpoint, ToolSpec, capability_name};
 use turnstone_domain::question;
 use turnstone_domain::{CallId, Clock};
-use turnstone_specs::agent_spec::model::{LlmConfig, Request};
+use turnstone_specs::agent_spec::model::{ClientTransport, LlmConfig, Request};
 use turnstone_telemetry::SecretRef;
 
 /// The reason why a name is refused for a tool.
@@ -249,6 +249,14 @@ impl Toolbox {
     /// A sentence that says why this worker may not ask it.
     pub fn declared_model(&self, config: &LlmConfig) -> Result<NamedModel, String> {
         self.declared.as_ref().ok_or(NOT_ALLOWED)?.model(config)
+    }
+
+    /// Returns the MCP server behind a transport of Agent Spec.
+    ///
+    /// # Errors
+    /// A sentence that says why this worker may not use it.
+    pub fn transport(&self, transport: &ClientTransport) -> Result<Arc<McpServer>, String> {
+        self.declared.as_ref().ok_or(NOT_ALLOWED)?.transport(transport)
     }
 
     /// A request that a document of Agent Spec describes; `whole` returns the answer with its status.

@@ -25,6 +25,8 @@ pub struct Conversation {
     window: VecDeque<(i64, Message)>,
     /// The job's first turn: earlier messages answer earlier inputs.
     begins: i64,
+    /// The private conversation of the current turn; `None` is the one with the user.
+    thread: Option<String>,
 }
 
 /// Messages that no longer fit and need a summary.
@@ -51,6 +53,32 @@ impl Conversation {
         conversation
     }
 
+    /// Makes this conversation the one of the current turn; `None` is the one with the user.
+    pub fn enter(&mut self, thread: Option<String>) {
+        self.thread = thread;
+    }
+
+    /// Returns the private conversation of the current turn; `None` for the one with the user.
+    pub fn thread(&self) -> Option<&str> {
+        self.thread.as_deref()
+    }
+
+    /// Returns the messages of another conversation, oldest first.
+    pub fn of_thread<'a>(&'a self, thread: &'a str) -> impl Iterator<Item = &'a Message> {
+        self.window
+            .iter()
+            .map(|(_, message)| message)
+            .filter(move |message| message.thread.as_deref() == Some(thread))
+    }
+
+    /// Returns the answer of the model in this turn, whatever followed it.
+    pub fn answer_in(&self, turn: i64) -> Option<&Message> {
+        let newest = self.window.iter().rev().take_while(|(of, _)| *of == turn);
+        newest
+            .map(|(_, message)| message)
+            .find(|message| message.role == Role::Assistant && message.thread == self.thread)
+    }
+
     /// Appends a message of a turn and drops the oldest ones that no longer fit.
     pub fn push(&mut self, turn: i64, message: Message, memory: &Memory) {
         self.take(turn, message);
@@ -60,11 +88,12 @@ impl Conversation {
     /// Appends a message; a summary replaces the messages that it summarizes.
     fn take(&mut self, turn: i64, message: Message) {
         match message.summary {
-            Some(summary) => {
+            // A summary of a transform is kept beside the messages that it replaces for the model.
+            Some(summary) if message.thread.is_none() => {
                 self.forget_before(summary.until);
                 self.summary = Some((turn, message));
             }
-            None => self.window.push_back((turn, message)),
+            _ => self.window.push_back((turn, message)),
         }
     }
 
@@ -169,16 +198,21 @@ impl Conversation {
     /// Returns the messages for the model, oldest first.
     pub fn messages(&self, memory: &Memory) -> Vec<Message> {
         let newest = self.newest();
-        let window = self.window.iter().map(|(turn, message)| shown(message, *turn < newest, memory));
+        let window = self.window.iter().filter(|(_, message)| message.thread == self.thread);
+        let window = window.map(|(turn, message)| shown(message, *turn < newest, memory));
         let summary = self.summary.iter().map(|(_, summary)| summary);
-        self.input.iter().chain(summary).cloned().chain(window).collect()
+        let input = self.input.iter().filter(|message| message.thread == self.thread);
+        input.chain(summary).cloned().chain(window).collect()
     }
 
-    /// Returns the tokens of a summary made in this turn: prompt and completion tokens.
+    /// Returns the tokens of the summaries made in this turn: prompt and completion tokens.
     pub fn summed_up_for(&self, turn: i64) -> (i64, i64) {
-        let made =
-            self.summary.as_ref().filter(|(of, _)| *of == turn).and_then(|(_, message)| message.summary);
-        made.map_or((0, 0), |summary| (summary.tokens_in, summary.tokens_out))
+        let newest = self.window.iter().rev().take_while(|(of, _)| *of == turn);
+        let own = self.summary.iter().filter(|(of, _)| *of == turn);
+        let made = own.chain(newest).filter_map(|(_, message)| message.summary);
+        made.fold((0, 0), |(tokens_in, tokens_out), one| {
+            (tokens_in + one.tokens_in, tokens_out + one.tokens_out)
+        })
     }
 
     /// Returns the newest message of the model, if only tool outcomes follow it.
@@ -187,6 +221,7 @@ impl Conversation {
             .iter()
             .rev()
             .map(|(_, message)| message)
+            .filter(|message| message.thread == self.thread)
             .find(|message| message.role != Role::Tool)
             .filter(|message| message.role == Role::Assistant)
     }

@@ -1,6 +1,7 @@
 //! Events of a turn.
 
 use super::state::Turn;
+use crate::flow;
 use crate::phases::init::instance_id;
 use serde::Serialize;
 use serde_json::{Value, to_value};
@@ -15,6 +16,9 @@ pub(super) struct Named<'a> {
     /// The agent that took over, when it speaks instead of the engagement's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
+    /// The node of a flow, with the nodes around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
 }
 
 impl Turn {
@@ -35,7 +39,8 @@ impl Turn {
     /// Returns the fields of events that OSSA defines as well: the turn and the instance.
     pub(super) fn named(&self) -> Named<'_> {
         let heir = self.position.heir.as_deref().filter(|heir| *heir == self.agent.name);
-        Named { interaction_id: &self.interaction_id, instance_id: instance_id(self), agent: heir }
+        let (interaction_id, instance_id) = (self.interaction_id.as_str(), instance_id(self));
+        Named { interaction_id, instance_id, agent: heir, node: flow::place(self) }
     }
 
     /// Returns the facts of an event, without those that its readers may not see.

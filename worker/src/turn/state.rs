@@ -440,8 +440,15 @@ impl Turn {
         }
     }
 
-    /// Adds a message to the conversation; it becomes durable with the next barrier.
+    /// Adds a message to the conversation of the turn; it becomes durable with the next barrier.
     pub fn say(&mut self, message: Message) {
+        let thread = self.conversation.thread().map(str::to_owned);
+        self.say_in(thread, message);
+    }
+
+    /// Adds a message to another conversation of the engagement; `None` is the one with the user.
+    pub fn say_in(&mut self, thread: Option<String>, message: Message) {
+        let message = Message { thread, ..message };
         self.pending.messages.push((self.position.turn, message.clone()));
         self.conversation.push(self.position.turn, message, &self.agent.memory);
     }

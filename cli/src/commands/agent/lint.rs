@@ -65,10 +65,12 @@ pub async fn run(args: &LintArgs, session: &Session) -> anyhow::Result<ExitCode>
         Format::Table | Format::Ids => found.iter().try_for_each(|problem| problem.print(output))?,
     }
     let files = files.len();
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     output.remark(&format!(
-        "{files} {} checked, {errors} errors, {} warnings",
-        if files == 1 { "file" } else { "files" },
-        found.len() - errors
+        "{} checked, {}, {}",
+        counted(files, "file"),
+        counted(errors, "error"),
+        counted(found.len() - errors, "warning")
     ));
     let exit = match (unreadable, errors) {
         (true, _) => Exit::Usage,

@@ -8,6 +8,7 @@ mod list;
 pub mod problem;
 mod reach;
 mod show;
+mod tree;
 
 use super::Session;
 use crate::commands::serve::agents::documents_of;
@@ -28,6 +29,9 @@ pub enum AgentCommand {
     Show {
         /// Its name
         name: String,
+        /// Print the nodes and agents of an Agent Spec document as a tree instead
+        #[arg(long)]
+        tree: bool,
     },
     /// Print an agent in the canonical form of a format, with references in the place of secrets
     Export(export::ExportArgs),
@@ -98,7 +102,7 @@ pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<Exi
         AgentCommand::Lint(args) => lint::run(&args, session).await,
         AgentCommand::Apply(args) => apply::run(&args, session).await,
         AgentCommand::List => list::run(session).await,
-        AgentCommand::Show { name } => show::run(&name, session).await,
+        AgentCommand::Show { name, tree } => show::run(&name, tree, session).await,
         AgentCommand::Export(args) => export::run(&args, session).await,
         AgentCommand::Delete(args) => delete::run(args, session).await,
     }

@@ -95,7 +95,34 @@ impl ObjectType {
     }
 }
 
+/// Returns the reason why a result is none of a tool with these outputs, by their schemas: one output is the result
+/// itself, several are its members.
+#[must_use]
+pub fn misfit(outputs: &[Value], result: &Value) -> Option<String> {
+    let outputs: Vec<Property> = outputs.iter().filter_map(|schema| Property::of(schema).ok()).collect();
+    match (outputs.as_slice(), result) {
+        ([], _) => None,
+        ([only], result) => only.value(Some(result.clone())).err(),
+        (several, Value::Object(members)) => {
+            several.iter().find_map(|output| output.value(members.get(&output.title).cloned()).err())
+        }
+        (several, _) => Some(format!("it must be an object with {} members", several.len())),
+    }
+}
+
 impl Property {
+    /// Returns the same for a value that a model wrote: a text may hold the JSON of another type.
+    ///
+    /// # Errors
+    /// As [`Property::value`].
+    pub fn written(&self, given: Option<Value>) -> Result<Value, String> {
+        let inside = given.as_ref().and_then(Value::as_str).and_then(|text| serde_json::from_str(text).ok());
+        self.value(given).or_else(|why| match inside {
+            Some(inside) => self.value(Some(inside)).map_err(|_| why),
+            None => Err(why),
+        })
+    }
+
     /// Returns the value of this input or output: the given one, or else the default, cast to its type.
     ///
     /// # Errors
@@ -153,5 +180,23 @@ fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// AGS-23: models write numbers as texts.
+    #[test]
+    fn a_model_may_write_json_inside_a_text() {
+        let count = Property::of(&json!({"title": "n", "type": "integer"})).unwrap();
+        assert_eq!(count.written(Some(json!("3"))), Ok(json!(3)));
+        assert!(
+            count.written(Some(json!("three"))).unwrap_err().contains("a text cannot be cast to integer")
+        );
+        let word = Property::of(&json!({"title": "w", "type": "string"})).unwrap();
+        assert_eq!(word.written(Some(json!("3"))), Ok(json!("3")));
     }
 }

@@ -18,6 +18,7 @@ mod survey;
 mod types;
 mod version;
 
+pub use cast::misfit;
 pub use export::export;
 pub use property::{Property, placeholders};
 pub use registry::Registry;

@@ -4,18 +4,41 @@ use super::component::{Component, Held};
 use super::export::{export, secret_id};
 use super::model::{self, AgenticComponent, Flow};
 use super::{Registry, Specification, read};
-use crate::problem::{Place, Problem, Problems, Severity};
+use crate::Names;
+use crate::problem::{Problem, Problems, Severity};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use turnstone_domain::agent::{AgentFormat, FlowDocument, Limits};
+use turnstone_domain::agent::{AgentFormat, FlowDocument, Limits, Memory};
 use turnstone_domain::{AgentDefinition, digest};
 
 /// The most nodes that one run executes, a node in a loop counted each time.
 pub const MAX_NODE_RUNS: u32 = 10_000;
 
+/// The newest messages of a conversation that an agent of the language sees.
+pub const MAX_MESSAGES: u32 = 1000;
+
 /// The classes that can be run.
-const RUNNABLE: [&str; 22] = [
+const RUNNABLE: [&str; 41] = [
+    "Agent",
+    "SpecializedAgent",
+    "AgentSpecializationParameters",
+    "Swarm",
+    "ManagerWorkers",
+    "AgentNode",
+    "MCPTool",
+    "MCPToolBox",
+    "MCPToolSpec",
+    "StdioTransport",
+    "SSETransport",
+    "StreamableHTTPTransport",
+    "MessageSummarizationTransform",
+    "ConversationSummarizationTransform",
+    "InMemoryCollectionDatastore",
+    "OpenAiConfig",
+    "LlmConfig",
+    "GeminiConfig",
+    "GeminiAIStudioAuthConfig",
     "Flow",
     "StartNode",
     "EndNode",
@@ -40,24 +63,25 @@ const RUNNABLE: [&str; 22] = [
     "OllamaConfig",
 ];
 
-/// Reads a flow as an agent.
+/// Reads a flow, an agent or a team as an agent. `names` holds the tools of this server, when they are known.
 ///
 /// # Errors
 /// Every problem found, in document order: those of [`read`], AS-00 for each component that cannot be run
-/// yet, and AS-19 for a secret that no registry gives.
-pub fn agent(source: &str, registry: &Registry) -> Result<(AgentDefinition, Vec<Problem>), Vec<Problem>> {
+/// yet, AS-19 for a secret that no registry gives, and AS-59 for a tool that the server lacks.
+pub fn agent(
+    source: &str,
+    registry: &Registry,
+    names: Option<&Names<'_>>,
+) -> Result<(AgentDefinition, Vec<Problem>), Vec<Problem>> {
     let mut problems = Problems::default();
-    if let Some((at, class)) = other_class(source) {
-        let message = format!("a document of the class `{class}` cannot be run yet; only flows can");
-        problems.error(at, "AS-00", message);
-        return Err(problems.in_order());
-    }
     let (specification, warnings) = read(source, registry)?;
     let Some(flow) = specification.flow() else {
-        problems.error(specification.root.at, "AS-05", "the document is no flow");
+        let message =
+            format!("{} is no agent, team or flow, so it cannot be run alone", specification.root.shown());
+        problems.error(specification.root.at, "AS-00", message);
         return Err(problems.in_order());
     };
-    check(&specification.root, &mut problems);
+    check(&specification.root, names, &mut problems);
     if problems.any_error() {
         return Err(problems.in_order());
     }
@@ -69,18 +93,11 @@ pub fn agent(source: &str, registry: &Registry) -> Result<(AgentDefinition, Vec<
         format: AgentFormat::AgentSpec,
         description: flow.head.description.clone().unwrap_or_default(),
         limits: Limits { max_turns: MAX_NODE_RUNS, ..Limits::default() },
+        memory: Memory { window_size: MAX_MESSAGES, ..Memory::default() },
         flow: Some(FlowDocument { document, values, digest }),
         ..AgentDefinition::default()
     };
     Ok((agent, warnings))
-}
-
-/// The class of a document that is a component and no flow, with its place.
-fn other_class(source: &str) -> Option<(Place, String)> {
-    let root = super::parse(source, &mut Problems::default())?;
-    let class = root.get("component_type")?;
-    let name = class.text().filter(|name| *name != "Flow")?;
-    Some((root.at, crate::shape::shortened(name)))
 }
 
 /// Returns the flow of an agent.
@@ -98,7 +115,7 @@ fn flow(stored: &FlowDocument) -> Result<Arc<Flow>, String> {
         error.map_or_else(|| "it cannot be read".to_owned(), ToString::to_string)
     };
     let (specification, _) = read.map_err(first)?;
-    specification.flow().cloned().ok_or_else(|| "it is no flow".to_owned())
+    specification.flow().ok_or_else(|| "it is no flow".to_owned())
 }
 
 /// Returns the document of an agent as it may be shown: as it was written, or its canonical form when it
@@ -142,16 +159,18 @@ impl Flows {
 }
 
 impl Specification {
-    fn flow(&self) -> Option<&Arc<Flow>> {
+    /// The flow that the document is, or the one around its agent.
+    fn flow(&self) -> Option<Arc<Flow>> {
         match &self.component {
-            model::Component::AgenticComponent(AgenticComponent::Flow(flow)) => Some(flow),
+            model::Component::AgenticComponent(AgenticComponent::Flow(flow)) => Some(Arc::clone(flow)),
+            model::Component::AgenticComponent(agent) => Some(Arc::new(Flow::around(agent.clone()))),
             _ => None,
         }
     }
 }
 
 /// Reports what cannot be run, each component once.
-fn check(root: &Arc<Component>, problems: &mut Problems) {
+fn check(root: &Arc<Component>, names: Option<&Names<'_>>, problems: &mut Problems) {
     let (mut waiting, mut seen) = (vec![root], HashSet::new());
     while let Some(component) = waiting.pop() {
         if !seen.insert(component.id.as_str()) {
@@ -159,15 +178,32 @@ fn check(root: &Arc<Component>, problems: &mut Problems) {
         }
         waiting.extend(component.children());
         let class = component.class.name;
-        if !RUNNABLE.contains(&class) && class != "OpenAiConfig" {
+        if class == "BuiltinTool" {
+            let kind = crate::shape::shortened(&component.text("tool_type"));
+            let message = format!(
+                "{} is a tool `{kind}` of another runtime; declare a ServerTool, RemoteTool or MCPTool instead",
+                component.shown()
+            );
+            problems.error(component.at, "AS-00", message);
+        } else if !RUNNABLE.contains(&class) {
             problems.error(component.at, "AS-00", format!("{} cannot be run yet", component.shown()));
+        }
+        check_members(component, problems);
+        let lacks = |names: &&Names<'_>| !names.open && !names.may_have_tool(&component.name);
+        if class == "ServerTool" && names.is_some_and(|names| lacks(&names)) {
+            let name = crate::shape::shortened(&component.name);
+            let message = format!("{} is no tool of this server; add [tools.{name}]", component.shown());
+            problems.error(component.at, "AS-59", message);
         }
         let is_given = |field: &&&str| component.secret(field).is_some();
         if let Some(field) = ["key_file", "cert_file", "ca_file"].iter().find(is_given) {
             let message = format!("{}: `{field}` cannot be used yet", component.shown());
             problems.error(component.place(field), "AS-00", message);
         }
-        if let Some(api) = component.optional_text("api_type").filter(|api| api != "chat_completions") {
+        if let Some(api) = component
+            .optional_text("api_type")
+            .filter(|api| !["chat_completions", "responses"].contains(&api.as_str()))
+        {
             let message = format!("{}: `api_type` `{api}` cannot be used yet", component.shown());
             problems.error(component.place("api_type"), "AS-00", message);
         }
@@ -182,6 +218,35 @@ fn check(root: &Arc<Component>, problems: &mut Problems) {
                 );
                 problems.error(component.place(field), "AS-19", message);
             }
+        }
+    }
+}
+
+/// The members of a team are agents, each with a name of its own.
+fn check_members(team: &Component, problems: &mut Problems) {
+    let (members, field): (Vec<&Arc<Component>>, _) = match team.class.name {
+        "Swarm" => {
+            let pairs = team.pairs("relationships").iter().flat_map(|(from, to)| [from, to]);
+            (team.one("first_agent").into_iter().chain(pairs).collect(), "relationships")
+        }
+        "ManagerWorkers" => {
+            (team.one("group_manager").into_iter().chain(team.many("workers")).collect(), "workers")
+        }
+        _ => return,
+    };
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    for member in members {
+        if !matches!(member.class.name, "Agent" | "SpecializedAgent") {
+            let message = format!("{} cannot be a member of a team yet; only agents can", member.shown());
+            problems.error(team.place(field), "AS-00", message);
+        }
+        if *names.entry(&member.name).or_insert(&member.id) != member.id.as_str() {
+            let message = format!(
+                "{}: two members have the name `{}`, by which they are addressed",
+                team.shown(),
+                crate::shape::shortened(&member.name)
+            );
+            problems.error(team.place(field), "AS-00", message);
         }
     }
 }

@@ -45,6 +45,22 @@ impl ResponsesConfig {
     }
 }
 
+impl Default for ResponsesConfig {
+    /// Returns the configuration of OpenAI itself, without a key.
+    fn default() -> Self {
+        Self {
+            base_url: openai(),
+            api_key: None,
+            structured_output: StructuredOutput::default(),
+            headers: BTreeMap::new(),
+            pictures: None,
+            concurrency: None,
+            breaker: None,
+            timeout_ms: None,
+        }
+    }
+}
+
 fn openai() -> String {
     "https://api.openai.com/v1".to_owned()
 }

@@ -16,12 +16,16 @@ use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
 use assembly::ResponsesAssembly;
 use async_trait::async_trait;
 use reqwest::Client;
+use serde_json::{Map, Value};
+use turnstone_telemetry::Secret;
 
 /// An endpoint of the responses API.
 #[derive(Debug)]
 pub struct ResponsesModel {
     endpoint: Endpoint,
     config: ResponsesConfig,
+    /// Parameters that are sent with every call beside those of the request.
+    more: Map<String, Value>,
 }
 
 impl ResponsesModel {
@@ -40,7 +44,13 @@ impl ResponsesModel {
             own_headers: &[],
             timeout_ms: config.timeout_ms,
         };
-        Ok(Self { endpoint: Endpoint::new(name, place, client)?, config })
+        Ok(Self { endpoint: Endpoint::new(name, place, client)?, config, more: Map::new() })
+    }
+
+    /// The same with a key that came by its value, and with these parameters in every call.
+    #[must_use]
+    pub fn with(self, key: Option<Secret>, more: Map<String, Value>) -> Self {
+        Self { endpoint: self.endpoint.with_key(key), more, ..self }
     }
 }
 
@@ -48,7 +58,10 @@ impl ResponsesModel {
 impl Model for ResponsesModel {
     async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
         let names = WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()));
-        let body = request::body(request, &self.config, &names);
+        let mut body = request::body(request, &self.config, &names);
+        if let Value::Object(body) = &mut body {
+            body.extend(self.more.clone());
+        }
         let assembly: ResponsesAssembly =
             self.endpoint.ask(&body, request.timeout, &request.listener).await?;
         assembly.finish(&names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
-use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::{Delegate, OnFailure};
+use turnstone_domain::agent::{AgentFormat, Capability};
 
 /// An agent that may receive calls.
 pub struct KnownDelegate {
@@ -29,6 +29,11 @@ pub struct KnownDelegate {
 /// [`Stop::Store`].
 pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     if turn.delegates.is_some() {
+        return Ok(());
+    }
+    if turn.agent.format == AgentFormat::AgentSpec {
+        // Its agents are in its document.
+        turn.delegates = Some(Arc::default());
         return Ok(());
     }
     let toolbox = &turn.deps.toolbox;

@@ -19,7 +19,7 @@ mod identity;
 pub mod pay;
 mod remedy;
 pub mod remote_calls;
-mod restriction;
+pub mod restriction;
 pub mod reviewer;
 pub mod state_call;
 pub mod stub;
@@ -70,12 +70,16 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
         && open.len() <= MAX_CALLS
         && !open.iter().any(|(_, asked)| ask::is_one(turn, &asked.name))
         && batch::may_be_parallel(turn, &open);
-    open.retain(|(_, asked)| !turn.conversation.has_outcome(&asked.call_id));
+    open.retain(|(_, asked)| {
+        !turn.conversation.has_outcome(&asked.call_id) && !flow::controls(turn, &asked.name)
+    });
     if parallel {
         batch::run(turn, open, MAX_CALLS, draining).await?;
     } else {
         for (position, asked) in open {
-            if state_call::is_one(&turn.agent, &asked.name) {
+            if let Some(tool) = flow::client_tool(turn, &asked.name) {
+                flow::call_client(turn, &tool, asked, position, MAX_CALLS)?;
+            } else if state_call::is_one(&turn.agent, &asked.name) {
                 state_call::run(turn, position, asked, position < MAX_CALLS).await?;
             } else if stub::answered(turn, position, &asked).await? {
                 continue;
@@ -88,5 +92,6 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
             }
         }
     }
+    flow::conclude(turn)?;
     turn.complete_phase(Phase::Exec, VERSION, &body)
 }

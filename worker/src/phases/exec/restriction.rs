@@ -56,12 +56,26 @@ pub fn before(
     }
     if let Some(reviewer) = reviewer {
         let engagement = view.map(|view| view.to_json()).unwrap_or_default();
+        if let Some(refusal) = declined(turn, call) {
+            return Ok(Checked::Denied(refusal));
+        }
         // Planned: no request leaves before the answer.
         reviewer::plan(turn, call, idempotent);
         let question = question(turn, (call, restriction), None, engagement);
         asked(turn, call, ReviewKind::Input, reviewer, question)?;
     }
     Ok(Checked::Passed)
+}
+
+/// Returns the outcome of a call of an Agent Spec agent that was rejected: its model continues without the call.
+fn declined(turn: &Turn, call: &Call) -> Option<ToolOutcome> {
+    turn.crew()?;
+    let answer = answer(turn, call, ReviewKind::Input)?;
+    matches!(answer.state, ReviewState::Rejected | ReviewState::Expired).then(|| {
+        let why = answer.reason.as_deref().unwrap_or("no reason was given");
+        let text = format!("the call of `{}` was denied: {why}", call.asked.name);
+        ToolOutcome::refused(FailureKind::Policy.code(), text)
+    })
 }
 
 /// Checks the output assertion, after the call and before any other use of the result (OAS-29, OAS-35).

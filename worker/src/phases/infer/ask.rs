@@ -234,7 +234,7 @@ async fn enter(
 /// Returns the listener of an answer: it sends the text to the engagement's followers, unless the agent's
 /// answers are checked first.
 pub fn listener(turn: &Turn) -> Listener {
-    if !turn.agent.speaks_live() {
+    if !turn.agent.speaks_live() || turn.conversation.thread().is_some() {
         return Listener::default();
     }
     let (engagement, job) = (turn.engagement.id.clone(), turn.job.id.clone());

@@ -11,7 +11,7 @@ mod pictures;
 mod prompt;
 mod reservation;
 mod retries;
-mod summary;
+pub mod summary;
 mod turn_limit;
 
 use super::exec::state_call;
@@ -96,6 +96,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
         return planned_node(turn, planned);
     }
     summary::make(turn, draining).await?;
+    summary::transform(turn, draining).await?;
     let mut request = request(turn)?;
     pictures::attach(turn, &mut request).await?;
     let bound = bound(&request);
@@ -160,7 +161,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
         true => {
             let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
             let own = allowed.filter_map(|name| resol::offer(turn, name));
-            own.chain(state_call::offers(agent)).collect()
+            own.chain(state_call::offers(agent)).chain(flow::offers(turn)).collect()
         }
         false => Vec::new(),
     };
@@ -171,7 +172,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     };
     Ok(ModelRequest {
         system: prompt::system(agent),
-        messages: flow::messages(turn).unwrap_or_else(|| prompt::messages(turn)),
+        messages: flow::messages(turn).unwrap_or_else(|| flow::transformed(turn, prompt::messages(turn))),
         tools,
         tool_choice,
         output: agent.output.clone(),
@@ -260,7 +261,16 @@ fn record(
     }
     let booked = answer.usage.unwrap_or_default().within(used);
     let cost = afforded.cost(answer.usage.map(|_| booked));
-    let (node, said) = flow::keep_answer(turn, answer.content.unwrap_or_default());
+    let (asked, cut) = whole_calls(answer.finish_reason, answer.tool_calls);
+    let tool_calls: Vec<RequestedCall> = asked
+        .into_iter()
+        .map(|call| RequestedCall {
+            call_id: CallId(turn.deps.ids.next()),
+            arguments: flow::cast(turn, &call.name, call.arguments),
+            name: call.name,
+        })
+        .collect();
+    let (node, said) = flow::keep_answer(turn, answer.content.unwrap_or_default(), &tool_calls);
     let body = InferBody {
         provider,
         model: answer.model,
@@ -274,15 +284,6 @@ fn record(
         shortage: afforded.shortage.clone(),
         node,
     };
-    let (asked, cut) = whole_calls(body.finish_reason, answer.tool_calls);
-    let tool_calls: Vec<RequestedCall> = asked
-        .into_iter()
-        .map(|call| RequestedCall {
-            call_id: CallId(turn.deps.ids.next()),
-            name: call.name,
-            arguments: call.arguments,
-        })
-        .collect();
     let facts = Facts {
         model: &body.model,
         provider: &body.provider,

@@ -6,16 +6,19 @@
 
 use super::ask::{Answered, ask};
 use super::{allowed, bound, circuit};
+use crate::breakers::Success;
+use crate::flow;
 use crate::model::ModelRequest;
+use crate::model::limits::Pass;
 use crate::turn::conversation::Overflow;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use turnstone_domain::EventName;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::budget::BudgetMove;
 use turnstone_domain::message::{Message, Role, Summary};
+use turnstone_domain::{EventName, JobError};
 
 /// The most tokens of a summary.
 const MOST_TOKENS: i64 = 1024;
@@ -37,6 +40,28 @@ pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
         return Ok(());
     };
     request.max_tokens = allowance.max_tokens;
+    let bought = buy(turn, request, overflow.messages.len(), draining).await?;
+    let content = format!("Summary of the conversation so far: {}", bought.text);
+    bought.keep(turn, None, (Role::System, content, overflow.until)).await
+}
+
+/// A summary that is paid for and not recorded yet.
+struct Bought {
+    text: String,
+    tokens_in: i64,
+    tokens_out: i64,
+    pass: Option<Pass>,
+    success: Option<Success>,
+    blocked: Option<JobError>,
+}
+
+/// Asks for a summary of so many messages, and books its cost.
+async fn buy(
+    turn: &mut Turn,
+    mut request: ModelRequest,
+    messages: usize,
+    draining: &CancellationToken,
+) -> Result<Bought, Stop> {
     let bound = bound(&request);
     let Answered { provider, mut answer, pass, afforded, success } =
         ask(turn, &mut request, bound, false, &mut None, draining).await?;
@@ -46,19 +71,61 @@ pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), S
     turn.book(BudgetMove::Settle { reserved: afforded.tokens, used }, afforded.settled(cost));
     turn.paid_before = turn.paid_before.saturating_add(cost);
     let blocked = turn.screen_answer(&mut answer);
-    let facts = json!({"messages": overflow.messages.len(), "model": answer.model, "provider": provider,
-                       "tokens_in": tokens_in, "tokens_out": used - tokens_in});
+    let tokens_out = used - tokens_in;
+    let facts = json!({"messages": messages, "model": answer.model, "provider": provider,
+                       "tokens_in": tokens_in, "tokens_out": tokens_out});
     turn.event(EventName::HistorySummarized, facts);
-    let text = format!("Summary of the conversation so far: {}", answer.content.unwrap_or_default());
-    let summary = Some(Summary { until: overflow.until, tokens_in, tokens_out: used - tokens_in });
-    turn.say(Message { summary, ..Message::text(Role::System, text) });
-    let durable = turn.barrier().await;
-    if let Some(pass) = pass {
-        turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used).await;
+    let text = answer.content.unwrap_or_default();
+    Ok(Bought { text, tokens_in, tokens_out, pass, success, blocked })
+}
+
+impl Bought {
+    /// Records the summary as a message of a conversation, durably.
+    async fn keep(
+        self,
+        turn: &mut Turn,
+        thread: Option<String>,
+        (role, content, until): (Role, String, i64),
+    ) -> Result<(), Stop> {
+        let Self { tokens_in, tokens_out, pass, success, blocked, .. } = self;
+        let summary = Some(Summary { until, tokens_in, tokens_out });
+        turn.say_in(thread, Message { summary, ..Message::text(role, content) });
+        let durable = turn.barrier().await;
+        if let Some(pass) = pass {
+            turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, tokens_in + tokens_out).await;
+        }
+        circuit::report(turn, success).await?;
+        durable?;
+        blocked.map_or(Ok(()), |error| Err(error.into()))
     }
-    circuit::report(turn, success).await?;
-    durable?;
-    blocked.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Makes the summaries that the transforms of an Agent Spec agent are due, each once.
+///
+/// # Errors
+/// As the main call of the phase.
+pub async fn transform(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
+    while let Some(due) = flow::due_summary(turn) {
+        let messages = vec![Message::text(Role::User, format!("{}\n\n{}", due.instructions, due.text))];
+        let own = flow::begin_summary(turn, &due);
+        let request = ModelRequest {
+            messages,
+            max_tokens: super::most_tokens(turn).min(MOST_TOKENS),
+            ..super::plain_request(turn)
+        };
+        let bought = match allowed(turn, &request) {
+            Some(allowance) => {
+                let request = ModelRequest { max_tokens: allowance.max_tokens, ..request };
+                buy(turn, request, due.messages, draining).await.map(Some)
+            }
+            None => Ok(None),
+        };
+        flow::end_summary(turn, own);
+        let Some(bought) = bought? else { return Ok(()) };
+        let content = bought.text.clone();
+        bought.keep(turn, Some(due.thread), (Role::User, content, due.until)).await?;
+    }
+    Ok(())
 }
 
 fn request(turn: &Turn, overflow: &Overflow) -> ModelRequest {
@@ -75,7 +142,7 @@ fn request(turn: &Turn, overflow: &Overflow) -> ModelRequest {
 }
 
 /// Returns a message as a line of the transcript.
-fn line(message: &Message) -> String {
+pub fn line(message: &Message) -> String {
     let who = match message.role {
         Role::User => "User",
         Role::System => "Note",

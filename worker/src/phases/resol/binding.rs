@@ -250,18 +250,12 @@ async fn bound(
     Ok(Bound { tool, record, own })
 }
 
-/// Binds a request that the document describes itself.
-pub fn requesting(turn: &Turn, name: &str, tool: Arc<dyn Tool>) -> Bound {
-    let record = ResolvedTool {
-        name: name.to_owned(),
-        source: ToolSource::Manifest { tool_index: 0 },
-        transport: tool.transport(),
-        timeout_ms: u64::try_from(tool.timeout().as_millis()).unwrap_or(u64::MAX),
-        retry_policy: None,
-        digest: digest::of_json(&tool.spec().input_schema),
-    };
-    let own = turn.agent.capability(name).is_none().then(|| Capability::named(name));
-    Bound { tool, record, own }
+/// Binds a tool that the document brings along.
+///
+/// # Errors
+/// A sentence that says why its schema cannot be used.
+pub async fn declared(turn: &Turn, tool: Arc<dyn Tool>, capability: &Capability) -> Result<Bound, String> {
+    bound(turn, tool, capability, ToolSource::Manifest { tool_index: 0 }).await
 }
 
 /// Returns a tool as it is described to the model.

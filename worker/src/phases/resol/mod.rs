@@ -6,7 +6,7 @@ mod record;
 pub use binding::Bindings;
 pub use record::{ResolBody, ResolvedTool};
 
-use crate::flow;
+use crate::flow::{self, Declared};
 use crate::model::ToolOffer;
 use crate::tool::{Tool, Transport};
 use crate::turn::state::Turn;
@@ -35,11 +35,12 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let recorded = turn.fork.as_mut().and_then(|fork| fork.resolved.take());
     let is_known = recorded.is_some();
     let (mut body, mut bindings) = recorded.unwrap_or_default();
-    let request = flow::request_tool(turn);
-    if turn.agent.tool_choice != ToolChoice::None && !is_known && request.is_none() {
+    let declared = flow::declared(turn, turn.secured()?).await?;
+    let is_declared = |name: &str| declared.iter().any(|one| one.capability.name == name);
+    if turn.agent.tool_choice != ToolChoice::None && !is_known {
         let agent = Arc::clone(&turn.agent);
-        let catalogues = Catalogues::ask(turn, turn.secured()?, |_| true).await;
-        for capability in &agent.capabilities {
+        let catalogues = Catalogues::ask(turn, turn.secured()?, |name| !is_declared(name)).await;
+        for capability in agent.capabilities.iter().filter(|own| !is_declared(&own.name)) {
             if let Some(found) = delegate(turn, capability).await {
                 match found {
                     Ok(record) => {
@@ -67,13 +68,11 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
             }
         }
     }
-    match request {
-        Some(Ok((name, tool))) => {
-            let bound = binding::requesting(turn, &name, tool);
-            keep(name, bound, &mut body, &mut bindings);
+    for Declared { capability, tool } in declared {
+        match binding::declared(turn, tool, &capability).await {
+            Ok(bound) => keep(capability.name, bound, &mut body, &mut bindings),
+            Err(why) => body.unavailable.push((capability.name, why)),
         }
-        Some(Err(why)) => return Err(flow::failed(&why).into()),
-        None => {}
     }
     for (name, message) in &body.unavailable {
         turn.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
@@ -127,26 +126,26 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     }
     prepare_output(turn).await;
     let body = turn.resolved()?;
-    if let Some(Ok((name, tool))) = flow::request_tool(turn) {
-        let mut bindings = Bindings::default();
-        let bound = binding::requesting(turn, &name, tool);
-        bindings.insert(name, bound);
-        turn.bindings = Some(Arc::new(bindings));
-        return Ok(());
-    }
     let agent = Arc::clone(&turn.agent);
-    let catalogues =
-        Catalogues::ask(turn, turn.secured()?, |name| body.tools.iter().any(|known| known == name)).await;
+    let declared = flow::declared(turn, turn.secured()?).await?;
+    let of_document = |name: &str| declared.iter().find(|one| one.capability.name == name);
+    let wanted = |name: &str| body.tools.iter().any(|known| known == name) && of_document(name).is_none();
+    let catalogues = Catalogues::ask(turn, turn.secured()?, wanted).await;
     let mut bindings = Bindings::default();
     for name in &body.tools {
         if turn.delegate(name).is_some() {
             continue;
         }
-        let own = agent.capability(name).cloned();
+        let own =
+            of_document(name).map(|one| one.capability.clone()).or_else(|| agent.capability(name).cloned());
         let of_set =
             || agent.toolsets.iter().find(|set| set.covers(name)).map(|set| set.capability(name.clone()));
         let Some(capability) = own.or_else(of_set) else { continue };
-        let found = binding::bind(turn, &capability, &catalogues).await.and_then(|bound| {
+        let found = match of_document(name) {
+            Some(one) => binding::declared(turn, Arc::clone(&one.tool), &capability).await,
+            None => binding::bind(turn, &capability, &catalogues).await,
+        };
+        let found = found.and_then(|bound| {
             let recorded = body.resolved.iter().find(|record| record.name == *name);
             match recorded.is_none_or(|recorded| recorded.digest == bound.record.digest) {
                 true => Ok(bound),

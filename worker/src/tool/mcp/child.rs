@@ -73,6 +73,7 @@ impl Process {
         for (name, value) in &config.env {
             let value = match value {
                 HeaderText::Literal(text) => text.clone(),
+                HeaderText::Given(value) => value.expose().to_owned(),
                 HeaderText::Secret(SecretHeader { secret, prefix }) => {
                     let secret = secret.resolve().map_err(|problem| format!("env.{name}: {problem}"))?;
                     format!("{prefix}{}", secret.expose())

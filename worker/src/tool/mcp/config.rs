@@ -1,14 +1,11 @@
 //! The configuration of an MCP server: a section `[mcp.<name>]` of `turnstone.toml`.
 
 use crate::tool::address_guard::{check_form, check_url};
-use crate::tool::header::{HeaderText, check_headers};
+use crate::tool::header::{HeaderText, check_headers, names_a_secret};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use url::Url;
-
-/// Words that mark a name as that of a credential.
-const SECRET_WORDS: [&str; 7] = ["key", "token", "secret", "password", "passwd", "credential", "credentials"];
 
 /// An MCP server: a command that communicates over its standard input and output, or a URL (streamable HTTP).
 ///
@@ -36,6 +33,10 @@ pub struct McpConfig {
     /// The address of the server, instead of `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// True for the older HTTP transport, with a stream of events from the server. Only documents of Agent Spec ask for
+    /// it (`SSETransport`).
+    #[serde(skip)]
+    pub sse: bool,
     /// Headers of every request to `url`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, HeaderText>,
@@ -100,6 +101,7 @@ impl McpConfig {
             command: Vec::new(),
             env: BTreeMap::new(),
             url: Some(url),
+            sse: false,
             headers: BTreeMap::new(),
             timeout_ms: default_timeout_ms(),
             connect_timeout_ms: default_connect_timeout_ms(),
@@ -109,6 +111,12 @@ impl McpConfig {
             allow_private,
             max_response_bytes: default_max_response_bytes(),
         }
+    }
+
+    /// Returns a server behind a command, with the defaults.
+    #[must_use]
+    pub fn of_command(command: Vec<String>) -> Self {
+        Self { command, url: None, ..Self::of_url(String::new(), false) }
     }
 
     /// Checks the rules that the types do not express.
@@ -186,11 +194,6 @@ impl McpConfig {
     pub(super) fn allows(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.iter().any(|allowed| allowed == tool))
     }
-}
-
-fn names_a_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name.split(['_', '-', '.']).any(|word| SECRET_WORDS.contains(&word))
 }
 
 fn is_digest(text: &str) -> bool {

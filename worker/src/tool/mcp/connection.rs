@@ -2,6 +2,7 @@
 
 use super::child::Process;
 use super::config::McpConfig;
+use super::sse::{self, Carriers};
 use crate::tool::header::resolve_headers;
 use crate::tool::outbound::{self, excerpt};
 use reqwest::Client;
@@ -48,6 +49,8 @@ pub(super) struct Connection {
     service: RunningService<RoleClient, Listener>,
     changed: Arc<AtomicBool>,
     process: Option<Process>,
+    /// What carries the messages of the older HTTP transport.
+    _carriers: Option<Carriers>,
     /// The text that errors must not repeat: the URL with its query.
     url: Option<String>,
 }
@@ -112,6 +115,15 @@ impl Connection {
         // Structured and textual output repeat each other, and JSON may escape every character.
         let longest = config.max_response_bytes.saturating_mul(4).saturating_add(1 << 20);
         match &config.url {
+            Some(url) if config.sse => {
+                let headers = resolve_headers(&config.headers)?;
+                let (carriers, lines, writer) = sse::open(url, &headers, client, longest).await?;
+                let transport = AsyncRwTransport::new_client(lines, writer).with_max_line_length(usize::MAX);
+                let service =
+                    Box::pin(listener.serve(transport)).await.map_err(|error| refused(&error, Some(url)))?;
+                let url = Some(url.clone());
+                Ok(Self { service, changed, process: None, _carriers: Some(carriers), url })
+            }
             Some(url) => {
                 let headers = resolve_headers(&config.headers)?;
                 let mut settings = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -124,14 +136,17 @@ impl Connection {
                 let transport = StreamableHttpClientTransport::with_client(client.clone(), settings);
                 let service =
                     Box::pin(listener.serve(transport)).await.map_err(|error| refused(&error, Some(url)))?;
-                Ok(Self { service, changed, process: None, url: Some(url.clone()) })
+                let url = Some(url.clone());
+                Ok(Self { service, changed, process: None, _carriers: None, url })
             }
             None => {
                 let (process, lines, stdin) = Process::start(config, longest)?;
                 // Our limit ends the connection; the transport's would drop the answer silently.
                 let transport = AsyncRwTransport::new_client(lines, stdin).with_max_line_length(usize::MAX);
                 match Box::pin(listener.serve(transport)).await {
-                    Ok(service) => Ok(Self { service, changed, process: Some(process), url: None }),
+                    Ok(service) => {
+                        Ok(Self { service, changed, process: Some(process), _carriers: None, url: None })
+                    }
                     Err(error) => Err(format!("{}: {}", process.epitaph().await, refused(&error, None))),
                 }
             }

@@ -12,6 +12,7 @@ mod connection;
 mod outcome;
 mod pin;
 mod server;
+mod sse;
 #[cfg(test)]
 mod tests;
 mod tool;

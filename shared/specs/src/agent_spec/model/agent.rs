@@ -55,6 +55,18 @@ impl AgenticComponent {
     }
 }
 
+impl AgenticComponent {
+    /// Returns the agent that it is, with the additions of a specialized one; `None` for everything else.
+    #[must_use]
+    pub fn as_agent(&self) -> Option<Arc<Agent>> {
+        match self {
+            Self::Agent(agent) => Some(Arc::clone(agent)),
+            Self::SpecializedAgent(agent) => Some(Arc::new(agent.whole())),
+            _ => None,
+        }
+    }
+}
+
 /// A model with instructions and tools.
 #[derive(Clone, Debug)]
 pub struct Agent {
@@ -91,6 +103,29 @@ pub struct SpecializedAgent {
     pub agent: Arc<Agent>,
     /// The additions to the agent.
     pub agent_specialization_parameters: AgentSpecializationParameters,
+}
+
+impl SpecializedAgent {
+    /// Returns the agent with its additions: the instructions follow those of the agent after a blank line.
+    fn whole(&self) -> Agent {
+        let more = &self.agent_specialization_parameters;
+        let prompts = [Some(&self.agent.system_prompt), more.additional_instructions.as_ref()];
+        let prompts: Vec<&str> =
+            prompts.into_iter().flatten().map(String::as_str).filter(|text| !text.is_empty()).collect();
+        let mut agent = Agent {
+            head: self.head.clone(),
+            inputs: self.inputs.clone(),
+            system_prompt: prompts.join("\n\n"),
+            human_in_the_loop: more.human_in_the_loop.unwrap_or(self.agent.human_in_the_loop),
+            ..(*self.agent).clone()
+        };
+        agent.head.metadata = match self.head.metadata.as_object().is_some_and(|data| !data.is_empty()) {
+            true => agent.head.metadata,
+            false => self.agent.head.metadata.clone(),
+        };
+        agent.tools.extend(more.additional_tools.iter().cloned());
+        agent
+    }
 }
 
 /// The additions of a specialized agent to an agent.

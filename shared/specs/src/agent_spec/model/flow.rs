@@ -1,6 +1,6 @@
 //! Flows: nodes, and the edges between them.
 
-use super::{Head, Node};
+use super::{AgenticComponent, Head, Node, NodeKind};
 use crate::agent_spec::property::Property;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -25,6 +25,47 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// Returns the flow that runs an agent and nothing else, so that an agent is executed as flows are.
+    pub(in crate::agent_spec) fn around(component: AgenticComponent) -> Self {
+        let (inputs, outputs) = component.signature();
+        let (inputs, outputs) = (inputs.to_vec(), outputs.to_vec());
+        let head = component.head().clone();
+        let node = |name: &str, inputs: &[Property], outputs: &[Property], kind| {
+            let (id, name) = (format!("{}.{name}", head.id), name.to_owned());
+            let branches = vec!["next".to_owned()];
+            let head = Head { id, name, description: None, metadata: Value::Null };
+            Arc::new(Node { head, inputs: inputs.to_vec(), outputs: outputs.to_vec(), branches, kind })
+        };
+        let end = NodeKind::EndNode { branch_name: "next".to_owned() };
+        let nodes = vec![
+            node("start", &inputs, &inputs, NodeKind::StartNode),
+            node(&head.name, &inputs, &outputs, NodeKind::AgentNode(component)),
+            node("end", &outputs, &outputs, end),
+        ];
+        let edge =
+            |from_node, to_node| ControlFlowEdge { from_node, from_branch: "next".to_owned(), to_node };
+        let data = |source_node, destination_node, of: &[Property]| -> Vec<DataFlowEdge> {
+            let one = |property: &Property| DataFlowEdge {
+                source_node,
+                source_output: property.title.clone(),
+                destination_node,
+                destination_input: property.title.clone(),
+            };
+            of.iter().map(one).collect()
+        };
+        let mut data_flow = data(0, 1, &inputs);
+        data_flow.extend(data(1, 2, &outputs));
+        Self {
+            start_node: 0,
+            control_flow_connections: vec![edge(0, 1), edge(1, 2)],
+            data_flow_connections: DataFlow::Edges(data_flow),
+            head,
+            inputs,
+            outputs,
+            nodes,
+        }
+    }
+
     /// Returns the inputs of a run from those that were given: cast, and with their defaults.
     ///
     /// # Errors

@@ -30,6 +30,19 @@ pub struct LlmConfig {
     pub kind: LlmKind,
 }
 
+impl LlmConfig {
+    /// Returns the key, wherever the class keeps it.
+    #[must_use]
+    pub fn key(&self) -> Option<&Secret> {
+        match &self.kind {
+            LlmKind::GeminiConfig(GeminiAuthConfig::GeminiAIStudioAuthConfig { api_key }) => {
+                api_key.as_ref().or(self.api_key.as_ref())
+            }
+            _ => self.api_key.as_ref(),
+        }
+    }
+}
+
 /// The kind of access.
 #[derive(Clone, Debug)]
 pub enum LlmKind {

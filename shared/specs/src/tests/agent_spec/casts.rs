@@ -11,6 +11,7 @@ fn of(name: &str) -> Value {
     json!({"type": name})
 }
 
+/// AGS-07: every value becomes text.
 #[test]
 fn everything_is_cast_to_text() {
     for (value, text) in [
@@ -25,6 +26,7 @@ fn everything_is_cast_to_text() {
     }
 }
 
+/// AGS-07: numbers and booleans.
 #[test]
 fn numbers_and_booleans_are_cast_to_one_another() {
     for (kind, value, to) in [
@@ -51,6 +53,7 @@ fn numbers_and_booleans_are_cast_to_one_another() {
     }
 }
 
+/// AGS-07: items, members and unions.
 #[test]
 fn items_members_and_unions_are_cast_one_by_one() {
     let texts = json!({"type": "array", "items": {"type": "string"}});

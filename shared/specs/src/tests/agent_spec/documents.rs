@@ -6,6 +6,7 @@ use crate::agent_spec::{self, Registry, Version, is_agent_spec, is_disaggregated
 use crate::{Format, Severity, detect};
 use serde_json::json;
 
+/// AGS-01: YAML and JSON are read alike.
 #[test]
 fn yaml_and_json_read_the_same() {
     assert_eq!(rules(AGENT), [""; 0]);
@@ -19,18 +20,25 @@ fn yaml_and_json_read_the_same() {
     assert_eq!(errors(&with(&json.to_string(), "\"Agent\"", "\"Agnet\"")), ["AS-01@1:19"]);
 }
 
-/// AS-00: only flows can be run yet.
+/// AS-00, AS-59: agents can be run, a tool alone cannot, and a tool of the server is there.
 #[test]
-fn a_document_is_recognised_and_refused_where_it_would_be_run() {
+fn a_document_is_recognised_and_refused_where_it_cannot_be_run() {
     assert_eq!(detect(AGENT), Ok(Format::AgentSpec));
-    let problems = crate::read(AGENT, None).unwrap_err();
+    assert_eq!(crate::read(AGENT, None).unwrap().0.name, "desk");
+    let tool = "component_type: ServerTool\nid: t\nname: add\nagentspec_version: 25.4.1\n";
+    let problems = crate::read(tool, None).unwrap_err();
     assert_eq!((problems[0].rule, problems[0].line, problems.len()), ("AS-00", 1, 1));
-    assert!(problems[0].message.contains("cannot be run yet"));
+    assert!(problems[0].message.contains("cannot be run alone"));
+    let with_tool =
+        format!("{AGENT}tools: [{{component_type: ServerTool, id: t, name: add, description: Adds}}]\n");
+    assert!(crate::read(&with_tool, None).is_ok());
+    let problems = crate::read(&with_tool, Some(&crate::tests::NAMES)).unwrap_err();
+    assert_eq!((problems[0].rule, problems.len()), ("AS-59", 1), "{problems:?}");
     assert!(!is_agent_spec("kind: \"openagentspec:v1/agent\"\nname: a\nintent: about component_type\n"));
     assert!(!is_agent_spec("a: b"));
 }
 
-/// AS-08, AS-09: a version is a published one.
+/// AGS-01, AS-08, AS-09: a version is a published one.
 #[test]
 fn a_version_is_known_or_refused() {
     for version in ["25.4.1", "25.4.2", "26.1.0", "26.1.2", "26.2.0", "26.3.1"] {
@@ -46,7 +54,7 @@ fn a_version_is_known_or_refused() {
     assert_eq!(rules(&with(AGENT, "25.4.1", "25.3.1")), ["AS-10", "AS-10"]);
 }
 
-/// AS-10: what a component uses raises the version that it needs.
+/// AGS-06, AS-10: what a component uses raises the version that it needs.
 #[test]
 fn a_component_needs_the_version_that_brought_what_it_uses() {
     let model = "url: http://model.example}";
@@ -80,7 +88,7 @@ fn a_component_needs_the_version_that_brought_what_it_uses() {
     }
 }
 
-/// AS-11, AS-12, AS-13, AS-14, AS-15: references lead to one component of the right kind.
+/// AGS-02, AGS-05, AS-11, AS-12, AS-13, AS-14, AS-15: references lead to one component of the right kind.
 #[test]
 fn references_are_checked_before_anything_is_built() {
     let flow = |old: &str, new: &str| errors(&with(FLOW, old, new));
@@ -106,6 +114,7 @@ fn references_are_checked_before_anything_is_built() {
     );
 }
 
+/// AGS-02: a component is defined at any level.
 #[test]
 fn a_component_may_be_defined_at_any_level() {
     let inner = with(
@@ -120,7 +129,7 @@ fn a_component_may_be_defined_at_any_level() {
     assert_eq!(rules(&root), [""; 0]);
 }
 
-/// AS-14: a flow that holds itself ends with an error, not with the stack.
+/// AGS-02, AS-14: a flow that holds itself ends with an error, not with the stack.
 #[test]
 fn a_flow_that_runs_itself_is_a_circle() {
     let source = "component_type: FlowNode\nid: n\nname: n\nsubflow: {$component_ref: n}\n$referenced_components:\n  n: {component_type: FlowNode, id: m, name: m, subflow: {$component_ref: n}}\nagentspec_version: 25.4.1\n";
@@ -129,7 +138,7 @@ fn a_flow_that_runs_itself_is_a_circle() {
     assert_eq!(rules(values)[0], "AS-14");
 }
 
-/// AS-16: the parts of a document are no document, and hold nothing else.
+/// AGS-03, AS-16: the parts of a document are no document, and hold nothing else.
 #[test]
 fn a_disaggregated_document_is_a_registry_of_others() {
     let parts = "$referenced_components:\n  l: {component_type: VllmConfig, id: m, name: m, model_id: m, url: {$component_ref: host}}\n  host: http://model.example\n";
@@ -156,7 +165,7 @@ fn a_disaggregated_document_is_a_registry_of_others() {
     assert_eq!(told(lint(&main, &text), Severity::Error), ["AS-15@0:0"]);
 }
 
-/// AS-18: a secret may be a reference that is open, one that is known, or a value; it is never shown.
+/// AGS-04, AS-18: a secret may be a reference that is open, one that is known, or a value; it is never shown.
 #[test]
 fn a_secret_is_never_shown() {
     let secret = "sk-very-secret";

@@ -4,6 +4,7 @@ use super::{AGENT, FLOW, read, with};
 use crate::agent_spec::export;
 use serde_json::{Value, json};
 
+/// AGS-09: what is exported can be read.
 #[test]
 fn an_export_reads_again_and_is_the_same() {
     let toolbox = "toolboxes: [{component_type: MCPToolBox, id: b, name: b, client_transport: {component_type: StdioTransport, id: t, name: t, command: serve, args: [a]}, tool_filter: [find]}]";
@@ -42,6 +43,7 @@ fn what_is_used_twice_is_written_once() {
     assert_eq!(document["control_flow_connections"][0]["from_branch"], Value::Null);
 }
 
+/// AGS-04: an export holds references.
 #[test]
 fn a_secret_is_exported_as_a_reference() {
     let source = with(AGENT, "url: http://model.example", "url: http://model.example, api_key: sk-1");

@@ -100,6 +100,7 @@ fn what_a_document_shares_the_model_shares() {
     assert!(Arc::ptr_eq(&model(0), &model(2)));
 }
 
+/// AGS-08: signatures are inferred.
 #[test]
 fn nodes_infer_what_their_flows_need() {
     let inner = with(FLOW, "\nagentspec_version: 25.4.1\n", "\n").replace('\n', "\n    ");

@@ -1,0 +1,174 @@
+//! A turn of an agent inside a flow. Its phases are those of every agent; here is what the language adds: the calls
+//! that control the run, the wait for the user, and the step that PERSIST records.
+
+use super::machine::{NEXT, NodeResult, Values};
+use super::team::{Consequence, Step, Team};
+use super::work::NodeAnswer;
+use super::{answer, execution, nothing};
+use crate::model::ToolOffer;
+use crate::turn::ending;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::{Message, RequestedCall, Role};
+use turnstone_domain::{CallId, JobError, question};
+use turnstone_specs::agent_spec::model::{LlmConfig, MessageTransform, Node};
+
+/// The key of the user's next message.
+const USER_INPUT: &str = "user_input";
+
+/// The agents of the node that runs.
+pub struct Crew {
+    /// The node.
+    pub node: Arc<Node>,
+    /// Its inputs.
+    pub inputs: Values,
+    /// The agents and their conversations.
+    pub team: Team,
+    /// The conversation of the flow that the node is in; `None` is the one with the user.
+    pub base: Option<String>,
+    /// The model of the summary that is being made.
+    pub summarizer: Option<Arc<LlmConfig>>,
+}
+
+impl Turn {
+    /// The agents of the node that runs; `None` for a node of another kind, and outside of flows.
+    pub fn crew(&self) -> Option<&Crew> {
+        self.flow.as_ref()?.crew.as_ref()
+    }
+}
+
+/// Returns the name of the node that the turn runs, with the nodes around it and the agent whose turn it is; `None`
+/// outside of flows.
+pub fn place(turn: &Turn) -> Option<String> {
+    let path = turn.flow.as_ref()?.machine.path();
+    match turn.crew().map(|crew| &crew.team.agent().head.name) {
+        Some(agent) if !path.ends_with(agent.as_str()) => Some(format!("{path} > {agent}")),
+        _ => Some(path),
+    }
+}
+
+/// Returns the tools by which the agent of the turn controls the run.
+pub fn offers(turn: &Turn) -> Vec<ToolOffer> {
+    turn.crew().map(|crew| crew.team.offers()).unwrap_or_default()
+}
+
+/// Returns true if a call controls the run of the flow.
+pub fn controls(turn: &Turn, name: &str) -> bool {
+    turn.crew().is_some_and(|crew| crew.team.controls(name))
+}
+
+/// Returns the arguments of a call in the types that the document declares, as far as they can be cast.
+pub fn cast(turn: &Turn, name: &str, arguments: Value) -> Value {
+    let tool =
+        turn.crew().and_then(|crew| crew.team.agent().tools.iter().find(|tool| tool.head.name == name));
+    match (tool, arguments) {
+        (Some(tool), Value::Object(mut given)) => {
+            for input in &tool.inputs {
+                if let Ok(value) = input.written(given.get(&input.title).cloned()) {
+                    given.insert(input.title.clone(), value);
+                }
+            }
+            Value::Object(given)
+        }
+        (_, arguments) => arguments,
+    }
+}
+
+/// INFER of an agent that may not call its model again before the user speaks.
+pub fn exhausted(turn: &mut Turn) -> Option<NodeAnswer> {
+    let team = &turn.crew()?.team;
+    if !team.is_exhausted() {
+        return None;
+    }
+    let (text, asks) = (team.exhaustion(), team.may_ask_user());
+    turn.say(Message::text(Role::Assistant, text.as_str()));
+    Some(NodeAnswer { call: asks.then(|| user_is_next(turn, &text)), ..NodeAnswer::default() })
+}
+
+/// What INFER leaves of an answer without calls: the wait for the user, if the user is next.
+pub fn planned(turn: &Turn, content: &str, calls: &[RequestedCall]) -> Option<NodeAnswer> {
+    let asks = turn.crew()?.team.may_ask_user() && calls.is_empty();
+    asks.then(|| NodeAnswer { call: Some(user_is_next(turn, content)), ..NodeAnswer::default() })
+}
+
+fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
+    let (call_id, name) = (CallId(turn.deps.ids.next()), question::TOOLS[0].to_owned());
+    RequestedCall { call_id, name, arguments: json!({"request_keys": {USER_INPUT: content}}) }
+}
+
+/// The end of EXEC: calls that control the run take effect, or the job waits for the user.
+///
+/// Nothing here waits for a commit, so that after a crash everything happens again or nothing does.
+///
+/// # Errors
+/// [`Stop::Park`] until the user has answered; [`Stop::Fail`] as [`result`].
+pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
+    let asks = turn.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
+    if turn.crew().is_none() {
+        return Ok(());
+    }
+    if let Some(asked) = asks {
+        return execution::wait_for_user(turn, asked);
+    }
+    if let Ok(consequence) = judged(turn)? {
+        for (thread, message) in consequence.said {
+            turn.say_in(thread, message);
+        }
+    }
+    Ok(())
+}
+
+/// The effect of the turn on its team; `None` outside of an agent's turn.
+///
+/// # Errors
+/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` stands around it.
+pub fn result(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<Step>), Stop> {
+    let Some(crew) = turn.crew() else { return Ok((None, None)) };
+    let node = crew.node.head.id.clone();
+    match judged(turn)? {
+        Ok(Consequence { step: Step::Finished(outputs), .. }) => {
+            Ok((Some(NodeResult { node, outputs, branch: NEXT.to_owned(), failed: None }), None))
+        }
+        Ok(consequence) => Ok((None, Some(consequence.step))),
+        Err(error) => {
+            let failed = super::work::caught(turn, error)?;
+            Ok((
+                Some(NodeResult { node, outputs: nothing(), branch: NEXT.to_owned(), failed: Some(failed) }),
+                None,
+            ))
+        }
+    }
+}
+
+fn judged(turn: &mut Turn) -> Result<Result<Consequence, JobError>, Stop> {
+    let inferred = turn.inferred()?;
+    let Some(crew) = turn.crew() else {
+        return Err(JobError::new(FailureKind::Internal, "the turn is none of an agent in a flow").into());
+    };
+    if let Some(why) = inferred.node.as_ref().and_then(|planned| planned.failed.as_deref()) {
+        return Ok(Err(JobError::new(FailureKind::Model, why)));
+    }
+    let Some(said) = turn.conversation.answer_in(turn.position.turn) else {
+        return Ok(Err(JobError::new(FailureKind::Internal, "the answer of the agent is not recorded")));
+    };
+    if said.tool_calls.is_empty()
+        && let Some(error) = ending::unusable(&inferred)
+    {
+        return Ok(Err(error));
+    }
+    let judged = crew.team.judge(crew.base.as_deref(), said);
+    Ok(judged.map_err(|why| JobError::new(FailureKind::OutputSchema, why)))
+}
+
+/// Returns the schema of the arguments of a tool that the document declares.
+pub fn arguments(inputs: &[turnstone_specs::agent_spec::Property]) -> Value {
+    answer::schema(inputs)
+}
+
+/// Returns the transforms of the turn's agent, in order.
+pub fn transforms(turn: &Turn) -> Vec<Arc<MessageTransform>> {
+    turn.crew().map(|crew| crew.team.agent().transforms.clone()).unwrap_or_default()
+}

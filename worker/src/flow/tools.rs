@@ -1,0 +1,231 @@
+//! The tools that a document of Agent Spec brings along: requests, tools of the client, and those of MCP servers.
+
+use super::agent::arguments;
+use super::failed;
+use crate::tool::mcp::McpTool;
+use crate::tool::{Invocation, NamedTool, Tool, ToolError};
+use crate::turn::reviewers::OPERATOR;
+use crate::turn::secured::Secured;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use turnstone_domain::agent::{Capability, Restriction, ToolSpec};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::{JobError, question};
+use turnstone_specs::agent_spec::model::{
+    ClientTransport, MCPToolBox, MCPToolSpec, NodeKind, Tool as DeclaredTool, ToolFilter, ToolKind,
+};
+use turnstone_specs::agent_spec::{Property, Type};
+
+/// The key under which a client returns the result of its tool.
+pub const RESULT: &str = "result";
+
+/// A tool of the document with the rules for its calls.
+pub struct Declared {
+    /// The rules.
+    pub capability: Capability,
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+}
+
+/// A tool that the client executes. EXEC parks the job and takes the client's answer as the outcome.
+struct ClientTool {
+    spec: ToolSpec,
+}
+
+#[async_trait]
+impl Tool for ClientTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn asks_user(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, _: Invocation<'_>) -> Result<Value, ToolError> {
+        Err(ToolError::Refused("the client executes this tool".to_owned()))
+    }
+}
+
+/// Returns the tools that the document of the turn brings along, except those of the server.
+///
+/// # Errors
+/// [`Stop::Fail`] when one may not be used by this worker, a server does not answer, or its tools are not those that
+/// the document expects.
+pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>, Stop> {
+    if let Some(found) = of_node(turn, secured).await? {
+        let (name, tool) = found;
+        let own = turn.agent.capability(&name).cloned();
+        let capability = own.unwrap_or_else(|| Capability::named(name));
+        return Ok(vec![Declared { capability, tool }]);
+    }
+    let Some(crew) = turn.crew() else { return Ok(Vec::new()) };
+    let agent = Arc::clone(crew.team.agent());
+    let mut found = Vec::new();
+    for tool in &agent.tools {
+        let made = match &tool.kind {
+            ToolKind::ServerTool | ToolKind::BuiltinTool { .. } => continue,
+            _ => made(turn, secured, tool).await?,
+        };
+        found.push(Declared { capability: capability(tool), tool: made });
+    }
+    for toolbox in &agent.toolboxes {
+        found.extend(of_toolbox(turn, secured, toolbox).await?);
+    }
+    let mut named = BTreeSet::new();
+    for one in &found {
+        if !named.insert(&one.capability.name) {
+            let why = format!("the agent has two tools of the name `{}`", one.capability.name);
+            return Err(failed(&why).into());
+        }
+    }
+    Ok(found)
+}
+
+/// The tool of a node that calls one.
+async fn of_node(turn: &Turn, secured: Secured<'_>) -> Result<Option<NamedTool>, Stop> {
+    let Some(current) = turn.node() else { return Ok(None) };
+    match &current.node.kind {
+        NodeKind::ApiNode(request) => {
+            let name = current.node.head.name.clone();
+            let made = turn.deps.toolbox.request_tool(&name, request, true).map_err(|why| failed(&why))?;
+            Ok(Some((name, Arc::new(made))))
+        }
+        NodeKind::ToolNode(tool)
+            if matches!(tool.kind, ToolKind::RemoteTool(_) | ToolKind::MCPTool { .. }) =>
+        {
+            Ok(Some((tool.head.name.clone(), made(turn, secured, tool).await?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+async fn made(turn: &Turn, secured: Secured<'_>, tool: &DeclaredTool) -> Result<Arc<dyn Tool>, Stop> {
+    let name = &tool.head.name;
+    match &tool.kind {
+        ToolKind::RemoteTool(request) => {
+            let made = turn.deps.toolbox.request_tool(name, request, false).map_err(|why| failed(&why))?;
+            Ok(Arc::new(made))
+        }
+        ToolKind::MCPTool { client_transport, .. } => {
+            let offered = offered(turn, secured, client_transport).await?;
+            match offered.get(name) {
+                Some(found) => Ok(Arc::clone(found) as Arc<dyn Tool>),
+                None => Err(failed(&format!("the MCP server has no tool `{name}`")).into()),
+            }
+        }
+        _ => {
+            let description = tool.head.description.clone().unwrap_or_default();
+            let input_schema = arguments(&tool.inputs);
+            let spec = ToolSpec { name: name.clone(), description, input_schema, idempotent: true };
+            Ok(Arc::new(ClientTool { spec }))
+        }
+    }
+}
+
+/// The current tools of an MCP server, by its names.
+async fn offered(
+    turn: &Turn,
+    _: Secured<'_>,
+    transport: &ClientTransport,
+) -> Result<BTreeMap<String, Arc<McpTool>>, Stop> {
+    let server = turn.deps.toolbox.transport(transport).map_err(|why| failed(&why))?;
+    let catalogue = server.catalogue().await.map_err(|why| {
+        JobError::new(
+            FailureKind::Tool,
+            format!("the MCP server `{}` is not available: {why}", transport.head.name),
+        )
+    })?;
+    Ok(catalogue.tools().map(|(name, tool)| (name.to_owned(), Arc::clone(tool))).collect())
+}
+
+/// The tools of a toolbox that pass its filter.
+async fn of_toolbox(turn: &Turn, secured: Secured<'_>, toolbox: &MCPToolBox) -> Result<Vec<Declared>, Stop> {
+    if toolbox.tool_filter.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let offered = offered(turn, secured, &toolbox.client_transport).await?;
+    let with = |name: &str, tool: &Arc<McpTool>, spec: Option<&MCPToolSpec>| {
+        let confirmed = toolbox.requires_confirmation || spec.is_some_and(|spec| spec.requires_confirmation);
+        let capability = Capability {
+            description: spec.and_then(|spec| spec.head.description.clone()),
+            input_restriction: confirmation(confirmed),
+            ..Capability::named(name)
+        };
+        Declared { capability, tool: Arc::clone(tool) as Arc<dyn Tool> }
+    };
+    let Some(filter) = &toolbox.tool_filter else {
+        return Ok(offered.iter().map(|(name, tool)| with(name, tool, None)).collect());
+    };
+    let one = |filter: &ToolFilter| {
+        let (name, spec) = match filter {
+            ToolFilter::Name(name) => (name, None),
+            ToolFilter::Spec(spec) => (&spec.head.name, Some(spec)),
+        };
+        let about = |why: String| format!("toolbox `{}`: {why}", toolbox.head.name);
+        let tool = offered.get(name).ok_or_else(|| about(format!("the MCP server has no tool `{name}`")))?;
+        if let Some(inputs) = spec.and_then(|spec| spec.inputs.as_ref()) {
+            fits(inputs, &tool.spec().input_schema).map_err(|why| about(format!("tool `{name}`: {why}")))?;
+        }
+        Ok(with(name, tool, spec))
+    };
+    let found: Result<Vec<_>, String> = filter.iter().map(one).collect();
+    found.map_err(|why| failed(&why).into())
+}
+
+/// Checks that the arguments of a server's tool are those that the document expects.
+fn fits(expected: &[Property], schema: &Value) -> Result<(), String> {
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    if let Some(missing) = expected.iter().find(|input| !properties.contains_key(&input.title)) {
+        return Err(format!("the server's tool has no argument `{}`", missing.title));
+    }
+    if let Some(surplus) = properties.keys().find(|name| !expected.iter().any(|input| input.title == **name))
+    {
+        return Err(format!(
+            "the server's tool has the argument `{surplus}`, which the document does not expect"
+        ));
+    }
+    let differs = |input: &&Property| {
+        let offered = Type::of(&properties[&input.title]).unwrap_or(Type::Any);
+        offered != Type::Any && offered != input.r#type
+    };
+    match expected.iter().find(differs) {
+        Some(input) => Err(format!("the argument `{}` has another type at the server", input.title)),
+        None => Ok(()),
+    }
+}
+
+/// The rules for the calls of a tool: the document's texts, and the confirmation that it requires.
+pub fn capability(tool: &DeclaredTool) -> Capability {
+    let described = tool.head.description.clone().filter(|text| !text.is_empty());
+    let is_bare = matches!(tool.kind, ToolKind::MCPTool { .. }) && tool.inputs.is_empty();
+    Capability {
+        description: described,
+        input_schema: (!is_bare).then(|| arguments(&tool.inputs)),
+        input_restriction: confirmation(tool.requires_confirmation),
+        ..Capability::named(tool.head.name.clone())
+    }
+}
+
+fn confirmation(required: bool) -> Restriction {
+    Restriction { require_review: required.then(|| OPERATOR.to_owned()), ..Restriction::default() }
+}
+
+/// The question that makes the client execute a tool: its name and arguments, and the schemas of its outputs.
+pub fn to_client(tool: &DeclaredTool, inputs: &Value) -> Value {
+    let returns: Vec<&Value> = tool.outputs.iter().map(|output| &output.schema).collect();
+    json!({"request_keys": {RESULT: format!("the result of the tool `{}`", tool.head.name)},
+           "tool": tool.head.name, "arguments": inputs, "returns": returns})
+}
+
+/// The name of calls that wait for an answer from outside.
+pub const ASK: &str = question::TOOLS[0];
