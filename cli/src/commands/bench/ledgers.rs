@@ -157,7 +157,7 @@ impl Ledger for CountedLedger {
 }
 
 #[async_trait]
-impl LedgerReads for Counted {
+impl LedgerReads for CountedLedger {
     async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError> {
         self.tally.called();
         self.inner.reads().standing(leases).await
