@@ -204,6 +204,7 @@ async fn a_job_parks_once_although_its_worker_is_killed() {
 
 /// AGS-45: a flow that waits for its user, a review and its client waits once for each, although its worker is killed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: a kill around each wait of a team"]
 async fn a_team_waits_once_although_its_worker_is_killed() {
     around("park", with_a_team, Some(0)).await;
 }
