@@ -133,7 +133,7 @@ mod tests {
         ]);
         assert_eq!(odd.propagators, [Format::TraceContext, Format::B3]);
         assert!(odd.problems.iter().any(|problem| problem.contains("`xray`")), "{odd:?}");
-        assert!(odd.problems.iter().any(|problem| problem.contains("not as grpc")), "{odd:?}");
+        assert!(odd.problems.iter().any(|problem| problem.contains("not grpc")), "{odd:?}");
         assert_eq!(of(&[("OTEL_PROPAGATORS", "none")]).propagators, []);
     }
 }
