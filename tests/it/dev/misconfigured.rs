@@ -23,7 +23,7 @@ const WRONG: [(&str, &str); 24] = [
     ("[providers.x]\nkind = 'telepathy'", "telepathy"),
     ("[providers.x]\nkind = 'openai'\nbase_url = 'nonsense'", "providers.x"),
     ("[providers.x]\nkind = 'scripted'\nscript = 'no.yaml'", "no.yaml"),
-    ("[limits.'unknown/m']\nrequests_per_minute = 1", "nobody"),
+    ("[limits.'unknown/m']\nrequests_per_minute = 1", "unknown"),
     ("[prices.m]\ncurrency = 'USD'\ninput_per_million = 1\noutput_per_million = 1", "prices"),
     ("[budgets.nonsense]\ntokens = 1", "nonsense"),
     ("[tools.x]\ndescription = 'd'\nurl = 'nowhere'", "tools.x"),
