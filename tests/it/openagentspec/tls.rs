@@ -87,7 +87,7 @@ async fn a_new_certificate_is_loaded_without_a_restart() {
     assert!(alive(&connected).await);
     std::fs::write(folder.path().join("cert.pem"), "no certificate").unwrap();
     program.signal("HUP");
-    program.warns("the API keeps its certificate").await;
+    program.warns("the api keeps its current one").await;
     assert!(alive(&old.client()).await, "the old certificate is still there");
     new.equip(folder.path());
     program.signal("HUP");

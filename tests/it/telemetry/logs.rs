@@ -78,7 +78,7 @@ async fn an_unusable_collector_delays_nothing() {
             site.program.signal("TERM");
             assert_eq!(site.program.ended().await, Some(0));
             let log = site.program.warned();
-            for warning in ["the telemetry collector does not take", "not as grpc"] {
+            for warning in ["the telemetry collector does not take", "OTLP needs http/protobuf, not grpc"] {
                 assert_eq!(log.matches(warning).count(), 1, "it is said once: {log}");
             }
             continue;

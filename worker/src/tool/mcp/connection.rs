@@ -49,7 +49,7 @@ pub(super) struct Connection {
     service: RunningService<RoleClient, Listener>,
     changed: Arc<AtomicBool>,
     process: Option<Process>,
-    /// What carries the messages of the older HTTP transport.
+    /// The tasks that carry the messages of the older HTTP transport.
     _carriers: Option<Carriers>,
     /// The text that errors must not repeat: the URL with its query.
     url: Option<String>,
