@@ -185,7 +185,7 @@ async fn a_killed_workers_job_resumes_after_each_write() {
     }
 }
 
-/// A flow resumes at the node where its worker died: no committed answer is bought again, and the outputs are the
+/// AGS-45: a flow resumes at the node where its worker died: no committed answer is bought again, and the outputs are the
 /// same. This test has a third of the kills; the long test below has all of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_flow_resumes_at_its_node() {
@@ -209,7 +209,7 @@ async fn a_team_waits_once_although_its_worker_is_killed() {
     around("park", with_a_team, Some(0)).await;
 }
 
-/// AGS-45: no write of a team is lost, and none happens twice.
+/// No write of a team is lost, and none happens twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: every write of a team on both databases, about 100 killed processes"]
 async fn a_killed_team_goes_on_after_every_write_on_both_databases() {
