@@ -156,6 +156,7 @@ pub(super) struct JobRow {
     /// What it has reserved beside that, by budget; read with the job when it has reserved anything.
     pub shares: Vec<Share>,
     pub tokens_used: i64,
+    /// Events of a plain job's stream. Of an agent's job: 1 while its stream does not tell that it was started.
     pub events: i64,
     pub worker_id: Option<String>,
     pub lease_token: Option<String>,
@@ -247,6 +248,11 @@ impl JobRow {
             read_token: maybe(row, "lease_token")?,
             moved: false,
         })
+    }
+
+    /// Returns true for an agent's job whose stream does not tell yet that it was started: the write that follows tells it.
+    pub(super) fn has_untold_start(&self) -> bool {
+        self.engagement_seq.is_some() && self.events > 0
     }
 
     /// Whether it failed for good and is kept for a manual retry.
