@@ -51,6 +51,27 @@ pub fn trusting_client(authorities: &[Certificate], private: bool) -> Result<Cli
     client_that_trusts(authorities, private, !private)
 }
 
+/// Returns a client that proves itself by a key and a certificate in PEM, and trusts this authority, or else those of the
+/// machine. Unless `private`, it resolves names to public addresses only.
+///
+/// # Errors
+/// A sentence: the files do not fit, or no client can be built.
+pub fn proving_client(proof: &[u8], authority: Option<&[u8]>, private: bool) -> Result<Client, String> {
+    let identity = reqwest::Identity::from_pem(proof)
+        .map_err(|error| format!("the key and the certificate cannot be used: {}", describe(&error)))?;
+    let authorities = authority.map(Certificate::from_pem_bundle).transpose();
+    let authorities =
+        authorities.map_err(|error| format!("the authority cannot be used: {}", describe(&error)))?;
+    build(move || {
+        let builder = base().identity(identity.clone());
+        let builder = if private { builder } else { builder.dns_resolver(PublicResolver) };
+        match &authorities {
+            Some(authorities) => builder.tls_certs_only(authorities.iter().cloned()),
+            None => builder,
+        }
+    })
+}
+
 fn client_that_trusts(
     authorities: &[Certificate],
     private: bool,
