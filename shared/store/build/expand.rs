@@ -3,7 +3,7 @@
 //! | placeholder | PostgreSQL | SQLite |
 //! |---|---|---|
 //! | `{rows: a, b}`, a table `r` | `unnest($1, $2) AS r (a, b)` | `(SELECT … FROM json_each($1)) AS r` |
-//! | `{values: a, b}` of an insert | `(a, b) SELECT * FROM unnest($1, $2)` | `(a, b) SELECT … FROM json_each($1)` |
+//! | `{values: a, b}` of an insert | `(a, b) SELECT * FROM unnest($1, $2) AS r` | `(a, b) SELECT … FROM json_each($1)` |
 //! | `{in: ids}`, rows of one column | `= ANY($1)` | `IN (SELECT … FROM json_each($1))` |
 //! | `{lock}` | `FOR UPDATE` | nothing: one connection writes |
 //! | `{feed end}` | the transaction before this one | that of the newest event |
@@ -96,7 +96,7 @@ fn placeholder(out: &mut String, inner: &str, dialect: Dialect) -> Result<(), St
     match (kind, dialect) {
         ("rows", Dialect::Postgres) => write!(out, "unnest({arrays}) AS r ({names})"),
         ("rows", Dialect::Sqlite) => write!(out, "(SELECT {} FROM json_each($1)) AS r", values(true)),
-        ("values", Dialect::Postgres) => write!(out, "({names})\nSELECT * FROM unnest({arrays})"),
+        ("values", Dialect::Postgres) => write!(out, "({names})\nSELECT * FROM unnest({arrays}) AS r"),
         // Without a condition SQLite would take the ON of a conflict for that of a join.
         ("values", Dialect::Sqlite) => {
             write!(out, "({names})\nSELECT {} FROM json_each($1) WHERE true", values(false))
@@ -193,7 +193,10 @@ mod tests {
             sqlite,
             "INSERT INTO t (a, b)\nSELECT value ->> 0, value ->> 1 FROM json_each($1) WHERE true\nON CONFLICT DO NOTHING"
         );
-        assert_eq!(postgres, "INSERT INTO t (a, b)\nSELECT * FROM unnest($1, $2)\nON CONFLICT DO NOTHING");
+        assert_eq!(
+            postgres,
+            "INSERT INTO t (a, b)\nSELECT * FROM unnest($1, $2) AS r\nON CONFLICT DO NOTHING"
+        );
     }
 
     #[test]

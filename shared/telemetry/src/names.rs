@@ -98,6 +98,7 @@ names! {
     Attribute TOOL_ARGUMENTS = "gen_ai.tool.call.arguments", "The arguments as JSON; only with content capture.";
     Attribute TOOL_RESULT = "gen_ai.tool.call.result", "The outcome as JSON; only with content capture.";
     Attribute CAPABILITY_NAME = "ossa.capability.name", "The capability of the agent that the call uses.";
+    Attribute CAPABILITY_VERSION = "ossa.capability.version", "The version that the manifest gives the capability.";
     Attribute TOOL_TYPE = "ossa.tool.type", "function, http or mcp.";
     Attribute TOOL_SOURCE = "ossa.tool.source", "manifest when the agent's document declares it, else registry.";
     Attribute HTTP_METHOD = "http.request.method", "The method.";

@@ -27,7 +27,7 @@ use super::session::Session;
 use super::statement::{Writes, as_json, read, read_by};
 use crate::breakers::{BreakerKey, DETAIL};
 use crate::{ClaimRequest, JobKind, Ring, StoreError, sql};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
 use turnstone_domain::error::FailureKind;
@@ -150,8 +150,9 @@ impl Unit {
 
     /// Takes in a job that this process has just claimed: there is nothing to write.
     pub(super) fn take_claimed(&mut self, known: Known, request: &ClaimRequest) {
-        let id = known.engagement.as_ref().map_or(&known.job.id.0, |row| &row.engagement.id.0);
-        self.rings.push(Ring::Events(id.clone()));
+        if request.kind == JobKind::Plain {
+            self.rings.push(Ring::Events(known.job.id.0.clone()));
+        }
         if request.kind == JobKind::Plain && claim::ends_soon(&known.job) {
             self.rings.push(Ring::Due);
         }
@@ -213,8 +214,15 @@ impl Unit {
         self.jobs.get(&seq).map(Box::as_ref)
     }
 
-    /// A job that was taken in, to be changed.
+    /// A job that was taken in, to be changed. If its stream does not tell yet that it was started, it does from now on.
     pub(super) fn change_job(&mut self, seq: i64) -> Result<&mut JobRow, StoreError> {
+        if let Some(job) = self.jobs.get_mut(&seq).filter(|job| job.has_untold_start()) {
+            job.events = 0;
+            let data = json!({"attempt": job.attempt, "worker_id": job.worker_id});
+            let turn = job.position.as_ref().map_or(0, |position| position.turn);
+            let at = job.claimed_at.unwrap_or(job.created_at);
+            self.event(seq, &NewEvent { name: EventName::JobStarted, turn, data: data.into(), at })?;
+        }
         self.changed_jobs.insert(seq);
         self.jobs.get_mut(&seq).map(Box::as_mut).ok_or(StoreError::Inconsistent {
             table: "jobs",

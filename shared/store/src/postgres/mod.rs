@@ -8,6 +8,7 @@ mod connection;
 mod counters;
 mod fitness;
 mod joined;
+mod packed;
 mod relay;
 mod session;
 

@@ -6,6 +6,7 @@
 use super::PostgresOptions;
 use super::connection::{Address, failed};
 use super::joined::{Texts, alone, counted, joined};
+use super::packed::{self, Parameter};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::{QueueName, Stored};
@@ -37,6 +38,14 @@ fn with_columns(mut query: Bound, columns: Vec<Column>) -> Bound {
         };
     }
     query
+}
+
+/// Binds the rows of a statement that writes.
+fn with_rows(query: Bound, rows: &mut Columns) -> Bound {
+    packed::parameters(rows).into_iter().fold(query, |query, parameter| match parameter {
+        Parameter::Numbers(all) => query.bind(all),
+        Parameter::Column(column) => with_columns(query, vec![column]),
+    })
 }
 
 fn bound(text: &Text, args: Args<'_>, persistent: bool) -> Bound {
@@ -179,12 +188,11 @@ impl Writing {
 
     /// Runs writes as one statement of the transaction.
     async fn run(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
-        let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len()));
         // Joined from the files' own texts and nothing else.
-        let text = self.joined.of(&writes, || joined(texts));
+        let text = self.joined.of(&writes, || joined(&writes));
         let mut query = sqlx::query(AssertSqlSafe(text)).persistent(self.persistent);
         for write in &mut writes {
-            query = with_columns(query, std::mem::take(&mut write.rows.columns));
+            query = with_rows(query, &mut write.rows);
         }
         let action = writes.first().map_or("write", |write| write.action);
         let row = within(query.fetch_one(self.open()?)).await;
@@ -198,11 +206,10 @@ impl Writing {
 
     /// Runs writes as a transaction of one statement.
     async fn run_alone(&mut self, mut writes: Vec<Write>) -> Result<(), CommitError> {
-        let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len(), write.each));
-        let text = self.alone.of(&writes, || alone(texts, sql::UPDATE_WRITER.postgres));
+        let text = self.alone.of(&writes, || alone(&writes, sql::UPDATE_WRITER.postgres));
         let mut query = sqlx::query(AssertSqlSafe(text));
         for write in &mut writes {
-            query = with_columns(query, std::mem::take(&mut write.rows.columns));
+            query = with_rows(query, &mut write.rows);
         }
         for write in writes.iter().filter(|write| write.each) {
             query = query.bind(write.rows.rows as i64);

@@ -419,6 +419,11 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
     if request.kind == JobKind::Plain && ends_soon(job) {
         unit.rings.push(Ring::Due);
     }
+    if request.kind == JobKind::Agent {
+        // Its stream tells it with what its turn writes first.
+        unit.change_job(seq)?.events = 1;
+        return Ok(());
+    }
     let data = json!({"attempt": unit.job(seq).map(|job| job.attempt), "worker_id": worker});
     unit.note(seq, EventName::JobStarted, data, request.now)
 }

@@ -36,6 +36,7 @@ declare! {
         /// What it has reserved beside that, by budget; read with the job when it has reserved anything.
         shares: Vec<Share> => beside,
         tokens_used: i64,
+        /// Events of a plain job's stream. Of an agent's job: 1 while its stream does not tell that it was started.
         events: i64,
         worker_id: Option<String>,
         lease_token: Option<String>,
@@ -222,6 +223,11 @@ impl JobRow {
         }
         let whole = Self::read(&Without(row, &broken))?;
         Ok(Self { damaged: Some(StoreError::from(wrong).to_string()), ..whole })
+    }
+
+    /// Returns true for an agent's job whose start is not in its stream yet: the next write adds it.
+    pub(in super::super) fn has_untold_start(&self) -> bool {
+        self.engagement_seq.is_some() && self.events > 0
     }
 
     /// Whether it failed for good and is kept for a manual retry.

@@ -158,7 +158,8 @@ impl Budgets {
             moves.entry(*seq).or_default();
         }
         let mut rows = Vec::with_capacity(moves.len());
-        for (seq, by) in moves {
+        // From the highest number to the lowest: that is the order in which all lock them.
+        for (seq, by) in moves.into_iter().rev() {
             let counters = counted.remove(&seq);
             let (least, most) = self.bounds(seq, Measure::Tokens, by.settled);
             let (money_least, money_most) = self.bounds(seq, Measure::Money, by.money_settled);

@@ -48,10 +48,10 @@ impl Done {
 }
 
 /// True if work may have been done for this job before: it was claimed before, or its engagement has more events than those
-/// that it was enqueued, for whom, and is started now. Attempts alone do not say: an operator may reset them.
+/// that it was enqueued, and for whom. Attempts alone do not say: an operator may reset them.
 pub(super) fn is_resumed(unit: &Unit, job: &JobRow) -> bool {
     job.attempt > 1
-        || unit.engagement_of(job.seq).is_some_and(|row| row.events > 2 + i64::from(row.parent_seq.is_some()))
+        || unit.engagement_of(job.seq).is_some_and(|row| row.events > 1 + i64::from(row.parent_seq.is_some()))
 }
 
 /// Reads the past of those jobs that have one. `broken` is called with a job whose rows cannot be read.
