@@ -8,9 +8,11 @@ use super::rows::Fields;
 use crate::cipher::Keyring;
 use crate::sql::{self, Text};
 use crate::{StoreError, postgres, sqlite};
+use sqlx::Column as _;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One argument of a statement.
 #[derive(Clone)]
@@ -88,6 +90,8 @@ pub(crate) enum CommitError {
 /// A row of either database. Values that were sealed are kept beside it, opened.
 pub(crate) struct Row {
     cells: Cells,
+    /// The column behind the one that was read last: most are read in their order.
+    next: AtomicUsize,
     opened: Vec<(&'static str, Result<String, String>)>,
 }
 
@@ -105,34 +109,54 @@ impl Row {
 
 impl From<SqliteRow> for Row {
     fn from(row: SqliteRow) -> Self {
-        Self { cells: Cells::Sqlite(row), opened: Vec::new() }
+        Self { cells: Cells::Sqlite(row), next: AtomicUsize::new(0), opened: Vec::new() }
     }
 }
 
 impl From<PgRow> for Row {
     fn from(row: PgRow) -> Self {
-        Self { cells: Cells::Postgres(row), opened: Vec::new() }
+        Self { cells: Cells::Postgres(row), next: AtomicUsize::new(0), opened: Vec::new() }
     }
+}
+
+impl Row {
+    fn value<'r, T>(&'r self, column: &str) -> Result<Option<T>, String>
+    where
+        T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
+        T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+    {
+        let value = match &self.cells {
+            Cells::Sqlite(row) => read(row, column, &self.next),
+            Cells::Postgres(row) => read(row, column, &self.next),
+        };
+        value.map_err(|error| error.to_string())
+    }
+}
+
+/// Reads a column by its name. It is looked for from `next` on, which costs less than hashing its name.
+fn read<'r, R: sqlx::Row, T>(row: &'r R, column: &str, next: &AtomicUsize) -> Result<Option<T>, sqlx::Error>
+where
+    T: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
+    usize: sqlx::ColumnIndex<R>,
+{
+    let (columns, from) = (row.columns(), next.load(Ordering::Relaxed));
+    let mut places = (from..columns.len()).chain(0..from.min(columns.len()));
+    let found = places.find(|at| columns[*at].name() == column);
+    let at = found.ok_or_else(|| sqlx::Error::ColumnNotFound(column.to_owned()))?;
+    next.store(at + 1, Ordering::Relaxed);
+    row.try_get(at)
 }
 
 impl Fields for Row {
     fn int(&self, column: &str) -> Result<Option<i64>, String> {
-        let value = match &self.cells {
-            Cells::Sqlite(row) => sqlx::Row::try_get(row, column),
-            Cells::Postgres(row) => sqlx::Row::try_get(row, column),
-        };
-        value.map_err(|error| error.to_string())
+        self.value(column)
     }
 
     fn text(&self, column: &str) -> Result<Option<&str>, String> {
         if let Some((_, opened)) = self.opened.iter().find(|(name, _)| *name == column) {
             return opened.as_deref().map(Some).map_err(Clone::clone);
         }
-        let value = match &self.cells {
-            Cells::Sqlite(row) => sqlx::Row::try_get(row, column),
-            Cells::Postgres(row) => sqlx::Row::try_get(row, column),
-        };
-        value.map_err(|error| error.to_string())
+        self.value(column)
     }
 }
 
