@@ -6,29 +6,12 @@
 //! | `{values: a, b}` of an insert | `(a, b) SELECT * FROM unnest($1, $2) AS r` | `(a, b) SELECT … FROM json_each($1)` |
 //! | `{in: ids}`, rows of one column | `= ANY($1)` | `IN (SELECT … FROM json_each($1))` |
 //! | `{lock}` | `FOR UPDATE` | nothing: one connection writes |
-//!
-//! `{each: jobs.seq, job_errors.job_seq}` makes one statement for each table, with `{table}` and its `{key}`.
+//! | `{feed end}` | the transaction before this one | that of the newest event |
 //!
 //! A lock may name its strength, its tables, and that it skips locked rows: `{lock key share of j skip}`.
 //! Single values follow the rows from `$2` on, whatever the number of columns.
 
 use std::fmt::Write as _;
-
-/// Returns the statements that a file stands for, with their placeholders: one, or one for each `table.key` in
-/// `{each: table.key, …}`.
-///
-/// # Errors
-/// Says what in the list is no table with a key.
-pub fn texts(text: &str) -> Result<Vec<String>, String> {
-    let Some((before, after)) = text.split_once("{each:") else { return Ok(vec![text.to_owned()]) };
-    let (list, after) = after.split_once("}\n").ok_or("`{each:` is not closed")?;
-    let text_of = |one: &str| {
-        let (table, key) =
-            one.trim().split_once('.').ok_or_else(|| format!("`{one}` is no table with a key"))?;
-        Ok(format!("{before}{}", after.replace("{table}", table).replace("{key}", key)))
-    };
-    list.split(',').map(text_of).collect()
-}
 
 /// The databases for which a statement is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +64,10 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
 }
 
 /// The columns of the rows that a statement receives: none, or the same in all of its placeholders.
-fn columns(text: &str) -> Result<Vec<&str>, String> {
+///
+/// # Errors
+/// Says which placeholders differ.
+pub fn columns(text: &str) -> Result<Vec<&str>, String> {
     let mut found: Option<Vec<&str>> = None;
     for part in parts(text)? {
         let Part::Placeholder(inner) = part else { continue };
@@ -116,6 +102,8 @@ fn placeholder(out: &mut String, inner: &str, dialect: Dialect) -> Result<(), St
             write!(out, "({names})\nSELECT {} FROM json_each($1) WHERE true", values(false))
         }
         ("in", _) if columns.len() > 1 => return Err(format!("`{{{inner}}}` has more than one column")),
+        ("feed end", Dialect::Postgres) => write!(out, "pg_current_xact_id()::text::bigint - 1"),
+        ("feed end", Dialect::Sqlite) => write!(out, "(SELECT coalesce(max(v.tx), 0) FROM journal AS v)"),
         ("in", Dialect::Postgres) => write!(out, "= ANY($1)"),
         ("in", Dialect::Sqlite) => write!(out, "IN (SELECT {} FROM json_each($1))", values(false)),
         (lock, _) if lock.split(' ').next() == Some("lock") => {
@@ -177,7 +165,7 @@ fn parameters(out: &mut String, text: &str, columns: usize, dialect: Dialect) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Dialect, expand, texts};
+    use super::{Dialect, expand};
 
     fn both(text: &str) -> (String, String) {
         (expand(text, Dialect::Sqlite).unwrap(), expand(text, Dialect::Postgres).unwrap())
@@ -221,16 +209,6 @@ mod tests {
             "SELECT a FROM t WHERE a = ANY($1) AND b > $2\nFOR NO KEY UPDATE OF t, u SKIP LOCKED"
         );
         assert_eq!(both("{lock}").1, "FOR UPDATE");
-    }
-
-    #[test]
-    fn a_file_may_stand_for_many_tables() {
-        let both = texts(
-            "-- Deletes.\n{each: jobs.seq, job_errors.job_seq}\nDELETE FROM {table} WHERE {key} {in: seqs}\n",
-        );
-        let two = ["jobs WHERE seq", "job_errors WHERE job_seq"];
-        assert_eq!(both.unwrap(), two.map(|of| format!("-- Deletes.\nDELETE FROM {of} {{in: seqs}}\n")));
-        assert!(texts("{each: jobs}\nDELETE FROM {table}").is_err());
     }
 
     #[test]

@@ -52,6 +52,34 @@ async fn a_component_that_cannot_run_yet_is_refused_by_its_name() {
     fleet.end().await;
 }
 
+/// The names of the tools that the runtime adds are taken, where it adds them.
+#[tokio::test]
+async fn a_tool_with_the_name_of_a_control_is_refused() {
+    let fleet = Fleet::builder().start().await;
+    let agent = |name: &str, tool: &str| {
+        let tool = part("ClientTool", tool, json!({"inputs": [], "outputs": []}));
+        let model = super::llm_of(&fleet, &format!("{name}-llm"));
+        part("Agent", name, json!({"llm_config": model, "system_prompt": "You help.", "tools": [tool]}))
+    };
+    let team = |tool: &str| {
+        let fields = json!({"group_manager": agent("boss", "look"), "workers": [agent("worker", tool)]});
+        part("ManagerWorkers", "team", fields)
+    };
+    for (mut document, refused) in [
+        (agent("alone", "submit_result"), true),
+        (agent("alone", "send_message"), false),
+        (team("send_message"), true),
+        (team("handoff_conversation"), true),
+        (team("wave"), false),
+    ] {
+        document["agentspec_version"] = "26.2.0".into();
+        let (status, body) = fleet.post("/agents", &document).await;
+        assert_eq!(status == StatusCode::UNPROCESSABLE_ENTITY, refused, "{body:#}");
+        assert_eq!(body.to_string().contains("AS-53"), refused, "{body:#}");
+    }
+    fleet.end().await;
+}
+
 #[tokio::test]
 #[ignore = "long: 10,000 turns"]
 async fn an_endless_loop_ends_at_the_limit_of_nodes() {
@@ -102,4 +130,40 @@ async fn a_secret_comes_from_the_registry_and_is_shown_nowhere() {
         }
     }
     fleet.end().await;
+}
+
+/// AGS-36: a server without `[tool_policy]` refuses documents that start a program or name a private address, and stores
+/// nothing.
+#[tokio::test]
+async fn a_process_or_a_private_address_is_refused_before_anything_is_stored() {
+    use crate::program::Program;
+    let folder = turnstone_tests::scratch::folder();
+    let arguments = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
+    let mut server = Program::start(folder.path(), &arguments, &[]);
+    let url = server.first_line("turnstone listens on ").await;
+    let model = |url: &str| part("OpenAiCompatibleConfig", "llm", json!({"model_id": "m", "url": url}));
+    let agent = |model: Value, toolboxes: Value| {
+        let fields = json!({"llm_config": model, "system_prompt": "You help.", "toolboxes": toolboxes});
+        let mut agent = part("Agent", "helper", fields);
+        agent["agentspec_version"] = "26.2.0".into();
+        agent
+    };
+    let process = part("StdioTransport", "way", json!({"command": "sh"}));
+    let toolbox = json!([part("MCPToolBox", "box", json!({"client_transport": process}))]);
+    let http = turnstone_tests::http::client();
+    for (document, words) in [
+        (agent(model("https://models.example/v1"), toolbox), "allowed_commands"),
+        (agent(model("http://127.0.0.1:9/v1"), json!([])), "private address"),
+        (agent(model("http://user@[::1]:9/v1"), json!([])), "private address"),
+        (agent(model("localhost:9"), json!([])), "private address"),
+        (agent(model("http://169.254.169.254/latest"), json!([])), "private address"),
+    ] {
+        let sent = http.post(format!("{url}/agents")).json(&document).send().await.unwrap();
+        let (status, body) = (sent.status(), sent.text().await.unwrap());
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+        assert!(body.contains("AS-60") && body.contains(words), "{body}");
+    }
+    let listed: Value = http.get(format!("{url}/agents")).send().await.unwrap().json().await.unwrap();
+    assert!(!listed.to_string().contains("helper"), "{listed}");
+    server.stop().await;
 }

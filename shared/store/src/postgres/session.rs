@@ -9,6 +9,7 @@ use super::joined::{Texts, alone, counted, joined};
 use super::packed::{self, Parameter};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
+use crate::engine::rows::{QueueName, Stored};
 use crate::engine::session::{Arg, Args, CommitError, Row, Write};
 use crate::sql::{self, Text};
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
@@ -18,7 +19,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use turnstone_domain::Ids;
+use turnstone_domain::{Ids, Timestamp};
 
 /// How long a writer waits for one answer. A database whose machine is gone never says so.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -60,20 +61,17 @@ fn bound(text: &Text, args: Args<'_>, persistent: bool) -> Bound {
         query = match value {
             Arg::Int(value) => query.bind(*value),
             Arg::Text(value) => query.bind(value.map(str::to_owned)),
-            Arg::Made(value) => query.bind(value.clone()),
         };
     }
     query
 }
 
 /// Makes queues known.
-pub(super) async fn remember_queues(
-    conn: &mut PgConnection,
-    text: &Text,
-    queues: &[String],
-) -> Result<(), StoreError> {
-    let named = queues.iter().filter(|name| *name != "*").map(|name| (name.clone(), 0)).collect();
-    let query = bound(text, Args::Rows(Columns::of::<(String, i64)>(named), &[]), false);
+pub(super) async fn remember_queues(conn: &mut PgConnection, queues: &[String]) -> Result<(), StoreError> {
+    let named = queues.iter().filter(|name| *name != "*");
+    let named = named.map(|name| QueueName { name: name.clone(), created_at: Timestamp(0) }).collect();
+    let text = &QueueName::table().inserts.missing;
+    let query = bound(text, Args::Rows(Columns::of(named, text)?, &[]), false);
     // Through a pooler a statement and its execution stay together only within a transaction.
     let remembered = async {
         let mut tx = conn.begin().await?;

@@ -25,7 +25,6 @@ fn bound(text: &Text, args: Args<'_>) -> Result<Query<'static, Sqlite, SqliteArg
         query = match value {
             Arg::Int(value) => query.bind(*value),
             Arg::Text(value) => query.bind(value.map(str::to_owned)),
-            Arg::Made(value) => query.bind(value.clone()),
         };
     }
     Ok(query)

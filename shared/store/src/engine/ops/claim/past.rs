@@ -1,7 +1,7 @@
 //! The past of claimed jobs: the checkpoints of their unfinished turns and, where that is all, their messages.
 
 use super::super::super::journal;
-use super::super::super::rows::{Fields, Inconsistency, JobRow, get};
+use super::super::super::rows::{Fields, Inconsistency, JobRow, TurnKey, get};
 use super::super::super::session::{Row, Session};
 use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
@@ -62,7 +62,8 @@ pub(super) async fn read(
     mut broken: impl FnMut(i64, Inconsistency),
 ) -> Result<HashMap<i64, Done>, StoreError> {
     let resumed = jobs.filter(|job| is_resumed(unit, job));
-    let resumed = resumed.filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)));
+    let turn = |job: &JobRow| Some(TurnKey { job_seq: job.seq, turn: job.position.as_ref()?.turn });
+    let resumed = resumed.filter_map(turn);
     let decode = |row: &Row| Ok((get::<i64>(row, "job_seq")?, Done::decode(row)));
     let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
     let mut all: HashMap<i64, Done> = HashMap::new();
