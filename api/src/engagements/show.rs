@@ -52,8 +52,11 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
         }
         waiting::note_displayed(&app, &waiting).await?;
     }
-    if agent.flow.is_some() && !job.state.is_terminal() {
-        shown["node"] = node(&app, &engagement.id).await?.into();
+    if agent.flow.is_some()
+        && !job.state.is_terminal()
+        && let Some(node) = node(&app, &engagement.id).await?
+    {
+        shown["node"] = node.into();
     }
     shown["forked_from"] =
         app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();

@@ -171,7 +171,6 @@ pub(crate) fn of(
         "error": failed.map(|failed| failed.error.told()),
         "job_id": job.id,
         "turns": engagement.turns,
-        "node": Value::Null,
         "tokens": {
             "used": budget.settled,
             "reserved": budget.reserved,

@@ -176,7 +176,7 @@ impl ModelJob {
         self.lease_expires_at = now.plus_ms(lease_ms);
     }
 
-    /// An agent's stream tells the start with what is written first.
+    /// An agent's stream has the start with what is written first.
     fn tell_start(&mut self) {
         if std::mem::take(&mut self.untold_start) {
             self.shown.events.push(EventName::JobStarted);

@@ -182,7 +182,7 @@ fn walk(from: JobState, path: &[Trigger]) -> Option<JobState> {
     path.iter().try_fold(from, |state, trigger| state.after(*trigger))
 }
 
-/// Returns the number of a job's events, with the start that its stream tells with what is written next.
+/// Returns the number of a job's events, with the start that is written with what comes next.
 async fn told(at: &Opened, id: &JobId) -> usize {
     let untold = format!("SELECT events FROM jobs WHERE id = '{id}' AND engagement_seq IS NOT NULL");
     at.events(id).await.len() + usize::try_from(at.query(&untold).await).unwrap()

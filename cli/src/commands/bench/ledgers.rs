@@ -27,7 +27,7 @@ pub struct Tally {
     /// Calls that committed something a turn waited for: claims that brought a job, checkpoints, settlements.
     pub waits: AtomicU64,
     settled: watch::Sender<Settled>,
-    /// The settlements that somebody waits for: waking up for each of them would count as the turns' own time.
+    /// The settlements that a measurement waits for: waking up for each of them would count as the turns' own time.
     wanted: AtomicU64,
     first: std::sync::Mutex<HashMap<JobId, Instant>>,
 }
