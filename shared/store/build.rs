@@ -20,8 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut constants = Constants::default();
     for (name, text) in files("sql/common")? {
-        let expanded = |text: &String| -> Result<(String, String), String> {
-            Ok((expand(text, Dialect::Sqlite)?, expand(text, Dialect::Postgres)?))
+        let expanded = |text: &String| -> Result<Texts, String> {
+            let (sqlite, sqlite_row) = (expand(text, Dialect::Sqlite)?, expand(text, Dialect::SqliteRow)?);
+            Ok(Texts { sqlite, sqlite_row, postgres: expand(text, Dialect::Postgres)? })
         };
         let texts = texts(&text).and_then(|texts| texts.iter().map(expanded).collect());
         constants.add(&name, texts.map_err(|error| format!("sql/common/{name}.sql: {error}"))?)?;
@@ -29,13 +30,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut of_postgres = files("sql/postgres")?;
     for (name, sqlite) in files("sql/sqlite")? {
         let postgres = of_postgres.remove(&name).ok_or_else(|| format!("sql/postgres has no {name}.sql"))?;
-        constants.add(&name, vec![(sqlite, postgres)])?;
+        let (sqlite, sqlite_row) = (expand(&sqlite, Dialect::Sqlite)?, expand(&sqlite, Dialect::SqliteRow)?);
+        constants.add(
+            &name,
+            vec![Texts { sqlite, sqlite_row, postgres: expand(&postgres, Dialect::Postgres)? }],
+        )?;
     }
     if let Some(name) = of_postgres.keys().next() {
         return Err(format!("sql/sqlite has no {name}.sql").into());
     }
     for (name, text) in files("sql/postgres_alone")? {
-        constants.add(&name, vec![(String::new(), text)])?;
+        constants.add(&name, vec![Texts { postgres: text, ..Texts::default() }])?;
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("statements.rs"), constants.written()?)?;
     Ok(())
@@ -52,12 +57,20 @@ fn files(folder: &str) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
     Ok(files)
 }
 
-/// Statements by name: usually one text each, for SQLite and for PostgreSQL.
+/// A statement in the words of each database.
 #[derive(Default)]
-struct Constants(BTreeMap<String, Vec<(String, String)>>);
+struct Texts {
+    sqlite: String,
+    sqlite_row: String,
+    postgres: String,
+}
+
+/// Statements by name: usually one text each.
+#[derive(Default)]
+struct Constants(BTreeMap<String, Vec<Texts>>);
 
 impl Constants {
-    fn add(&mut self, name: &str, texts: Vec<(String, String)>) -> Result<(), String> {
+    fn add(&mut self, name: &str, texts: Vec<Texts>) -> Result<(), String> {
         match self.0.insert(name.to_uppercase(), texts) {
             Some(_) => Err(format!("{name}.sql stands in two folders of sql")),
             None => Ok(()),
@@ -68,8 +81,8 @@ impl Constants {
     fn written(&self) -> Result<String, std::fmt::Error> {
         let (mut out, mut all) = (String::new(), String::new());
         for (name, texts) in &self.0 {
-            let text = |(sqlite, postgres): &(String, String)| {
-                format!("Text {{ sqlite: {sqlite:?}, postgres: {postgres:?} }}")
+            let text = |Texts { sqlite, sqlite_row, postgres }: &Texts| {
+                format!("Text {{ sqlite: {sqlite:?}, sqlite_row: {sqlite_row:?}, postgres: {postgres:?} }}")
             };
             match texts.as_slice() {
                 [one] => {

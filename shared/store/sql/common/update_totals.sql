@@ -10,12 +10,8 @@ SET turns          = coalesce(r.turns, totals.turns),
     reserved       = totals.reserved + r.reserved,
     money_settled  = totals.money_settled + r.money_settled,
     money_reserved = totals.money_reserved + r.money_reserved
-FROM (SELECT r.*
-      FROM {rows: seq, turns, events, messages, read_events, read_messages, settled, reserved, money_settled,
-                  money_reserved, least, most, money_least, money_most}
-      JOIN totals AS t ON t.seq = r.seq
-      ORDER BY r.seq DESC
-      {lock of t}) AS r
+FROM {rows locked totals.seq: seq, turns, events, messages, read_events, read_messages, settled, reserved, money_settled,
+                              money_reserved, least, most, money_least, money_most}
 WHERE totals.seq = r.seq
   AND totals.events = coalesce(r.read_events, totals.events)
   AND totals.messages = coalesce(r.read_messages, totals.messages)

@@ -130,6 +130,9 @@ found! {
     SELECT_NEWEST_MESSAGES: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { said }
     SELECT_MESSAGES_OF_TURN: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { said }
     SELECT_MESSAGES_OF_TURNS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { said }
+    SELECT_PARTS_OF_JOBS: "job_envelopes"[Int job_seq] { args, meta, options, extra }
+    SELECT_PARTS_OF_JOBS: "job_results"[Int job_seq] { result }
+    SELECT_PARTS_OF_JOBS: "saved_states"[Int job_seq] { state }
     SELECT_PARKED_JOBS: "journal"[Int stream, Int last_event, Int last_message, Int turn, Int phase] { body }
     SELECT_PROGRESS_OF_JOB: "progress"[Int job_seq] { message, data }
     SELECT_QUESTION_OF_JOB: "tool_calls"[Text call_id] { input, outcome, handled }
@@ -141,7 +144,6 @@ found! {
     SELECT_RUN_SETTINGS_OF: "run_settings"[Text agent_name, Text tenant, Text run] { args }
     SELECT_RUN_JOBS: "job_envelopes"[Int job_seq] { meta }
     SELECT_RUN_EVENTS_AFTER: "run_events"[Text run_id, Int id] { body }
-    SELECT_SAVED_STATES: "saved_states"[Int job_seq] { state }
     SELECT_SERVER_KEYS: "server_keys"[Text name] { body }
     SELECT_STATE_OF_SCOPE: "state_keys"[Text scope, Text name] { content }
     SELECT_TOOL_CALL_BY_ID: "tool_calls"[Text call_id] { input, outcome, handled }

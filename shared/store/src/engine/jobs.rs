@@ -3,7 +3,7 @@
 //! A list costs the same number of reads however many jobs it has, never reads a tool journal, and shows a job that cannot be
 //! read whole with what can be read of it.
 
-use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, maybe, time};
+use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, json_or_none, maybe, time};
 use super::session::Row;
 use super::views::{all, by_seqs, one};
 use super::workflows::StepInput;
@@ -27,11 +27,39 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// What belongs to some jobs, by their seqs.
 struct Belongings {
-    envelopes: HashMap<i64, (RetryPolicy, Envelope)>,
-    results: HashMap<i64, RawJson>,
-    saved: HashMap<i64, SavedState>,
+    kept: HashMap<i64, Kept>,
     errors: HashMap<i64, Vec<FailedAttempt>>,
     parked: HashMap<i64, Value>,
+}
+
+/// A job as the report of its worker left it.
+pub(super) struct Reported {
+    pub row: JobRow,
+    /// What belongs to it, if that is all.
+    pub kept: Option<Kept>,
+}
+
+/// What belongs to a job beside its row.
+pub(super) struct Kept {
+    retry: RetryPolicy,
+    envelope: Envelope,
+    pub result: Option<RawJson>,
+    saved: Option<SavedState>,
+    /// Whether it has failed attempts.
+    pub failed: bool,
+}
+
+impl Kept {
+    /// Reads it, with the seq of the job.
+    pub(super) fn decode(row: &Row) -> Result<(i64, Self), Inconsistency> {
+        let (seq, retry, envelope) = rows::envelope(row)?;
+        let result = json_or_none(row, "result")?;
+        let saved = match maybe::<&str>(row, "state")? {
+            Some(_) => Some(remote::saved(row)?.1),
+            None => None,
+        };
+        Ok((seq, Self { retry, envelope, result, saved, failed: get(row, "failed")? }))
+    }
 }
 
 /// The agent side of a job, and what says how much of it is shown.
@@ -51,11 +79,19 @@ impl Engine {
         Box::pin(self.completed(rows)).await
     }
 
+    /// The job that a report was about.
+    pub(super) async fn reported(&self, Reported { row, kept }: Reported) -> Result<Option<Job>, StoreError> {
+        let Some(Kept { retry, envelope, result, saved, .. }) = kept else {
+            return Ok(self.complete(vec![row]).await?.pop());
+        };
+        Ok(Some(Job { saved, retry, envelope, result, ..bare(row) }))
+    }
+
     async fn completed(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
         let mut belongings = self.belongings(&rows).await?;
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
-            let Some(kept) = belongings.envelopes.remove(&row.seq) else { continue };
+            let Some(kept) = belongings.kept.remove(&row.seq) else { continue };
             let mut side = self.agents_of(std::slice::from_ref(&row)).await?.remove(&row.seq);
             if let Some(side) = &mut side {
                 side.agent.tool_results = Some(self.tool_results(&row, side).await?);
@@ -108,7 +144,7 @@ impl Engine {
         let mut agents = self.agents_of(&rows).await?;
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
-            let Some(kept) = belongings.envelopes.remove(&row.seq) else { continue };
+            let Some(kept) = belongings.kept.remove(&row.seq) else { continue };
             let side = agents.remove(&row.seq);
             let step = self.step_input(&row).await?;
             jobs.push(belongings.job(row, kept, step, side));
@@ -119,23 +155,17 @@ impl Engine {
     async fn belongings(&self, rows: &[JobRow]) -> Result<Belongings, StoreError> {
         let readers = &self.readers;
         let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
-        let envelopes =
-            by_seqs(readers, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, &seqs, rows::envelope);
-        let envelopes =
-            envelopes.await?.into_iter().map(|(seq, retry, envelope)| (seq, (retry, envelope))).collect();
-        let result = |row: &Row| Ok((get::<i64>(row, "job_seq")?, json::<RawJson>(row, "result")?));
-        let ended = rows.iter().filter(|row| row.state.is_terminal()).map(|row| row.seq).collect::<Vec<_>>();
-        let results = by_seqs(readers, "read results", &sql::SELECT_RESULTS_BY_JOB, &ended, result);
-        let results = results.await?.into_iter().collect();
-        let saved = by_seqs(readers, "read saved states", &sql::SELECT_SAVED_STATES, &seqs, remote::saved);
-        let saved = saved.await?.into_iter().collect();
+        let parts = by_seqs(readers, "read jobs", &sql::SELECT_PARTS_OF_JOBS, &seqs, Kept::decode);
+        let kept: HashMap<i64, Kept> = parts.await?.into_iter().collect();
         let mut errors: HashMap<i64, Vec<FailedAttempt>> = HashMap::new();
         let failed = |row: &Row| {
             let (attempt, error, at) = (get(row, "attempt")?, json(row, "error")?, time(row, "at")?);
             Ok((get::<i64>(row, "job_seq")?, FailedAttempt { attempt, error, at }))
         };
+        let with_errors: Vec<i64> =
+            kept.iter().filter(|(_, kept)| kept.failed).map(|(seq, _)| *seq).collect();
         for (seq, failed) in
-            by_seqs(readers, "read errors", &sql::SELECT_ERRORS_BY_JOB, &seqs, failed).await?
+            by_seqs(readers, "read errors", &sql::SELECT_ERRORS_BY_JOB, &with_errors, failed).await?
         {
             errors.entry(seq).or_default().push(failed);
         }
@@ -147,7 +177,7 @@ impl Engine {
         };
         let parked = by_seqs(readers, "read what jobs wait for", &sql::SELECT_PARKED_JOBS, &pending, why);
         let parked = parked.await?.into_iter().filter_map(|(seq, why)| Some((seq, why?))).collect();
-        Ok(Belongings { envelopes, results, saved, errors, parked })
+        Ok(Belongings { kept, errors, parked })
     }
 
     /// The agent sides of jobs without their tool journals.
@@ -251,22 +281,24 @@ impl Belongings {
     fn job(
         &mut self,
         row: JobRow,
-        (retry, mut envelope): (RetryPolicy, Envelope),
+        Kept { retry, mut envelope, result, saved, .. }: Kept,
         step: StepInput,
         side: Option<Side>,
     ) -> Job {
-        if side.as_ref().is_some_and(|side| side.for_guarded) {
+        let for_guarded = side.as_ref().is_some_and(|side| side.for_guarded);
+        if for_guarded {
             // What it was asked and what it says were said by models, and have passed no guardrail (OAS-43).
             envelope.args = RawJson::empty_array();
-            self.results.remove(&row.seq);
         }
+        // A job that was read before it ended has no result.
+        let result = result.filter(|_| !for_guarded && row.state.is_terminal());
         Job {
             workflow_id: step.workflow_id,
             parent_results: step.parent_results,
-            saved: self.saved.remove(&row.seq),
+            saved,
             retry,
             envelope,
-            result: self.results.remove(&row.seq),
+            result,
             errors: self.errors.remove(&row.seq).unwrap_or_default(),
             agent: side.map(|side| side.agent),
             waits_for: self.parked.remove(&row.seq),

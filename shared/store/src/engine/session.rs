@@ -9,7 +9,6 @@ use crate::cipher::Keyring;
 use crate::sql::{self, Text};
 use crate::{StoreError, postgres, sqlite};
 use sqlx::postgres::PgRow;
-use sqlx::sqlite::SqliteRow;
 use std::sync::Arc;
 
 /// One argument of a statement.
@@ -94,7 +93,7 @@ pub(crate) struct Row {
 }
 
 enum Cells {
-    Sqlite(SqliteRow),
+    Sqlite(sqlite::Cells),
     Postgres(PgRow),
 }
 
@@ -105,8 +104,8 @@ impl Row {
     }
 }
 
-impl From<SqliteRow> for Row {
-    fn from(row: SqliteRow) -> Self {
+impl From<sqlite::Cells> for Row {
+    fn from(row: sqlite::Cells) -> Self {
         Self { cells: Cells::Sqlite(row), opened: Vec::new() }
     }
 }
@@ -119,22 +118,20 @@ impl From<PgRow> for Row {
 
 impl Fields for Row {
     fn int(&self, column: &str) -> Result<Option<i64>, String> {
-        let value = match &self.cells {
-            Cells::Sqlite(row) => sqlx::Row::try_get(row, column),
-            Cells::Postgres(row) => sqlx::Row::try_get(row, column),
-        };
-        value.map_err(|error| error.to_string())
+        match &self.cells {
+            Cells::Sqlite(row) => row.int(column),
+            Cells::Postgres(row) => sqlx::Row::try_get(row, column).map_err(|error| error.to_string()),
+        }
     }
 
     fn text(&self, column: &str) -> Result<Option<&str>, String> {
         if let Some((_, opened)) = self.opened.iter().find(|(name, _)| *name == column) {
             return opened.as_deref().map(Some).map_err(Clone::clone);
         }
-        let value = match &self.cells {
-            Cells::Sqlite(row) => sqlx::Row::try_get(row, column),
-            Cells::Postgres(row) => sqlx::Row::try_get(row, column),
-        };
-        value.map_err(|error| error.to_string())
+        match &self.cells {
+            Cells::Sqlite(row) => row.text(column),
+            Cells::Postgres(row) => sqlx::Row::try_get(row, column).map_err(|error| error.to_string()),
+        }
     }
 }
 
@@ -144,27 +141,32 @@ pub(crate) enum Connection {
     Postgres(Box<postgres::Writing>),
 }
 
-/// Runs the same call on either database.
+/// Runs the same call on either database. SQLite answers at once: see [`Connection::blocks`].
 macro_rules! on {
     ($either:expr, $database:ident => $call:expr) => {
         match $either {
             Self::Sqlite($database) => $call,
-            Self::Postgres($database) => $call,
+            Self::Postgres($database) => $call.await,
         }
     };
 }
 
 impl Connection {
+    /// Returns whether its calls block the thread: who uses it has a thread of its own.
+    fn blocks(&self) -> bool {
+        matches!(self, Self::Sqlite(_))
+    }
+
     pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
-        on!(self, database => database.begin().await)
+        on!(self, database => database.begin())
     }
 
     pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
-        on!(self, database => database.commit().await)
+        on!(self, database => database.commit())
     }
 
     pub(crate) async fn rollback(&mut self) {
-        on!(self, database => database.rollback().await);
+        on!(self, database => database.rollback());
     }
 
     /// Returns whether the transaction that ended with [`CommitError::Unknown`] was committed; connects anew.
@@ -183,7 +185,7 @@ impl Connection {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        on!(self, database => database.rows(action, text, args).await)
+        on!(self, database => database.rows(action, text, args))
     }
 
     /// Reads rows on which no decision is final, such as new numbers or what a constraint checks again. They may be read
@@ -195,7 +197,7 @@ impl Connection {
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         match self {
-            Self::Sqlite(database) => database.rows(action, text, args).await,
+            Self::Sqlite(database) => database.rows(action, text, args),
             Self::Postgres(database) => database.look(action, text, args).await,
         }
     }
@@ -207,12 +209,12 @@ impl Connection {
         text: &Text,
         args: Args<'_>,
     ) -> Result<u64, StoreError> {
-        on!(self, database => database.execute(action, text, args).await)
+        on!(self, database => database.execute(action, text, args))
     }
 
     /// Runs statements that write, in one go where the database can: at once, or with what follows.
     pub(crate) async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
-        on!(self, database => database.write(writes).await)
+        on!(self, database => database.write(writes))
     }
 
     /// Runs a statement that is a transaction of its own and returns its rows. On PostgreSQL its last two parameters are the
@@ -224,7 +226,7 @@ impl Connection {
         args: Args<'_>,
     ) -> Result<Vec<Row>, CommitError> {
         match self {
-            Self::Sqlite(database) => database.rows(action, text, args).await.map_err(CommitError::Failed),
+            Self::Sqlite(database) => database.rows(action, text, args).map_err(CommitError::Failed),
             Self::Postgres(database) => database.rows_alone(action, text, args).await,
         }
     }
@@ -245,7 +247,10 @@ impl Readers {
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         // The futures of both databases are large, and callers keep this one in theirs.
-        on!(self, readers => Box::pin(readers.read(action, text, args)).await)
+        match self {
+            Self::Sqlite(readers) => Box::pin(readers.read(action, text, args)).await,
+            Self::Postgres(readers) => Box::pin(readers.read(action, text, args)).await,
+        }
     }
 }
 
@@ -259,6 +264,11 @@ impl Session {
     /// `inner` with its values sealed by `ring`; without one it is as it is.
     pub(crate) fn new(inner: Connection, ring: Option<Arc<Keyring>>) -> Self {
         Self { inner, ring }
+    }
+
+    /// As [`Connection::blocks`].
+    pub(crate) fn blocks(&self) -> bool {
+        self.inner.blocks()
     }
 
     /// Begins a transaction.

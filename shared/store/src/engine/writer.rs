@@ -9,10 +9,10 @@
 
 use super::definitions::Definitions;
 use super::held::{Held, Learnt};
+use super::jobs::Reported;
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{delegations, inputs, push, remote, turns, workflows};
-use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use super::write::{Alone, Asked, Request, Transaction, Work};
@@ -243,7 +243,7 @@ impl Writer {
 struct Batch<'a> {
     turns: Vec<&'a mut Request<TurnStep, Committed, LedgerError>>,
     pushes: Vec<&'a mut Request<Vec<NewJob>, Vec<Pushed>>>,
-    reports: Vec<&'a mut Request<Report, RemoteOutcome<JobRow>>>,
+    reports: Vec<&'a mut Request<Report, RemoteOutcome<Reported>>>,
     alone: Vec<&'a mut dyn Alone>,
 }
 
