@@ -137,8 +137,9 @@ impl Writer {
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
         self.held.learn(outcome.learnt);
-        batch.into_iter().for_each(|asked| asked.work.into_pending().give());
+        // First, so that who has an answer finds everybody notified.
         outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
+        batch.into_iter().for_each(|asked| asked.work.into_pending().give());
     }
 
     /// Tries both halves of a batch by themselves, so that one poisonous request fails only its own caller. No request is to

@@ -9,6 +9,7 @@ use rusqlite::{CachedStatement, Connection, OpenFlags};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How long a connection waits for another process's write before it gives up.
@@ -68,12 +69,19 @@ type Names = Arc<[String]>;
 pub(crate) struct Cells {
     names: Names,
     values: Vec<Value>,
+    /// Where the next column is looked for first: most rows are read in the order of their columns.
+    next: AtomicUsize,
 }
 
 impl Cells {
     fn value(&self, column: &str) -> Result<&Value, String> {
-        let at = self.names.iter().position(|name| name == column);
-        at.and_then(|at| self.values.get(at)).ok_or_else(|| format!("the statement has no column {column}"))
+        let first = self.next.load(Ordering::Relaxed);
+        let (before, after) = self.names.split_at(first.min(self.names.len()));
+        let found = after.iter().position(|name| name == column).map(|at| before.len() + at);
+        let at = found.or_else(|| before.iter().position(|name| name == column));
+        let at = at.ok_or_else(|| format!("the statement has no column {column}"))?;
+        self.next.store(at + 1, Ordering::Relaxed);
+        Ok(&self.values[at])
     }
 
     /// Returns a whole number.
@@ -153,7 +161,7 @@ impl SqliteConnection {
             for at in 0..names.len() {
                 values.push(row.get(at)?);
             }
-            found.push(Cells { names: Arc::clone(names), values });
+            found.push(Cells { names: Arc::clone(names), values, next: AtomicUsize::new(0) });
         }
         Ok(found)
     }

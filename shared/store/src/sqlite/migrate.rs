@@ -42,7 +42,7 @@ pub(super) fn migrate(conn: &mut Connection) -> Result<(), StoreError> {
 fn applied(conn: &Connection) -> rusqlite::Result<Vec<AppliedMigration>> {
     let mut statement = conn.prepare(APPLIED)?;
     let rows = statement.query_map((), |row| {
-        Ok(AppliedMigration { version: row.get(0)?, checksum: row.get::<_, Vec<u8>>(1)?.into() })
+        Ok(AppliedMigration { version: row.get(0)?, checksum: row.get_ref(1)?.as_bytes()?.to_vec().into() })
     })?;
     rows.collect()
 }
