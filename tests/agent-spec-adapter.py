@@ -1,7 +1,8 @@
 """Lets a driver of Agent Spec cases run them on Turnstone. Python's standard library alone.
 
 The driver calls setup(env) with the addresses of its model and tool servers, load(ctx), start(handle, inputs, messages) and
-resume(handle, state, turn). The environment has TURNSTONE, the binary, and DATABASE_URL for PostgreSQL.
+resume(handle, state, turn). The environment has TURNSTONE, the binary, and DATABASE_URL for PostgreSQL. With KILL_WAITING the
+worker is killed with SIGKILL while a case waits, and another one continues it; on SQLite that is the whole server.
 """
 import atexit, json, os, shutil, socket, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 TOOLS = ["add", "concat", "fail", "lookup", "sleep_ms", "minmax"]
 PATIENCE = 60
 URL = ""
+kill_worker = None
 
 
 def free_port():
@@ -72,7 +74,10 @@ def setup(env):
     else:
         commands = [["dev", "--data", os.path.join(place, "data"), "--bind", bind]]
     log = open(os.path.join(place, "log"), "w")
-    running = [subprocess.Popen([binary, *command], cwd=place, stdout=log, stderr=log) for command in commands]
+
+    def begin(command):
+        return subprocess.Popen([binary, *command], cwd=place, stdout=log, stderr=log)
+    running = [begin(command) for command in commands]
 
     def stop():
         for process in running:
@@ -81,16 +86,27 @@ def setup(env):
             process.wait()
         shutil.rmtree(place, ignore_errors=True)
     atexit.register(stop)
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            if request("GET", "/readyz")[0] == 200:
-                return
-        except OSError:
-            pass
-        if time.monotonic() > until:
-            raise RuntimeError("no server answered; its log:\n" + open(log.name).read()[-3000:])
-        time.sleep(0.1)
+
+    def ready():
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                if request("GET", "/readyz")[0] == 200:
+                    return
+            except OSError:
+                pass
+            if time.monotonic() > until:
+                raise RuntimeError("no server answered; its log:\n" + open(log.name).read()[-3000:])
+            time.sleep(0.1)
+
+    def kill():
+        running[-1].kill()
+        running[-1].wait()
+        running[-1] = begin(commands[-1])
+        ready()
+    global kill_worker
+    kill_worker = kill
+    ready()
 
 
 def load(ctx):
@@ -117,11 +133,18 @@ def wait(job_id):
     until = time.monotonic() + PATIENCE
     while True:
         job = request("GET", "/ojs/v1/jobs/" + job_id)[1]["job"]
-        if job["state"] in ("completed", "discarded", "cancelled", "pending"):
+        if job["state"] in ("completed", "discarded", "cancelled"):
+            return state(job)
+        # A job whose parallel flows run as jobs of their own is pending, too, and waits for nobody.
+        if job["state"] == "pending" and awaited(job):
             return state(job)
         if time.monotonic() > until:
             raise RuntimeError("the job did not end: " + json.dumps(job)[:1000])
         time.sleep(0.02)
+
+
+def awaited(job):
+    return request("GET", "/engagements/" + job["ext_agent_engagement_id"])[1]["awaiting"]
 
 
 def state(job):
@@ -134,7 +157,7 @@ def state(job):
         return {**found, "status": "finished", "outputs": result["outputs"], "end_node": result["end_node"]}
     if job["state"] != "pending":
         return {**found, "status": "error", "error": json.dumps(job.get("error"))}
-    awaiting = request("GET", "/engagements/" + engagement)[1]["awaiting"]
+    awaiting = awaited(job)
     if awaiting["kind"] == "review":
         asked = request("GET", "/reviews/" + awaiting["review_id"])[1]["question"]
         pending = {"requests": [{"name": asked["name"], "arguments": asked["inputs"]}]}
@@ -147,6 +170,8 @@ def state(job):
 
 
 def resume(name, before, turn):
+    if os.environ.get("KILL_WAITING"):
+        kill_worker()
     awaiting = before["awaiting"]
     if turn["type"] == "confirmation":
         body = {"by": awaiting["reviewer"], "reason": turn.get("reason") or "said so"}

@@ -5,7 +5,7 @@
 #
 # CASES is a folder of cases, DRIVER a program that takes --cases, --adapter and --results, and serves the models and tools of
 # the cases. Neither is part of this repository. `TURNSTONE=path` uses a binary that is there already; STORES="sqlite postgres"
-# chooses; RESULTS=folder keeps the results.
+# chooses; RESULTS=folder keeps the results. KILL_WAITING=1 kills the worker with SIGKILL each time a case waits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -10,12 +10,13 @@ use held::StoreMetrics;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{
-    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry,
+    TextEncoder,
 };
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use turnstone_domain::{JobState, Timestamp};
-use turnstone_store::StoreError;
+use turnstone_store::{StoreError, damaged_rows};
 use turnstone_telemetry::names;
 
 /// How long the counts of the store are shown before it is queried again, in milliseconds.
@@ -30,6 +31,7 @@ pub(crate) struct Metrics {
     queued: IntGaugeVec,
     held: StoreMetrics,
     workers: IntGaugeVec,
+    damaged: IntCounter,
     store_seconds: Gauge,
     uptime_seconds: Gauge,
     read_at: Mutex<Option<Timestamp>>,
@@ -54,11 +56,13 @@ impl Metrics {
             queued: IntGaugeVec::new(opts(names::QUEUE_JOBS), &["queue", "state"])?,
             held: StoreMetrics::new()?,
             workers: IntGaugeVec::new(opts(names::WORKERS), &["alive"])?,
+            damaged: IntCounter::with_opts(opts(names::DAMAGED_ROWS))?,
             store_seconds: Gauge::with_opts(opts(names::STORE_SECONDS))?,
             uptime_seconds: Gauge::with_opts(opts(names::UPTIME_SECONDS))?,
             read_at: Mutex::new(None),
         };
-        let all: [Box<dyn Collector>; 7] = [
+        let all: [Box<dyn Collector>; 8] = [
+            Box::new(metrics.damaged.clone()),
             Box::new(metrics.requests.clone()),
             Box::new(metrics.durations.clone()),
             Box::new(metrics.jobs.clone()),
@@ -97,6 +101,8 @@ impl Metrics {
         }
         let uptime_ms = now.since(app.started_at);
         self.uptime_seconds.set(Duration::from_millis(u64::try_from(uptime_ms).unwrap_or(0)).as_secs_f64());
+        self.damaged.reset();
+        self.damaged.inc_by(damaged_rows());
         let mut families = self.registry.gather();
         // The agents' metrics of this process: of the whole server in `turnstone dev`, of nothing in a fleet's API.
         families.extend(turnstone_telemetry::metrics::gathered());

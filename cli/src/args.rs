@@ -3,8 +3,8 @@
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::serve::scheduler::SchedulerArgs;
 use crate::commands::{
-    agent, bench, breaker, budget, completions, config, credential, cron, dead_letter, dev, engagement, job,
-    mcp, policy, queue, review, webhook, worker, workflow,
+    agent, bench, breaker, budget, completions, config, conformance, credential, cron, dead_letter, dev,
+    engagement, job, mcp, policy, queue, review, webhook, worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -130,6 +130,9 @@ Examples:
     /// Evaluate an agent's assertions over recorded engagements
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
+    /// Run black-box cases of the specifications against a server with a scripted model
+    #[command(subcommand)]
+    Conformance(conformance::ConformanceCommand),
     /// Answer the questions of agents
     #[command(subcommand)]
     Review(review::ReviewCommand),

@@ -10,6 +10,8 @@
 -- * Rows that change often leave room on their page (fillfactor): an update stays there and touches no index.
 -- * `journal.tx` is the number of the transaction that wrote the row. Transactions commit in another order than they begin,
 --   so a reader of all events reads only those below the oldest transaction that is still under way.
+-- * CHECKs of the tables that each turn writes: PostgreSQL parses them anew for each statement. Only those stand here that a
+--   concurrent writer could break: leases and budgets. SQLite checks all of them on what the same engine writes.
 -- * History is partitioned by ranges of these numbers: old history is dropped, not deleted. The functions for it are at the
 --   end of this file.
 
@@ -63,11 +65,10 @@ CREATE TABLE jobs (
     seq              BIGINT  PRIMARY KEY,              -- order of acceptance: first in, first out
     id               TEXT    NOT NULL UNIQUE,
     job_type         TEXT    NOT NULL,
-    kind             TEXT    NOT NULL CHECK (kind IN ('agent', 'plain')),
+    kind             TEXT    NOT NULL,
     queue            TEXT    NOT NULL,
-    state            TEXT    NOT NULL CHECK (state IN ('scheduled', 'available', 'pending', 'active',
-                                                       'completed', 'retryable', 'cancelled', 'discarded')),
-    priority         BIGINT  NOT NULL CHECK (priority BETWEEN -100 AND 100),
+    state            TEXT    NOT NULL,
+    priority         BIGINT  NOT NULL,
     attempt          BIGINT  NOT NULL DEFAULT 0,       -- claims; never falls
     failures         BIGINT  NOT NULL DEFAULT 0,       -- what the retry policy counts
     lapses           BIGINT  NOT NULL DEFAULT 0,       -- leases that ran out since the last checkpoint
@@ -82,7 +83,7 @@ CREATE TABLE jobs (
     position         TEXT,                             -- JSON: where an agent job stands between turns
     reserved         BIGINT  NOT NULL DEFAULT 0,       -- this job's share of its budget's reservations
     tokens_used      BIGINT  NOT NULL DEFAULT 0,
-    events           BIGINT  NOT NULL DEFAULT 0,       -- events of a plain job's stream
+    events           BIGINT  NOT NULL DEFAULT 0,       -- events of a plain job's stream; of an agent's: 1 while its stream does not tell its start
     worker_id        TEXT,
     lease_token      TEXT,
     lease_expires_at BIGINT,
@@ -96,19 +97,14 @@ CREATE TABLE jobs (
     workflow_seq     BIGINT,
     workflow_step    BIGINT,
     cron_name        TEXT,
-    held             BIGINT  NOT NULL DEFAULT 0 CHECK (held IN (0, 1)),         -- paused: no worker claims it
+    held             BIGINT  NOT NULL DEFAULT 0,       -- paused: no worker claims it
     calls_again      BIGINT  NOT NULL DEFAULT 0,       -- how often a retry of one of its calls was requested
-    dead_letter      BIGINT  NOT NULL DEFAULT 0 CHECK (dead_letter IN (0, 1)),  -- kept for a manual retry when discarded
+    dead_letter      BIGINT  NOT NULL DEFAULT 0,       -- kept for a manual retry when discarded
     runtime_tags     TEXT,                             -- JSON: what a worker's runtime must offer
-    set_aside        BIGINT  NOT NULL DEFAULT 0 CHECK (set_aside IN (0, 1)),    -- its limit is used up: claims skip it
-    on_limit         TEXT    CHECK (on_limit IN ('reschedule', 'drop')),        -- NULL: the job waits
-    CHECK (attempt >= 0 AND failures >= 0 AND reserved >= 0 AND tokens_used >= 0),
-    CHECK ((kind = 'agent') = (engagement_seq IS NOT NULL)),
-    CHECK ((state = 'active') = (lease_token IS NOT NULL)),
-    CHECK ((state = 'active') = (lease_expires_at IS NOT NULL)),
-    CHECK ((state IN ('completed', 'cancelled', 'discarded')) = (ended_at IS NOT NULL)),
-    CHECK (state = 'active' OR reserved = 0)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
+    set_aside        BIGINT  NOT NULL DEFAULT 0,       -- its limit is used up: claims skip it
+    on_limit         TEXT,                             -- NULL: the job waits
+    CHECK ((state = 'active') = (lease_token IS NOT NULL) AND (state = 'active' OR reserved = 0))
+) WITH (fillfactor = 35, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 -- What a claim reads: neither paused jobs nor those whose limit is used up.
 CREATE INDEX jobs_available ON jobs (kind, queue, priority DESC, seq)
     WHERE state = 'available' AND held = 0 AND set_aside = 0;
@@ -245,21 +241,18 @@ CREATE TABLE totals (
     token_limit    BIGINT,                             -- NULL is unlimited
     settled        BIGINT  NOT NULL DEFAULT 0,
     reserved       BIGINT  NOT NULL DEFAULT 0,
-    scope          TEXT    NOT NULL DEFAULT 'engagement'
-                   CHECK (scope IN ('engagement', 'fleet', 'tenant', 'agent', 'model')),
+    scope          TEXT    NOT NULL DEFAULT 'engagement',   -- engagement, fleet, tenant, agent or model
     name           TEXT,
     day            BIGINT,                             -- since the epoch, UTC; -1 is all days
     currency       TEXT,
     money_limit    BIGINT,                             -- NULL is unlimited
-    money_settled  BIGINT  NOT NULL DEFAULT 0 CHECK (money_settled >= 0),
+    money_settled  BIGINT  NOT NULL DEFAULT 0,
     money_reserved BIGINT  NOT NULL DEFAULT 0,
-    on_exceed      TEXT    CHECK (on_exceed IN ('retry', 'park', 'fail')),
-    warn_at        BIGINT  CHECK (warn_at BETWEEN 1 AND 100),
-    CHECK (settled >= 0 AND reserved >= 0),
-    CHECK (token_limit IS NULL OR settled + reserved <= token_limit),
-    CHECK ((name IS NULL) = (scope = 'engagement')),
-    CHECK ((day IS NULL) = (name IS NULL)),
-    CHECK (money_reserved >= 0 AND (money_limit IS NULL OR money_settled + money_reserved <= money_limit))
+    on_exceed      TEXT,                               -- retry, park or fail
+    warn_at        BIGINT,                             -- percent
+    CHECK (settled >= 0 AND reserved >= 0 AND money_settled >= 0 AND money_reserved >= 0
+           AND (token_limit IS NULL OR settled + reserved <= token_limit)
+           AND (money_limit IS NULL OR money_settled + money_reserved <= money_limit))
 ) WITH (fillfactor = 60, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 CREATE UNIQUE INDEX totals_named ON totals (name, day) WHERE name IS NOT NULL;
 
@@ -315,7 +308,7 @@ CREATE TABLE journal (
     messages      BIGINT  NOT NULL DEFAULT 0,
     job_seq       BIGINT  NOT NULL,
     turn          BIGINT  NOT NULL,                    -- 0 outside of turns
-    phase         BIGINT  NOT NULL DEFAULT -1 CHECK (phase BETWEEN -1 AND 6),  -- of its first checkpoint, INIT to EMIT; -1 without one
+    phase         BIGINT  NOT NULL DEFAULT -1,  -- of its first checkpoint, INIT to EMIT; -1 without one
     phases        BIGINT  NOT NULL DEFAULT 0,          -- how many checkpoints it has: each is of the next phase
     names         TEXT,                                -- the names of its events, in order, commas between
     tokens_in     BIGINT  NOT NULL DEFAULT 0,          -- of its one checkpoint that paid for something
@@ -327,11 +320,7 @@ CREATE TABLE journal (
     at            BIGINT  NOT NULL,                    -- when the last of it happened
     body          TEXT,                                -- JSON: checkpoints and events
     said          TEXT,                                -- JSON: messages
-    PRIMARY KEY (stream, last_event, last_message, turn, phase),
-    CHECK ((events > 0) = (names IS NOT NULL)),
-    CHECK ((messages > 0) = (said IS NOT NULL)),
-    CHECK ((phases > 0) = (phase >= 0) AND phase + phases <= 7),
-    CHECK ((model IS NULL) = (paid_at IS NULL))
+    PRIMARY KEY (stream, last_event, last_message, turn, phase)
 ) PARTITION BY RANGE (stream);
 -- No phase is committed twice: who commits phases again begins where a row began, or ends where one ended.
 CREATE UNIQUE INDEX journal_phases ON journal (stream, turn, phase, job_seq) WHERE phases > 0;

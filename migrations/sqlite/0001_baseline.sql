@@ -75,7 +75,7 @@ CREATE TABLE jobs (
     position         TEXT,                             -- JSON: where an agent job stands between turns
     reserved         INTEGER NOT NULL DEFAULT 0,       -- this job's share of its budget's reservations
     tokens_used      INTEGER NOT NULL DEFAULT 0,
-    events           INTEGER NOT NULL DEFAULT 0,       -- events of a plain job's stream
+    events           INTEGER NOT NULL DEFAULT 0,       -- events of a plain job's stream; of an agent's: 1 while its stream does not tell its start
     worker_id        TEXT,
     lease_token      TEXT,
     lease_expires_at INTEGER,

@@ -6,8 +6,11 @@
 
 #[path = "build/expand.rs"]
 mod expand;
+#[path = "build/files.rs"]
+mod files;
 
-use expand::{Dialect, expand, texts};
+use expand::{Dialect, columns, expand};
+use files::{filled, parts_of_statements, sections, texts};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -15,39 +18,62 @@ use std::path::Path;
 use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for path in ["build.rs", "build/expand.rs", "sql"] {
+    for path in ["build.rs", "build", "sql"] {
         println!("cargo::rerun-if-changed={path}");
     }
     let mut constants = Constants::default();
-    for (name, text) in files("sql/common")? {
-        let expanded = |text: &String| -> Result<Texts, String> {
-            let (sqlite, sqlite_row) = (expand(text, Dialect::Sqlite)?, expand(text, Dialect::SqliteRow)?);
-            Ok(Texts { sqlite, sqlite_row, postgres: expand(text, Dialect::Postgres)? })
-        };
-        let texts = texts(&text).and_then(|texts| texts.iter().map(expanded).collect());
-        constants.add(&name, texts.map_err(|error| format!("sql/common/{name}.sql: {error}"))?)?;
+    let parts = parts_of_statements(&fs::read_to_string("sql/columns.txt")?)?;
+    for (file, text) in statements("sql/common")? {
+        let failed = |error: String| format!("sql/common/{file}.sql: {error}");
+        for (name, text) in sections(&file, &text).map_err(failed)? {
+            let text = filled(text, &parts);
+            let texts = texts(&text).and_then(|texts| texts.iter().map(|text| Made::common(text)).collect());
+            constants.add(&name, texts.map_err(failed)?)?;
+        }
     }
-    let mut of_postgres = files("sql/postgres")?;
-    for (name, sqlite) in files("sql/sqlite")? {
+    let mut of_postgres = statements("sql/postgres")?;
+    for (name, sqlite) in statements("sql/sqlite")? {
         let postgres = of_postgres.remove(&name).ok_or_else(|| format!("sql/postgres has no {name}.sql"))?;
-        let (sqlite, sqlite_row) = (expand(&sqlite, Dialect::Sqlite)?, expand(&sqlite, Dialect::SqliteRow)?);
-        constants.add(
-            &name,
-            vec![Texts { sqlite, sqlite_row, postgres: expand(&postgres, Dialect::Postgres)? }],
-        )?;
+        let (sqlite, postgres) = (filled(sqlite, &parts), filled(postgres, &parts));
+        constants.add(&name, vec![Made::apart(&sqlite, postgres)?])?;
     }
     if let Some(name) = of_postgres.keys().next() {
         return Err(format!("sql/sqlite has no {name}.sql").into());
     }
-    for (name, text) in files("sql/postgres_alone")? {
-        constants.add(&name, vec![Texts { postgres: text, ..Texts::default() }])?;
+    for (name, text) in statements("sql/postgres_alone")? {
+        let postgres = filled(text, &parts);
+        constants.add(&name, vec![Made { postgres, ..Made::default() }])?;
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("statements.rs"), constants.written()?)?;
     Ok(())
 }
 
-/// The files of a folder by name, without their ending.
-fn files(folder: &str) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
+/// One statement, for both databases.
+#[derive(Default)]
+struct Made {
+    sqlite: String,
+    /// The same for one row.
+    sqlite_row: String,
+    postgres: String,
+    /// The columns of the rows that it is given.
+    columns: Vec<String>,
+}
+
+impl Made {
+    fn common(text: &str) -> Result<Self, String> {
+        let columns = columns(text)?.into_iter().map(str::to_owned).collect();
+        let (sqlite, sqlite_row) = (expand(text, Dialect::Sqlite)?, expand(text, Dialect::SqliteRow)?);
+        Ok(Self { sqlite, sqlite_row, postgres: expand(text, Dialect::Postgres)?, columns })
+    }
+
+    /// With a text of its own for each database.
+    fn apart(sqlite: &str, postgres: String) -> Result<Self, String> {
+        Ok(Self { sqlite: expand(sqlite, Dialect::Sqlite)?, postgres, ..Self::default() })
+    }
+}
+
+/// The SQL files of a folder by name, without their ending.
+fn statements(folder: &str) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
     let mut files = BTreeMap::new();
     for file in fs::read_dir(folder)? {
         let path = file?.path();
@@ -57,32 +83,26 @@ fn files(folder: &str) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
     Ok(files)
 }
 
-/// A statement in the words of each database.
-#[derive(Default)]
-struct Texts {
-    sqlite: String,
-    sqlite_row: String,
-    postgres: String,
-}
-
 /// Statements by name: usually one text each.
 #[derive(Default)]
-struct Constants(BTreeMap<String, Vec<Texts>>);
+struct Constants(BTreeMap<String, Vec<Made>>);
 
 impl Constants {
-    fn add(&mut self, name: &str, texts: Vec<Texts>) -> Result<(), String> {
+    fn add(&mut self, name: &str, texts: Vec<Made>) -> Result<(), String> {
         match self.0.insert(name.to_uppercase(), texts) {
-            Some(_) => Err(format!("{name}.sql stands in two folders of sql")),
+            Some(_) => Err(format!("{name} stands in two places of sql")),
             None => Ok(()),
         }
     }
 
-    /// The source of the constants, and of a list of them for the tests.
+    /// The source of the constants, and of a list of them.
     fn written(&self) -> Result<String, std::fmt::Error> {
         let (mut out, mut all) = (String::new(), String::new());
         for (name, texts) in &self.0 {
-            let text = |Texts { sqlite, sqlite_row, postgres }: &Texts| {
-                format!("Text {{ sqlite: {sqlite:?}, sqlite_row: {sqlite_row:?}, postgres: {postgres:?} }}")
+            let text = |Made { sqlite, sqlite_row, postgres, columns }: &Made| {
+                format!(
+                    "Text {{ sqlite: {sqlite:?}, sqlite_row: {sqlite_row:?}, postgres: {postgres:?}, columns: &{columns:?} }}"
+                )
             };
             match texts.as_slice() {
                 [one] => {
@@ -96,10 +116,7 @@ impl Constants {
                 }
             }
         }
-        writeln!(
-            out,
-            "/// Every statement by name: more than one text where a file stands for several.\n#[cfg(test)]"
-        )?;
+        writeln!(out, "/// Every statement by name: more than one text where a file stands for several.")?;
         writeln!(out, "pub(crate) static ALL: &[(&str, &[Text])] = &[\n{all}];")?;
         Ok(out)
     }

@@ -11,6 +11,7 @@ mod budgets;
 mod cancel;
 mod chaos;
 mod conformance;
+mod conformance_command;
 mod connections;
 mod costly_schemas;
 mod crash;

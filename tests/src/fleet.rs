@@ -25,6 +25,10 @@ use turnstone_worker::{Deps, Worker};
 /// The longest that a webhook's receiver may take; in real time, like every wait for a network.
 const TELLING: Duration = Duration::from_secs(60);
 
+/// The client uses no connection that was idle for longer. The server closes a connection without a request after 10
+/// seconds; a request that leaves at that moment fails.
+const IDLE: Duration = Duration::from_secs(5);
+
 /// The database of a fleet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backend {
@@ -218,8 +222,11 @@ impl FleetBuilder {
             models,
             tools,
             shutdown,
-            // Without root certificates: parsing them takes longer than starting everything else.
-            http: crate::http::client_builder().timeout(wait::PATIENCE).build().expect("a client"),
+            http: crate::http::client_builder()
+                .timeout(wait::PATIENCE)
+                .pool_idle_timeout(IDLE)
+                .build()
+                .expect("a client"),
             workers: Vec::new(),
             _serving: AbortOnDropHandle::new(serving),
             _ground: ground,

@@ -6,6 +6,7 @@ mod breakers;
 pub mod deps;
 mod flow;
 pub mod model;
+mod oci;
 pub mod options;
 mod phases;
 pub mod runtime;

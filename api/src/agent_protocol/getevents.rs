@@ -7,7 +7,7 @@ use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Segment, Segments};
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::value::RawValue;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::{Job, JobId};
@@ -17,11 +17,16 @@ use turnstone_store::RunEvent;
 /// A list has at most this many events, and fewer when they are long; the next request continues after the last.
 const MOST: u32 = 1000;
 
+/// The header of a list that is not the whole.
+const HAS_MORE: HeaderName = HeaderName::from_static("x-has-more");
+/// The header with the `since` of the next request.
+const NEXT_SINCE: HeaderName = HeaderName::from_static("x-next-since");
+
 /// Events of a request, or all events of a run (Agent Protocol, get events).
 ///
 /// Without `since` a request returns the events since its last poll, by any client; a run returns all its events. A
 /// stream replays the request, continues live, and ends with `request_completed`. At most 1000 events, or a megabyte of
-/// them, are returned at once.
+/// them, are returned at once; then `X-Has-More` is true, and `X-Next-Since` is the `since` of the next request.
 ///
 /// A stream also has frames named `delta` between the events. Each is a piece of the text that a model is writing
 /// (`text_output_delta`, with `answer`, `offset` and `content`). They have no `id` and are not sent again: the whole
@@ -126,9 +131,9 @@ fn since(params: &Params) -> Result<Option<i64>, Failure> {
 
 async fn list(app: &App, run: &Engagement, request: Option<&JobId>, since: i64) -> Answer {
     run_events::catch_up(app, run).await?;
-    let events = app.api.store.runs.run_events(&run.id, since, request, MOST).await?.events;
-    resume::note_displayed(app, &events).await?;
-    shown(&events)
+    let page = app.api.store.runs.run_events(&run.id, since, request, MOST).await?;
+    resume::note_displayed(app, &page.events).await?;
+    shown(&page.events, page.more)
 }
 
 /// Returns the events that were not polled yet. Two clients that poll at the same time share them: each event goes to
@@ -138,21 +143,29 @@ async fn poll(app: &App, run: &Engagement, job: &Job) -> Answer {
     let runs = &app.api.store.runs;
     loop {
         let seen = runs.run_requests(&run.id).await?.into_iter().find(|request| request.job == job.id);
-        let Some(seen) = seen.map(|request| request.seen) else { return shown(&[]) };
-        let events = runs.run_events(&run.id, seen, Some(&job.id), MOST).await?.events;
-        let Some(last) = events.last().map(|event| event.id) else { return shown(&[]) };
+        let Some(seen) = seen.map(|request| request.seen) else { return shown(&[], false) };
+        let page = runs.run_events(&run.id, seen, Some(&job.id), MOST).await?;
+        let Some(last) = page.events.last().map(|event| event.id) else { return shown(&[], false) };
         if runs.polled(&job.id, seen, last).await? {
-            resume::note_displayed(app, &events).await?;
-            return shown(&events);
+            resume::note_displayed(app, &page.events).await?;
+            return shown(&page.events, page.more);
         }
     }
 }
 
-fn shown(events: &[RunEvent]) -> Answer {
+/// Returns events as a list. When more are stored, the headers say so, and `since` of the next request.
+fn shown(events: &[RunEvent], more: bool) -> Answer {
     let bodies: Result<Vec<&RawValue>, _> =
         events.iter().map(|event| serde_json::from_str::<&RawValue>(&event.body)).collect();
     match bodies {
-        Ok(bodies) => Ok(reply::ok(&bodies)),
+        Ok(bodies) => {
+            let mut response = reply::ok(&bodies);
+            if let Some(last) = events.last().filter(|_| more) {
+                response.headers_mut().insert(HAS_MORE, HeaderValue::from_static("true"));
+                response.headers_mut().insert(NEXT_SINCE, last.id.into());
+            }
+            Ok(response)
+        }
         Err(_) => Err(OjsError::internal("An event of this run cannot be read.").into()),
     }
 }

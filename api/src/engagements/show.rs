@@ -7,10 +7,11 @@ use crate::api::{App, Shared};
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
+use turnstone_domain::event::Event;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{EngagementId, Job, JobId, JobState};
 use turnstone_ojs::OjsError;
-use turnstone_store::{Kindred, Page, ReviewFilter};
+use turnstone_store::{EventFilter, Kindred, Page, ReviewFilter};
 
 /// The most engagements of a tree that are shown.
 const MOST_KIN: u32 = 1000;
@@ -51,9 +52,27 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
         }
         waiting::note_displayed(&app, &waiting).await?;
     }
+    if agent.flow.is_some() && !job.state.is_terminal() {
+        shown["node"] = node(&app, &engagement.id).await?.into();
+    }
     shown["forked_from"] =
         app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();
     Ok(reply::ok(&shown))
+}
+
+/// The newest events of an engagement among which one names its node; a turn has fewer.
+const NEWEST_EVENTS: u32 = 100;
+
+/// Returns the node of a flow that runs or waits, with the nodes around it, from the newest event that names one.
+async fn node(app: &App, id: &EngagementId) -> Result<Option<String>, Failure> {
+    let views = &app.api.store.views;
+    let newest = views.newest_events(vec![id.as_str().to_owned()]).await?;
+    let Some((_, events)) = newest.into_iter().next() else { return Ok(None) };
+    let filter = EventFilter::Engagement(id.clone());
+    let after = (events - i64::from(NEWEST_EVENTS)).max(0);
+    let found = views.events_after(&filter, after, NEWEST_EVENTS).await?;
+    let node = |event: &Event| Some(event.data["node"].as_str()?.to_owned());
+    Ok(found.iter().rev().find_map(node))
 }
 
 /// How often a job is read anew that changes while it is read.

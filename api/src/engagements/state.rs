@@ -32,6 +32,8 @@ pub(crate) struct State {
     /// The latest job.
     job_id: String,
     turns: i64,
+    /// The node of an Agent Spec flow that runs or waits, after the nodes around it: `each > ask`.
+    node: Option<String>,
     /// Of the whole tree: all engagements in it share one budget.
     tokens: StateTokens,
     /// Of the engagement and its delegates, in the currency of the price table.
@@ -169,6 +171,7 @@ pub(crate) fn of(
         "error": failed.map(|failed| failed.error.told()),
         "job_id": job.id,
         "turns": engagement.turns,
+        "node": Value::Null,
         "tokens": {
             "used": budget.settled,
             "reserved": budget.reserved,

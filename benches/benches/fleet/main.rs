@@ -1,7 +1,7 @@
 //! A whole fleet under faults, under pressure and as it grows: real processes of the real program on a PostgreSQL of its
 //! own.
 //!
-//! `cargo bench -p turnstone-benches --bench fleet -- faults|pressure|readers|scale-out|takeover|long|outage|waiting [-o json]` measures one thing,
+//! `cargo bench -p turnstone-benches --bench fleet -- faults|pressure|readers|scale-out|takeover|long|flow|outage|waiting [-o json]` measures one thing,
 //! or all of them without a name. Without `--bench`, as `cargo test --benches` runs it, everything is tried once and
 //! shortly, to see that it works. Nothing here can fail because of a figure.
 
@@ -27,7 +27,7 @@ use machine::Machine;
 use report::{Report, Section};
 use std::path::Path;
 use std::time::Duration;
-use subjects::{faults, long, outage, pressure, readers, scale_out, takeover, waiting};
+use subjects::{faults, flow, long, outage, pressure, readers, scale_out, takeover, waiting};
 
 /// How long things are watched.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl Pace {
 }
 
 /// Name on the command line, and what is measured.
-const SUBJECTS: [(&str, &str); 8] = [
+const SUBJECTS: [(&str, &str); 9] = [
     (
         "faults",
         "time until jobs are completed at 95 % of the clean rate again, from the moment when the fault is over",
@@ -64,6 +64,10 @@ const SUBJECTS: [(&str, &str); 8] = [
     (
         "long",
         "an engagement of 1,000 turns: its turns 900 to 990 beside 10 to 100, and a death in the middle",
+    ),
+    (
+        "flow",
+        "1,000 model calls of a MapNode and 200 nodes in a row: their rate beside that of turns, and late ones beside early ones",
     ),
     (
         "outage",
@@ -102,6 +106,7 @@ async fn measure(subject: &str, pace: Pace) -> Vec<Figure> {
         "scale-out" => Box::pin(scale_out::measure(pace)).await,
         "takeover" => Box::pin(takeover::measure(pace)).await,
         "long" => Box::pin(long::measure(pace)).await,
+        "flow" => Box::pin(flow::measure(pace)).await,
         "outage" => Box::pin(outage::measure(pace)).await,
         _ => Box::pin(waiting::measure(pace)).await,
     }

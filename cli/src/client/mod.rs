@@ -210,6 +210,28 @@ impl Client {
         self.answer(self.request(Method::DELETE, path, query)).await
     }
 
+    /// Sends any request to a path with its query; returns the status and the body, as JSON or as one text.
+    ///
+    /// # Errors
+    /// No server answers.
+    pub async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&'static str, String)>,
+    ) -> Result<(u16, Value), Failure> {
+        let url = self.base.join(path);
+        let url = url.map_err(|error| Failure::usage(format!("{path} is no path: {error}")))?;
+        let mut request = self.http.request(method, url).timeout(ANSWER_TIMEOUT);
+        if let Some((media_type, body)) = body {
+            request = request.header(CONTENT_TYPE, HeaderValue::from_static(media_type)).body(body);
+        }
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status().as_u16();
+        let body = response.text().await.map_err(|error| self.unreachable(&error))?;
+        Ok((status, serde_json::from_str(&body).unwrap_or(Value::String(body))))
+    }
+
     fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {

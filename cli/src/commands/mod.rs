@@ -8,6 +8,7 @@ mod bulk;
 mod chosen;
 pub mod completions;
 pub mod config;
+pub mod conformance;
 pub mod credential;
 pub mod cron;
 pub mod dead_letter;
@@ -138,6 +139,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Mcp(command) => until_interrupted(mcp::run(command, &session)).await,
             Command::Engagement(command) => until_interrupted(engagement::run(command, &session)).await,
             Command::Policy(command) => until_interrupted(policy::run(command, &session)).await,
+            Command::Conformance(command) => until_interrupted(conformance::run(command, &session)).await,
             Command::Review(command) => until_interrupted(review::run(command, &session)).await,
             Command::Config(command) => config::run(&command, &session),
             Command::Completions(args) => completions::run(&args),

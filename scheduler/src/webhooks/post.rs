@@ -1,16 +1,14 @@
 //! One attempt: a POST that reaches public addresses only, follows no redirects, and reads little of the response.
 
 use super::sign;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, USER_AGENT};
-use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Response};
+use reqwest::{Client, Response};
 use std::error::Error;
-use std::net::SocketAddr;
 use std::time::Duration;
 use turnstone_domain::Timestamp;
-use turnstone_domain::address::{check_text, only_public};
+use turnstone_domain::address::check_text;
 use turnstone_domain::webhook::{Delivery, Webhook};
+use turnstone_outbound::{PublicResolver, client_builder};
 
 /// The most bytes of a failed response that are kept, to explain the failure.
 const EXCERPT_BYTES: usize = 300;
@@ -33,44 +31,14 @@ pub(super) struct Post {
     allow_private: bool,
 }
 
-/// The system's resolver, limited to public addresses: resolved addresses are checked at the moment of the connection.
-struct PublicResolver;
-
-impl Resolve for PublicResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let name = name.as_str().to_owned();
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            Ok(Box::new(only_public(&name, found)?.into_iter()) as Addrs)
-        })
-    }
-}
-
 impl Post {
     /// # Errors
     /// A sentence that says why the client cannot be built.
     pub(super) fn new(allow_private: bool, timeout: Duration) -> Result<Self, String> {
-        // Another part of the process may have installed a provider already; then that one is used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = || -> ClientBuilder {
-            let open = Client::builder()
-                .redirect(Policy::none())
-                .no_proxy()
-                .referer(false)
-                .retry(reqwest::retry::never())
-                .timeout(timeout)
-                .connect_timeout(timeout);
-            if allow_private { open } else { open.dns_resolver(PublicResolver) }
-        };
-        let client = builder().build().or_else(|error| {
-            let why = describe(&error);
-            tracing::warn!(
-                why,
-                "no root certificates: webhooks at https URLs will fail; install the package ca-certificates"
-            );
-            builder().tls_certs_only([]).build()
-        });
-        let client = client
+        let builder = client_builder().timeout(timeout).connect_timeout(timeout);
+        let builder = if allow_private { builder } else { builder.dns_resolver(PublicResolver) };
+        let client = builder
+            .build()
             .map_err(|error| format!("the client for webhooks cannot be built: {}", describe(&error)))?;
         Ok(Self { client, allow_private })
     }

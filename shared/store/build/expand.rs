@@ -3,36 +3,18 @@
 //! | placeholder | PostgreSQL | SQLite, any number of rows | SQLite, one row |
 //! |---|---|---|---|
 //! | `{rows: a, b}`, a table `r` | `unnest($1, $2) AS r (a, b)` | `(SELECT … FROM json_each(?1)) AS r` | `(SELECT ?1 AS a, ?2 AS b) AS r` |
-//! | `{rows locked t.a: a, b}` | the same, after the rows of `t` with these `a` are locked from the highest to the lowest | the same | the same |
-//! | `{values: a, b}` of an insert | `(a, b) SELECT * FROM unnest($1, $2)` | `(a, b) SELECT … FROM json_each(?1)` | `(a, b) VALUES (?1, ?2)` |
+//! | `{values: a, b}` of an insert | `(a, b) SELECT * FROM unnest($1, $2) AS r` | `(a, b) SELECT … FROM json_each(?1)` | `(a, b) VALUES (?1, ?2)` |
 //! | `{in: ids}`, rows of one column | `= ANY($1)` | `IN (SELECT … FROM json_each(?1))` | `= ?1` |
 //! | `{lock}` | `FOR UPDATE` | nothing: one connection writes | nothing |
+//! | `{feed end}` | the transaction before this one | that of the newest event | the same |
 //!
 //! Where nothing but a condition follows `FROM {rows: …}` in an update, the text for one row has no `FROM`: it names the
 //! parameters in place of the columns of `r`.
-//!
-//! `{each: jobs.seq, job_errors.job_seq}` makes one statement for each table, with `{table}` and its `{key}`.
 //!
 //! A lock may name its strength, its tables, and that it skips locked rows: `{lock key share of j skip}`.
 //! Single values follow the rows from `$2` on, whatever the number of columns.
 
 use std::fmt::Write as _;
-
-/// Returns the statements that a file stands for, with their placeholders: one, or one for each `table.key` in
-/// `{each: table.key, …}`.
-///
-/// # Errors
-/// Says what in the list is no table with a key.
-pub fn texts(text: &str) -> Result<Vec<String>, String> {
-    let Some((before, after)) = text.split_once("{each:") else { return Ok(vec![text.to_owned()]) };
-    let (list, after) = after.split_once("}\n").ok_or("`{each:` is not closed")?;
-    let text_of = |one: &str| {
-        let (table, key) =
-            one.trim().split_once('.').ok_or_else(|| format!("`{one}` is no table with a key"))?;
-        Ok(format!("{before}{}", after.replace("{table}", table).replace("{key}", key)))
-    };
-    list.split(',').map(text_of).collect()
-}
 
 /// The databases for which a statement is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +52,7 @@ pub fn expand(text: &str, dialect: Dialect) -> Result<String, String> {
 fn without_from(text: &str, columns: &[&str]) -> Option<String> {
     let comment = text.lines().take_while(|line| line.starts_with("--")).map(|line| line.len() + 1).sum();
     let (comment, statement) = text.split_at(comment);
-    let (before, after) = statement.split_once("FROM {rows")?;
+    let (before, after) = statement.split_once("FROM {rows:")?;
     let after = after.split_once('}')?.1.trim_start();
     let plain = before.starts_with("UPDATE ") && after.starts_with("WHERE ") && !after.contains('{');
     plain
@@ -126,7 +108,10 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
 }
 
 /// The columns of the rows that a statement receives: none, or the same in all of its placeholders.
-fn columns(text: &str) -> Result<Vec<&str>, String> {
+///
+/// # Errors
+/// Says which placeholders differ.
+pub fn columns(text: &str) -> Result<Vec<&str>, String> {
     let mut found: Option<Vec<&str>> = None;
     for part in parts(text)? {
         let Part::Placeholder(inner) = part else { continue };
@@ -144,17 +129,6 @@ fn placeholder(out: &mut String, inner: &str, dialect: Dialect) -> Result<(), St
     let (kind, list) = inner.split_once(':').unwrap_or((inner, ""));
     let columns: Vec<&str> = list.split(',').map(str::trim).collect();
     let names = columns.join(", ");
-    if let Some((table, key)) = kind.strip_prefix("rows locked ").and_then(|locked| locked.split_once('.')) {
-        if dialect != Dialect::Postgres {
-            return placeholder(out, &format!("rows:{list}"), dialect);
-        }
-        out.push_str("(SELECT r.* FROM ");
-        placeholder(out, &format!("rows:{list}"), dialect)?;
-        let lock =
-            format!(" JOIN {table} AS t ON t.{key} = r.{key} ORDER BY r.{key} DESC FOR UPDATE OF t) AS r");
-        out.push_str(&lock);
-        return Ok(());
-    }
     let numbered =
         |mark: char| (1..=columns.len()).map(|at| format!("{mark}{at}")).collect::<Vec<_>>().join(", ");
     let values = |named: bool| {
@@ -171,13 +145,19 @@ fn placeholder(out: &mut String, inner: &str, dialect: Dialect) -> Result<(), St
             let named = columns.iter().zip(1..).map(|(column, at)| format!("?{at} AS {column}"));
             write!(out, "(SELECT {}) AS r", named.collect::<Vec<_>>().join(", "))
         }
-        ("values", Dialect::Postgres) => write!(out, "({names})\nSELECT * FROM unnest({})", numbered('$')),
+        ("values", Dialect::Postgres) => {
+            write!(out, "({names})\nSELECT * FROM unnest({}) AS r", numbered('$'))
+        }
         // Without a condition SQLite would take the ON of a conflict for that of a join.
         ("values", Dialect::Sqlite) => {
             write!(out, "({names})\nSELECT {} FROM json_each(?1) WHERE true", values(false))
         }
         ("values", Dialect::SqliteRow) => write!(out, "({names})\nVALUES ({})", numbered('?')),
         ("in", _) if columns.len() > 1 => return Err(format!("`{{{inner}}}` has more than one column")),
+        ("feed end", Dialect::Postgres) => write!(out, "pg_current_xact_id()::text::bigint - 1"),
+        ("feed end", Dialect::Sqlite | Dialect::SqliteRow) => {
+            write!(out, "(SELECT coalesce(max(v.tx), 0) FROM journal AS v)")
+        }
         ("in", Dialect::Postgres) => write!(out, "= ANY($1)"),
         ("in", Dialect::Sqlite) => write!(out, "IN (SELECT {} FROM json_each(?1))", values(false)),
         ("in", Dialect::SqliteRow) => write!(out, "= ?1"),
@@ -242,7 +222,7 @@ fn parameters(out: &mut String, text: &str, columns: usize, dialect: Dialect) ->
 
 #[cfg(test)]
 mod tests {
-    use super::{Dialect, expand, texts};
+    use super::{Dialect, expand};
 
     fn both(text: &str) -> (String, String) {
         (expand(text, Dialect::Sqlite).unwrap(), expand(text, Dialect::Postgres).unwrap())
@@ -270,7 +250,10 @@ mod tests {
             sqlite,
             "INSERT INTO t (a, b)\nSELECT value ->> 0, value ->> 1 FROM json_each(?1) WHERE true\nON CONFLICT DO NOTHING"
         );
-        assert_eq!(postgres, "INSERT INTO t (a, b)\nSELECT * FROM unnest($1, $2)\nON CONFLICT DO NOTHING");
+        assert_eq!(
+            postgres,
+            "INSERT INTO t (a, b)\nSELECT * FROM unnest($1, $2) AS r\nON CONFLICT DO NOTHING"
+        );
     }
 
     #[test]
@@ -283,11 +266,6 @@ mod tests {
             "SELECT a FROM t WHERE a = ANY($1) AND b > $2\nFOR NO KEY UPDATE OF t, u SKIP LOCKED"
         );
         assert_eq!(both("{lock}").1, "FOR UPDATE");
-        assert_eq!(
-            both("UPDATE t SET x = r.x FROM {rows locked t.a: a, x} WHERE t.a = r.a").1,
-            "UPDATE t SET x = r.x FROM (SELECT r.* FROM unnest($1, $2) AS r (a, x) JOIN t AS t ON t.a = r.a ORDER BY r.a \
-             DESC FOR UPDATE OF t) AS r WHERE t.a = r.a"
-        );
     }
 
     #[test]
@@ -314,16 +292,6 @@ mod tests {
         ] {
             assert_eq!(expand(text, Dialect::SqliteRow).unwrap(), one);
         }
-    }
-
-    #[test]
-    fn a_file_may_stand_for_many_tables() {
-        let both = texts(
-            "-- Deletes.\n{each: jobs.seq, job_errors.job_seq}\nDELETE FROM {table} WHERE {key} {in: seqs}\n",
-        );
-        let two = ["jobs WHERE seq", "job_errors WHERE job_seq"];
-        assert_eq!(both.unwrap(), two.map(|of| format!("-- Deletes.\nDELETE FROM {of} {{in: seqs}}\n")));
-        assert!(texts("{each: jobs}\nDELETE FROM {table}").is_err());
     }
 
     #[test]

@@ -162,6 +162,14 @@ pub enum StoreError {
     Closed,
 }
 
+impl StoreError {
+    /// Returns true if it is about what is stored, and not about the database: trying again does not help.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Unreadable { .. } | Self::Inconsistent { .. })
+    }
+}
+
 /// Why a write under a lease was refused.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LedgerError {

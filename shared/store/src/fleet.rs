@@ -64,7 +64,16 @@ pub enum WorkerKind {
 }
 
 impl WorkerKind {
-    /// Reads what the database says.
+    /// The kind as in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Http => "http",
+        }
+    }
+
+    /// Reads [`WorkerKind::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {

@@ -38,6 +38,12 @@ impl JobKind {
         if job.engagement.is_some() { Self::Agent } else { Self::Plain }
     }
 
+    /// Reads [`JobKind::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Agent, Self::Plain].into_iter().find(|kind| kind.as_str() == text)
+    }
+
     /// The kind as in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -80,6 +86,8 @@ pub struct Claim {
     pub attempt: i64,
     /// How often it failed so far.
     pub failures: i64,
+    /// How many workers in a row lost it before they could commit anything.
+    pub lapses: i64,
     /// When and how often it is tried again.
     pub retry: RetryPolicy,
     /// The longest this attempt may be active, in milliseconds.
@@ -96,6 +104,17 @@ pub struct Claim {
     pub lease: Lease,
     /// The agent side; `None` for a plain job.
     pub engagement: Option<EngagementClaim>,
+}
+
+impl Claim {
+    /// Lost leases in a row after which a worker runs a job alone.
+    pub const LAPSES_IN_COMPANY: i64 = 3;
+
+    /// Returns true if a worker has to run it alone: it may be what kills the workers.
+    #[must_use]
+    pub fn runs_alone(&self) -> bool {
+        self.lapses >= Self::LAPSES_IN_COMPANY
+    }
 }
 
 /// The agent side of a claim.

@@ -30,6 +30,7 @@
 
 pub mod breakers;
 mod cipher;
+mod damage;
 mod doorbell;
 mod engine;
 mod error;
@@ -46,6 +47,7 @@ mod upkeep;
 mod views;
 
 pub use cipher::EncryptionKeys;
+pub use damage::{damaged_rows, unreadable};
 pub use doorbell::{Doorbell, Ring};
 pub use engine::artifacts::Artifacts;
 pub use engine::budgets::{

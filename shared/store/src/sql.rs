@@ -1,6 +1,7 @@
-//! Every SQL text of this store, each in a file of its own below `sql/`.
+//! Every SQL text of this store: the files below `sql/`, and the inserts that are derived from declarations.
 //!
-//! `build.rs` makes a constant of each file and expands its placeholders: see `build/expand.rs`.
+//! `build.rs` makes a constant of each statement of a file (`build/files.rs`) and expands its placeholders
+//! (`build/expand.rs`).
 
 /// One statement in the words of each database.
 pub(crate) struct Text {
@@ -10,23 +11,47 @@ pub(crate) struct Text {
     pub sqlite_row: &'static str,
     /// For PostgreSQL.
     pub postgres: &'static str,
+    /// The columns of the rows that it is given, in order; none if it is given single values.
+    pub columns: &'static [&'static str],
+}
+
+impl Text {
+    /// Makes the statement that inserts rows of these columns into a table; `more` follows.
+    pub(crate) fn insert(table: &str, columns: &'static [&'static str], more: &str) -> Self {
+        let text = format!("INSERT INTO {table} {{values: {}}}{more}", columns.join(", "));
+        let made = |dialect| -> &'static str {
+            // Declarations name columns, so there is nothing in the text that is no placeholder.
+            expand::expand(&text, dialect).unwrap_or_default().leak()
+        };
+        Self {
+            sqlite: made(expand::Dialect::Sqlite),
+            sqlite_row: made(expand::Dialect::SqliteRow),
+            postgres: made(expand::Dialect::Postgres),
+            columns,
+        }
+    }
 }
 
 include!(concat!(env!("OUT_DIR"), "/statements.rs"));
 
-#[cfg(test)]
 #[path = "../build/expand.rs"]
 mod expand;
+#[cfg(test)]
+#[path = "../build/files.rs"]
+mod files;
 
 #[cfg(test)]
 mod tests {
     use super::ALL;
+    use crate::engine::rows::stored;
     use crate::sqlite::migrated_in_memory;
 
     #[test]
     fn sqlite_understands_every_statement() {
         let conn = migrated_in_memory();
-        let all = ALL.iter().flat_map(|(name, texts)| texts.iter().map(move |text| (name, text)));
+        let all = ALL.iter().flat_map(|(name, texts)| texts.iter().map(move |text| (*name, text)));
+        let inserted = stored().filter(|table| table.is_inserted);
+        let all = all.chain(inserted.map(|table| (table.name, &table.inserts.over)));
         for (name, text) in all.flat_map(|(name, text)| [(name, text.sqlite), (name, text.sqlite_row)]) {
             let prepared = conn.prepare(text);
             // What empties the tables is many statements.

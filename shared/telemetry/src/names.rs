@@ -98,6 +98,7 @@ names! {
     Attribute TOOL_ARGUMENTS = "gen_ai.tool.call.arguments", "The arguments as JSON; only with content capture.";
     Attribute TOOL_RESULT = "gen_ai.tool.call.result", "The outcome as JSON; only with content capture.";
     Attribute CAPABILITY_NAME = "ossa.capability.name", "The capability of the agent that the call uses.";
+    Attribute CAPABILITY_VERSION = "ossa.capability.version", "The version that the manifest gives the capability.";
     Attribute TOOL_TYPE = "ossa.tool.type", "function, http or mcp.";
     Attribute TOOL_SOURCE = "ossa.tool.source", "manifest when the agent's document declares it, else registry.";
     Attribute HTTP_METHOD = "http.request.method", "The method.";
@@ -122,6 +123,7 @@ names! {
     Metric QUEUE_JOBS = "turnstone_queue_jobs", "Jobs that have not ended, by queue and state.";
     Metric QUEUE_OLDEST = "turnstone_queue_oldest_seconds", "How long the available job has waited that has waited longest, by queue; 0 when none waits.";
     Metric JOBS_ENDED = "turnstone_jobs_ended_total", "Jobs that ever ended, by queue and state (completed, discarded, cancelled); those of the last minute may be missing.";
+    Metric DAMAGED_ROWS = "turnstone_damaged_rows_total", "Times that this process read a row that is damaged.";
     Metric REVIEWS_OPEN = "turnstone_reviews_open", "Reviews that wait for an answer.";
     Metric BUDGET_USED = "turnstone_budget_used_ratio", "How much of a shared budget is used or set aside, from 0 to 1, by budget and unit (tokens, money); of a daily one today's.";
     Metric WORKERS = "turnstone_workers", "Registered workers, by whether they sent a recent heartbeat (alive).";

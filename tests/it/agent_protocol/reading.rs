@@ -1,6 +1,6 @@
 //! Discovery, descriptors, and the events of a run: polled, listed and streamed.
 
-use super::{fleet, kinds, led};
+use super::{ask, fleet, kinds, led, told};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -161,5 +161,26 @@ async fn a_call_to_a_model_names_the_model_of_its_agent() {
         calls.map(|event| (event["depth"].as_i64().unwrap(), event["model"].as_str())).collect();
     let own = (0, Some("leads-own"));
     assert_eq!(told, [own, own, (1, None), (1, None), own]);
+    fleet.end().await;
+}
+
+/// AP §3.4: `logging_level: debug` adds the data of the phase to the events of model calls; others have none.
+#[tokio::test]
+async fn a_request_for_more_detail_gets_it_in_the_events_of_model_calls() {
+    let fleet = fleet(Backend::Sqlite).await;
+    for (level, expected) in [(json!("debug"), true), (Value::Null, false)] {
+        let chat = json!({"type": "ChatRequest", "input": "go", "logging_level": level});
+        let started = ask(&fleet, &chat).await;
+        let events = told(&fleet, started["request_id"].as_str().unwrap()).await;
+        let calls: Vec<_> = events
+            .iter()
+            .filter(|event| event["type"].as_str().unwrap().starts_with("completion_"))
+            .collect();
+        assert!(!calls.is_empty());
+        for event in calls {
+            let detailed = event["detail"]["phase"].is_string();
+            assert_eq!(detailed, expected && event["depth"] == 0, "{level}: {event}");
+        }
+    }
     fleet.end().await;
 }

@@ -143,3 +143,29 @@ async fn a_client_that_does_not_read_costs_the_server_a_page() {
     api.stop().await;
     fleet.end().await;
 }
+
+/// AP §3.4: a list that is not the whole says so, and names the `since` of the next request.
+#[tokio::test]
+async fn a_long_list_names_the_next_request() {
+    let fleet = Fleet::builder().start().await;
+    let (run, last) = long_run(&fleet, TOGETHER).await;
+    let http = turnstone_tests::http::client();
+    let (mut since, mut lists, mut newest) = (0, 0, 0);
+    loop {
+        let url = format!("{}/agents/lead/getevents/{run}?since={since}", fleet.url);
+        let answer = http.get(url).send().await.unwrap();
+        let header = |name: &str| answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        let (more, next) = (header("x-has-more"), header("x-next-since"));
+        let events: Value = answer.json().await.unwrap();
+        newest = events.as_array().unwrap().last().map_or(newest, |event| event["id"].as_i64().unwrap());
+        lists += 1;
+        let Some(next) = next else {
+            assert_eq!(more, None);
+            break;
+        };
+        assert_eq!((more.as_deref(), next.parse::<i64>().unwrap()), (Some("true"), newest));
+        since = newest;
+    }
+    assert!(lists > 3 && newest == last, "{lists} lists up to {newest} of {last}");
+    fleet.end().await;
+}

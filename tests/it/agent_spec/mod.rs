@@ -2,8 +2,11 @@
 
 mod agents;
 mod mcp;
+mod mcp_sse;
+mod mtls;
 mod nodes;
 mod refused;
+mod remote;
 mod teams;
 mod waits;
 

@@ -1,8 +1,10 @@
 //! One test for each kind of node.
 
-use super::{end, fills, flow, llm, part, property, register, result, run, start, then, tool};
+use super::{end, fills, flow, job, llm, part, property, register, result, run, start, then, tool};
 use serde_json::{Value, json};
-use turnstone_tests::{Fleet, Reply};
+use turnstone_domain::JobState;
+use turnstone_tests::model_server::Gate;
+use turnstone_tests::{Backend, Fleet, Reply};
 
 fn text(title: &str) -> Value {
     property(title, "string")
@@ -170,6 +172,79 @@ async fn parallel_flow_node_joins_the_outputs_of_its_flows() {
     let io = [number("x"), text("w")];
     let found = result(&fleet, around(both, &io, &io), json!({"x": 4, "w": "n"})).await;
     assert_eq!(found["outputs"], json!({"x": 4, "w": "n"}));
+    fleet.end().await;
+}
+
+/// AGS-16, AGS-17: the flows of parallel nodes run at once, as jobs of their own; outputs are joined in order.
+#[tokio::test]
+async fn flows_of_a_parallel_node_run_at_once_and_are_joined_in_order() {
+    for backend in Backend::ALL {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let script = move |request: &Value| {
+            let asked = request["messages"][0]["content"].as_str().unwrap_or_default();
+            Reply::text(format!("seen {asked}")).behind(&held)
+        };
+        let fleet = Fleet::builder().on(backend).model(script).start().await;
+        let look = |id: &str, prompt: &str, io: &[Value]| {
+            let mut model = llm(&fleet);
+            model["id"] = format!("{id}-llm").into();
+            let output = text(&format!("{id}_seen"));
+            let node = part(
+                "LlmNode",
+                &format!("{id}-look"),
+                json!({"llm_config": model, "prompt_template": prompt, "outputs": [output]}),
+            );
+            let (first, last) = (format!("{id}-start"), format!("{id}-end"));
+            let nodes = [start(&first, io), node, end(&last, &[output])];
+            flow(id, &nodes, &[then(&first, &format!("{id}-look")), then(&format!("{id}-look"), &last)], &[])
+        };
+        let list = |title: &str| json!({"title": title, "type": "array", "items": {"type": "string"}});
+        let both = json!({"subflows": [look("one", "first", &[]), look("two", "second", &[])]});
+        let nodes = [
+            start("start", &[list("iterated_q")]),
+            part("ParallelMapNode", "map", json!({"subflow": look("each", "{{q}}", &[text("q")])})),
+            part("ParallelFlowNode", "both", both),
+            end("end", &[list("collected_each_seen"), text("one_seen"), text("two_seen")]),
+        ];
+        let control = [then("start", "map"), then("map", "both"), then("both", "end")];
+        let name = register(&fleet, flow("parallel", &nodes, &control, &[])).await;
+        let id = fleet.push(&job(&name, &json!({"iterated_q": ["a", "b", "c", "d"]}))).await;
+        fleet.models.seen(4).await;
+        assert!(fleet.job(&id).await["state"] == "pending", "it waits for its flows and holds no slot");
+        gate.open();
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        let expected = json!({"collected_each_seen": ["seen a", "seen b", "seen c", "seen d"],
+                              "one_seen": "seen first", "two_seen": "seen second"});
+        assert_eq!(done["result"]["outputs"], expected, "{done:#}");
+        assert_eq!(fleet.models.count(), 6);
+        let engagement = fleet.engagement_of(&id).await;
+        let shown = fleet.get(&format!("/engagements/{engagement}")).await;
+        assert_eq!(shown["children"].as_array().map(Vec::len), Some(6), "{shown:#}");
+        fleet.end().await;
+    }
+}
+
+/// AGS-17, AGS-18: the failure of a flow is that of its node, which a catch around it takes.
+#[tokio::test]
+async fn a_failed_flow_of_a_parallel_node_fails_the_node() {
+    let fleet = Fleet::builder().start().await;
+    let call = |id: &str, name: &str| {
+        let (first, last) = (format!("{id}-start"), format!("{id}-end"));
+        let nodes = [start(&first, &[]), tool(&format!("{id}-call"), name, &[], &[]), end(&last, &[])];
+        flow(id, &nodes, &[then(&first, &format!("{id}-call")), then(&format!("{id}-call"), &last)], &[])
+    };
+    let both = part(
+        "ParallelFlowNode",
+        "both",
+        json!({"subflows": [call("good", "search"), call("bad", "broken")]}),
+    );
+    let job = json!({"type": "flow.run", "args": [{}], "meta": {"agent": register(&fleet, around(both, &[], &[])).await}});
+    let id = fleet.push(&job).await;
+    let ended = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+    let message = ended["error"]["message"].as_str().unwrap_or_default();
+    assert!(ended["state"] == "discarded" && message.contains("the flow `bad` failed"), "{ended:#}");
+    assert_eq!(fleet.tools.calls_of("search"), 1);
     fleet.end().await;
 }
 

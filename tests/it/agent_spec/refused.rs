@@ -52,6 +52,34 @@ async fn a_component_that_cannot_run_yet_is_refused_by_its_name() {
     fleet.end().await;
 }
 
+/// The names of the tools that the runtime adds are taken, where it adds them.
+#[tokio::test]
+async fn a_tool_with_the_name_of_a_control_is_refused() {
+    let fleet = Fleet::builder().start().await;
+    let agent = |name: &str, tool: &str| {
+        let tool = part("ClientTool", tool, json!({"inputs": [], "outputs": []}));
+        let model = super::llm_of(&fleet, &format!("{name}-llm"));
+        part("Agent", name, json!({"llm_config": model, "system_prompt": "You help.", "tools": [tool]}))
+    };
+    let team = |tool: &str| {
+        let fields = json!({"group_manager": agent("boss", "look"), "workers": [agent("worker", tool)]});
+        part("ManagerWorkers", "team", fields)
+    };
+    for (mut document, refused) in [
+        (agent("alone", "submit_result"), true),
+        (agent("alone", "send_message"), false),
+        (team("send_message"), true),
+        (team("handoff_conversation"), true),
+        (team("wave"), false),
+    ] {
+        document["agentspec_version"] = "26.2.0".into();
+        let (status, body) = fleet.post("/agents", &document).await;
+        assert_eq!(status == StatusCode::UNPROCESSABLE_ENTITY, refused, "{body:#}");
+        assert_eq!(body.to_string().contains("AS-53"), refused, "{body:#}");
+    }
+    fleet.end().await;
+}
+
 #[tokio::test]
 #[ignore = "long: 10,000 turns"]
 async fn an_endless_loop_ends_at_the_limit_of_nodes() {

@@ -22,6 +22,8 @@ pub struct ModelJob {
     pub done: usize,
     /// Reviews with a recorded late answer.
     pub late: Vec<ReviewId>,
+    /// The stream does not tell yet that the current attempt has started.
+    untold_start: bool,
 }
 
 /// The fields of a job that a store returns.
@@ -119,7 +121,17 @@ impl ModelJob {
             agent,
         };
         let (claimed_at, lease_expires_at) = (Timestamp(0), Timestamp(0));
-        Self { new, shown, claimed_at, lease_expires_at, lapses: 0, reserved: 0, done: 0, late: Vec::new() }
+        Self {
+            new,
+            shown,
+            claimed_at,
+            lease_expires_at,
+            lapses: 0,
+            reserved: 0,
+            done: 0,
+            late: Vec::new(),
+            untold_start: false,
+        }
     }
 
     pub fn is_agent(&self) -> bool {
@@ -151,9 +163,19 @@ impl ModelJob {
         self.shown.started_at = self.shown.started_at.or(Some(now));
         self.shown.worker = Some("w".to_owned());
         self.shown.token = Some(token.to_owned());
-        self.shown.events.push(EventName::JobStarted);
+        self.untold_start = true;
+        if !self.is_agent() {
+            self.tell_start();
+        }
         self.claimed_at = now;
         self.lease_expires_at = now.plus_ms(lease_ms);
+    }
+
+    /// An agent's stream tells the start with what is written first.
+    fn tell_start(&mut self) {
+        if std::mem::take(&mut self.untold_start) {
+            self.shown.events.push(EventName::JobStarted);
+        }
     }
 
     /// Ends the lease: nothing stays reserved.
@@ -190,6 +212,8 @@ impl ModelJob {
         if write.phases.iter().any(|phase| agent.checkpoints.contains(phase)) {
             return Answer::Refused;
         }
+        self.tell_start();
+        let Some(agent) = &mut self.shown.agent else { return Answer::Written };
         let reserve = write.reserve.unwrap_or_default();
         let (back, used) = write.book.unwrap_or_default();
         self.reserved += reserve - back;
@@ -219,6 +243,7 @@ impl ModelJob {
     }
 
     pub fn end(&mut self, end: End, now: Timestamp) {
+        self.tell_start();
         match end {
             End::Complete(result) => {
                 self.leave(JobState::Completed, now);
@@ -257,6 +282,7 @@ impl ModelJob {
 
     pub fn reap(&mut self, now: Timestamp) {
         self.lapses += 1;
+        self.tell_start();
         self.shown.events.push(EventName::LeaseExpired);
         let (last, kind) = match self.is_agent() {
             true => (self.lapses >= MAX_LAPSES, FailureKind::Internal),
@@ -319,6 +345,7 @@ impl ModelJob {
     pub fn hear_too_late(&mut self, review: &ReviewId) {
         if !self.shown.state.is_terminal() && !self.late.contains(review) {
             self.late.push(review.clone());
+            self.tell_start();
             self.shown.events.push(EventName::ReviewAnsweredLate);
         }
     }
@@ -330,6 +357,7 @@ impl ModelJob {
     }
 
     pub fn cancel(&mut self, now: Timestamp) {
+        self.tell_start();
         self.close_review(now);
         self.leave(JobState::Cancelled, now);
         self.shown.events.push(EventName::JobCancelled);
@@ -340,6 +368,7 @@ impl ModelJob {
     }
 
     pub fn expire(&mut self, now: Timestamp) {
+        self.tell_start();
         self.close_review(now);
         self.shown.errors.push((self.shown.attempt, FailureKind::Expired, now));
         self.leave(JobState::Discarded, now);

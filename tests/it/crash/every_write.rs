@@ -66,30 +66,38 @@ async fn answer_all(fleet: &Fleet, job: &str) {
     let engagement = fleet.engagement_of(job).await;
     let mut pauses = Pauses::default();
     loop {
-        let awaiting = fleet.get(&format!("/engagements/{engagement}")).await["awaiting"].clone();
-        if let (Some(keys), Some(call)) = (awaiting["request_keys"].as_object(), awaiting["call_id"].as_str())
-        {
-            let answers: serde_json::Map<_, _> =
-                keys.keys().map(|key| (key.clone(), json!("go on"))).collect();
-            let body = json!({"answers": answers, "call_id": call});
-            // The answer before may have been the same, and counted.
-            fleet.post(&format!("/engagements/{engagement}/answer"), &body).await;
-        }
+        answer(fleet, &engagement).await;
         pauses.next().await;
+    }
+}
+
+/// Answers the question to the user, or the call of a tool of the client, if the engagement waits for one.
+async fn answer(fleet: &Fleet, engagement: &str) {
+    let awaiting = fleet.get(&format!("/engagements/{engagement}")).await["awaiting"].clone();
+    if let (Some(keys), Some(call)) = (awaiting["request_keys"].as_object(), awaiting["call_id"].as_str()) {
+        let answers: serde_json::Map<_, _> = keys.keys().map(|key| (key.clone(), json!("go on"))).collect();
+        let body = json!({"answers": answers, "call_id": call});
+        // The answer before may have been the same, and counted.
+        fleet.post(&format!("/engagements/{engagement}/answer"), &body).await;
     }
 }
 
 async fn approve_all(fleet: &Fleet) {
     let mut pauses = Pauses::default();
     loop {
-        let reviews = fleet.get("/reviews?state=open").await;
-        for review in reviews["items"].as_array().into_iter().flatten() {
-            let path = format!("/reviews/{}/approve", review["id"].as_str().expect("an id"));
-            let by = review["reviewer"].as_str().filter(|name| *name == "operator").unwrap_or("manager");
-            let (status, answer) = fleet.post(&path, &json!({"by": by})).await;
-            assert!(status.is_success(), "{answer}");
-        }
+        approve(fleet).await;
         pauses.next().await;
+    }
+}
+
+/// Approves every open review.
+async fn approve(fleet: &Fleet) {
+    let reviews = fleet.get("/reviews?state=open").await;
+    for review in reviews["items"].as_array().into_iter().flatten() {
+        let path = format!("/reviews/{}/approve", review["id"].as_str().expect("an id"));
+        let by = review["reviewer"].as_str().filter(|name| *name == "operator").unwrap_or("manager");
+        let (status, answer) = fleet.post(&path, &json!({"by": by})).await;
+        assert!(status.is_success(), "{answer}");
     }
 }
 
@@ -256,6 +264,33 @@ pub async fn around<F: Future<Output = Scene>>(kind: &str, set: impl Fn(Backend)
     for (backend, kill) in shared_out(&kills) {
         goes_on(&set, (backend, kill), (&plain, price)).await;
     }
+}
+
+/// Kills a worker of the scene each time the job waits, and answers after its death; another worker continues. Asserts
+/// that as many waits as expected are left as an undisturbed run leaves them.
+pub async fn killed_at_each_wait<F: Future<Output = Scene>>(
+    set: impl Fn(Backend) -> F,
+    backend: Backend,
+    (plain, waits): (&Left, usize),
+) {
+    let scene = set(backend).await;
+    let engagement = scene.fleet.engagement_of(&scene.id).await;
+    let mut kills = 0;
+    loop {
+        let mut worker = start(&scene.fleet, SLOTS, 15_000, scene.prices, None);
+        let reached = [JobState::Completed, JobState::Discarded, JobState::Pending];
+        if scene.fleet.wait_for(&scene.id, &reached).await["state"] != "pending" {
+            break;
+        }
+        worker.start_kill().expect("a worker that runs");
+        super::killed(worker).await;
+        kills += 1;
+        approve(&scene.fleet).await;
+        answer(&scene.fleet, &engagement).await;
+    }
+    assert_eq!(kills, waits, "waits on {backend:?}");
+    assert_eq!(Left::by(&scene).await, *plain, "on {backend:?}");
+    scene.fleet.place.check().await;
 }
 
 /// Runs every kill of a scene, on both databases.

@@ -1,6 +1,6 @@
 //! Engagements with every kind of write, and kills around each write.
 
-use super::every_write::{Scene, around, at_every_write, goes_on, kills, undisturbed};
+use super::every_write::{Scene, around, at_every_write, goes_on, killed_at_each_wait, kills, undisturbed};
 use super::{FREE, job, script, shared_out};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -143,6 +143,52 @@ async fn with_a_team(backend: Backend) -> Scene {
     .await
 }
 
+/// A flow of nodes that wait: for the user, for a confirmation, and for the client, the last one in a map.
+async fn with_waits(backend: Backend) -> Scene {
+    use crate::agent_spec::{end, fills, flow, llm, part, property, register, start, then, tool};
+    let text = |title: &str| property(title, "string");
+    let list = |title: &str| json!({"title": title, "type": "array", "items": {"type": "string"}});
+    Scene::set(Fleet::builder().on(backend).model(|_| Reply::text("seen")), FREE, async |fleet| {
+        let client =
+            part("ClientTool", "measure", json!({"inputs": [text("q")], "outputs": [text("found")]}));
+        let each = flow(
+            "each",
+            &[
+                start("e-start", &[text("q")]),
+                part("ToolNode", "e-call", json!({"tool": client})),
+                end("e-end", &[text("found")]),
+            ],
+            &[then("e-start", "e-call"), then("e-call", "e-end")],
+            &[],
+        );
+        let mut book =
+            tool("book", "book", &[text("generated_text")], &[text("tool"), property("echo", "object")]);
+        book["tool"]["requires_confirmation"] = true.into();
+        let nodes = [
+            start("start", &[list("qs")]),
+            part("InputMessageNode", "ask", json!({"message": "Go on?"})),
+            part("LlmNode", "look", json!({"llm_config": llm(fleet), "prompt_template": "{{user_input}}"})),
+            book,
+            part("MapNode", "map", json!({"subflow": each})),
+            end("end", &[list("collected_found"), text("tool")]),
+        ];
+        let control =
+            ["start", "ask", "look", "book", "map", "end"].windows(2).map(|two| then(two[0], two[1]));
+        let data = [
+            fills("start.qs", "map.iterated_q"),
+            fills("ask.user_input", "look.user_input"),
+            fills("look.generated_text", "book.generated_text"),
+            fills("map.collected_found", "end.collected_found"),
+            fills("book.tool", "end.tool"),
+        ];
+        let name = register(fleet, flow("waits", &nodes, &control.collect::<Vec<_>>(), &data)).await;
+        let job = json!({"type": "agent.crash", "args": [{"qs": ["a"]}], "meta": {"agent": name},
+                         "ext_agent_token_budget": 50_000});
+        fleet.push(&job).await
+    })
+    .await
+}
+
 /// A provider that fails once: the job is retried.
 async fn with_a_retry(backend: Backend) -> Scene {
     let first = AtomicBool::new(true);
@@ -207,6 +253,28 @@ async fn a_job_parks_once_although_its_worker_is_killed() {
 #[ignore = "long: a kill around each wait of a team"]
 async fn a_team_waits_once_although_its_worker_is_killed() {
     around("park", with_a_team, Some(0)).await;
+}
+
+/// AGS-45: a worker that is killed while its flow waits for the user, a confirmation or the client changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_killed_while_its_flow_waits_changes_nothing() {
+    let (_, plain) = undisturbed(with_waits(Backend::Sqlite).await).await;
+    killed_at_each_wait(with_waits, Backend::Sqlite, (&plain, 3)).await;
+}
+
+/// The same for every scene that waits, on both databases, and around each write of its nodes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: kills at every wait and around every write of what waits, about 80 killed processes"]
+async fn a_worker_killed_at_or_around_every_wait_changes_nothing_on_both_databases() {
+    for backend in Backend::ALL {
+        let (_, plain) = undisturbed(with_waits(backend).await).await;
+        killed_at_each_wait(with_waits, backend, (&plain, 3)).await;
+        let (_, plain) = undisturbed(with_a_team(backend).await).await;
+        killed_at_each_wait(with_a_team, backend, (&plain, 3)).await;
+        let (_, plain) = undisturbed(with_a_review(backend).await).await;
+        killed_at_each_wait(with_a_review, backend, (&plain, 1)).await;
+    }
+    at_every_write(with_waits, Some(0)).await;
 }
 
 /// No write of a team is lost, and none happens twice.

@@ -2,6 +2,7 @@
 //! PostgreSQL of its own. Under every fault no process needs a restart, and no job is lost or done twice.
 
 mod accepted;
+mod agent_spec_flows;
 mod commits;
 mod connections;
 mod flows;

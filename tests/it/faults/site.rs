@@ -102,7 +102,7 @@ impl Site {
     /// Waits until every worker of the fleet has started a job that was enqueued from now on.
     pub async fn all_at_work(&self, fleet: &Fleet) {
         let at_work = format!(
-            "SELECT count(DISTINCT body::json->0->'event'->'data'->>'worker_id') FROM journal WHERE names = 'job.started' AND job_seq > {}",
+            "SELECT count(DISTINCT body::json->0->'event'->'data'->>'worker_id') FROM journal WHERE names LIKE 'job.started%' AND job_seq > {}",
             self.newest().await
         );
         let workers = i64::try_from(fleet.workers.len()).expect("a few");

@@ -80,7 +80,7 @@ impl Site {
     /// Returns the worker that claimed a job last.
     async fn last_worker(&self, job: &str) -> String {
         let sql = format!(
-            "SELECT v.body FROM journal v JOIN jobs j ON j.seq = v.job_seq WHERE j.id = '{job}' AND v.names = 'job.started' \
+            "SELECT v.body FROM journal v JOIN jobs j ON j.seq = v.job_seq WHERE j.id = '{job}' AND v.names LIKE 'job.started%' \
              ORDER BY v.last_event DESC LIMIT 1"
         );
         let started: Vec<(String,)> = self.fleet.place.rows(&sql).await;

@@ -11,12 +11,12 @@ use reqwest::{Certificate, Client, redirect};
 use std::path::Path;
 
 /// A certificate authority of the tests, and a certificate of it for this machine.
-struct Authority {
+pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -24,7 +24,7 @@ impl Authority {
     }
 
     /// Writes `cert.pem`, `key.pem` and `ca.pem`.
-    fn equip(&self, folder: &Path) {
+    pub fn equip(&self, folder: &Path) {
         let key = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();

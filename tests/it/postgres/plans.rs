@@ -11,6 +11,11 @@ use turnstone_tests::{Place, wait};
 
 #[path = "../../../shared/store/build/expand.rs"]
 mod expand;
+#[path = "../../../shared/store/build/files.rs"]
+mod files;
+
+/// The lists of columns that statements name.
+const COLUMNS: &str = include_str!("../../../shared/store/sql/columns.txt");
 
 /// A statement of the store, and the indexes that it uses.
 struct Golden {
@@ -25,6 +30,9 @@ struct Golden {
 }
 
 macro_rules! golden {
+    ($name:literal of $file:literal, $types:literal, $values:literal, $indexes:expr, $sorts:literal) => {
+        Golden { name: $name, ..golden!($file, $types, $values, $indexes, $sorts) }
+    };
     ($name:literal, $types:literal, $values:literal, $indexes:expr, $sorts:literal) => {
         Golden {
             name: $name,
@@ -52,15 +60,15 @@ const GOLDEN: &[Golden] = &[
         ["jobs_waiting", "jobs_waiting_in"],
         true
     ),
-    golden!("common/lock_due_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
-    golden!("common/lock_lapsed_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),
-    golden!("common/lock_timed_out_jobs", "(bigint, bigint, bigint)", "(5, 500, 0)", ["jobs_timed"], false),
-    golden!("common/lock_expiring_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_expiring"], false),
+    golden!("lock_due_jobs" of "common/lock_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_waiting"], false),
+    golden!("lock_lapsed_jobs" of "common/lock_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_active"], false),
+    golden!("lock_timed_out_jobs" of "common/lock_jobs", "(bigint, bigint, bigint)", "(5, 500, 0)", ["jobs_timed"], false),
+    golden!("lock_expiring_jobs" of "common/lock_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_expiring"], false),
     golden!("common/lock_old_jobs", "(bigint, bigint)", "(5, 500)", ["jobs_ended", "jobs_engagement"], false),
-    golden!("common/lock_jobs_by_lease", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], true),
-    golden!("common/lock_jobs", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
-    golden!("common/select_job_by_id", "(text, text)", "('a', NULL)", ["jobs_id_key"], false),
-    golden!("common/lock_job", "(text, text)", "('a', 'acme')", ["jobs_id_key"], false),
+    golden!("lock_jobs_by_lease" of "common/lock_jobs", "(text[], text[])", "('{a,b}', '{c,d}')", ["jobs_id_key"], true),
+    golden!("lock_jobs" of "common/lock_jobs", "(text[])", "('{a,b}')", ["jobs_id_key"], true),
+    golden!("select_job_by_id" of "common/select_jobs", "(text, text)", "('a', NULL)", ["jobs_id_key"], false),
+    golden!("lock_job" of "common/lock_jobs", "(text, text)", "('a', 'acme')", ["jobs_id_key"], false),
     golden!(
         "postgres/select_before_push",
         "(text[], text[], bigint)",
@@ -172,9 +180,13 @@ async fn with_a_backlog_of(waiting: u32) {
 impl Golden {
     async fn problem(&self, postgres: &Postgres, database: &Database, mode: &str) -> Option<String> {
         let Self { name, text, types, values, .. } = self;
-        let text = match name.starts_with("common/") {
-            true => expand::expand(text, expand::Dialect::Postgres).unwrap(),
-            false => (*text).to_owned(),
+        let columns = files::parts_of_statements(COLUMNS).unwrap();
+        let sections = files::sections(name, text).unwrap();
+        let found = sections.into_iter().find(|(section, _)| section == name);
+        let text = files::filled(found.unwrap_or_else(|| panic!("there is no {name}")).1, &columns);
+        let text = match name.starts_with("postgres/") {
+            true => text,
+            false => expand::expand(&text, expand::Dialect::Postgres).unwrap(),
         };
         let sql = format!(
             "SET plan_cache_mode = {mode}; PREPARE p {types} AS {text}; EXPLAIN (FORMAT JSON) EXECUTE p {values};"

@@ -13,7 +13,7 @@ metadata: {name: lead, version: 1.0.0}
 spec:
   role: You are lead.
   llm: {provider: custom, model: m, temperature: 0.5, topP: 0.9, maxTokens: 500}
-  tools: [{type: http, name: search, retry_policy: {max_attempts: 1}}]
+  tools: [{type: http, capabilities: [{name: search, version: '1.2'}], retry_policy: {max_attempts: 1}}]
   state: {mode: session, ttl_seconds: 60, storage: {type: kv}}
   collaboration: {delegation: {enabled: true, allowed_agents: [scout]}}
 ";

@@ -62,4 +62,4 @@ pub const ROWS: &[(&str, &str, &str)] = &[
 ];
 
 /// Rows that this version does not do.
-pub const NOT_YET: &[&str] = &["AGS-43", "AGS-44"];
+pub const NOT_YET: &[&str] = &[];

@@ -48,8 +48,25 @@ const CHECKLISTS: &[Checklist] = &[
     },
 ];
 
-/// Rows, and the tests that name them: `file` and function.
-type Shown = BTreeMap<String, Vec<(String, String)>>;
+/// A test that names a row, with the sentence that it shows.
+struct Proof {
+    path: String,
+    name: String,
+    sentence: String,
+}
+
+/// Rows, and the tests that name them.
+type Shown = BTreeMap<String, Vec<Proof>>;
+
+/// Returns the first sentence of a comment, after the rows that it names.
+fn sentence(comment: &str) -> String {
+    let text = match comment.split_once(": ") {
+        Some((rows, rest)) if rows.contains('-') && rows.len() < 60 => rest,
+        _ => comment,
+    };
+    let end = text.find(". ").unwrap_or(text.len());
+    text[..end].trim_end_matches('.').replace('|', "\\|")
+}
 
 impl Checklist {
     /// Returns the rows that a comment names, each once.
@@ -69,24 +86,27 @@ impl Checklist {
         let mut shown = Shown::new();
         for path in files("", ".rs").into_iter().filter(|path| !path.starts_with("tests/it/tidy")) {
             let end_to_end = path.starts_with("tests/it");
-            let (mut rows, mut is_test) = (Vec::new(), end_to_end);
+            let (mut rows, mut is_test, mut said) = (Vec::new(), end_to_end, String::new());
             for line in read(&path).lines() {
                 let trimmed = line.trim_start();
                 if let Some(comment) = trimmed.strip_prefix("///") {
                     rows.extend(self.rows_in(comment));
+                    said = format!("{said} {}", comment.trim()).trim().to_owned();
                 } else if trimmed.starts_with("#[") {
                     is_test |= trimmed.contains("test");
                 } else {
                     if let Some(name) = function(line).filter(|_| is_test) {
                         for row in rows.drain(..) {
                             let tests = shown.entry(row).or_default();
-                            let place = (path.display().to_string(), name.to_owned());
-                            if !tests.contains(&place) {
-                                tests.push(place);
+                            let path = path.display().to_string();
+                            if !tests.iter().any(|known| known.path == path && known.name == name) {
+                                let sentence = sentence(&said);
+                                tests.push(Proof { path, name: name.to_owned(), sentence });
                             }
                         }
                     }
                     rows.clear();
+                    said.clear();
                     is_test = end_to_end;
                 }
             }
@@ -100,7 +120,8 @@ impl Checklist {
         let mut page = format!(
             "# {title}
 
-This page is generated from the doc comments of the tests: a test that shows a row names it (`/// {example}: …`). Do not
+This page is generated from the doc comments of the tests: a test that shows a row names it (`/// {example}: …`), and the
+sentence after it is what the test shows. Do not
 edit it; change `{source}` or a test's comment and run
 `TURNSTONE_BLESS=1 cargo test --workspace --test tidy checklist`. A row without a test fails that check, unless it is
 marked as not supported yet.
@@ -116,13 +137,45 @@ Run one with `cargo test --workspace <name>`.
                 .get(*row)
                 .into_iter()
                 .flatten()
-                .map(|(path, name)| format!("[`{name}`](../{path})"))
+                .map(|Proof { path, name, sentence }| format!("[`{name}`](../{path}): {sentence}"))
                 .collect();
             let tests = if self.not_yet.contains(row) { vec!["not yet".to_owned()] } else { tests };
-            writeln!(page, "| {row} | {rule} | {what} | {} |", tests.join(", ")).unwrap();
+            writeln!(page, "| {row} | {rule} | {what} | {} |", tests.join("<br>")).unwrap();
         }
         page
     }
+}
+
+/// The page about all of them.
+const CONFORMANCE: &str = "docs/CONFORMANCE.md";
+
+/// Returns the table of the page: rows, and the tests that show them.
+fn summary() -> String {
+    let mut table =
+        "| specification | rows | shown | tests | not supported |\n|---|---|---|---|---|\n".to_owned();
+    for checklist in CHECKLISTS {
+        let shown = checklist.shown();
+        let tests: std::collections::BTreeSet<_> =
+            shown.values().flatten().map(|proof| (&proof.path, &proof.name)).collect();
+        let (title, page) = (checklist.title.split(',').next().unwrap_or_default(), checklist.page);
+        let (rows, missing) = (checklist.rows.len(), checklist.not_yet.len());
+        let page = page.trim_start_matches("docs/");
+        let (proven, tests) = (rows - missing, tests.len());
+        writeln!(table, "| [{title}]({page}) | {rows} | {proven} | {tests} | {missing} |").unwrap();
+    }
+    table
+}
+
+#[test]
+fn the_table_of_the_conformance_page_is_current() {
+    let page = read(CONFORMANCE);
+    let (head, rest) = page.split_once("<!-- generated -->\n").expect("a mark before the table");
+    let (_, tail) = rest.split_once("<!-- end -->").expect("a mark after the table");
+    let current = format!("{head}<!-- generated -->\n{}<!-- end -->{tail}", summary());
+    if std::env::var_os("TURNSTONE_BLESS").is_some() {
+        std::fs::write(root().join(CONFORMANCE), &current).unwrap();
+    }
+    assert_eq!(page, current, "run `TURNSTONE_BLESS=1 cargo test --workspace --test tidy checklist`");
 }
 
 /// Returns the name of a function that begins on this line.
@@ -172,7 +225,8 @@ fn tests_name_rows_that_exist() {
             .into_iter()
             .filter(|(row, _)| !checklist.rows.iter().any(|(known, _, _)| known == row));
         problems.extend(
-            strange.map(|(row, tests)| format!("{row} in {} is no row of {}", tests[0].0, checklist.source)),
+            strange
+                .map(|(row, tests)| format!("{row} in {} is no row of {}", tests[0].path, checklist.source)),
         );
     }
     none("A test names a row that does not exist:", &problems);

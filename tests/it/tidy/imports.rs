@@ -10,11 +10,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("blocking", &[]),
     ("telemetry", &[]),
     ("ojs", &["domain"]),
+    ("outbound", &["domain"]),
     ("specs", &["domain"]),
     ("store", &["domain", "ojs", "specs", "telemetry"]),
     ("api", &["blocking", "domain", "ojs", "specs", "store", "telemetry"]),
-    ("scheduler", &["blocking", "domain", "ojs", "specs", "store", "telemetry"]),
-    ("worker", &["blocking", "domain", "ojs", "specs", "store", "telemetry"]),
+    ("scheduler", &["blocking", "domain", "ojs", "outbound", "specs", "store", "telemetry"]),
+    ("worker", &["blocking", "domain", "ojs", "outbound", "specs", "store", "telemetry"]),
     ("examples", &[]),
     ("cli", &["domain", "ojs", "specs", "store", "telemetry", "api", "scheduler", "worker", "examples"]),
     // The bench of a whole fleet uses the servers and processes of the tests.
@@ -31,7 +32,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("redis", &["store"]),
     ("axum", &["api", "examples", "tests"]),
     // The scheduler posts webhooks: deliveries are due by time, and made once for the whole fleet.
-    ("reqwest", &["worker", "scheduler", "cli", "tests"]),
+    ("reqwest", &["outbound", "worker", "scheduler", "cli", "tests"]),
     ("apalis", &["worker"]),
     ("apalis-core", &["worker"]),
 ];

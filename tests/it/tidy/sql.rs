@@ -19,6 +19,17 @@ fn words_of_the_store() -> BTreeSet<String> {
         .collect()
 }
 
+/// Returns the statements of a file: its sections, or the one that is named like it.
+fn statements(path: &PathBuf) -> Vec<String> {
+    let text = read(path);
+    let sections: Vec<String> =
+        text.lines().filter_map(|line| line.strip_prefix("--- ")).map(str::to_owned).collect();
+    match sections.is_empty() {
+        true => vec![path.file_stem().unwrap().to_string_lossy().into_owned()],
+        false => sections,
+    }
+}
+
 #[test]
 fn every_statement_is_used() {
     let used = words_of_the_store();
@@ -26,8 +37,9 @@ fn every_statement_is_used() {
     assert!(!all.is_empty(), "no SQL file was found");
     let problems: Vec<String> = all
         .iter()
-        .filter(|path| !used.contains(&path.file_stem().unwrap().to_string_lossy().to_uppercase()))
-        .map(|path| format!("{}: nothing in shared/store names it", path.display()))
+        .flat_map(|path| statements(path).into_iter().map(move |name| (path, name)))
+        .filter(|(_, name)| !used.contains(&name.to_uppercase()))
+        .map(|(path, name)| format!("{}: nothing in shared/store names {name}", path.display()))
         .collect();
     none("A statement is not used:", &problems);
 }
@@ -55,16 +67,20 @@ fn a_statement_is_named_by_its_verb() {
         ("insert_", ["INSERT", " INTO "].concat()),
         ("select_", ["SELECT", " "].concat()),
         ("update_", ["UPDATE", " "].concat()),
-        ("delete_", ["DELETE", " FROM "].concat()),
+        ("delete_", ["DELETE", " FROM"].concat()),
         // SQLite has nothing to lock.
         ("lock_", ["SELECT", " "].concat()),
     ];
     let problems: Vec<String> = files("shared/store/sql", ".sql")
         .iter()
         .filter(|path| {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let verb = verbs.iter().find(|(verb, _)| name.starts_with(verb));
-            !verb.is_some_and(|(_, words)| read(path).contains(words.as_str()))
+            let text = read(path);
+            let file = path.file_name().unwrap().to_string_lossy().into_owned();
+            let fits = |name: &String| {
+                let verb = verbs.iter().find(|(verb, _)| name.starts_with(verb));
+                verb.is_some_and(|(_, words)| text.contains(words.as_str()))
+            };
+            !statements(path).iter().chain([&file]).all(fits)
         })
         .map(|path| {
             format!("{}: begin its name with insert_, select_, update_, lock_ or delete_", path.display())

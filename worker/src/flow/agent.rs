@@ -4,7 +4,7 @@
 use super::machine::{NEXT, NodeResult, Values};
 use super::team::{Consequence, Step, Team};
 use super::work::NodeAnswer;
-use super::{answer, execution, nothing};
+use super::{answer, execution, nothing, remote};
 use crate::model::ToolOffer;
 use crate::turn::ending;
 use crate::turn::state::Turn;
@@ -44,7 +44,7 @@ impl Turn {
 /// outside of flows.
 pub fn place(turn: &Turn) -> Option<String> {
     let path = turn.flow.as_ref()?.machine.path();
-    match turn.crew().map(|crew| &crew.team.agent().head.name) {
+    match turn.crew().map(|crew| &crew.team.who().head().name) {
         Some(agent) if !path.ends_with(agent.as_str()) => Some(format!("{path} > {agent}")),
         _ => Some(path),
     }
@@ -63,7 +63,7 @@ pub fn controls(turn: &Turn, name: &str) -> bool {
 /// Returns the arguments of a call in the types that the document declares, as far as they can be cast.
 pub fn cast(turn: &Turn, name: &str, arguments: Value) -> Value {
     let tool =
-        turn.crew().and_then(|crew| crew.team.agent().tools.iter().find(|tool| tool.head.name == name));
+        turn.crew().and_then(|crew| crew.team.agent()?.tools.iter().find(|tool| tool.head.name == name));
     match (tool, arguments) {
         (Some(tool), Value::Object(mut given)) => {
             for input in &tool.inputs {
@@ -94,7 +94,8 @@ pub fn planned(turn: &Turn, content: &str, calls: &[RequestedCall]) -> Option<No
     asks.then(|| NodeAnswer { call: Some(user_is_next(turn, content)), ..NodeAnswer::default() })
 }
 
-fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
+/// Returns the call that waits for the user's next message after this text.
+pub fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
     let (call_id, name) = (CallId(turn.deps.ids.next()), question::TOOLS[0].to_owned());
     RequestedCall { call_id, name, arguments: json!({"request_keys": {USER_INPUT: content}}) }
 }
@@ -113,6 +114,14 @@ pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
     if let Some(asked) = asks {
         return execution::wait_for_user(turn, asked);
     }
+    say_consequence(turn)
+}
+
+/// Says what follows the answer of the turn's agent.
+///
+/// # Errors
+/// As [`conclude`].
+pub fn say_consequence(turn: &mut Turn) -> Result<(), Stop> {
     if let Ok(consequence) = judged(turn)? {
         for (thread, message) in consequence.said {
             turn.say_in(thread, message);
@@ -148,6 +157,9 @@ fn judged(turn: &mut Turn) -> Result<Result<Consequence, JobError>, Stop> {
     let Some(crew) = turn.crew() else {
         return Err(JobError::new(FailureKind::Internal, "the turn is none of an agent in a flow").into());
     };
+    if turn.node().is_some() {
+        return Ok(remote::judged(turn, crew, inferred.node.as_ref()));
+    }
     if let Some(why) = inferred.node.as_ref().and_then(|planned| planned.failed.as_deref()) {
         return Ok(Err(JobError::new(FailureKind::Model, why)));
     }
@@ -170,5 +182,5 @@ pub fn arguments(inputs: &[turnstone_specs::agent_spec::Property]) -> Value {
 
 /// Returns the transforms of the turn's agent, in order.
 pub fn transforms(turn: &Turn) -> Vec<Arc<MessageTransform>> {
-    turn.crew().map(|crew| crew.team.agent().transforms.clone()).unwrap_or_default()
+    turn.crew().and_then(|crew| Some(crew.team.agent()?.transforms.clone())).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! EXEC of a node: its call is made as any call of an agent is, or the job waits for the user or the client.
 
+use super::parallel;
 use super::tools::{ASK, RESULT, capability, to_client};
 use crate::phases::exec::batch;
 use crate::phases::exec::call::{self, Call};
@@ -27,6 +28,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
     let node = turn.node().map(|current| Arc::clone(&current.node));
     match node.as_ref().map(|node| &node.kind) {
         Some(NodeKind::InputMessageNode { .. }) => wait_for_user(turn, asked)?,
+        Some(NodeKind::AgentNode(_)) if asked.name == ASK => wait_for_user(turn, asked)?,
         Some(NodeKind::ToolNode(tool)) if matches!(tool.kind, ToolKind::ClientTool) => {
             let arguments = asked.arguments["arguments"].clone();
             let outcome =
@@ -35,8 +37,14 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
                 node.outcome = Some(outcome);
             }
         }
+        Some(NodeKind::ParallelMapNode { .. } | NodeKind::ParallelFlowNode(_)) => {
+            parallel::run(turn, &asked)?
+        }
         _ if stub::answered(turn, 0, &asked).await? => {}
         _ => batch::run(turn, vec![(0, asked)], 1, draining).await?,
+    }
+    if matches!(node.as_ref().map(|node| &node.kind), Some(NodeKind::AgentNode(_))) {
+        super::agent::say_consequence(turn)?;
     }
     Ok(calls)
 }
@@ -44,7 +52,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
 /// Returns the tool of the client that the agent of the turn calls by this name.
 pub fn client_tool(turn: &Turn, name: &str) -> Option<Arc<Tool>> {
     let is_it = |tool: &&Arc<Tool>| tool.head.name == name && matches!(tool.kind, ToolKind::ClientTool);
-    turn.crew()?.team.agent().tools.iter().find(is_it).cloned()
+    turn.crew()?.team.agent()?.tools.iter().find(is_it).cloned()
 }
 
 /// Passes the result of a tool of the client to the model of an agent, or parks until there is one.

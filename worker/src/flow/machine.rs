@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
-use turnstone_specs::agent_spec::model::{AgenticComponent, Flow, Node, NodeKind, Reducer};
+use turnstone_specs::agent_spec::model::{AgenticComponent, Flow, Node, NodeKind, Reducer, ToolKind};
 
 /// The branch of a node that has only one.
 pub const NEXT: &str = "next";
@@ -39,10 +39,31 @@ pub struct NodeResult {
 pub enum Step {
     /// A node works with these inputs.
     Run(Arc<Node>, Values),
+    /// The flows of a parallel node run as jobs of their own.
+    Fan(Arc<Node>, Arc<[Branch]>),
     /// The flow has ended.
     Ended(Ended),
     /// It has failed, for this reason.
     Failed(String),
+}
+
+/// A flow of a parallel node, with its inputs.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// The flow.
+    pub flow: Arc<Flow>,
+    /// Its inputs, cast.
+    pub inputs: Values,
+}
+
+/// What became of entering a node.
+enum Entered {
+    /// It works with these inputs.
+    Work(Values),
+    /// Its flows run as jobs of their own.
+    Fan(Arc<[Branch]>),
+    /// It is a container: a node inside it, or after it, is next.
+    Inside,
 }
 
 /// How a flow ended.
@@ -63,6 +84,8 @@ pub struct Machine {
     over: Option<Step>,
     /// The number of results so far.
     results: usize,
+    /// True if the flows of parallel nodes run as jobs of their own.
+    fans: bool,
 }
 
 /// A flow that is under way.
@@ -93,9 +116,10 @@ enum Around {
 }
 
 impl Machine {
-    /// Returns a run that begins with these inputs, which are cast already.
-    pub fn new(flow: Arc<Flow>, inputs: Values) -> Self {
-        let mut machine = Self { frames: Vec::new(), over: None, results: 0 };
+    /// Returns a run that begins with these inputs, which are cast already. With `fans` the flows of parallel nodes run as
+    /// jobs of their own, if they can.
+    pub fn new(flow: Arc<Flow>, inputs: Values, fans: bool) -> Self {
+        let mut machine = Self { frames: Vec::new(), over: None, results: 0, fans };
         machine.push(flow, inputs, Around::Job);
         machine
     }
@@ -107,13 +131,23 @@ impl Machine {
     pub fn replayed(
         flow: Arc<Flow>,
         inputs: Values,
+        fans: bool,
         results: impl IntoIterator<Item = NodeResult>,
     ) -> Result<Self, String> {
-        let mut machine = Self::new(flow, inputs);
+        let mut machine = Self::new(flow, inputs, true);
         for result in results {
-            match machine.decide() {
-                Step::Run(node, _) if node.head.id == result.node => machine.take(result),
-                Step::Run(node, _) => {
+            let mut step = machine.decide();
+            // The record says whether the flows of a parallel node were jobs of their own.
+            if matches!(&step, Step::Fan(node, _) if node.head.id != result.node) {
+                machine.fans = false;
+                step = machine.decide();
+                machine.fans = true;
+            }
+            match step {
+                Step::Run(node, _) | Step::Fan(node, _) if node.head.id == result.node => {
+                    machine.take(result)
+                }
+                Step::Run(node, _) | Step::Fan(node, _) => {
                     let message =
                         format!("the record is of node {}, where {} runs", result.node, node.head.id);
                     return Err(message);
@@ -123,6 +157,7 @@ impl Machine {
                 }
             }
         }
+        machine.fans = fans;
         Ok(machine)
     }
 
@@ -135,8 +170,9 @@ impl Machine {
             let node = Arc::clone(&frame.flow.nodes[frame.at]);
             let entered = frame.read(&node).and_then(|inputs| self.enter(&node, inputs));
             match entered {
-                Ok(Some(inputs)) => return Step::Run(node, inputs),
-                Ok(None) => {}
+                Ok(Entered::Work(inputs)) => return Step::Run(node, inputs),
+                Ok(Entered::Fan(branches)) => return Step::Fan(node, branches),
+                Ok(Entered::Inside) => {}
                 Err(why) => self.fail(&why),
             }
         }
@@ -174,7 +210,7 @@ impl Machine {
     }
 
     /// Enters a container, or returns the inputs of a node that works.
-    fn enter(&mut self, node: &Node, mut inputs: Values) -> Result<Option<Values>, String> {
+    fn enter(&mut self, node: &Node, inputs: Values) -> Result<Entered, String> {
         match &node.kind {
             NodeKind::FlowNode(flow) => {
                 let inputs = flow.start(inputs)?;
@@ -195,6 +231,14 @@ impl Machine {
             }
             NodeKind::MapNode { subflow, reducers } | NodeKind::ParallelMapNode { subflow, reducers } => {
                 let items = iterations(subflow, &inputs)?;
+                if self.fans
+                    && items.len() > 1
+                    && matches!(node.kind, NodeKind::ParallelMapNode { .. })
+                    && stands_alone(subflow)
+                {
+                    let branch = |inputs| Branch { flow: Arc::clone(subflow), inputs };
+                    return Ok(Entered::Fan(items.into_iter().map(branch).collect()));
+                }
                 match items.first().cloned() {
                     Some(first) => {
                         let (items, reducers) = (items.into(), reducers.as_slice().into());
@@ -213,7 +257,10 @@ impl Machine {
                         .filter_map(|input| Some((input.title.clone(), inputs.get(&input.title)?.clone())));
                     waiting.push((Arc::clone(flow), flow.start(own.collect())?));
                 }
-                inputs.clear();
+                if self.fans && waiting.len() > 1 && flows.iter().all(|flow| stands_alone(flow)) {
+                    let branches = waiting.into_iter().rev().map(|(flow, inputs)| Branch { flow, inputs });
+                    return Ok(Entered::Fan(branches.collect()));
+                }
                 match waiting.pop() {
                     Some((flow, inputs)) => {
                         self.push(flow, inputs, Around::Flows { waiting, outputs: Values::new() });
@@ -221,9 +268,9 @@ impl Machine {
                     None => self.finish(Values::new(), NEXT),
                 }
             }
-            _ => return Ok(Some(inputs)),
+            _ => return Ok(Entered::Work(inputs)),
         }
-        Ok(None)
+        Ok(Entered::Inside)
     }
 
     /// The current node of the innermost flow has these outputs and takes this branch.
@@ -321,6 +368,45 @@ impl Frame {
             inputs.insert(input.title.clone(), value);
         }
         Ok(inputs)
+    }
+}
+
+/// Returns true if a flow can run as a job of its own: a node of it works, and none talks, waits or asks for a confirmation.
+fn stands_alone(flow: &Flow) -> bool {
+    let mut works = false;
+    stands(flow, &mut works) && works
+}
+
+fn stands(flow: &Flow, works: &mut bool) -> bool {
+    flow.nodes.iter().all(|node| match &node.kind {
+        NodeKind::StartNode | NodeKind::EndNode { .. } | NodeKind::BranchingNode { .. } => true,
+        NodeKind::LlmNode { .. } | NodeKind::ApiNode(_) => {
+            *works = true;
+            true
+        }
+        NodeKind::ToolNode(tool) => {
+            *works = true;
+            !tool.requires_confirmation && !matches!(tool.kind, ToolKind::ClientTool)
+        }
+        NodeKind::FlowNode(flow)
+        | NodeKind::CatchExceptionNode(flow)
+        | NodeKind::MapNode { subflow: flow, .. }
+        | NodeKind::ParallelMapNode { subflow: flow, .. } => stands(flow, works),
+        NodeKind::ParallelFlowNode(flows) => flows.iter().all(|flow| stands(flow, works)),
+        NodeKind::AgentNode(_) | NodeKind::InputMessageNode { .. } | NodeKind::OutputMessageNode { .. } => {
+            false
+        }
+    })
+}
+
+/// Joins the outputs of the flows of a parallel node, in order.
+///
+/// # Errors
+/// A sentence: a reducer does not fit the values.
+pub fn joined(node: &Node, done: Vec<Values>) -> Result<Values, String> {
+    match &node.kind {
+        NodeKind::ParallelMapNode { reducers, .. } => reduced(reducers, &done),
+        _ => Ok(done.into_iter().flatten().collect()),
     }
 }
 

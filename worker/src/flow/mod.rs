@@ -9,6 +9,8 @@ mod answer;
 mod execution;
 mod machine;
 mod node_agent;
+mod parallel;
+mod remote;
 mod team;
 mod template;
 mod tools;
@@ -18,7 +20,7 @@ mod work;
 pub use agent::{cast, conclude, controls, offers, place};
 pub use execution::{call_client, client_tool, run as execute};
 pub use machine::{NodeResult, Values};
-pub use team::Step as TeamStep;
+pub use team::{RemoteComponent, Step as TeamStep};
 pub use template::{render, render_all, render_url, text};
 pub use tools::{Declared, declared};
 pub use transform::{begin_summary, due_summary, end_summary, transformed};
@@ -27,7 +29,7 @@ pub use work::{NodeAnswer, catches, keep_answer, messages, model, plan, say_inpu
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use agent::Crew;
-use machine::{Machine, Step};
+use machine::{Branch, Machine, Step};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use team::Team;
@@ -60,6 +62,8 @@ pub struct NodeTurn {
     pub inputs: Values,
     /// The outcome of its call, once it is known in this process.
     pub outcome: Option<ToolOutcome>,
+    /// The flows that run as jobs of their own, if it is a parallel node.
+    pub branches: Option<Arc<[Branch]>>,
 }
 
 impl FlowRun {
@@ -93,7 +97,8 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
             true => (Vec::new(), Vec::new()),
             false => past(turn).await?,
         };
-        let machine = Machine::replayed(flow, inputs, past).map_err(|why| {
+        let fans = turn.depth < i64::from(turn.agent.limits.max_delegation_depth);
+        let machine = Machine::replayed(flow, inputs, fans, past).map_err(|why| {
             let message = format!("the record of the flow does not fit its document: {why}");
             JobError { retryable: false, ..JobError::new(FailureKind::Internal, message) }
         })?;
@@ -105,6 +110,14 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
     }
     let Some(run) = &mut turn.flow else { return Ok(()) };
     match run.machine.decide() {
+        Step::Fan(node, branches) => {
+            turn.agent = Arc::new(node_agent::of(&run.root, &node));
+            let thread = run.machine.thread();
+            run.node = Some(NodeTurn { node, inputs: nothing(), outcome: None, branches: Some(branches) });
+            run.crew = None;
+            turn.conversation.enter(thread);
+            Ok(())
+        }
         Step::Run(node, inputs) => {
             let base = run.machine.thread();
             if run.crew.as_ref().is_none_or(|crew| crew.node.head.id != node.head.id) {
@@ -115,7 +128,9 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
                 None => (node_agent::of(&run.root, &node), base),
             };
             turn.agent = Arc::new(agent);
-            run.node = run.crew.is_none().then_some(NodeTurn { node, inputs, outcome: None });
+            // A remote agent is called like the tool of a node.
+            let is_node = run.crew.as_ref().is_none_or(|crew| crew.team.agent().is_none());
+            run.node = is_node.then_some(NodeTurn { node, inputs, outcome: None, branches: None });
             turn.conversation.enter(thread);
             Ok(())
         }
@@ -137,13 +152,13 @@ pub fn verdict(turn: &mut Turn) -> Result<Option<Value>, Stop> {
             run.machine.take(result.clone());
         }
         (None, Some(step), Some(crew)) => {
-            crew.team.take(step);
+            crew.team.take(crew.base.as_deref(), step);
             return Ok(None);
         }
         _ => return Err(failed("the node has left no result").into()),
     }
     match run.machine.decide() {
-        Step::Run(..) => Ok(None),
+        Step::Run(..) | Step::Fan(..) => Ok(None),
         Step::Ended(ended) => Ok(Some(json!(ended))),
         Step::Failed(why) => Err(failed(&why).into()),
     }
@@ -159,7 +174,7 @@ fn crew(
     let NodeKind::AgentNode(component) = &node.kind else { return Ok(None) };
     let mut team =
         Team::of(component).ok_or_else(|| failed("a member of the team cannot be run by this worker"))?;
-    steps.iter().for_each(|step| team.take(step));
+    steps.iter().for_each(|step| team.take(base, step));
     let (node, inputs, base) = (Arc::clone(node), inputs.clone(), base.map(str::to_owned));
     Ok(Some(Crew { node, inputs, team, base, summarizer: None }))
 }

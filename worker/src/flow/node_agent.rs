@@ -11,7 +11,11 @@ use turnstone_specs::agent_spec::model::{LlmConfig, LlmKind, Node, NodeKind, Ret
 
 /// The agent whose turn it is among the agents of a node.
 pub fn of_crew(root: &Arc<AgentDefinition>, crew: &Crew) -> AgentDefinition {
-    let own = crew.team.agent();
+    let Some(own) = crew.team.agent() else {
+        let mut agent = bare(root);
+        agent.capabilities.push(Capability::named(crew.team.who().head().name.clone()));
+        return agent;
+    };
     let mut inputs = crew.inputs.clone();
     for input in &own.inputs {
         if let (None, Some(default)) = (inputs.get(&input.title), &input.default) {

@@ -9,17 +9,13 @@ use super::machine::Values;
 use crate::model::ToolOffer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 use turnstone_domain::CallId;
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_specs::agent_spec::model::{Agent, AgenticComponent, Handoff};
+use turnstone_specs::agent_spec::model::{A2AAgent, Agent, AgenticComponent, Handoff, Head, OciAgent};
+use turnstone_specs::agent_spec::{HAND_OVER, Property, SEND, SUBMIT};
 
-/// The tool by which an agent returns its outputs.
-const SUBMIT: &str = "submit_result";
-/// The tool by which an agent asks another one.
-const SEND: &str = "send_message";
-/// The tool by which an agent hands the conversation over.
-const HAND_OVER: &str = "handoff_conversation";
 /// The model calls between two messages of the user, unless the metadata of the agent says another number.
 const MAX_ITERATIONS: u64 = 10;
 /// The key of the metadata.
@@ -40,8 +36,78 @@ pub struct Team {
     calls: u64,
 }
 
+/// An agent of a team.
+#[derive(Clone)]
+pub enum Who {
+    /// It calls a model.
+    Agent(Arc<Agent>),
+    /// It runs on another server.
+    Remote(RemoteComponent),
+}
+
+/// An agent on another server.
+#[derive(Clone)]
+pub enum RemoteComponent {
+    /// By A2A.
+    A2a(Arc<A2AAgent>),
+    /// Of Oracle's cloud.
+    Oci(Arc<OciAgent>),
+}
+
+impl RemoteComponent {
+    /// Returns its id, name and description.
+    pub fn head(&self) -> &Head {
+        match self {
+            Self::A2a(agent) => &agent.head,
+            Self::Oci(agent) => &agent.head,
+        }
+    }
+
+    fn outputs(&self) -> &[Property] {
+        match self {
+            Self::A2a(agent) => &agent.outputs,
+            Self::Oci(agent) => &agent.outputs,
+        }
+    }
+}
+
+impl Who {
+    fn of(component: &AgenticComponent) -> Option<Self> {
+        match component {
+            AgenticComponent::A2AAgent(agent) => Some(Self::Remote(RemoteComponent::A2a(Arc::clone(agent)))),
+            AgenticComponent::OciAgent(agent) => Some(Self::Remote(RemoteComponent::Oci(Arc::clone(agent)))),
+            other => other.as_agent().map(Self::Agent),
+        }
+    }
+
+    /// Returns its id, name and description.
+    pub fn head(&self) -> &Head {
+        match self {
+            Self::Agent(agent) => &agent.head,
+            Self::Remote(agent) => agent.head(),
+        }
+    }
+
+    fn outputs(&self) -> &[Property] {
+        match self {
+            Self::Agent(agent) => &agent.outputs,
+            Self::Remote(agent) => agent.outputs(),
+        }
+    }
+
+    fn asks_user(&self) -> bool {
+        match self {
+            Self::Agent(agent) => agent.human_in_the_loop,
+            // It yields its outputs with an answer; without outputs the conversation has no end.
+            Self::Remote(agent) => agent.outputs().is_empty(),
+        }
+    }
+}
+
 struct Member {
-    agent: Arc<Agent>,
+    who: Who,
+    /// The conversations of a remote agent on its server, by our threads.
+    places: HashMap<Option<String>, RemotePlace>,
     /// The agents that it may send messages to.
     asks: Vec<usize>,
     /// The agents that it may hand the conversation over to.
@@ -76,8 +142,23 @@ pub enum Step {
     Answered,
     /// The conversation belongs to this agent now.
     HandedOver(usize),
+    /// The remote agent has answered the user.
+    Said(RemotePlace),
+    /// The remote agent that was asked has answered.
+    RemoteAnswered(RemotePlace),
     /// The node has these outputs.
     Finished(Values),
+}
+
+/// The place of the next message to a remote agent: a conversation on its server, and a task that waits for the message.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RemotePlace {
+    /// The id of the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// The id of the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
 }
 
 /// What follows an answer of a model.
@@ -94,11 +175,11 @@ impl Team {
         let mut members: Vec<Member> = Vec::new();
         let add = |members: &mut Vec<Member>, component: &AgenticComponent| -> Option<usize> {
             let id = &component.head().id;
-            if let Some(known) = members.iter().position(|known| known.agent.head.id == *id) {
+            if let Some(known) = members.iter().position(|known| known.who.head().id == *id) {
                 return Some(known);
             }
-            let agent = component.as_agent()?;
-            members.push(Member { agent, asks: Vec::new(), hands_over: Vec::new() });
+            let who = Who::of(component)?;
+            members.push(Member { who, places: HashMap::new(), asks: Vec::new(), hands_over: Vec::new() });
             Some(members.len() - 1)
         };
         match component {
@@ -125,8 +206,23 @@ impl Team {
     }
 
     /// Returns the agent of the current turn.
-    pub fn agent(&self) -> &Arc<Agent> {
-        &self.members[self.active()].agent
+    pub fn who(&self) -> &Who {
+        &self.members[self.active()].who
+    }
+
+    /// Returns the agent of the current turn, unless it runs on another server.
+    pub fn agent(&self) -> Option<&Arc<Agent>> {
+        match self.who() {
+            Who::Agent(agent) => Some(agent),
+            Who::Remote(_) => None,
+        }
+    }
+
+    /// Returns the agent of the current turn, if it runs on another server, and the place of its next message.
+    pub fn remote(&self, base: Option<&str>) -> Option<(&RemoteComponent, RemotePlace)> {
+        let member = &self.members[self.active()];
+        let Who::Remote(agent) = &member.who else { return None };
+        Some((agent, member.places.get(&self.thread(base)).cloned().unwrap_or_default()))
     }
 
     /// Returns the conversation of the current turn inside that of the node.
@@ -139,12 +235,12 @@ impl Team {
 
     /// Returns true if the agent of the current turn may ask the user.
     pub fn may_ask_user(&self) -> bool {
-        self.talks.is_empty() && self.agent().human_in_the_loop
+        self.talks.is_empty() && self.who().asks_user()
     }
 
     /// Returns true if the agent has called its model as often as it may before the user speaks again.
     pub fn is_exhausted(&self) -> bool {
-        let own = self.agent().head.metadata.get(ITERATIONS).and_then(Value::as_u64);
+        let own = self.who().head().metadata.get(ITERATIONS).and_then(Value::as_u64);
         self.made() >= own.unwrap_or(MAX_ITERATIONS)
     }
 
@@ -161,13 +257,13 @@ impl Team {
         let (member, mut offers) = (&self.members[self.active()], Vec::new());
         let named = |among: &[usize]| {
             let one = |at: &usize| {
-                let head = &self.members[*at].agent.head;
+                let head = self.members[*at].who.head();
                 format!("{}: {}", head.name, head.description.as_deref().unwrap_or("an agent"))
             };
             among.iter().map(one).collect::<Vec<_>>().join("; ")
         };
         let names = |among: &[usize]| -> Vec<&str> {
-            among.iter().map(|at| self.members[*at].agent.head.name.as_str()).collect()
+            among.iter().map(|at| self.members[*at].who.head().name.as_str()).collect()
         };
         if !member.asks.is_empty() {
             let properties = json!({"recipient": {"type": "string", "enum": names(&member.asks)},
@@ -210,11 +306,9 @@ impl Team {
         if answer.tool_calls.is_empty() {
             return match self.talks.last() {
                 Some(talk) => Ok(self.answered(base, talk, &answer.content)),
-                None if self.agent().human_in_the_loop => {
-                    Ok(Consequence { said: Vec::new(), step: Step::Heard })
-                }
+                None if self.who().asks_user() => Ok(Consequence { said: Vec::new(), step: Step::Heard }),
                 None if self.is_exhausted() => {
-                    let outputs = outputs(&self.agent().outputs, &Value::Null);
+                    let outputs = outputs(self.who().outputs(), &Value::Null);
                     let outputs = outputs.map_err(|why| format!("{} {why}", self.exhaustion()))?;
                     Ok(Consequence { said: Vec::new(), step: Step::Finished(outputs) })
                 }
@@ -241,9 +335,40 @@ impl Team {
         })
     }
 
+    /// Decides what follows the answer of a remote agent.
+    ///
+    /// # Errors
+    /// A sentence: the answer does not hold the outputs of the agent.
+    pub fn heard(&self, base: Option<&str>, text: &str, place: RemotePlace) -> Result<Consequence, String> {
+        let said = vec![(self.thread(base), Message::text(Role::Assistant, text))];
+        if let Some(talk) = self.talks.last() {
+            let mut consequence = self.answered(base, talk, text);
+            consequence.said.splice(0..0, said);
+            return Ok(Consequence { step: Step::RemoteAnswered(place), ..consequence });
+        }
+        let step = match self.who().outputs() {
+            [] => Step::Said(place),
+            declared => Step::Finished(outputs(declared, &json!(answer::read(declared, text)?))?),
+        };
+        Ok(Consequence { said, step })
+    }
+
+    /// Returns the consequence of a remote agent's failure, which is the outcome of the message to it; `None` when no other
+    /// agent sent one.
+    pub fn missed(&self, base: Option<&str>, why: &str) -> Option<Consequence> {
+        self.talks.last().map(|talk| self.answered(base, talk, why))
+    }
+
     /// Takes the step of a turn.
-    pub fn take(&mut self, step: &Step) {
+    pub fn take(&mut self, base: Option<&str>, step: &Step) {
         match step {
+            Step::Said(place) | Step::RemoteAnswered(place) => {
+                let (thread, active) = (self.thread(base), self.active());
+                self.members[active].places.insert(thread, place.clone());
+                if matches!(step, Step::RemoteAnswered(_)) {
+                    self.talks.pop();
+                }
+            }
             Step::Continue => self.count(),
             Step::Heard => self.calls = 0,
             Step::Asked(talks) => {
@@ -276,7 +401,7 @@ impl Team {
     }
 
     fn private(&self, base: Option<&str>, caller: usize, recipient: usize) -> String {
-        let name = |at: usize| self.members[at].agent.head.name.as_str();
+        let name = |at: usize| self.members[at].who.head().name.as_str();
         let base = base.map(|base| format!("{base}: ")).unwrap_or_default();
         format!("{base}{} and {}", name(caller), name(recipient))
     }
@@ -300,16 +425,16 @@ impl Team {
         let caller = self.active();
         let among = |members: &[usize]| {
             let wanted = call.arguments["recipient"].as_str().unwrap_or_default();
-            let is_it = |at: &&usize| self.members[**at].agent.head.name == wanted;
+            let is_it = |at: &&usize| self.members[**at].who.head().name == wanted;
             let all =
-                || members.iter().map(|at| self.members[*at].agent.head.name.as_str()).collect::<Vec<_>>();
+                || members.iter().map(|at| self.members[*at].who.head().name.as_str()).collect::<Vec<_>>();
             let found = members.iter().find(is_it).copied();
             found.ok_or_else(|| {
                 format!("There is no recipient `{wanted}`; choose one of {}.", all().join(", "))
             })
         };
         match call.name.as_str() {
-            SUBMIT => match outputs(&self.agent().outputs, &call.arguments) {
+            SUBMIT => match outputs(self.who().outputs(), &call.arguments) {
                 Ok(outputs) => {
                     found.step = Step::Finished(outputs);
                     Some("The submission was successful.".to_owned())
@@ -319,7 +444,7 @@ impl Team {
             HAND_OVER => match among(&self.members[caller].hands_over) {
                 Ok(to) => {
                     found.step = Step::HandedOver(to);
-                    let name = &self.members[to].agent.head.name;
+                    let name = &self.members[to].who.head().name;
                     Some(format!("The conversation was handed over to `{name}`, which answers from now on."))
                 }
                 Err(why) => Some(why),
@@ -360,7 +485,7 @@ impl Team {
 
     /// The offer to return the outputs: also of an agent without outputs that no user hears.
     fn submission(&self) -> Option<ToolOffer> {
-        let (agent, is_main) = (self.agent(), self.talks.is_empty());
+        let (agent, is_main) = (self.agent()?, self.talks.is_empty());
         let input_schema = match agent.outputs.as_slice() {
             [] if agent.human_in_the_loop || !is_main => return None,
             [] => json!({"type": "object", "properties": {"summary": {"type": "string"}}}),
@@ -374,8 +499,8 @@ impl Team {
 }
 
 /// The outputs of an agent from the arguments of a submission: cast, and with their defaults.
-fn outputs(of: &[turnstone_specs::agent_spec::Property], given: &Value) -> Result<Values, String> {
-    let one = |output: &turnstone_specs::agent_spec::Property| {
+fn outputs(of: &[Property], given: &Value) -> Result<Values, String> {
+    let one = |output: &Property| {
         let given = given.get(&output.title).filter(|value| !value.is_null()).cloned();
         Ok((output.title.clone(), output.written(given)?))
     };

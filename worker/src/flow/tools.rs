@@ -69,7 +69,7 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
         return Ok(vec![Declared { capability, tool }]);
     }
     let Some(crew) = turn.crew() else { return Ok(Vec::new()) };
-    let agent = Arc::clone(crew.team.agent());
+    let Some(agent) = crew.team.agent().map(Arc::clone) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for tool in &agent.tools {
         let made = match &tool.kind {
@@ -87,6 +87,13 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
             let why = format!("the agent has two tools of the name `{}`", one.capability.name);
             return Err(failed(&why).into());
         }
+        if super::controls(turn, &one.capability.name) {
+            let why = format!(
+                "a toolbox of the agent has the tool `{}`, the name of one that controls its run; leave it out by `tool_filter`",
+                one.capability.name
+            );
+            return Err(failed(&why).into());
+        }
     }
     Ok(found)
 }
@@ -94,6 +101,10 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
 /// The tool of a node that calls one.
 async fn of_node(turn: &Turn, secured: Secured<'_>) -> Result<Option<NamedTool>, Stop> {
     let Some(current) = turn.node() else { return Ok(None) };
+    if let Some((agent, _)) = turn.crew().and_then(|crew| crew.team.remote(crew.base.as_deref())) {
+        let made = turn.deps.toolbox.declared_agent(agent).map_err(|why| failed(&why))?;
+        return Ok(Some((agent.head().name.clone(), made)));
+    }
     match &current.node.kind {
         NodeKind::ApiNode(request) => {
             let name = current.node.head.name.clone();

@@ -3,7 +3,7 @@
 use super::machine::{NEXT, NodeResult, Values};
 use super::template::{render, text};
 use super::tools::{ASK, RESULT, to_client};
-use super::{NodeTurn, agent, answer, nothing};
+use super::{NodeTurn, agent, answer, nothing, parallel, remote};
 use crate::model::{NamedModel, declared};
 use crate::phases::infer::InferBody;
 use crate::tool::request;
@@ -70,7 +70,10 @@ pub fn messages(turn: &Turn) -> Option<Vec<Message>> {
 pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
     let config = match (turn.node().map(|current| &current.node.kind), turn.crew()) {
         (Some(NodeKind::LlmNode { llm_config, .. }), _) => llm_config,
-        (_, Some(crew)) => crew.summarizer.as_ref().unwrap_or(&crew.team.agent().llm_config),
+        (_, Some(crew)) => match &crew.summarizer {
+            Some(summarizer) => summarizer,
+            None => &crew.team.agent()?.llm_config,
+        },
         _ => return None,
     };
     (!declared::is_of_server(config)).then(|| turn.deps.toolbox.declared_model(config))
@@ -101,10 +104,16 @@ pub fn catches(turn: &Turn, error: &JobError) -> bool {
 /// INFER of a node that asks no model: what it says is said, and the call that it makes is planned. `None`
 /// when a model is to be asked.
 pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
-    if turn.crew().is_some() {
-        return agent::exhausted(turn);
+    if let Some(crew) = turn.crew() {
+        return match crew.team.agent() {
+            Some(_) => agent::exhausted(turn),
+            None => remote::plan(turn),
+        };
     }
-    let NodeTurn { node, inputs, .. } = turn.node()?;
+    let NodeTurn { node, inputs, branches, .. } = turn.node()?;
+    if let Some(branches) = branches {
+        return Some(parallel::plan(turn, branches));
+    }
     let node = Arc::clone(node);
     let call = |turn: &Turn, name: &str, arguments: Value| {
         let (call_id, name) = (CallId(turn.deps.ids.next()), name.to_owned());
@@ -200,7 +209,9 @@ fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Val
             returned(&node.outputs, value)?
         }
         NodeKind::ApiNode(_) => request::outputs(&node.outputs, outcome(turn, current, planned)?),
-        NodeKind::InputMessageNode { .. } => match outcome(turn, current, planned)? {
+        NodeKind::InputMessageNode { .. }
+        | NodeKind::ParallelMapNode { .. }
+        | NodeKind::ParallelFlowNode(_) => match outcome(turn, current, planned)? {
             Value::Object(answers) => answers,
             _ => nothing(),
         },
@@ -242,7 +253,10 @@ fn checked(outputs: &[Property], mut given: Values) -> Result<Values, String> {
 }
 
 /// The output of the node's call.
-fn outcome(turn: &Turn, current: &NodeTurn, planned: Option<&NodeAnswer>) -> Result<Value, JobError> {
+///
+/// # Errors
+/// The failure of the call.
+pub fn outcome(turn: &Turn, current: &NodeTurn, planned: Option<&NodeAnswer>) -> Result<Value, JobError> {
     let call = planned.and_then(|planned| planned.call.as_ref());
     let recorded = || {
         let row = turn.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));

@@ -1,12 +1,16 @@
 //! Models that a document of Agent Spec names by their address, within what `[tool_policy]` allows.
 
 use super::Model;
+pub use super::cloud::ServiceAccount;
+use super::cloud::{self, VertexModel};
 use super::openai::{OpenAiConfig, OpenAiModel};
 use super::responses::{ResponsesConfig, ResponsesModel};
+use crate::oci::OciSigner;
 use reqwest::Client;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::sync::Arc;
-use turnstone_specs::agent_spec::model::{LlmConfig, LlmKind};
+use turnstone_domain::Clock;
+use turnstone_specs::agent_spec::model::{GeminiAuthConfig, LlmConfig, LlmKind};
 use turnstone_telemetry::Secret;
 use url::Url;
 
@@ -31,6 +35,16 @@ pub fn is_of_server(config: &LlmConfig) -> bool {
 pub fn address(config: &LlmConfig) -> Result<Url, String> {
     let named = match (&config.kind, &config.url) {
         (LlmKind::OpenAiConfig, _) => OPENAI,
+        (LlmKind::GeminiConfig(GeminiAuthConfig::GeminiVertexAIAuthConfig { location, .. }), _) => {
+            let region = if location == "global" { String::new() } else { format!("{location}-") };
+            return Url::parse(&format!("https://{region}aiplatform.googleapis.com"))
+                .map_err(|error| format!("the `location` of `{}` makes no URL: {error}", config.head.name));
+        }
+        (LlmKind::OciGenAiConfig { client_config, .. }, _) => {
+            return Url::parse(&client_config.service_endpoint).map_err(|error| {
+                format!("the `service_endpoint` of `{}` is no URL: {error}", config.head.name)
+            });
+        }
         (LlmKind::GeminiConfig(_), _) => GEMINI,
         (_, Some(url)) => url.as_str(),
         (_, None) => return Err(format!("the model `{}` has no `url`", config.head.name)),
@@ -55,8 +69,7 @@ pub fn model(
     client: Client,
 ) -> Result<Arc<dyn Model>, String> {
     let key = config.key().and_then(|key| key.reveal()).and_then(Value::as_str).map(Secret::given);
-    let more = config.default_generation_parameters.iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
-    let more = more.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let more = parameters(config);
     let base_url = address.to_string();
     if config.api_type.as_deref() == Some("responses") {
         let settings = ResponsesConfig { base_url, ..ResponsesConfig::default() };
@@ -66,13 +79,55 @@ pub fn model(
     Ok(Arc::new(OpenAiModel::new(name, settings, client)?.with(key, more)))
 }
 
+/// The parameters that the request has no place of its own for.
+fn parameters(config: &LlmConfig) -> Map<String, Value> {
+    let more = config.default_generation_parameters.iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
+    more.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// A model of Oracle's cloud; `name` is the name of its provider.
+///
+/// # Errors
+/// A sentence that says which field is wrong.
+pub fn oci_model(
+    name: &str,
+    config: &LlmConfig,
+    signer: Arc<OciSigner>,
+    client: Client,
+) -> Result<Arc<dyn Model>, String> {
+    cloud::oci(name, config, signer, client, parameters(config))
+}
+
+/// A model of Vertex AI at its address.
+///
+/// # Errors
+/// A sentence: neither the document nor the credentials name a project.
+pub fn vertex_model(
+    name: &str,
+    config: &LlmConfig,
+    (address, client): (&Url, Client),
+    account: ServiceAccount,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn Model>, String> {
+    let LlmKind::GeminiConfig(GeminiAuthConfig::GeminiVertexAIAuthConfig { project_id, location, .. }) =
+        &config.kind
+    else {
+        return Err(format!("the model `{}` is none of Vertex AI", config.head.name));
+    };
+    let project = project_id.as_ref().or(account.project.as_ref());
+    let project = project.ok_or_else(|| format!("the model `{}` has no `project_id`", config.head.name))?;
+    let address = address.as_str().trim_end_matches('/');
+    let base_url = format!("{address}/v1/projects/{project}/locations/{location}/endpoints/openapi");
+    Ok(Arc::new(VertexModel::new(name, base_url, account, client, parameters(config), clock)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::http::fixture::{replay, request};
     use crate::tool::outbound;
     use serde_json::json;
-    use turnstone_specs::agent_spec::model::{GeminiAuthConfig, Head};
+    use turnstone_specs::agent_spec::model::Head;
 
     fn config(api_type: &str, url: &str) -> LlmConfig {
         let parameters = json!({"seed": 7, "temperature": 0.5});

@@ -1,6 +1,7 @@
 //! Model providers: one trait, one file per provider.
 
 pub mod anthropic;
+mod cloud;
 pub mod declared;
 mod http;
 pub mod limits;

@@ -10,7 +10,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
-use turnstone_store::{ClaimRequest, JobKind, Ring};
+use turnstone_store::{Claim, ClaimRequest, JobKind, Ring};
 
 /// The interval at which an idle worker looks for work without a notification.
 const POLL: Duration = Duration::from_secs(2);
@@ -30,14 +30,21 @@ pub async fn run(
         .without_max_times()
         .with_jitter();
     let mut delays = patience.build();
+    // True while a job that has to run alone waits for this worker to be idle.
+    let mut alone = false;
     while !draining.is_cancelled() {
         // Registered before the query, so that a notification in between is not lost.
         let mut bell = deps.doorbell.listen_for_work();
-        let Some(free) = free_slots(&slots, &draining).await else { break };
+        let Some(mut free) = free_slots(&slots, &draining).await else { break };
+        if alone && free.len() < deps.options.slots {
+            let taken = deps.options.slots - free.len();
+            let Some(others) = taken_slots(&slots, taken, &draining).await else { break };
+            free.push(others);
+        }
         let request = ClaimRequest {
             kind: JobKind::Agent,
             queues: deps.options.queues.clone(),
-            limit: free.len(),
+            limit: if alone { 1 } else { free.len() },
             worker_id: deps.options.worker_id.clone(),
             lease_ms: deps.options.lease_ms(),
             tenant: None,
@@ -47,11 +54,22 @@ pub async fn run(
         match deps.ledger.claim(request).await {
             Ok(claims) if claims.is_empty() => {
                 drop(free);
+                alone = false;
                 delays = patience.build();
                 wait(&mut bell, &draining).await;
             }
-            Ok(claims) => {
+            Ok(mut claims) => {
                 delays = patience.build();
+                let is_idle =
+                    free.iter().map(OwnedSemaphorePermit::num_permits).sum::<usize>() >= deps.options.slots;
+                if is_idle && claims.len() == 1 && claims.iter().all(Claim::runs_alone) {
+                    // It gets all slots, so that nothing else runs until it has ended.
+                    free = merged(free);
+                    alone = false;
+                } else if claims.iter().any(Claim::runs_alone) {
+                    alone = true;
+                    give_back(&deps, claims.extract_if(.., |claim| claim.runs_alone())).await;
+                }
                 for (claim, permit) in claims.into_iter().zip(free) {
                     let slot = keeper.keep(claim.lease.clone(), claim.priority, permit);
                     if assignments.send(Assignment::new(claim, slot)).await.is_err() {
@@ -86,6 +104,37 @@ async fn free_slots(
     };
     let more = std::iter::from_fn(|| Arc::clone(slots).try_acquire_owned().ok());
     Some(std::iter::once(first).chain(more).collect())
+}
+
+/// Waits until `taken` slots are free, and takes them; `None` when the worker drains.
+async fn taken_slots(
+    slots: &Arc<Semaphore>,
+    taken: usize,
+    draining: &CancellationToken,
+) -> Option<OwnedSemaphorePermit> {
+    let taken = u32::try_from(taken).unwrap_or(u32::MAX);
+    tokio::select! {
+        biased;
+        () = draining.cancelled() => None,
+        permit = Arc::clone(slots).acquire_many_owned(taken) => permit.ok(),
+    }
+}
+
+/// Makes one permit of all.
+fn merged(permits: Vec<OwnedSemaphorePermit>) -> Vec<OwnedSemaphorePermit> {
+    let merge = |mut all: OwnedSemaphorePermit, one| {
+        all.merge(one);
+        all
+    };
+    permits.into_iter().reduce(merge).into_iter().collect()
+}
+
+/// Gives jobs back that have to run alone, and cannot now.
+async fn give_back(deps: &Deps, claims: impl Iterator<Item = Claim>) {
+    let leases: Vec<_> = claims.map(|claim| claim.lease).collect();
+    if let Err(error) = deps.ledger.release(&leases, deps.clock.now()).await {
+        tracing::warn!(%error, "jobs that have to run alone could not be given back; their leases will run out");
+    }
 }
 
 /// Waits for a notification that may mean work, or for the next poll.

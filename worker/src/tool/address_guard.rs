@@ -1,29 +1,11 @@
 //! The address guard: calls that a model or a document can steer reach public addresses only.
 //!
 //! It checks in two places, because neither is enough. [`check_url`] checks the text of the URL, because an
-//! IP literal never reaches a resolver. [`PublicResolver`] checks the addresses of a name when the connection
+//! IP literal never reaches a resolver. [`PublicResolver`](turnstone_outbound::PublicResolver) checks the addresses of a name when the connection
 //! is made, so that a name that changes after the check gains nothing. Clients behind the guard follow no
 //! redirect and use no proxy.
 
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use std::net::SocketAddr;
-use turnstone_domain::address::only_public;
 pub use turnstone_domain::address::{check_form, check_url, is_public};
-
-/// The system's resolver, restricted to public addresses.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PublicResolver;
-
-impl Resolve for PublicResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let name = name.as_str().to_owned();
-            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            let public = only_public(&name, found)?;
-            Ok(Box::new(public.into_iter()) as Addrs)
-        })
-    }
-}
 
 #[cfg(test)]
 mod tests {

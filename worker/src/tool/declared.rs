@@ -8,15 +8,23 @@ use super::http::HttpTool;
 use super::mcp::{McpConfig, McpServer};
 use super::outbound;
 use super::policy::ToolPolicy;
-use crate::model::{Model, NamedModel, declared};
+use super::remote::{self, ConversingAgent, OciAgentTool};
+use super::{RemoteCancellation, ToolError};
+use crate::flow::RemoteComponent;
+use crate::model::declared::{self, ServiceAccount};
+use crate::model::{Model, NamedModel};
+use crate::oci::OciSigner;
 use reqwest::Client;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_blocking::in_place;
 use turnstone_domain::agent::{Capability, Endpoint};
-use turnstone_domain::{Clock, digest};
-use turnstone_specs::agent_spec::model::{ClientTransport, LlmConfig, TransportKind};
+use turnstone_domain::{CallId, Clock, digest};
+use turnstone_specs::agent_spec::Secret as Secretive;
+use turnstone_specs::agent_spec::model::{
+    ClientTransport, GeminiAuthConfig, LlmConfig, LlmKind, OciClientConfig, TransportKind,
+};
 use turnstone_telemetry::{Secret, SecretRef};
 use url::Url;
 
@@ -70,6 +78,71 @@ impl Declared {
         Ok(tool)
     }
 
+    /// Returns the remote agent that a document names.
+    pub(super) fn agent(&self, agent: &RemoteComponent) -> Result<Arc<dyn Tool>, String> {
+        let key = digest::of_json(&match agent {
+            RemoteComponent::A2a(agent) => {
+                let way = &agent.connection_config;
+                let files = [&way.key_file, &way.cert_file, &way.ssl_ca_cert];
+                json!([
+                    agent.head.name,
+                    agent.head.description,
+                    agent.agent_url,
+                    agent.timeout,
+                    agent.poll_interval,
+                    agent.max_retries,
+                    way.headers,
+                    files
+                ])
+            }
+            RemoteComponent::Oci(agent) => {
+                json!([
+                    agent.head.name,
+                    agent.head.description,
+                    agent.agent_endpoint_id,
+                    oci_access(&agent.client_config)
+                ])
+            }
+        });
+        if let Some(known) = self.tools.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let tool: Arc<dyn Tool> = match agent {
+            RemoteComponent::A2a(agent) => {
+                let address = agent_address(&agent.agent_url)?;
+                let way = &agent.connection_config;
+                let files = [&way.key_file, &way.cert_file, &way.ssl_ca_cert];
+                let client = self.client_with(&address, files.map(Option::as_deref))?;
+                Arc::new(ConversingAgent::new(agent, address, client))
+            }
+            RemoteComponent::Oci(agent) => {
+                let address = Url::parse(&agent.client_config.service_endpoint).map_err(|error| {
+                    format!("the `service_endpoint` of {} is no URL: {error}", agent.head.name)
+                })?;
+                let client = self.client_for(&address)?;
+                Arc::new(OciAgentTool::new(agent, address, client, self.signer(&agent.client_config)?))
+            }
+        };
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if tools.len() >= KEPT {
+            tools.clear();
+        }
+        tools.insert(key, Arc::clone(&tool));
+        Ok(tool)
+    }
+
+    /// Cancels the work of a remote agent that a document names, without the headers of the document.
+    pub(super) async fn call_off(
+        &self,
+        place: &str,
+        call: &CallId,
+        handle: Option<&Value>,
+    ) -> Result<RemoteCancellation, ToolError> {
+        let address = agent_address(place).map_err(ToolError::Refused)?;
+        let client = self.client_for(&address).map_err(ToolError::Refused)?;
+        remote::cancel(address, client, call, handle).await
+    }
+
     fn made(&self, capability: &Capability, endpoint: &Endpoint) -> Result<HttpTool, String> {
         self.admit(&endpoint.url)?;
         let mut headers = BTreeMap::new();
@@ -95,11 +168,17 @@ impl Declared {
         let config = McpConfig::of_url(url.to_owned(), self.policy.allow_private);
         // The manifest names the server's tools, so this name appears only in logs.
         let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
-        self.server_of(url.to_owned(), &host.unwrap_or_default(), config)
+        self.server_of(url.to_owned(), &host.unwrap_or_default(), config, self.client.clone())
     }
 
     /// Returns the server that is known by this key, or makes it.
-    fn server_of(&self, key: String, name: &str, config: McpConfig) -> Result<Arc<McpServer>, String> {
+    fn server_of(
+        &self,
+        key: String,
+        name: &str,
+        config: McpConfig,
+        client: Client,
+    ) -> Result<Arc<McpServer>, String> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = servers.get(&key) {
             return Ok(Arc::clone(known));
@@ -113,13 +192,14 @@ impl Declared {
         let name: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(64).collect();
         let name = name.trim_start_matches(['-', '_']);
         let name = if name.is_empty() { "server" } else { name };
-        let server = McpServer::new(name, config, self.client.clone(), Arc::clone(&self.clock))?;
+        let server = McpServer::new(name, config, client, Arc::clone(&self.clock))?;
         servers.insert(key, Arc::clone(&server));
         Ok(server)
     }
 
     /// Returns the MCP server behind a transport of Agent Spec.
     pub(super) fn transport(&self, transport: &ClientTransport) -> Result<Arc<McpServer>, String> {
+        let mut client = self.client.clone();
         let (config, parts) = match &transport.kind {
             TransportKind::StdioTransport { command, args, env, cwd } => {
                 self.policy.admits_command(command)?;
@@ -147,7 +227,13 @@ impl Declared {
                 }
                 let config = McpConfig::of_url(remote.url.clone(), self.policy.allow_private);
                 let sse = matches!(transport.kind, TransportKind::SSETransport(_));
-                let parts = json!([remote.url, sse, remote.headers, hidden]);
+                let tls = remote.tls.as_ref();
+                let files =
+                    tls.map_or([None; 3], |tls| [&tls.key_file, &tls.cert_file, &tls.ca_file].map(file_of));
+                let parts = json!([remote.url, sse, remote.headers, hidden, files]);
+                let url = Url::parse(&remote.url)
+                    .map_err(|error| format!("its document names no usable URL: {error}"))?;
+                client = self.client_with(&url, files)?;
                 (McpConfig { sse, headers, ..config }, parts)
             }
         };
@@ -155,28 +241,100 @@ impl Declared {
         let timeout_ms = (transport.read_timeout_seconds * 1000.0).clamp(1.0, 3_600_000.0) as u64;
         let name = transport.head.name.clone();
         let key = digest::of_json(&json!([name, parts, timeout_ms]));
-        self.server_of(key, &name, McpConfig { timeout_ms, ..config })
+        self.server_of(key, &name, McpConfig { timeout_ms, ..config }, client)
     }
 
     /// The model that a document names by its address, with the name of its provider: the host.
     pub(super) fn model(&self, config: &LlmConfig) -> Result<NamedModel, String> {
         let address = declared::address(config)?;
         let key = config.key().and_then(|key| key.reveal());
-        let of = json!([address.as_str(), key, config.api_type, config.default_generation_parameters]);
+        let of = json!([
+            address.as_str(),
+            key,
+            config.api_type,
+            config.default_generation_parameters,
+            access(config)
+        ]);
         let known_by = digest::of_json(&of);
         if let Some(known) = self.models.lock().unwrap_or_else(PoisonError::into_inner).get(&known_by) {
             return Ok(known.clone());
         }
-        let client = self.client_for(&address)?;
+        let files = match &config.kind {
+            LlmKind::OpenAiCompatibleConfig { key_file, cert_file, ca_file, .. } => {
+                [key_file, cert_file, ca_file].map(|file| file.as_ref().and_then(file_of))
+            }
+            _ => [None; 3],
+        };
+        let client = self.client_with(&address, files)?;
         let port = address.port().map(|port| format!(":{port}")).unwrap_or_default();
         let name = format!("{}{port}", address.host_str().unwrap_or_default());
-        let model: Arc<dyn Model> = in_place(|| declared::model(&name, config, &address, client))?;
+        let model: Arc<dyn Model> = match &config.kind {
+            LlmKind::OciGenAiConfig { client_config, .. } => {
+                declared::oci_model(&name, config, self.signer(client_config)?, client)?
+            }
+            LlmKind::GeminiConfig(GeminiAuthConfig::GeminiVertexAIAuthConfig { credentials, .. }) => {
+                let account = self.account(credentials.as_ref())?;
+                self.client_for(&account.token_uri)?;
+                declared::vertex_model(&name, config, (&address, client), account, Arc::clone(&self.clock))?
+            }
+            _ => in_place(|| declared::model(&name, config, &address, client))?,
+        };
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         if models.len() >= KEPT {
             models.clear();
         }
         models.insert(known_by, (name.clone(), Arc::clone(&model)));
         Ok((name, model))
+    }
+
+    /// The key of a profile of Oracle's cloud.
+    fn signer(&self, config: &OciClientConfig) -> Result<Arc<OciSigner>, String> {
+        let file = config.auth_file_location.as_ref().and_then(file_of).unwrap_or_default();
+        let file = self.policy.admits_file(file)?;
+        let profile = config.auth_profile.as_deref().unwrap_or("DEFAULT");
+        let by_token = config.auth_type == "SECURITY_TOKEN";
+        in_place(|| OciSigner::read(&file, profile, by_token, Arc::clone(&self.clock))).map(Arc::new)
+    }
+
+    /// The service account of credentials, which are given or in a file.
+    fn account(&self, credentials: Option<&Secretive>) -> Result<ServiceAccount, String> {
+        match credentials.and_then(Secretive::reveal) {
+            Some(Value::String(text)) if !text.trim_start().starts_with('{') => {
+                let path = self.policy.admits_file(text)?;
+                let text = in_place(|| std::fs::read_to_string(&path));
+                let text = text.map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+                ServiceAccount::read(&serde_json::from_str(&text).unwrap_or_default())
+            }
+            Some(Value::String(text)) => {
+                ServiceAccount::read(&serde_json::from_str(text).unwrap_or_default())
+            }
+            Some(credentials) => ServiceAccount::read(credentials),
+            None => Err("the model of Vertex AI has no `credentials`".to_owned()),
+        }
+    }
+
+    /// The client for a URL, which proves itself by these files: a key, a certificate, and an authority.
+    fn client_with(&self, url: &Url, files: [Option<&str>; 3]) -> Result<Client, String> {
+        let client = self.client_for(url)?;
+        if files == [None; 3] {
+            return Ok(client);
+        }
+        let read = |path: Option<&str>| match path {
+            None => Ok(None),
+            Some(path) => {
+                let path = self.policy.admits_file(path)?;
+                let read = std::fs::read(&path).map(Some);
+                read.map_err(|error| format!("{} cannot be read: {error}", path.display()))
+            }
+        };
+        in_place(|| {
+            let [key, certificate, authority] = files;
+            let (Some(key), Some(certificate)) = (read(key)?, read(certificate)?) else {
+                return Err("the document names no key and certificate; both are needed".to_owned());
+            };
+            let proof = [certificate, b"\n".to_vec(), key].concat();
+            outbound::proving_client(&proof, read(authority)?.as_deref(), self.policy.allow_private)
+        })
     }
 
     /// The client for a URL that a document names.
@@ -205,6 +363,42 @@ impl Declared {
         let url = Url::parse(url).map_err(|error| format!("its manifest names no usable URL: {error}"))?;
         self.policy.admits(&url)
     }
+}
+
+/// The file that a field names.
+fn file_of(secret: &Secretive) -> Option<&str> {
+    secret.reveal().and_then(Value::as_str)
+}
+
+/// Everything that a client of Oracle's cloud depends on.
+fn oci_access(config: &OciClientConfig) -> Value {
+    let file = config.auth_file_location.as_ref().and_then(file_of);
+    json!([config.service_endpoint, config.auth_type, config.auth_profile, file])
+}
+
+/// Everything that the access to a model depends on, besides its address and key.
+fn access(config: &LlmConfig) -> Value {
+    match &config.kind {
+        LlmKind::OpenAiCompatibleConfig { key_file, cert_file, ca_file, .. } => {
+            let files = [key_file, cert_file, ca_file].map(|file| file.as_ref().and_then(file_of));
+            json!(files)
+        }
+        LlmKind::OciGenAiConfig { compartment_id, serving_mode, client_config, .. } => {
+            json!([compartment_id, serving_mode, config.provider, config.model_id, oci_access(client_config)])
+        }
+        LlmKind::GeminiConfig(GeminiAuthConfig::GeminiVertexAIAuthConfig {
+            project_id, credentials, ..
+        }) => {
+            json!([project_id, credentials.as_ref().and_then(|given| given.reveal())])
+        }
+        _ => Value::Null,
+    }
+}
+
+/// Reads the address of a remote agent; without a scheme it is that of a server without TLS.
+fn agent_address(text: &str) -> Result<Url, String> {
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    Url::parse(&with_scheme).map_err(|error| format!("the `agent_url` {text} is no URL: {error}"))
 }
 
 fn method(name: Option<&str>) -> Result<Method, String> {

@@ -1,13 +1,12 @@
 //! HTTP calls that leave the worker: building clients, describing errors, and bounding answers.
 
-use crate::tool::address_guard::PublicResolver;
 use futures::StreamExt;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, Response};
 use std::error::Error;
 use std::io;
 use std::time::Duration;
+use turnstone_outbound::{PublicResolver, client_builder};
 use turnstone_telemetry::{propagation, redact};
 
 /// The longest that making a connection may take.
@@ -22,7 +21,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// # Errors
 /// A sentence with the reason why the client cannot be built.
 pub fn open_client() -> Result<Client, String> {
-    build(base)
+    build(client_builder())
 }
 
 /// Returns a client that resolves names to public addresses only. URLs must pass
@@ -31,7 +30,7 @@ pub fn open_client() -> Result<Client, String> {
 /// # Errors
 /// A sentence with the reason why the client cannot be built.
 pub fn guarded_client() -> Result<Client, String> {
-    build(|| base().dns_resolver(PublicResolver))
+    build(client_builder().dns_resolver(PublicResolver))
 }
 
 /// Returns a client for HTTPS only; `authorities` are trusted besides those of the machine. Unless `private`,
@@ -52,48 +51,48 @@ pub fn trusting_client(authorities: &[Certificate], private: bool) -> Result<Cli
     client_that_trusts(authorities, private, !private)
 }
 
+/// Returns a client that proves itself by a key and a certificate in PEM, and trusts this authority, or else those of the
+/// machine. Unless `private`, it resolves names to public addresses only.
+///
+/// # Errors
+/// A sentence: the files do not fit, or no client can be built.
+pub fn proving_client(proof: &[u8], authority: Option<&[u8]>, private: bool) -> Result<Client, String> {
+    let identity = reqwest::Identity::from_pem(proof)
+        .map_err(|error| format!("the key and the certificate cannot be used: {}", describe(&error)))?;
+    let authorities = authority.map(Certificate::from_pem_bundle).transpose();
+    let authorities =
+        authorities.map_err(|error| format!("the authority cannot be used: {}", describe(&error)))?;
+    build(move || {
+        let builder = base().identity(identity.clone());
+        let builder = if private { builder } else { builder.dns_resolver(PublicResolver) };
+        match &authorities {
+            Some(authorities) => builder.tls_certs_only(authorities.iter().cloned()),
+            None => builder,
+        }
+    })
+}
+
 fn client_that_trusts(
     authorities: &[Certificate],
     private: bool,
     https_only: bool,
 ) -> Result<Client, String> {
-    let with = move || {
-        let builder = base().https_only(https_only);
-        let builder = if private { builder } else { builder.dns_resolver(PublicResolver) };
-        match authorities {
-            [] => builder,
-            _ => builder.tls_certs_merge(authorities.iter().cloned()),
-        }
+    let builder = match authorities {
+        [] => client_builder(),
+        _ => turnstone_outbound::own_certificates_builder().tls_certs_merge(authorities.iter().cloned()),
     };
-    build(with)
+    let builder = builder.https_only(https_only);
+    build(if private { builder } else { builder.dns_resolver(PublicResolver) })
 }
 
-fn base() -> ClientBuilder {
-    Client::builder()
-        .redirect(Policy::none())
-        .no_proxy()
-        .referer(false)
-        .retry(reqwest::retry::never())
+/// Builds a client with the limits of all clients of the worker.
+fn build(builder: ClientBuilder) -> Result<Client, String> {
+    builder
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE_TIMEOUT)
         .user_agent(concat!("turnstone/", env!("CARGO_PKG_VERSION")))
-}
-
-/// Builds a client with the machine's root certificates. A machine without any (a slim container) can still
-/// call http URLs, so their absence is a warning and not an error.
-fn build(builder: impl Fn() -> ClientBuilder) -> Result<Client, String> {
-    // Another part of the process may have installed a provider already, which is used then.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    builder().build().or_else(|error| {
-        tracing::warn!(
-            error = describe(&error),
-            "no root certificates: calls to https URLs will fail; install the package ca-certificates"
-        );
-        builder()
-            .tls_certs_only([])
-            .build()
-            .map_err(|error| format!("the HTTP client cannot be built: {}", describe(&error)))
-    })
+        .build()
+        .map_err(|error| format!("the HTTP client cannot be built: {}", describe(&error)))
 }
 
 /// Returns the trace context of a request that leaves now.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::{Component, PathBuf};
 use turnstone_telemetry::SecretRef;
 use url::Url;
 
@@ -22,6 +23,9 @@ pub struct ToolPolicy {
     pub secrets: BTreeMap<String, SecretRef>,
     /// The programs that an Agent Spec document may start as MCP servers (`StdioTransport`), as the document names them.
     pub allowed_commands: Vec<String>,
+    /// The files, and the folders with files, from which an Agent Spec document may name keys, certificates and
+    /// credentials.
+    pub allowed_files: Vec<PathBuf>,
     /// True if these hosts may be loopback or private ones, and used without TLS.
     pub allow_private: bool,
 }
@@ -65,6 +69,27 @@ impl ToolPolicy {
         ))
     }
 
+    /// Returns the path of a file that a document names.
+    ///
+    /// # Errors
+    /// A sentence with the line to add to the configuration.
+    pub fn admits_file(&self, path: &str) -> Result<PathBuf, String> {
+        let full = match path.strip_prefix("~/") {
+            Some(rest) => std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default().join(rest),
+            None => PathBuf::from(path),
+        };
+        let goes_up = full.components().any(|part| matches!(part, Component::ParentDir));
+        if full.is_absolute()
+            && !goes_up
+            && self.allowed_files.iter().any(|allowed| full.starts_with(allowed))
+        {
+            return Ok(full);
+        }
+        Err(format!(
+            "its document names the file {path}, which is not among `allowed_files` of [tool_policy]"
+        ))
+    }
+
     /// Returns the secret that a manifest names.
     ///
     /// # Errors
@@ -90,6 +115,11 @@ mod tests {
         let none = ToolPolicy::default();
         assert!(none.admits(&url("https://api.example.com/")).unwrap_err().contains("allowed_hosts"));
         assert!(none.secret("CRM").unwrap_err().contains("[tool_policy]"));
+        let files = ToolPolicy { allowed_files: vec!["/etc/keys".into()], ..ToolPolicy::default() };
+        assert!(files.admits_file("/etc/keys/a.pem").is_ok() && files.admits_file("/etc/keys").is_ok());
+        for bad in ["/etc/keysmith", "/etc/keys/../passwd", "etc/keys/a.pem", "/etc/shadow"] {
+            assert!(files.admits_file(bad).unwrap_err().contains("allowed_files"), "{bad}");
+        }
         let some = ToolPolicy {
             allowed_hosts: ["api.example.com", "*.tools.example", "h.example:8443"].map(str::to_owned).into(),
             ..ToolPolicy::default()

@@ -1,6 +1,7 @@
 //! The tools that this worker can call: those of the configuration, the built-in ones, and those of MCP
 //! servers.
 
+use crate::flow::RemoteComponent;
 use crate::model::NamedModel;
 use crate::tool::builtin::{AskUserTool, ClockTool, HttpGetTool, SAVE_ARTIFACT, SaveArtifactTool};
 use crate::tool::config::ToolConfig;
@@ -135,7 +136,7 @@ impl Toolbox {
     /// Returns true if this worker may call agents of other servers.
     #[must_use]
     pub fn reaches_out(&self) -> bool {
-        self.remote.is_some()
+        self.remote.is_some() || self.declared.is_some()
     }
 
     /// Returns a permit for one more turn to wait for other servers without a slot. The permit is returned
@@ -155,9 +156,16 @@ impl Toolbox {
         call: &CallId,
         handle: Option<&Value>,
     ) -> Result<RemoteCancellation, ToolError> {
-        match &self.remote {
-            Some(book) => book.call_off(place, call, handle).await,
-            None => Err(ToolError::Refused(format!("this worker has no remote agents; {place} is one"))),
+        match (&self.remote, &self.declared) {
+            (Some(book), None) => book.call_off(place, call, handle).await,
+            // The agents of documents have handles of A2A, and no name here.
+            (Some(book), _) if book.names(place) || handle.is_none_or(|handle| handle["rpc"].is_null()) => {
+                book.call_off(place, call, handle).await
+            }
+            (_, Some(declared)) => declared.call_off(place, call, handle).await,
+            (None, None) => {
+                Err(ToolError::Refused(format!("this worker has no remote agents; {place} is one")))
+            }
         }
     }
 
@@ -286,6 +294,14 @@ impl Toolbox {
     /// A sentence with the reason why it may not be used.
     pub fn declared_server(&self, url: &str) -> Result<Arc<McpServer>, String> {
         self.declared.as_ref().ok_or(NOT_ALLOWED)?.server(url)
+    }
+
+    /// Returns the remote agent that a document names.
+    ///
+    /// # Errors
+    /// A sentence with the line to add to the configuration.
+    pub fn declared_agent(&self, agent: &RemoteComponent) -> Result<Arc<dyn Tool>, String> {
+        self.declared.as_ref().ok_or(NOT_ALLOWED)?.agent(agent)
     }
 
     /// Ends the connections to MCP servers, and their processes.

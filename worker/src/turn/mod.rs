@@ -37,7 +37,7 @@ use stop::Stop;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{JobError, JobId, Phase, Settlement};
+use turnstone_domain::{JobError, JobId, Lease, Phase, Settlement, TurnWrite};
 use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
 use verdict::Verdict;
@@ -66,7 +66,7 @@ pub struct Signals {
 /// Runs a claimed job until its lease ends.
 pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
     let timeout = claim.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-    let id = claim.job.clone();
+    let (id, lease) = (claim.job.clone(), claim.lease.clone());
     let stopped = match Turn::begin(Arc::clone(&deps), claim).await {
         Ok(Some(mut turn)) => {
             turn.place = signals.place.clone();
@@ -76,11 +76,21 @@ pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
         }
         // The claimer claims only jobs of agents.
         Ok(None) => Ok(()),
+        Err(Stop::Fail(error)) if error.kind == FailureKind::Unreadable => {
+            discard(&deps, &lease, error).await
+        }
         Err(stop) => Err(stop),
     };
     if let Err(stop) = stopped {
         report(&id, stop);
     }
+}
+
+/// Settles a job whose past cannot be read.
+async fn discard(deps: &Deps, lease: &Lease, error: JobError) -> Result<(), Stop> {
+    let settlement = Settlement::Discard { error };
+    deps.ledger.settle(lease, TurnWrite::default(), settlement, deps.clock.now()).await?;
+    Ok(())
 }
 
 /// Logs once why a lease ended without a settlement.

@@ -3,7 +3,7 @@
 use turnstone_domain::budget::{Amount, Measure, Short, delegate_named};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Wait};
-use turnstone_store::{LedgerError, StoreError};
+use turnstone_store::{LedgerError, StoreError, unreadable};
 
 /// The reason why a turn stops. `turn/mod.rs` decides in one place what each means for the job.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl From<LedgerError> for Stop {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::LeaseLost(job) => Self::LeaseLost(job),
-            LedgerError::Store(error) => Self::Store(error),
+            LedgerError::Store(error) => error.into(),
             LedgerError::StateConflict => Self::Fail(state_conflict()),
             LedgerError::BudgetExceeded { left, needed, of } => Self::Fail(too_little(left, needed, &of)),
             LedgerError::Unpriced { budget, currency } => {
@@ -36,6 +36,9 @@ impl From<LedgerError> for Stop {
 
 impl From<StoreError> for Stop {
     fn from(error: StoreError) -> Self {
+        if error.is_damage() {
+            return Self::Fail(unreadable(&error.to_string()));
+        }
         Self::Store(error)
     }
 }

@@ -208,6 +208,9 @@ pub fn call(turn: &Turn, asked: &RequestedCall, tool: &dyn Tool, capability: &Ca
     span::say(&span, names::GEN_AI_TOOL_TYPE, "function");
     span::say(&span, names::GEN_AI_CALL_ID, asked.call_id.as_str());
     span::say(&span, names::CAPABILITY_NAME, capability.name.as_str());
+    if let Some(version) = &capability.version {
+        span::say(&span, names::CAPABILITY_VERSION, version.as_str());
+    }
     span::say(&span, names::TOOL_TYPE, transport);
     span::say(&span, names::TOOL_SOURCE, if capability.origin.is_some() { "manifest" } else { "registry" });
     span::say_content(&span, names::TOOL_ARGUMENTS, || turn.screened(asked.arguments.clone()).to_string());

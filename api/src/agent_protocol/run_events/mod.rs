@@ -93,6 +93,8 @@ struct RequestFacts {
     name: String,
     input: String,
     model: Option<String>,
+    /// True if the request asks for more detail (`logging_level: debug`).
+    debug: bool,
 }
 
 impl<'a> Round<'a> {
@@ -286,6 +288,7 @@ impl<'a> Round<'a> {
                 name: super::name::of(names, &job),
                 input: super::name::input(&job),
                 model: job.envelope.extra.given("ext_agent_model").and_then(|model| model.parse().ok()),
+                debug: super::name::kept(&job)["logging_level"] == "debug",
             },
         );
         self.jobs.insert(job.clone(), asked.clone());
@@ -299,7 +302,7 @@ impl<'a> Round<'a> {
         event: &Event,
         asked: &RequestFacts,
     ) -> Result<Beside, StoreError> {
-        let mut beside = Beside::default();
+        let mut beside = Beside { debug: asked.debug && *id == self.run, ..Beside::default() };
         if event.name == EventName::PhaseCompleted && event.data["phase"] == "resol" {
             // The job of a request names the model of the caller's own agent only.
             let own = asked.model.clone().filter(|_| *id == self.run);

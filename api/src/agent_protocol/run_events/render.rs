@@ -27,6 +27,8 @@ pub(super) struct Beside {
     pub text: Option<String>,
     /// The model that is called.
     pub model: Option<String>,
+    /// True if the caller asked for more detail about the model calls of its own agent.
+    pub debug: bool,
     /// The whole result of the job that ended.
     pub result: Option<Value>,
     /// True if no piece of the answer was published before the job ended, because it had to pass a check first
@@ -56,7 +58,8 @@ pub(super) fn drafts(part: &RunAgent, event: &Event, beside: &Beside) -> Vec<Dra
     match event.name {
         EventName::PhaseCompleted => match event.data["phase"].as_str() {
             Some("resol") => {
-                let fields = json!({"model": beside.model, "answer": answer(event)});
+                let mut fields = json!({"model": beside.model, "answer": answer(event)});
+                detail(&mut fields, event, beside);
                 vec![say("completion_call", "system", fields)]
             }
             Some("infer") => answered(part, event, beside),
@@ -162,6 +165,13 @@ fn draft(part: &RunAgent, at: Timestamp, kind: &str, role: &str, fields: Value) 
     draft
 }
 
+/// Adds the data of the phase to the event of a model call, when the caller asked for it.
+fn detail(fields: &mut Value, event: &Event, beside: &Beside) {
+    if beside.debug {
+        fields["detail"] = event.data.clone();
+    }
+}
+
 /// Returns the call that an event is about.
 fn tool_call(part: &RunAgent, event: &Event, input: &Value) -> Draft {
     let fields = json!({"call_id": event.data["call_id"], "function_name": as_text(&event.data["name"]),
@@ -174,8 +184,9 @@ fn answered(part: &RunAgent, event: &Event, beside: &Beside) -> Vec<Draft> {
     let usage =
         json!({"input": data["tokens_in"], "output": data["tokens_out"], "cached": data["tokens_cached"]});
     let answer = answer(event);
-    let fields = json!({"model": data["model"], "finish_reason": data["finish_reason"], "usage": usage,
-                        "answer": answer});
+    let mut fields = json!({"model": data["model"], "finish_reason": data["finish_reason"], "usage": usage,
+                            "answer": answer});
+    detail(&mut fields, event, beside);
     let mut drafts = vec![draft(part, event.at, "completion_result", "assistant", fields)];
     if let Some(text) = beside.text.as_deref().filter(|text| !text.is_empty()) {
         drafts.push(draft(

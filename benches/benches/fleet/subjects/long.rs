@@ -130,7 +130,7 @@ async fn per_turn_ms(stage: &Stage, [from, to]: [i64; 2]) -> f64 {
 }
 
 /// Bytes of text in the rows that a turn left, on average.
-async fn stored(stage: &Stage, [from, to]: [i64; 2]) -> f64 {
+pub async fn stored(stage: &Stage, [from, to]: [i64; 2]) -> f64 {
     let of = |table: &str, text: &str| {
         format!("SELECT sum(length({text})) AS bytes FROM {table} WHERE turn >= {from} AND turn < {to}")
     };

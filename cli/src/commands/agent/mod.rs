@@ -8,7 +8,8 @@ mod list;
 pub mod problem;
 mod reach;
 mod show;
-mod tree;
+mod svg;
+pub mod tree;
 
 use super::Session;
 use crate::commands::serve::agents::documents_of;
@@ -30,8 +31,11 @@ pub enum AgentCommand {
         /// Its name
         name: String,
         /// Print the nodes and agents of an Agent Spec document as a tree instead
-        #[arg(long)]
+        #[arg(long, conflicts_with = "svg")]
         tree: bool,
+        /// Draw the nodes and edges of an Agent Spec document as an SVG picture instead
+        #[arg(long)]
+        svg: bool,
     },
     /// Print an agent in the canonical form of a format, with references in the place of secrets
     Export(export::ExportArgs),
@@ -102,7 +106,14 @@ pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<Exi
         AgentCommand::Lint(args) => lint::run(&args, session).await,
         AgentCommand::Apply(args) => apply::run(&args, session).await,
         AgentCommand::List => list::run(session).await,
-        AgentCommand::Show { name, tree } => show::run(&name, tree, session).await,
+        AgentCommand::Show { name, tree, svg } => {
+            let form = match (tree, svg) {
+                (_, true) => show::ShownAs::Svg,
+                (true, _) => show::ShownAs::Tree,
+                _ => show::ShownAs::Document,
+            };
+            show::run(&name, form, session).await
+        }
         AgentCommand::Export(args) => export::run(&args, session).await,
         AgentCommand::Delete(args) => delete::run(args, session).await,
     }

@@ -6,16 +6,31 @@ use crate::output::{Format, text};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Prints the document as it was written, or an Agent Spec document as a tree; `-o json` has the document as one text.
+/// The form of the document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShownAs {
+    /// As it was written.
+    Document,
+    /// Nodes, agents and tools, line by line.
+    Tree,
+    /// Nodes and edges as an SVG picture.
+    Svg,
+}
+
+/// Prints the document as it was written, or an Agent Spec document as a tree or a drawing; `-o json` has the document as
+/// one text.
 ///
 /// # Errors
 /// The request fails, or there is no such agent.
-pub async fn run(name: &str, tree: bool, session: &Session) -> anyhow::Result<ExitCode> {
-    if tree {
+pub async fn run(name: &str, form: ShownAs, session: &Session) -> anyhow::Result<ExitCode> {
+    if form != ShownAs::Document {
         let query = [("format", "agent-spec".to_owned())];
         let document = session.client()?.get(&["agents", name], &query).await?.to_string();
-        let lines = super::tree::lines(&document).map_err(Failure::usage)?;
-        for line in lines {
+        let lines = match form {
+            ShownAs::Svg => super::svg::drawing(&document),
+            ShownAs::Tree | ShownAs::Document => super::tree::lines(&document, None),
+        };
+        for line in lines.map_err(Failure::usage)? {
             session.output.line(&text::line(&line))?;
         }
         return Ok(ExitCode::SUCCESS);

@@ -3,30 +3,63 @@
 use turnstone_specs::agent_spec::model::{Agent, AgenticComponent, Component, Flow, Node, NodeKind, Tool};
 use turnstone_specs::agent_spec::{Registry, read};
 
-/// Returns the lines of the tree of a canonical Agent Spec document.
+/// The text between the names of a place in a flow.
+const INSIDE: &str = " > ";
+
+/// Returns the lines of the tree of a canonical Agent Spec document. The node or agent at this place, as an engagement
+/// shows it, is marked.
 ///
 /// # Errors
 /// A sentence: it cannot be read, or is no agent, team or flow.
-pub fn lines(document: &str) -> Result<Vec<String>, String> {
-    let (specification, _) = read(document, &Registry::default()).map_err(|problems| {
-        problems.first().map_or_else(|| "it cannot be read".to_owned(), ToString::to_string)
-    })?;
-    let Component::AgenticComponent(component) = specification.component() else {
-        return Err("it is no agent, team or flow".to_owned());
-    };
-    let mut tree = Tree::default();
-    tree.component(0, component);
+pub fn lines(document: &str, place: Option<&str>) -> Result<Vec<String>, String> {
+    let component = component(document)?;
+    let mut tree = Tree { lines: Vec::new(), trail: Vec::new(), place: place.map(str::to_owned) };
+    if !matches!(component, AgenticComponent::Flow(_)) {
+        tree.trail.push(component.head().name.clone());
+    }
+    tree.component(0, &component);
     Ok(tree.lines)
 }
 
-#[derive(Default)]
+/// Reads a canonical Agent Spec document as an agent, team or flow.
+///
+/// # Errors
+/// As [`lines`].
+pub fn component(document: &str) -> Result<AgenticComponent, String> {
+    let (specification, _) = read(document, &Registry::default()).map_err(|problems| {
+        problems.first().map_or_else(|| "it cannot be read".to_owned(), ToString::to_string)
+    })?;
+    match specification.component() {
+        Component::AgenticComponent(component) => Ok(component.clone()),
+        _ => Err("it is no agent, team or flow".to_owned()),
+    }
+}
+
 struct Tree {
     lines: Vec<String>,
+    /// The names of the nodes around the current line.
+    trail: Vec<String>,
+    /// The place to mark.
+    place: Option<String>,
 }
 
 impl Tree {
     fn add(&mut self, depth: usize, text: &str) {
         self.lines.push(format!("{}{text}", "  ".repeat(depth)));
+    }
+
+    /// Marks the line before, if it is the place: that of the trail, or of an agent in it.
+    fn mark(&mut self, agent: Option<&str>) {
+        let trail = self.trail.join(INSIDE);
+        let at = match agent {
+            Some(name) if !trail.ends_with(name) => format!("{trail}{INSIDE}{name}"),
+            _ => trail,
+        };
+        if self.place.as_deref() == Some(at.as_str())
+            && let Some(line) = self.lines.last_mut()
+        {
+            line.push_str("  <== here");
+        }
     }
 
     fn component(&mut self, depth: usize, component: &AgenticComponent) {
@@ -57,13 +90,17 @@ impl Tree {
             }
             other => match other.as_agent() {
                 Some(agent) => self.agent(depth, &agent),
-                None => self.add(depth, &format!("remote agent {}", other.head().name)),
+                None => {
+                    self.add(depth, &format!("remote agent {}", other.head().name));
+                    self.mark(Some(&other.head().name));
+                }
             },
         }
     }
 
     fn agent(&mut self, depth: usize, agent: &Agent) {
         self.add(depth, &format!("Agent {} (model {})", agent.head.name, agent.llm_config.model_id));
+        self.mark(Some(&agent.head.name));
         for tool in &agent.tools {
             self.tool(depth + 1, tool);
         }
@@ -92,7 +129,12 @@ impl Tree {
                 .collect();
             let (name, class) = (&node.head.name, class(node));
             self.add(depth + 1, &format!("{name} ({class}){}", next.join(",")));
+            self.trail.push(name.clone());
+            if !matches!(node.kind, NodeKind::AgentNode(_)) {
+                self.mark(None);
+            }
             self.inside(depth + 2, node);
+            self.trail.pop();
         }
     }
 
@@ -113,7 +155,8 @@ impl Tree {
     }
 }
 
-fn class(node: &Node) -> &'static str {
+/// Returns the class of a node.
+pub fn class(node: &Node) -> &'static str {
     match &node.kind {
         NodeKind::StartNode => "StartNode",
         NodeKind::EndNode { .. } => "EndNode",
@@ -154,9 +197,12 @@ mod tests {
         .replacen(llm, "{$component_ref: l}", 1)
             + &format!("$referenced_components: {{l: {llm}}}\n");
         let document = document.replace(&format!("llm_config: {llm}"), "llm_config: {$component_ref: l}");
-        let shown = lines(&document).unwrap().join("\n");
+        let shown = lines(&document, None).unwrap().join("\n");
         let expected = "ManagerWorkers team\n  Agent boss (model m)\n    Agent adder (model m)\n      tool add, after a confirmation";
         assert_eq!(shown, expected);
-        assert!(lines("a: b").is_err());
+        let marked = lines(&document, Some("team > adder")).unwrap();
+        assert_eq!(marked[2], "    Agent adder (model m)  <== here");
+        assert_eq!(marked.iter().filter(|line| line.contains("here")).count(), 1);
+        assert!(lines("a: b", None).is_err());
     }
 }

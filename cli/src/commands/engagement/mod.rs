@@ -24,6 +24,9 @@ pub enum EngagementCommand {
     Show {
         /// Its id
         id: String,
+        /// Print the tree of its Agent Spec document instead, with a mark at the node that runs or waits
+        #[arg(long)]
+        tree: bool,
     },
     /// Send a further input to its agent; it is processed after the earlier inputs
     Send(send::SendArgs),
@@ -71,7 +74,7 @@ pub enum EngagementCommand {
 pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
         EngagementCommand::List(args) => list::run(&args, session).await,
-        EngagementCommand::Show { id } => show::run(&id, session).await,
+        EngagementCommand::Show { id, tree } => show::run(&id, tree, session).await,
         EngagementCommand::Answer(args) => answer::run(args, session).await,
         EngagementCommand::Send(args) => send::run(args, session).await,
         EngagementCommand::Fork(args) => fork::run(args, session).await,

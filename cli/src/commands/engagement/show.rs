@@ -1,7 +1,9 @@
 //! `turnstone engagement show`: the state of an engagement, and the tree of its delegates.
 
 use crate::commands::Session;
+use crate::commands::agent::tree;
 use crate::commands::job::question::Question;
+use crate::failure::Failure;
 use crate::output::table::{plain, time};
 use crate::output::{Format, text};
 use serde_json::Value;
@@ -10,13 +12,21 @@ use std::process::ExitCode;
 /// The most columns that a result or an error takes.
 const SHOWN: usize = 400;
 
-/// Prints it.
+/// Prints it, or the tree of its Agent Spec document with a mark where it is.
 ///
 /// # Errors
 /// The request fails, or there is no such engagement.
-pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
+pub async fn run(id: &str, tree: bool, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
     let engagement = client.get(&["engagements", id], &[]).await?;
+    if tree {
+        let query = [("format", "agent-spec".to_owned())];
+        let document = client.get(&["agents", &plain(&engagement["agent"])], &query).await?.to_string();
+        for line in tree::lines(&document, engagement["node"].as_str()).map_err(Failure::usage)? {
+            output.line(&text::line(&line))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     match output.format {
         Format::Json => output.json(&engagement)?,
         Format::Ids => output.line(&text::line(id))?,
@@ -85,8 +95,13 @@ fn standing(engagement: &Value) -> Vec<String> {
     let results = &engagement["results"];
     let result =
         if results.is_null() { String::new() } else { plain(results.get("text").unwrap_or(results)) };
-    let parts =
-        [("user", plain(&engagement["user"]["id"])), ("awaits", whom), ("error", error), ("result", result)];
+    let parts = [
+        ("user", plain(&engagement["user"]["id"])),
+        ("node", plain(&engagement["node"])),
+        ("awaits", whom),
+        ("error", error),
+        ("result", result),
+    ];
     let parts = parts.into_iter().filter(|(_, value)| !value.is_empty());
     let mut lines: Vec<String> =
         parts.map(|(label, value)| format!("{label:<8}{}", text::fit(&text::line(&value), SHOWN))).collect();

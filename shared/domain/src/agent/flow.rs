@@ -15,6 +15,9 @@ pub struct FlowDocument {
     pub values: BTreeMap<String, Value>,
     /// The digest of document and values: equal flows are compiled once.
     pub digest: String,
+    /// The id of the flow inside the document, when it is not the whole: an iteration of a parallel node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
 }
 
 impl fmt::Debug for FlowDocument {

@@ -184,6 +184,9 @@ pub struct Capability {
     /// A tool or an agent.
     #[serde(default)]
     pub target: Target,
+    /// The version that a manifest gives it, for telemetry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 impl Capability {
@@ -205,6 +208,7 @@ impl Capability {
             errors: CapabilityErrors::default(),
             origin: None,
             target: Target::Named,
+            version: None,
         }
     }
 }

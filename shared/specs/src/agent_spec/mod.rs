@@ -22,7 +22,7 @@ pub use cast::misfit;
 pub use export::export;
 pub use property::{Property, placeholders};
 pub use registry::Registry;
-pub use runnable::{Flows, MAX_NODE_RUNS, agent, shown};
+pub use runnable::{Flows, HAND_OVER, MAX_NODE_RUNS, SEND, SUBMIT, agent, shown};
 pub use secret::Secret;
 pub use types::{ObjectType, Type};
 pub use version::Version;

@@ -2,7 +2,7 @@
 
 use super::component::{Component, Held};
 use super::export::{export, secret_id};
-use super::model::{self, AgenticComponent, Flow};
+use super::model::{self, AgenticComponent, Flow, NodeKind};
 use super::{Registry, Specification, read};
 use crate::Names;
 use crate::problem::{Problem, Problems, Severity};
@@ -19,7 +19,16 @@ pub const MAX_NODE_RUNS: u32 = 10_000;
 pub const MAX_MESSAGES: u32 = 1000;
 
 /// The classes that can be run.
-const RUNNABLE: [&str; 41] = [
+const RUNNABLE: [&str; 50] = [
+    "OciAgent",
+    "OciGenAiConfig",
+    "OciClientConfigWithApiKey",
+    "OciClientConfigWithSecurityToken",
+    "GeminiVertexAIAuthConfig",
+    "SSEmTLSTransport",
+    "StreamableHTTPmTLSTransport",
+    "A2AAgent",
+    "A2AConnectionConfig",
     "Agent",
     "SpecializedAgent",
     "AgentSpecializationParameters",
@@ -94,7 +103,7 @@ pub fn agent(
         description: flow.head.description.clone().unwrap_or_default(),
         limits: Limits { max_turns: MAX_NODE_RUNS, ..Limits::default() },
         memory: Memory { window_size: MAX_MESSAGES, ..Memory::default() },
-        flow: Some(FlowDocument { document, values, digest }),
+        flow: Some(FlowDocument { document, values, digest, part: None }),
         ..AgentDefinition::default()
     };
     Ok((agent, warnings))
@@ -115,7 +124,25 @@ fn flow(stored: &FlowDocument) -> Result<Arc<Flow>, String> {
         error.map_or_else(|| "it cannot be read".to_owned(), ToString::to_string)
     };
     let (specification, _) = read.map_err(first)?;
-    specification.flow().ok_or_else(|| "it is no flow".to_owned())
+    let whole = specification.flow().ok_or_else(|| "it is no flow".to_owned())?;
+    match &stored.part {
+        None => Ok(whole),
+        Some(id) => part(&whole, id).ok_or_else(|| format!("it has no flow of the id `{id}`")),
+    }
+}
+
+/// The flow with this id inside another one.
+fn part(of: &Flow, id: &str) -> Option<Arc<Flow>> {
+    let found = |flow: &Arc<Flow>| if flow.head.id == id { Some(Arc::clone(flow)) } else { part(flow, id) };
+    of.nodes.iter().find_map(|node| match &node.kind {
+        NodeKind::FlowNode(flow)
+        | NodeKind::CatchExceptionNode(flow)
+        | NodeKind::AgentNode(AgenticComponent::Flow(flow))
+        | NodeKind::MapNode { subflow: flow, .. }
+        | NodeKind::ParallelMapNode { subflow: flow, .. } => found(flow),
+        NodeKind::ParallelFlowNode(flows) => flows.iter().find_map(found),
+        _ => None,
+    })
 }
 
 /// Returns the document of an agent as it may be shown: as it was written, or its canonical form when it
@@ -135,7 +162,7 @@ const KEPT: usize = 256;
 /// The flows that were used lately, by their digests.
 #[derive(Default)]
 pub struct Flows {
-    known: Mutex<HashMap<String, Arc<Flow>>>,
+    known: Mutex<HashMap<(String, Option<String>), Arc<Flow>>>,
 }
 
 impl Flows {
@@ -145,7 +172,8 @@ impl Flows {
     /// A sentence: the document was stored by a version of this program that reads it otherwise.
     pub fn get(&self, document: &FlowDocument) -> Result<Arc<Flow>, String> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flow) = known().get(&document.digest) {
+        let key = (document.digest.clone(), document.part.clone());
+        if let Some(flow) = known().get(&key) {
             return Ok(Arc::clone(flow));
         }
         let flow = flow(document)?;
@@ -153,7 +181,7 @@ impl Flows {
         if known.len() >= KEPT {
             known.clear();
         }
-        known.insert(document.digest.clone(), Arc::clone(&flow));
+        known.insert(key, Arc::clone(&flow));
         Ok(flow)
     }
 }
@@ -186,24 +214,37 @@ fn check(root: &Arc<Component>, names: Option<&Names<'_>>, problems: &mut Proble
             );
             problems.error(component.at, "AS-00", message);
         } else if !RUNNABLE.contains(&class) {
-            problems.error(component.at, "AS-00", format!("{} cannot be run yet", component.shown()));
+            problems.error(
+                component.at,
+                "AS-00",
+                format!("{} cannot be run: {}", component.shown(), reason(class)),
+            );
         }
         check_members(component, problems);
+        if class == "Agent" || class == "AgentSpecializationParameters" {
+            refuse_tools(component, &[SUBMIT], problems);
+        }
         let lacks = |names: &&Names<'_>| !names.open && !names.may_have_tool(&component.name);
         if class == "ServerTool" && names.is_some_and(|names| lacks(&names)) {
             let name = crate::shape::shortened(&component.name);
             let message = format!("{} is no tool of this server; add [tools.{name}]", component.shown());
             problems.error(component.at, "AS-59", message);
         }
-        let is_given = |field: &&&str| component.secret(field).is_some();
-        if let Some(field) = ["key_file", "cert_file", "ca_file"].iter().find(is_given) {
-            let message = format!("{}: `{field}` cannot be used yet", component.shown());
-            problems.error(component.place(field), "AS-00", message);
+        if class == "A2AConnectionConfig" && component.value("verify") == false {
+            let message = format!("{}: certificates are always checked; remove `verify`", component.shown());
+            problems.error(component.place("verify"), "AS-00", message);
         }
-        if let Some(api) = component
-            .optional_text("api_type")
-            .filter(|api| !["chat_completions", "responses"].contains(&api.as_str()))
-        {
+        if component.optional_text("conversation_store_id").is_some() {
+            let message = format!("{}: conversations are kept here; remove it", component.shown());
+            problems.error(component.place("conversation_store_id"), "AS-00", message);
+        }
+        if class == "GeminiVertexAIAuthConfig" && component.secret("credentials").is_none() {
+            let message = format!("{} needs the `credentials` of a service account", component.shown());
+            problems.error(component.at, "AS-00", message);
+        }
+        if let Some(api) = component.optional_text("api_type").filter(|api| {
+            class != "OciGenAiConfig" && !["chat_completions", "responses"].contains(&api.as_str())
+        }) {
             let message = format!("{}: `api_type` `{api}` cannot be used yet", component.shown());
             problems.error(component.place("api_type"), "AS-00", message);
         }
@@ -222,6 +263,44 @@ fn check(root: &Arc<Component>, names: Option<&Names<'_>>, problems: &mut Proble
     }
 }
 
+/// The reason why no component of a class is run.
+fn reason(class: &str) -> &'static str {
+    match class {
+        "OciClientConfigWithInstancePrincipal" | "OciClientConfigWithResourcePrincipal" => {
+            "it takes its identity from a machine of Oracle's cloud; use an API key or a security token"
+        }
+        "OAuthConfig" | "OAuthClientConfig" => {
+            "its tokens need a user with a browser; send a token in `sensitive_headers` instead"
+        }
+        "DbmsVectorChainLlmConfig" => "an Oracle database calls this model; name the model itself",
+        "OracleDatabaseDatastore" | "PostgresDatabaseDatastore" => {
+            "summaries are stored with the engagement; use an InMemoryCollectionDatastore"
+        }
+        _ => "no runtime for it exists here",
+    }
+}
+
+/// The tool by which an agent returns its outputs.
+pub const SUBMIT: &str = "submit_result";
+/// The tool by which an agent of a team asks another one.
+pub const SEND: &str = "send_message";
+/// The tool by which an agent of a Swarm hands the conversation over.
+pub const HAND_OVER: &str = "handoff_conversation";
+
+/// No tool of an agent has one of these names, which its model receives from the runtime (AS-53).
+fn refuse_tools(agent: &Component, names: &[&str], problems: &mut Problems) {
+    for tool in agent.many("tools").iter().chain(agent.many("additional_tools")) {
+        if names.contains(&tool.name.replace(' ', "_").as_str()) {
+            let message = format!(
+                "{} has the name of a tool by which {} controls its run; choose another name",
+                tool.shown(),
+                agent.shown()
+            );
+            problems.error(tool.place("name"), "AS-53", message);
+        }
+    }
+}
+
 /// The members of a team are agents, each with a name of its own.
 fn check_members(team: &Component, problems: &mut Problems) {
     let (members, field): (Vec<&Arc<Component>>, _) = match team.class.name {
@@ -236,7 +315,12 @@ fn check_members(team: &Component, problems: &mut Problems) {
     };
     let mut names: HashMap<&str, &str> = HashMap::new();
     for member in members {
-        if !matches!(member.class.name, "Agent" | "SpecializedAgent") {
+        let parts =
+            ["agent", "agent_specialization_parameters"].into_iter().filter_map(|field| member.one(field));
+        std::iter::once(member)
+            .chain(parts)
+            .for_each(|part| refuse_tools(part, &[SEND, HAND_OVER], problems));
+        if !matches!(member.class.name, "Agent" | "SpecializedAgent" | "A2AAgent" | "OciAgent") {
             let message = format!("{} cannot be a member of a team yet; only agents can", member.shown());
             problems.error(team.place(field), "AS-00", message);
         }

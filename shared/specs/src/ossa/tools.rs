@@ -129,6 +129,7 @@ fn capability(
         output_schema,
         timeout_ms: timeout_ms.and_then(|ms| u64::try_from(ms).ok()),
         errors: errors::of_capability(tool, node),
+        version: node.get("version").and_then(Node::text).map(str::to_owned),
         ..Capability::named(name)
     }
 }

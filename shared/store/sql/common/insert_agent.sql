@@ -1,6 +1,5 @@
 -- Registers or replaces an agent.
-INSERT INTO agents (name, digest, source, updated_at, source_digest)
-VALUES ($1, $2, $3, $4, $5)
+INSERT INTO agents {values: name, digest, source, updated_at, source_digest}
 ON CONFLICT (name) DO UPDATE
 SET digest = excluded.digest, source = excluded.source, updated_at = excluded.updated_at, source_digest = excluded.source_digest
 WHERE agents.digest <> excluded.digest

@@ -1,7 +1,8 @@
--- Configures agent $1 of tenant $2, for run $3 or for all (''), with $4 when it was at version $5 before; nothing when somebody
--- else has configured it since.
+-- Configures an agent of a tenant, for one run or for all ('') when it was at `version` before; nothing when that has
+-- been configured since.
 INSERT INTO run_settings (agent_name, tenant, run, args, version)
-VALUES ($1, $2, $3, $4, $5 + 1)
+SELECT r.agent_name, r.tenant, r.run, r.args, r.version + 1 FROM {rows: agent_name, tenant, run, args, version}
+WHERE true
 ON CONFLICT (agent_name, tenant, run) DO UPDATE
 SET args = excluded.args, version = excluded.version
-WHERE run_settings.version = $5
+WHERE run_settings.version = excluded.version - 1

@@ -1,6 +1,10 @@
--- Budgets as they are now, to be changed. Rows are locked in one order for all.
-SELECT b.seq, b.name, b.day, b.currency, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at
+SELECT b.seq, b.name, b.day, b.currency, {columns of budget}
 FROM totals AS b
 WHERE b.seq {in: seqs}
+--- lock_budgets
+-- Budgets as they are now, to be changed. Rows are locked in one order for all.
 ORDER BY b.seq DESC
 {lock}
+--- select_budgets_by_seq
+-- Budgets as they are now, to look at.
+

@@ -1,10 +1,13 @@
--- Engagements with their budgets, to be changed. The totals of the engagements are locked, in one order for all.
--- Budgets of others are not: they are moved by differences, and locked where that matters.
-SELECT e.seq, e.id, e.agent_name, e.digest, e.user_id, e.user_email, e.started_at, e.budget_seq, c.turns, c.events,
-       c.messages, e.depth, e.parent_seq, c.children, c.inputs, e.limited_by, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at
+SELECT {columns of engagement}
 FROM engagements AS e
 JOIN totals AS c ON c.seq = e.seq
 JOIN totals AS b ON b.seq = e.budget_seq
 WHERE e.seq {in: seqs}
+--- lock_engagements
+-- Engagements with their budgets, to be changed. The totals of the engagements are locked, in one order for all.
+-- Budgets of others are not: they are moved by differences, and locked where that matters.
 ORDER BY e.seq DESC
 {lock of c}
+--- select_engagements_by_seq
+-- Engagements with their budgets, to look at.
+

@@ -1,6 +1,63 @@
+SELECT {columns of job}
+--- lock_jobs
 -- Jobs by id, to be changed. Rows are locked in one order for all.
-SELECT j.seq, j.id, j.job_type, j.queue, j.state, j.priority, j.attempt, j.failures, j.lapses, j.created_at, j.run_at, j.started_at, j.ended_at, j.expires_at, j.timeout_ms, j.engagement_seq, j.stream, j.position, j.reserved, j.tokens_used, j.events, j.worker_id, j.lease_token, j.lease_expires_at, j.retry_delay_ms, j.claimed_at, j.tenant, j.visibility_ms, j.lease_ms, j.limit_key, j.workflow_seq, j.workflow_step, j.held, j.dead_letter, j.runtime_tags
 FROM jobs AS j
 WHERE j.id {in: ids}
 ORDER BY j.seq
 {lock}
+--- lock_job
+-- One job, to be changed. $1 id, $2 tenant; NULL stands for every tenant. The tenant stands in a form that no index
+-- serves: a job is found by its id, however few jobs a tenant has.
+FROM jobs AS j
+WHERE j.id = $1 AND coalesce(j.tenant = $2, $2 IS NULL)
+{lock}
+--- lock_jobs_by_lease
+-- Jobs whose fencing token matches: the only ones that may be written. Only an active job has a token; not saying so
+-- keeps the planner from walking all active jobs.
+FROM {rows: id, token}
+JOIN jobs AS j ON j.id = r.id AND j.lease_token = r.token
+ORDER BY j.seq
+{lock of j}
+--- lock_due_jobs
+-- Scheduled and retryable jobs whose time has come.
+FROM jobs AS j
+WHERE j.state IN ('scheduled', 'retryable') AND j.run_at <= $1
+ORDER BY j.run_at
+LIMIT $2
+{lock skip}
+--- lock_expiring_jobs
+-- Jobs that have not ended before their expires_at.
+FROM jobs AS j
+WHERE j.expires_at IS NOT NULL AND j.ended_at IS NULL AND j.expires_at <= $1
+ORDER BY j.expires_at
+LIMIT $2
+{lock skip}
+--- lock_lapsed_jobs
+-- Active jobs whose lease has run out.
+FROM jobs AS j
+WHERE j.state = 'active' AND j.lease_expires_at <= $1
+ORDER BY j.seq
+LIMIT $2
+{lock skip}
+--- lock_timed_out_jobs
+-- Active jobs whose attempt has outlasted its timeout at $1; agent jobs have $3 ms of grace, in which their worker
+-- ends it itself.
+FROM jobs AS j
+WHERE j.state = 'active' AND j.timeout_ms IS NOT NULL AND j.timeout_ms <= $1 - j.claimed_at - CASE WHEN j.kind = 'plain' THEN 0 ELSE $3 END
+ORDER BY j.seq
+LIMIT $2
+{lock skip}
+--- lock_jobs_of_cron
+-- Jobs of the cron entry $1 of tenant $2 that have not ended. Rows are locked in one order for all.
+FROM jobs AS j
+WHERE j.cron_name = $1 AND COALESCE(j.tenant, '') = $2 AND j.ended_at IS NULL
+ORDER BY j.seq
+{lock}
+--- lock_jobs_of_silent_workers
+-- Plain jobs whose worker has beaten, and has been silent since $1.
+FROM jobs AS j
+JOIN workers AS w ON w.name = j.worker_id
+WHERE j.state = 'active' AND j.kind = 'plain' AND w.kind = 'http' AND w.seen_at <= $1 AND j.claimed_at <= $1
+ORDER BY j.seq
+LIMIT $2
+{lock of j skip}

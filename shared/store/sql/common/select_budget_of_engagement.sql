@@ -1,5 +1,5 @@
 -- The budget of an engagement, its own before that of its tree, and the job that works on its input, or its latest one. $1 id, $2 tenant of its jobs; NULL stands for every one.
-SELECT b.seq, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at,
+SELECT b.seq, {columns of budget},
        (SELECT j.id FROM jobs AS j WHERE j.engagement_seq = e.seq
         ORDER BY CASE WHEN j.ended_at IS NULL THEN 0 ELSE 1 END, CASE WHEN j.ended_at IS NULL THEN j.seq ELSE -j.seq END
         LIMIT 1) AS job_id

@@ -1,6 +1,6 @@
 -- The rows of shared budgets, newest day first: those that count altogether, and those of the days from $3 on.
 -- $1 name, $2 tenant; NULL stands for every one.
-SELECT b.name, b.day, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at,
+SELECT b.name, b.day, {columns of budget},
        (SELECT count(*) FROM budget_waits AS w JOIN jobs AS j ON j.seq = w.job_seq
         WHERE w.budget_seq = b.seq AND w.attempt = j.attempt AND j.state IN ('pending', 'retryable')) AS waiting
 FROM totals AS b

@@ -1,5 +1,10 @@
--- Shared budgets by name. $1 name, $2 tenant; NULL stands for every one.
-SELECT u.name, u.tokens, u.tokens_per_day, u.cost, u.cost_per_day, u.currency, u.on_exceed, u.warn_at, u.given
+SELECT {columns of rule}
 FROM budget_rules AS u
+--- select_budget_rules
+-- Shared budgets by name. $1 name, $2 tenant; NULL stands for every one.
 WHERE ($1 IS NULL OR u.name = $1) AND ($2 IS NULL OR u.tenant = $2)
 ORDER BY u.name
+--- lock_budget_rule
+-- What a shared budget limits, to be changed. $1 name, $2 tenant; NULL stands for every tenant.
+WHERE u.name = $1 AND coalesce(u.tenant = $2, $2 IS NULL)
+{lock}

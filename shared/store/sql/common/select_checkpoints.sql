@@ -2,13 +2,13 @@
 -- own and those that it reads of others. `upto` is how many there are with those of the row.
 SELECT p.stream, p.last_event, p.last_message, p.turn, p.phase, p.phases, p.at, p.body, p.job_id, p.upto
 FROM (SELECT u.*, CAST(sum(u.phases) OVER (ORDER BY u.turn, u.phase, u.last_event) AS BIGINT) AS upto
-      FROM (SELECT v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body, j.id AS job_id
+      FROM (SELECT {columns of checkpoints}, j.id AS job_id
             FROM engagements AS e
             JOIN jobs AS j ON j.engagement_seq = e.seq
             JOIN journal AS v ON v.stream = e.seq AND v.job_seq = j.seq AND v.phases > 0
             WHERE e.id = $1
             UNION ALL
-            SELECT v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body, j.id AS job_id
+            SELECT {columns of checkpoints}, j.id AS job_id
             FROM engagements AS e
             JOIN inheritances AS i ON i.engagement_seq = e.seq
             JOIN jobs AS j ON j.seq = i.source_seq

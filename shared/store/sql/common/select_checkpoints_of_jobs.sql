@@ -1,5 +1,5 @@
 -- A page of the rows with the checkpoints of an engagement's jobs, without those that it reads of others.
-SELECT v.stream, v.last_event, v.last_message, v.turn AS turn, v.phase AS phase, v.phases, v.at, v.body, j.id AS job_id, v.job_seq
+SELECT {columns of checkpoints}, j.id AS job_id, v.job_seq
 FROM engagements AS e
 JOIN jobs AS j ON j.engagement_seq = e.seq
 JOIN journal AS v ON v.stream = e.seq AND v.job_seq = j.seq AND v.phases > 0

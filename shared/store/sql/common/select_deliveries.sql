@@ -1,5 +1,5 @@
 -- Deliveries of webhook $1, newest first. $2 state, $3 id; NULL matches all.
-SELECT d.id, d.webhook_id, d.event_id, d.event, d.body, d.state, d.attempts, d.next_at, d.status, d.error, d.created_at, d.ended_at
+SELECT {columns of delivery}
 FROM deliveries AS d
 WHERE d.webhook_id = $1 AND ($2 IS NULL OR d.state = $2) AND ($3 IS NULL OR d.id = $3)
 ORDER BY d.id DESC

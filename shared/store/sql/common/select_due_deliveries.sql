@@ -1,6 +1,6 @@
 -- Deliveries whose time has come at $1, at most $2, and at most $3 of one webhook; none of the webhooks in the list $4
 -- (commas before, between and behind). The webhooks take turns.
-SELECT d.id, d.webhook_id, d.event_id, d.event, d.body, d.state, d.attempts, d.next_at, d.status, d.error, d.created_at, d.ended_at
+SELECT {columns of delivery}
 FROM (SELECT p.id, row_number() OVER (PARTITION BY p.webhook_id ORDER BY p.next_at, p.id) AS place
       FROM deliveries AS p
       JOIN webhooks AS w ON w.id = p.webhook_id AND w.active = 1

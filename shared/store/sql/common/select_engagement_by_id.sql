@@ -1,7 +1,5 @@
 -- One engagement with its budget, its definition and the job that works on its input, or its latest one. $2 tenant of its jobs; NULL stands for every one.
-SELECT e.seq, e.id, e.agent_name, e.digest, e.user_id, e.user_email, e.started_at, e.budget_seq, c.turns, c.events,
-       c.messages, e.depth, e.parent_seq, c.children, c.inputs, e.limited_by, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled,
-       b.money_reserved, b.on_exceed, b.warn_at, d.definition,
+SELECT {columns of engagement}, d.definition,
        (SELECT j.id FROM jobs AS j WHERE j.engagement_seq = e.seq
         ORDER BY CASE WHEN j.ended_at IS NULL THEN 0 ELSE 1 END, CASE WHEN j.ended_at IS NULL THEN j.seq ELSE -j.seq END
         LIMIT 1) AS job_id

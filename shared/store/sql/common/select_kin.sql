@@ -1,4 +1,5 @@
 -- The numbers of jobs, of all that work for one of them, and of the inputs that one of them waits for.
+-- The sum keeps a plan that was made on empty tables from reading all jobs with lower numbers.
 WITH RECURSIVE kin (job_seq) AS (
     SELECT j.seq FROM jobs AS j WHERE j.id {in: ids}
     UNION
@@ -8,4 +9,4 @@ UNION
 SELECT o.seq
 FROM jobs AS j
 JOIN jobs AS o ON o.engagement_seq = j.engagement_seq
-WHERE j.id {in: ids} AND o.ended_at IS NULL AND o.seq < j.seq
+WHERE j.id {in: ids} AND o.ended_at IS NULL AND o.seq + 0 < j.seq

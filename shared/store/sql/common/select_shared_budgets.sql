@@ -1,6 +1,6 @@
 -- The rows of shared budgets for a day: those that count altogether, and those of the day; one that is not there yet
 -- has no seq. Those of delegates have no rule.
-SELECT p.name, p.day, b.seq, b.currency, b.token_limit, b.settled, b.reserved, b.money_limit, b.money_settled, b.money_reserved, b.on_exceed, b.warn_at
+SELECT p.name, p.day, b.seq, b.currency, {columns of budget}
 FROM (SELECT u.name, CAST(-1 AS BIGINT) AS day
       FROM {rows: name, day} JOIN budget_rules AS u ON u.name = r.name
       WHERE coalesce(u.tokens, u.cost) IS NOT NULL

@@ -1,6 +1,10 @@
--- Webhooks, oldest first. $1 id, $2 tenant, $3 whether it is active; NULL matches all.
-SELECT w.id, w.tenant, w.url, w.events, w.filter, w.metadata, w.secret, w.old_secret, w.old_until, w.active, w.since,
-       w.created_at, w.updated_at
+SELECT {columns of webhook}
 FROM webhooks AS w
+--- select_webhooks
+-- Webhooks, oldest first. $1 id, $2 tenant, $3 whether it is active; NULL matches all.
 WHERE ($1 IS NULL OR w.id = $1) AND ($2 IS NULL OR w.tenant = $2) AND ($3 IS NULL OR w.active = $3)
 ORDER BY w.created_at, w.id
+--- lock_webhook
+-- Webhook $1, if it is tenant $2's (NULL: anybody's).
+WHERE w.id = $1 AND ($2 IS NULL OR w.tenant = $2)
+{lock}

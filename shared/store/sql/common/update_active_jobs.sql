@@ -2,7 +2,7 @@
 -- written only if its token is as it was read, and if it was not paused or resumed since.
 UPDATE jobs
 SET lapses           = r.lapses,
-    position         = r.position,
+    position         = coalesce(r.position, jobs.position),
     reserved         = r.reserved,
     tokens_used      = r.tokens_used,
     events           = r.events,

@@ -1,5 +1,5 @@
 -- Writes what changes in the life of a job, for many jobs at once. A row is written only if its token is as it was
--- read.
+-- read. A position is never taken away: one that cannot be read stays as it is.
 UPDATE jobs
 SET set_aside        = 0,
     state            = r.state,
@@ -9,7 +9,7 @@ SET set_aside        = 0,
     run_at           = r.run_at,
     started_at       = r.started_at,
     ended_at         = r.ended_at,
-    position         = r.position,
+    position         = coalesce(r.position, jobs.position),
     reserved         = r.reserved,
     tokens_used      = r.tokens_used,
     events           = r.events,

@@ -1,5 +1,6 @@
--- Moves rows of the tool journal; `sends` and `retries` are added.
 UPDATE tool_calls
+--- update_tool_calls
+-- Moves rows of the tool journal; `sends` and `retries` are added.
 SET state = r.state, outcome = r.outcome, duration_ms = r.duration_ms, withheld = r.withheld,
     again = CASE WHEN r.state = 'settled' THEN 0 ELSE tool_calls.again END,
     sends = tool_calls.sends + r.sends,
@@ -11,3 +12,17 @@ SET state = r.state, outcome = r.outcome, duration_ms = r.duration_ms, withheld 
     completed_at = CASE WHEN r.state = 'settled' THEN r.at END
 FROM {rows: call_id, state, outcome, duration_ms, withheld, sends, retries, tried, handled, provider, at}
 WHERE tool_calls.call_id = r.call_id
+--- update_tool_call_costs
+-- What tool calls cost.
+SET cost = tool_calls.cost + r.cost FROM {rows: call_id, cost}
+WHERE tool_calls.call_id = r.call_id
+--- update_answer_key
+-- The answer to call $1 was given by the key $2.
+SET answered_by = $2 WHERE call_id = $1
+--- update_question_shown
+-- Somebody was told that call $1 asks.
+SET told = 1 WHERE call_id = $1 AND told = 0
+--- update_repeated_tool_call
+-- A call of the job $1 is to be made again, of the tool $3 when that is not NULL.
+SET state = 'planned', outcome = NULL, duration_ms = NULL, handled = NULL, completed_at = NULL, again = 1, provider = $3
+WHERE job_seq = $1 AND call_id = $2

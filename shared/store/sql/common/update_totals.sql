@@ -1,7 +1,7 @@
 -- Moves totals: counters to what they are now, amounts by differences; the table's CHECKs refuse a row that would
 -- exceed a limit. A counter that is NULL stays. A row is written only while its counters are as they were read, where
--- they were, and only while what is spent lies where it was thought to lie, so that a warning is given once. Rows are
--- locked in one order for all: delegates before those that they work for, shared budgets last.
+-- they were, and only while what is spent lies where it was thought to lie, so that a warning is given once. Rows come and
+-- are locked in one order for all: delegates before those that they work for, shared budgets last.
 UPDATE totals
 SET turns          = coalesce(r.turns, totals.turns),
     events         = coalesce(r.events, totals.events),
@@ -10,8 +10,8 @@ SET turns          = coalesce(r.turns, totals.turns),
     reserved       = totals.reserved + r.reserved,
     money_settled  = totals.money_settled + r.money_settled,
     money_reserved = totals.money_reserved + r.money_reserved
-FROM {rows locked totals.seq: seq, turns, events, messages, read_events, read_messages, settled, reserved, money_settled,
-                              money_reserved, least, most, money_least, money_most}
+FROM {rows: seq, turns, events, messages, read_events, read_messages, settled, reserved, money_settled, money_reserved,
+            least, most, money_least, money_most}
 WHERE totals.seq = r.seq
   AND totals.events = coalesce(r.read_events, totals.events)
   AND totals.messages = coalesce(r.read_messages, totals.messages)

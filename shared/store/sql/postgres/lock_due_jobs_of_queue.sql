@@ -1,6 +1,6 @@
 -- Due jobs of kind $1 in queue $2 that are not promoted yet: those that a claim of $3 jobs at $4 may take. $5 and $6 as there.
 -- Differs from SQLite: `jsonb` compares lists. Rows are locked, and those that another transaction holds are left out.
-SELECT j.seq, j.id, j.job_type, j.queue, j.state, j.priority, j.attempt, j.failures, j.lapses, j.created_at, j.run_at, j.started_at, j.ended_at, j.expires_at, j.timeout_ms, j.engagement_seq, j.stream, j.position, j.reserved, j.tokens_used, j.events, j.worker_id, j.lease_token, j.lease_expires_at, j.retry_delay_ms, j.claimed_at, j.tenant, j.visibility_ms, j.lease_ms, j.limit_key, j.workflow_seq, j.workflow_step, j.held, j.dead_letter, j.runtime_tags
+SELECT {columns of job}
 FROM jobs AS j
 WHERE j.state IN ('scheduled', 'retryable') AND j.run_at <= $4 AND j.kind = $1 AND j.queue = $2
   AND (j.expires_at IS NULL OR j.expires_at > $4)

@@ -1,5 +1,5 @@
--- Claims jobs in a statement that is a transaction of its own: picks them, takes them, tells it, and returns each with its
--- engagement, budget and envelope. $1 kind, $2 queues in their order (JSON; `*` is every queue), $3 how many, $4 now,
+-- Claims jobs in a statement that is a transaction of its own: picks them, takes them, tells it of plain jobs, and returns each
+-- with its engagement, budget and envelope. $1 kind, $2 queues in their order (JSON; `*` is every queue), $3 how many, $4 now,
 -- $5 tenant, $6 what the worker's runtime has to offer (JSON; NULL is anything), $7 worker, $8 how long a lease lasts,
 -- $9 how the tokens begin, $10 writer, $11 the name of the transaction.
 -- It takes nothing where a rule could matter that takes more than one look, and the claim is made step by step: `rule` is
@@ -44,11 +44,6 @@ ruled AS MATERIALIZED (
     SELECT coalesce((SELECT 2 FROM picked WHERE limit_key IS NOT NULL OR workflow_seq IS NOT NULL LIMIT 1), r.rule) AS rule
     FROM rules AS r
 ),
-numbered AS MATERIALIZED (
-    SELECT p.seq, row_number() OVER (ORDER BY p.at, p.name, p.priority DESC, p.seq) AS number
-    FROM picked AS p
-    WHERE (SELECT r.rule FROM ruled AS r) = 0
-),
 taken AS (
     UPDATE jobs AS j
     SET state            = 'active',
@@ -56,34 +51,21 @@ taken AS (
         started_at       = coalesce(j.started_at, $4),
         claimed_at       = $4,
         worker_id        = $7,
-        lease_token      = $9 || '-' || n.number,
+        lease_token      = $9 || '-' || j.seq,
         lease_ms         = CASE WHEN $1 = 'plain' THEN coalesce(j.visibility_ms, $8) ELSE $8 END,
         lease_expires_at = $4 + CASE WHEN $1 = 'plain' THEN coalesce(j.visibility_ms, $8) ELSE $8 END,
-        events           = j.events + CASE WHEN j.engagement_seq IS NULL THEN 1 ELSE 0 END
-    FROM numbered AS n
-    WHERE j.seq = n.seq
-    RETURNING n.number, j.*
-),
-told AS (
-    -- In the order in which totals are locked.
-    UPDATE totals AS c
-    SET events = c.events + 1
-    FROM (SELECT t.* FROM taken AS t WHERE t.engagement_seq IS NOT NULL ORDER BY t.engagement_seq DESC) AS t
-    WHERE c.seq = t.engagement_seq
-    RETURNING t.*, c.turns AS c_turns, c.events AS c_events, c.messages AS c_messages, c.children AS c_children, c.inputs AS c_inputs
-),
--- Not joined: PostgreSQL takes each of these for one row, and would compare each with each.
-claimed AS (
-    SELECT t.* FROM told AS t
-    UNION ALL
-    SELECT t.*, NULL, NULL, NULL, NULL, NULL FROM taken AS t WHERE t.engagement_seq IS NULL
+        events           = j.events + 1
+    FROM picked AS p
+    WHERE j.seq = p.seq AND (SELECT r.rule FROM ruled AS r) = 0
+    RETURNING p.at, p.name, j.*
 ),
 started AS (
-    -- The body is what engine/journal makes of this one event.
+    -- The body is what engine/journal makes of this one event. The start of an agent's job is told with what its turn writes first.
     INSERT INTO journal (stream, last_event, events, job_seq, turn, names, at, body)
-    SELECT t.stream, coalesce(t.c_events, t.events), 1, t.seq, coalesce((t.position::jsonb ->> 'turn')::bigint, 0), 'job.started', $4,
+    SELECT t.stream, t.events, 1, t.seq, 0, 'job.started', $4,
            '[{"event":{"data":' || json_build_object('attempt', t.attempt, 'worker_id', $7::text)::text || '}}]'
-    FROM claimed AS t
+    FROM taken AS t
+    WHERE t.engagement_seq IS NULL
     RETURNING 1
 ),
 mark AS (
@@ -91,15 +73,16 @@ mark AS (
 )
 -- What takes jobs and leaves no mark fails: its outcome was looked up already, and it was taken for not committed.
 SELECT CAST(r.rule AS BIGINT)
-       + CASE WHEN (SELECT count(*) FROM mark) = (SELECT count(*) FROM taken WHERE number = 1) THEN 0
-              ELSE CAST('rows of w0 ' || (SELECT count(*) FROM mark) AS BIGINT) END AS rule,
+       + coalesce(CAST(nullif('rows of w0 ' || (SELECT count(*) FROM mark),
+                              'rows of w0 ' || (SELECT count(*) FROM (SELECT 1 FROM taken LIMIT 1) AS one)) AS BIGINT), 0) AS rule,
        t.seq, t.id, t.job_type, t.queue, t.state, t.priority, t.attempt, t.failures, t.lapses, t.created_at, t.run_at, t.started_at, t.ended_at, t.expires_at, t.timeout_ms, t.engagement_seq, t.stream, t.position, t.reserved, t.tokens_used, t.events, t.worker_id, t.lease_token, t.lease_expires_at, t.retry_delay_ms, t.claimed_at, t.tenant, t.visibility_ms, t.lease_ms, t.limit_key, t.workflow_seq, t.workflow_step, t.held, t.dead_letter, t.runtime_tags,
        v.job_seq, v.retry, v.args, v.meta, v.options, v.extra,
-       e.seq AS e_seq, e.id AS e_id, e.agent_name AS e_agent_name, e.digest AS e_digest, e.user_id AS e_user_id, e.user_email AS e_user_email, e.started_at AS e_started_at, e.budget_seq AS e_budget_seq, t.c_turns AS e_turns, t.c_events AS e_events, t.c_messages AS e_messages, e.depth AS e_depth, e.parent_seq AS e_parent_seq, t.c_children AS e_children, t.c_inputs AS e_inputs, e.limited_by AS e_limited_by,
+       e.seq AS e_seq, e.id AS e_id, e.agent_name AS e_agent_name, e.digest AS e_digest, e.user_id AS e_user_id, e.user_email AS e_user_email, e.started_at AS e_started_at, e.budget_seq AS e_budget_seq, c.turns AS e_turns, c.events AS e_events, c.messages AS e_messages, e.depth AS e_depth, e.parent_seq AS e_parent_seq, c.children AS e_children, c.inputs AS e_inputs, e.limited_by AS e_limited_by,
        b.token_limit AS e_token_limit, b.settled AS e_settled, b.reserved AS e_reserved, b.money_limit AS e_money_limit, b.money_settled AS e_money_settled, b.money_reserved AS e_money_reserved, b.on_exceed AS e_on_exceed, b.warn_at AS e_warn_at
 FROM ruled AS r
-LEFT JOIN claimed AS t ON true
+LEFT JOIN taken AS t ON true
 LEFT JOIN engagements AS e ON e.seq = t.engagement_seq
+LEFT JOIN totals AS c ON c.seq = e.seq
 LEFT JOIN totals AS b ON b.seq = e.budget_seq
 LEFT JOIN job_envelopes AS v ON v.job_seq = t.seq
-ORDER BY t.number
+ORDER BY t.at, t.name, t.priority DESC, t.seq

@@ -3,7 +3,7 @@
 -- has to offer: JSON; NULL matches all. $7 tenants that have as many active jobs as they may: JSON; NULL for none.
 -- Paused jobs and those that are set aside because their limit is used up are not looked at.
 -- Differs from PostgreSQL: `json_each` compares lists, and no row is locked.
-SELECT j.seq, j.id, j.job_type, j.queue, j.state, j.priority, j.attempt, j.failures, j.lapses, j.created_at, j.run_at, j.started_at, j.ended_at, j.expires_at, j.timeout_ms, j.engagement_seq, j.stream, j.position, j.reserved, j.tokens_used, j.events, j.worker_id, j.lease_token, j.lease_expires_at, j.retry_delay_ms, j.claimed_at, j.tenant, j.visibility_ms, j.lease_ms, j.limit_key, j.workflow_seq, j.workflow_step, j.held, j.dead_letter, j.runtime_tags
+SELECT {columns of job}
 FROM jobs AS j
 WHERE j.state = 'available' AND j.held = 0 AND j.set_aside = 0 AND j.kind = $1 AND j.queue = $2
   AND (j.expires_at IS NULL OR j.expires_at > $4)

@@ -6,8 +6,7 @@
 //! | [`EncryptionKeys`] | the keys of the configuration: one that seals, others that still open |
 //! | [`Key`](key::Key) | seals a text for one place (table, column, row) and opens it there and nowhere else |
 //! | [`Keyring`] | the data keys: random, kept in the table `data_keys`, each sealed with a key of the configuration |
-//! | [`places`] | which parameters of which statement are sealed, and which columns of its rows |
-//! | [`sealing`] | seals the arguments of statements, and opens what is sealed in their rows |
+//! | [`sealing`] | seals what rows say is sealed, and opens it in the rows of statements that name its table |
 //!
 //! A new key of the configuration seals the data keys anew, a row or two, and never a value (envelope encryption). What
 //! stands in the clear from before a key was configured is read as it is.
@@ -17,7 +16,6 @@ mod guard;
 mod key;
 mod keyring;
 mod keys;
-mod places;
 mod sealing;
 
 pub use keys::EncryptionKeys;

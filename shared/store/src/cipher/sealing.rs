@@ -2,22 +2,75 @@
 
 use super::key::{Place, Sealed};
 use super::keyring::{Keyring, Known};
-use super::places::{FOUND, Found, KeyPart, WRITTEN, Written};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
-use crate::engine::rows::Fields;
-use crate::engine::session::{Arg, Row};
-use crate::sql::Text;
+use crate::engine::rows::{Fields, stored};
+use crate::engine::session::Row;
+use crate::sql::{self, Text};
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ptr;
+use std::sync::LazyLock;
 
-/// What there is to seal in a statement.
-fn written(text: &Text) -> Option<&'static Written> {
-    WRITTEN.iter().find(|written| std::ptr::eq(written.text, text))
+/// A table with sealed columns, as its declarations say.
+pub(super) struct Sealing {
+    pub key: &'static [&'static str],
+    pub columns: BTreeSet<&'static str>,
+}
+
+/// The tables with sealed columns.
+pub(super) static SEALED: LazyLock<BTreeMap<&'static str, Sealing>> = LazyLock::new(|| {
+    let mut tables = BTreeMap::new();
+    for table in stored().filter(|table| !table.sealed.is_empty()) {
+        let sealing = || Sealing { key: table.key, columns: BTreeSet::new() };
+        tables.entry(table.name).or_insert_with(sealing).columns.extend(table.sealed);
+    }
+    tables
+});
+
+/// The sealed columns that each statement may return, by the address of its text: those of the tables that it names.
+static FOUND: LazyLock<HashMap<usize, Vec<Found>>> = LazyLock::new(|| {
+    let all = sql::ALL.iter().flat_map(|(_, texts)| texts.iter());
+    all.map(|text| (ptr::from_ref(text).addr(), of_statement(text))).collect()
+});
+
+/// Sealed columns of one table that a statement may return.
+pub(super) struct Found {
+    pub table: &'static str,
+    pub key: &'static [&'static str],
+    pub columns: Vec<&'static str>,
+}
+
+/// The words of a statement, without its comments.
+pub(super) fn words(text: &str) -> BTreeSet<&str> {
+    text.lines()
+        .filter(|line| !line.starts_with("--"))
+        .flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'))
+        .collect()
+}
+
+pub(super) fn of_statement(text: &Text) -> Vec<Found> {
+    let words = words(text.sqlite);
+    let named = SEALED.iter().filter(|(table, _)| words.contains(*table));
+    named
+        .map(|(table, sealing)| {
+            let columns = sealing.columns.iter().copied().filter(|column| words.contains(column)).collect();
+            Found { table, key: sealing.key, columns }
+        })
+        .filter(|found| !found.columns.is_empty())
+        .collect()
+}
+
+/// The table that a statement writes to, if it has sealed columns.
+pub(super) fn written(text: &Text) -> Option<(&'static str, &'static Sealing)> {
+    let line = text.sqlite.lines().find(|line| !line.starts_with("--"))?;
+    let line = line.strip_prefix("INSERT INTO ").or_else(|| line.strip_prefix("UPDATE "))?;
+    SEALED.get_key_value(line.split_whitespace().next()?).map(|(table, sealing)| (*table, sealing))
 }
 
 /// What there is to open in the rows of a statement.
-fn found(text: &Text) -> impl Iterator<Item = &'static Found> {
-    FOUND.iter().filter(move |found| std::ptr::eq(found.text, text))
+fn found(text: &Text) -> &'static [Found] {
+    FOUND.get(&ptr::from_ref(text).addr()).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// What tells a row from others, as one text.
@@ -34,29 +87,33 @@ fn is_empty(text: &str) -> bool {
     matches!(text, "{}" | "[]")
 }
 
-fn misplaced(written: &Written) -> StoreError {
-    let message = format!("a parameter of {} is not where it was expected", written.table);
-    StoreError::Database { action: "seal a value", message }
-}
-
 impl Keyring {
     /// Seals the columns of a statement.
     pub(crate) fn seal_columns(&self, text: &Text, columns: &mut Columns) -> Result<(), StoreError> {
-        let Some(written) = written(text) else { return Ok(()) };
+        let Some((table, sealing)) = written(text) else { return Ok(()) };
+        let place = |name: &str| columns.names.iter().position(|column| *column == name);
+        let sealed: Vec<_> = sealing.columns.iter().filter_map(|name| Some((place(name)?, *name))).collect();
+        if sealed.is_empty() {
+            return Ok(());
+        }
+        let incomplete = || StoreError::Database {
+            action: "seal a value",
+            message: format!("a row of {table} is written without its key"),
+        };
+        let key: Option<Vec<usize>> = sealing.key.iter().map(|name| place(name)).collect();
+        let key = key.ok_or_else(incomplete)?;
         let cell = |columns: &Columns, at: usize, row: usize| match columns.columns.get(at) {
             Some(Column::Ints(values)) => values.get(row).copied().flatten().map(|n| n.to_string()),
             Some(Column::Texts(values)) => values.get(row).cloned().flatten().map(Cow::into_owned),
             None => None,
         };
         for row in 0..columns.rows {
-            let parts = written.key.iter().map(|at| cell(columns, *at, row).map(Cow::Owned));
-            let key = row_key(parts.collect::<Option<_>>().ok_or_else(|| misplaced(written))?);
-            for (at, column) in written.columns {
-                let Some(Column::Texts(values)) = columns.columns.get_mut(*at) else {
-                    return Err(misplaced(written));
-                };
-                let place = Place { table: written.table, column, row: &key };
-                if let Some(Some(value)) = values.get_mut(row)
+            let parts = key.iter().map(|at| cell(columns, *at, row).map(Cow::Owned));
+            let key = row_key(parts.collect::<Option<_>>().ok_or_else(incomplete)?);
+            for (at, column) in &sealed {
+                let place = Place { table, column, row: &key };
+                if let Some(Column::Texts(values)) = columns.columns.get_mut(*at)
+                    && let Some(Some(value)) = values.get_mut(row)
                     && !is_empty(value)
                 {
                     *value = Cow::Owned(self.seal(value, place)?);
@@ -66,38 +123,6 @@ impl Keyring {
         Ok(())
     }
 
-    /// The values of a statement, sealed.
-    pub(crate) fn seal_values<'a>(
-        &self,
-        text: &Text,
-        values: &[Arg<'a>],
-    ) -> Result<Vec<Arg<'a>>, StoreError> {
-        let mut values = values.to_vec();
-        let Some(written) = written(text) else { return Ok(values) };
-        let cell = |at: &usize| match values.get(*at) {
-            Some(Arg::Int(Some(number))) => Some(Cow::Owned(number.to_string())),
-            Some(Arg::Text(Some(text))) => Some(Cow::Borrowed(*text)),
-            _ => None,
-        };
-        let parts: Option<Vec<_>> = written.key.iter().map(cell).collect();
-        let key = row_key(parts.ok_or_else(|| misplaced(written))?);
-        for (at, column) in written.columns {
-            let place = Place { table: written.table, column, row: &key };
-            match values.get_mut(*at) {
-                Some(value @ Arg::Text(Some(_))) => {
-                    if let Arg::Text(Some(clear)) = value
-                        && !is_empty(clear)
-                    {
-                        *value = Arg::Made(self.seal(clear, place)?);
-                    }
-                }
-                Some(Arg::Text(None)) => {}
-                _ => return Err(misplaced(written)),
-            }
-        }
-        Ok(values)
-    }
-
     /// Whether rows hold something that is sealed with a data key which is not known yet.
     pub(crate) fn lacks(&self, text: &Text, rows: &[Row]) -> bool {
         let known = self.known();
@@ -105,26 +130,26 @@ impl Keyring {
             let sealed = row.text(column).ok().flatten().and_then(Sealed::read);
             sealed.is_some_and(|sealed| known.find(sealed.key).is_none())
         };
-        found(text)
-            .any(|found| rows.iter().any(|row| found.columns.iter().any(|column| is_unknown(row, column))))
+        let mut found = found(text).iter();
+        found.any(|found| rows.iter().any(|row| found.columns.iter().any(|column| is_unknown(row, column))))
     }
 
     /// Opens what is sealed in rows.
     pub(crate) fn open_rows(&self, text: &Text, rows: &mut [Row]) {
         let known = self.known();
         for row in rows {
-            found(text).for_each(|found| open_row(&known, found, row));
+            found(text).iter().for_each(|found| open_row(&known, found, row));
         }
     }
 }
 
 fn open_row(known: &Known, found: &'static Found, row: &mut Row) {
-    let part = |row: &Row, part: &KeyPart| match part {
-        KeyPart::Int(column) => row.int(column).ok().flatten().map(|number| number.to_string()),
-        KeyPart::Text(column) => row.text(column).ok().flatten().map(str::to_owned),
+    let part = |row: &Row, column: &str| match row.int(column) {
+        Ok(number) => number.map(|number| number.to_string()),
+        Err(_) => row.text(column).ok().flatten().map(str::to_owned),
     };
     let mut key = None;
-    for column in found.columns {
+    for column in &found.columns {
         let Some(sealed) = row.text(column).ok().flatten().and_then(Sealed::read) else { continue };
         let key = key.get_or_insert_with(|| {
             let parts = found.key.iter().map(|p| part(row, p).map_or(Cow::Borrowed("NULL"), Cow::Owned));

@@ -2,7 +2,7 @@
 //! ([`TurnWrite::artifacts`](turnstone_domain::TurnWrite::artifacts)) and go with their engagement.
 
 use super::Engine;
-use super::rows::{Fields, Inconsistency, get, maybe, time, wrong};
+use super::rows::{Fields, Inconsistency, get, wrong};
 use super::session::Reader;
 use super::views::{all, one};
 use crate::{StoreError, sql};
@@ -16,14 +16,14 @@ fn decode(row: &impl Fields) -> Result<Artifact, Inconsistency> {
     Ok(Artifact {
         id: ArtifactId(get(row, "id")?),
         engagement_id: EngagementId(get(row, "engagement_id")?),
-        job_id: maybe::<String>(row, "job_id")?.map(JobId),
+        job_id: get::<Option<String>>(row, "job_id")?.map(JobId),
         call_id: CallId(get(row, "call_id")?),
         turn: get(row, "turn")?,
         name: get(row, "name")?,
         media_type: get(row, "media_type")?,
         digest: get(row, "digest")?,
         bytes: get(row, "bytes")?,
-        created_at: time(row, "created_at")?,
+        created_at: get(row, "created_at")?,
         withheld: get(row, "withheld")?,
     })
 }

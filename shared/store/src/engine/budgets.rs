@@ -1,14 +1,14 @@
 //! Budgets that engagements share, what an engagement may spend, and what was spent.
 
 use super::ops::budgets as ops;
-use super::rows::{self, Fields, Inconsistency, get, maybe};
+use super::rows::{self, Fields, Inconsistency, get, wrong};
 use super::session::Row;
-use super::views::all;
+use super::views::{all, many};
 use super::{Engine, journal};
 use crate::{StoreError, sql};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use turnstone_domain::budget::{Budget, BudgetName, BudgetRule, OnExceed, day_of};
+use turnstone_domain::budget::{Budget, BudgetRule, OnExceed, day_of};
 use turnstone_domain::{EngagementId, JobId, Phase, Timestamp};
 
 /// A row of a shared budget.
@@ -99,16 +99,16 @@ pub struct DailyCost {
 /// What a shared budget limits, and what the configuration or a manifest said of it last.
 pub(super) fn rule(row: &impl Fields) -> Result<(BudgetRule, Option<String>), Inconsistency> {
     let rule = BudgetRule {
-        name: rows::word(row, "name", |text| text.parse::<BudgetName>().ok())?,
-        tokens: maybe(row, "tokens")?,
-        tokens_per_day: maybe(row, "tokens_per_day")?,
-        cost: maybe(row, "cost")?,
-        cost_per_day: maybe(row, "cost_per_day")?,
+        name: get::<&str>(row, "name")?.parse().map_err(|e: String| wrong("name", e))?,
+        tokens: get(row, "tokens")?,
+        tokens_per_day: get(row, "tokens_per_day")?,
+        cost: get(row, "cost")?,
+        cost_per_day: get(row, "cost_per_day")?,
         currency: get(row, "currency")?,
-        on_exceed: maybe::<&str>(row, "on_exceed")?.and_then(OnExceed::parse),
-        warn_at: maybe(row, "warn_at")?,
+        on_exceed: get::<Option<&str>>(row, "on_exceed")?.and_then(OnExceed::parse),
+        warn_at: get(row, "warn_at")?,
     };
-    Ok((rule, maybe(row, "given")?))
+    Ok((rule, get(row, "given")?))
 }
 
 /// Rows whose checkpoints are added up at once.
@@ -194,7 +194,7 @@ impl Budgets {
     ) -> Result<Vec<SharedBudget>, StoreError> {
         let (action, readers) = ("list budgets", &self.0.readers);
         let rules =
-            all(readers, action, &sql::SELECT_BUDGET_RULES, &[name.into(), tenant.into()], rule).await?;
+            many(readers, action, &sql::SELECT_BUDGET_RULES, &[name.into(), tenant.into()], rule).await?;
         let values = [name.into(), tenant.into(), day_of(since).into()];
         let decode = |row: &Row| {
             let (day, waiting): (i64, i64) = (get(row, "day")?, get(row, "waiting")?);
@@ -203,7 +203,7 @@ impl Budgets {
             Ok((get::<String>(row, "name")?, row_of))
         };
         let mut rows: BTreeMap<String, Vec<BudgetRow>> = BTreeMap::new();
-        for (name, row) in all(readers, action, &sql::SELECT_BUDGET_ROWS, &values, decode).await? {
+        for (name, row) in many(readers, action, &sql::SELECT_BUDGET_ROWS, &values, decode).await? {
             rows.entry(name).or_default().push(row);
         }
         let shared = |(rule, _): (BudgetRule, _)| {
@@ -240,7 +240,7 @@ impl Budgets {
             };
             Ok(DailyCost {
                 day: get(row, "day")?,
-                tenant: maybe(row, "tenant")?,
+                tenant: get(row, "tenant")?,
                 model: get(row, "model")?,
                 spent,
             })

@@ -1,6 +1,5 @@
 //! The calls of workers and of the scheduler.
 
-use super::columns::Columns;
 use super::ops::claim::alone::{Batch, Outcome};
 use super::ops::claim::{self, ReadyQueue};
 use super::ops::turns::{TurnEnd, TurnStep};
@@ -8,6 +7,7 @@ use super::ops::{leader, leases, upkeep, workers};
 use super::rows;
 use super::session::Args;
 use super::statement::decode_all;
+use super::views::by_keys;
 use super::write::{Transaction, Work};
 use super::{Engine, artifacts, delegations, forks, memories, recall};
 use crate::{
@@ -169,12 +169,13 @@ impl Ledger for Engine {
 #[async_trait]
 impl LedgerReads for Engine {
     async fn standing(&self, held: &[Lease]) -> Result<Standing, StoreError> {
-        let keys = Args::Rows(Columns::of(leases::keys(held)), &[]);
-        let rows = self.readers.read("check leases", &sql::SELECT_HELD_LEASES, keys).await?;
-        let found = decode_all(&rows, |row| {
+        let (action, text) = ("check leases", &sql::SELECT_HELD_LEASES);
+        let keys = (leases::keys(held), [].as_slice());
+        let found = by_keys(&self.readers, action, text, keys, |row| {
             let (held, again) = (rows::get::<bool>(row, "held")?, rows::get::<i64>(row, "calls_again")?);
             Ok((rows::get::<String>(row, "lease_token")?, held, again))
-        })?;
+        })
+        .await?;
         let mut standing = Standing::default();
         let mut tokens = Vec::with_capacity(found.len());
         for (token, paused, again) in found {
@@ -194,7 +195,7 @@ impl LedgerReads for Engine {
         let rows =
             self.readers.read("look for urgent jobs", &sql::SELECT_URGENT_QUEUES, Args::Values(&[])).await?;
         let found = decode_all(&rows, |row| {
-            Ok((rows::get::<String>(row, "name")?, rows::maybe::<i64>(row, "priority")?))
+            Ok((rows::get::<String>(row, "name")?, rows::get::<Option<i64>>(row, "priority")?))
         })?;
         let serves = |name: &String| queues.iter().any(|queue| queue == "*" || queue == name);
         Ok(found.iter().filter(|(name, _)| serves(name)).filter_map(|(_, priority)| *priority).max())
@@ -244,7 +245,7 @@ impl Upkeep for Engine {
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let rows =
             self.readers.read("look for what is due", &sql::SELECT_NEXT_DUE, Args::Values(&[])).await?;
-        let due = decode_all(&rows, |row| rows::maybe::<i64>(row, "due"))?;
+        let due = decode_all(&rows, |row| rows::get::<Option<i64>>(row, "due"))?;
         Ok(due.into_iter().flatten().next().map(Timestamp))
     }
 
@@ -252,7 +253,7 @@ impl Upkeep for Engine {
         // A standby asks often, and only reads while the other's term lasts.
         let rows = self.readers.read("look who leads", &sql::SELECT_LEADER, Args::Values(&[])).await?;
         let leads = decode_all(&rows, |row| {
-            Ok((rows::get::<String>(row, "holder")?, rows::time(row, "expires_at")?))
+            Ok((rows::get::<String>(row, "holder")?, rows::get::<Timestamp>(row, "expires_at")?))
         })?;
         if leads.into_iter().any(|(leader, expires_at)| leader != holder && expires_at > now) {
             return Ok(None);

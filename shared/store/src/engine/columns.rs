@@ -1,8 +1,16 @@
 //! Many rows for one statement: SQLite takes them as a JSON list of rows, PostgreSQL as one array per column.
 
+use super::rows::Batch;
 use crate::StoreError;
+use crate::sql::Text;
 use std::borrow::Cow;
-use turnstone_domain::{JobId, Timestamp};
+
+/// What a column holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Ints,
+    Texts,
+}
 
 /// The values of one column.
 pub(crate) enum Column {
@@ -10,21 +18,76 @@ pub(crate) enum Column {
     Texts(Vec<Option<Cow<'static, str>>>),
 }
 
-/// Rows by column.
+impl Column {
+    /// Appends a number.
+    pub(crate) fn int(&mut self, value: Option<i64>) {
+        if let Self::Ints(values) = self {
+            values.push(value);
+        }
+    }
+
+    /// Appends a text.
+    pub(crate) fn text(&mut self, value: Option<Cow<'static, str>>) {
+        if let Self::Texts(values) = self {
+            values.push(value);
+        }
+    }
+}
+
+/// Rows by column, in the order of the statement that they are for.
 pub(crate) struct Columns {
+    pub names: Cow<'static, [&'static str]>,
     pub columns: Vec<Column>,
     pub rows: usize,
 }
 
 impl Columns {
-    /// Takes rows apart.
-    pub(crate) fn of<R: BulkRow>(rows: Vec<R>) -> Self {
-        let count = rows.len();
-        let mut columns = R::columns(count);
+    /// Takes rows apart for a statement, which names the columns that it is given.
+    ///
+    /// # Errors
+    /// The statement names a column that the rows do not have, or a value cannot be encoded.
+    pub(crate) fn of<R: Batch>(rows: Vec<R>, text: &Text) -> Result<Self, StoreError> {
+        let (mut all, places) = Self::empty::<R>(rows.len(), text)?;
         for row in rows {
-            row.put(&mut columns);
+            row.put(&mut all.columns, &places)?;
         }
-        Self { columns, rows: count }
+        Ok(all)
+    }
+
+    /// As [`Columns::of`], of rows that are kept.
+    pub(crate) fn of_kept<R: Batch>(rows: &[&R], text: &Text) -> Result<Self, StoreError> {
+        let (mut all, places) = Self::empty::<R>(rows.len(), text)?;
+        for row in rows {
+            row.put_copy(&mut all.columns, &places)?;
+        }
+        Ok(all)
+    }
+
+    /// The columns of a statement, and the place of each column of the rows among them. A statement that does not name its
+    /// columns gets all of them.
+    fn empty<R: Batch>(rows: usize, text: &Text) -> Result<(Self, Vec<Option<usize>>), StoreError> {
+        let unknown = |name: &str| StoreError::Database {
+            action: "make a batch",
+            message: format!("the rows have no column `{name}`"),
+        };
+        let names = match text.columns {
+            [] => R::COLUMNS.iter().filter(|(_, kind)| kind.is_some()).map(|(name, _)| *name).collect(),
+            columns => Cow::Borrowed(columns),
+        };
+        let mut places = vec![None; R::COLUMNS.len()];
+        let mut columns = Vec::with_capacity(names.len());
+        for (at, name) in names.iter().enumerate() {
+            // A list of single values has no name.
+            let known = R::COLUMNS.iter().position(|(column, _)| column == name || column.is_empty());
+            let known = known.ok_or_else(|| unknown(name))?;
+            places[known] = Some(at);
+            columns.push(match R::COLUMNS[known].1 {
+                Some(Kind::Ints) => Column::Ints(Vec::with_capacity(rows)),
+                Some(Kind::Texts) => Column::Texts(Vec::with_capacity(rows)),
+                None => return Err(unknown(name)),
+            });
+        }
+        Ok((Self { names, columns, rows }, places))
     }
 
     /// The rows as a JSON list of lists.
@@ -55,89 +118,34 @@ impl Columns {
     }
 }
 
-/// A value of a row.
-pub(crate) trait Cell {
-    fn column(capacity: usize) -> Column;
-    fn put(self, column: &mut Column);
-}
-
-macro_rules! cells {
-    ($($type:ty => $kind:ident, |$value:ident| $cell:expr;)+) => {
-        $(impl Cell for $type {
-            fn column(capacity: usize) -> Column {
-                Column::$kind(Vec::with_capacity(capacity))
-            }
-
-            fn put(self, column: &mut Column) {
-                let $value = self;
-                if let Column::$kind(values) = column {
-                    values.push($cell);
-                }
-            }
-        })+
-    };
-}
-
-cells! {
-    i64 => Ints, |v| Some(v);
-    Option<i64> => Ints, |v| v;
-    Timestamp => Ints, |v| Some(v.0);
-    Option<Timestamp> => Ints, |v| v.map(|t| t.0);
-    String => Texts, |v| Some(Cow::Owned(v));
-    Option<String> => Texts, |v| v.map(Cow::Owned);
-    &'static str => Texts, |v| Some(Cow::Borrowed(v));
-    JobId => Texts, |v| Some(Cow::Owned(v.0));
-}
-
-/// A row: a tuple of cells, in the order of the statement's columns.
-pub(crate) trait BulkRow {
-    fn columns(capacity: usize) -> Vec<Column>;
-    fn put(self, columns: &mut [Column]);
-}
-
-macro_rules! bulk_rows {
-    ($(($($cell:ident $at:tt),+))+) => {
-        $(impl<$($cell: Cell),+> BulkRow for ($($cell,)+) {
-            fn columns(capacity: usize) -> Vec<Column> {
-                vec![$($cell::column(capacity)),+]
-            }
-
-            fn put(self, columns: &mut [Column]) {
-                $(self.$at.put(&mut columns[$at]);)+
-            }
-        })+
-    };
-}
-
-bulk_rows! {
-    (A 0)
-    (A 0, B 1)
-    (A 0, B 1, C 2)
-    (A 0, B 1, C 2, D 3)
-    (A 0, B 1, C 2, D 3, E 4)
-    (A 0, B 1, C 2, D 3, E 4, F 5)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14, P 15, Q 16, R 17, S 18)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14, P 15, Q 16, R 17, S 18, T 19)
-    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14, P 15, Q 16, R 17, S 18, T 19, U 20, V 21, W 22, X 23)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::rows::declare;
     use super::*;
 
+    declare! {
+        struct Sample {
+            number: i64,
+            name: String,
+            more: Option<i64>,
+        }
+    }
+
+    const TEXT: Text = Text { sqlite: "", postgres: "", columns: &["name", "number"] };
+
     #[test]
-    fn rows_become_a_json_list_of_lists() {
-        let columns = Columns::of(vec![(1_i64, "a\"b".to_owned(), None), (2, "ü".to_owned(), Some(3_i64))]);
-        assert_eq!(columns.to_json().unwrap(), r#"[[1,"a\"b",null],[2,"ü",3]]"#);
-        assert_eq!(Columns::of(Vec::<(i64,)>::new()).to_json().unwrap(), "[]");
+    fn rows_become_a_json_list_of_lists_in_the_order_of_the_statement() {
+        let rows = vec![
+            Sample { number: 1, name: "a\"b".to_owned(), more: None },
+            Sample { number: 2, name: "ü".to_owned(), more: Some(3) },
+        ];
+        assert_eq!(Columns::of(rows, &TEXT).unwrap().to_json().unwrap(), r#"[["a\"b",1],["ü",2]]"#);
+        assert_eq!(Columns::of(Vec::<Sample>::new(), &TEXT).unwrap().to_json().unwrap(), "[]");
+    }
+
+    #[test]
+    fn a_column_that_rows_do_not_have_is_an_error() {
+        let other = Text { columns: &["other"], ..TEXT };
+        assert!(Columns::of(Vec::<Sample>::new(), &other).is_err());
     }
 }

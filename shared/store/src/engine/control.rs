@@ -1,9 +1,9 @@
 //! An engagement is paused, resumed, forked, merged, or one of its calls made again.
 
+use super::Engine;
 use super::ops::control as ops;
-use super::session::Args;
-use super::statement::decode_all;
-use super::{Engine, rows};
+use super::rows::decode;
+use super::views::many;
 use crate::{StoreError, sql};
 use std::sync::Arc;
 use turnstone_domain::{CallId, EngagementId, JobId, JobState, Timestamp};
@@ -240,8 +240,8 @@ impl Control {
 
     /// The keys whose names begin like this, by name.
     pub async fn keys(&self, beginning: &str) -> Result<Vec<ServerKey>, StoreError> {
-        let rows = self.0.readers.read("read keys", &sql::SELECT_SERVER_KEYS, Args::Values(&[])).await?;
-        let mut keys = decode_all(&rows, rows::server_key)?;
+        let (action, text) = ("read keys", &sql::SELECT_SERVER_KEYS);
+        let mut keys = many(&self.0.readers, action, text, &[], decode::<ServerKey>).await?;
         keys.retain(|key| key.name.starts_with(beginning));
         Ok(keys)
     }

@@ -2,9 +2,10 @@
 
 use super::Engine;
 use super::ops::credentials as ops;
-use super::rows::{Fields, Inconsistency, get, time, wrong};
+use super::rows::{Fields, Inconsistency, get, wrong};
 use super::session::Args;
 use super::statement::decode_all;
+use super::views::many;
 use crate::{StoreError, sql};
 use std::sync::Arc;
 use turnstone_domain::Timestamp;
@@ -37,7 +38,7 @@ fn listed(row: &impl Fields) -> Result<ListedCredential, Inconsistency> {
         tool: get(row, "tool")?,
         header: get(row, "header")?,
         form: get(row, "form")?,
-        updated_at: time(row, "updated_at")?,
+        updated_at: get(row, "updated_at")?,
     })
 }
 
@@ -49,7 +50,7 @@ fn credential(row: &impl Fields) -> Result<Credential, Inconsistency> {
         header: get(row, "header")?,
         prefix: get(row, "prefix")?,
         content: if form == "value" { Content::Value(content) } else { Content::Reference(content) },
-        updated_at: time(row, "updated_at")?,
+        updated_at: get(row, "updated_at")?,
     })
 }
 
@@ -89,7 +90,7 @@ impl Credentials {
     /// All of them, by owner, tool and header.
     pub async fn listed(&self) -> Result<Vec<ListedCredential>, StoreError> {
         let (action, text) = ("list credentials", &sql::SELECT_CREDENTIALS);
-        decode_all(&self.0.readers.read(action, text, Args::Values(&[])).await?, listed)
+        many(&self.0.readers, action, text, &[], listed).await
     }
 
     /// Those that a call of this tool is made with: what is kept for the tool goes before what is kept for every tool.

@@ -2,12 +2,12 @@
 
 use super::Engine;
 use super::ops::crons as ops;
-use super::rows::{Fields, Inconsistency, get, maybe, time, time_or_none, word};
-use super::session::{Arg, Args};
-use super::statement::decode_all;
+use super::rows::{self, Fields, Inconsistency, get};
+use super::session::Arg;
+use super::views::{all, many};
 use crate::{StoreError, Term, sql};
 use std::sync::Arc;
-use turnstone_domain::cron::{CronChange, CronEntry, CronRun, Missed, Outcome, Overlap};
+use turnstone_domain::cron::{CronChange, CronEntry, CronRun};
 use turnstone_domain::{JobId, NewJob, Timestamp};
 
 /// Occurrences of an entry that are to be acted upon.
@@ -23,36 +23,13 @@ pub struct Firing {
     pub at: Timestamp,
 }
 
-/// An entry out of its row.
-pub(super) fn entry(row: &impl Fields) -> Result<CronEntry, Inconsistency> {
-    let tenant: String = get(row, "tenant")?;
-    Ok(CronEntry {
-        name: get(row, "name")?,
-        tenant: Some(tenant).filter(|tenant| !tenant.is_empty()),
-        expression: get(row, "expression")?,
-        timezone: get(row, "timezone")?,
-        overlap: word(row, "overlap_policy", Overlap::parse)?,
-        missed: word(row, "missed_policy", Missed::parse)?,
-        enabled: get(row, "enabled")?,
-        template: get(row, "template")?,
-        description: maybe(row, "description")?,
-        created_at: time(row, "created_at")?,
-        updated_at: time(row, "updated_at")?,
-        next_run_at: time_or_none(row, "next_run_at")?,
-        last_run_at: time_or_none(row, "last_run_at")?,
-        last_job_id: maybe::<String>(row, "last_job_id")?.map(JobId),
-        runs: get(row, "runs")?,
-        last_error: maybe(row, "last_error")?,
-    })
-}
-
 fn run(row: &impl Fields) -> Result<CronRun, Inconsistency> {
     Ok(CronRun {
-        scheduled_at: time(row, "scheduled_at")?,
-        at: time(row, "at")?,
-        outcome: word(row, "outcome", Outcome::parse)?,
-        job_id: maybe::<String>(row, "job_id")?.map(JobId),
-        message: maybe(row, "message")?,
+        scheduled_at: get(row, "scheduled_at")?,
+        at: get(row, "at")?,
+        outcome: get(row, "outcome")?,
+        job_id: get::<Option<String>>(row, "job_id")?.map(JobId),
+        message: get(row, "message")?,
     })
 }
 
@@ -109,12 +86,8 @@ impl Crons {
     /// At most `limit` entries whose next occurrence has come, the longest due first.
     pub async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<CronEntry>, StoreError> {
         let values = [now.0.into(), limit.into()];
-        let rows = self
-            .0
-            .readers
-            .read("look for due cron entries", &sql::SELECT_DUE_CRONS, Args::Values(&values))
-            .await?;
-        decode_all(&rows, entry)
+        let (action, text) = ("look for due cron entries", &sql::SELECT_DUE_CRONS);
+        many(&self.0.readers, action, text, &values, rows::decode).await
     }
 
     /// Acts upon occurrences in one transaction: applies the overlap policy, pushes the jobs, moves the entry on and
@@ -148,7 +121,7 @@ impl Crons {
         let tenant = entry.tenant.as_deref().unwrap_or_default();
         let values = [tenant.into(), entry.name.as_str().into(), limit.into()];
         let (action, text) = ("read the history of a cron entry", &sql::SELECT_CRON_RUNS);
-        decode_all(&self.0.readers.read(action, text, Args::Values(&values)).await?, run)
+        many(&self.0.readers, action, text, &values, run).await
     }
 
     async fn listed(
@@ -158,8 +131,11 @@ impl Crons {
         enabled: Option<bool>,
     ) -> Result<Vec<CronEntry>, StoreError> {
         let values = [name.into(), tenant.into(), Arg::Int(enabled.map(i64::from))];
-        let rows =
-            self.0.readers.read("list cron entries", &sql::SELECT_CRONS, Args::Values(&values)).await?;
-        decode_all(&rows, entry)
+        let (action, text) = ("list cron entries", &sql::SELECT_CRONS);
+        match name {
+            // What is asked for by name is an error when it cannot be read.
+            Some(_) => all(&self.0.readers, action, text, &values, rows::decode).await,
+            None => many(&self.0.readers, action, text, &values, rows::decode).await,
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Agent definitions, parsed once and shared between the claims of the same agent.
 
 use super::rows;
-use super::session::Session;
+use super::session::{Row, Session};
 use super::statement::read;
 use crate::StoreError;
 use crate::sql;
+use serde::de::IgnoredAny;
 use std::collections::HashMap;
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
@@ -30,10 +31,24 @@ impl Definitions {
         }
         let action = "read an agent definition";
         let mut found = read(session, action, &sql::SELECT_DEFINITION_BY_DIGEST, &[digest.into()], |row| {
-            rows::json(row, "definition")
+            Ok(rows::json::<AgentDefinition>(row, "definition").map_err(|wrong| (wrong, is_json(row))))
         })
         .await?;
-        let Some(definition) = found.pop() else {
+        let definition = match found.pop() {
+            Some(Ok(definition)) => Some(definition),
+            // A newer version may have written it.
+            Some(Err((wrong, true))) => return Err(wrong.into()),
+            Some(Err((wrong, false))) => {
+                return Err(StoreError::Inconsistent {
+                    table: "agent_definitions",
+                    column: "definition",
+                    row: digest.to_owned(),
+                    message: StoreError::from(wrong).to_string(),
+                });
+            }
+            None => None,
+        };
+        let Some(definition) = definition else {
             return Err(StoreError::Unreadable {
                 column: "digest".to_owned(),
                 message: format!("there is no definition {digest}"),
@@ -45,5 +60,13 @@ impl Definitions {
         let definition = Arc::new(definition);
         self.known.insert(digest.to_owned(), Arc::clone(&definition));
         Ok(definition)
+    }
+}
+
+/// Returns true if the definition of a row is JSON, or cannot be opened without a key that is missing here.
+fn is_json(row: &Row) -> bool {
+    match rows::get::<&str>(row, "definition") {
+        Ok(text) => serde_json::from_str::<IgnoredAny>(text).is_ok(),
+        Err(_) => true,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::columns::Columns;
-use super::rows::{get, json, maybe, time, time_or_none, word};
+use super::rows::{get, json};
 use super::session::{Args, Reader};
 use super::views::{all, one};
 use crate::{Delegated, StoreError, sql};
@@ -54,8 +54,8 @@ pub(super) async fn agents(readers: &Reader, names: &[String]) -> Result<Vec<Age
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let keys = Args::Rows(Columns::of(names.iter().map(|name| (name.clone(),)).collect()), &[]);
-    let rows = readers.read("read agents", &sql::SELECT_AGENTS_BY_NAME, keys).await?;
+    let text = &sql::SELECT_AGENTS_BY_NAME;
+    let rows = readers.read("read agents", text, Args::Rows(Columns::of(names.to_vec(), text)?, &[])).await?;
     let mut found = Vec::with_capacity(rows.len());
     for row in &rows {
         match json(row, "definition").map_err(StoreError::from) {
@@ -70,22 +70,22 @@ pub(super) async fn agents(readers: &Reader, names: &[String]) -> Result<Vec<Age
 pub(super) async fn of_turn(readers: &Reader, job: &JobId, turn: i64) -> Result<Vec<Delegated>, StoreError> {
     let values = [job.as_str().into(), turn.into()];
     all(readers, "recall delegations", &sql::SELECT_DELEGATIONS_OF_TURN, &values, |row| {
-        let result = maybe::<String>(row, "result")?
+        let result = get::<Option<String>>(row, "result")?
             .map(|text| RawJson::from_text(text).unwrap_or_else(|_| RawJson::null()));
-        let error = match maybe::<&str>(row, "error")? {
+        let error = match get::<Option<&str>>(row, "error")? {
             Some(_) => Some(json(row, "error")?),
             None => None,
         };
         Ok(Delegated {
             call_id: CallId(get(row, "call_id")?),
             agent: get(row, "agent")?,
-            mode: word(row, "mode", DelegationMode::parse)?,
-            state: word(row, "state", DelegationState::parse)?,
+            mode: get::<DelegationMode>(row, "mode")?,
+            state: get::<DelegationState>(row, "state")?,
             job: JobId(get(row, "id")?),
             result,
             error,
-            started_at: time(row, "started_at")?,
-            ended_at: time_or_none(row, "ended_at")?,
+            started_at: get(row, "started_at")?,
+            ended_at: get(row, "ended_at")?,
         })
     })
     .await
@@ -100,8 +100,8 @@ impl Delegations {
     pub async fn kindred(&self, job: &JobId, most: u32) -> Result<Kindred, StoreError> {
         let (action, values) = ("read a family", [job.as_str().into()]);
         let above = one(&self.0.readers, action, &sql::SELECT_FAMILY_ABOVE, &values, |row| {
-            let parent =
-                maybe::<String>(row, "parent_id")?.zip(maybe::<String>(row, "parent_engagement_id")?);
+            let parent = get::<Option<String>>(row, "parent_id")?
+                .zip(get::<Option<String>>(row, "parent_engagement_id")?);
             Ok((get::<i64>(row, "depth")?, parent))
         });
         let (depth, parent) = above.await?.unwrap_or_default();
@@ -112,10 +112,10 @@ impl Delegations {
                 engagement_id: get::<String>(row, "engagement_id")?.into(),
                 agent: get(row, "agent_name")?,
                 parent_job_id: JobId(get(row, "parent_id")?),
-                call_id: maybe::<String>(row, "call_id")?.map(CallId),
-                mode: word(row, "mode", DelegationMode::parse)?,
-                status: word(row, "delegation", DelegationState::parse)?,
-                state: word(row, "state", JobState::parse)?,
+                call_id: get::<Option<String>>(row, "call_id")?.map(CallId),
+                mode: get::<DelegationMode>(row, "mode")?,
+                status: get::<DelegationState>(row, "delegation")?,
+                state: get::<JobState>(row, "state")?,
                 depth: get(row, "depth")?,
                 turns: get(row, "turns")?,
                 tokens_used: get(row, "tokens_used")?,

@@ -2,9 +2,9 @@
 
 use super::Engine;
 use super::journal::{self, Told};
-use super::rows::{Fields, Inconsistency, get, maybe};
+use super::rows::{Fields, Inconsistency, get};
 use super::session::{Arg, Args, Row};
-use super::statement::decode_all;
+use super::statement::{decode_all, decode_readable};
 use crate::{StoreError, sql};
 use std::sync::Arc;
 use turnstone_domain::feed::{Cursor, FeedEvent, FeedFilter};
@@ -34,12 +34,12 @@ fn cursor(row: &impl Fields) -> Result<Cursor, Inconsistency> {
 /// The events of a row of the journal.
 pub(super) fn events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency> {
     let (tx, stream) = (get(row, "tx")?, get(row, "stream")?);
-    let job_id = maybe::<String>(row, "job_id")?.map(JobId);
-    let job_type: Option<String> = maybe(row, "job_type")?;
-    let queue: Option<String> = maybe(row, "queue")?;
-    let tenant: Option<String> = maybe(row, "tenant")?;
-    let engagement_id: Option<EngagementId> = maybe::<String>(row, "engagement_id")?.map(Into::into);
-    let agent: Option<String> = maybe(row, "agent_name")?;
+    let job_id = get::<Option<String>>(row, "job_id")?.map(JobId);
+    let job_type: Option<String> = get(row, "job_type")?;
+    let queue: Option<String> = get(row, "queue")?;
+    let tenant: Option<String> = get(row, "tenant")?;
+    let engagement_id: Option<EngagementId> = get::<Option<String>>(row, "engagement_id")?.map(Into::into);
+    let agent: Option<String> = get(row, "agent_name")?;
     let event = |Told { seq, name, turn, data, at }| FeedEvent {
         cursor: Cursor { tx, stream, seq },
         name,
@@ -56,10 +56,20 @@ pub(super) fn events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency>
     Ok(journal::events(row)?.into_iter().map(event).collect())
 }
 
-/// The events of these rows that are wanted.
-fn wanted(rows: &[Row], filter: &FeedFilter, after: Cursor) -> Result<Vec<FeedEvent>, StoreError> {
-    let found = decode_all(rows, events)?.into_iter().flatten();
-    Ok(found.filter(|event| event.cursor > after && filter.names.contains(&event.name)).collect())
+/// The events of these rows that are wanted. Those of a row that cannot be read are left out.
+fn wanted(rows: &[Row], filter: &FeedFilter, after: Cursor) -> Vec<FeedEvent> {
+    let found = decode_readable("read events", rows, events).into_iter().flatten();
+    found.filter(|event| event.cursor > after && filter.names.contains(&event.name)).collect()
+}
+
+/// The last event of the last of `rows`, when there may be more of them than `limit`.
+fn read_up_to(rows: &[Row], limit: u32) -> Option<Cursor> {
+    let last = rows.last().filter(|_| rows.len() > limit as usize)?;
+    Some(Cursor {
+        tx: get(last, "tx").ok()?,
+        stream: get(last, "stream").ok()?,
+        seq: get(last, "last_event").ok()?,
+    })
 }
 
 /// A list as the statements take it; `None` when there is nothing on it.
@@ -104,10 +114,11 @@ impl Feed {
             };
             let room = wanted.saturating_sub(page.events.len());
             let most = u32::try_from(room).unwrap_or(limit);
-            let found = self.between(filter, page.cursor, end, most).await?;
-            // As many as were asked for: there may be more in this window.
-            let cut = found.len() >= room;
-            page.cursor = found.last().filter(|_| cut).map_or(end, |last| last.cursor);
+            let (found, up_to) = self.between(filter, page.cursor, end, most).await?;
+            // As many as were asked for, or as many rows: there may be more in this window.
+            let last = found.last().filter(|_| found.len() >= room).map(|last| last.cursor).or(up_to);
+            let cut = last.is_some();
+            page.cursor = last.unwrap_or(end);
             page.has_more = full || (cut && page.cursor < end);
             page.events.extend(found.into_iter().filter(|event| filter.wants(event)));
             if !page.has_more || page.events.len() >= wanted {
@@ -143,7 +154,7 @@ impl Feed {
         after: Cursor,
         end: Cursor,
         limit: u32,
-    ) -> Result<Vec<FeedEvent>, StoreError> {
+    ) -> Result<(Vec<FeedEvent>, Option<Cursor>), StoreError> {
         let names = names(filter);
         let (queues, job_types) = (list(&filter.queues), list(&filter.job_types));
         let values = [
@@ -161,9 +172,9 @@ impl Feed {
             limit.saturating_add(1).into(),
         ];
         let read = self.0.readers.read("read events", &sql::SELECT_FEED, Args::Values(&values)).await?;
-        let mut found = wanted(&read, filter, after)?;
+        let mut found = wanted(&read, filter, after);
         found.truncate(limit as usize);
-        Ok(found)
+        Ok((found, read_up_to(&read, limit)))
     }
 
     async fn is_job(&self, id: &str) -> Result<bool, StoreError> {
@@ -191,6 +202,6 @@ impl Feed {
         ];
         let read =
             self.0.readers.read("read events", &sql::SELECT_FEED_OF_JOB, Args::Values(&values)).await?;
-        wanted(&read, filter, after)
+        Ok(wanted(&read, filter, after))
     }
 }

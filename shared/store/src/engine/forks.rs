@@ -1,6 +1,6 @@
 //! Engagements that go on from a turn of another one, whose past they share.
 
-use super::rows::{self, Fields, Inconsistency, get, json, maybe, word};
+use super::rows::{self, Fields, Inconsistency, get, json};
 use super::session::Reader;
 use super::views::{all, one};
 use super::{Engine, journal, ops};
@@ -141,7 +141,7 @@ pub(super) async fn recorded_call(
     call: &CallId,
 ) -> Result<Option<ToolCall>, StoreError> {
     let values = [job.as_str().into(), call.as_str().into()];
-    one(readers, "read a recorded call", &sql::SELECT_FORK_CALL, &values, rows::tool_call).await
+    one(readers, "read a recorded call", &sql::SELECT_FORK_CALL, &values, rows::decode).await
 }
 
 fn call(row: &impl Fields) -> Result<RecordedCall, Inconsistency> {
@@ -149,17 +149,17 @@ fn call(row: &impl Fields) -> Result<RecordedCall, Inconsistency> {
         call_id: CallId(get(row, "call_id")?),
         name: get(row, "name")?,
         arguments_hash: digest::of_json(&json(row, "input")?),
-        stub_of: maybe::<String>(row, "stub_of")?.map(CallId),
+        stub_of: get::<Option<String>>(row, "stub_of")?.map(CallId),
     })
 }
 
 fn review(row: &impl Fields) -> Result<ReviewAnswer, Inconsistency> {
     Ok(ReviewAnswer {
         call_id: CallId(get(row, "call_id")?),
-        kind: word(row, "kind", ReviewKind::parse)?,
+        kind: get::<ReviewKind>(row, "kind")?,
         arguments_hash: get(row, "arguments_hash")?,
-        state: word(row, "state", ReviewState::parse)?,
-        decided_by: maybe(row, "decided_by")?,
-        reason: maybe(row, "reason")?,
+        state: get::<ReviewState>(row, "state")?,
+        decided_by: get(row, "decided_by")?,
+        reason: get(row, "reason")?,
     })
 }

@@ -1,17 +1,17 @@
 //! Rows of jobs into jobs: with everything that belongs to one, or as lists show many.
 //!
-//! A list costs the same number of reads however many jobs it has, never reads a tool journal, and shows a job that cannot be
-//! read whole with what can be read of it.
+//! A list costs the same number of reads however many jobs it has, and never reads a tool journal. A job that cannot be read
+//! whole is shown with what can be read of it.
 
-use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json, json_or_none, maybe, time};
+use super::rows::{self, EngagementRow, Inconsistency, JobRow, get, json};
 use super::session::Row;
 use super::views::{all, by_seqs, one};
 use super::workflows::StepInput;
 use super::{Engine, journal, remote};
-use crate::{StoreError, sql};
+use crate::{StoreError, damage, sql};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use turnstone_domain::agent::guardrails::Guardrails;
 use turnstone_domain::job::{AgentJob, Envelope, FailedAttempt, SavedState, ToolResults};
 use turnstone_domain::retry::RetryPolicy;
@@ -27,9 +27,13 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// What belongs to some jobs, by their seqs.
 struct Belongings {
-    kept: HashMap<i64, Kept>,
+    envelopes: HashMap<i64, (RetryPolicy, Envelope)>,
+    results: HashMap<i64, RawJson>,
+    saved: HashMap<i64, SavedState>,
     errors: HashMap<i64, Vec<FailedAttempt>>,
     parked: HashMap<i64, Value>,
+    /// Why some of them cannot be read whole.
+    damaged: HashMap<i64, String>,
 }
 
 /// A job as the report of its worker left it.
@@ -39,27 +43,45 @@ pub(super) struct Reported {
     pub kept: Option<Kept>,
 }
 
-/// What belongs to a job beside its row.
+/// What belongs to a plain job that ended well at its first attempt.
 pub(super) struct Kept {
     retry: RetryPolicy,
     envelope: Envelope,
-    pub result: Option<RawJson>,
     saved: Option<SavedState>,
-    /// Whether it has failed attempts.
-    pub failed: bool,
+    pub result: Option<RawJson>,
 }
 
 impl Kept {
-    /// Reads it, with the seq of the job.
-    pub(super) fn decode(row: &Row) -> Result<(i64, Self), Inconsistency> {
+    /// Reads all but the result, with the seq of the job; `None` if the job failed before.
+    pub(super) fn decode(row: &Row) -> Result<Option<(i64, Self)>, Inconsistency> {
+        if get::<bool>(row, "failed")? {
+            return Ok(None);
+        }
         let (seq, retry, envelope) = rows::envelope(row)?;
-        let result = json_or_none(row, "result")?;
-        let saved = match maybe::<&str>(row, "state")? {
-            Some(_) => Some(remote::saved(row)?.1),
-            None => None,
-        };
-        Ok((seq, Self { retry, envelope, result, saved, failed: get(row, "failed")? }))
+        Ok(Some((seq, Self { retry, envelope, saved: saved_if_any(row)?, result: None })))
     }
+}
+
+/// What a worker saved for a job, if there is any.
+fn saved_if_any(row: &Row) -> Result<Option<SavedState>, Inconsistency> {
+    match get::<Option<&str>>(row, "state")? {
+        Some(_) => remote::saved(row).map(|(_, saved)| Some(saved)),
+        None => Ok(None),
+    }
+}
+
+/// Those of some rows that can be read; of each other one it is noted why.
+fn readable<T>(
+    rows: Vec<(i64, Result<T, Inconsistency>)>,
+    damaged: &mut HashMap<i64, String>,
+) -> impl Iterator<Item = (i64, T)> {
+    rows.into_iter().filter_map(|(seq, read)| match read {
+        Ok(value) => Some((seq, value)),
+        Err(wrong) => {
+            damaged.entry(seq).or_insert_with(|| StoreError::from(wrong).to_string());
+            None
+        }
+    })
 }
 
 /// The agent side of a job, and what says how much of it is shown.
@@ -71,83 +93,58 @@ struct Side {
     for_guarded: bool,
 }
 
+/// What is said of a job that should have an envelope and has none.
+const NO_ENVELOPE: &str = "what its client sent is not stored any more";
+
 impl Engine {
-    /// Jobs with everything that belongs to them, in the order of the rows. One whose history is gone already is left
-    /// out.
+    /// Jobs with everything that belongs to them, in the order of the rows. What cannot be read of one is left out, and
+    /// [`Job::damaged`] says why. One whose history is gone already is left out.
     pub(super) async fn complete(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
         // Jobs are large, and so is a future that holds some; handlers keep this one in theirs.
-        Box::pin(self.completed(rows)).await
+        Box::pin(self.gathered(rows, true)).await
     }
 
     /// The job that a report was about.
     pub(super) async fn reported(&self, Reported { row, kept }: Reported) -> Result<Option<Job>, StoreError> {
-        let Some(Kept { retry, envelope, result, saved, .. }) = kept else {
+        let Some(Kept { retry, envelope, saved, result }) = kept else {
             return Ok(self.complete(vec![row]).await?.pop());
         };
         Ok(Some(Job { saved, retry, envelope, result, ..bare(row) }))
     }
 
-    async fn completed(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
-        let mut belongings = self.belongings(&rows).await?;
-        let mut jobs = Vec::with_capacity(rows.len());
-        for row in rows {
-            let Some(kept) = belongings.kept.remove(&row.seq) else { continue };
-            let mut side = self.agents_of(std::slice::from_ref(&row)).await?.remove(&row.seq);
-            if let Some(side) = &mut side {
-                side.agent.tool_results = Some(self.tool_results(&row, side).await?);
-            }
-            let step = self.step_input(&row).await?;
-            jobs.push(belongings.job(row, kept, step, side));
-        }
-        Ok(jobs)
+    /// As [`Self::complete`], but for their tool journals, and in as many reads as one job takes.
+    pub(super) async fn jobs_listed(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
+        Box::pin(self.gathered(rows, false)).await
     }
 
-    /// Jobs for a list, in the order of the rows: as [`Self::complete`], but for their tool journals. What cannot be read
-    /// of one does not keep the others back.
-    pub(super) async fn jobs_listed(
-        &self,
-        rows: Vec<(JobRow, Option<Inconsistency>)>,
-    ) -> Result<Vec<Job>, StoreError> {
-        let whole: Vec<JobRow> = rows.iter().map(|(row, _)| row.clone()).collect();
-        let mut jobs: HashMap<_, Job> = match Box::pin(self.gathered(whole)).await {
-            Ok(jobs) => jobs.into_iter().map(|job| (job.id.clone(), job)).collect(),
-            Err(error) if is_damage(&error) => HashMap::new(),
-            Err(error) => return Err(error),
-        };
-        let all_at_once = !jobs.is_empty();
-        let mut listed = Vec::with_capacity(rows.len());
-        for (row, damage) in rows {
-            let (id, seen) = (row.id.clone(), row.clone());
-            let alone = match jobs.remove(&id) {
-                Some(job) => Ok(Some(job)),
-                None if all_at_once => continue,
-                None => Box::pin(self.gathered(vec![row])).await.map(|mut jobs| jobs.pop()),
-            };
-            let (job, damage) = match alone {
-                Ok(Some(job)) => (job, damage.map(StoreError::from)),
-                Ok(None) => continue,
-                Err(error) if is_damage(&error) => (bare(seen), Some(error)),
-                Err(error) => return Err(error),
-            };
-            let damaged = damage.map(|why| why.to_string());
-            if let Some(why) = &damaged {
-                tracing::error!(job = %id, why, "a job that is listed cannot be read");
-            }
-            listed.push(Job { damaged, ..job });
-        }
-        Ok(listed)
-    }
-
-    /// Jobs without their tool journals, in as many reads as one takes.
-    async fn gathered(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
+    async fn gathered(&self, rows: Vec<JobRow>, with_calls: bool) -> Result<Vec<Job>, StoreError> {
         let mut belongings = self.belongings(&rows).await?;
-        let mut agents = self.agents_of(&rows).await?;
+        let mut agents = self.agents_of(&rows, &mut belongings.damaged).await?;
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
-            let Some(kept) = belongings.kept.remove(&row.seq) else { continue };
-            let side = agents.remove(&row.seq);
-            let step = self.step_input(&row).await?;
-            jobs.push(belongings.job(row, kept, step, side));
+            let (seq, id) = (row.seq, row.id.clone());
+            let kept = match belongings.envelopes.remove(&seq) {
+                Some(kept) => kept,
+                None if belongings.damaged.contains_key(&seq) => Default::default(),
+                None if row.state.is_terminal() && !row.is_dead_letter() => continue,
+                None => {
+                    belongings.damaged.insert(seq, NO_ENVELOPE.to_owned());
+                    Default::default()
+                }
+            };
+            let mut side = agents.remove(&seq);
+            if let Some(side) = side.as_mut().filter(|_| with_calls) {
+                let calls = self.tool_results(&row, side).await;
+                side.agent.tool_results = belongings.kept(seq, calls)?;
+            }
+            let step = self.step_input(&row).await;
+            let step = belongings.kept(seq, step)?.unwrap_or_default();
+            let job = belongings.job(row, kept, step, side);
+            if let Some(why) = &job.damaged {
+                tracing::error!(job = %id, why, "a job cannot be read whole");
+                damage::count();
+            }
+            jobs.push(job);
         }
         Ok(jobs)
     }
@@ -155,33 +152,64 @@ impl Engine {
     async fn belongings(&self, rows: &[JobRow]) -> Result<Belongings, StoreError> {
         let readers = &self.readers;
         let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
-        let parts = by_seqs(readers, "read jobs", &sql::SELECT_PARTS_OF_JOBS, &seqs, Kept::decode);
-        let kept: HashMap<i64, Kept> = parts.await?.into_iter().collect();
+        let mut damaged: HashMap<i64, String> =
+            rows.iter().filter_map(|row| Some((row.seq, row.damaged.clone()?))).collect();
+        let part = |row: &Row| {
+            let seq = get::<i64>(row, "job_seq")?;
+            let sent = rows::envelope(row).map(|(_, retry, envelope)| (retry, envelope));
+            let result = match get::<Option<&str>>(row, "result")? {
+                Some(_) => json::<RawJson>(row, "result").map(Some),
+                None => Ok(None),
+            };
+            Ok((seq, sent, result, saved_if_any(row), get::<bool>(row, "failed")?))
+        };
+        let (mut envelopes, mut results, mut saved, mut failed_before) = (vec![], vec![], vec![], vec![]);
+        let parts = by_seqs(readers, "read parts of jobs", &sql::SELECT_PARTS_OF_JOBS, &seqs, part);
+        for (seq, sent, result, state, failed) in parts.await? {
+            envelopes.push((seq, sent));
+            results.push((seq, result));
+            saved.push((seq, state));
+            failed_before.extend(failed.then_some(seq));
+        }
+        let envelopes = readable(envelopes, &mut damaged).collect();
+        // A job that was read before it ended has no result.
+        let ended: HashSet<i64> =
+            rows.iter().filter(|row| row.state.is_terminal()).map(|row| row.seq).collect();
+        results.retain(|(seq, _)| ended.contains(seq));
+        let results = readable(results, &mut damaged).filter_map(|(seq, result)| Some((seq, result?)));
+        let results = results.collect();
+        let saved = readable(saved, &mut damaged).filter_map(|(seq, saved)| Some((seq, saved?))).collect();
         let mut errors: HashMap<i64, Vec<FailedAttempt>> = HashMap::new();
         let failed = |row: &Row| {
-            let (attempt, error, at) = (get(row, "attempt")?, json(row, "error")?, time(row, "at")?);
-            Ok((get::<i64>(row, "job_seq")?, FailedAttempt { attempt, error, at }))
+            let (attempt, at) = (get(row, "attempt")?, get(row, "at")?);
+            let failed = json(row, "error").map(|error| FailedAttempt { attempt, error, at });
+            Ok((get::<i64>(row, "job_seq")?, failed))
         };
-        let with_errors: Vec<i64> =
-            kept.iter().filter(|(_, kept)| kept.failed).map(|(seq, _)| *seq).collect();
-        for (seq, failed) in
-            by_seqs(readers, "read errors", &sql::SELECT_ERRORS_BY_JOB, &with_errors, failed).await?
-        {
+        let found =
+            by_seqs(readers, "read errors", &sql::SELECT_ERRORS_BY_JOB, &failed_before, failed).await?;
+        for (seq, failed) in readable(found, &mut damaged) {
             errors.entry(seq).or_default().push(failed);
         }
         let pending: Vec<i64> =
             rows.iter().filter(|row| row.state == JobState::Pending).map(|row| row.seq).collect();
         let why = |row: &Row| {
-            let told = journal::events(row)?.into_iter().rfind(|event| event.name == EventName::JobParked);
-            Ok((get::<i64>(row, "job_seq")?, told.map(|event| event.data)))
+            let parked = |events: Vec<journal::Told>| {
+                events.into_iter().rfind(|event| event.name == EventName::JobParked).map(|event| event.data)
+            };
+            Ok((get::<i64>(row, "job_seq")?, journal::events(row).map(parked)))
         };
         let parked = by_seqs(readers, "read what jobs wait for", &sql::SELECT_PARKED_JOBS, &pending, why);
-        let parked = parked.await?.into_iter().filter_map(|(seq, why)| Some((seq, why?))).collect();
-        Ok(Belongings { kept, errors, parked })
+        let parked = readable(parked.await?, &mut damaged).filter_map(|(seq, why)| Some((seq, why?)));
+        let parked = parked.collect();
+        Ok(Belongings { envelopes, results, saved, errors, parked, damaged })
     }
 
     /// The agent sides of jobs without their tool journals.
-    async fn agents_of(&self, jobs: &[JobRow]) -> Result<HashMap<i64, Side>, StoreError> {
+    async fn agents_of(
+        &self,
+        jobs: &[JobRow],
+        damaged: &mut HashMap<i64, String>,
+    ) -> Result<HashMap<i64, Side>, StoreError> {
         let readers = &self.readers;
         let mut engagements: Vec<i64> = jobs.iter().filter_map(|row| row.engagement_seq).collect();
         engagements.sort_unstable();
@@ -209,8 +237,15 @@ impl Engine {
         for row in jobs {
             let Some(engagement) = engagement_of(row).filter(|found| found.depth > 0) else { continue };
             if let Entry::Vacant(unread) = for_guarded.entry(digest_of(row, engagement)) {
-                let guards = self.guardrails(unread.key()).await?;
-                unread.insert(guards.for_guarded);
+                match self.guardrails(unread.key()).await {
+                    Ok(guards) => drop(unread.insert(guards.for_guarded)),
+                    Err(error) if error.is_damage() => {
+                        damaged.entry(row.seq).or_insert_with(|| error.to_string());
+                        // What may have to be held back is held back.
+                        unread.insert(true);
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
         let side = |row: &JobRow| {
@@ -238,8 +273,8 @@ impl Engine {
         let whole = loop {
             let values = [row.seq.into(), before.into(), CALLS_AT_ONCE.into()];
             let read = |row: &Row| {
-                let size = maybe::<&str>(row, "outcome")?.map_or(0, str::len);
-                Ok((get::<i64>(row, "seq")?, size, rows::tool_call(row)?))
+                let size = get::<Option<&str>>(row, "outcome")?.map_or(0, str::len);
+                Ok((get::<i64>(row, "seq")?, size, rows::decode(row)?))
             };
             let (action, text) = ("read the tool journal", &sql::SELECT_NEWEST_TOOL_CALLS);
             let part = all(&self.readers, action, text, &values, read).await?;
@@ -278,30 +313,40 @@ impl Engine {
 }
 
 impl Belongings {
+    /// What was read of a job, if it can be read.
+    fn kept<T>(&mut self, seq: i64, read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+        match read {
+            Err(error) if error.is_damage() => {
+                self.damaged.entry(seq).or_insert_with(|| error.to_string());
+                Ok(None)
+            }
+            read => read.map(Some),
+        }
+    }
+
     fn job(
         &mut self,
         row: JobRow,
-        Kept { retry, mut envelope, result, saved, .. }: Kept,
+        (retry, mut envelope): (RetryPolicy, Envelope),
         step: StepInput,
         side: Option<Side>,
     ) -> Job {
-        let for_guarded = side.as_ref().is_some_and(|side| side.for_guarded);
-        if for_guarded {
+        if side.as_ref().is_some_and(|side| side.for_guarded) {
             // What it was asked and what it says were said by models, and have passed no guardrail (OAS-43).
             envelope.args = RawJson::empty_array();
+            self.results.remove(&row.seq);
         }
-        // A job that was read before it ended has no result.
-        let result = result.filter(|_| !for_guarded && row.state.is_terminal());
         Job {
             workflow_id: step.workflow_id,
             parent_results: step.parent_results,
-            saved,
+            saved: self.saved.remove(&row.seq),
             retry,
             envelope,
-            result,
+            result: self.results.remove(&row.seq),
             errors: self.errors.remove(&row.seq).unwrap_or_default(),
             agent: side.map(|side| side.agent),
             waits_for: self.parked.remove(&row.seq),
+            damaged: self.damaged.remove(&row.seq),
             ..bare(row)
         }
     }
@@ -339,11 +384,6 @@ fn bare(row: JobRow) -> Job {
         waits_for: None,
         damaged: None,
     }
-}
-
-/// Whether it is about what is stored, and not about the database.
-fn is_damage(error: &StoreError) -> bool {
-    matches!(error, StoreError::Unreadable { .. } | StoreError::Inconsistent { .. })
 }
 
 /// A settled call as `ext_agent_tool_results` shows it.

@@ -2,9 +2,9 @@
 
 use super::Engine;
 use super::ops::operate as ops;
-use super::rows::{self, JobRow, get, time};
+use super::rows::{self, JobRow, get};
 use super::session::{Arg, Row};
-use super::views::{all, matching, one};
+use super::views::{all, many, matching, one};
 use crate::sql::{self, Text};
 use crate::{HourlyCount, JobFilter, Page, StoreError};
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl Operate {
         let part = [page.limit.into(), page.offset.into()];
         let values: Vec<Arg<'_>> = dead(filter).into_iter().chain(part).collect();
         let rows =
-            all(readers, "list dead letters", &sql::SELECT_DEAD_JOBS, &values, JobRow::salvage).await?;
+            many(readers, "list dead letters", &sql::SELECT_DEAD_JOBS, &values, JobRow::decode).await?;
         Ok((self.0.jobs_listed(rows).await?, total.unwrap_or_default().unsigned_abs()))
     }
 
@@ -179,8 +179,8 @@ impl Operate {
                 queue: get(row, "queue")?,
                 job_type: get(row, "job_type")?,
                 jobs: get(row, "jobs")?,
-                first_at: time(row, "first_at")?,
-                last_at: time(row, "last_at")?,
+                first_at: get(row, "first_at")?,
+                last_at: get(row, "last_at")?,
             })
         })
         .await
@@ -242,7 +242,7 @@ impl Operate {
         let values = [since.0.into(), tenant.into()];
         all(&self.0.readers, "count ended jobs", &sql::SELECT_ENDED_RECENTLY, &values, |row| {
             let jobs: i64 = get(row, "jobs")?;
-            Ok((rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
+            Ok((get::<JobState>(row, "state")?, jobs.unsigned_abs()))
         })
         .await
     }
@@ -250,7 +250,7 @@ impl Operate {
     /// Returns a tenant's ended jobs per hour, newest first, from `since` on, of those that are still kept.
     pub async fn history_of(&self, tenant: &str, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
         let (action, values) = ("count ended jobs", [since.0.into(), tenant.into()]);
-        all(&self.0.readers, action, &sql::SELECT_ENDED_PER_HOUR, &values, rows::hourly_count).await
+        all(&self.0.readers, action, &sql::SELECT_ENDED_PER_HOUR, &values, rows::decode).await
     }
 
     /// Tenants that have jobs, by name, and how many there are in total.
@@ -263,12 +263,12 @@ impl Operate {
         let decode = |row: &Row| get::<i64>(row, "tenants");
         let total = one(&self.0.readers, action, text, &[tenant.into()], decode).await?;
         let values = [tenant.into(), page.limit.into(), page.offset.into()];
-        let tenants = all(&self.0.readers, "list tenants", &sql::SELECT_TENANTS, &values, |row| {
+        let tenants = many(&self.0.readers, "list tenants", &sql::SELECT_TENANTS, &values, |row| {
             Ok(TenantTotal {
                 tenant: get(row, "tenant")?,
                 jobs: get(row, "jobs")?,
                 unfinished: get(row, "unfinished")?,
-                last_at: time(row, "last_at")?,
+                last_at: get(row, "last_at")?,
             })
         })
         .await?;

@@ -39,7 +39,7 @@ impl Questions {
     /// One call of an engagement's own tool journal.
     pub async fn tool_call(&self, of: &EngagementId, id: &CallId) -> Result<Option<ToolCall>, StoreError> {
         let values = [of.as_str().into(), id.as_str().into()];
-        one(&self.0.readers, "read a tool call", &sql::SELECT_TOOL_CALL_BY_ID, &values, rows::tool_call).await
+        one(&self.0.readers, "read a tool call", &sql::SELECT_TOOL_CALL_BY_ID, &values, rows::decode).await
     }
 
     /// The answer that was given in this engagement by this key.

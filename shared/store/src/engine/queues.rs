@@ -1,10 +1,10 @@
 //! Queues as operators see them: paused, bounded, limited, weighted.
 
-use super::columns::Columns;
 use super::ops::queues as ops;
-use super::rows::{self, Fields, Inconsistency, get, maybe, time};
+use super::rows::{self, Fields, Inconsistency, get};
 use super::session::{Arg, Args, Row};
 use super::statement::decode_all;
+use super::views::{all, by_keys, many};
 use super::{Engine, limit_name};
 use crate::sql::{self, Text};
 use crate::{Page, StoreError};
@@ -171,32 +171,33 @@ impl Limit {
 
 /// A row of `queues`.
 pub(super) fn queue(row: &impl Fields) -> Result<Queue, Inconsistency> {
-    let config = maybe::<&str>(row, "config")?.is_some().then(|| rows::json(row, "config")).transpose()?;
+    let config =
+        get::<Option<&str>>(row, "config")?.is_some().then(|| rows::json(row, "config")).transpose()?;
     Ok(Queue {
         name: get(row, "name")?,
         paused: get(row, "paused")?,
         config: config.unwrap_or_default(),
         limits: QueueLimits {
-            max_depth: maybe(row, "max_depth")?,
-            max_bytes: maybe(row, "max_bytes")?,
-            warn_at: maybe(row, "warn_at")?,
-            concurrency: maybe(row, "concurrency")?,
+            max_depth: get(row, "max_depth")?,
+            max_bytes: get(row, "max_bytes")?,
+            warn_at: get(row, "warn_at")?,
+            concurrency: get(row, "concurrency")?,
             rate: rate(row)?,
-            throttle_ms: maybe(row, "throttle_ms")?,
+            throttle_ms: get(row, "throttle_ms")?,
             retention: Retention {
-                completed_ms: maybe(row, "keep_completed_ms")?,
-                discarded_ms: maybe(row, "keep_discarded_ms")?,
-                cancelled_ms: maybe(row, "keep_cancelled_ms")?,
+                completed_ms: get(row, "keep_completed_ms")?,
+                discarded_ms: get(row, "keep_discarded_ms")?,
+                cancelled_ms: get(row, "keep_cancelled_ms")?,
             },
         },
-        pool: maybe(row, "pool")?,
+        pool: get(row, "pool")?,
         weight: get(row, "weight")?,
-        created_at: Some(time(row, "created_at")?).filter(|at| *at > Timestamp(0)),
+        created_at: Some(get(row, "created_at")?).filter(|at| *at > Timestamp(0)),
     })
 }
 
 fn rate(row: &impl Fields) -> Result<Option<Rate>, Inconsistency> {
-    let rate = maybe(row, "rate")?.zip(maybe(row, "period_ms")?);
+    let rate = get::<Option<i64>>(row, "rate")?.zip(get(row, "period_ms")?);
     Ok(rate.map(|(limit, period_ms)| Rate { limit, period_ms }))
 }
 
@@ -207,19 +208,19 @@ fn limit(row: &impl Fields) -> Result<Limit, Inconsistency> {
         name: name.to_owned(),
         tenant: tenant.map(str::to_owned),
         overridden: get(row, "overridden")?,
-        concurrency: maybe(row, "concurrency")?,
+        concurrency: get(row, "concurrency")?,
         rate: rate(row)?,
-        throttle_ms: maybe(row, "throttle_ms")?,
+        throttle_ms: get(row, "throttle_ms")?,
         active: get(row, "active")?,
         waiting: get(row, "waiting_count")?,
-        window_at: time(row, "window_at")?,
+        window_at: get(row, "window_at")?,
         started: get(row, "started")?,
-        next_at: time(row, "next_at")?,
+        next_at: get(row, "next_at")?,
     })
 }
 
 fn strategy(row: &impl Fields) -> Result<PoolStrategy, Inconsistency> {
-    rows::word(row, "strategy", PoolStrategy::parse)
+    get::<PoolStrategy>(row, "strategy")
 }
 
 /// Queues as operators see them: paused, bounded, limited, weighted.
@@ -235,7 +236,7 @@ impl Queues {
     /// Queues by name, and how many there are; with a tenant only those in which it has a job.
     pub async fn page(&self, tenant: Option<&str>, page: Page) -> Result<(Vec<Queue>, u64), StoreError> {
         let values = [page.limit.into(), page.offset.into(), tenant.into()];
-        let queues = self.queue_rows(&sql::SELECT_QUEUES_PAGE, &values, queue).await?;
+        let queues = many(&self.0.readers, "list queues", &sql::SELECT_QUEUES_PAGE, &values, queue).await?;
         let decode = |row: &Row| get::<i64>(row, "queues");
         let total = self.queue_rows(&sql::SELECT_QUEUE_TOTAL, &[tenant.into()], decode).await?;
         Ok((queues, total.into_iter().next().unwrap_or_default().unsigned_abs()))
@@ -247,14 +248,13 @@ impl Queues {
         queues: &[String],
         tenant: Option<&str>,
     ) -> Result<Vec<(String, JobState, u64)>, StoreError> {
-        let keys = Columns::of(queues.iter().map(|name| (name.clone(),)).collect());
-        let tenant = [tenant.into()];
-        let rows =
-            self.0.readers.read("count jobs", &sql::SELECT_QUEUE_COUNTS, Args::Rows(keys, &tenant)).await?;
-        decode_all(&rows, |row| {
+        let values = [tenant.into()];
+        let keys = (queues.to_vec(), values.as_slice());
+        by_keys(&self.0.readers, "count jobs", &sql::SELECT_QUEUE_COUNTS, keys, |row| {
             let jobs: i64 = get(row, "jobs")?;
-            Ok((get(row, "queue")?, rows::word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
+            Ok((get(row, "queue")?, get::<JobState>(row, "state")?, jobs.unsigned_abs()))
         })
+        .await
     }
 
     /// Pauses or resumes a queue; one that nobody knew is known from now on. Returns whether that changed anything.
@@ -293,7 +293,11 @@ impl Queues {
             let config = rows::json(row, "config")?;
             Ok(Pool { name: get(row, "name")?, strategy: strategy(row)?, config, queues: Vec::new() })
         };
-        let mut pools = self.queue_rows(&sql::SELECT_POOLS, &[name.into()], decode).await?;
+        let (readers, action, text) = (&self.0.readers, "list pools", &sql::SELECT_POOLS);
+        let mut pools = match name {
+            Some(_) => all(readers, action, text, &[name.into()], decode).await?,
+            None => many(readers, action, text, &[name.into()], decode).await?,
+        };
         let mut members: BTreeMap<String, Vec<(String, i64)>> = BTreeMap::new();
         for share in self.shares().await? {
             members.entry(share.pool).or_default().push((share.queue, share.weight));
@@ -313,7 +317,7 @@ impl Queues {
                 queue: get(row, "name")?,
                 weight: get(row, "weight")?,
                 claims: get(row, "claims")?,
-                since: time(row, "updated_at")?,
+                since: get(row, "updated_at")?,
             })
         };
         self.queue_rows(&sql::SELECT_SHARES, &[], decode).await
@@ -324,7 +328,7 @@ impl Queues {
         let own = tenant.map(|tenant| limit_name::stored(Some(tenant), ""));
         let own = own.as_deref();
         let values = [None::<&str>.into(), page.limit.into(), page.offset.into(), own.into()];
-        let limits = self.queue_rows(&sql::SELECT_RATE_KEYS, &values, limit).await?;
+        let limits = many(&self.0.readers, "list limits", &sql::SELECT_RATE_KEYS, &values, limit).await?;
         let decode = |row: &Row| get::<i64>(row, "keys");
         let total = self.queue_rows(&sql::SELECT_RATE_KEY_TOTAL, &[own.into()], decode).await?;
         Ok((limits, total.into_iter().next().unwrap_or_default().unsigned_abs()))

@@ -1,6 +1,6 @@
 //! What a turn reads of its past: messages, calls, reviews, state.
 
-use super::rows::{self, Fields, Inconsistency, get, json, time};
+use super::rows::{self, Fields, Inconsistency, get, json};
 use super::session::Reader;
 use super::views::{all, one};
 use super::{delegations, forks, journal};
@@ -8,7 +8,7 @@ use crate::sql;
 use crate::{Recall, StoreError};
 use serde_json::Value;
 use turnstone_domain::message::StoredMessage;
-use turnstone_domain::review::ReviewAnswer;
+use turnstone_domain::review::{Review, ReviewAnswer};
 use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
 use turnstone_domain::{JobId, Phase, Timestamp};
 
@@ -20,14 +20,14 @@ pub(super) async fn state(
 ) -> Result<StateSnapshot, StoreError> {
     let values = [scope.name.as_str().into(), now.0.into()];
     let found = all(readers, "read a state", &sql::SELECT_STATE_OF_SCOPE, &values, |row| {
-        let key = match rows::maybe::<String>(row, "name")? {
+        let key = match get::<Option<String>>(row, "name")? {
             None => None,
             Some(key) => Some(StateEntry {
                 key,
                 value: json(row, "content")?,
                 version: get(row, "version")?,
-                updated_at: time(row, "updated_at")?,
-                expires_at: rows::time_or_none(row, "expires_at")?,
+                updated_at: get(row, "updated_at")?,
+                expires_at: get(row, "expires_at")?,
             }),
         };
         Ok((get::<i64>(row, "scope_version")?, key))
@@ -104,12 +104,13 @@ pub(super) async fn recall(
     let parts = parts.await?.unwrap_or_default();
     if parts.calls {
         let (action, text) = ("recall the tool journal", &sql::SELECT_TOOL_CALLS_FROM_TURN);
-        recall.tool_calls = all(readers, action, text, &values, rows::tool_call).await?;
+        recall.tool_calls = all(readers, action, text, &values, rows::decode).await?;
     }
     if parts.reviews {
         let values = [job.as_str().into(), turn.into()];
         let reviews =
-            all(readers, "recall reviews", &sql::SELECT_REVIEWS_OF_TURN, &values, rows::review).await?;
+            all(readers, "recall reviews", &sql::SELECT_REVIEWS_OF_TURN, &values, rows::decode::<Review>)
+                .await?;
         recall.reviews = reviews.into_iter().map(ReviewAnswer::from).collect();
     }
     if parts.delegations {

@@ -6,8 +6,8 @@
 use super::Engine;
 use super::caller::again;
 use super::jobs::Reported;
-use super::ops::remote as ops;
-use super::rows::{self, get, maybe};
+use super::ops::{remote as ops, unreadable};
+use super::rows::{self, get};
 use super::session::Args;
 use super::statement::decode_all;
 use super::write::{Transaction, Work};
@@ -159,9 +159,9 @@ impl Remote {
             return Ok(Vec::new());
         }
         if let Some(batch) = self.0.claim_alone(&request).await? {
-            return self.0.complete(batch.rows).await;
+            return self.readable(batch.rows, request.now).await;
         }
-        let asked = std::mem::take(&mut request.queues);
+        let (asked, now) = (std::mem::take(&mut request.queues), request.now);
         let Some(mut ask) = self.0.work_for(&asked, &request).await? else { return Ok(Vec::new()) };
         let mut pauses = again().build();
         loop {
@@ -171,13 +171,35 @@ impl Remote {
             });
             let (rows, busy) = fetched.await?;
             let pause = pauses.next().filter(|_| busy && rows.is_empty());
-            let Some(pause) = pause else { return self.0.complete(rows).await };
+            let Some(pause) = pause else { return self.readable(rows, now).await };
             tokio::time::sleep(pause).await;
             match self.0.work_for(&asked, &request).await? {
                 Some(again) => ask = again,
                 None => return Ok(Vec::new()),
             }
         }
+    }
+
+    /// Jobs that were just claimed. One of which something cannot be read becomes a dead letter instead.
+    async fn readable(&self, rows: Vec<JobRow>, now: Timestamp) -> Result<Vec<Job>, StoreError> {
+        let jobs = self.0.complete(rows).await?;
+        if jobs.iter().all(|job| job.damaged.is_none()) {
+            return Ok(jobs);
+        }
+        let (mut whole, mut broken) = (Vec::with_capacity(jobs.len()), Vec::new());
+        for job in jobs {
+            match job.damaged {
+                Some(why) => broken.push((job.id, job.attempt, why)),
+                None => whole.push(job),
+            }
+        }
+        let asked = (broken, now);
+        self.0
+            .write(asked, |tx, (broken, now)| {
+                Box::pin(unreadable::set_aside(&mut tx.session, &mut tx.unit, broken, *now))
+            })
+            .await?;
+        Ok(whole)
     }
 
     /// Ends or gives back an active job. Reports that arrive together share a transaction and its statements. The job
@@ -268,15 +290,15 @@ impl Remote {
         let rows =
             self.0.readers.read("read progress", &sql::SELECT_PROGRESS_OF_JOB, Args::Values(&values)).await?;
         let told = decode_all(&rows, |row| {
-            let job_state = rows::word(row, "state", JobState::parse)?;
+            let job_state = get::<JobState>(row, "state")?;
             let done = (job_state == JobState::Completed).then_some(1_000_000);
-            let told_at = maybe::<i64>(row, "at")?;
-            let ended_at = if done.is_some() { maybe(row, "ended_at")? } else { None };
+            let told_at = get::<Option<i64>>(row, "at")?;
+            let ended_at = if done.is_some() { get(row, "ended_at")? } else { None };
             Ok(Progress {
                 job_state,
-                millionths: done.or(maybe(row, "millionths")?),
-                message: maybe(row, "message")?,
-                data: maybe(row, "data")?,
+                millionths: done.or(get(row, "millionths")?),
+                message: get(row, "message")?,
+                data: get(row, "data")?,
                 at: ended_at.or(told_at).map(Timestamp),
             })
         })?;
@@ -302,13 +324,13 @@ impl Remote {
         let values = [name.into()];
         let rows =
             self.0.readers.read("look for a worker", &sql::SELECT_WORKERS, Args::Values(&values)).await?;
-        Ok(decode_all(&rows, rows::worker)?.pop())
+        Ok(decode_all(&rows, rows::decode)?.pop())
     }
 }
 
 /// What was saved for a job, by its seq.
 pub(super) fn saved(row: &impl rows::Fields) -> Result<(i64, SavedState), rows::Inconsistency> {
     let saved =
-        SavedState { state: get(row, "state")?, sequence: get(row, "sequence")?, at: rows::time(row, "at")? };
+        SavedState { state: get(row, "state")?, sequence: get(row, "sequence")?, at: get(row, "at")? };
     Ok((get(row, "job_seq")?, saved))
 }

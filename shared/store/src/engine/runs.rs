@@ -5,7 +5,7 @@
 //! written down once is told to everybody with the same numbers.
 
 use super::ops::runs as ops;
-use super::rows::{get, json, maybe, time};
+use super::rows::{get, json};
 use super::session::Args;
 use super::statement::decode_all;
 use super::{Engine, journal};
@@ -149,7 +149,7 @@ impl Runs {
         let events = decode_all(&rows, |row| {
             let (id, body) = (get(row, "id")?, get(row, "body")?);
             Ok((
-                RunEvent { id, request: maybe::<String>(row, "request")?.map(JobId), body },
+                RunEvent { id, request: get::<Option<String>>(row, "request")?.map(JobId), body },
                 get::<i64>(row, "found")?,
             ))
         })?;
@@ -184,7 +184,7 @@ impl Runs {
             Ok(RunRequest {
                 job: JobId(get(row, "job_id")?),
                 began: get(row, "began")?,
-                ended: maybe(row, "ended")?,
+                ended: get(row, "ended")?,
                 seen: get(row, "seen")?,
             })
         })
@@ -203,8 +203,8 @@ impl Runs {
         let mut runs = decode_all(&rows, |row| {
             Ok(RunRow {
                 id: EngagementId(get(row, "id")?),
-                started_at: time(row, "started_at")?,
-                changed_at: time(row, "changed_at")?,
+                started_at: get(row, "started_at")?,
+                changed_at: get(row, "changed_at")?,
                 last: get(row, "told")?,
                 requests: Vec::new(),
             })
@@ -214,7 +214,7 @@ impl Runs {
             let (action, text) = ("list the jobs of a run", &sql::SELECT_RUN_JOBS);
             let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
             run.requests = decode_all(&rows, |row| {
-                Ok((JobId(get(row, "job_id")?), json(row, "meta")?, maybe(row, "tenant")?))
+                Ok((JobId(get(row, "job_id")?), json(row, "meta")?, get(row, "tenant")?))
             })?;
         }
         Ok(runs)

@@ -2,9 +2,9 @@
 
 use super::Engine;
 use super::ops::schemas as ops;
-use super::rows::{Fields, Inconsistency, get, time, word};
-use super::session::{Arg, Args};
-use super::statement::decode_all;
+use super::rows::{Fields, Inconsistency, get};
+use super::session::Arg;
+use super::views::{all, many};
 use crate::{StoreError, sql};
 use std::sync::Arc;
 use turnstone_domain::schema::{Mode, RegisteredSchema};
@@ -13,9 +13,9 @@ fn schema(row: &impl Fields) -> Result<RegisteredSchema, Inconsistency> {
     Ok(RegisteredSchema {
         job_type: get(row, "job_type")?,
         version: get(row, "version")?,
-        mode: word(row, "mode", Mode::parse)?,
+        mode: get::<Mode>(row, "mode")?,
         body: get(row, "body")?,
-        created_at: time(row, "created_at")?,
+        created_at: get(row, "created_at")?,
     })
 }
 
@@ -36,8 +36,10 @@ impl Schemas {
         version: Option<i64>,
     ) -> Result<Vec<RegisteredSchema>, StoreError> {
         let values = [job_type.into(), Arg::Int(version)];
-        let rows = self.0.readers.read("list schemas", &sql::SELECT_SCHEMAS, Args::Values(&values)).await?;
-        decode_all(&rows, schema)
+        match job_type {
+            Some(_) => all(&self.0.readers, "read schemas", &sql::SELECT_SCHEMAS, &values, schema).await,
+            None => many(&self.0.readers, "list schemas", &sql::SELECT_SCHEMAS, &values, schema).await,
+        }
     }
 
     /// Sets the mode of one version, or of all; returns how many there are.

@@ -16,8 +16,6 @@ use std::sync::Arc;
 pub(crate) enum Arg<'a> {
     Int(Option<i64>),
     Text(Option<&'a str>),
-    /// A text that was made of another one on the way.
-    Made(String),
 }
 
 impl From<i64> for Arg<'_> {
@@ -302,16 +300,7 @@ impl Session {
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         let Some(ring) = &self.ring else { return self.inner.rows(action, text, args).await };
-        let mut rows = match args {
-            Args::Values(values) => {
-                let values = ring.seal_values(text, values)?;
-                self.inner.rows(action, text, Args::Values(&values)).await?
-            }
-            Args::Rows(mut columns, values) => {
-                ring.seal_columns(text, &mut columns)?;
-                self.inner.rows(action, text, Args::Rows(columns, values)).await?
-            }
-        };
+        let mut rows = self.inner.rows(action, text, sealed(ring, text, args)?).await?;
         if ring.lacks(text, &rows) {
             let new = self.inner.rows("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
             ring.learn_rows(&new)?;
@@ -340,16 +329,9 @@ impl Session {
         text: &Text,
         args: Args<'_>,
     ) -> Result<u64, StoreError> {
-        let Some(ring) = &self.ring else { return self.inner.execute(action, text, args).await };
-        match args {
-            Args::Values(values) => {
-                let values = ring.seal_values(text, values)?;
-                self.inner.execute(action, text, Args::Values(&values)).await
-            }
-            Args::Rows(mut columns, values) => {
-                ring.seal_columns(text, &mut columns)?;
-                self.inner.execute(action, text, Args::Rows(columns, values)).await
-            }
+        match &self.ring {
+            Some(ring) => self.inner.execute(action, text, sealed(ring, text, args)?).await,
+            None => self.inner.execute(action, text, args).await,
         }
     }
 
@@ -373,6 +355,14 @@ impl Session {
         // Such statements make rows of their own, which nobody would seal: an encrypted store does not use them.
         self.inner.rows_alone(action, text, args).await
     }
+}
+
+/// Seals what rows hold. Single values are never sealed: they have no names.
+fn sealed<'a>(ring: &Keyring, text: &Text, mut args: Args<'a>) -> Result<Args<'a>, StoreError> {
+    if let Args::Rows(columns, _) = &mut args {
+        ring.seal_columns(text, columns)?;
+    }
+    Ok(args)
 }
 
 /// The connections on which the engine reads.

@@ -1,10 +1,10 @@
 //! Running one statement for many rows: bulk writes, reads by key, and rows into values.
 
-use super::columns::{BulkRow, Columns};
-use super::rows::Inconsistency;
+use super::columns::Columns;
+use super::rows::{Batch, Inconsistency, Inserted};
 use super::session::{Arg, Args, Row, Session, Write};
-use crate::StoreError;
 use crate::sql::Text;
+use crate::{StoreError, damage};
 use serde::Serialize;
 use turnstone_domain::RawJson;
 
@@ -22,33 +22,77 @@ pub(super) fn as_raw<T: Serialize + ?Sized>(value: &T) -> Result<RawJson, StoreE
 
 /// Statements that write, gathered to be run in one go.
 #[derive(Default)]
-pub(super) struct Writes(Vec<Write>);
+pub(super) struct Writes(Vec<Result<Write, StoreError>>);
 
 impl Writes {
+    /// Inserts rows, none of which may be there already.
+    pub(super) fn insert<R: Inserted>(&mut self, action: &'static str, rows: Vec<R>) {
+        self.all(action, &R::table().inserts.new, rows);
+    }
+
+    /// Inserts those of the rows that are not there yet.
+    pub(super) fn insert_missing<R: Inserted>(&mut self, action: &'static str, rows: Vec<R>) {
+        self.some(action, &R::table().inserts.missing, rows);
+    }
+
+    /// Inserts rows, or replaces those that are there.
+    pub(super) fn insert_over<R: Inserted>(&mut self, action: &'static str, rows: Vec<R>) {
+        self.all(action, &R::table().inserts.over, rows);
+    }
+
     /// Adds rows, each of which has to be written.
-    pub(super) fn all<R: BulkRow>(&mut self, action: &'static str, text: &'static Text, rows: Vec<R>) {
-        self.add(action, text, rows, true);
-    }
-
-    /// Adds rows that may be there already.
-    pub(super) fn if_new<R: BulkRow>(&mut self, action: &'static str, text: &'static Text, rows: Vec<R>) {
-        self.add(action, text, rows, false);
-    }
-
-    fn add<R: BulkRow>(&mut self, action: &'static str, text: &'static Text, rows: Vec<R>, each: bool) {
+    pub(super) fn all<R: Batch>(&mut self, action: &'static str, text: &'static Text, rows: Vec<R>) {
         if !rows.is_empty() {
-            self.0.push(Write { action, text, rows: Columns::of(rows), each });
+            self.add(action, text, Columns::of(rows, text), true);
         }
+    }
+
+    /// As [`Writes::all`], of rows that are kept.
+    pub(super) fn all_kept<R: Batch>(&mut self, action: &'static str, text: &'static Text, rows: &[&R]) {
+        if !rows.is_empty() {
+            self.add(action, text, Columns::of_kept(rows, text), true);
+        }
+    }
+
+    /// Adds rows, some of which may not be written.
+    pub(super) fn some<R: Batch>(&mut self, action: &'static str, text: &'static Text, rows: Vec<R>) {
+        if !rows.is_empty() {
+            self.add(action, text, Columns::of(rows, text), false);
+        }
+    }
+
+    fn add(
+        &mut self,
+        action: &'static str,
+        text: &'static Text,
+        rows: Result<Columns, StoreError>,
+        each: bool,
+    ) {
+        self.0.push(rows.map(|rows| Write { action, text, rows, each }));
     }
 
     /// Runs them.
     pub(super) async fn run(self, session: &mut Session) -> Result<(), StoreError> {
-        if self.0.is_empty() { Ok(()) } else { session.write(self.0).await }
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        session.write(self.0.into_iter().collect::<Result<_, _>>()?).await
     }
 }
 
+/// Runs a statement for rows, and returns how many were changed.
+pub(super) async fn execute<R: Batch>(
+    session: &mut Session,
+    action: &'static str,
+    text: &Text,
+    rows: Vec<R>,
+    values: &[Arg<'_>],
+) -> Result<u64, StoreError> {
+    session.execute(action, text, Args::Rows(Columns::of(rows, text)?, values)).await
+}
+
 /// Reads the rows that belong to the given keys.
-pub(super) async fn read_by<K: BulkRow, T>(
+pub(super) async fn read_by<K: Batch, T>(
     session: &mut Session,
     action: &'static str,
     text: &Text,
@@ -58,12 +102,12 @@ pub(super) async fn read_by<K: BulkRow, T>(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = session.rows(action, text, Args::Rows(Columns::of(keys), &[])).await?;
+    let rows = session.rows(action, text, Args::Rows(Columns::of(keys, text)?, &[])).await?;
     decode_all(&rows, decode)
 }
 
 /// Reads by keys and single values what may be read before the transaction begins: see [`Session::look`].
-pub(super) async fn look_by<K: BulkRow, T>(
+pub(super) async fn look_by<K: Batch, T>(
     session: &mut Session,
     action: &'static str,
     text: &Text,
@@ -71,7 +115,7 @@ pub(super) async fn look_by<K: BulkRow, T>(
     values: &[Arg<'_>],
     decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
-    decode_all(&session.look(action, text, Args::Rows(Columns::of(keys), values)).await?, decode)
+    decode_all(&session.look(action, text, Args::Rows(Columns::of(keys, text)?, values)).await?, decode)
 }
 
 /// Reads rows by single values.
@@ -83,6 +127,33 @@ pub(super) async fn read<T>(
     decode: fn(&Row) -> Result<T, Inconsistency>,
 ) -> Result<Vec<T>, StoreError> {
     decode_all(&session.rows(action, text, Args::Values(args)).await?, decode)
+}
+
+/// Decodes rows that stand beside one another. One that cannot be read is named in the log, counted and left out.
+pub(super) fn decode_readable<T>(
+    action: &'static str,
+    rows: &[Row],
+    decode: fn(&Row) -> Result<T, Inconsistency>,
+) -> Vec<T> {
+    let read = |row: &Row| {
+        decode(row).map_err(|wrong| {
+            let error = StoreError::from(wrong);
+            tracing::error!(%error, action, "a row that cannot be read is left out");
+            damage::count();
+        })
+    };
+    rows.iter().filter_map(|row| read(row).ok()).collect()
+}
+
+/// As [`read`], without the rows that cannot be read: see [`decode_readable`].
+pub(super) async fn read_readable<T>(
+    session: &mut Session,
+    action: &'static str,
+    text: &Text,
+    args: &[Arg<'_>],
+    decode: fn(&Row) -> Result<T, Inconsistency>,
+) -> Result<Vec<T>, StoreError> {
+    Ok(decode_readable(action, &session.rows(action, text, Args::Values(args)).await?, decode))
 }
 
 /// Decodes all rows.

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::ops::tenants as ops;
-use super::rows::{Fields, Inconsistency, get, maybe, time};
+use super::rows::{Fields, Inconsistency, get};
 use super::session::Args;
 use super::statement::decode_all;
 use crate::{StoreError, sql};
@@ -39,18 +39,18 @@ pub struct TenantSetup {
 }
 
 fn setup(row: &impl Fields) -> Result<TenantSetup, Inconsistency> {
-    let rate = maybe(row, "enqueue_rate")?.zip(maybe(row, "enqueue_period_ms")?);
+    let rate = get::<Option<i64>>(row, "enqueue_rate")?.zip(get(row, "enqueue_period_ms")?);
     Ok(TenantSetup {
         tenant: get(row, "tenant")?,
         limits: TenantLimits {
-            max_concurrency: maybe(row, "max_concurrency")?,
-            max_queue_depth: maybe(row, "max_queue_depth")?,
-            max_scheduled: maybe(row, "max_scheduled")?,
+            max_concurrency: get(row, "max_concurrency")?,
+            max_queue_depth: get(row, "max_queue_depth")?,
+            max_scheduled: get(row, "max_scheduled")?,
             max_enqueue_rate: rate.map(|(limit, period_ms)| Rate { limit, period_ms }),
         },
-        reason: maybe(row, "reason")?,
-        created_at: time(row, "created_at")?,
-        updated_at: time(row, "updated_at")?,
+        reason: get(row, "reason")?,
+        created_at: get(row, "created_at")?,
+        updated_at: get(row, "updated_at")?,
     })
 }
 

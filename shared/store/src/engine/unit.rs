@@ -19,12 +19,15 @@ use super::ops::inputs::Freed;
 use super::ops::reviews::between_breaks;
 use super::ops::session_state::States;
 use super::ops::workflows::Ended;
-use super::rows::{EngagementRow, JobRow};
+use super::rows::{
+    BreakerWait, CheckRow, EngagementRow, JobRow, NewBreaker, NewError, NewMemory, NewResult, NewToolCall,
+    ReviewRow, StubRow, ToolCallStep,
+};
 use super::session::Session;
 use super::statement::{Writes, as_json, read, read_by};
 use crate::breakers::{BreakerKey, DETAIL};
 use crate::{ClaimRequest, JobKind, Ring, StoreError, sql};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::take;
 use turnstone_domain::error::FailureKind;
@@ -32,46 +35,11 @@ use turnstone_domain::guardrail_check::GuardrailCheck;
 use turnstone_domain::job::FailedAttempt;
 use turnstone_domain::memory::Remember;
 use turnstone_domain::message::Message;
-use turnstone_domain::review::NewReview;
+use turnstone_domain::review::{NewReview, ReviewState};
 use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome};
 use turnstone_domain::{
     EventData, EventName, JobError, JobId, JobState, NewCheckpoint, NewChild, NewEvent, RawJson, Timestamp,
 };
-
-// Rows as the bulk statements of the same names take them: the order is theirs.
-type ToolCallInsert =
-    (String, i64, i64, i64, i64, String, String, i64, &'static str, i64, Timestamp, Option<Timestamp>);
-type ToolCallWrite = (
-    String,
-    &'static str,
-    Option<String>,
-    Option<i64>,
-    i64,
-    i64,
-    i64,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Timestamp,
-);
-type CheckInsert = (String, i64, i64, i64, &'static str, String, String, i64, Timestamp);
-type ReviewInsert = (
-    String,
-    i64,
-    i64,
-    i64,
-    String,
-    &'static str,
-    String,
-    String,
-    String,
-    Timestamp,
-    Option<Timestamp>,
-    Option<String>,
-    String,
-    Option<Timestamp>,
-    Option<String>,
-);
 
 /// What a workflow has to know of a job that has ended.
 fn ended(job: &JobRow) -> Option<Ended> {
@@ -89,16 +57,16 @@ pub(super) struct Unit {
     changed_jobs: BTreeSet<i64>,
     changed_engagements: BTreeSet<i64>,
     journal: Journal,
-    new_calls: Vec<ToolCallInsert>,
-    moved_calls: Vec<ToolCallWrite>,
-    stubs: Vec<(i64, String, String)>,
-    results: Vec<(i64, String)>,
-    errors: Vec<(i64, i64, String, Timestamp)>,
-    checks: Vec<CheckInsert>,
-    memories: Vec<(i64, i64, i64, String, Timestamp)>,
-    reviews: Vec<ReviewInsert>,
-    breaker_waits: Vec<(i64, String, i64)>,
-    breakers: Vec<(String, Timestamp, Timestamp)>,
+    new_calls: Vec<NewToolCall>,
+    moved_calls: Vec<ToolCallStep>,
+    stubs: Vec<StubRow>,
+    results: Vec<NewResult>,
+    errors: Vec<NewError>,
+    checks: Vec<CheckRow>,
+    memories: Vec<NewMemory>,
+    reviews: Vec<ReviewRow>,
+    breaker_waits: Vec<BreakerWait>,
+    breakers: Vec<NewBreaker>,
     /// What agents of other servers do for calls.
     away: Away,
     /// Files that agents made.
@@ -146,7 +114,7 @@ impl Unit {
             self.jobs.entry(job.seq).or_insert_with(|| Box::new(job));
         }
         self.read_shares(session, holding).await?;
-        let keys: Vec<(i64,)> = missing.into_iter().map(|seq| (seq,)).collect();
+        let keys: Vec<i64> = missing.into_iter().collect();
         let (action, text) = ("read engagements", &sql::LOCK_ENGAGEMENTS);
         let engagements = read_by(session, action, text, keys, EngagementRow::decode).await?;
         engagements.into_iter().for_each(|row| self.take_engagement(Box::new(row)));
@@ -182,8 +150,9 @@ impl Unit {
 
     /// Takes in a job that this process has just claimed: there is nothing to write.
     pub(super) fn take_claimed(&mut self, known: Known, request: &ClaimRequest) {
-        let id = known.engagement.as_ref().map_or(&known.job.id.0, |row| &row.engagement.id.0);
-        self.rings.push(Ring::Events(id.clone()));
+        if request.kind == JobKind::Plain {
+            self.rings.push(Ring::Events(known.job.id.0.clone()));
+        }
         if request.kind == JobKind::Plain && claim::ends_soon(&known.job) {
             self.rings.push(Ring::Due);
         }
@@ -245,8 +214,15 @@ impl Unit {
         self.jobs.get(&seq).map(Box::as_ref)
     }
 
-    /// A job that was taken in, to be changed.
+    /// A job that was taken in, to be changed. If its stream does not tell yet that it was started, it does from now on.
     pub(super) fn change_job(&mut self, seq: i64) -> Result<&mut JobRow, StoreError> {
+        if let Some(job) = self.jobs.get_mut(&seq).filter(|job| job.has_untold_start()) {
+            job.events = 0;
+            let data = json!({"attempt": job.attempt, "worker_id": job.worker_id});
+            let turn = job.position.as_ref().map_or(0, |position| position.turn);
+            let at = job.claimed_at.unwrap_or(job.created_at);
+            self.event(seq, &NewEvent { name: EventName::JobStarted, turn, data: data.into(), at })?;
+        }
         self.changed_jobs.insert(seq);
         self.jobs.get_mut(&seq).map(Box::as_mut).ok_or(StoreError::Inconsistent {
             table: "jobs",
@@ -360,68 +336,44 @@ impl Unit {
                     return Ok(());
                 };
                 let state = if *sent { ToolCallState::Sent } else { ToolCallState::Planned };
-                self.new_calls.push((
-                    call_id.0.clone(),
+                self.new_calls.push(NewToolCall {
+                    call_id: call_id.clone(),
                     job_seq,
                     engagement_seq,
-                    *turn,
-                    *position,
-                    name.clone(),
-                    input.to_string(),
-                    i64::from(*idempotent),
-                    state.as_str(),
-                    i64::from(*sent),
-                    at,
-                    sent.then_some(at),
-                ));
+                    turn: *turn,
+                    position: *position,
+                    name: name.clone(),
+                    input: input.to_string(),
+                    idempotent: *idempotent,
+                    state,
+                    sends: i64::from(*sent),
+                    created_at: at,
+                    started_at: sent.then_some(at),
+                });
             }
             ToolCallMove::Send { call_id } => {
-                let state = ToolCallState::Sent.as_str();
-                self.moved_calls.push((call_id.0.clone(), state, None, None, 0, 1, 0, None, None, None, at));
+                let step = ToolCallStep::to(ToolCallState::Sent, call_id, at);
+                self.moved_calls.push(ToolCallStep { sends: 1, ..step });
             }
             ToolCallMove::Away { call_id, place, step } => {
                 self.away.step(job_seq, call_id, place, step, at);
             }
             ToolCallMove::StandIn { call_id, of } => {
-                self.stubs.push((job_seq, call_id.0.clone(), of.0.clone()));
+                self.stubs.push(StubRow { job_seq, call_id: call_id.clone(), of_call: of.clone() });
             }
             ToolCallMove::Retry { call_id, tried, instead } => {
                 // Another tool is no retry of this one.
                 let retries = i64::from(instead.is_none());
-                let (state, tried) = (ToolCallState::Planned.as_str(), Some(as_json(tried)?));
-                let instead = instead.clone();
-                self.moved_calls.push((
-                    call_id.0.clone(),
-                    state,
-                    None,
-                    None,
-                    0,
-                    0,
-                    retries,
-                    tried,
-                    None,
-                    instead,
-                    at,
-                ));
+                let step = ToolCallStep::to(ToolCallState::Planned, call_id, at);
+                let (tried, provider) = (Some(as_json(tried)?), instead.clone());
+                self.moved_calls.push(ToolCallStep { retries, tried, provider, ..step });
             }
             ToolCallMove::Settle { call_id, outcome, handled, duration_ms, withheld } => {
                 let outcome = Some(as_json::<ToolOutcome>(outcome)?);
                 let handled = handled.as_ref().map(as_json).transpose()?;
-                let (state, withheld) = (ToolCallState::Settled.as_str(), i64::from(*withheld));
-                let took = Some(*duration_ms);
-                self.moved_calls.push((
-                    call_id.0.clone(),
-                    state,
-                    outcome,
-                    took,
-                    withheld,
-                    0,
-                    0,
-                    None,
-                    handled,
-                    None,
-                    at,
-                ));
+                let step = ToolCallStep::to(ToolCallState::Settled, call_id, at);
+                let (duration_ms, withheld) = (Some(*duration_ms), *withheld);
+                self.moved_calls.push(ToolCallStep { outcome, duration_ms, withheld, handled, ..step });
             }
         }
         Ok(())
@@ -431,17 +383,17 @@ impl Unit {
     pub(super) fn guardrail_check(&mut self, job_seq: i64, check: &GuardrailCheck) -> Result<(), StoreError> {
         let Some(engagement_seq) = self.engagement_of(job_seq).map(|row| row.seq) else { return Ok(()) };
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
-        self.checks.push((
-            format!("{}#{attempt}-{}", check.call_id, check.at.0),
+        self.checks.push(CheckRow {
+            id: format!("{}#{attempt}-{}", check.call_id, check.at.0),
             engagement_seq,
             job_seq,
-            check.turn,
-            check.side.as_str(),
-            check.tool.clone(),
-            as_json(&check.asked)?,
-            i64::from(check.passed),
-            check.at,
-        ));
+            turn: check.turn,
+            side: check.side,
+            tool: check.tool.clone(),
+            content: as_json(&check.asked)?,
+            passed: check.passed,
+            created_at: check.at,
+        });
         Ok(())
     }
 
@@ -456,31 +408,33 @@ impl Unit {
         let said = error.details.get(DETAIL).filter(|_| error.kind == FailureKind::CircuitOpen);
         let Some(key) = said.and_then(Value::as_str).and_then(BreakerKey::parse) else { return };
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
-        self.breaker_waits.push((job_seq, key.as_str().to_owned(), attempt));
-        self.breakers.push((key.as_str().to_owned(), at, at));
+        let name = key.as_str().to_owned();
+        self.breaker_waits.push(BreakerWait { job_seq, breaker: name.clone(), attempt });
+        self.breakers.push(NewBreaker { name, release_at: Some(at), now: at });
     }
 
     /// Stores a job's result.
     pub(super) fn result(&mut self, job_seq: i64, result: &RawJson) {
-        self.results.push((job_seq, result.as_str().to_owned()));
+        self.results.push(NewResult { job_seq, result: result.as_str().to_owned() });
     }
 
     /// Remembers the exchange of a job that completes.
     pub(super) fn remember(&mut self, job_seq: i64, exchange: &Remember, at: Timestamp) {
         let Remember { began, ended, rules } = exchange.clone();
-        self.memories.push((job_seq, began, ended, rules, at));
+        self.memories.push(NewMemory { seq: job_seq, began, ended, rules, at });
     }
 
     /// Appends a failed attempt.
     pub(super) fn error(&mut self, job_seq: i64, error: &JobError, at: Timestamp) -> Result<(), StoreError> {
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
-        self.errors.push((job_seq, attempt, as_json(error)?, at));
+        self.errors.push(NewError { job_seq, attempt, error: as_json(error)?, at });
         Ok(())
     }
 
     /// Appends a failed attempt as it is on record.
     pub(super) fn failed_attempt(&mut self, job_seq: i64, failed: &FailedAttempt) -> Result<(), StoreError> {
-        self.errors.push((job_seq, failed.attempt, as_json(&failed.error)?, failed.at));
+        let error = as_json(&failed.error)?;
+        self.errors.push(NewError { job_seq, attempt: failed.attempt, error, at: failed.at });
         Ok(())
     }
 
@@ -490,23 +444,24 @@ impl Unit {
         let (remind_at, _) = new.plan.begin(at);
         let plan = (!new.plan.steps.is_empty()).then(|| as_json(&new.plan)).transpose()?;
         let first = new.plan.steps.first().map(|step| step.members.as_slice());
-        self.reviews.push((
-            new.id.0.clone(),
+        self.reviews.push(ReviewRow {
+            id: new.id.clone(),
             engagement_seq,
             job_seq,
-            new.turn,
-            new.call_id.0.clone(),
-            new.kind.as_str(),
-            new.reviewer.clone(),
-            new.question.to_string(),
-            new.arguments_hash.clone(),
-            at,
-            new.deadline_at,
+            turn: new.turn,
+            call_id: new.call_id.clone(),
+            kind: new.kind,
+            reviewer: new.reviewer.clone(),
+            question: new.question.to_string(),
+            arguments_hash: new.arguments_hash.clone(),
+            created_at: at,
+            deadline_at: new.deadline_at,
             plan,
-            between_breaks(first.unwrap_or_default()),
+            members: between_breaks(first.unwrap_or_default()),
             remind_at,
-            new.asked.as_ref().map(|id| id.0.clone()),
-        ));
+            asked: new.asked.clone(),
+            state: ReviewState::Open,
+        });
         Ok(())
     }
 
@@ -515,7 +470,7 @@ impl Unit {
         let (mut moved, mut touched) = (Vec::new(), Vec::new());
         for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
             if job.moved {
-                moved.push(job.changes()?);
+                moved.push(job.as_ref());
                 self.away.moved(job);
                 self.ended.extend(ended(job));
                 self.kin.extend(Kin::of(job, self.engagement_of(job.seq)));
@@ -527,23 +482,23 @@ impl Unit {
                         .extend(job.limit_key.as_ref().or(job.tenant.as_ref()).map(|_| Ring::Available));
                 }
             } else {
-                touched.push(job.touched()?);
+                touched.push(job.as_ref());
             }
         }
         let mut writes = Writes::default();
-        writes.all("write jobs", &sql::UPDATE_JOBS, moved);
-        writes.all("write jobs", &sql::UPDATE_ACTIVE_JOBS, touched);
+        writes.all_kept("write jobs", &sql::UPDATE_JOBS, &moved);
+        writes.all_kept("write jobs", &sql::UPDATE_ACTIVE_JOBS, &touched);
         self.journal.flush(&mut writes)?;
-        writes.all("write tool calls", &sql::INSERT_TOOL_CALLS, take(&mut self.new_calls));
-        writes.all("write stubs", &sql::INSERT_STUBS, take(&mut self.stubs));
-        writes.all("write results", &sql::INSERT_RESULTS, take(&mut self.results));
+        writes.insert("write tool calls", take(&mut self.new_calls));
+        writes.insert("write stubs", take(&mut self.stubs));
+        writes.insert("write results", take(&mut self.results));
         writes.all("write errors", &sql::INSERT_ERRORS, take(&mut self.errors));
-        writes.all("write guardrail checks", &sql::INSERT_GUARDRAIL_CHECKS, take(&mut self.checks));
+        writes.insert_missing("write guardrail checks", take(&mut self.checks));
         self.away.leave(&mut writes);
-        writes.if_new("write memories", &sql::INSERT_MEMORIES, take(&mut self.memories));
-        writes.all("wait for breakers", &sql::INSERT_BREAKER_WAITS, take(&mut self.breaker_waits));
-        writes.if_new("add breakers", &sql::INSERT_BREAKERS, take(&mut self.breakers));
-        writes.all("write reviews", &sql::INSERT_REVIEWS, take(&mut self.reviews));
+        writes.some("write memories", &sql::INSERT_MEMORIES, take(&mut self.memories));
+        writes.insert_over("wait for breakers", take(&mut self.breaker_waits));
+        writes.some("add breakers", &sql::INSERT_BREAKERS, take(&mut self.breakers));
+        writes.insert("write reviews", take(&mut self.reviews));
         self.artifacts.flush(&mut writes);
         self.states.flush(&mut writes);
         let counted = self.changed_engagements.iter().filter_map(|seq| self.engagements.get(seq));

@@ -3,9 +3,9 @@
 use super::columns::Columns;
 use super::ops::claim::ReadyQueue;
 use super::ops::reviews::between_breaks;
-use super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, get, json, time, word};
+use super::rows::{self, Batch, EngagementRow, Fields, Inconsistency, JobRow, get, json};
 use super::session::{Arg, Args, Reader, Row};
-use super::statement::decode_all;
+use super::statement::{decode_all, decode_readable};
 use super::{Engine, feed, journal, recall};
 use crate::sql::{self, Text};
 use crate::{
@@ -38,6 +38,17 @@ pub(super) async fn all<T>(
     decode_all(&reader.read(action, text, Args::Values(args)).await?, decode)
 }
 
+/// Reads rows of a list. One that cannot be read is named in the log, counted and left out.
+pub(super) async fn many<T>(
+    reader: &Reader,
+    action: &'static str,
+    text: &Text,
+    args: &[Arg<'_>],
+    decode: fn(&Row) -> Result<T, Inconsistency>,
+) -> Result<Vec<T>, StoreError> {
+    Ok(decode_readable(action, &reader.read(action, text, Args::Values(args)).await?, decode))
+}
+
 /// Reads one row by single values.
 pub(super) async fn one<T>(
     reader: &Reader,
@@ -60,7 +71,18 @@ pub(super) async fn by_seqs<T>(
     if seqs.is_empty() {
         return Ok(Vec::new());
     }
-    let keys = Args::Rows(Columns::of(seqs.iter().map(|seq| (*seq,)).collect()), &[]);
+    by_keys(reader, action, text, (seqs.to_vec(), &[]), decode).await
+}
+
+/// Rows by keys and single values.
+pub(super) async fn by_keys<K: Batch, T>(
+    reader: &Reader,
+    action: &'static str,
+    text: &Text,
+    (keys, values): (Vec<K>, &[Arg<'_>]),
+    decode: fn(&Row) -> Result<T, Inconsistency>,
+) -> Result<Vec<T>, StoreError> {
+    let keys = Args::Rows(Columns::of(keys, text)?, values);
     decode_all(&reader.read(action, text, keys).await?, decode)
 }
 
@@ -75,7 +97,7 @@ impl Engine {
         let decode = |row: &Row| {
             Ok(ReadyQueue {
                 name: get(row, "name")?,
-                pool: rows::maybe(row, "pool")?,
+                pool: get(row, "pool")?,
                 limited: get(row, "limited")?,
                 ready: get(row, "ready")?,
                 set_aside: get(row, "set_aside")?,
@@ -145,7 +167,7 @@ impl Views {
         let (text, sort) = listed(filter);
         let part = [page.limit.into(), page.offset.into()];
         let values: Vec<Arg<'_>> = matching(filter).into_iter().chain(sort).chain(part).collect();
-        let rows = all(readers, "list jobs", text, &values, JobRow::salvage).await?;
+        let rows = many(readers, "list jobs", text, &values, JobRow::decode).await?;
         Ok((self.0.jobs_listed(rows).await?, total.unsigned_abs()))
     }
 
@@ -173,8 +195,8 @@ impl Views {
             filter.after.map_or((i64::MAX, i64::MAX), |place| (place.changed_at.0, place.position));
         let values: Vec<Arg<'_>> =
             values.into_iter().chain([before.into(), position.into(), limit.into()]).collect();
-        let found = all(&self.0.readers, "list tasks", &sql::SELECT_TASKS_OF_AGENT, &values, |row| {
-            let place = TaskPlace { changed_at: time(row, "changed_at")?, position: get(row, "seq")? };
+        let found = many(&self.0.readers, "list tasks", &sql::SELECT_TASKS_OF_AGENT, &values, |row| {
+            let place = TaskPlace { changed_at: get(row, "changed_at")?, position: get(row, "seq")? };
             Ok((JobId(get(row, "id")?), place))
         });
         Ok((found.await?, total.unsigned_abs()))
@@ -224,7 +246,7 @@ impl Views {
             filter.after.unwrap_or(i64::MAX).into(),
             limit.into(),
         ];
-        all(&self.0.readers, "list engagements", &sql::SELECT_ENGAGEMENTS, &values, rows::listed_engagement)
+        many(&self.0.readers, "list engagements", &sql::SELECT_ENGAGEMENTS, &values, rows::listed_engagement)
             .await
     }
 
@@ -283,7 +305,7 @@ impl Views {
     pub async fn tool_calls_page(&self, id: &EngagementId, page: Page) -> Result<Vec<ToolCall>, StoreError> {
         let (action, values) =
             ("read the tool journal", [id.as_str().into(), page.limit.into(), page.offset.into()]);
-        all(&self.0.readers, action, &sql::SELECT_TOOL_CALLS_OF_ENGAGEMENT, &values, rows::tool_call).await
+        all(&self.0.readers, action, &sql::SELECT_TOOL_CALLS_OF_ENGAGEMENT, &values, rows::decode).await
     }
 
     /// The calls whose outputs nobody outside may see.
@@ -344,10 +366,11 @@ impl Views {
     /// How many events these streams have, by the names that ring for them ([`crate::Ring::Events`]): engagements, and jobs
     /// that have none. What there is not is left out.
     pub async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
-        let names = Columns::of(streams.into_iter().map(|name| (name,)).collect());
         let (action, text) = ("read how far streams are", &sql::SELECT_NEWEST_EVENTS);
-        let rows = self.0.readers.read(action, text, Args::Rows(names, &[])).await?;
-        decode_all(&rows, |row| Ok((get(row, "id")?, get(row, "events")?)))
+        by_keys(&self.0.readers, action, text, (streams, &[]), |row| {
+            Ok((get(row, "id")?, get(row, "events")?))
+        })
+        .await
     }
 
     /// Reviews, oldest first.
@@ -365,7 +388,7 @@ impl Views {
             filter.engagement.as_ref().map(EngagementId::as_str).into(),
             member.as_deref().into(),
         ];
-        all(&self.0.readers, "list reviews", &sql::SELECT_REVIEWS, &values, rows::review).await
+        many(&self.0.readers, "list reviews", &sql::SELECT_REVIEWS, &values, rows::decode).await
     }
 
     /// One review.
@@ -376,17 +399,17 @@ impl Views {
     /// The same, if its job is this tenant's; `None` stands for every tenant.
     pub async fn review_of(&self, id: &ReviewId, tenant: Option<&str>) -> Result<Option<Review>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
-        one(&self.0.readers, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::review).await
+        one(&self.0.readers, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::decode).await
     }
 
     /// Registered agents by name.
     pub async fn agents(&self) -> Result<Vec<AgentRecord>, StoreError> {
-        read_agents(&self.0.readers, None).await
+        many(&self.0.readers, "list agents", &sql::SELECT_AGENTS, &[None.into()], agent).await
     }
 
     /// One registered agent.
     pub async fn agent(&self, name: &str) -> Result<Option<AgentRecord>, StoreError> {
-        Ok(read_agents(&self.0.readers, Some(name)).await?.pop())
+        one(&self.0.readers, "read an agent", &sql::SELECT_AGENTS, &[name.into()], agent).await
     }
 
     /// Jobs per state of a queue; of all queues when `None`.
@@ -402,7 +425,7 @@ impl Views {
     ) -> Result<Vec<(JobState, u64)>, StoreError> {
         all(&self.0.readers, "count jobs", &sql::SELECT_STATE_COUNTS, &[queue.into(), tenant.into()], |row| {
             let jobs: i64 = get(row, "jobs")?;
-            Ok((word(row, "state", JobState::parse)?, jobs.unsigned_abs()))
+            Ok((get::<JobState>(row, "state")?, jobs.unsigned_abs()))
         })
         .await
     }
@@ -411,7 +434,7 @@ impl Views {
     pub async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError> {
         all(&self.0.readers, "count jobs of queues", &sql::SELECT_QUEUE_STATE_COUNTS, &[], |row| {
             let jobs: i64 = get(row, "jobs")?;
-            let state = word(row, "state", JobState::parse)?;
+            let state = get::<JobState>(row, "state")?;
             Ok((get(row, "queue")?, state, u64::try_from(jobs).unwrap_or_default()))
         })
         .await
@@ -421,12 +444,12 @@ impl Views {
     pub async fn gauges(&self) -> Result<Gauges, StoreError> {
         let (readers, count) = (&self.0.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
         let ended = all(readers, "count what ended", &sql::SELECT_ENDED_JOB_COUNTS, &[], |row| {
-            let state = word(row, "state", JobState::parse)?;
+            let state = get::<JobState>(row, "state")?;
             Ok((get::<String>(row, "queue")?, state, get::<i64>(row, "jobs")?))
         });
         let ended = ended.await?.into_iter().map(|(queue, state, jobs)| (queue, state, count(jobs)));
         let oldest = all(readers, "look for what waits", &sql::SELECT_OLDEST_OF_QUEUES, &[], |row| {
-            Ok((get(row, "queue")?, time(row, "run_at")?))
+            Ok((get(row, "queue")?, get(row, "run_at")?))
         });
         let open = one(readers, "count reviews", &sql::SELECT_OPEN_REVIEW_COUNT, &[], |row| {
             get::<i64>(row, "reviews")
@@ -445,13 +468,13 @@ impl Views {
 
     /// Workers, by name, with those that fell silent without leaving.
     pub async fn workers(&self) -> Result<Vec<WorkerBeat>, StoreError> {
-        all(&self.0.readers, "list workers", &sql::SELECT_WORKERS, &[None.into()], rows::worker).await
+        many(&self.0.readers, "list workers", &sql::SELECT_WORKERS, &[None.into()], rows::decode).await
     }
 
     /// Ended jobs per hour, newest first, from `since` on.
     pub async fn statistics(&self, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
         let values = [since.0.into()];
-        all(&self.0.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::hourly_count).await
+        many(&self.0.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::decode).await
     }
 
     /// Whether the database answers.
@@ -476,7 +499,7 @@ fn checkpoint_rows(row: &impl Fields) -> Result<Vec<CheckpointRow>, Inconsistenc
 
 fn events_of(row: &impl Fields) -> Result<Vec<Event>, Inconsistency> {
     let job_id = JobId(get(row, "job_id")?);
-    let engagement_id: Option<EngagementId> = rows::maybe::<String>(row, "engagement_id")?.map(Into::into);
+    let engagement_id: Option<EngagementId> = get::<Option<String>>(row, "engagement_id")?.map(Into::into);
     let told = journal::events(row)?.into_iter();
     let event = |journal::Told { seq, name, turn, data, at }| {
         let (job_id, engagement_id) = (job_id.clone(), engagement_id.clone());
@@ -485,15 +508,12 @@ fn events_of(row: &impl Fields) -> Result<Vec<Event>, Inconsistency> {
     Ok(told.map(event).collect())
 }
 
-async fn read_agents(readers: &Reader, name: Option<&str>) -> Result<Vec<AgentRecord>, StoreError> {
-    all(readers, "read agents", &sql::SELECT_AGENTS, &[name.into()], |row| {
-        Ok(AgentRecord {
-            definition: json(row, "definition")?,
-            source: get(row, "source")?,
-            updated_at: time(row, "updated_at")?,
-        })
+fn agent(row: &impl Fields) -> Result<AgentRecord, Inconsistency> {
+    Ok(AgentRecord {
+        definition: json(row, "definition")?,
+        source: get(row, "source")?,
+        updated_at: get(row, "updated_at")?,
     })
-    .await
 }
 
 fn guardrail_check(row: &impl Fields) -> Result<GuardrailCheck, Inconsistency> {
@@ -502,10 +522,10 @@ fn guardrail_check(row: &impl Fields) -> Result<GuardrailCheck, Inconsistency> {
     Ok(GuardrailCheck {
         call_id: call_id.into(),
         turn: get(row, "turn")?,
-        side: word(row, "side", Side::parse)?,
+        side: get::<Side>(row, "side")?,
         tool: get(row, "tool")?,
         passed: get(row, "passed")?,
         asked: json(row, "content")?,
-        at: time(row, "created_at")?,
+        at: get(row, "created_at")?,
     })
 }

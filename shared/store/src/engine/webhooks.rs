@@ -2,9 +2,10 @@
 
 use super::Engine;
 use super::ops::webhooks::{self as ops, MARK};
-use super::rows::{delivery, get, maybe, webhook};
+use super::rows::{decode, get};
 use super::session::{Arg, Args};
 use super::statement::decode_all;
+use super::views::{all, many};
 use crate::{Page, StoreError, Term, sql};
 use std::sync::Arc;
 use turnstone_domain::Timestamp;
@@ -83,8 +84,8 @@ impl Webhooks {
         let total = decode_all(&counted, |row| get::<i64>(row, "deliveries"))?;
         let values = [webhook.into(), state.into(), Arg::Text(None), page.limit.into(), page.offset.into()];
         let (action, text) = ("list deliveries", &sql::SELECT_DELIVERIES);
-        let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
-        Ok((decode_all(&rows, delivery)?, total.into_iter().next().unwrap_or_default().unsigned_abs()))
+        let found = many(&self.0.readers, action, text, &values, decode).await?;
+        Ok((found, total.into_iter().next().unwrap_or_default().unsigned_abs()))
     }
 
     /// Makes a delivery that no event brought about.
@@ -109,7 +110,7 @@ impl Webhooks {
         let values = [webhook.into(), Arg::Text(None), id.into(), 1_i64.into(), 0_i64.into()];
         let (action, text) = ("read a delivery", &sql::SELECT_DELIVERIES);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
-        Ok(decode_all(&rows, delivery)?.pop())
+        Ok(decode_all(&rows, decode)?.pop())
     }
 
     /// The webhooks that are told of anything.
@@ -184,7 +185,7 @@ impl Webhooks {
     pub async fn next_delivery(&self) -> Result<Option<Timestamp>, StoreError> {
         let (action, text) = ("look for the next delivery", &sql::SELECT_NEXT_DELIVERY);
         let rows = self.0.readers.read(action, text, Args::Values(&[])).await?;
-        let due = decode_all(&rows, |row| maybe::<i64>(row, "due"))?;
+        let due = decode_all(&rows, |row| get::<Option<i64>>(row, "due"))?;
         Ok(due.into_iter().flatten().next().map(Timestamp))
     }
 
@@ -195,7 +196,10 @@ impl Webhooks {
         active: Option<i64>,
     ) -> Result<Vec<Webhook>, StoreError> {
         let values = [id.into(), tenant.into(), Arg::Int(active)];
-        let rows = self.0.readers.read("list webhooks", &sql::SELECT_WEBHOOKS, Args::Values(&values)).await?;
-        decode_all(&rows, webhook)
+        let (action, text) = ("list webhooks", &sql::SELECT_WEBHOOKS);
+        match id {
+            Some(_) => all(&self.0.readers, action, text, &values, decode).await,
+            None => many(&self.0.readers, action, text, &values, decode).await,
+        }
     }
 }

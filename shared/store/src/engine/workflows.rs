@@ -1,11 +1,11 @@
 //! Chains, groups, batches and graphs: jobs that wait for one another.
 
 use super::Engine;
-use super::columns::Columns;
-use super::ops::workflows::{self as ops, WorkflowRow};
-use super::rows::{Fields, Inconsistency, JobRow, get, json, maybe, word};
+use super::ops::workflows as ops;
+use super::rows::{Fields, Inconsistency, JobRow, WorkflowRow, decode, get, json};
 use super::session::Args;
 use super::statement::decode_all;
+use super::views::{by_seqs, many};
 use crate::{Page, StoreError, sql};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -118,15 +118,15 @@ pub enum WorkflowCancel {
 }
 
 fn step(row: &impl Fields) -> Result<WorkflowStep, Inconsistency> {
-    let job_state = maybe::<&str>(row, "job_state")?;
+    let job_state = get::<Option<&str>>(row, "job_state")?;
     Ok(WorkflowStep {
-        name: maybe(row, "name")?,
-        role: word(row, "role", StepRole::parse)?,
+        name: get(row, "name")?,
+        role: get::<StepRole>(row, "role")?,
         needs: json(row, "needs")?,
-        state: word(row, "state", StepState::parse)?,
+        state: get::<StepState>(row, "state")?,
         job_id: JobId(get(row, "job_id")?),
         job_type: get(row, "job_type")?,
-        job_state: job_state.map(|_| word(row, "job_state", JobState::parse)).transpose()?,
+        job_state: job_state.map(|_| get::<JobState>(row, "job_state")).transpose()?,
     })
 }
 
@@ -140,10 +140,10 @@ pub(super) struct StepInput {
 impl StepInput {
     /// With the number of its job.
     pub(super) fn decode(row: &impl Fields) -> Result<(i64, Self), Inconsistency> {
-        let results = maybe::<&str>(row, "parent_results")?;
+        let results = get::<Option<&str>>(row, "parent_results")?;
         let results = results.map(|_| json::<Vec<RawJson>>(row, "parent_results")).transpose()?;
         let parent_results = results.map(|results| results.into_iter().map(RawJson::into_text).collect());
-        Ok((get(row, "seq")?, Self { workflow_id: Some(get(row, "id")?), parent_results }))
+        Ok((get(row, "job_seq")?, Self { workflow_id: Some(get(row, "id")?), parent_results }))
     }
 }
 
@@ -153,9 +153,8 @@ impl Engine {
         if job.workflow.is_none() {
             return Ok(StepInput::default());
         }
-        let keys = Args::Rows(Columns::of(vec![(job.seq,)]), &[]);
-        let rows = self.readers.read("read a step", &sql::SELECT_WORKFLOW_INPUTS, keys).await?;
-        let input = decode_all(&rows, StepInput::decode)?.pop();
+        let (action, text) = ("read a step", &sql::SELECT_WORKFLOW_INPUTS);
+        let input = by_seqs(&self.readers, action, text, &[job.seq], StepInput::decode).await?.pop();
         Ok(input.map(|(_, input)| input).unwrap_or_default())
     }
 }
@@ -201,11 +200,11 @@ impl Workflows {
             .readers
             .read("read a workflow", &sql::SELECT_WORKFLOW_BY_ID, Args::Values(&values))
             .await?;
-        let Some(row) = decode_all(&rows, WorkflowRow::decode)?.pop() else { return Ok(None) };
+        let Some(row) = decode_all(&rows, decode::<WorkflowRow>)?.pop() else { return Ok(None) };
         let values = [row.seq.into()];
         let steps =
             self.0.readers.read("read steps", &sql::SELECT_WORKFLOW_STEPS, Args::Values(&values)).await?;
-        Ok(Some((row.workflow, decode_all(&steps, step)?)))
+        Ok(Some((row.into(), decode_all(&steps, step)?)))
     }
 
     /// Workflows, newest first, and how many match in total.
@@ -221,9 +220,8 @@ impl Workflows {
         let total =
             decode_all(&counted.await?, |row| get::<i64>(row, "workflows"))?.pop().unwrap_or_default();
         let values = [tenant.into(), state.into(), page.limit.into(), page.offset.into()];
-        let rows =
-            self.0.readers.read("list workflows", &sql::SELECT_WORKFLOWS, Args::Values(&values)).await?;
-        let found = decode_all(&rows, WorkflowRow::decode)?;
-        Ok((found.into_iter().map(|row| row.workflow).collect(), total.unsigned_abs()))
+        let (action, text) = ("list workflows", &sql::SELECT_WORKFLOWS);
+        let found = many(&self.0.readers, action, text, &values, decode::<WorkflowRow>).await?;
+        Ok((found.into_iter().map(Workflow::from).collect(), total.unsigned_abs()))
     }
 }

@@ -1,5 +1,6 @@
 //! Several statements that write as one, so that they cost one round trip together.
 
+use super::packed;
 use crate::engine::session::Write;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -23,19 +24,19 @@ impl Texts {
     }
 }
 
-/// Makes each statement a common table expression of one that returns how many rows each of them wrote. `texts` are the
-/// statements with the number of their parameters; parameters are numbered on from one statement to the next.
-pub(super) fn joined<'a>(texts: impl Iterator<Item = (&'a str, usize)>) -> String {
+/// Makes each statement a common table expression of one that returns how many rows each of them wrote. Parameters are numbered on
+/// from one statement to the next.
+pub(super) fn joined(writes: &[Write]) -> String {
     let mut all = String::from("WITH");
     let mut counts = String::from("SELECT");
     let mut parameters = 0;
-    for (at, (text, count)) in texts.enumerate() {
+    for (at, write) in writes.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
         let _ = write!(all, "{comma} w{at} AS (");
-        renumber(&mut all, text, parameters);
+        renumber(&mut all, &packed::text(write.text.postgres, &write.rows), parameters);
         all.push_str("RETURNING 1)");
         let _ = write!(counts, "{comma} (SELECT count(*) FROM w{at})");
-        parameters += count;
+        parameters += packed::count(&write.rows);
     }
     all.push('\n');
     all.push_str(&counts);
@@ -45,35 +46,34 @@ pub(super) fn joined<'a>(texts: impl Iterator<Item = (&'a str, usize)>) -> Strin
 /// As [`joined`], for a statement that is a transaction of its own. Where rows are counted (`true`), it fails with
 /// [`counted`]'s message unless as many were written as the parameter says that follows those of the texts. `mark` is a
 /// further statement that writes one row, counted behind the others; its parameters come last.
-pub(super) fn alone<'a>(texts: impl Iterator<Item = (&'a str, usize, bool)>, mark: &str) -> String {
-    let texts: Vec<_> = texts.collect();
+pub(super) fn alone(writes: &[Write], mark: &str) -> String {
     let mut all = String::from("WITH");
     let mut parameters = 0;
-    for (at, (text, count, _)) in texts.iter().enumerate() {
+    for (at, write) in writes.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
         let _ = write!(all, "{comma} w{at} AS (");
-        renumber(&mut all, text, parameters);
+        renumber(&mut all, &packed::text(write.text.postgres, &write.rows), parameters);
         all.push_str("RETURNING 1)");
-        parameters += count;
+        parameters += packed::count(&write.rows);
     }
-    let expected = texts.iter().filter(|(_, _, each)| *each).count();
+    let expected = writes.iter().filter(|write| write.each).count();
     all.push_str(", mark AS (");
     renumber(&mut all, mark, parameters + expected);
     // Counted first, so that its row is locked before anything is waited for.
-    let _ = write!(all, "RETURNING 1)\nSELECT {}", check("mark", "1", texts.len()));
-    for (at, _) in texts.iter().enumerate().filter(|(_, (_, _, each))| *each) {
+    let _ = write!(all, "RETURNING 1)\nSELECT {}", check("mark", "1", writes.len()));
+    for (at, _) in writes.iter().enumerate().filter(|(_, write)| write.each) {
         parameters += 1;
         let _ = write!(all, ", {}", check(&format!("w{at}"), &format!("${parameters}"), at));
     }
     all
 }
 
-/// An expression that fails when another number of rows was written than `expected`. The cast depends on what was written, so it
-/// is never folded.
+/// An expression that fails when another number of rows was written than `expected`: the text is no number then, and NULL
+/// otherwise. It depends on what was written, so it is never folded. The rows are counted once: each mention of them would add
+/// nodes to the plan.
 fn check(rows: &str, expected: &str, at: usize) -> String {
     format!(
-        "CASE WHEN (SELECT count(*) FROM {rows}) = {expected} THEN 0 ELSE CAST('{WRONG}{at} ' || \
-         (SELECT count(*) FROM {rows}) AS BIGINT) END"
+        "CAST(nullif('{WRONG}{at} ' || (SELECT count(*) FROM {rows}), '{WRONG}{at} ' || {expected}) AS BIGINT)"
     )
 }
 
@@ -112,16 +112,27 @@ fn renumber(all: &mut String, text: &str, by: usize) {
 #[cfg(test)]
 mod tests {
     use super::{alone, counted, joined};
+    use crate::engine::columns::{BulkRow, Columns};
+    use crate::engine::session::Write;
+    use crate::sql::Text;
+
+    static ONE: Text =
+        Text { sqlite: "", postgres: "-- Adds.\nINSERT INTO a (x)\nSELECT * FROM unnest($1) AS r\n" };
+    static TWO: Text =
+        Text { sqlite: "", postgres: "UPDATE b SET x = r.x FROM unnest($1, $2) AS r (x, y) WHERE y = r.y\n" };
+
+    fn write<R: BulkRow>(text: &'static Text, row: R, each: bool) -> Write {
+        Write { action: "write", text, rows: Columns::of(vec![row]), each }
+    }
 
     #[test]
     fn a_statement_alone_checks_its_counts_and_leaves_its_mark() {
-        let one = "INSERT INTO a (x)\nSELECT * FROM unnest($1)\n";
-        let two = "INSERT INTO b (x)\nSELECT * FROM unnest($1)\n";
-        let text = alone([(one, 1, true), (two, 1, false)].into_iter(), "UPDATE m SET c = $2 WHERE w = $1\n");
-        assert!(text.contains("INSERT INTO b (x)\nSELECT * FROM unnest($2)\nRETURNING 1)"), "{text}");
-        assert!(text.contains("mark AS (UPDATE m SET c = $5 WHERE w = $4\nRETURNING 1)"), "{text}");
+        let writes = [write(&ONE, (1_i64,), true), write(&TWO, (1_i64, "y"), false)];
+        let text = alone(&writes, "UPDATE m SET c = $2 WHERE w = $1\n");
+        assert!(text.contains("FROM unnest($2, $3) AS r (x, y) WHERE y = r.y\nRETURNING 1)"), "{text}");
+        assert!(text.contains("mark AS (UPDATE m SET c = $6 WHERE w = $5\nRETURNING 1)"), "{text}");
         let (_, checks) = text.rsplit_once("RETURNING 1)\nSELECT ").unwrap();
-        assert_eq!(checks, format!("{}, {}", super::check("mark", "1", 2), super::check("w0", "$3", 0)));
+        assert_eq!(checks, format!("{}, {}", super::check("mark", "1", 2), super::check("w0", "$4", 0)));
         let said = "invalid input syntax for type bigint: \"rows of w0 3\"";
         assert_eq!(counted(said), Some((0, 3)));
         assert_eq!(counted("duplicate key"), None);
@@ -129,12 +140,12 @@ mod tests {
 
     #[test]
     fn parameters_are_numbered_on() {
-        let one = "-- Adds.\nINSERT INTO a (x, y)\nSELECT * FROM unnest($1, $2)\n";
-        let two = "UPDATE b SET x = $10 WHERE y = $1\n";
-        assert_eq!(
-            joined([(one, 2), (two, 10)].into_iter()),
-            "WITH w0 AS (INSERT INTO a (x, y)\nSELECT * FROM unnest($1, $2)\nRETURNING 1), w1 AS (UPDATE b SET x = $12 \
-             WHERE y = $3\nRETURNING 1)\nSELECT (SELECT count(*) FROM w0), (SELECT count(*) FROM w1)"
-        );
+        let writes = [write(&TWO, (1_i64, 2_i64), true), write(&TWO, (1_i64, "y"), true)];
+        let text = joined(&writes);
+        assert!(text.contains("cardinality($1) / 2) AS p (n)) AS r (x, y)"), "{text}");
+        assert!(text.ends_with(
+            "w1 AS (UPDATE b SET x = r.x FROM unnest($2, $3) AS r (x, y) WHERE y = r.y\nRETURNING 1)\n\
+             SELECT (SELECT count(*) FROM w0), (SELECT count(*) FROM w1)"
+        ));
     }
 }

@@ -8,6 +8,7 @@ mod connection;
 mod counters;
 mod fitness;
 mod joined;
+mod packed;
 mod relay;
 mod session;
 
@@ -21,7 +22,6 @@ use crate::engine;
 use crate::engine::session::{Connection, Reader, Readers as AnyReaders, Session};
 use crate::limits::database::DatabaseLimits;
 use crate::migrations::{self, POSTGRES};
-use crate::sql;
 use crate::{EncryptionKeys, Store, StoreError};
 use clock::DatabaseClock;
 use connection::Address;
@@ -129,7 +129,7 @@ impl PostgresStore {
         // The lock lives in a session, which a pooler does not give us; the migrations are transactions of their own.
         migrator.set_locking(!options.transaction_pooler);
         migrator.run(&mut conn).await.map_err(migrations::refused)?;
-        session::remember_queues(&mut conn, &sql::INSERT_QUEUES, queues).await?;
+        session::remember_queues(&mut conn, queues).await?;
         let had = |version: i64| before.iter().any(|migration| migration.version == version);
         let new = POSTGRES.iter().filter(|(version, _, _)| !had(*version));
         Ok(new.map(|(version, name, _)| format!("{version:04} {name}")).collect())

@@ -6,8 +6,10 @@
 use super::PostgresOptions;
 use super::connection::{Address, failed};
 use super::joined::{Texts, alone, counted, joined};
+use super::packed::{self, Parameter};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
+use crate::engine::rows::{QueueName, Stored};
 use crate::engine::session::{Arg, Args, CommitError, Row, Write};
 use crate::sql::{self, Text};
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
@@ -17,7 +19,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use turnstone_domain::Ids;
+use turnstone_domain::{Ids, Timestamp};
 
 /// How long a writer waits for one answer. A database whose machine is gone never says so.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -38,6 +40,14 @@ fn with_columns(mut query: Bound, columns: Vec<Column>) -> Bound {
     query
 }
 
+/// Binds the rows of a statement that writes.
+fn with_rows(query: Bound, rows: &mut Columns) -> Bound {
+    packed::parameters(rows).into_iter().fold(query, |query, parameter| match parameter {
+        Parameter::Numbers(all) => query.bind(all),
+        Parameter::Column(column) => with_columns(query, vec![column]),
+    })
+}
+
 fn bound(text: &Text, args: Args<'_>, persistent: bool) -> Bound {
     let mut query = sqlx::query(text.postgres).persistent(persistent);
     let values = match args {
@@ -51,20 +61,17 @@ fn bound(text: &Text, args: Args<'_>, persistent: bool) -> Bound {
         query = match value {
             Arg::Int(value) => query.bind(*value),
             Arg::Text(value) => query.bind(value.map(str::to_owned)),
-            Arg::Made(value) => query.bind(value.clone()),
         };
     }
     query
 }
 
 /// Makes queues known.
-pub(super) async fn remember_queues(
-    conn: &mut PgConnection,
-    text: &Text,
-    queues: &[String],
-) -> Result<(), StoreError> {
-    let named = queues.iter().filter(|name| *name != "*").map(|name| (name.clone(), 0)).collect();
-    let query = bound(text, Args::Rows(Columns::of::<(String, i64)>(named), &[]), false);
+pub(super) async fn remember_queues(conn: &mut PgConnection, queues: &[String]) -> Result<(), StoreError> {
+    let named = queues.iter().filter(|name| *name != "*");
+    let named = named.map(|name| QueueName { name: name.clone(), created_at: Timestamp(0) }).collect();
+    let text = &QueueName::table().inserts.missing;
+    let query = bound(text, Args::Rows(Columns::of(named, text)?, &[]), false);
     // Through a pooler a statement and its execution stay together only within a transaction.
     let remembered = async {
         let mut tx = conn.begin().await?;
@@ -181,12 +188,11 @@ impl Writing {
 
     /// Runs writes as one statement of the transaction.
     async fn run(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
-        let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len()));
         // Joined from the files' own texts and nothing else.
-        let text = self.joined.of(&writes, || joined(texts));
+        let text = self.joined.of(&writes, || joined(&writes));
         let mut query = sqlx::query(AssertSqlSafe(text)).persistent(self.persistent);
         for write in &mut writes {
-            query = with_columns(query, std::mem::take(&mut write.rows.columns));
+            query = with_rows(query, &mut write.rows);
         }
         let action = writes.first().map_or("write", |write| write.action);
         let row = within(query.fetch_one(self.open()?)).await;
@@ -200,11 +206,10 @@ impl Writing {
 
     /// Runs writes as a transaction of one statement.
     async fn run_alone(&mut self, mut writes: Vec<Write>) -> Result<(), CommitError> {
-        let texts = writes.iter().map(|write| (write.text.postgres, write.rows.columns.len(), write.each));
-        let text = self.alone.of(&writes, || alone(texts, sql::UPDATE_WRITER.postgres));
+        let text = self.alone.of(&writes, || alone(&writes, sql::UPDATE_WRITER.postgres));
         let mut query = sqlx::query(AssertSqlSafe(text));
         for write in &mut writes {
-            query = with_columns(query, std::mem::take(&mut write.rows.columns));
+            query = with_rows(query, &mut write.rows);
         }
         for write in writes.iter().filter(|write| write.each) {
             query = query.bind(write.rows.rows as i64);

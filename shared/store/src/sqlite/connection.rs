@@ -41,7 +41,6 @@ impl Bound {
         values.extend(single.iter().map(|arg| match arg {
             Arg::Int(value) => Value::from(*value),
             Arg::Text(value) => Value::from(value.map(str::to_owned)),
-            Arg::Made(value) => Value::Text(value.clone()),
         }));
         Ok(Self { sql, values })
     }

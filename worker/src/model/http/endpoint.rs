@@ -4,12 +4,14 @@ use super::failure;
 use super::stream::{self, Assembly};
 use crate::model::ModelError;
 use crate::model::said::Listener;
+use crate::oci::OciSigner;
 use crate::tool::header::{HeaderText, check_headers, resolve_headers};
 use crate::tool::{address_guard, outbound};
 use reqwest::Client;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use turnstone_telemetry::{Secret, SecretRef};
 use url::Url;
@@ -45,6 +47,8 @@ pub(in crate::model) struct Endpoint {
     headers: BTreeMap<String, HeaderText>,
     own_headers: &'static [(&'static str, &'static str)],
     timeout: Option<Duration>,
+    /// Signs requests to Oracle's cloud.
+    signer: Option<Arc<OciSigner>>,
     client: Client,
 }
 
@@ -79,6 +83,7 @@ impl Endpoint {
             headers: place.headers.clone(),
             own_headers: place.own_headers,
             timeout: place.timeout_ms.map(Duration::from_millis),
+            signer: None,
             client,
         };
         endpoint.headers()?;
@@ -88,6 +93,11 @@ impl Endpoint {
     /// The same with a key that came by its value.
     pub(in crate::model) fn with_key(self, given_key: Option<Secret>) -> Self {
         Self { given_key, ..self }
+    }
+
+    /// The same with signed requests.
+    pub(in crate::model) fn signed_by(self, signer: Arc<OciSigner>) -> Self {
+        Self { signer: Some(signer), ..self }
     }
 
     fn headers(&self) -> Result<HeaderMap, String> {
@@ -132,7 +142,16 @@ impl Endpoint {
     async fn exchange<A: Assembly>(&self, body: &Value, listener: &Listener) -> Result<A, ModelError> {
         let headers = self.headers().map_err(|problem| ModelError::Refused(self.sentence(&problem)))?;
         let request = self.client.post(self.url.clone()).headers(outbound::trace_headers()).headers(headers);
-        let sent = request.json(body).send().await;
+        let request = match &self.signer {
+            None => request.json(body),
+            Some(signer) => {
+                let bytes = body.to_string().into_bytes();
+                let refused = |problem: String| ModelError::Refused(self.sentence(&problem));
+                let headers = signer.headers(&self.url, &bytes).map_err(refused)?;
+                request.headers(headers).body(bytes)
+            }
+        };
+        let sent = request.send().await;
         let response =
             sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
         let told = |problem: &str| self.sentence(problem);

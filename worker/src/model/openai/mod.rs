@@ -6,18 +6,22 @@
 
 mod assembly;
 mod config;
+mod oci;
 mod request;
 #[cfg(test)]
 mod tests;
 
 pub use config::{MaxTokensField, OpenAiConfig, ResponseFormat};
+pub use oci::{OciModel, OciPlace};
 
 use crate::model::http::{Endpoint, ProviderAddress, WireNames};
 use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
+use crate::oci::OciSigner;
 use assembly::CompletionsAssembly;
 use async_trait::async_trait;
 use reqwest::Client;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use turnstone_telemetry::Secret;
 
 /// A chat completions endpoint.
@@ -52,6 +56,12 @@ impl OpenAiModel {
     #[must_use]
     pub fn with(self, key: Option<Secret>, more: Map<String, Value>) -> Self {
         Self { endpoint: self.endpoint.with_key(key), more, ..self }
+    }
+
+    /// The same with signed requests.
+    #[must_use]
+    pub fn signed_by(self, signer: Arc<OciSigner>) -> Self {
+        Self { endpoint: self.endpoint.signed_by(signer), ..self }
     }
 }
 

@@ -13,10 +13,12 @@ pub use config::ResponsesConfig;
 
 use crate::model::http::{Endpoint, ProviderAddress, WireNames};
 use crate::model::{Model, ModelAnswer, ModelError, ModelRequest};
+use crate::oci::OciSigner;
 use assembly::ResponsesAssembly;
 use async_trait::async_trait;
 use reqwest::Client;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use turnstone_telemetry::Secret;
 
 /// An endpoint of the responses API.
@@ -51,6 +53,12 @@ impl ResponsesModel {
     #[must_use]
     pub fn with(self, key: Option<Secret>, more: Map<String, Value>) -> Self {
         Self { endpoint: self.endpoint.with_key(key), more, ..self }
+    }
+
+    /// The same with signed requests.
+    #[must_use]
+    pub fn signed_by(self, signer: Arc<OciSigner>) -> Self {
+        Self { endpoint: self.endpoint.signed_by(signer), ..self }
     }
 }
 

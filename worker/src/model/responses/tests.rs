@@ -97,7 +97,7 @@ async fn only_a_stream_that_came_to_its_end_is_an_answer() {
     let whole = include_str!("samples/text.sse");
     let (cut, _) = whole.split_once("event: response.completed").unwrap();
     for body in [events(cut.to_owned()), events(broken(cut))] {
-        let body = std::sync::Arc::new(std::sync::Mutex::new(Some(body)));
+        let body = Arc::new(std::sync::Mutex::new(Some(body)));
         let server = Server::start(move || {
             let body = body.lock().unwrap().take().unwrap();
             async move { body }

@@ -11,7 +11,7 @@ mod ask;
 pub mod batch;
 pub mod call;
 mod circuit;
-mod context;
+pub mod context;
 mod delegate;
 mod delegate_failure;
 pub mod delegates;

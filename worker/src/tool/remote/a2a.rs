@@ -1,4 +1,5 @@
-//! The client of A2A 1.0 over JSON-RPC: the card, SendMessage, GetTask, CancelTask.
+//! The client of A2A 1.0 and 0.3 over JSON-RPC: the card, SendMessage, GetTask, CancelTask. Answers of 0.3 are read as
+//! those of 1.0.
 //!
 //! The id of a message derives from the id of the call. So a server that recognizes repeated messages begins
 //! one task for a message sent twice. The task's id is the handle: once it is journalled, the message is not
@@ -9,9 +10,11 @@ use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::PeerRequest;
 use crate::tool::outbound::describe;
 use crate::tool::{AskedElsewhere, ToolError};
+use reqwest::RequestBuilder;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use turnstone_domain::digest;
 use turnstone_domain::question::Question;
 use url::Url;
@@ -20,6 +23,8 @@ use url::Url;
 const CARD: [&str; 2] = [".well-known", "agent-card.json"];
 /// The longest question, in characters.
 const QUESTION: usize = 4_000;
+/// The newest messages of a task that are asked for; an answer without parts of its own is the last of them.
+const HISTORY: u32 = 10;
 /// The error of a message to a task that asks nothing, or has ended (A2A 1.0 §5.4).
 const UNSUPPORTED: i64 = -32004;
 /// The error of a request for an unknown task.
@@ -32,6 +37,59 @@ const OVER: i64 = -32002;
 pub(super) struct A2a {
     wire: Wire,
     place: Url,
+    version: Version,
+}
+
+/// The version of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Version {
+    V1,
+    V03,
+}
+
+impl Version {
+    /// Returns the name of a method of 1.0 in this version.
+    fn method(self, name: &'static str) -> &'static str {
+        match (self, name) {
+            (Self::V1, name) => name,
+            (Self::V03, "SendMessage") => "message/send",
+            (Self::V03, "GetTask") => "tasks/get",
+            (Self::V03, _) => "tasks/cancel",
+        }
+    }
+
+    /// Returns the parameters of a message.
+    fn message(self, mut message: Value, text: &str) -> Value {
+        match self {
+            Self::V1 => {
+                message["role"] = "ROLE_USER".into();
+                message["parts"] = json!([{"text": text}]);
+                json!({"message": message, "configuration": {"returnImmediately": true}})
+            }
+            Self::V03 => {
+                message["kind"] = "message".into();
+                message["role"] = "user".into();
+                message["parts"] = json!([{"kind": "text", "text": text}]);
+                json!({"message": message, "configuration": {"blocking": false}})
+            }
+        }
+    }
+
+    /// Returns a result in the form of 1.0.
+    fn result(self, method: &str, mut result: Value) -> Value {
+        if self == Self::V1 {
+            return result;
+        }
+        if let Some(state) = result["status"]["state"].as_str() {
+            let state = format!("TASK_STATE_{}", state.to_ascii_uppercase().replace('-', "_"));
+            result["status"]["state"] = state.into();
+        }
+        match (method, result["status"].is_object()) {
+            ("SendMessage", true) => json!({"task": result}),
+            ("SendMessage", false) => json!({"message": result}),
+            _ => result,
+        }
+    }
 }
 
 impl A2a {
@@ -39,27 +97,124 @@ impl A2a {
     pub(super) async fn read(wire: Wire) -> Result<(Self, String), ToolError> {
         let response = wire.send(wire.get(wire.below(&CARD))?.timeout(REQUEST)).await?;
         let card = wire.json(response).await?;
-        let place = place(&wire, &card)?;
+        let (place, version) = place(&wire, &card)?;
         let told = card["description"].as_str().or_else(|| card["name"].as_str());
         let told =
             told.ok_or_else(|| wire.unusable("its card says neither name nor description"))?.to_owned();
-        Ok((Self { wire, place }, told))
+        Ok((Self { wire, place, version }, told))
     }
 
     /// Sends the message that begins a task.
     pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
-        let message = json!({"messageId": asked.call, "role": "ROLE_USER", "parts": [{"text": asked.text}]});
-        let params = json!({"message": message, "configuration": {"returnImmediately": true}});
-        let sent = self.call("SendMessage", &params, asked.peer_request, true).await?;
-        let answer = sent.map_err(|refusal| self.refused(&refusal))?;
+        let answer = self.sent(asked, json!({"messageId": asked.call})).await?;
         if answer["message"].is_object() {
             return Ok(Begun::Done(output(&[&answer["message"]["parts"]])));
         }
-        let task = &answer["task"];
+        Ok(Begun::Under(self.handle(&answer["task"])?))
+    }
+
+    /// Sends a message and returns the answer, in the form of 1.0.
+    async fn sent(&self, asked: &RemoteRequest<'_>, message: Value) -> Result<Value, ToolError> {
+        let params = self.version.message(message, &asked.text);
+        let sent = self.call("SendMessage", &params, asked.peer_request, true).await?;
+        sent.map_err(|refusal| self.refused(&refusal))
+    }
+
+    fn handle(&self, task: &Value) -> Result<Value, ToolError> {
         let Some(id) = task["id"].as_str().filter(|id| !id.is_empty()) else {
             return Err(self.wire.unusable("it answered with neither a message nor a task"));
         };
-        Ok(Begun::Under(json!({"task": id, "context": task["contextId"], "rpc": self.place.as_str()})))
+        let old = self.version == Version::V03;
+        Ok(json!({"task": id, "context": task["contextId"], "rpc": self.place.as_str(), "old": old}))
+    }
+
+    /// Returns the agent at an address, by its card, or by 0.3 without a card.
+    pub(super) async fn of_document(wire: Wire) -> Result<Self, ToolError> {
+        let response = match wire.send(wire.get(wire.below(&CARD))?.timeout(REQUEST)).await {
+            Ok(response) => Some(response),
+            // Its server answers, and has no card.
+            Err(ToolError::Final(_)) => None,
+            Err(ToolError::Failed(text)) => return Err(ToolError::Unreached(text)),
+            Err(error) => return Err(error),
+        };
+        let card = match response {
+            Some(response) => wire.json(response).await.unwrap_or_default(),
+            None => Value::Null,
+        };
+        let is_card = card["url"].is_string() || card["supportedInterfaces"].is_array();
+        let (place, version) =
+            if is_card { place(&wire, &card)? } else { (wire.url().clone(), Version::V03) };
+        Ok(Self { wire, place, version })
+    }
+
+    /// Sends the next message of a conversation.
+    pub(super) async fn say(
+        &self,
+        asked: &RemoteRequest<'_>,
+        context: Option<&str>,
+        task: Option<&str>,
+    ) -> Result<Begun, ToolError> {
+        let mut message = json!({"messageId": asked.call});
+        for (name, id) in [("contextId", context), ("taskId", task)] {
+            if let Some(id) = id {
+                message[name] = id.into();
+            }
+        }
+        let answer = self.sent(asked, message).await?;
+        let said = &answer["message"];
+        if said.is_object() {
+            let mut output = output(&[&said["parts"]]);
+            output["context"] = said["contextId"].clone();
+            return Ok(Begun::Done(output));
+        }
+        let handle = self.handle(&answer["task"])?;
+        Ok(self.said(&answer["task"])?.map_or(Begun::Under(handle), Begun::Done))
+    }
+
+    /// Polls a task of a conversation until it has an answer, at this interval.
+    pub(super) async fn hear(
+        &self,
+        handle: &Value,
+        pause: Duration,
+        most_lost: u32,
+    ) -> Result<Value, ToolError> {
+        let mut params = json!({"id": handle["task"]});
+        params["historyLength"] = HISTORY.into();
+        let mut lost = 0;
+        loop {
+            match self.call("GetTask", &params, None, false).await {
+                Ok(Ok(task)) => {
+                    lost = 0;
+                    if let Some(output) = self.said(&task)? {
+                        return Ok(output);
+                    }
+                }
+                Ok(Err(refusal)) => return Err(self.refused(&refusal)),
+                Err(ToolError::Failed(_) | ToolError::Busy(..)) if lost < most_lost => lost += 1,
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Returns the answer of a task that has ended or waits for a message, with the place of the next message.
+    fn said(&self, task: &Value) -> Result<Option<Value>, ToolError> {
+        let waits = task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED";
+        let mut found = match self.end(task)? {
+            Some(output) => output,
+            None if waits => output(&[&task["status"]["message"]["parts"]]),
+            None => return Ok(None),
+        };
+        if found["text"] == "" && found.get("data").is_none() {
+            let is_own = |message: &&Value| message["role"] == "agent" || message["role"] == "ROLE_AGENT";
+            let last = parts(&task["history"]).filter(is_own).last();
+            found = output(&[&last.unwrap_or(&Value::Null)["parts"]]);
+        }
+        found["context"] = task["contextId"].clone();
+        if waits {
+            found["task"] = task["id"].clone();
+        }
+        Ok(Some(found))
     }
 
     /// Polls a task until it has ended or asks a question that our user has not answered yet.
@@ -103,8 +258,10 @@ impl A2a {
     /// Returns an agent of which a task is known, if its address has the configured origin.
     pub(super) fn known(wire: Wire, handle: Option<&Value>) -> Result<Self, Wire> {
         let place = handle.and_then(|handle| Url::parse(handle["rpc"].as_str()?).ok());
+        let is_old = handle.is_some_and(|handle| handle["old"] == true);
+        let version = if is_old { Version::V03 } else { Version::V1 };
         match place.filter(|place| place.origin() == wire.url().origin()) {
-            Some(place) => Ok(Self { wire, place }),
+            Some(place) => Ok(Self { wire, place, version }),
             None => Err(wire),
         }
     }
@@ -115,9 +272,9 @@ impl A2a {
             let why = "it is unknown whether a task has begun, because the message was never answered";
             return Err(self.wire.unusable(why));
         };
-        let call =
-            json!({"jsonrpc": "2.0", "id": 1, "method": "CancelTask", "params": {"id": handle["task"]}});
-        let request = self.wire.post(self.place.clone())?.timeout(REQUEST).header("a2a-version", "1.0");
+        let method = self.version.method("CancelTask");
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": handle["task"]}});
+        let request = self.versioned(self.wire.post(self.place.clone())?.timeout(REQUEST));
         let lost = |error: reqwest::Error| ToolError::Failed(self.wire.says(&describe(&error)));
         let response = request.json(&call).send().await.map_err(lost)?;
         let standing = self.wire.standing(response.status().as_u16())?;
@@ -135,17 +292,18 @@ impl A2a {
     /// may be sent twice only if it certainly never arrived.
     async fn call(
         &self,
-        method: &str,
+        method: &'static str,
         params: &Value,
         peer_request: Option<&PeerRequest>,
         once: bool,
     ) -> Result<Result<Value, Value>, ToolError> {
-        let call = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let mut request = self.wire.post(self.place.clone())?.timeout(REQUEST);
+        let name = self.version.method(method);
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": name, "params": params});
+        let mut request = self.versioned(self.wire.post(self.place.clone())?.timeout(REQUEST));
         if let Some(peer_request) = peer_request {
             request = request.headers(peer_request.headers());
         }
-        let request = request.header("a2a-version", "1.0").json(&call);
+        let request = request.json(&call);
         let response = match once {
             true => self.wire.send_once(request, |status| (200..300).contains(&status)).await?,
             false => self.wire.send(request).await?,
@@ -157,10 +315,17 @@ impl A2a {
         };
         let error = told["error"].take();
         match error["code"].as_i64() {
-            None if told["result"].is_object() => Ok(Ok(told["result"].take())),
+            None if told["result"].is_object() => Ok(Ok(self.version.result(method, told["result"].take()))),
             None => Err(self.wire.unusable("its answer is none of JSON-RPC")),
             Some(-32603) => Err(ToolError::Failed(self.wire.says(&said(&error)))),
             Some(_) => Ok(Err(error)),
+        }
+    }
+
+    fn versioned(&self, request: RequestBuilder) -> RequestBuilder {
+        match self.version {
+            Version::V1 => request.header("a2a-version", "1.0"),
+            Version::V03 => request,
         }
     }
 
@@ -189,7 +354,7 @@ impl A2a {
             "TASK_STATE_CANCELED" => ended("was canceled"),
             "TASK_STATE_AUTH_REQUIRED" => ended("wants its client to authorise something"),
             "TASK_STATE_SUBMITTED" | "TASK_STATE_WORKING" | "TASK_STATE_INPUT_REQUIRED" => Ok(None),
-            other => Err(self.wire.unusable(&format!("its task has no state of A2A 1.0: {}", short(other)))),
+            other => Err(self.wire.unusable(&format!("its task has no state of A2A: {}", short(other)))),
         }
     }
 
@@ -224,16 +389,22 @@ impl A2a {
     ) -> Result<(), ToolError> {
         let nothing = Map::new();
         let values = peer_request.answer(&question.id).unwrap_or(&nothing);
-        let part = match (values.get("answer"), question.question.only_key()) {
-            (Some(Value::String(text)), Some("answer")) => json!({"text": text}),
-            _ => json!({"data": values}),
-        };
-        let mut message = json!({"messageId": digest::of_json(&json!([asked.call, question.id])),
-            "role": "ROLE_USER", "taskId": handle["task"], "parts": [part]});
+        let mut message = json!({"messageId": digest::of_json(&json!([asked.call, question.id])), "taskId": handle["task"]});
         if handle["context"].is_string() {
             message["contextId"] = handle["context"].clone();
         }
-        let params = json!({"message": message, "configuration": {"returnImmediately": true}});
+        let text = match (values.get("answer"), question.question.only_key()) {
+            (Some(Value::String(text)), Some("answer")) => Some(text.as_str()),
+            _ => None,
+        };
+        let mut params = self.version.message(message, text.unwrap_or_default());
+        if text.is_none() {
+            let mut part = json!({"data": values});
+            if self.version == Version::V03 {
+                part["kind"] = "data".into();
+            }
+            params["message"]["parts"] = json!([part]);
+        }
         match self.call("SendMessage", &params, asked.peer_request, false).await? {
             Err(refusal) if refusal["code"] != UNSUPPORTED => Err(self.refused(&refusal)),
             _ => Ok(()),
@@ -242,24 +413,29 @@ impl A2a {
 }
 
 /// Returns the supported interface of the card. It must be on the card's own host, so that requests go
-/// nowhere else.
-fn place(wire: &Wire, card: &Value) -> Result<Url, ToolError> {
+/// nowhere else. A card of 0.3 has its address at the top.
+fn place(wire: &Wire, card: &Value) -> Result<(Url, Version), ToolError> {
     let interfaces = card["supportedInterfaces"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let spoken = interfaces.iter().filter(|interface| {
-        interface["protocolBinding"] == "JSONRPC"
-            && interface["protocolVersion"].as_str().is_some_and(|version| version.starts_with("1."))
+    let starts = |version: &Value, with: &str| version.as_str().is_some_and(|text| text.starts_with(with));
+    let new = interfaces.iter().filter(|interface| {
+        interface["protocolBinding"] == "JSONRPC" && starts(&interface["protocolVersion"], "1.")
     });
+    let is_old = starts(&card["protocolVersion"], "0.");
+    let transports = [Value::Null, "JSONRPC".into()];
+    let old = is_old.then_some(card).filter(|card| transports.contains(&card["preferredTransport"]));
     let mut elsewhere = None;
-    for interface in spoken {
+    for (interface, version) in
+        new.map(|interface| (interface, Version::V1)).chain(old.map(|card| (card, Version::V03)))
+    {
         let url = interface["url"].as_str().and_then(|url| wire.url().join(url).ok());
         match url.filter(|url| url.origin() == wire.url().origin()) {
-            Some(url) => return Ok(url),
+            Some(url) => return Ok((url, version)),
             None => elsewhere = interface["url"].as_str(),
         }
     }
     Err(wire.unusable(&match elsewhere {
         Some(url) => format!("its card names {}, which is on another host", short(url)),
-        None => "its card has no interface of A2A 1.x over JSON-RPC".to_owned(),
+        None => "its card has no interface of A2A 1.x or 0.3 over JSON-RPC".to_owned(),
     }))
 }
 
@@ -313,7 +489,10 @@ mod tests {
     fn a_card_leads_to_its_own_host_only() {
         let card = |url: &str, binding: &str, version: &str| json!({"supportedInterfaces": [{"url": url, "protocolBinding": binding, "protocolVersion": version}]});
         let found = place(&wire(), &card("https://a.example/rpc", "JSONRPC", "1.0")).unwrap();
-        assert_eq!(found.as_str(), "https://a.example/rpc");
+        assert_eq!((found.0.as_str(), found.1), ("https://a.example/rpc", Version::V1));
+        let old = json!({"url": "https://a.example/a2a", "protocolVersion": "0.3.0"});
+        let found = place(&wire(), &old).unwrap();
+        assert_eq!((found.0.as_str(), found.1), ("https://a.example/a2a", Version::V03));
         for (card, words) in [
             (card("https://b.example/rpc", "JSONRPC", "1.0"), "another host"),
             (card("http://169.254.169.254/latest", "JSONRPC", "1.0"), "another host"),
@@ -339,7 +518,7 @@ mod tests {
         let url = Url::parse(&format!("http://{}/agent", listener.local_addr().unwrap())).unwrap();
         let serving = tokio::spawn(async move { axum::serve(listener, app).await });
         let wire = Wire::new(url.clone(), BTreeMap::new(), crate::tool::outbound::open_client().unwrap());
-        let agent = A2a { wire, place: url };
+        let agent = A2a { wire, place: url, version: Version::V1 };
         let asked = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: None };
         assert!(matches!(agent.begin(&asked).await, Err(ToolError::Lost(_))));
         let ended = agent.cancel(Some(&json!({"task": "t-1"}))).await;

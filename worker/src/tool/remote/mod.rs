@@ -12,10 +12,14 @@ mod agent;
 mod agent_protocol;
 mod book;
 pub mod config;
+mod conversing;
 mod engaging;
 mod named;
+mod oci_agent;
 mod wire;
 
 pub use agent::{RemoteAgent, RemoteCancellation};
 pub use book::RemoteBook;
 pub use config::RemoteConfig;
+pub(super) use conversing::{ConversingAgent, cancel};
+pub(super) use oci_agent::OciAgentTool;

@@ -86,6 +86,7 @@ fn claim(record: &EngagementRecord) -> Result<Claim, String> {
         job_type: job.job_type,
         attempt: 1,
         failures: 0,
+        lapses: 0,
         retry: job.retry,
         timeout_ms: None,
         parent_results: job.terms.parent_results,

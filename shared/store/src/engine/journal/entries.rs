@@ -1,6 +1,6 @@
 //! The texts of a row: written once, and read as checkpoints, as events, or as messages.
 
-use super::super::rows::{Fields, Inconsistency, get, maybe, time, wrong};
+use super::super::rows::{Fields, Inconsistency, get, wrong};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -90,7 +90,7 @@ fn none<T>() -> Option<T> {
 
 /// A list of the row; an empty one where there is none.
 fn list<T: DeserializeOwned>(row: &impl Fields, column: &'static str) -> Result<Vec<T>, Inconsistency> {
-    let Some(text) = maybe::<&str>(row, column)? else { return Ok(Vec::new()) };
+    let Some(text) = get::<Option<&str>>(row, column)? else { return Ok(Vec::new()) };
     serde_json::from_str(text).map_err(|error| damaged(row, column, error))
 }
 
@@ -109,7 +109,7 @@ fn phase(row: &impl Fields, index: i64) -> Result<Phase, Inconsistency> {
 
 /// The checkpoints of a row, in order.
 pub(in super::super) fn checkpoints(row: &impl Fields) -> Result<Vec<Checkpoint>, Inconsistency> {
-    let (turn, at) = (get(row, "turn")?, time(row, "at")?);
+    let (turn, at) = (get(row, "turn")?, get(row, "at")?);
     let mut found = Vec::new();
     for entry in list::<Entry<Value, IgnoredAny>>(row, "body")? {
         let Entry::Phase(done) = entry else { continue };
@@ -130,9 +130,9 @@ pub(in super::super) fn checkpoints(row: &impl Fields) -> Result<Vec<Checkpoint>
 
 /// The events of a row, in order.
 pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<Told>, Inconsistency> {
-    let (turn, row_at, last) = (get(row, "turn")?, time(row, "at")?, get::<i64>(row, "last_event")?);
+    let (turn, row_at, last) = (get(row, "turn")?, get(row, "at")?, get::<i64>(row, "last_event")?);
     let count: i64 = get(row, "events")?;
-    let mut names = maybe::<&str>(row, "names")?.into_iter().flat_map(|names| names.split(','));
+    let mut names = get::<Option<&str>>(row, "names")?.into_iter().flat_map(|names| names.split(','));
     let mut found = Vec::new();
     let mut seq = last - count;
     for entry in list::<Entry<IgnoredAny, Value>>(row, "body")? {
@@ -164,9 +164,9 @@ pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<Told>, Inconsist
 
 /// The messages of a row, in order, up to the one with the number `until`, if the row names one.
 pub(in super::super) fn messages(row: &impl Fields) -> Result<Vec<StoredMessage>, Inconsistency> {
-    let (turn, row_at) = (get(row, "turn")?, time(row, "at")?);
+    let (turn, row_at) = (get(row, "turn")?, get(row, "at")?);
     let (last, count): (i64, i64) = (get(row, "last_message")?, get(row, "messages")?);
-    let until = maybe(row, "until")?.unwrap_or(i64::MAX);
+    let until = get::<Option<i64>>(row, "until")?.unwrap_or(i64::MAX);
     let said: Vec<Said<Message>> = list(row, "said")?;
     let numbered = (last - count + 1..=last).zip(said);
     let stored = numbered.map(|(seq, Said { message, at })| StoredMessage {

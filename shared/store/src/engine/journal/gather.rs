@@ -1,37 +1,15 @@
 //! Gathers what one transaction writes to streams, and makes rows of it.
 
+use super::super::rows::JournalRow;
 use super::super::statement::{Writes, as_json};
 use super::entries::{Done, Entry, Happened, Said};
-use crate::{StoreError, sql};
+use crate::StoreError;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
 use std::mem::take;
 use turnstone_domain::message::Message;
 use turnstone_domain::{EventData, EventName, NewCheckpoint, NewEvent, PhaseCompleted, RawJson, Timestamp};
-
-/// A row as `insert_journal.sql` takes it.
-type JournalInsert = (
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    i64,
-    Option<String>,
-    i64,
-    i64,
-    i64,
-    i64,
-    Option<String>,
-    Option<i64>,
-    Timestamp,
-    Option<String>,
-    Option<String>,
-);
 
 /// The job and the turn of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -200,7 +178,7 @@ impl Journal {
                 rows.push(draft.row(seq)?);
             }
         }
-        writes.all("write the journal", &sql::INSERT_JOURNAL, rows);
+        writes.insert("write the journal", rows);
         Ok(())
     }
 }
@@ -320,7 +298,7 @@ impl Draft {
         self.said.push(Said { message: new.message, at: Some(new.at.0) });
     }
 
-    fn row(mut self, stream: i64) -> Result<JournalInsert, StoreError> {
+    fn row(mut self, stream: i64) -> Result<JournalRow, StoreError> {
         let paid = self.entries.iter().find_map(|entry| match entry {
             Entry::Phase(done) if done.has_paid() => {
                 let amounts = [done.tokens_in, done.tokens_out, done.tokens_cached, done.cost];
@@ -341,26 +319,26 @@ impl Draft {
         let messages = i64::try_from(self.said.len()).unwrap_or(i64::MAX);
         let body = (!self.entries.is_empty()).then(|| as_json(&self.entries)).transpose()?;
         let said = (!self.said.is_empty()).then(|| as_json(&self.said)).transpose()?;
-        Ok((
+        Ok(JournalRow {
             stream,
-            self.last_event,
-            self.last_message,
-            self.events,
+            last_event: self.last_event,
+            last_message: self.last_message,
+            events: self.events,
             messages,
-            self.of.job_seq,
-            self.of.turn,
-            self.phase,
-            self.phases,
-            (self.events > 0).then_some(self.names),
+            job_seq: self.of.job_seq,
+            turn: self.of.turn,
+            phase: self.phase,
+            phases: self.phases,
+            names: (self.events > 0).then_some(self.names),
             tokens_in,
             tokens_out,
             tokens_cached,
             cost,
             model,
             paid_at,
-            self.at,
+            at: self.at,
             body,
             said,
-        ))
+        })
     }
 }

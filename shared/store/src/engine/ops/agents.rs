@@ -1,8 +1,8 @@
 //! Registering and removing agents.
 
-use super::super::rows::json;
+use super::super::rows::{AgentRow, DefinitionRow, json};
 use super::super::session::{Args, Session};
-use super::super::statement::{Writes, as_json, decode_all};
+use super::super::statement::{Writes, as_json, decode_readable, execute};
 use super::super::unit::Unit;
 use super::budgets;
 use crate::{AgentRemoval, AgentRemoved, NewAgent, StoreError, sql};
@@ -17,19 +17,18 @@ pub(in super::super) async fn register(
 ) -> Result<bool, StoreError> {
     let definition = as_json(&agent.definition)?;
     let digest = digest::of_text(&definition);
-    let rows = vec![(digest.clone(), definition)];
+    let rows = vec![DefinitionRow { digest: digest.clone(), definition }];
     let mut writes = Writes::default();
-    writes.if_new("write an agent definition", &sql::INSERT_DEFINITIONS, rows);
+    writes.some("write an agent definition", &sql::INSERT_DEFINITIONS, rows);
     writes.run(session).await?;
-    let source_digest = digest::of_text(&agent.source);
-    let values = [
-        agent.definition.name.as_str().into(),
-        digest.as_str().into(),
-        agent.source.as_str().into(),
-        agent.at.0.into(),
-        source_digest.as_str().into(),
-    ];
-    let written = session.execute("register an agent", &sql::INSERT_AGENT, Args::Values(&values)).await?;
+    let row = AgentRow {
+        name: agent.definition.name.clone(),
+        digest,
+        source: agent.source.clone(),
+        updated_at: agent.at,
+        source_digest: digest::of_text(&agent.source),
+    };
+    let written = execute(session, "register an agent", &sql::INSERT_AGENT, vec![row], &[]).await?;
     if written > 0 {
         budgets::of_manifest(session, unit, agent).await?;
     }
@@ -44,7 +43,7 @@ pub(in super::super) async fn remove(
 ) -> Result<AgentRemoved, StoreError> {
     let everybody = [None::<&str>.into()];
     let rows = session.rows("read agents", &sql::SELECT_AGENTS, Args::Values(&everybody)).await?;
-    let agents: Vec<AgentDefinition> = decode_all(&rows, |row| json(row, "definition"))?;
+    let agents: Vec<AgentDefinition> = decode_readable("read agents", &rows, |row| json(row, "definition"));
     let named_by = delegation::named_by(&removal.name, &agents);
     if !removal.even_if_named && !named_by.is_empty() {
         return Ok(AgentRemoved::NamedBy(named_by));

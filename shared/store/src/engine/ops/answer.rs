@@ -30,7 +30,8 @@ pub(in super::super) async fn apply(
     let asks = asks.filter(|id| job.state == JobState::Pending && *id == answer.call);
     let values = [seq.into(), answer.call.as_str().into()];
     let action = "read what a job asked";
-    let call = read(session, action, &sql::SELECT_QUESTION_OF_JOB, &values, rows::tool_call).await?.pop();
+    let call =
+        read(session, action, &sql::SELECT_QUESTION_OF_JOB, &values, rows::decode::<ToolCall>).await?.pop();
     // Only what asks its user is answered so.
     let call = call.filter(|call| is_one(&call.name));
     let Some(open) = call.as_ref().filter(|call| Some(&call.call_id) == asks.as_ref()) else {

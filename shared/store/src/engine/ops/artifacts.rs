@@ -1,6 +1,6 @@
 //! Artifacts: written with the outcome of the call that made them. What is in them is kept once per tenant and counted.
 
-use super::super::rows;
+use super::super::rows::{self, ArtifactContent, ArtifactRow};
 use super::super::session::{Row, Session};
 use super::super::statement::{Writes, read_by};
 use super::super::unit::Unit;
@@ -14,16 +14,14 @@ use std::sync::Arc;
 use turnstone_domain::Timestamp;
 use turnstone_domain::artifact::NewArtifact;
 
-type ArtifactInsert = (String, i64, i64, String, i64, i64, String, String, String, String, Timestamp);
 /// A tenant, and the digest of a content.
 type Key = (String, String);
-type ContentInsert = (String, String, i64, i64, String);
 
 /// What is to be written, and what is there.
 #[derive(Default)]
 pub(in super::super) struct Artifacts {
     known: BTreeSet<String>,
-    rows: Vec<ArtifactInsert>,
+    rows: Vec<ArtifactRow>,
     contents: BTreeMap<Key, Content>,
 }
 
@@ -41,7 +39,7 @@ pub(super) async fn take_in(
     steps: &[&TurnStep],
 ) -> Result<(), StoreError> {
     let artifacts = steps.iter().flat_map(|step| &step.write.artifacts);
-    let keys = artifacts.map(|(_, artifact)| (artifact.id.0.clone(),)).collect();
+    let keys = artifacts.map(|(_, artifact)| artifact.id.0.clone()).collect();
     let id = |row: &Row| rows::get::<String>(row, "id");
     let known = read_by(session, "look for artifacts", &sql::SELECT_KNOWN_ARTIFACTS, keys, id).await?;
     unit.artifacts.known.extend(known);
@@ -63,19 +61,19 @@ pub(super) fn put(unit: &mut Unit, seq: i64, artifacts: &[(i64, NewArtifact)], a
         let key = (tenant.clone(), new.digest.clone());
         let fresh = || Content { uses: 0, bytes: Arc::clone(&new.content) };
         noted.contents.entry(key).or_insert_with(fresh).uses += 1;
-        noted.rows.push((
-            new.id.0.clone(),
+        noted.rows.push(ArtifactRow {
+            id: new.id.0.clone(),
             engagement_seq,
-            seq,
-            new.call_id.0.clone(),
-            *turn,
-            new.part,
-            tenant.clone(),
-            new.digest.clone(),
-            new.name.clone(),
-            new.media_type.clone(),
-            at,
-        ));
+            job_seq: seq,
+            call_id: new.call_id.clone(),
+            turn: *turn,
+            part: new.part,
+            tenant: tenant.clone(),
+            digest: new.digest.clone(),
+            name: new.name.clone(),
+            media_type: new.media_type.clone(),
+            created_at: at,
+        });
     }
 }
 
@@ -84,10 +82,10 @@ impl Artifacts {
     pub(in super::super) fn flush(&mut self, writes: &mut Writes) {
         let content = |((tenant, digest), Content { uses, bytes }): (Key, Content)| {
             let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-            (tenant, digest, length, uses, BASE64_STANDARD.encode(bytes))
+            ArtifactContent { tenant, digest, bytes: length, uses, content: BASE64_STANDARD.encode(bytes) }
         };
-        let contents: Vec<ContentInsert> = take(&mut self.contents).into_iter().map(content).collect();
+        let contents = take(&mut self.contents).into_iter().map(content).collect();
         writes.all("write what is in artifacts", &sql::INSERT_ARTIFACT_CONTENTS, contents);
-        writes.all("write artifacts", &sql::INSERT_ARTIFACTS, take(&mut self.rows));
+        writes.insert("write artifacts", take(&mut self.rows));
     }
 }

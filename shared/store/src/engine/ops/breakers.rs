@@ -1,10 +1,9 @@
 //! Circuit breakers: the writes. A row is locked, its state takes a step, and it is written back. Jobs that a breaker refused
 //! wait for it in `breaker_waits` and are released as it closes.
 
-use super::super::columns::Columns;
-use super::super::rows::{Fields, Inconsistency, JobRow, get, time_or_none};
+use super::super::rows::{Fields, Inconsistency, JobRow, LeaseKey, NewBreaker, get};
 use super::super::session::{Arg, Args, Row, Session, limit as row_limit};
-use super::super::statement::{as_json, read, read_by};
+use super::super::statement::{as_json, execute, read, read_by};
 use super::super::unit::Unit;
 use crate::breakers::{BreakerKey, BreakerStep, Stepped, Trouble};
 use crate::{Ring, StoreError, sql};
@@ -31,7 +30,7 @@ fn decode(row: &impl Fields) -> Result<Locked, Inconsistency> {
     let state: String = get(row, "state")?;
     // A state that cannot be read says nothing: the breaker is closed.
     let state = serde_json::from_str(&state).unwrap_or_default();
-    Ok(Locked { name: get(row, "name")?, state, release_at: time_or_none(row, "release_at")? })
+    Ok(Locked { name: get(row, "name")?, state, release_at: get(row, "release_at")? })
 }
 
 /// Reads the list of breakers.
@@ -39,7 +38,7 @@ pub(in super::super) fn trouble(row: &impl Fields) -> Result<Trouble, Inconsiste
     Ok(Trouble {
         key: BreakerKey::of(get(row, "name")?),
         failures: get(row, "failures")?,
-        open_until: time_or_none(row, "open_until")?,
+        open_until: get(row, "open_until")?,
     })
 }
 
@@ -68,6 +67,7 @@ async fn end_lost_trials(session: &mut Session, state: &mut BreakerState) -> Res
     if trials.is_empty() {
         return Ok(());
     }
+    let trials = trials.into_iter().map(|(id, token)| LeaseKey { id, token }).collect();
     let decode = |row: &Row| get::<String>(row, "lease_token");
     let held =
         read_by(session, "check the leases of trial calls", &sql::SELECT_HELD_LEASES, trials, decode).await?;
@@ -84,8 +84,8 @@ pub(in super::super) async fn step(
     now: Timestamp,
 ) -> Result<Stepped, StoreError> {
     if matches!(step, BreakerStep::Failed { .. }) {
-        let row = Args::Rows(Columns::of(vec![(key.as_str().to_owned(), None::<Timestamp>, now)]), &[]);
-        session.execute("add a breaker", &sql::INSERT_BREAKERS, row).await?;
+        let row = NewBreaker { name: key.as_str().to_owned(), release_at: None, now };
+        execute(session, "add a breaker", &sql::INSERT_BREAKERS, vec![row], &[]).await?;
     }
     let mut stepped = Stepped { passage: Passage::Free, opened_until: None };
     let Some(mut row) = lock(session, key).await? else { return Ok(stepped) };
@@ -201,8 +201,7 @@ async fn release(
     let left = still.len() > room;
     still.truncate(room);
     let released: Vec<i64> = still.iter().map(|(job, _)| job.seq).collect();
-    let done: Vec<(i64,)> =
-        released.iter().copied().chain(gone.iter().map(|(job, _)| job.seq)).map(|seq| (seq,)).collect();
+    let done: Vec<i64> = released.iter().copied().chain(gone.iter().map(|(job, _)| job.seq)).collect();
     if done.is_empty() {
         return Ok((0, more_wait || left));
     }
@@ -215,7 +214,7 @@ async fn release(
     }
     own.flush(session).await?;
     unit.absorb(own);
-    session.execute("delete waits", &sql::DELETE_BREAKER_WAITS, Args::Rows(Columns::of(done), &[])).await?;
+    execute(session, "delete waits", &sql::DELETE_BREAKER_WAITS, done, &[]).await?;
     Ok((released.len(), more_wait || left))
 }
 

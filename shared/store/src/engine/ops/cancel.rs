@@ -37,7 +37,7 @@ pub(in super::super) async fn all(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     delegations::hold_kin(session, &ids).await?;
-    let keys = ids.into_iter().map(|id| (id,)).collect();
+    let keys = ids.into_iter().collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     let live = rows.iter().filter(|job| !job.state.is_terminal()).map(|job| job.seq).collect::<Vec<_>>();
     unit.take_in(session, rows).await?;

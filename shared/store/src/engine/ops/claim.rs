@@ -10,7 +10,7 @@ mod shares;
 mod tenants;
 
 use super::super::definitions::Definitions;
-use super::super::rows::{self, JobRow};
+use super::super::rows::{self, JobRow, Payer};
 use super::super::session::{Arg, Args, Row, Session, limit};
 use super::super::statement::{as_json, read_by};
 use super::super::unit::Unit;
@@ -73,6 +73,8 @@ pub(in super::super) struct Claimed {
 pub(super) struct Taken {
     pub seqs: Vec<i64>,
     pub agents: HashMap<i64, Arc<AgentDefinition>>,
+    /// Those of them that cannot be read.
+    pub broken: Broken,
     /// Whether another claim stood in the way: asking again may give more.
     pub busy: bool,
 }
@@ -86,9 +88,8 @@ pub(in super::super) async fn apply(
     definitions: &mut Definitions,
     ids: &dyn Ids,
 ) -> Result<Claimed, StoreError> {
-    let Taken { seqs, mut agents, busy } = take(session, unit, ask, definitions, ids).await?;
-    let keys = seqs.iter().map(|seq| (*seq,)).collect();
-    let mut broken = Broken::default();
+    let Taken { seqs, mut agents, mut broken, busy } = take(session, unit, ask, definitions, ids).await?;
+    let keys = seqs.to_vec();
     let decode = |row: &Row| {
         Ok((
             rows::get::<i64>(row, "job_seq")?,
@@ -99,24 +100,29 @@ pub(in super::super) async fn apply(
     let mut envelopes: HashMap<i64, (RetryPolicy, Envelope)> =
         read.into_iter().filter_map(|(seq, envelope)| Some((seq, broken.keep(seq, envelope)?))).collect();
     for seq in seqs.iter().filter(|seq| !envelopes.contains_key(seq)) {
-        broken.missing(*seq);
+        broken.add(*seq, "what its client sent is not stored any more".to_owned());
     }
     let jobs = seqs.iter().filter_map(|seq| unit.job(*seq));
     let mut done = past::read(session, unit, jobs, |seq, error| {
         broken.keep::<()>(seq, Err(error));
     })
     .await?;
+    let steps = seqs.iter().filter(|seq| unit.job(**seq).is_some_and(|job| job.workflow.is_some()));
+    let steps = steps.copied().collect();
+    let (action, text) = ("read steps", &sql::SELECT_WORKFLOW_INPUTS);
+    let decode = |row: &Row| {
+        let input = StepInput::decode(row).map(|(_, input)| input);
+        Ok((rows::get::<i64>(row, "job_seq")?, input))
+    };
+    let read = read_by(session, action, text, steps, decode).await?;
+    let mut steps: HashMap<i64, StepInput> =
+        read.into_iter().filter_map(|(seq, input)| Some((seq, broken.keep(seq, input)?))).collect();
     broken.discard(unit, ask.request.now)?;
     unit.flush(session).await?;
     let budgets = match ask.ready.iter().any(|queue| queue.budgeted) {
         true => shared_budgets(session, unit, &seqs).await?,
         false => HashMap::new(),
     };
-    let steps = seqs.iter().filter(|seq| unit.job(**seq).is_some_and(|job| job.workflow.is_some()));
-    let steps = steps.map(|seq| (*seq,)).collect();
-    let (action, text) = ("read steps", &sql::SELECT_WORKFLOW_INPUTS);
-    let steps = read_by(session, action, text, steps, StepInput::decode).await?;
-    let mut steps: HashMap<i64, StepInput> = steps.into_iter().collect();
     let mut claims = Vec::with_capacity(seqs.len());
     for seq in seqs {
         let Some((retry, envelope)) = envelopes.remove(&seq).filter(|_| !broken.has(seq)) else { continue };
@@ -133,10 +139,10 @@ pub(in super::super) async fn apply(
 }
 
 /// Whose spending a job's is: its tenant, or nothing, and its agent.
-fn payer(unit: &Unit, seq: i64) -> (String, String) {
+fn payer(unit: &Unit, seq: i64) -> Payer {
     let tenant = unit.job(seq).and_then(|job| job.tenant.clone()).unwrap_or_default();
     let agent = unit.engagement_of(seq).map(|row| row.engagement.agent.clone()).unwrap_or_default();
-    (tenant, agent)
+    Payer { tenant, agent }
 }
 
 /// The shared budgets that jobs may have to pay into, by who pays.
@@ -144,12 +150,12 @@ async fn shared_budgets(
     session: &mut Session,
     unit: &Unit,
     seqs: &[i64],
-) -> Result<HashMap<(String, String), Vec<AppliedBudget>>, StoreError> {
+) -> Result<HashMap<Payer, Vec<AppliedBudget>>, StoreError> {
     let agents = seqs.iter().filter(|seq| unit.engagement_of(**seq).is_some());
-    let payers: HashSet<(String, String)> = agents.map(|seq| payer(unit, *seq)).collect();
+    let payers: HashSet<Payer> = agents.map(|seq| payer(unit, *seq)).collect();
     let decode = |row: &Row| {
-        let payer = (rows::get::<String>(row, "tenant")?, rows::get::<String>(row, "agent")?);
-        Ok((payer, AppliedBudget { name: rows::get(row, "name")?, model: rows::maybe(row, "model")? }))
+        let payer = Payer { tenant: rows::get(row, "tenant")?, agent: rows::get(row, "agent")? };
+        Ok((payer, AppliedBudget { name: rows::get(row, "name")?, model: rows::get(row, "model")? }))
     };
     let (action, text) = ("look for budgets", &sql::SELECT_APPLIED_BUDGETS);
     let mut applied: HashMap<_, Vec<AppliedBudget>> = HashMap::new();
@@ -177,19 +183,23 @@ pub(super) async fn take(
         keys: Keys::default(),
         tenants: Tenants::lock(session, ask.ready.iter().any(|queue| queue.capped)).await?,
         agents: HashMap::new(),
+        broken: Broken::default(),
         set_aside: ask.ready.iter().any(|queue| queue.set_aside),
         hasty: false,
     };
     let seqs = search.walk(session, unit).await?;
-    let Search { line, keys, tenants, agents, hasty, .. } = search;
+    let Search { line, keys, tenants, agents, mut broken, hasty, .. } = search;
     let busy = line.busy || keys.busy() || tenants.busy() || hasty;
     if line.write(session).await? | keys.write(session).await? {
         unit.rings.push(Ring::Due);
     }
     for seq in &seqs {
+        if let Some(why) = unit.job(*seq).and_then(|job| job.damaged.clone()) {
+            broken.add(*seq, why);
+        }
         start(unit, *seq, request, ids)?;
     }
-    Ok(Taken { seqs, agents, busy })
+    Ok(Taken { seqs, agents, broken, busy })
 }
 
 /// Jobs of one queue.
@@ -218,6 +228,8 @@ struct Search<'a> {
     keys: Keys,
     tenants: Tenants,
     agents: HashMap<i64, Arc<AgentDefinition>>,
+    /// Jobs that no version can read.
+    broken: Broken,
     set_aside: bool,
     /// Whether it gave up looking although there is more to look at.
     hasty: bool,
@@ -329,7 +341,8 @@ impl Search<'_> {
         let mut seqs: Vec<i64> = found.iter().map(|job| job.seq).collect();
         let limited: Vec<JobRow> = found.iter().filter(|job| job.limit_key.is_some()).cloned().collect();
         unit.take_in(session, found).await?;
-        self.agents.extend(runnable(session, unit, &mut seqs, self.definitions).await?);
+        let agents = runnable(session, unit, &mut seqs, self.definitions, &mut self.broken).await?;
+        self.agents.extend(agents);
         let names = limited.iter().filter_map(|job| job.limit_key.clone()).collect();
         self.keys.lock(session, names).await?;
         let mut limited: HashMap<i64, JobRow> = limited.into_iter().map(|job| (job.seq, job)).collect();
@@ -356,12 +369,14 @@ impl Search<'_> {
     }
 }
 
-/// The agents of these jobs; jobs whose agent cannot be read are taken out.
+/// The agents of these jobs. Jobs whose agent this version cannot read are taken out; those whose agent no version can
+/// read are `broken`.
 async fn runnable(
     session: &mut Session,
     unit: &Unit,
     seqs: &mut Vec<i64>,
     definitions: &mut Definitions,
+    broken: &mut Broken,
 ) -> Result<HashMap<i64, Arc<AgentDefinition>>, StoreError> {
     let mut agents = HashMap::new();
     let mut left = Vec::new();
@@ -369,6 +384,7 @@ async fn runnable(
         let Some(row) = unit.engagement_of(*seq) else { continue };
         match definitions.get(session, &row.digest).await {
             Ok(agent) => drop(agents.insert(*seq, agent)),
+            Err(error @ StoreError::Inconsistent { .. }) => broken.add(*seq, error.to_string()),
             Err(error @ StoreError::Unreadable { .. }) => {
                 tracing::error!(engagement = %row.engagement.id, %error, "an agent cannot be read; its job is left where it is");
                 left.push(*seq);
@@ -402,6 +418,11 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
     job.lease_expires_at = Some(request.now.plus_ms(lease_ms));
     if request.kind == JobKind::Plain && ends_soon(job) {
         unit.rings.push(Ring::Due);
+    }
+    if request.kind == JobKind::Agent {
+        // Its stream tells it with what its turn writes first.
+        unit.change_job(seq)?.events = 1;
+        return Ok(());
     }
     let data = json!({"attempt": unit.job(seq).map(|job| job.attempt), "worker_id": worker});
     unit.note(seq, EventName::JobStarted, data, request.now)
@@ -438,6 +459,7 @@ fn claimed(
         job_type: job.job_type.clone(),
         attempt: job.attempt,
         failures: job.failures,
+        lapses: job.lapses,
         retry,
         timeout_ms: job.timeout_ms,
         envelope,

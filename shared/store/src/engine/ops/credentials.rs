@@ -1,24 +1,27 @@
 //! Credentials: the writes.
 
+use super::super::rows::CredentialRow;
 use super::super::session::{Args, Session};
+use super::super::statement::Writes;
 use crate::{StoreError, sql};
 use turnstone_domain::agent::credential::{Content, Credential, Owner};
 
 /// Keeps a credential in place of the one before.
 pub(in super::super) async fn keep(session: &mut Session, one: &Credential) -> Result<(), StoreError> {
     let (Content::Reference(content) | Content::Value(content)) = &one.content;
-    let values = [
-        one.owner.kind().into(),
-        one.owner.subject().into(),
-        one.tool.as_str().into(),
-        one.header.as_str().into(),
-        one.prefix.as_str().into(),
-        one.content.form().into(),
-        content.as_str().into(),
-        one.updated_at.0.into(),
-    ];
-    let (action, text) = ("keep a credential", &sql::INSERT_CREDENTIAL);
-    session.execute(action, text, Args::Values(&values)).await.map(|_| ())
+    let row = CredentialRow {
+        kind: one.owner.kind().to_owned(),
+        subject: one.owner.subject().to_owned(),
+        tool: one.tool.clone(),
+        header: one.header.clone(),
+        prefix: one.prefix.clone(),
+        form: one.content.form().to_owned(),
+        content: content.clone(),
+        updated_at: one.updated_at,
+    };
+    let mut writes = Writes::default();
+    writes.insert_over("keep a credential", vec![row]);
+    writes.run(session).await
 }
 
 /// Removes the credentials of a tool, or one of them; returns whether there were any.

@@ -1,8 +1,10 @@
 //! Calls that agents of other servers work for: the writes.
 
-use super::super::rows::{Fields, Inconsistency, JobRow, get, json_or_none};
+use super::super::rows::{
+    AbandonedCalls, Fields, Inconsistency, JobRow, RemoteCallKey, RemoteCallRow, get, json_or_none,
+};
 use super::super::session::{Args, Session, limit as row_limit};
-use super::super::statement::{Writes, read};
+use super::super::statement::{Writes, read_readable};
 use super::super::unit::Unit;
 use crate::elsewhere::{CallOff, CalledOff};
 use crate::{StoreError, sql};
@@ -20,8 +22,8 @@ type Known = (i64, Option<String>, Option<Timestamp>);
 pub(in super::super) struct Away {
     /// By call and place.
     put: BTreeMap<(String, String), Known>,
-    over: Vec<(String, String)>,
-    abandoned: Vec<(i64, Timestamp)>,
+    over: Vec<RemoteCallKey>,
+    abandoned: Vec<AbandonedCalls>,
 }
 
 impl Away {
@@ -39,7 +41,7 @@ impl Away {
             AwayStep::Leaves => (None, None),
             AwayStep::Works(handle) => (Some(handle.to_string()), None),
             AwayStep::Abandoned => (None, Some(at)),
-            AwayStep::Over => return self.over.push(key),
+            AwayStep::Over => return self.over.push(RemoteCallKey { call_id: key.0, place: key.1 }),
         };
         let row = self.put.entry(key).or_insert((job_seq, None, None));
         *row = (job_seq, handle.or(row.1.take()), due_at);
@@ -48,25 +50,28 @@ impl Away {
     /// A job whose state has changed: one that ended without what is done for it leaves that to be called off.
     pub(in super::super) fn moved(&mut self, job: &JobRow) {
         if job.engagement_seq.is_some() && job.state.is_terminal() {
-            self.abandoned.extend(job.ended_at.map(|at| (job.seq, at)));
+            self.abandoned.extend(job.ended_at.map(|at| AbandonedCalls { job_seq: job.seq, due_at: at }));
         }
     }
 
     /// Adds what is to be written.
     pub(in super::super) fn flush(&mut self, writes: &mut Writes) {
         let rows = take(&mut self.put).into_iter();
-        let rows = rows.map(|((call, place), (job, handle, due))| (call, place, job, handle, due)).collect();
-        writes.if_new("note what is done elsewhere", &sql::INSERT_REMOTE_CALLS, rows);
-        writes.if_new("forget what is over elsewhere", &sql::DELETE_REMOTE_CALLS, take(&mut self.over));
+        let row = |((call_id, place), (job_seq, handle, due_at)): ((String, String), Known)| RemoteCallRow {
+            call_id,
+            place,
+            job_seq,
+            handle,
+            due_at,
+        };
+        let rows = rows.map(row).collect();
+        writes.some("note what is done elsewhere", &sql::INSERT_REMOTE_CALLS, rows);
+        writes.some("forget what is over elsewhere", &sql::DELETE_REMOTE_CALLS, take(&mut self.over));
     }
 
     /// Adds what jobs that ended leave behind: beside the jobs, because most commits write nothing of calls.
     pub(in super::super) fn leave(&mut self, writes: &mut Writes) {
-        writes.if_new(
-            "leave to be called off",
-            &sql::UPDATE_ABANDONED_REMOTE_CALLS,
-            take(&mut self.abandoned),
-        );
+        writes.some("leave to be called off", &sql::UPDATE_ABANDONED_REMOTE_CALLS, take(&mut self.abandoned));
     }
 }
 
@@ -78,7 +83,7 @@ pub(in super::super) async fn take_due(
 ) -> Result<Vec<CallOff>, StoreError> {
     let values = [now.0.into(), row_limit(limit).into()];
     let (action, text) = ("look for what is to be called off", &sql::SELECT_DUE_REMOTE_CALLS);
-    let due = read(session, action, text, &values, call_off).await?;
+    let due = read_readable(session, action, text, &values, call_off).await?;
     let mut taken = Vec::with_capacity(due.len());
     for one in due {
         let values = [one.call.as_str().into(), one.place.as_str().into(), one.tries.into(), until.0.into()];

@@ -2,7 +2,7 @@
 //! they part, the phases before the point are copied, because they belong to the turn that the fork ends.
 
 use super::super::journal;
-use super::super::rows::{self, EngagementRow, JobRow};
+use super::super::rows::{self, EngagementRow, ForkRow, JobRow, NewScope, ScopeVersion, StateKey};
 use super::super::session::{Args, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
@@ -47,17 +47,18 @@ pub(in super::super) async fn apply(
     let seq = enqueue(session, unit, &parent, fork).await?;
     let values = [seq.into(), parent.seq.into(), fork.point.turn.into(), part.after.into()];
     session.execute("share a past", &sql::INSERT_INHERITANCES, Args::Values(&values)).await?;
-    let changes = as_json(&fork.changes)?;
-    let values = [
-        seq.into(),
-        fork.from.as_str().into(),
-        fork.point.turn.into(),
-        number(fork.point.phase).into(),
-        i64::from(fork.live_tools).into(),
-        changes.as_str().into(),
-        fork.at.0.into(),
-    ];
-    session.execute("write a fork", &sql::INSERT_FORK, Args::Values(&values)).await?;
+    let mut writes = Writes::default();
+    let row = ForkRow {
+        engagement_seq: seq,
+        parent_id: fork.from.clone(),
+        at_turn: fork.point.turn,
+        phase: fork.point.phase,
+        live_tools: fork.live_tools,
+        changes: as_json(&fork.changes)?,
+        created_at: fork.at,
+    };
+    writes.insert("write a fork", vec![row]);
+    writes.run(session).await?;
     state(session, unit, &parent, fork, seq).await?;
     let position = position(session, unit, &parent, fork, &part).await?;
     let messages = i64::try_from(part.messages.len()).unwrap_or(i64::MAX);
@@ -81,7 +82,7 @@ async fn find(session: &mut Session, unit: &mut Unit, fork: &NewFork) -> Result<
     })
     .await?;
     let Some((agent, job)) = found.pop() else { return Ok(None) };
-    let rows = read_by(session, "read a job", &sql::LOCK_JOBS, vec![(job.clone(),)], JobRow::decode).await?;
+    let rows = read_by(session, "read a job", &sql::LOCK_JOBS, vec![job.clone()], JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let Some(seq) = unit.seq_of(&job) else { return Ok(None) };
     Ok(unit.engagement_of(seq).cloned().map(|row| Parent { seq, agent, row }))
@@ -113,7 +114,7 @@ async fn part(
     let after = messages.first().map_or(parent.row.messages, |first| first.seq - 1);
     let said = said_before(fork.point.phase, &all, &messages);
     let calls = if fork.point.phase > Phase::Exec {
-        read(session, "read the tool journal", &sql::SELECT_TOOL_CALLS_OF_TURNS, &values, rows::tool_call)
+        read(session, "read the tool journal", &sql::SELECT_TOOL_CALLS_OF_TURNS, &values, rows::decode)
             .await?
     } else {
         Vec::new()
@@ -207,7 +208,7 @@ async fn enqueue(
     let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)]).await?;
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     unit.absorb(pushing);
-    let keys = vec![(fork.job.clone(),)];
+    let keys = vec![fork.job.clone()];
     let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     unit.seq_of(&fork.job).ok_or_else(|| StoreError::Inconsistent {
@@ -239,14 +240,16 @@ async fn state(
     let expires_at = ttl.map(|seconds| fork.at.plus_ms(seconds.saturating_mul(1000)));
     let mut keys = Vec::with_capacity(state.len());
     for (key, value) in state {
-        keys.push((own.name.clone(), key, as_json(&value)?, 1_i64, fork.at, expires_at));
+        let (scope, content) = (own.name.clone(), as_json(&value)?);
+        keys.push(StateKey { scope, name: key, content, version: 1, updated_at: fork.at, expires_at });
     }
     let mut writes = Writes::default();
-    writes.if_new("open states", &sql::INSERT_STATE_SCOPES, vec![(own.name.clone(), Some(seq), fork.at)]);
+    writes.insert_missing("open states", vec![NewScope::of(&own.name, Some(seq), fork.at)]);
     writes.run(session).await?;
     let mut writes = Writes::default();
-    writes.all("write states", &sql::UPDATE_STATE_SCOPES, vec![(own.name, 1_i64, fork.at)]);
-    writes.all("write keys of states", &sql::INSERT_STATE_KEYS, keys);
+    let version = ScopeVersion { name: own.name, version: 1, at: fork.at };
+    writes.all("write states", &sql::UPDATE_STATE_SCOPES, vec![version]);
+    writes.insert_over("write keys of states", keys);
     writes.run(session).await
 }
 
@@ -263,7 +266,7 @@ async fn snapshot(
         let values = [job.as_str().into()];
         let is_fork =
             read(session, "look for a fork", &sql::SELECT_FORK_OF_JOB, &values, rows::origin).await?;
-        let keys = vec![(parent.seq,)];
+        let keys = vec![parent.seq];
         let sent =
             read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, rows::envelope).await?;
         let meta = sent.into_iter().next().map(|(_, _, envelope)| envelope.meta).unwrap_or_default();
@@ -274,14 +277,14 @@ async fn snapshot(
     let Some(scope) = scope else { return Ok(StateSnapshot::default()) };
     let values = [scope.name.as_str().into(), fork.at.0.into()];
     let found = read(session, "read a state", &sql::SELECT_STATE_OF_SCOPE, &values, |row| {
-        Ok(match rows::maybe::<String>(row, "name")? {
+        Ok(match rows::get::<Option<String>>(row, "name")? {
             None => None,
             Some(key) => Some(StateEntry {
                 key,
                 value: rows::json(row, "content")?,
                 version: rows::get(row, "version")?,
-                updated_at: rows::time(row, "updated_at")?,
-                expires_at: rows::time_or_none(row, "expires_at")?,
+                updated_at: rows::get(row, "updated_at")?,
+                expires_at: rows::get(row, "expires_at")?,
             }),
         })
     });

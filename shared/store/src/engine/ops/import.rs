@@ -1,6 +1,6 @@
 //! Import: an engagement that has ended elsewhere, with its ids and everything that is on record of it.
 
-use super::super::rows::{self, JobRow};
+use super::super::rows::{self, JobRow, NewScope, ScopeVersion, StateKey};
 use super::super::session::{Arg, Args, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
@@ -36,7 +36,7 @@ pub(in super::super) async fn apply(
     let mut pushing = Unit::default();
     let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)]).await?;
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let keys = vec![(job.id.clone(),)];
+    let keys = vec![job.id.clone()];
     let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let Some(seq) = unit.seq_of(&job.id) else { return Ok(Ok(())) };
@@ -78,7 +78,7 @@ async fn known(session: &mut Session, record: &EngagementRecord) -> Result<Optio
     if !found.is_empty() {
         return Ok(Some(format!("engagement {id}")));
     }
-    let keys = vec![(record.job.id.clone(),)];
+    let keys = vec![record.job.id.clone()];
     let found = read_by(session, "look for a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     Ok((!found.is_empty()).then(|| format!("job {}", record.job.id)))
 }
@@ -90,7 +90,7 @@ async fn unique<'r>(
     record: &'r EngagementRecord,
     ids: &dyn Ids,
 ) -> Result<Cow<'r, EngagementRecord>, StoreError> {
-    let keys = record.calls.iter().map(|call| (call.call_id.0.clone(),)).collect();
+    let keys = record.calls.iter().map(|call| call.call_id.0.clone()).collect();
     let text = &sql::SELECT_KNOWN_TOOL_CALLS;
     let known = read_by(session, "look for calls", text, keys, |row| rows::get::<String>(row, "call_id"));
     let known = known.await?;
@@ -188,15 +188,7 @@ async fn decide(session: &mut Session, record: &EngagementRecord) -> Result<(), 
         super::reviews::write(session, review).await?;
     }
     for review in record.reviews.iter().filter(|review| review.state != ReviewState::Open) {
-        let at = review.decided_at.unwrap_or(review.created_at);
-        let values = [
-            review.id.as_str().into(),
-            review.state.as_str().into(),
-            review.decided_by.as_deref().into(),
-            review.reason.as_deref().into(),
-            at.0.into(),
-        ];
-        session.execute("answer a review", &sql::UPDATE_DECIDED_REVIEW, Args::Values(&values)).await?;
+        super::reviews::answer(session, review, review.decided_at.unwrap_or(review.created_at)).await?;
         if review.spent {
             let of_review = [review.id.as_str().into()];
             session.execute("mark a review", &sql::UPDATE_SPENT_REVIEW, Args::Values(&of_review)).await?;
@@ -222,15 +214,24 @@ async fn state(
     let version = record.state.iter().map(|entry| entry.version).max().unwrap_or(1);
     let mut keys = Vec::with_capacity(record.state.len());
     for entry in &record.state {
-        let value = as_json(&entry.value)?;
-        let key = entry.key.clone();
-        keys.push((scope.name.clone(), key, value, entry.version, entry.updated_at, entry.expires_at));
+        keys.push(StateKey {
+            scope: scope.name.clone(),
+            name: entry.key.clone(),
+            content: as_json(&entry.value)?,
+            version: entry.version,
+            updated_at: entry.updated_at,
+            expires_at: entry.expires_at,
+        });
     }
     let mut writes = Writes::default();
-    writes.if_new("open states", &sql::INSERT_STATE_SCOPES, vec![(scope.name.clone(), Some(seq), at)]);
+    writes.insert_missing("open states", vec![NewScope::of(&scope.name, Some(seq), at)]);
     writes.run(session).await?;
     let mut writes = Writes::default();
-    writes.all("write states", &sql::UPDATE_STATE_SCOPES, vec![(scope.name, version, at)]);
-    writes.all("write keys of states", &sql::INSERT_STATE_KEYS, keys);
+    writes.all(
+        "write states",
+        &sql::UPDATE_STATE_SCOPES,
+        vec![ScopeVersion { name: scope.name, version, at }],
+    );
+    writes.insert_over("write keys of states", keys);
     writes.run(session).await
 }

@@ -5,8 +5,7 @@
 //! engagement's from then on. Who adds an input holds the engagement,
 //! and who ends a job writes to its stream, so neither overlooks the other.
 
-use super::super::rows::EngagementRow;
-use super::super::rows::{Fields, Inconsistency, JobRow, get, json, maybe, word};
+use super::super::rows::{BegunInput, EngagementRow, Fields, Inconsistency, JobRow, get, json};
 use super::super::session::Session;
 use super::super::statement::{Writes, read_by};
 use super::super::unit::Unit;
@@ -76,7 +75,7 @@ pub(super) async fn standings(
 ) -> Result<BTreeMap<i64, Standing>, StoreError> {
     let mut standings: BTreeMap<i64, Standing> =
         engagements.iter().map(|seq| (*seq, Standing::default())).collect();
-    let keys = engagements.into_iter().map(|seq| (seq,)).collect();
+    let keys = engagements.into_iter().collect();
     let (action, text) = ("look for inputs", &sql::SELECT_INPUTS_OF_ENGAGEMENTS);
     for (engagement_seq, input, begun, position) in read_by(session, action, text, keys, decode).await? {
         let standing = standings.entry(engagement_seq).or_default();
@@ -100,10 +99,15 @@ fn decode(row: &impl Fields) -> Result<(i64, OpenInput, i64, Position), Inconsis
     let input = OpenInput {
         seq: get(row, "seq")?,
         id: JobId(get(row, "id")?),
-        state: word(row, "state", JobState::parse)?,
+        state: get::<JobState>(row, "state")?,
         attempt: get(row, "attempt")?,
     };
-    Ok((get(row, "engagement_seq")?, input, maybe(row, "begun")?.unwrap_or_default(), json(row, "position")?))
+    Ok((
+        get(row, "engagement_seq")?,
+        input,
+        get::<Option<i64>>(row, "begun")?.unwrap_or_default(),
+        json(row, "position")?,
+    ))
 }
 
 /// `pending → available` for the next input of each of these engagements, unless one of them is still worked on.
@@ -124,7 +128,7 @@ pub(in super::super) async fn advance(
         .filter(|(seq, _, first)| first.waits_its_turn(*seq))
         .map(|(seq, standing, first)| (first.id.clone(), (seq, standing)))
         .collect();
-    let keys = next.keys().map(|id| (id.clone(),)).collect();
+    let keys = next.keys().cloned().collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let mut begun = Vec::with_capacity(next.len());
@@ -140,10 +144,10 @@ pub(in super::super) async fn advance(
         job.step(Trigger::Activate, at)?;
         unit.note(seq, EventName::JobAvailable, json!({"reason": "next_input"}), at)?;
         unit.rings.push(Ring::Available);
-        begun.push((engagement_seq, seq));
+        begun.push(BegunInput { seq: engagement_seq, job_seq: seq });
     }
     unit.flush(session).await?;
     let mut writes = Writes::default();
-    writes.if_new("give engagements their agents", &sql::UPDATE_ENGAGEMENT_DEFINITIONS, begun);
+    writes.some("give engagements their agents", &sql::UPDATE_ENGAGEMENT_DEFINITIONS, begun);
     writes.run(session).await
 }

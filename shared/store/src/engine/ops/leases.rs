@@ -1,8 +1,7 @@
 //! Leases between checkpoints: extended while a model thinks, given back when a worker stops.
 
 use super::super::columns::Columns;
-use super::super::rows;
-use super::super::rows::JobRow;
+use super::super::rows::{self, JobRow, LeaseKey};
 use super::super::session::{Args, Session};
 use super::super::statement::{decode_all, read_by};
 use super::super::unit::Unit;
@@ -10,11 +9,11 @@ use crate::{Ring, StoreError, sql};
 use serde_json::json;
 use std::collections::HashSet;
 use turnstone_domain::state::Trigger;
-use turnstone_domain::{EventName, JobId, Lease, Timestamp};
+use turnstone_domain::{EventName, Lease, Timestamp};
 
 /// Leases as the statements take them.
-pub(in super::super) fn keys(leases: &[Lease]) -> Vec<(JobId, String)> {
-    leases.iter().map(|lease| (lease.job.clone(), lease.token.clone())).collect()
+pub(in super::super) fn keys(leases: &[Lease]) -> Vec<LeaseKey> {
+    leases.iter().map(|lease| LeaseKey { id: lease.job.clone(), token: lease.token.clone() }).collect()
 }
 
 /// The tokens among `leases` that are not in `held`.
@@ -30,8 +29,9 @@ pub(in super::super) async fn extend(
     until: Timestamp,
 ) -> Result<Vec<String>, StoreError> {
     let until = [until.0.into()];
-    let args = Args::Rows(Columns::of(keys(leases)), &until);
-    let rows = session.rows("extend leases", &sql::UPDATE_LEASES, args).await?;
+    let text = &sql::UPDATE_LEASES;
+    let args = Args::Rows(Columns::of(keys(leases), text)?, &until);
+    let rows = session.rows("extend leases", text, args).await?;
     let held = decode_all(&rows, |row| rows::get::<String>(row, "lease_token"))?;
     Ok(lost(leases, held))
 }

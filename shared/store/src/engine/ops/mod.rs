@@ -31,6 +31,7 @@ pub(super) mod statistics;
 pub(super) mod tenants;
 pub(super) mod time_out;
 pub(super) mod turns;
+pub(super) mod unreadable;
 pub(super) mod upkeep;
 pub(super) mod webhooks;
 pub(super) mod workers;

@@ -1,9 +1,9 @@
 //! Deletes what ended long ago, with everything that belongs to it.
 
 use super::super::columns::Columns;
-use super::super::rows;
+use super::super::rows::{self, EndedBefore};
 use super::super::session::{Args, Row, Session, limit as row_limit};
-use super::super::statement::{decode_all, read, read_by};
+use super::super::statement::{decode_all, execute, read, read_by};
 use crate::StoreError;
 use crate::sql::{self, Text};
 use std::collections::BTreeSet;
@@ -88,7 +88,7 @@ async fn old_jobs(
     let decode = |row: &Row| Ok((rows::get::<i64>(row, "seq")?, rows::get::<i64>(row, "stream")?));
     let action = "look for old jobs";
     let keeping = read(session, action, &sql::SELECT_QUEUES_KEEPING_JOBS, &[], |row| {
-        let kept = |name| rows::maybe::<i64>(row, name);
+        let kept = |name| rows::get::<Option<i64>>(row, name);
         let kept = [kept("keep_completed_ms")?, kept("keep_discarded_ms")?, kept("keep_cancelled_ms")?];
         Ok((rows::get::<String>(row, "name")?, kept))
     });
@@ -100,11 +100,12 @@ async fn old_jobs(
     let ends = [JobState::Completed, JobState::Discarded, JobState::Cancelled];
     let of_queue = |(queue, kept): (String, [Option<i64>; 3])| {
         let before_of = move |kept: Option<i64>| kept.map_or(before, |ms| now.plus_ms(-ms));
-        ends.into_iter().zip(kept).map(move |(state, kept)| (queue.clone(), state.as_str(), before_of(kept)))
+        let row = move |(state, kept)| EndedBefore { queue: queue.clone(), state, before: before_of(kept) };
+        ends.into_iter().zip(kept).map(row)
     };
-    let wanted = Columns::of(keeping.into_iter().flat_map(of_queue).collect());
-    let values = [row_limit(limit).into()];
-    let rows = session.rows(action, &sql::LOCK_OLD_JOBS_OF_QUEUES, Args::Rows(wanted, &values)).await?;
+    let (values, text) = ([row_limit(limit).into()], &sql::LOCK_OLD_JOBS_OF_QUEUES);
+    let wanted = Columns::of(keeping.into_iter().flat_map(of_queue).collect(), text)?;
+    let rows = session.rows(action, text, Args::Rows(wanted, &values)).await?;
     decode_all(&rows, decode)
 }
 
@@ -116,9 +117,8 @@ async fn forget_limits(session: &mut Session, limit: usize) -> Result<usize, Sto
     if unused.is_empty() {
         return Ok(0);
     }
-    let keys = Columns::of(unused.into_iter().map(|name| (name,)).collect());
-    let forgotten =
-        session.execute("forget unused limits", &sql::DELETE_UNUSED_RATE_KEYS, Args::Rows(keys, &[])).await?;
+    let (action, text) = ("forget unused limits", &sql::DELETE_UNUSED_RATE_KEYS);
+    let forgotten = execute(session, action, text, unused, &[]).await?;
     Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
 }
 
@@ -128,7 +128,7 @@ pub(in super::super) async fn open(
     jobs: &[(i64, i64)],
 ) -> Result<BTreeSet<i64>, StoreError> {
     let streams: BTreeSet<i64> = jobs.iter().map(|(_, stream)| *stream).collect();
-    let keys = || streams.iter().map(|stream| (*stream,)).collect::<Vec<_>>();
+    let keys = || streams.iter().copied().collect::<Vec<_>>();
     let seq = |row: &Row| rows::get::<i64>(row, "seq");
     read_by(session, "hold engagements", &sql::LOCK_ENGAGEMENT_TOTALS, keys(), seq).await?;
     let text = &sql::SELECT_OPEN_ENGAGEMENTS;
@@ -143,7 +143,7 @@ pub(in super::super) async fn sources(
     jobs: &[(i64, i64)],
 ) -> Result<BTreeSet<i64>, StoreError> {
     let streams: BTreeSet<i64> = jobs.iter().map(|(_, stream)| *stream).collect();
-    let keys = streams.into_iter().map(|stream| (stream,)).collect();
+    let keys = streams.into_iter().collect();
     let text = &sql::SELECT_INHERITANCES_BY_SOURCE;
     let found = read_by(session, "look for forks", text, keys, |row| rows::get::<i64>(row, "source_seq"));
     let read: BTreeSet<i64> = found.await?.into_iter().collect();
@@ -155,16 +155,15 @@ pub(in super::super) async fn delete(session: &mut Session, old: &[(i64, i64)]) 
     if old.is_empty() {
         return Ok(());
     }
-    let jobs = old.iter().map(|(seq, _)| (*seq,)).collect();
+    let jobs = old.iter().map(|(seq, _)| *seq).collect();
     let text = &sql::SELECT_INPUT_DEFINITIONS_BY_JOB;
     let named = read_by(session, "look at old inputs", text, jobs, |row| rows::get::<String>(row, "digest"));
     let named = named.await?;
     for text in of_jobs() {
-        let keys = Columns::of(old.iter().map(|(seq, _)| (*seq,)).collect());
-        session.execute("delete old jobs", text, Args::Rows(keys, &[])).await?;
+        execute(session, "delete old jobs", text, old.iter().map(|(seq, _)| *seq).collect(), &[]).await?;
     }
     let streams: BTreeSet<i64> = old.iter().map(|(_, stream)| *stream).collect();
-    let keys = streams.iter().map(|stream| (*stream,)).collect();
+    let keys = streams.iter().copied().collect();
     let referred =
         read_by(session, "look at old engagements", &sql::SELECT_ENGAGEMENT_REFERENCES, keys, |row| {
             Ok((rows::get::<String>(row, "digest")?, rows::get::<i64>(row, "budget_seq")?))
@@ -172,28 +171,26 @@ pub(in super::super) async fn delete(session: &mut Session, old: &[(i64, i64)]) 
     let (mut digests, roots): (BTreeSet<String>, BTreeSet<i64>) = referred.await?.into_iter().unzip();
     digests.extend(named);
     for text in of_streams() {
-        let keys = Columns::of(streams.iter().map(|stream| (*stream,)).collect());
-        session.execute("delete old engagements", text, Args::Rows(keys, &[])).await?;
+        execute(session, "delete old engagements", text, streams.iter().copied().collect(), &[]).await?;
     }
     let (action, text) = ("delete what no artifact has", &sql::DELETE_UNUSED_ARTIFACT_CONTENTS);
     session.execute(action, text, Args::Values(&[])).await?;
     // A tree spends from the budget of its root, which may be gone before the last of the tree.
-    let totals = Columns::of(roots.union(&streams).map(|seq| (*seq,)).collect());
-    session.execute("delete old totals", &sql::DELETE_TOTALS, Args::Rows(totals, &[])).await?;
+    let totals = roots.union(&streams).copied().collect();
+    execute(session, "delete old totals", &sql::DELETE_TOTALS, totals, &[]).await?;
     forget_definitions(session, digests).await
 }
 
 /// Deletes those of these definitions that neither an engagement, an input of one nor an agent refers to any more.
 async fn forget_definitions(session: &mut Session, digests: BTreeSet<String>) -> Result<(), StoreError> {
-    let keys = digests.into_iter().map(|digest| (digest,)).collect();
+    let keys = digests.into_iter().collect();
     let (action, text) = ("look for unused definitions", &sql::LOCK_UNUSED_DEFINITIONS);
     let unused = read_by(session, action, text, keys, |row| rows::get::<String>(row, "digest")).await?;
     if unused.is_empty() {
         return Ok(());
     }
-    let keys = Columns::of(unused.into_iter().map(|digest| (digest,)).collect());
     let (action, text) = ("delete unused definitions", &sql::DELETE_UNUSED_DEFINITIONS);
-    session.execute(action, text, Args::Rows(keys, &[])).await.map(|_| ())
+    execute(session, action, text, unused, &[]).await.map(|_| ())
 }
 
 /// Deletes workflows whose jobs are gone, with their steps and events.
@@ -205,8 +202,7 @@ async fn forget_workflows(session: &mut Session, before: Timestamp, limit: usize
         return Ok(());
     }
     for text in [&sql::DELETE_WORKFLOW_STEPS, &sql::DELETE_JOURNAL, &sql::DELETE_WORKFLOWS] {
-        let keys = Columns::of(old.iter().map(|seq| (*seq,)).collect());
-        session.execute("delete old workflows", text, Args::Rows(keys, &[])).await?;
+        execute(session, "delete old workflows", text, old.clone(), &[]).await?;
     }
     Ok(())
 }

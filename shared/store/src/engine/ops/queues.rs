@@ -2,7 +2,7 @@
 
 use super::super::journal::Journal;
 use super::super::queues::queue as decode_queue;
-use super::super::rows::{Inconsistency, get, maybe};
+use super::super::rows::{Inconsistency, PoolMember, QueueName, get};
 use super::super::session::{Arg, Args, Row, Session};
 use super::super::statement::{Writes, as_json, read, read_by};
 use super::super::unit::Unit;
@@ -99,7 +99,7 @@ pub(in super::super) async fn set_pool(
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let decode = |row: &Row| Ok((get::<String>(row, "name")?, get::<i64>(row, "pass")?));
-    let keys = vec![(pool.name.clone(),)];
+    let keys = vec![pool.name.clone()];
     let known = read_by(session, "lock pools", &sql::LOCK_CLAIMED_POOLS, keys, decode).await?;
     let pass = known.first().map_or(0, |(_, pass)| *pass);
     let config = as_json(&pool.config)?;
@@ -107,11 +107,18 @@ pub(in super::super) async fn set_pool(
         [pool.name.as_str().into(), pool.strategy.as_str().into(), config.as_str().into(), now.0.into()];
     execute(session, "write a pool", &sql::INSERT_POOL, &values).await?;
     execute(session, "empty a pool", &sql::UPDATE_QUEUE_WITHOUT_POOL, &[pool.name.as_str().into()]).await?;
-    let names = pool.queues.iter().map(|(queue, _)| (queue.clone(), now.0)).collect();
+    let queues = pool.queues.iter();
+    let names = queues.map(|(queue, _)| QueueName { name: queue.clone(), created_at: now }).collect();
     let mut writes = Writes::default();
-    writes.if_new("remember queues", &sql::INSERT_QUEUES, names);
+    writes.insert_missing("remember queues", names);
     writes.run(session).await?;
-    let members = pool.queues.iter().map(|(queue, weight)| (queue.clone(), pool.name.clone(), *weight, pass));
+    let member = |(queue, weight): &(String, i64)| PoolMember {
+        name: queue.clone(),
+        pool: pool.name.clone(),
+        weight: *weight,
+        pass,
+    };
+    let members = pool.queues.iter().map(member);
     let mut writes = Writes::default();
     writes.all("fill a pool", &sql::UPDATE_QUEUES_OF_POOL, members.collect());
     writes.run(session).await?;
@@ -151,5 +158,5 @@ pub(in super::super) async fn override_limit(
 
 /// Whether an operator's limit stands, and what jobs asked for.
 fn asked(row: &Row) -> Result<(bool, Option<String>), Inconsistency> {
-    Ok((get(row, "overridden")?, maybe(row, "asked")?))
+    Ok((get(row, "overridden")?, get(row, "asked")?))
 }

@@ -1,7 +1,8 @@
 //! Runs: the writes.
 
+use super::super::rows::{RunEventRow, RunRequestRow, RunSettingsRow};
 use super::super::session::{Args, Session};
-use super::super::statement::{Writes, as_json};
+use super::super::statement::{Writes, as_json, execute};
 use crate::runs::{Configured, News};
 use crate::{StoreError, sql};
 use serde_json::{Map, Value};
@@ -39,16 +40,14 @@ pub(in super::super) async fn configure(
     version: i64,
     args: &Map<String, Value>,
 ) -> Result<bool, StoreError> {
-    let args = as_json(args)?;
-    let values = [
-        of.agent.as_str().into(),
-        of.tenant.as_deref().unwrap_or("").into(),
-        of.run.as_ref().map_or("", EngagementId::as_str).into(),
-        args.as_str().into(),
-        version.into(),
-    ];
-    let (action, text) = ("configure runs", &sql::INSERT_RUN_SETTINGS);
-    Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
+    let row = RunSettingsRow {
+        agent_name: of.agent.clone(),
+        tenant: of.tenant.clone().unwrap_or_default(),
+        run: of.run.as_ref().map_or("", EngagementId::as_str).to_owned(),
+        args: as_json(args)?,
+        version,
+    };
+    Ok(execute(session, "configure runs", &sql::INSERT_RUN_SETTINGS, vec![row], &[]).await? > 0)
 }
 
 /// The row of the run is moved first: it is what two who tell the same run meet at.
@@ -63,14 +62,23 @@ pub(in super::super) async fn tell(
     if session.execute("move a run", &sql::INSERT_RUN, Args::Values(&values)).await? == 0 {
         return Ok(false);
     }
-    let of_run = || run.as_str().to_owned();
     let events = news.events.iter().zip(last + 1..);
-    let events = events.map(|((job, body), id)| (of_run(), id, job.clone(), body.clone())).collect();
-    let requests = news.requests.iter();
-    let requests = requests.map(|(job, began, ended)| (of_run(), job.clone(), *began, *ended)).collect();
+    let event = |((job, body), id): (&(JobId, String), i64)| RunEventRow {
+        run_id: run.clone(),
+        id,
+        job: job.clone(),
+        body: body.clone(),
+    };
+    let request = |(job, began, ended): &(JobId, i64, Option<i64>)| RunRequestRow {
+        run: run.clone(),
+        job: job.clone(),
+        began: *began,
+        ended: *ended,
+    };
+    let (events, requests) = (events.map(event).collect(), news.requests.iter().map(request).collect());
     let mut writes = Writes::default();
     writes.all("write events of a run", &sql::INSERT_RUN_EVENTS, events);
-    writes.if_new("write requests of a run", &sql::INSERT_RUN_REQUESTS, requests);
+    writes.some("write requests of a run", &sql::INSERT_RUN_REQUESTS, requests);
     writes.run(session).await?;
     Ok(true)
 }

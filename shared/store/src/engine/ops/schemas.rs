@@ -1,6 +1,8 @@
 //! What the arguments of a job type have to look like: the writes.
 
+use super::super::rows::Stored;
 use super::super::session::{Arg, Args, Session};
+use super::super::statement::execute;
 use crate::{StoreError, sql};
 use turnstone_domain::schema::{Mode, RegisteredSchema};
 
@@ -9,14 +11,8 @@ pub(in super::super) async fn register(
     session: &mut Session,
     schema: &RegisteredSchema,
 ) -> Result<bool, StoreError> {
-    let values = [
-        schema.job_type.as_str().into(),
-        schema.version.into(),
-        schema.mode.as_str().into(),
-        schema.body.as_str().into(),
-        schema.created_at.0.into(),
-    ];
-    Ok(session.execute("register a schema", &sql::INSERT_SCHEMA, Args::Values(&values)).await? > 0)
+    let text = &RegisteredSchema::table().inserts.missing;
+    Ok(execute(session, "register a schema", text, vec![schema.clone()], &[]).await? > 0)
 }
 
 /// Sets the mode of one version, or of all; returns how many versions were written.

@@ -2,7 +2,7 @@
 //! with everything else of the transaction.
 
 use super::super::columns::Columns;
-use super::super::rows::{self, maybe};
+use super::super::rows::{NewScope, ScopeVersion, StateKey, StateKeyName, get};
 use super::super::session::{Arg, Args, Row, Session};
 use super::super::statement::{Writes, as_json, decode_all, read_by};
 use super::super::unit::Unit;
@@ -47,28 +47,29 @@ pub(in super::super) async fn take_in(
         let engagement = engagement.filter(|_| commit.scope.of_engagement);
         scopes.insert(commit.scope.name.clone(), (engagement, step.now));
         if let Expect::Keys(seen) = &commit.expect {
-            keys.extend(seen.iter().map(|(key, _)| (commit.scope.name.clone(), key.clone())));
+            let of_scope =
+                |key: &String| StateKeyName { scope: commit.scope.name.clone(), name: key.clone() };
+            keys.extend(seen.iter().map(|(key, _)| of_scope(key)));
         }
     }
     if scopes.is_empty() {
         return Ok(());
     }
-    let new: Vec<(String, Option<i64>, Timestamp)> =
-        scopes.iter().map(|(name, (engagement, at))| (name.clone(), *engagement, *at)).collect();
+    let new = scopes.iter().map(|(name, (engagement, at))| NewScope::of(name, *engagement, *at)).collect();
     let mut writes = Writes::default();
-    writes.if_new("open states", &sql::INSERT_STATE_SCOPES, new);
+    writes.insert_missing("open states", new);
     writes.run(session).await?;
-    let names = scopes.into_keys().map(|name| (name,)).collect();
-    let version = |row: &Row| Ok((rows::get::<String>(row, "name")?, rows::get::<i64>(row, "version")?));
+    let names = scopes.into_keys().collect();
+    let version = |row: &Row| Ok((get::<String>(row, "name")?, get::<i64>(row, "version")?));
     let versions = read_by(session, "read states", &sql::LOCK_STATE_SCOPES, names, version).await?;
     unit.states.versions.extend(versions);
     if !keys.is_empty() {
         let at = [Arg::Int(Some(now.0))];
-        let keys = Args::Rows(Columns::of(keys.into_iter().collect()), &at);
-        let found = session.rows("read keys of states", &sql::SELECT_STATE_KEY_VERSIONS, keys).await?;
-        let found = decode_all(&found, |row| {
-            let key = (rows::get::<String>(row, "scope")?, rows::get::<String>(row, "name")?);
-            Ok((key, maybe::<i64>(row, "version")?.unwrap_or_default()))
+        let (action, text) = ("read keys of states", &sql::SELECT_STATE_KEY_VERSIONS);
+        let keys = Args::Rows(Columns::of(keys.into_iter().collect(), text)?, &at);
+        let found = decode_all(&session.rows(action, text, keys).await?, |row| {
+            let key = (get::<String>(row, "scope")?, get::<String>(row, "name")?);
+            Ok((key, get::<Option<i64>>(row, "version")?.unwrap_or_default()))
         })?;
         unit.states.keys.extend(found);
     }
@@ -112,22 +113,23 @@ impl States {
     /// Hands over what is to be written.
     pub(in super::super) fn flush(&mut self, writes: &mut Writes) {
         let versions = &self.versions;
-        let scopes: Vec<(String, i64, Timestamp)> = std::mem::take(&mut self.changed)
-            .into_iter()
-            .map(|(name, at)| {
-                let version = versions.get(&name).copied().unwrap_or_default();
-                (name, version, at)
-            })
-            .collect();
+        let scope = |(name, at)| {
+            let version = versions.get(&name).copied().unwrap_or_default();
+            ScopeVersion { name, version, at }
+        };
+        let scopes = std::mem::take(&mut self.changed).into_iter().map(scope).collect();
         let (mut put, mut deleted) = (Vec::new(), Vec::new());
         for ((scope, name), write) in std::mem::take(&mut self.writes) {
             match write.value {
-                Some(value) => put.push((scope, name, value, write.version, write.at, write.expires_at)),
-                None => deleted.push((scope, name)),
+                Some(content) => {
+                    let Write { version, at: updated_at, expires_at, .. } = write;
+                    put.push(StateKey { scope, name, content, version, updated_at, expires_at });
+                }
+                None => deleted.push(StateKeyName { scope, name }),
             }
         }
         writes.all("write states", &sql::UPDATE_STATE_SCOPES, scopes);
-        writes.all("write keys of states", &sql::INSERT_STATE_KEYS, put);
-        writes.if_new("delete keys of states", &sql::DELETE_STATE_KEYS, deleted);
+        writes.insert_over("write keys of states", put);
+        writes.some("delete keys of states", &sql::DELETE_STATE_KEYS, deleted);
     }
 }

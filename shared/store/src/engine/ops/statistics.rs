@@ -15,8 +15,9 @@ pub(in super::super) async fn fold(
     until: Timestamp,
     more: usize,
 ) -> Result<usize, StoreError> {
-    let decode =
-        |row: &Row| Ok((rows::get::<i64>(row, "ended_at")?, rows::maybe::<i64>(row, "first_ended_at")?));
+    let decode = |row: &Row| {
+        Ok((rows::get::<i64>(row, "ended_at")?, rows::get::<Option<i64>>(row, "first_ended_at")?))
+    };
     let found =
         read(session, "read how far statistics are", &sql::SELECT_STATISTICS_MARK, &[], decode).await?;
     let Some((mark, first)) = found.into_iter().next() else { return Ok(0) };

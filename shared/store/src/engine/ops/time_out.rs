@@ -4,7 +4,7 @@ use super::super::rows::JobRow;
 use super::super::session::{Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
-use super::{remote, turns};
+use super::{remote, turns, unreadable};
 use crate::{Ring, StoreError, sql};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::{Decision, RetryPolicy};
@@ -33,7 +33,14 @@ pub(in super::super) async fn apply(
         let message =
             format!("the attempt took longer than its timeout of {timeout} ms and its worker did not end it");
         let error = JobError::new(FailureKind::Timeout, message);
-        let policy = policies.get(seq).cloned().unwrap_or_default();
+        let policy = match policies.get(seq).cloned().unwrap_or_else(|| Ok(RetryPolicy::default())) {
+            Ok(policy) => policy,
+            Err(why) => {
+                unreadable::discard(unit, *seq, &why, now)?;
+                unit.rings.extend(token.map(Ring::Revoked));
+                continue;
+            }
+        };
         let settlement = if job.engagement_seq.is_none() {
             remote::failure(job, error, &policy, now)
         } else {

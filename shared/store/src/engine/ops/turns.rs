@@ -1,7 +1,7 @@
 //! Checkpoints and settlements of many turns in one transaction, each fenced by its own lease.
 
 use super::super::held::Held;
-use super::super::rows::JobRow;
+use super::super::rows::{JobRow, LeaseKey};
 use super::super::session::Session;
 use super::super::statement::{as_raw, read_by};
 use super::super::unit::Unit;
@@ -73,7 +73,10 @@ async fn read(
         };
         match known.filter(|_| !yields).and_then(|held| held.take(&step.lease.job, fits)) {
             Some(known) => unit.take_known(known),
-            None => leases.push((step.lease.job.clone(), step.lease.token.clone())),
+            None => {
+                let (id, token) = (step.lease.job.clone(), step.lease.token.clone());
+                leases.push(LeaseKey { id, token });
+            }
         }
     }
     let rows = read_by(session, "check leases", &sql::LOCK_JOBS_BY_LEASE, leases, JobRow::decode).await?;

@@ -4,9 +4,12 @@ use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
-use super::{breakers, budgets, delegations, leader, prune, remote, reviews, statistics, time_out, turns};
+use super::{
+    breakers, budgets, control, delegations, leader, prune, remote, reviews, statistics, time_out, turns,
+    unreadable,
+};
 use crate::sql::{self, Text};
-use crate::{Duty, Ring, StoreError, Term, WorkerBeat};
+use crate::{Claim, Duty, Ring, StoreError, Term, WorkerBeat};
 use serde_json::json;
 use std::collections::HashSet;
 use turnstone_domain::error::FailureKind;
@@ -14,8 +17,11 @@ use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobError, JobId, JobState, Settlement, Timestamp};
 
-/// Leases that may run out in a row without a checkpoint before the job is given up: it kills its workers.
-const MAX_LAPSES: i64 = 20;
+/// How long a job waits after each lease that was lost in a row without a checkpoint, in milliseconds. The last ones are
+/// long enough for a fleet whose processes die for another reason to be repaired.
+const DELAYS_MS: [i64; 4] = [0, 1_000, 5_000, 60_000];
+/// Leases that a job may lose in a row: some in company, and two when it ran alone.
+const MAX_LAPSES: i64 = Claim::LAPSES_IN_COMPANY + 2;
 
 async fn rows_until(
     session: &mut Session,
@@ -168,13 +174,10 @@ async fn lapse(
         let (worker, token) = (job.worker_id.clone(), job.lease_token.clone());
         job.lapses += 1;
         unit.note(*seq, EventName::LeaseExpired, json!({"worker_id": worker}), now)?;
-        let last = match policies.get(seq) {
-            Some(policy) => lapse_plain(unit, *seq, policy, now)?,
-            None => lapse_agent(unit, *seq, now)?,
-        };
-        if !last {
-            unit.change_job(*seq)?.step(Trigger::LeaseExpired, now)?;
-            unit.rings.push(Ring::Available);
+        match policies.get(seq) {
+            Some(Ok(policy)) => lapse_plain(unit, *seq, policy, now)?,
+            Some(Err(why)) => unreadable::discard(unit, *seq, why, now)?,
+            None => lapse_agent(session, unit, *seq, now).await?,
         }
         unit.rings.extend(token.map(Ring::Revoked));
     }
@@ -182,28 +185,42 @@ async fn lapse(
     Ok(seqs.len())
 }
 
-/// An agent job is given up when it kills its workers. Whether it was.
-fn lapse_agent(unit: &mut Unit, seq: i64, now: Timestamp) -> Result<bool, StoreError> {
-    let lapses = unit.change_job(seq)?.lapses;
-    if lapses < MAX_LAPSES {
-        return Ok(false);
+/// `active → available`, and on to `scheduled` when the lease is not the first that was lost. After the last one the job is
+/// held for an operator: it may be what kills its workers, and it is not lost.
+async fn lapse_agent(
+    session: &mut Session,
+    unit: &mut Unit,
+    seq: i64,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let job = unit.change_job(seq)?;
+    let (lapses, id) = (job.lapses, job.id.clone());
+    job.step(Trigger::LeaseExpired, now)?;
+    if lapses >= MAX_LAPSES {
+        control::hold(session, unit, seq, true).await?;
+        let reason = format!(
+            "{lapses} workers in a row lost this job before they could commit anything, the last two while they ran \
+             nothing else; it may be killing them. Look at the workers' logs, then resume or cancel it"
+        );
+        tracing::error!(job = %id, lapses, "a job that may kill its workers is held for an operator");
+        return unit.note(seq, EventName::AgentPaused, json!({"reason": reason}), now);
     }
-    let message = format!(
-        "{lapses} workers in a row lost this job before they could commit anything; it may be killing them. \
-         Look at the workers' logs, then enqueue it again"
-    );
-    turns::settle(
-        unit,
-        seq,
-        &Settlement::Discard { error: JobError::new(FailureKind::Internal, message) },
-        now,
-    )?;
-    Ok(true)
+    let delay_ms = usize::try_from(lapses - 1).ok().and_then(|at| DELAYS_MS.get(at)).copied().unwrap_or(0);
+    if delay_ms == 0 {
+        unit.rings.push(Ring::Available);
+        return Ok(());
+    }
+    let job = unit.change_job(seq)?;
+    job.step(Trigger::Reschedule, now)?;
+    job.run_at = now.plus_ms(delay_ms);
+    let data = json!({"reason": "lease_expired", "scheduled_at": job.run_at.to_rfc3339()});
+    unit.rings.push(Ring::Due);
+    unit.note(seq, EventName::JobRescheduled, data, now)
 }
 
 /// For a plain job a lost lease is a failed attempt, and the next one may begin at once; after the last it is discarded
-/// (OJS worker protocol §6.4). Whether it was.
-fn lapse_plain(unit: &mut Unit, seq: i64, policy: &RetryPolicy, now: Timestamp) -> Result<bool, StoreError> {
+/// (OJS worker protocol §6.4).
+fn lapse_plain(unit: &mut Unit, seq: i64, policy: &RetryPolicy, now: Timestamp) -> Result<(), StoreError> {
     let job = unit.change_job(seq)?;
     let held = job.lease_ms.unwrap_or_default();
     let message = format!(
@@ -211,12 +228,13 @@ fn lapse_plain(unit: &mut Unit, seq: i64, policy: &RetryPolicy, now: Timestamp) 
     );
     let error = JobError::new(FailureKind::Silence, message);
     if job.attempt >= i64::from(policy.max_attempts) {
-        turns::settle(unit, seq, &Settlement::Discard { error }, now)?;
-        return Ok(true);
+        return turns::settle(unit, seq, &Settlement::Discard { error }, now);
     }
     job.failures += 1;
     unit.error(seq, &error, now)?;
-    Ok(false)
+    unit.change_job(seq)?.step(Trigger::LeaseExpired, now)?;
+    unit.rings.push(Ring::Available);
+    Ok(())
 }
 
 /// Any state that is not terminal `→ discarded` for jobs whose `expires_at` has passed.

@@ -1,9 +1,8 @@
 //! Who is told of events, and what became of it: the writes.
 
-use super::super::columns::Columns;
-use super::super::rows;
+use super::super::rows::{self, WebhookRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
-use super::super::statement::{Writes, as_json, read};
+use super::super::statement::{Writes, execute, read, read_readable};
 use super::super::unit::Unit;
 use super::leader;
 use crate::{Ring, StoreError, Taking, Term, sql};
@@ -22,19 +21,8 @@ pub(in super::super) async fn create(
     new: &Webhook,
 ) -> Result<(), StoreError> {
     unit.rings.push(Ring::Due);
-    let (events, filter, metadata) = (as_json(&new.events)?, as_json(&new.filter)?, as_json(&new.metadata)?);
-    let values = [
-        new.id.as_str().into(),
-        new.tenant.as_deref().into(),
-        new.url.as_str().into(),
-        events.as_str().into(),
-        filter.as_str().into(),
-        metadata.as_str().into(),
-        new.secret.0.as_str().into(),
-        i64::from(new.active).into(),
-        new.created_at.0.into(),
-    ];
-    session.execute("make a webhook", &sql::INSERT_WEBHOOK, Args::Values(&values)).await.map(|_| ())
+    let rows = vec![WebhookRow::of(new)];
+    execute(session, "make a webhook", &sql::INSERT_WEBHOOK, rows, &[]).await.map(|_| ())
 }
 
 pub(in super::super) async fn change(
@@ -46,7 +34,8 @@ pub(in super::super) async fn change(
 ) -> Result<Option<Webhook>, StoreError> {
     unit.rings.push(Ring::Due);
     let values = [id.into(), tenant.into()];
-    let mut found = read(session, "read a webhook", &sql::LOCK_WEBHOOK, &values, rows::webhook).await?;
+    let mut found =
+        read(session, "read a webhook", &sql::LOCK_WEBHOOK, &values, rows::decode::<Webhook>).await?;
     let Some(mut webhook) = found.pop() else { return Ok(None) };
     let WebhookChange { url, events, filter, metadata, active, secret } = change.clone();
     webhook.url = url.unwrap_or(webhook.url);
@@ -59,23 +48,8 @@ pub(in super::super) async fn change(
         webhook.secret = secret;
     }
     webhook.updated_at = now;
-    let (events, filter, metadata) =
-        (as_json(&webhook.events)?, as_json(&webhook.filter)?, as_json(&webhook.metadata)?);
-    let (old_secret, old_until) =
-        webhook.old_secret.as_ref().map(|(s, until)| (s.0.as_str(), until.0)).unzip();
-    let values = [
-        id.into(),
-        webhook.url.as_str().into(),
-        events.as_str().into(),
-        filter.as_str().into(),
-        metadata.as_str().into(),
-        webhook.secret.0.as_str().into(),
-        old_secret.into(),
-        Arg::Int(old_until),
-        i64::from(webhook.active).into(),
-        now.0.into(),
-    ];
-    session.execute("change a webhook", &sql::UPDATE_WEBHOOK, Args::Values(&values)).await?;
+    let rows = vec![WebhookRow::of(&webhook)];
+    execute(session, "change a webhook", &sql::UPDATE_WEBHOOK, rows, &[]).await?;
     Ok(Some(webhook))
 }
 
@@ -135,16 +109,24 @@ pub(in super::super) async fn fan_out(
 }
 
 async fn insert(session: &mut Session, new: &[NewDelivery]) -> Result<(), StoreError> {
-    let rows: Vec<_> = new
-        .iter()
-        .map(|new| {
-            let (id, webhook, event_id) = (new.id.clone(), new.webhook_id.clone(), new.event_id.clone());
-            (id, webhook, event_id, new.event.clone(), new.body.clone(), new.created_at)
-        })
-        .collect();
+    let delivery = |new: &NewDelivery| Delivery {
+        id: new.id.clone(),
+        webhook_id: new.webhook_id.clone(),
+        event_id: new.event_id.clone(),
+        event: new.event.clone(),
+        body: new.body.clone(),
+        state: DeliveryState::Pending,
+        attempts: 0,
+        next_at: Some(new.created_at),
+        status: None,
+        error: None,
+        created_at: new.created_at,
+        ended_at: None,
+    };
+    let rows = new.iter().map(delivery).collect();
     let mut writes = Writes::default();
     // A webhook may have been deleted since it was read.
-    writes.if_new("write deliveries", &sql::INSERT_DELIVERIES, rows);
+    writes.some("write deliveries", &sql::INSERT_DELIVERIES, rows);
     writes.run(session).await
 }
 
@@ -179,13 +161,13 @@ pub(in super::super) async fn take(
         busy.as_str().into(),
     ];
     let (action, text) = ("look for due deliveries", &sql::SELECT_DUE_DELIVERIES);
-    let mut due = read(session, action, text, &values, rows::delivery).await?;
+    let mut due = read_readable(session, action, text, &values, rows::decode::<Delivery>).await?;
     if due.is_empty() {
         return Ok(Ok(due));
     }
-    let keys = Columns::of(due.iter().map(|delivery| (delivery.id.clone(),)).collect());
-    let args = Args::Rows(keys, &[Arg::Int(Some(taking.until.0))]);
-    session.execute("take deliveries", &sql::UPDATE_TAKEN_DELIVERIES, args).await?;
+    let keys: Vec<String> = due.iter().map(|delivery| delivery.id.clone()).collect();
+    let until = [taking.until.0.into()];
+    execute(session, "take deliveries", &sql::UPDATE_TAKEN_DELIVERIES, keys, &until).await?;
     for delivery in &mut due {
         delivery.attempts += 1;
         delivery.next_at = Some(taking.until);

@@ -31,7 +31,8 @@ pub(in super::super) async fn beat(
         return Ok(Ok(()));
     }
     let name = [beat.name.as_str().into()];
-    let mut others = read(session, "look for a worker", &sql::SELECT_WORKERS, &name, rows::worker).await?;
+    let mut others =
+        read(session, "look for a worker", &sql::SELECT_WORKERS, &name, rows::decode::<WorkerBeat>).await?;
     let other = others.pop();
     Ok(Err(StoreError::WorkerNameTaken {
         name: beat.name.clone(),

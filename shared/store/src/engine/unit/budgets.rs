@@ -4,7 +4,10 @@
 //! true of it all the same, that a limit holds and that a warning is given once, the statement itself and the table's
 //! CHECKs look after: then the whole transaction fails, and is tried again with the rows locked.
 
-use super::super::rows::{EngagementRow, Fields, Inconsistency, Share, budget, get, maybe};
+use super::super::rows::{
+    BudgetDay, CallCost, EngagementRow, Fields, Inconsistency, Reservation, Share, TotalsMove, WaitRow,
+    budget, decode, get,
+};
 use super::super::session::Session;
 use super::super::statement::{Writes, read_by};
 use super::Unit;
@@ -58,22 +61,19 @@ pub(in super::super) struct Budgets {
     now: BTreeMap<i64, Budget>,
     moves: BTreeMap<i64, Move>,
     shared: BTreeMap<i64, Shared>,
-    reserved: Vec<(i64, i64, i64, i64)>,
+    reserved: Vec<Reservation>,
     settled: BTreeSet<i64>,
-    waits: Vec<Waiting>,
-    costs: Vec<(String, i64)>,
+    waits: Vec<WaitRow>,
+    costs: Vec<CallCost>,
 }
-
-/// Job, its own budget, the name of a shared one, its day, the attempt, and when to look again.
-type Waiting = (i64, i64, Option<String>, i64, i64, Option<Timestamp>);
 
 /// A row of a shared budget; `None` for one that is not there yet.
 type Found = (String, i64, Option<(Shared, Budget)>);
 
 fn found(row: &impl Fields) -> Result<Found, Inconsistency> {
     let (name, day) = (get::<String>(row, "name")?, get::<i64>(row, "day")?);
-    let Some(seq) = maybe::<i64>(row, "seq")? else { return Ok((name, day, None)) };
-    let currency = maybe(row, "currency")?.unwrap_or_default();
+    let Some(seq) = get::<Option<i64>>(row, "seq")? else { return Ok((name, day, None)) };
+    let currency = get::<Option<String>>(row, "currency")?.unwrap_or_default();
     let shared = Shared { seq, name: name.clone(), day, currency };
     Ok((name, day, Some((shared, budget(row)?))))
 }
@@ -81,8 +81,8 @@ fn found(row: &impl Fields) -> Result<Found, Inconsistency> {
 /// Any row; one of an engagement has no name.
 fn any(row: &impl Fields) -> Result<(i64, Option<Shared>, Budget), Inconsistency> {
     let seq = get::<i64>(row, "seq")?;
-    let named = maybe::<String>(row, "name")?.zip(maybe::<i64>(row, "day")?);
-    let currency = maybe::<String>(row, "currency")?.unwrap_or_default();
+    let named = get::<Option<String>>(row, "name")?.zip(get::<Option<i64>>(row, "day")?);
+    let currency = get::<Option<String>>(row, "currency")?.unwrap_or_default();
     Ok((seq, named.map(|(name, day)| Shared { seq, name, day, currency }), budget(row)?))
 }
 
@@ -141,35 +141,36 @@ impl Budgets {
         writes: &mut Writes,
         mut counted: BTreeMap<i64, Counters>,
     ) -> Result<(), StoreError> {
-        let gone: Vec<(i64,)> = take(&mut self.settled).into_iter().map(|seq| (seq,)).collect();
+        let gone: Vec<i64> = take(&mut self.settled).into_iter().collect();
         let (action, text) = ("give reservations back", &sql::DELETE_RESERVATIONS);
         if self.reserved.is_empty() {
-            writes.if_new(action, text, gone);
+            writes.some(action, text, gone);
         } else {
             // Apart, because statements that are run together do not see one another's rows.
             let mut first = Writes::default();
-            first.if_new(action, text, gone);
+            first.some(action, text, gone);
             first.run(session).await?;
         }
-        writes.all("write reservations", &sql::INSERT_RESERVATIONS, take(&mut self.reserved));
+        writes.insert("write reservations", take(&mut self.reserved));
         writes.all("wait for budgets", &sql::INSERT_BUDGET_WAITS, take(&mut self.waits));
         let mut moves = take(&mut self.moves);
         for seq in counted.keys() {
             moves.entry(*seq).or_default();
         }
         let mut rows = Vec::with_capacity(moves.len());
-        for (seq, by) in moves {
+        // From the highest number to the lowest: that is the order in which all lock them.
+        for (seq, by) in moves.into_iter().rev() {
             let counters = counted.remove(&seq);
             let (least, most) = self.bounds(seq, Measure::Tokens, by.settled);
             let (money_least, money_most) = self.bounds(seq, Measure::Money, by.money_settled);
             let Move { settled, reserved, money_settled, money_reserved } = by;
-            rows.push((
+            rows.push(TotalsMove {
                 seq,
-                counters.map(|row| row.turns),
-                counters.map(|row| row.events),
-                counters.map(|row| row.messages),
-                counters.map(|row| row.read.0),
-                counters.map(|row| row.read.1),
+                turns: counters.map(|row| row.turns),
+                events: counters.map(|row| row.events),
+                messages: counters.map(|row| row.messages),
+                read_events: counters.map(|row| row.read.0),
+                read_messages: counters.map(|row| row.read.1),
                 settled,
                 reserved,
                 money_settled,
@@ -178,7 +179,7 @@ impl Budgets {
                 most,
                 money_least,
                 money_most,
-            ));
+            });
             self.read.extend(self.now.get(&seq).map(|now| (seq, *now)));
         }
         writes.all("write totals", &sql::UPDATE_TOTALS, rows);
@@ -198,11 +199,12 @@ impl Unit {
         session: &mut Session,
         jobs: Vec<i64>,
     ) -> Result<(), StoreError> {
-        let keys = jobs.into_iter().map(|seq| (seq,)).collect();
+        let keys = jobs.into_iter().collect();
         let (action, text) = ("read reservations", &sql::SELECT_RESERVATIONS_BY_JOB);
-        for (job_seq, share) in read_by(session, action, text, keys, Share::decode).await? {
+        for row in read_by(session, action, text, keys, decode::<Reservation>).await? {
+            let Reservation { job_seq, budget_seq, tokens, money } = row;
             if let Some(job) = self.jobs.get_mut(&job_seq) {
-                job.shares.push(share);
+                job.shares.push(Share { budget_seq, tokens, money });
             }
         }
         Ok(())
@@ -218,16 +220,15 @@ impl Unit {
             return Ok(());
         }
         let (action, text) = ("read shared budgets", &sql::SELECT_SHARED_BUDGETS);
-        let keys: Vec<(String, i64)> = names.iter().cloned().collect();
+        let key = |(name, day): &(String, i64)| BudgetDay { name: name.clone(), day: *day };
+        let keys: Vec<BudgetDay> = names.iter().map(key).collect();
         let mut rows = read_by(session, action, text, keys.clone(), found).await?;
-        let missing: Vec<(String, i64)> = rows
-            .iter()
-            .filter(|(_, _, row)| row.is_none())
-            .map(|(name, day, _)| (name.clone(), *day))
-            .collect();
+        let missing = rows.iter().filter(|(_, _, row)| row.is_none());
+        let missing: Vec<BudgetDay> =
+            missing.map(|(name, day, _)| BudgetDay { name: name.clone(), day: *day }).collect();
         if !missing.is_empty() {
             let mut writes = Writes::default();
-            writes.if_new("open shared budgets", &sql::INSERT_SHARED_BUDGETS, missing);
+            writes.some("open shared budgets", &sql::INSERT_SHARED_BUDGETS, missing);
             writes.run(session).await?;
             rows = read_by(session, action, text, keys, found).await?;
         }
@@ -247,7 +248,7 @@ impl Unit {
         let shares = jobs.iter().filter_map(|seq| self.jobs.get(seq)).flat_map(|job| &job.shares);
         let seqs: BTreeSet<i64> =
             shares.map(|share| share.budget_seq).filter(|seq| self.budgets.of(*seq).is_none()).collect();
-        let keys = seqs.into_iter().map(|seq| (seq,)).collect();
+        let keys = seqs.into_iter().collect();
         for (seq, shared, budget) in
             read_by(session, "read budgets", &sql::SELECT_BUDGETS_BY_SEQ, keys, any).await?
         {
@@ -265,7 +266,7 @@ impl Unit {
     ) -> Result<(), StoreError> {
         let own = jobs.iter().filter_map(|seq| self.engagement_of(*seq)).map(|row| row.budget_seq);
         let seqs: BTreeSet<i64> = own.chain(self.budgets.shared.keys().copied()).collect();
-        let keys = seqs.into_iter().map(|seq| (seq,)).collect();
+        let keys = seqs.into_iter().collect();
         for (seq, _, budget) in read_by(session, "lock budgets", &sql::LOCK_BUDGETS, keys, any).await? {
             self.budgets.read.insert(seq, budget);
             self.budgets.now.insert(seq, budget);
@@ -329,7 +330,8 @@ impl Unit {
 
     /// Sets something aside for a job beyond the tokens of its engagement's budget.
     pub(in super::super) fn reserve_share(&mut self, job_seq: i64, share: Share) -> Result<(), StoreError> {
-        self.budgets.reserved.push((job_seq, share.budget_seq, share.tokens, share.money));
+        let Share { budget_seq, tokens, money } = share;
+        self.budgets.reserved.push(Reservation { job_seq, budget_seq, tokens, money });
         self.budgets.move_by(
             share.budget_seq,
             Move { reserved: share.tokens, money_reserved: share.money, ..Move::default() },
@@ -342,7 +344,7 @@ impl Unit {
     pub(in super::super) fn take_shares(&mut self, job_seq: i64) -> Result<Vec<Share>, StoreError> {
         let shares = take(&mut self.change_job(job_seq)?.shares);
         if !shares.is_empty() {
-            self.budgets.reserved.retain(|(seq, ..)| *seq != job_seq);
+            self.budgets.reserved.retain(|row| row.job_seq != job_seq);
             self.budgets.settled.insert(job_seq);
         }
         Ok(shares)
@@ -363,7 +365,7 @@ impl Unit {
 
     /// What a tool call costs.
     pub(in super::super) fn cost_of_call(&mut self, call: &CallId, money: i64) {
-        self.budgets.costs.push((call.0.clone(), money));
+        self.budgets.costs.push(CallCost { call_id: call.clone(), cost: money });
     }
 
     /// Remembers what a job waits for, whose last call did not fit into a budget, and when it may go on by itself.
@@ -371,6 +373,7 @@ impl Unit {
         let Some(own) = self.engagement_of(job_seq).map(|row| row.budget_seq) else { return };
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
         let day = wait.resets_at.map_or(ALL_DAYS, |at| day_of(at) - 1);
-        self.budgets.waits.push((job_seq, own, wait.name.clone(), day, attempt, due_at));
+        let name = wait.name.clone();
+        self.budgets.waits.push(WaitRow { job_seq, budget_seq: own, name, day, attempt, due_at });
     }
 }

@@ -1,6 +1,6 @@
 //! What one engagement and its delegates may spend.
 
-use super::super::super::rows::{budget as decode_budget, get};
+use super::super::super::rows::{budget, get};
 use super::super::super::session::{Arg, Args, Row, Session};
 use super::super::super::statement::read;
 use super::super::super::unit::Unit;
@@ -20,7 +20,7 @@ pub(in super::super::super) async fn set(
     now: Timestamp,
 ) -> Result<Option<Budget>, StoreError> {
     let (action, values) = ("read a budget", [engagement.as_str().into(), tenant.into()]);
-    let decode = |row: &Row| Ok((get::<i64>(row, "seq")?, JobId(get(row, "job_id")?), decode_budget(row)?));
+    let decode = |row: &Row| Ok((get::<i64>(row, "seq")?, JobId(get(row, "job_id")?), budget(row)?));
     let found = read(session, action, &sql::SELECT_BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
     let Some((seq, job, _)) = found else { return Ok(None) };
     // The job is locked before the budget, as by everybody, and so keeps others out who want to change the same.
@@ -48,6 +48,6 @@ pub(in super::super::super) async fn set(
         unit.flush(session).await?;
     }
     resume::open(session, unit, resume::Of::Engagement(seq), now).await?;
-    let after = read(session, action, &sql::SELECT_BUDGET_OF_ENGAGEMENT, &values, decode_budget).await?;
+    let after = read(session, action, &sql::SELECT_BUDGET_OF_ENGAGEMENT, &values, budget).await?;
     Ok(after.into_iter().next())
 }

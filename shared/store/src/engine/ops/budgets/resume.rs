@@ -1,9 +1,8 @@
 //! Jobs that waited for a budget go on.
 
-use super::super::super::columns::Columns;
 use super::super::super::rows::{JobRow, get};
 use super::super::super::session::{Arg, Args, Row, Session, limit as row_limit};
-use super::super::super::statement::read;
+use super::super::super::statement::{execute, read};
 use super::super::super::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use serde_json::json;
@@ -60,7 +59,7 @@ pub(in super::super) async fn resume_due(
     if waits.is_empty() {
         return Ok(0);
     }
-    let seqs: Vec<(i64,)> = waits.iter().map(|(job, _)| (job.seq,)).collect();
+    let seqs: Vec<i64> = waits.iter().map(|(job, _)| job.seq).collect();
     let (still, _): (Vec<_>, Vec<_>) = waits.into_iter().partition(|(job, since)| job.attempt == *since);
     let going: Vec<(i64, Trigger)> = still
         .iter()
@@ -77,7 +76,6 @@ pub(in super::super) async fn resume_due(
         unit.rings.push(Ring::Available);
     }
     unit.flush(session).await?;
-    let done = Args::Rows(Columns::of(seqs), &[]);
-    session.execute("forget what jobs waited for", &sql::DELETE_BUDGET_WAITS, done).await?;
+    execute(session, "forget what jobs waited for", &sql::DELETE_BUDGET_WAITS, seqs, &[]).await?;
     Ok(going.len())
 }

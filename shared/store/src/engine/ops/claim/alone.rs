@@ -5,7 +5,7 @@
 
 use super::super::super::definitions::Definitions;
 use super::super::super::held::Known;
-use super::super::super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, maybe};
+use super::super::super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, wrong};
 use super::super::super::session::{Args, CommitError, Row, Session, limit};
 use super::super::super::statement::{as_json, read};
 use super::super::super::unit::Unit;
@@ -44,6 +44,9 @@ struct Taken {
 impl Taken {
     fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
         let job = Box::new(JobRow::decode(row)?);
+        if let Some(why) = &job.damaged {
+            return Err(wrong("jobs", why));
+        }
         let engagement = match job.engagement_seq {
             Some(_) => Some(Box::new(EngagementRow::decode(&Prefixed { row, prefix: "e_" })?)),
             None => None,
@@ -96,7 +99,7 @@ async fn taken(
 ) -> Result<Outcome, StoreError> {
     let (mut found, mut damaged) = (Vec::new(), Vec::new());
     for row in rows {
-        let Some(token) = maybe::<String>(row, "lease_token")? else { continue };
+        let Some(token) = get::<Option<String>>(row, "lease_token")? else { continue };
         match Taken::decode(row) {
             Ok(taken) => found.push(taken),
             Err(error) => {
@@ -115,7 +118,7 @@ async fn taken(
         let Some(digest) = digest else { continue };
         match definitions.get(session, &digest).await {
             Ok(agent) => drop(agents.insert(seq, agent)),
-            Err(error @ StoreError::Unreadable { .. }) => {
+            Err(error @ (StoreError::Unreadable { .. } | StoreError::Inconsistent { .. })) => {
                 tracing::error!(%error, "an agent cannot be read; its job is given back");
                 damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));
             }

@@ -1,6 +1,6 @@
 //! A gate: what a limit allows, what is used of it, and when it opens again.
 
-use super::super::super::rows::{Fields, Inconsistency, get, maybe};
+use super::super::super::rows::{Fields, Inconsistency, get};
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::Rate;
 
@@ -22,15 +22,15 @@ pub(super) struct Gate {
 impl Gate {
     /// The gate of a row of `queues` or `rate_keys`; nothing is active yet.
     pub(super) fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
-        let rate = maybe(row, "rate")?.zip(maybe(row, "period_ms")?);
+        let rate = get::<Option<i64>>(row, "rate")?.zip(get(row, "period_ms")?);
         Ok(Self {
-            concurrency: maybe(row, "concurrency")?,
+            concurrency: get(row, "concurrency")?,
             rate: rate.map(|(limit, period_ms)| Rate { limit, period_ms }),
-            throttle_ms: maybe(row, "throttle_ms")?,
+            throttle_ms: get(row, "throttle_ms")?,
             window_at: Timestamp(get(row, "window_at")?),
             started: get(row, "started")?,
             next_at: Timestamp(get(row, "next_at")?),
-            opens_at: maybe::<i64>(row, "opens_at")?.map(Timestamp),
+            opens_at: get::<Option<i64>>(row, "opens_at")?.map(Timestamp),
             active: 0,
         })
     }

@@ -1,7 +1,7 @@
 //! The limits that jobs name by a key, as one claim uses them.
 
 use super::super::super::limit_name;
-use super::super::super::rows::{self, Inconsistency, JobRow, get};
+use super::super::super::rows::{Inconsistency, JobRow, LimitUse, get};
 use super::super::super::session::{Arg, Args, Row, Session};
 use super::super::super::statement::{Writes, read, read_by};
 use super::super::super::unit::Unit;
@@ -60,10 +60,10 @@ impl Keys {
             .into_iter()
             .filter(|name| !self.locked.contains_key(name) && !self.elsewhere.contains(name))
             .collect();
-        let keys = new.iter().map(|name| (name.clone(),)).collect();
+        let keys = new.to_vec();
         let found = read_by(session, "lock limits", &sql::LOCK_CLAIMED_RATE_KEYS, keys, decode).await?;
         let counted = found.iter().filter(|(_, key)| key.gate.counts_active());
-        let keys = counted.map(|(name, _)| (name.clone(),)).collect();
+        let keys = counted.map(|(name, _)| name.clone()).collect();
         self.locked.extend(found);
         self.elsewhere.extend(new.into_iter().filter(|name| !self.locked.contains_key(name)));
         // Counted after the rows are locked: who had them before is seen now.
@@ -103,7 +103,7 @@ impl Keys {
                 settled.push(name);
             }
         }
-        let keys: Vec<(String,)> = settled.iter().map(|name| (name.clone(),)).collect();
+        let keys: Vec<String> = settled.to_vec();
         let (action, text) = ("look for waiting jobs", &sql::SELECT_WAITING_RATE_KEYS);
         let waiting: BTreeSet<String> =
             read_by(session, action, text, keys, decode).await?.into_iter().collect();
@@ -138,8 +138,8 @@ impl Keys {
         jobs: &[JobRow],
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let seqs = jobs.iter().map(|job| (job.seq,)).collect();
-        let decode = |row: &Row| Ok((get::<i64>(row, "seq")?, rows::word(row, "on_limit", OnLimit::parse)?));
+        let seqs = jobs.iter().map(|job| job.seq).collect();
+        let decode = |row: &Row| Ok((get::<i64>(row, "seq")?, get::<OnLimit>(row, "on_limit")?));
         let wishes = read_by(session, "read wishes", &sql::SELECT_JOBS_ON_LIMIT, seqs, decode).await?;
         let wishes: HashMap<i64, OnLimit> = wishes.into_iter().collect();
         // A unit of its own: what it writes is written, whatever the claim does.
@@ -162,7 +162,7 @@ impl Keys {
                 _ => {
                     key.waiting = true;
                     key.gate.opens_at = opens.or(key.gate.opens_at);
-                    aside.push((job.seq,));
+                    aside.push(job.seq);
                 }
             }
         }
@@ -180,9 +180,14 @@ impl Keys {
         let opening = changed.iter().any(|(_, key)| key.gate.opens_at.is_some());
         let rows = changed
             .into_iter()
-            .map(|(name, Key { gate, booked_at, waiting, .. })| {
-                let waiting = i64::from(waiting);
-                (name, gate.window_at, gate.started, gate.next_at, booked_at, waiting, gate.opens_at)
+            .map(|(name, Key { gate, booked_at, waiting, .. })| LimitUse {
+                name,
+                window_at: gate.window_at,
+                started: gate.started,
+                next_at: gate.next_at,
+                booked_at,
+                waiting,
+                opens_at: gate.opens_at,
             })
             .collect();
         let mut writes = Writes::default();
@@ -195,7 +200,7 @@ impl Keys {
 fn decode(row: &Row) -> Result<(String, Key), Inconsistency> {
     let key = Key {
         gate: Gate::decode(row)?,
-        booked_at: rows::time(row, "booked_at")?,
+        booked_at: get(row, "booked_at")?,
         waiting: get(row, "waiting")?,
         changed: false,
     };

@@ -1,6 +1,6 @@
 //! The queues of a claim in the order in which it goes through them, with their limits and pools.
 
-use super::super::super::rows::{self, Fields, Inconsistency, get, maybe};
+use super::super::super::rows::{Fields, Inconsistency, PoolPass, QueueUse, get};
 use super::super::super::session::{Row, Session};
 use super::super::super::statement::{Writes, read_by};
 use super::gate::Gate;
@@ -30,7 +30,7 @@ impl Locked {
     fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
         Ok(Self {
             name: get(row, "name")?,
-            pool: maybe(row, "pool")?,
+            pool: get(row, "pool")?,
             weight: get(row, "weight")?,
             pass: get(row, "pass")?,
             claims: get(row, "claims")?,
@@ -79,10 +79,10 @@ impl Line {
         named: &[&ReadyQueue],
     ) -> Result<BTreeMap<String, Shares>, StoreError> {
         let names: BTreeSet<&String> = named.iter().filter_map(|queue| queue.pool.as_ref()).collect();
-        let keys = names.iter().map(|name| ((*name).clone(),)).collect();
+        let keys = names.iter().map(|name| (*name).clone()).collect();
         let decode = |row: &Row| {
             let name: String = get(row, "name")?;
-            let strategy = rows::word(row, "strategy", PoolStrategy::parse)?;
+            let strategy = get::<PoolStrategy>(row, "strategy")?;
             Ok((name.clone(), Shares::new(name, strategy, get(row, "pass")?)))
         };
         let pools = read_by(session, "lock pools", &sql::LOCK_CLAIMED_POOLS, keys, decode).await?;
@@ -95,13 +95,13 @@ impl Line {
         session: &mut Session,
         wanted: &BTreeSet<&str>,
     ) -> Result<(), StoreError> {
-        let keys = wanted.iter().map(|name| ((*name).to_owned(),)).collect();
+        let keys = wanted.iter().map(|name| (*name).to_owned()).collect();
         let locked = read_by(session, "lock queues", &sql::LOCK_CLAIMED_QUEUES, keys, Locked::decode).await?;
         self.busy |= locked.len() < wanted.len();
         self.locked = locked.into_iter().map(|queue| (queue.name.clone(), queue)).collect();
         // Counted after the rows are locked: who had them before is seen now.
         let counted = self.locked.values().filter(|queue| queue.gate.counts_active());
-        let keys = counted.map(|queue| (queue.name.clone(),)).collect();
+        let keys = counted.map(|queue| queue.name.clone()).collect();
         for (name, active) in
             read_by(session, "count active jobs", &sql::SELECT_ACTIVE_OF_QUEUES, keys, count).await?
         {
@@ -167,7 +167,7 @@ impl Line {
         let mut passes = Vec::new();
         for stop in &self.stops {
             let Stop::Pool(shares) = stop else { continue };
-            passes.push((shares.pool.clone(), shares.pass));
+            passes.push(PoolPass { name: shares.pool.clone(), pass: shares.pass });
             for share in &shares.queues {
                 let Some(locked) = self.locked.get_mut(&share.queue) else { continue };
                 if locked.claims != share.claims {
@@ -183,10 +183,14 @@ impl Line {
         let opening = used.iter().any(|queue| queue.gate.opens_at.is_some());
         let queues = used
             .into_iter()
-            .map(|q| {
-                let gate = &q.gate;
-                let opens_at = gate.opens_at;
-                (q.name.clone(), q.pass, q.claims, gate.window_at, gate.started, gate.next_at, opens_at)
+            .map(|queue| QueueUse {
+                name: queue.name.clone(),
+                pass: queue.pass,
+                claims: queue.claims,
+                window_at: queue.gate.window_at,
+                started: queue.gate.started,
+                next_at: queue.gate.next_at,
+                opens_at: queue.gate.opens_at,
             })
             .collect();
         let mut writes = Writes::default();

@@ -1,7 +1,7 @@
 //! The past of claimed jobs: the checkpoints of their unfinished turns and, where that is all, their messages.
 
 use super::super::super::journal;
-use super::super::super::rows::{Fields, Inconsistency, JobRow, get};
+use super::super::super::rows::{Fields, Inconsistency, JobRow, TurnKey, get};
 use super::super::super::session::{Row, Session};
 use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
@@ -48,10 +48,10 @@ impl Done {
 }
 
 /// True if work may have been done for this job before: it was claimed before, or its engagement has more events than those
-/// that it was enqueued, for whom, and is started now. Attempts alone do not say: an operator may reset them.
+/// that it was enqueued, and for whom. Attempts alone do not say: an operator may reset them.
 pub(super) fn is_resumed(unit: &Unit, job: &JobRow) -> bool {
     job.attempt > 1
-        || unit.engagement_of(job.seq).is_some_and(|row| row.events > 2 + i64::from(row.parent_seq.is_some()))
+        || unit.engagement_of(job.seq).is_some_and(|row| row.events > 1 + i64::from(row.parent_seq.is_some()))
 }
 
 /// Reads the past of those jobs that have one. `broken` is called with a job whose rows cannot be read.
@@ -62,7 +62,8 @@ pub(super) async fn read(
     mut broken: impl FnMut(i64, Inconsistency),
 ) -> Result<HashMap<i64, Done>, StoreError> {
     let resumed = jobs.filter(|job| is_resumed(unit, job));
-    let resumed = resumed.filter_map(|job| job.position.as_ref().map(|position| (job.seq, position.turn)));
+    let turn = |job: &JobRow| Some(TurnKey { job_seq: job.seq, turn: job.position.as_ref()?.turn });
+    let resumed = resumed.filter_map(turn);
     let decode = |row: &Row| Ok((get::<i64>(row, "job_seq")?, Done::decode(row)));
     let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
     let mut all: HashMap<i64, Done> = HashMap::new();

@@ -1,6 +1,6 @@
 //! Tenants whose active jobs are limited, as one claim uses them (OJS multi-tenancy §8).
 
-use super::super::super::rows::{get, maybe};
+use super::super::super::rows::get;
 use super::super::super::session::Session;
 use super::super::super::statement::{as_json, read};
 use crate::{StoreError, sql};
@@ -28,7 +28,7 @@ impl Tenants {
         // Counted after the rows are locked: who had them before is seen now.
         let (action, text) = ("count active jobs", &sql::SELECT_ACTIVE_OF_TENANTS);
         let counted = read(session, action, text, &[], |row| {
-            let most: i64 = maybe(row, "max_concurrency")?.unwrap_or(i64::MAX);
+            let most: i64 = get::<Option<i64>>(row, "max_concurrency")?.unwrap_or(i64::MAX);
             Ok((get::<String>(row, "tenant")?, most.saturating_sub(get(row, "active")?)))
         });
         for (tenant, room) in counted.await? {

@@ -1,9 +1,9 @@
 //! A branch: a new job, with an engagement of its own, that takes over turns of others.
 
 use super::super::super::limit_name;
-use super::super::super::rows::{self, JobRow};
-use super::super::super::session::{Args, Session};
-use super::super::super::statement::{read, read_by};
+use super::super::super::rows::{self, BranchRow, JobRow};
+use super::super::super::session::Session;
+use super::super::super::statement::{Writes, read, read_by};
 use super::super::super::unit::Unit;
 use super::super::push;
 use super::Done;
@@ -86,25 +86,27 @@ pub(super) async fn make(
     unit.rings.append(&mut pushing.rings);
     unit.ended.append(&mut pushing.ended);
     unit.kin.append(&mut pushing.kin);
-    let keys = vec![(job.id.clone(),)];
+    let keys = vec![job.id.clone()];
     let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let Some(seq) = unit.seq_of(&job.id) else { return Ok(Err(Refusal::NoJob)) };
     if wanted.held {
-        hold::hold(session, unit, seq, true).await?;
+        hold(session, unit, seq, true).await?;
     }
     take_over(session, unit, seq, &wanted, ids).await?;
     let id = if job.engagement.is_some() { wanted.engagement.as_str() } else { job.id.as_str() };
-    let values = [
-        seq.into(),
-        id.into(),
-        wanted.name.into(),
-        wanted.root.into(),
-        wanted.like.into(),
-        wanted.at_turn.into(),
-        wanted.at.0.into(),
-    ];
-    session.execute("remember a branch", &sql::INSERT_BRANCH, Args::Values(&values)).await?;
+    let mut writes = Writes::default();
+    let row = BranchRow {
+        job_seq: seq,
+        id: id.to_owned(),
+        name: wanted.name.map(str::to_owned),
+        root_seq: wanted.root,
+        parent_seq: wanted.like,
+        at_turn: wanted.at_turn,
+        created_at: wanted.at,
+    };
+    writes.insert("remember a branch", vec![row]);
+    writes.run(session).await?;
     unit.rings.push(Ring::Available);
     let (id, held, at_turn) = (id.to_owned(), wanted.held, wanted.at_turn);
     Ok(Ok(Branch { id, job: job.id, content, at_turn, held }))
@@ -145,7 +147,7 @@ pub(in super::super) async fn like(
         row: wanted.like.to_string(),
         message: "the row that it points to is missing".to_owned(),
     };
-    let keys = vec![(wanted.like,)];
+    let keys = vec![wanted.like];
     let mut sent =
         read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, rows::envelope).await?;
     let (_, retry, envelope) = sent.pop().ok_or_else(|| missing("seq"))?;

@@ -4,7 +4,7 @@
 //! idempotency key; what the conversation says is the same.
 
 use super::super::super::journal::{self, Journal};
-use super::super::super::rows;
+use super::super::super::rows::{self, NewToolCall, StubRow, ToolCallStep};
 use super::super::super::session::{Session, limit};
 use super::super::super::statement::{Writes, as_json, read};
 use crate::{StoreError, sql};
@@ -138,12 +138,16 @@ pub(in super::super) async fn copy_beginning(
         let message = renamed.message(stored.message);
         into.message(&mut journal, &StoredMessage { seq, message, ..stored })?;
     }
-    let stubs: Vec<(i64, String, String)> = beginning
+    let stubs: Vec<StubRow> = beginning
         .calls
         .iter()
         // No outcome of another call stands for what is noted.
         .filter(|call| !call.is_note())
-        .map(|call| (into.job_seq, renamed.of(&call.call_id).0, call.call_id.0.clone()))
+        .map(|call| StubRow {
+            job_seq: into.job_seq,
+            call_id: renamed.of(&call.call_id),
+            of_call: call.call_id.clone(),
+        })
         .collect();
     journal_again(session, beginning.calls, into, 0, &mut renamed).await?;
     for checkpoint in beginning.checkpoints {
@@ -157,7 +161,7 @@ pub(in super::super) async fn copy_beginning(
     }
     let mut writes = Writes::default();
     journal.flush(&mut writes)?;
-    writes.all("write stubs", &sql::INSERT_STUBS, stubs);
+    writes.insert("write stubs", stubs);
     writes.run(session).await
 }
 
@@ -209,7 +213,7 @@ async fn calls(
 ) -> Result<(), StoreError> {
     let values = [segment.past.engagement_seq.into(), segment.from.into(), segment.until.into()];
     let (action, text) = ("read the tool journal", &sql::SELECT_TOOL_CALLS_OF_TURNS);
-    let journal: Vec<ToolCall> = read(session, action, text, &values, rows::tool_call).await?;
+    let journal: Vec<ToolCall> = read(session, action, text, &values, rows::decode).await?;
     journal_again(session, journal, into, segment.shift, renamed).await
 }
 
@@ -222,43 +226,39 @@ async fn journal_again(
 ) -> Result<(), StoreError> {
     let (mut new, mut settled) = (Vec::new(), Vec::new());
     for call in journal {
-        let id = renamed.of(&call.call_id).0;
-        new.push((
-            id.clone(),
-            into.job_seq,
-            into.engagement_seq,
-            call.turn + shift,
-            call.position,
-            call.name,
-            call.input.to_string(),
-            i64::from(call.idempotent),
-            ToolCallState::Planned.as_str(),
-            call.sends,
-            call.created_at,
-            call.started_at,
-        ));
+        let id = renamed.of(&call.call_id);
+        new.push(NewToolCall {
+            call_id: id.clone(),
+            job_seq: into.job_seq,
+            engagement_seq: into.engagement_seq,
+            turn: call.turn + shift,
+            position: call.position,
+            name: call.name,
+            input: call.input.to_string(),
+            idempotent: call.idempotent,
+            state: ToolCallState::Planned,
+            sends: call.sends,
+            created_at: call.created_at,
+            started_at: call.started_at,
+        });
         let handled = call.handled.as_ref().map(as_json).transpose()?;
         let tried: Vec<String> = call.tried.iter().map(as_json).collect::<Result<_, _>>()?;
         if let Some(outcome) = &call.outcome {
-            let state = ToolCallState::Settled.as_str();
-            let withheld = i64::from(call.withheld);
-            settled.push((
-                id,
-                state,
-                Some(as_json(outcome)?),
-                call.duration_ms,
-                withheld,
-                0_i64,
-                call.retries,
-                (!tried.is_empty()).then(|| tried.join(",")),
+            let at = call.completed_at.unwrap_or(call.created_at);
+            settled.push(ToolCallStep {
+                outcome: Some(as_json(outcome)?),
+                duration_ms: call.duration_ms,
+                withheld: call.withheld,
+                retries: call.retries,
+                tried: (!tried.is_empty()).then(|| tried.join(",")),
                 handled,
-                call.provider,
-                call.completed_at.unwrap_or(call.created_at),
-            ));
+                provider: call.provider,
+                ..ToolCallStep::to(ToolCallState::Settled, &id, at)
+            });
         }
     }
     let mut writes = Writes::default();
-    writes.all("write tool calls", &sql::INSERT_TOOL_CALLS, new);
+    writes.insert("write tool calls", new);
     writes.run(session).await?;
     // Apart, because none of the statements that run together sees what the others write.
     let mut writes = Writes::default();
@@ -307,12 +307,12 @@ pub(in super::super) async fn copy_record(
     }
     let stub = |call: &ToolCall| {
         let of = call.stub_of.as_ref()?;
-        Some((into.job_seq, call.call_id.0.clone(), of.0.clone()))
+        Some(StubRow { job_seq: into.job_seq, call_id: call.call_id.clone(), of_call: of.clone() })
     };
-    let stubs: Vec<(i64, String, String)> = record.calls.iter().filter_map(stub).collect();
+    let stubs: Vec<StubRow> = record.calls.iter().filter_map(stub).collect();
     let mut writes = Writes::default();
     journal.flush(&mut writes)?;
-    writes.all("write stubs", &sql::INSERT_STUBS, stubs);
+    writes.insert("write stubs", stubs);
     writes.run(session).await?;
     journal_again(session, record.calls.clone(), into, 0, &mut kept).await
 }

@@ -4,7 +4,7 @@ use super::super::super::session::{Args, Session};
 use super::super::super::unit::Unit;
 use super::{Done, find};
 use crate::control::{Refusal, Target};
-use crate::{Ring, StoreError, sql};
+use crate::{Claim, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::{EventName, JobState};
 
@@ -53,6 +53,9 @@ pub(in super::super::super) async fn resume(
         return Ok(Err(Refusal::NotPaused));
     }
     hold(session, unit, seq, false).await?;
+    // One that lost too many leases gets further chances, alone.
+    let job = unit.change_job(seq)?;
+    job.lapses = job.lapses.min(Claim::LAPSES_IN_COMPANY);
     let data = json!({"approved": approved, "comment": comment});
     unit.note(seq, EventName::AgentResumed, data, target.at)?;
     unit.rings.push(Ring::Available);
@@ -60,7 +63,8 @@ pub(in super::super::super) async fn resume(
     Ok(Ok(state))
 }
 
-pub(super) async fn hold(
+/// Holds a job back, or lets it be claimed again.
+pub(in super::super::super) async fn hold(
     session: &mut Session,
     unit: &mut Unit,
     seq: i64,

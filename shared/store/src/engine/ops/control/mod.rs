@@ -9,7 +9,7 @@ mod merge;
 mod retry_tool;
 
 pub(in super::super) use fork::apply as fork;
-pub(in super::super) use hold::{pause, resume};
+pub(in super::super) use hold::{hold, pause, resume};
 pub(in super::super) use keys::keep as keep_key;
 pub(in super::super) use merge::apply as merge;
 pub(in super::super) use retry_tool::apply as retry_tool;
@@ -26,7 +26,7 @@ type Done<T> = Result<Result<T, Refusal>, StoreError>;
 
 /// Takes in the job that is meant; nobody else changes it until this is committed.
 async fn find(session: &mut Session, unit: &mut Unit, target: &Target) -> Done<i64> {
-    let keys = vec![(target.job.clone(),)];
+    let keys = vec![target.job.clone()];
     let mut rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     rows.retain(|job| target.tenant.is_none() || job.tenant == target.tenant);
     unit.take_in(session, rows).await?;

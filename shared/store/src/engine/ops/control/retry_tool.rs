@@ -8,7 +8,7 @@ use super::{Done, find};
 use crate::control::{Refusal, Retried, Target, ToolRetry};
 use crate::{Ring, StoreError, sql};
 use serde_json::{Value, json};
-use turnstone_domain::review::{ReviewKind, ReviewState};
+use turnstone_domain::review::{Review, ReviewKind, ReviewState};
 use turnstone_domain::tool_call::{ToolCall, ToolCallState};
 use turnstone_domain::{AgentDefinition, EventName, JobState};
 
@@ -67,7 +67,7 @@ struct Policy {
 }
 
 async fn policy(session: &mut Session, seq: i64) -> Result<Policy, StoreError> {
-    let keys = vec![(seq,)];
+    let keys = vec![seq];
     let sent = read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, |row| {
         let extra: Value = rows::json(row, "extra")?;
         Ok(extra.pointer("/ext_agent_v2/tool_retry").cloned().unwrap_or_default())
@@ -88,7 +88,8 @@ async fn set(
     alternate: Option<&str>,
 ) -> Done<String> {
     let (action, values) = ("read the tool journal", [seq.into()]);
-    let journal = read(session, action, &sql::SELECT_TOOL_CALLS_OF_JOB, &values, rows::tool_call).await?;
+    let journal =
+        read(session, action, &sql::SELECT_TOOL_CALLS_OF_JOB, &values, rows::decode::<ToolCall>).await?;
     let Some(call) = journal.into_iter().find(|call| call.call_id == retry.call) else {
         return Ok(Err(Refusal::NoCall));
     };
@@ -132,7 +133,8 @@ async fn may_repeat(
     }
     let Some(job) = unit.job(seq) else { return Ok(false) };
     let values = [job.id.as_str().into(), call.turn.into()];
-    let reviews = read(session, "read reviews", &sql::SELECT_REVIEWS_OF_TURN, &values, rows::review).await?;
+    let reviews =
+        read(session, "read reviews", &sql::SELECT_REVIEWS_OF_TURN, &values, rows::decode::<Review>).await?;
     let approved = reviews.iter().filter(|review| {
         review.call_id == call.call_id
             && review.kind == ReviewKind::UnknownOutcome

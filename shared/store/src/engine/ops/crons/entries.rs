@@ -1,13 +1,13 @@
 //! Entries are made, changed and forgotten.
 
-use super::super::super::crons::entry;
+use super::super::super::rows::{self, CronRow};
 use super::super::super::session::{Arg, Args, Session};
-use super::super::super::statement::read;
+use super::super::super::statement::{execute, read};
 use super::super::super::unit::Unit;
 use super::owner;
 use crate::{Ring, StoreError, sql};
 use turnstone_domain::Timestamp;
-use turnstone_domain::cron::{CronChange, CronEntry, Missed, Overlap};
+use turnstone_domain::cron::{CronChange, CronEntry};
 
 async fn find(
     session: &mut Session,
@@ -15,7 +15,7 @@ async fn find(
     tenant: Option<&str>,
 ) -> Result<Option<CronEntry>, StoreError> {
     let values = [name.into(), tenant.into(), Arg::Int(None)];
-    let found = read(session, "read a cron entry", &sql::SELECT_CRONS, &values, entry).await?;
+    let found = read(session, "read a cron entry", &sql::SELECT_CRONS, &values, rows::decode).await?;
     Ok(found.into_iter().next())
 }
 
@@ -26,20 +26,21 @@ pub(in super::super::super) async fn put(
     entry: &CronEntry,
 ) -> Result<bool, StoreError> {
     let known = find(session, &entry.name, Some(owner(entry))).await?.is_some();
-    let values = [
-        owner(entry).into(),
-        entry.name.as_str().into(),
-        entry.expression.as_str().into(),
-        entry.timezone.as_str().into(),
-        entry.overlap.as_str().into(),
-        entry.missed.as_str().into(),
-        i64::from(entry.enabled).into(),
-        entry.template.as_str().into(),
-        entry.description.as_deref().into(),
-        Arg::Int(entry.next_run_at.map(|at| at.0)),
-        entry.updated_at.0.into(),
-    ];
-    session.execute("write a cron entry", &sql::INSERT_CRON, Args::Values(&values)).await?;
+    let row = CronRow {
+        tenant: owner(entry).to_owned(),
+        name: entry.name.clone(),
+        expression: Some(entry.expression.clone()),
+        timezone: Some(entry.timezone.clone()),
+        overlap_policy: Some(entry.overlap),
+        missed_policy: Some(entry.missed),
+        enabled: Some(entry.enabled),
+        template: Some(entry.template.clone()),
+        description: entry.description.clone(),
+        moves: true,
+        next_run_at: entry.next_run_at,
+        updated_at: entry.updated_at,
+    };
+    execute(session, "write a cron entry", &sql::INSERT_CRON, vec![row], &[]).await?;
     unit.rings.push(Ring::Due);
     Ok(!known)
 }
@@ -53,21 +54,22 @@ pub(in super::super::super) async fn change(
     at: Timestamp,
 ) -> Result<bool, StoreError> {
     let Some(known) = find(session, name, tenant).await? else { return Ok(false) };
-    let values = [
-        owner(&known).into(),
-        name.into(),
-        change.expression.as_deref().into(),
-        change.timezone.as_deref().into(),
-        change.overlap.map(Overlap::as_str).into(),
-        change.missed.map(Missed::as_str).into(),
-        Arg::Int(change.enabled.map(i64::from)),
-        change.template.as_deref().into(),
-        change.description.as_deref().into(),
-        i64::from(change.next_run_at.is_some()).into(),
-        Arg::Int(change.next_run_at.flatten().map(|at| at.0)),
-        at.0.into(),
-    ];
-    let changed = session.execute("change a cron entry", &sql::UPDATE_CRON, Args::Values(&values)).await?;
+    let change = change.clone();
+    let row = CronRow {
+        tenant: owner(&known).to_owned(),
+        name: name.to_owned(),
+        expression: change.expression,
+        timezone: change.timezone,
+        overlap_policy: change.overlap,
+        missed_policy: change.missed,
+        enabled: change.enabled,
+        template: change.template,
+        description: change.description,
+        moves: change.next_run_at.is_some(),
+        next_run_at: change.next_run_at.flatten(),
+        updated_at: at,
+    };
+    let changed = execute(session, "change a cron entry", &sql::UPDATE_CRON, vec![row], &[]).await?;
     unit.rings.push(Ring::Due);
     Ok(changed > 0)
 }

@@ -1,8 +1,8 @@
 //! Occurrences of an entry become jobs, in the transaction that moves the entry on.
 
-use super::super::super::rows::JobRow;
+use super::super::super::rows::{CronCount, CronRunRow, JobRow};
 use super::super::super::session::{Arg, Args, Session};
-use super::super::super::statement::{read, read_by};
+use super::super::super::statement::{Writes, execute, read, read_by};
 use super::super::super::unit::Unit;
 use super::super::{cancel, leader, push};
 use super::owner;
@@ -161,7 +161,7 @@ async fn make(
         Some(Ok(pushed)) => pushed.into_iter().next().map(|pushed| pushed.id),
         None => None,
     };
-    let (action, ids) = ("read a job", vec![(job.id.clone(),)]);
+    let (action, ids) = ("read a job", vec![job.id.clone()]);
     let rows = read_by(session, action, &sql::LOCK_JOBS, ids, JobRow::decode).await?;
     let mut own = Unit::default();
     own.take_in(session, rows).await?;
@@ -190,36 +190,30 @@ async fn remember(
     ids: &dyn Ids,
 ) -> Result<(), StoreError> {
     let Some(latest) = runs.last() else { return Ok(()) };
-    for run in runs {
-        let id = ids.next();
-        let values = [
-            id.as_str().into(),
-            owner(entry).into(),
-            entry.name.as_str().into(),
-            run.scheduled_at.0.into(),
-            run.at.0.into(),
-            run.outcome.as_str().into(),
-            run.job_id.as_ref().map(JobId::as_str).into(),
-            run.message.as_deref().into(),
-        ];
-        session
-            .execute("remember a run of a cron entry", &sql::INSERT_CRON_RUN, Args::Values(&values))
-            .await?;
-    }
+    let row = |run: &CronRun| CronRunRow {
+        id: ids.next(),
+        tenant: owner(entry).to_owned(),
+        name: entry.name.clone(),
+        scheduled_at: run.scheduled_at,
+        at: run.at,
+        outcome: run.outcome,
+        job_id: run.job_id.clone(),
+        message: run.message.clone(),
+    };
+    let mut writes = Writes::default();
+    writes.insert("remember runs of a cron entry", runs.iter().map(row).collect());
+    writes.run(session).await?;
     let values = [owner(entry).into(), entry.name.as_str().into(), REMEMBERED.into()];
     session.execute("forget old runs of a cron entry", &sql::DELETE_CRON_RUNS, Args::Values(&values)).await?;
     let made: Vec<&CronRun> = runs.iter().filter(|run| run.outcome == Outcome::Triggered).collect();
-    let last_job = made.last().and_then(|run| run.job_id.as_ref()).map(JobId::as_str);
-    let values = [
-        owner(entry).into(),
-        entry.name.as_str().into(),
-        i64::try_from(made.len()).unwrap_or(i64::MAX).into(),
-        last_job.into(),
-        latest.at.0.into(),
-        latest.message.as_deref().into(),
-    ];
-    session
-        .execute("count runs of a cron entry", &sql::UPDATE_CRON_COUNTS, Args::Values(&values))
-        .await
-        .map(|_| ())
+    let count = CronCount {
+        tenant: owner(entry).to_owned(),
+        name: entry.name.clone(),
+        made: i64::try_from(made.len()).unwrap_or(i64::MAX),
+        last_job_id: made.last().and_then(|run| run.job_id.clone()),
+        at: latest.at,
+        last_error: latest.message.clone(),
+    };
+    let (action, text) = ("count runs of a cron entry", &sql::UPDATE_CRON_COUNTS);
+    execute(session, action, text, vec![count], &[]).await.map(|_| ())
 }

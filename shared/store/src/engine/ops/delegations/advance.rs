@@ -1,6 +1,6 @@
 //! What the end of a job means for the one that it works for, and for those that work for it.
 
-use super::super::super::rows::{Fields, Inconsistency, JobRow, get, maybe, time, time_or_none, word};
+use super::super::super::rows::{DelegationEnd, Fields, Inconsistency, JobRow, get};
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, read_by};
 use super::super::super::unit::Unit;
@@ -34,11 +34,11 @@ impl Tie {
             job_seq: get(row, "job_seq")?,
             parent_seq: get(row, "parent_seq")?,
             parent: JobId(get(row, "parent_id")?),
-            call_id: maybe(row, "call_id")?,
+            call_id: get(row, "call_id")?,
             agent: get(row, "agent")?,
-            state: word(row, "state", DelegationState::parse)?,
-            started_at: time(row, "started_at")?,
-            deadline_at: time_or_none(row, "deadline_at")?,
+            state: get::<DelegationState>(row, "state")?,
+            started_at: get(row, "started_at")?,
+            deadline_at: get(row, "deadline_at")?,
             tokens_used: get(row, "tokens_used")?,
             engagement_id: get(row, "engagement_id")?,
         })
@@ -66,18 +66,18 @@ pub(in super::super::super) async fn advance(
         return Ok(());
     }
     let kin: HashMap<i64, &Kin> = ended.iter().map(|kin| (kin.job_seq, kin)).collect();
-    let children = ended.iter().filter(|kin| kin.works_for.is_some()).map(|kin| (kin.job_seq,)).collect();
+    let children = ended.iter().filter(|kin| kin.works_for.is_some()).map(|kin| kin.job_seq).collect();
     let ties = read_by(session, "read delegations", &sql::SELECT_DELEGATIONS_BY_CHILD, children, Tie::decode)
         .await?;
     let parents: BTreeSet<String> = ties.iter().map(|tie| tie.parent.0.clone()).collect();
-    let parents = parents.into_iter().map(|id| (JobId(id),)).collect();
+    let parents = parents.into_iter().map(JobId).collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, parents, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let (mut ends, mut waiting) = (Vec::new(), BTreeMap::new());
     for tie in ties.iter().filter(|tie| tie.state == DelegationState::Open) {
         let Some(kin) = kin.get(&tie.job_seq) else { continue };
         let state = tie.outcome(kin);
-        ends.push((tie.job_seq, state.as_str(), kin.at));
+        ends.push(DelegationEnd { job_seq: tie.job_seq, state, ended_at: kin.at });
         if tie.call_id.is_some() {
             let at = waiting.entry(tie.parent_seq).or_insert(kin.at);
             *at = kin.at.max(*at);
@@ -112,7 +112,7 @@ pub(super) async fn activate_idle(
     unit: &mut Unit,
     waiting: Vec<(i64, Timestamp)>,
 ) -> Result<(), StoreError> {
-    let keys = waiting.iter().map(|(seq, _)| (*seq,)).collect();
+    let keys = waiting.iter().map(|(seq, _)| *seq).collect();
     let busy = read_by(session, "look for delegations", &sql::SELECT_AWAITED_DELEGATIONS, keys, |row| {
         get::<i64>(row, "parent_seq")
     });
@@ -131,7 +131,7 @@ pub(super) async fn activate_idle(
 /// Cancels those who still work for a job that has ended otherwise than well.
 async fn leave_nobody(session: &mut Session, unit: &mut Unit, ended: &[Kin]) -> Result<(), StoreError> {
     let failed = |kin: &&Kin| kin.has_children && kin.state != JobState::Completed;
-    let keys: Vec<(i64,)> = ended.iter().filter(failed).map(|kin| (kin.job_seq,)).collect();
+    let keys: Vec<i64> = ended.iter().filter(failed).map(|kin| kin.job_seq).collect();
     let at = ended.iter().map(|kin| kin.at).max().unwrap_or_default();
     let left = read_by(session, "look for delegations", &sql::SELECT_OPEN_DELEGATES, keys, |row| {
         get::<String>(row, "id").map(JobId)

@@ -78,11 +78,11 @@ pub(in super::super) fn before_the_end(
 /// Holds jobs, all that work for them, and the inputs that they wait for, before anything of them is changed: in the order in
 /// which jobs end, so that who ends one of them and who ends all of them never wait for each other.
 pub(super) async fn hold_kin(session: &mut Session, jobs: &[JobId]) -> Result<(), StoreError> {
-    let keys = jobs.iter().map(|id| (id.clone(),)).collect();
+    let keys = jobs.to_vec();
     let seqs =
         read_by(session, "look for kin", &sql::SELECT_KIN, keys, |row| get::<i64>(row, "job_seq")).await?;
     if seqs.len() > 1 {
-        let keys = seqs.into_iter().map(|seq| (seq,)).collect();
+        let keys = seqs.into_iter().collect();
         read_by(session, "hold kin", &sql::LOCK_KIN, keys, |row| get::<i64>(row, "seq")).await?;
     }
     Ok(())

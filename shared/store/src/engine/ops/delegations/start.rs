@@ -10,10 +10,8 @@ use super::Family;
 use super::advance::activate_idle;
 use crate::{StoreError, sql};
 use serde_json::json;
-use std::collections::HashMap;
 use turnstone_domain::engagement::NewEngagement;
 use turnstone_domain::job::Envelope;
-use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::{EventName, NewChild, NewJob, RawObject, Terms, Timestamp};
 
 /// Enqueues them. A job that waits for nobody, because those who work for it have ended meanwhile, goes on at once.
@@ -22,7 +20,7 @@ pub(in super::super::super) async fn start(
     unit: &mut Unit,
     families: Vec<Family>,
 ) -> Result<(), StoreError> {
-    let keys = families.iter().map(|family| (family.job.clone(),)).collect();
+    let keys = families.iter().map(|family| family.job.clone()).collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     let policies = remote::retry_policies(session, rows.iter().map(|job| job.seq).collect()).await?;
     unit.take_in(session, rows).await?;
@@ -71,7 +69,7 @@ fn job_of(
     unit: &Unit,
     parent_seq: i64,
     child: &NewChild,
-    policies: &HashMap<i64, RetryPolicy>,
+    policies: &remote::Policies,
     at: Timestamp,
 ) -> Option<(NewJob, Kinship)> {
     let (parent, row) = (unit.job(parent_seq)?, unit.engagement_of(parent_seq)?);
@@ -101,7 +99,7 @@ fn job_of(
         run_at: at,
         expires_at: parent.expires_at.filter(|expires_at| *expires_at > at),
         timeout_ms: parent.timeout_ms,
-        retry: policies.get(&parent_seq).cloned().unwrap_or_default(),
+        retry: policies.get(&parent_seq).cloned().and_then(Result::ok).unwrap_or_default(),
         envelope: Envelope {
             args: child.args.clone(),
             meta: child.meta.clone(),

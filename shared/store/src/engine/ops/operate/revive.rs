@@ -2,9 +2,9 @@
 //! available` before its time.
 
 use super::super::super::columns::Columns;
-use super::super::super::rows::{get, maybe};
+use super::super::super::rows::{QueueName, get};
 use super::super::super::session::{Arg, Args, Row, Session};
-use super::super::super::statement::{as_json, read};
+use super::super::super::statement::{Writes, as_json, execute, read};
 use super::super::super::unit::Unit;
 use crate::{ActionOutcome, Ring, StoreError, sql};
 use serde_json::json;
@@ -55,13 +55,14 @@ async fn alike(
     (seq, id): (i64, JobId),
     revived: &mut Revived,
 ) -> Result<Option<JobId>, StoreError> {
-    let decode = |row: &Row| Ok((get::<String>(row, "unique_key")?, maybe::<String>(row, "id")?));
+    let decode = |row: &Row| Ok((get::<String>(row, "unique_key")?, get::<Option<String>>(row, "id")?));
     let (action, text) = ("look for a job that is alike", &sql::SELECT_LIVING_DUPLICATE);
     let Some((key, _)) = read(session, action, text, &[seq.into()], decode).await?.pop() else {
         return Ok(None);
     };
-    let keys = Args::Rows(Columns::of(vec![(key.clone(),)]), &[]);
-    session.rows("lock unique keys", &sql::LOCK_UNIQUE_KEYS, keys).await?;
+    let text_of_keys = &sql::LOCK_UNIQUE_KEYS;
+    let keys = Args::Rows(Columns::of(vec![key.clone()], text_of_keys)?, &[]);
+    session.rows("lock unique keys", text_of_keys, keys).await?;
     let found = read(session, action, text, &[seq.into()], decode).await?.pop().and_then(|(_, other)| other);
     if let Some(other) = found.map(JobId).or_else(|| revived.get(&key).cloned()) {
         return Ok(Some(other));
@@ -105,8 +106,7 @@ pub(super) async fn again(
             if let Some(position) = &mut job.position {
                 (position.asks, position.raise_until, position.outages) = (None, None, 0);
             }
-            let errors = Args::Rows(Columns::of(vec![(seq,)]), &[]);
-            session.execute("forget errors", &sql::DELETE_ERRORS, errors).await?;
+            execute(session, "forget errors", &sql::DELETE_ERRORS, vec![seq], &[]).await?;
             // Whoever said no, or nothing, is asked anew.
             let of_job = [seq.into()];
             session.execute("ask reviewers anew", &sql::UPDATE_SPENT_REVIEWS, Args::Values(&of_job)).await?;
@@ -126,8 +126,9 @@ pub(super) async fn again(
     ];
     session.execute("try a job again", &sql::UPDATE_REVIVED_JOB, Args::Values(&values)).await?;
     if queue != job.queue {
-        let named = Args::Rows(Columns::of(vec![(queue, at.0)]), &[]);
-        session.execute("remember queues", &sql::INSERT_QUEUES, named).await?;
+        let mut writes = Writes::default();
+        writes.insert_missing("remember queues", vec![QueueName { name: queue.to_owned(), created_at: at }]);
+        writes.run(session).await?;
     }
     if let Some(policy) = &overrides.retry {
         let policy = as_json(policy)?;

@@ -25,7 +25,7 @@ pub(in super::super::super) async fn apply(
     if action == JobAction::Cancel {
         delegations::hold_kin(session, ids).await?;
     }
-    let keys = ids.iter().map(|id| (id.clone(),)).collect();
+    let keys = ids.to_vec();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     let jobs: Vec<(i64, JobId, JobState, i64)> = rows
         .iter()

@@ -3,7 +3,7 @@
 //! What waits is counted only for queues that have a bound, and their rows are locked before, so that pushes of several
 //! processes cannot pass the bound together.
 
-use super::super::super::rows::{Fields, Inconsistency, get, maybe};
+use super::super::super::rows::{Fields, Inconsistency, get};
 use super::super::super::session::{Args, Row, Session};
 use super::super::super::statement::{decode_all, read, read_by};
 use super::Entry;
@@ -26,9 +26,9 @@ impl Bound {
     fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
         Ok(Self {
             name: get(row, "name")?,
-            max_depth: maybe(row, "max_depth")?,
-            max_bytes: maybe(row, "max_bytes")?,
-            warn_at: maybe(row, "warn_at")?,
+            max_depth: get(row, "max_depth")?,
+            max_bytes: get(row, "max_bytes")?,
+            warn_at: get(row, "warn_at")?,
             depth: 0,
             bytes: 0,
         })
@@ -52,7 +52,7 @@ pub(super) struct Bounds(BTreeMap<String, Bound>);
 impl Bounds {
     /// Locks the queues and counts what waits in them.
     pub(super) async fn read(session: &mut Session, bounded: BTreeSet<String>) -> Result<Self, StoreError> {
-        let keys = bounded.into_iter().map(|name| (name,)).collect();
+        let keys = bounded.into_iter().collect();
         let mut bounds = Self::default();
         for mut bound in read_by(session, "read bounds", &sql::LOCK_QUEUE_BOUNDS, keys, Bound::decode).await?
         {

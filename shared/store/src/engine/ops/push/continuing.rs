@@ -1,6 +1,6 @@
 //! Jobs that carry a further input into an engagement that exists.
 
-use super::super::super::rows::{Fields, Inconsistency, get, maybe};
+use super::super::super::rows::{Fields, Inconsistency, get};
 use super::super::super::session::{Arg, Row, Session};
 use super::super::super::statement::{read, read_by};
 use super::super::inputs::{self, Standing};
@@ -30,7 +30,7 @@ impl Open {
     fn decode(row: &impl Fields) -> Result<(String, Option<Self>), Inconsistency> {
         let id = get(row, "id")?;
         // One whose last job is being forgotten is no more.
-        let Some(latest) = maybe::<String>(row, "job_id")? else { return Ok((id, None)) };
+        let Some(latest) = get::<Option<String>>(row, "job_id")? else { return Ok((id, None)) };
         let open = Self {
             seq: get(row, "seq")?,
             turns: get(row, "turns")?,
@@ -38,9 +38,9 @@ impl Open {
             inputs: get(row, "inputs")?,
             standing: Standing::default(),
             digest: get(row, "digest")?,
-            retention_ms: maybe(row, "retention_ms")?,
+            retention_ms: get(row, "retention_ms")?,
             user: get(row, "user_id")?,
-            tenant: maybe(row, "tenant")?,
+            tenant: get(row, "tenant")?,
             latest: JobId(latest),
             in_review: false,
         };
@@ -81,7 +81,7 @@ impl Continued {
         }
         let ids: BTreeSet<&str> =
             jobs.iter().filter_map(|job| Some(job.engagement.as_ref()?.id.as_str())).collect();
-        let keys = ids.into_iter().map(|id| (id.to_owned(),)).collect();
+        let keys = ids.into_iter().map(str::to_owned).collect();
         let (action, text) = ("hold engagements", &sql::LOCK_CONTINUED_ENGAGEMENTS);
         let found = read_by(session, action, text, keys, Open::decode).await?;
         let mut by_id: BTreeMap<String, Open> =

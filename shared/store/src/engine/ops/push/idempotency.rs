@@ -1,8 +1,8 @@
 //! A push under an idempotency key: the key is taken first, so that a concurrent push under it waits for this one's commit.
 
-use super::super::super::rows::{Fields, Inconsistency, get, json, maybe};
+use super::super::super::rows::{Fields, Inconsistency, KeyAnswer, KeyPush, get, json};
 use super::super::super::session::{Args, Session};
-use super::super::super::statement::{as_json, read};
+use super::super::super::statement::{as_json, execute, read, read_by};
 use super::super::super::unit::Unit;
 use crate::idempotency::{IdempotentPush, RecordedPush};
 use crate::{Pushed, StoreError, sql};
@@ -15,9 +15,9 @@ pub(in super::super::super) async fn keep(
     request: &str,
     answer: &str,
 ) -> Result<String, StoreError> {
-    let values = [name.into(), request.into(), answer.into()];
+    let row = KeyAnswer { name: name.to_owned(), request: request.to_owned(), answer: answer.to_owned() };
     let (action, text) = ("record an answer", &sql::UPDATE_IDEMPOTENCY_ANSWER);
-    let recorded = read(session, action, text, &values, |row| get::<String>(row, "answer"));
+    let recorded = read_by(session, action, text, vec![row], |row| get::<String>(row, "answer"));
     // The key may have expired meanwhile.
     Ok(recorded.await?.pop().unwrap_or_else(|| answer.to_owned()))
 }
@@ -42,10 +42,8 @@ pub(in super::super::super) async fn once(
         Ok(pushed) => {
             let answer = answer(&pushed);
             let told: Vec<_> = pushed.iter().map(|job| (&job.id, job.state, job.deduplicated)).collect();
-            let told = as_json(&told)?;
-            let values = [name.as_str().into(), told.as_str().into(), answer.as_deref().into()];
-            let (action, text) = ("record a push", &sql::UPDATE_IDEMPOTENCY_KEY);
-            session.execute(action, text, Args::Values(&values)).await?;
+            let row = KeyPush { name: name.clone(), pushed: as_json(&told)?, answer: answer.clone() };
+            execute(session, "record a push", &sql::UPDATE_IDEMPOTENCY_KEY, vec![row], &[]).await?;
             let request = request.clone();
             Ok(Ok(RecordedPush { request, pushed, answer, repeated: false }))
         }
@@ -64,7 +62,7 @@ pub(in super::super::super) fn record(row: &impl Fields) -> Result<RecordedPush,
     Ok(RecordedPush {
         request: get(row, "request")?,
         pushed: pushed.collect(),
-        answer: maybe(row, "answer")?,
+        answer: get(row, "answer")?,
         repeated: true,
     })
 }

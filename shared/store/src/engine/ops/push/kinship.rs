@@ -30,7 +30,7 @@ impl Places {
         let jobs: Vec<&NewJob> = pushes.iter().flat_map(|jobs| jobs.iter()).filter(asking).collect();
         let ids: BTreeSet<String> =
             jobs.iter().filter_map(|job| job.terms.works_for.as_ref().map(|id| id.0.clone())).collect();
-        let keys = ids.into_iter().map(|id| (JobId(id),)).collect();
+        let keys = ids.into_iter().map(JobId).collect();
         let found = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
         places.parents.take_in(session, found).await?;
         let mut limits = HashMap::new();

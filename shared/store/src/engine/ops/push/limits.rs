@@ -1,13 +1,13 @@
 //! What jobs ask of limits: remembered when the job that names them is stored (OJS rate limiting §3).
 
 use super::super::super::limit_name;
-use super::super::super::rows::{get, maybe};
+use super::super::super::rows::{LimitRow, Wish, get};
 use super::super::super::session::{Arg, Args, Row, Session};
 use super::super::super::statement::{Writes, as_json, read, read_by};
 use crate::{StoreError, sql};
 use std::collections::BTreeMap;
+use turnstone_domain::NewJob;
 use turnstone_domain::terms::{OnLimit, RateLimit};
-use turnstone_domain::{JobId, NewJob};
 
 /// The name under which the limit is stored that a job names by a key.
 pub(super) fn key(job: &NewJob) -> Option<String> {
@@ -25,7 +25,7 @@ pub(super) async fn remember(session: &mut Session, jobs: &[&NewJob]) -> Result<
             None => drop(queues.insert(job.queue.as_str(), limit)),
         }
         if limit.key.is_some() && limit.on_limit != OnLimit::Wait {
-            wishes.push((job.id.clone(), limit.on_limit.as_str()));
+            wishes.push(Wish { id: job.id.clone(), on_limit: limit.on_limit });
         }
     }
     remember_keys(session, keys).await?;
@@ -33,13 +33,13 @@ pub(super) async fn remember(session: &mut Session, jobs: &[&NewJob]) -> Result<
         remember_queue(session, queue, limit).await?;
     }
     let mut writes = Writes::default();
-    writes.if_new::<(JobId, &'static str)>("write wishes", &sql::UPDATE_JOBS_ON_LIMIT, wishes);
+    writes.some("write wishes", &sql::UPDATE_JOBS_ON_LIMIT, wishes);
     writes.run(session).await
 }
 
 async fn remember_keys(session: &mut Session, keys: BTreeMap<String, &RateLimit>) -> Result<(), StoreError> {
-    let names = keys.keys().map(|name| (name.clone(),)).collect();
-    let decode = |row: &Row| Ok((get::<String>(row, "name")?, maybe::<String>(row, "asked")?));
+    let names = keys.keys().cloned().collect();
+    let decode = |row: &Row| Ok((get::<String>(row, "name")?, get::<Option<String>>(row, "asked")?));
     let known = read_by(session, "read limits", &sql::LOCK_KNOWN_RATE_KEYS, names, decode).await?;
     let known: BTreeMap<String, Option<String>> = known.into_iter().collect();
     let mut rows = Vec::new();
@@ -55,7 +55,8 @@ async fn remember_keys(session: &mut Session, keys: BTreeMap<String, &RateLimit>
             Some(before) if asked.is_none() || *before == asked => {}
             _ => {
                 let (rate, period_ms) = limit.rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
-                rows.push((name, asked, limit.concurrency, rate, period_ms, limit.throttle_ms));
+                let (concurrency, throttle_ms) = (limit.concurrency, limit.throttle_ms);
+                rows.push(LimitRow { name, asked, concurrency, rate, period_ms, throttle_ms });
             }
         }
     }
@@ -68,9 +69,9 @@ async fn remember_keys(session: &mut Session, keys: BTreeMap<String, &RateLimit>
 async fn remember_queue(session: &mut Session, queue: &str, limit: &RateLimit) -> Result<(), StoreError> {
     let values = [queue.into()];
     let decode = |row: &Row| {
-        let rate = maybe(row, "rate")?.zip(maybe(row, "period_ms")?);
-        let limit = (maybe(row, "concurrency")?, rate, maybe(row, "throttle_ms")?);
-        Ok((maybe::<String>(row, "config")?, limit))
+        let rate = get::<Option<i64>>(row, "rate")?.zip(get(row, "period_ms")?);
+        let limit = (get(row, "concurrency")?, rate, get(row, "throttle_ms")?);
+        Ok((get::<Option<String>>(row, "config")?, limit))
     };
     let known = read(session, "read a queue", &sql::SELECT_QUEUE_BY_NAME, &values, decode).await?;
     let Some((config, before)) = known.into_iter().next() else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! The one look before jobs are enqueued: numbers for them, ids that are taken, and queues with rules of their own.
 
-use super::super::super::rows::{get, maybe};
+use super::super::super::rows::{PushedJob, get};
 use super::super::super::session::{Row, Session, limit};
 use super::super::super::statement::look_by;
 use crate::{StoreError, sql};
@@ -36,14 +36,17 @@ impl Look {
         jobs: &[&NewJob],
         others: usize,
     ) -> Result<Self, StoreError> {
-        let keys: Vec<_> = jobs.iter().map(|job| (job.id.clone(), job.queue.clone())).collect();
+        let key = |job: &&NewJob| PushedJob { id: job.id.clone(), queue: job.queue.clone() };
+        let keys: Vec<_> = jobs.iter().map(key).collect();
         let decode = |row: &Row| {
-            let queue = maybe::<String>(row, "queue")?;
+            let queue = get::<Option<String>>(row, "queue")?;
             let rules = match queue {
-                Some(name) => Some((name, get::<bool>(row, "bounded")?, maybe::<String>(row, "config")?)),
+                Some(name) => {
+                    Some((name, get::<bool>(row, "bounded")?, get::<Option<String>>(row, "config")?))
+                }
                 None => None,
             };
-            Ok((maybe::<i64>(row, "seq")?, maybe::<String>(row, "id")?, rules))
+            Ok((get::<Option<i64>>(row, "seq")?, get::<Option<String>>(row, "id")?, rules))
         };
         let (action, text) = ("look before a push", &sql::SELECT_BEFORE_PUSH);
         let mut look = Self::default();

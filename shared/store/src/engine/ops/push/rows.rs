@@ -1,6 +1,10 @@
 //! The rows of new jobs, written in one go.
 
 use super::super::super::journal::Journal;
+use super::super::super::rows::{
+    ChildCount, DefinitionRow, DelegationRow, EngagementAgent, InputCount, InputDefinition, NewEngagementRow,
+    NewEnvelope, NewJobRow, NewTotals, QueueName,
+};
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, as_json};
 use super::continuing::Open;
@@ -10,54 +14,11 @@ use crate::{JobKind, StoreError, sql};
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use turnstone_domain::budget;
+use turnstone_domain::agent::delegation::DelegationState;
+use turnstone_domain::budget::{self, ALL_DAYS};
 use turnstone_domain::retry::OnExhaustion;
 use turnstone_domain::turn_write::Position;
-use turnstone_domain::{EventName, JobId, JobState, NewEvent, NewJob, RawObject, Timestamp, digest};
-
-type JobInsert = (
-    i64,
-    JobId,
-    String,
-    String,
-    &'static str,
-    i64,
-    i64,
-    i64,
-    Option<i64>,
-    Option<i64>,
-    Option<i64>,
-    i64,
-    Option<String>,
-    i64,
-    &'static str,
-    Option<String>,
-    Option<i64>,
-    Option<String>,
-    Option<String>,
-    Option<i64>,
-    Option<i64>,
-    Option<String>,
-    i64,
-    Option<String>,
-);
-type DelegationInsert = (i64, i64, Option<String>, i64, String, &'static str, Timestamp, Option<Timestamp>);
-type EnvelopeInsert = (i64, String, String, String, String, String, Option<String>);
-type TotalsInsert = (i64, i64, Option<String>, Option<i64>, Option<i64>);
-type EngagementInsert = (
-    i64,
-    String,
-    String,
-    String,
-    String,
-    Option<String>,
-    i64,
-    i64,
-    i64,
-    Option<i64>,
-    Option<String>,
-    Option<i64>,
-);
+use turnstone_domain::{EventName, JobState, NewEvent, NewJob, RawObject, Timestamp, digest};
 
 /// The state in which a job begins.
 pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
@@ -104,15 +65,15 @@ struct Place {
 #[derive(Default)]
 pub(super) struct Rows {
     numbers: std::vec::IntoIter<i64>,
-    jobs: Vec<JobInsert>,
-    envelopes: Vec<EnvelopeInsert>,
-    queues: BTreeMap<String, i64>,
-    definitions: Vec<(String, String)>,
-    own_definitions: Vec<(i64, String, Option<i64>)>,
-    totals: Vec<TotalsInsert>,
-    engagements: Vec<EngagementInsert>,
+    jobs: Vec<NewJobRow>,
+    envelopes: Vec<NewEnvelope>,
+    queues: BTreeMap<String, Timestamp>,
+    definitions: Vec<DefinitionRow>,
+    own_definitions: Vec<InputDefinition>,
+    totals: Vec<NewTotals>,
+    engagements: Vec<NewEngagementRow>,
     continued: BTreeMap<i64, Additions>,
-    delegations: Vec<DelegationInsert>,
+    delegations: Vec<DelegationRow>,
     adopted: BTreeMap<i64, i64>,
     journal: Journal,
 }
@@ -136,44 +97,44 @@ impl Rows {
         };
         let Place { state, engagement_seq, stream, after, events, position } = place;
         let own_events = if engagement_seq.is_none() { events } else { 0 };
-        let position = position.as_ref().map(as_json).transpose()?;
-        self.jobs.push((
+        let terms = &job.terms;
+        self.jobs.push(NewJobRow {
             seq,
-            job.id.clone(),
-            job.job_type.clone(),
-            job.queue.clone(),
-            state.as_str(),
-            job.priority,
-            job.created_at.0,
-            run_at.0,
-            job.expires_at.map(|t| t.0),
-            job.timeout_ms,
+            id: job.id.clone(),
+            job_type: job.job_type.clone(),
+            queue: job.queue.clone(),
+            state,
+            priority: job.priority,
+            created_at: job.created_at,
+            run_at,
+            expires_at: job.expires_at,
+            timeout_ms: job.timeout_ms,
             engagement_seq,
             stream,
             position,
-            own_events,
-            JobKind::of(job).as_str(),
-            job.terms.tenant.clone(),
-            job.terms.visibility_ms,
-            limits::key(job),
-            unique::key(job),
-            entry.step.map(|(workflow, _)| workflow),
-            entry.step.map(|(_, step)| step),
-            job.terms.cron.clone(),
-            i64::from(job.retry.on_exhaustion == OnExhaustion::DeadLetter),
-            if job.terms.runtime_tags.is_empty() { None } else { Some(as_json(&job.terms.runtime_tags)?) },
-        ));
+            events: own_events,
+            kind: JobKind::of(job),
+            tenant: terms.tenant.clone(),
+            visibility_ms: terms.visibility_ms,
+            limit_key: limits::key(job),
+            unique_key: unique::key(job),
+            workflow_seq: entry.step.map(|(workflow, _)| workflow),
+            workflow_step: entry.step.map(|(_, step)| step),
+            cron_name: terms.cron.clone(),
+            dead_letter: job.retry.on_exhaustion == OnExhaustion::DeadLetter,
+            runtime_tags: Some(terms.runtime_tags.clone()).filter(|tags| !tags.is_empty()),
+        });
         let sent = &job.envelope;
-        self.envelopes.push((
-            seq,
-            as_json(&job.retry)?,
-            sent.args.as_str().to_owned(),
-            as_json(&sent.meta)?,
-            as_json(&sent.options)?,
-            as_json(&extra(entry))?,
-            job.terms.parent_results.as_ref().map(|results| format!("[{}]", results.join(","))),
-        ));
-        self.queues.entry(job.queue.clone()).or_insert(job.created_at.0);
+        self.envelopes.push(NewEnvelope {
+            job_seq: seq,
+            retry: as_json(&job.retry)?,
+            args: sent.args.as_str().to_owned(),
+            meta: as_json(&sent.meta)?,
+            options: as_json(&sent.options)?,
+            extra: as_json(&extra(entry))?,
+            parent_results: terms.parent_results.as_ref().map(|results| format!("[{}]", results.join(","))),
+        });
+        self.queues.entry(job.queue.clone()).or_insert(job.created_at);
         let mut data = json!({"job_type": job.job_type, "queue": job.queue});
         if let Some(input) = engagement_seq.and_then(|seq| self.continued.get(&seq)).map(|added| added.inputs)
         {
@@ -208,9 +169,11 @@ impl Rows {
         let retention_ms = job.engagement.as_ref().and_then(|new| new.agent.state.kept_ms());
         let definition = as_json(&job.engagement.as_ref().map(|new| &new.agent))?;
         let digest = digest::of_text(&definition);
-        self.definitions.push((digest.clone(), definition));
-        self.own_definitions.push((open.seq, open.digest.clone(), open.retention_ms));
-        self.own_definitions.push((seq, digest.clone(), retention_ms));
+        self.definitions.push(DefinitionRow { digest: digest.clone(), definition });
+        let before = (open.seq, open.digest.clone(), open.retention_ms);
+        for (job_seq, digest, retention_ms) in [before, (seq, digest.clone(), retention_ms)] {
+            self.own_definitions.push(InputDefinition { job_seq, digest, retention_ms });
+        }
         let before = Additions {
             events: open.events,
             inputs: open.inputs,
@@ -237,16 +200,17 @@ impl Rows {
                           "job_id": kin.parent, "depth": kin.depth, "timeout_ms": kin.timeout_ms});
         let started = NewEvent { name: EventName::DelegationStarted, turn: 0, data: data.into(), at };
         self.journal.event(seq, event, seq, &started);
-        self.delegations.push((
-            seq,
-            kin.parent_seq,
-            kin.call_id.as_ref().map(|id| id.0.clone()),
-            kin.turn,
+        self.delegations.push(DelegationRow {
+            job_seq: seq,
+            parent_seq: kin.parent_seq,
+            call_id: kin.call_id.as_ref().map(|id| id.0.clone()),
+            turn: kin.turn,
             agent,
-            kin.mode.as_str(),
-            at,
-            kin.timeout_ms.map(|ms| at.plus_ms(ms)),
-        ));
+            mode: kin.mode,
+            started_at: at,
+            deadline_at: kin.timeout_ms.map(|ms| at.plus_ms(ms)),
+            state: DelegationState::Open,
+        });
         *self.adopted.entry(kin.parent_engagement_seq).or_default() += 1;
     }
 
@@ -274,22 +238,31 @@ impl Rows {
         let is_limited = entry.kinship.is_some() && (tokens.is_some() || money.is_some());
         let name = is_limited.then(|| budget::name_of_delegate(&new.id));
         limited_by.extend(name.clone());
-        self.totals.push((seq, events, name, tokens, money));
-        self.engagements.push((
+        let (scope, day) = if is_limited { ("agent", Some(ALL_DAYS)) } else { ("engagement", None) };
+        self.totals.push(NewTotals {
             seq,
-            new.id.0.clone(),
-            new.agent.name.clone(),
-            digest.clone(),
-            new.user.id.clone(),
-            new.user.email.clone(),
-            job.created_at.0,
-            entry.kinship.map_or(seq, |kin| kin.budget_seq),
-            entry.kinship.map_or(new.depth, |kin| kin.depth),
-            entry.kinship.map(|kin| kin.parent_seq),
-            (!limited_by.is_empty()).then(|| limited_by.join(" ")),
-            new.agent.state.kept_ms(),
-        ));
-        self.definitions.push((digest, definition));
+            events,
+            scope: Cow::Borrowed(scope),
+            name,
+            day,
+            token_limit: tokens,
+            money_limit: money,
+        });
+        self.engagements.push(NewEngagementRow {
+            seq,
+            id: new.id.clone(),
+            agent_name: new.agent.name.clone(),
+            digest: digest.clone(),
+            user_id: new.user.id.clone(),
+            user_email: new.user.email.clone(),
+            started_at: job.created_at,
+            budget_seq: entry.kinship.map_or(seq, |kin| kin.budget_seq),
+            depth: entry.kinship.map_or(new.depth, |kin| kin.depth),
+            parent_seq: entry.kinship.map(|kin| kin.parent_seq),
+            limited_by: (!limited_by.is_empty()).then(|| limited_by.join(" ")),
+            retention_ms: new.agent.state.kept_ms(),
+        });
+        self.definitions.push(DefinitionRow { digest, definition });
         Ok(Some(seq))
     }
 
@@ -297,25 +270,27 @@ impl Rows {
     pub(super) async fn flush(mut self, session: &mut Session) -> Result<(), StoreError> {
         self.definitions.sort();
         self.definitions.dedup();
-        let queues = self.queues.into_iter().collect();
+        let queues = self.queues.into_iter();
+        let queues = queues.map(|(name, created_at)| QueueName { name, created_at }).collect();
         let mut writes = Writes::default();
-        writes.if_new("remember queues", &sql::INSERT_QUEUES, queues);
-        writes.if_new("write agent definitions", &sql::INSERT_DEFINITIONS, self.definitions);
-        writes.all("write totals", &sql::INSERT_TOTALS, self.totals);
-        writes.all("write engagements", &sql::INSERT_ENGAGEMENTS, self.engagements);
+        writes.insert_missing("remember queues", queues);
+        writes.some("write agent definitions", &sql::INSERT_DEFINITIONS, self.definitions);
+        writes.insert("write totals", self.totals);
+        writes.insert("write engagements", self.engagements);
         let (mut counted, mut given) = (Vec::new(), Vec::new());
         for (seq, Additions { events, inputs, agent, .. }) in self.continued {
-            counted.push((seq, events, inputs));
-            given.extend(agent.map(|(digest, retention_ms)| (seq, digest, retention_ms)));
+            counted.push(InputCount { seq, events, inputs });
+            given.extend(agent.map(|(digest, retention_ms)| EngagementAgent { seq, digest, retention_ms }));
         }
-        writes.if_new("write agents of inputs", &sql::INSERT_INPUT_DEFINITIONS, self.own_definitions);
+        writes.insert_missing("write agents of inputs", self.own_definitions);
         writes.all("count inputs", &sql::UPDATE_TOTALS_OF_INPUTS, counted);
         writes.all("give engagements their agents", &sql::UPDATE_CONTINUED_ENGAGEMENTS, given);
-        writes.all("write jobs", &sql::INSERT_JOBS, self.jobs);
-        writes.all("write envelopes", &sql::INSERT_ENVELOPES, self.envelopes);
+        writes.insert("write jobs", self.jobs);
+        writes.insert("write envelopes", self.envelopes);
         self.journal.flush(&mut writes)?;
-        writes.all("write delegations", &sql::INSERT_DELEGATIONS, self.delegations);
-        writes.all("count children", &sql::UPDATE_TOTALS_OF_CHILDREN, self.adopted.into_iter().collect());
+        writes.insert("write delegations", self.delegations);
+        let adopted = self.adopted.into_iter().map(|(seq, many)| ChildCount { seq, many }).collect();
+        writes.all("count children", &sql::UPDATE_TOTALS_OF_CHILDREN, adopted);
         writes.run(session).await
     }
 }

@@ -4,7 +4,7 @@
 //! processes cannot pass a limit together. Steps of workflows that run were accepted with their workflow, and agents that an
 //! agent asks are a part of its job: they always fit, and are counted.
 
-use super::super::super::rows::{Fields, Inconsistency, get, maybe, time};
+use super::super::super::rows::{Fields, Inconsistency, TenantUse, get};
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, read, read_by};
 use super::unique::Verdict;
@@ -38,13 +38,13 @@ struct New {
 
 impl Allowance {
     fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
-        let rate = maybe(row, "enqueue_rate")?.zip(maybe(row, "enqueue_period_ms")?);
+        let rate = get::<Option<i64>>(row, "enqueue_rate")?.zip(get(row, "enqueue_period_ms")?);
         Ok(Self {
             tenant: get(row, "tenant")?,
-            max_queue_depth: maybe(row, "max_queue_depth")?,
-            max_scheduled: maybe(row, "max_scheduled")?,
+            max_queue_depth: get(row, "max_queue_depth")?,
+            max_scheduled: get(row, "max_scheduled")?,
             rate: rate.map(|(limit, period_ms)| Rate { limit, period_ms }),
-            window_at: time(row, "window_at")?,
+            window_at: get(row, "window_at")?,
             enqueued: get(row, "enqueued")?,
             waiting: 0,
             scheduled: 0,
@@ -92,7 +92,7 @@ impl Allowances {
     pub(super) async fn read(session: &mut Session, pushes: &[Vec<Entry<'_>>]) -> Result<Self, StoreError> {
         let named: BTreeSet<&String> =
             pushes.iter().flatten().filter_map(|entry| entry.job.terms.tenant.as_ref()).collect();
-        let keys = named.into_iter().map(|tenant| (tenant.clone(),)).collect();
+        let keys = named.into_iter().cloned().collect();
         let (action, text) = ("read limits of tenants", &sql::LOCK_TENANTS_ON_PUSH);
         let mut allowances = Self::default();
         for mut allowance in read_by(session, action, text, keys, Allowance::decode).await? {
@@ -152,7 +152,8 @@ impl Allowances {
     /// Writes what was used of rates.
     pub(super) async fn write(self, session: &mut Session) -> Result<(), StoreError> {
         let used = self.0.into_values().filter(|allowance| allowance.used);
-        let rows = used.map(|a| (a.tenant, a.window_at, a.enqueued)).collect();
+        let row = |Allowance { tenant, window_at, enqueued, .. }| TenantUse { tenant, window_at, enqueued };
+        let rows = used.map(row).collect();
         let mut writes = Writes::default();
         writes.all("write limits of tenants", &sql::UPDATE_TENANTS_ON_PUSH, rows);
         writes.run(session).await

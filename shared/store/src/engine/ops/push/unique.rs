@@ -4,7 +4,7 @@
 //! locks of the keys until the commit; they are taken in one order. Pushes without unique jobs pay nothing.
 
 use super::super::super::columns::Columns;
-use super::super::super::rows::{JobRow, get, time, word};
+use super::super::super::rows::{AlikeKey, JobRow, get};
 use super::super::super::session::{Args, Session};
 use super::super::super::statement::read_by;
 
@@ -61,29 +61,32 @@ impl Alike {
     /// Reads what may be in conflict with these jobs, and keeps others from changing it.
     pub(super) async fn read(session: &mut Session, pushes: &[Vec<Entry<'_>>]) -> Result<Self, StoreError> {
         // Sorted: this is the one order of the locks.
-        let mut wanted: BTreeMap<(String, &'static str), i64> = BTreeMap::new();
+        let mut wanted: BTreeMap<(String, &'static str), (JobState, i64)> = BTreeMap::new();
         for entry in pushes.iter().flatten() {
             let Some((key, unique)) = key(entry.job).zip(entry.job.terms.unique.as_ref()) else { continue };
             let after = unique.period_ms.map_or(-1, |ms| entry.job.created_at.0.saturating_sub(ms));
             for state in JobState::ALL.iter().filter(|state| compared(unique, **state)) {
-                let known = wanted.entry((key.clone(), state.as_str())).or_insert(after);
-                *known = after.min(*known);
+                let known = wanted.entry((key.clone(), state.as_str())).or_insert((*state, after));
+                known.1 = after.min(known.1);
             }
         }
         if wanted.is_empty() {
             return Ok(Self::default());
         }
-        let mut keys: Vec<(String,)> = wanted.keys().map(|(key, _)| (key.clone(),)).collect();
+        let mut keys: Vec<String> = wanted.keys().map(|(key, _)| key.clone()).collect();
         keys.dedup();
-        session.rows("lock unique keys", &sql::LOCK_UNIQUE_KEYS, Args::Rows(Columns::of(keys), &[])).await?;
-        let wanted = wanted.into_iter().map(|((key, state), after)| (key, state, after)).collect();
+        let text = &sql::LOCK_UNIQUE_KEYS;
+        session.rows("lock unique keys", text, Args::Rows(Columns::of(keys, text)?, &[])).await?;
+        let wanted = wanted.into_iter();
+        let wanted =
+            wanted.map(|((unique_key, _), (state, after))| AlikeKey { unique_key, state, after }).collect();
         let found =
             read_by(session, "look for jobs that are alike", &sql::SELECT_DUPLICATE_JOBS, wanted, |row| {
                 let other = Other {
                     id: JobId(get(row, "id")?),
-                    state: word(row, "state", JobState::parse)?,
-                    created_at: time(row, "created_at")?,
-                    run_at: time(row, "run_at")?,
+                    state: get::<JobState>(row, "state")?,
+                    created_at: get(row, "created_at")?,
+                    run_at: get(row, "run_at")?,
                 };
                 Ok((get::<String>(row, "unique_key")?, other))
             })
@@ -108,7 +111,7 @@ impl Alike {
     /// way no longer.
     async fn hold(&mut self, session: &mut Session) -> Result<(), StoreError> {
         let live = self.known.values().flatten().filter(|other| !other.state.is_terminal());
-        let keys = live.map(|other| (other.id.clone(),)).collect();
+        let keys = live.map(|other| other.id.clone()).collect();
         let held = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
         let states: HashMap<JobId, JobState> = held.into_iter().map(|row| (row.id, row.state)).collect();
         for other in self.known.values_mut().flatten() {

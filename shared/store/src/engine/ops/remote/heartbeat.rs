@@ -27,7 +27,8 @@ pub(in super::super::super) async fn apply(
     ];
     session.execute("hear of a worker", &sql::INSERT_WORKER, Args::Values(&values)).await?;
     let name = [beat.worker.as_str().into()];
-    let heard = read(session, "look for a worker", &sql::SELECT_WORKERS, &name, rows::worker).await?;
+    let heard =
+        read(session, "look for a worker", &sql::SELECT_WORKERS, &name, rows::decode::<WorkerBeat>).await?;
     let worker = match heard.into_iter().next() {
         Some(worker) if worker.kind == WorkerKind::Http => worker,
         other => return Ok(Err(taken(beat, other))),
@@ -52,7 +53,7 @@ fn taken(beat: &Heartbeat, other: Option<WorkerBeat>) -> StoreError {
 /// Renews the reservations of those of the named jobs that this worker holds.
 async fn extend(session: &mut Session, unit: &mut Unit, beat: &Heartbeat) -> Result<Vec<JobId>, StoreError> {
     let named: BTreeSet<&JobId> = beat.jobs.iter().collect();
-    let keys = named.into_iter().map(|id| (id.clone(),)).collect();
+    let keys = named.into_iter().cloned().collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let mut extended = Vec::new();
@@ -86,7 +87,7 @@ async fn asked_by_jobs(
     unit: &Unit,
     held: &[JobId],
 ) -> Result<Option<Directive>, StoreError> {
-    let keys = held.iter().filter_map(|id| unit.seq_of(id)).map(|seq| (seq,)).collect();
+    let keys = held.iter().filter_map(|id| unit.seq_of(id)).collect();
     let decode = |row: &Row| rows::json::<Map<String, Value>>(row, "meta");
     let metas = read_by(session, "read directives", &sql::SELECT_DIRECTIVES_BY_JOB, keys, decode).await?;
     let asked = |meta: &Map<String, Value>| Directive::parse(meta.get("test_directive")?.as_str()?);

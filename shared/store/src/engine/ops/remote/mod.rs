@@ -10,7 +10,7 @@ pub(in super::super) use activate::apply as activate;
 pub(in super::super) use heartbeat::apply as heartbeat;
 pub(in super::super) use progress::tell as tell_progress;
 pub(in super::super) use report::apply as report;
-pub(super) use report::{failure, retry_policies};
+pub(super) use report::{Policies, failure, retry_policies};
 pub(in super::super) use saved_state::{forget as forget_state, save as save_state};
 
 use super::super::definitions::Definitions;
@@ -30,8 +30,10 @@ pub(in super::super) async fn fetch(
 ) -> Result<(Vec<JobRow>, bool), StoreError> {
     // Plain jobs have no agents.
     let taken = claim::take(session, unit, ask, &mut Definitions::default(), ids).await?;
+    taken.broken.discard(unit, ask.request.now)?;
     unit.flush(session).await?;
-    let rows = taken.seqs.into_iter().filter_map(|seq| unit.job(seq).cloned()).collect();
+    let whole = taken.seqs.into_iter().filter(|seq| !taken.broken.has(*seq));
+    let rows = whole.filter_map(|seq| unit.job(seq).cloned()).collect();
     Ok((rows, taken.busy))
 }
 

@@ -1,6 +1,8 @@
 //! Progress: how far an active job is (OJS progress §3). Telling it renews the reservation.
 
-use super::super::super::session::{Args, Session};
+use super::super::super::rows::ProgressRow;
+use super::super::super::session::Session;
+use super::super::super::statement::execute;
 use super::super::super::unit::Unit;
 use super::saved_state;
 use crate::{DEFAULT_VISIBILITY_MS, NewProgress, StoreError, sql};
@@ -22,15 +24,14 @@ pub(in super::super::super) async fn tell(
     }
     job.lease_expires_at = Some(at.plus_ms(job.lease_ms.unwrap_or(DEFAULT_VISIBILITY_MS)));
     let claimed_at = job.claimed_at.unwrap_or(at);
-    let values = [
-        seq.into(),
-        progress.millionths.clamp(0, 1_000_000).into(),
-        progress.message.as_deref().into(),
-        progress.data.as_deref().into(),
-        at.0.into(),
-        claimed_at.0.into(),
-    ];
-    session.execute("tell progress", &sql::INSERT_PROGRESS, Args::Values(&values)).await?;
+    let row = ProgressRow {
+        job_seq: seq,
+        millionths: progress.millionths.clamp(0, 1_000_000),
+        message: progress.message.clone(),
+        data: progress.data.clone(),
+        at,
+    };
+    execute(session, "tell progress", &sql::INSERT_PROGRESS, vec![row], &[claimed_at.0.into()]).await?;
     if let Some(state) = &progress.state {
         saved_state::put(session, unit, seq, state, at).await?;
     }

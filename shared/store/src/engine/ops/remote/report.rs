@@ -6,7 +6,7 @@ use super::super::super::rows::{JobRow, get, json};
 use super::super::super::session::{Row, Session};
 use super::super::super::statement::{look_by, read_by};
 use super::super::super::unit::Unit;
-use super::super::turns;
+use super::super::{turns, unreadable};
 use super::is_of;
 use crate::{RemoteOutcome, Report, ReportedEnd, StoreError, sql};
 use serde_json::json;
@@ -33,7 +33,7 @@ pub(in super::super::super) async fn apply(
             None => drop(ids.insert(report.job.clone())),
         }
     }
-    let ids = ids.into_iter().map(|id| (id,)).collect();
+    let ids = ids.into_iter().collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, ids, JobRow::decode).await?;
     unit.take_in(session, rows).await?;
     let failed = reports.iter().filter(|report| matches!(report.end, ReportedEnd::Failed { .. }));
@@ -66,12 +66,12 @@ async fn kept(
     if results.is_empty() {
         return Ok(HashMap::new());
     }
-    let keys = results.keys().map(|seq| (*seq,)).collect();
-    let decode = |row: &Row| Ok(Kept::decode(row).ok());
+    let keys = results.keys().copied().collect();
+    // One that cannot be read is read again after the commit.
+    let decode = |row: &Row| Ok(Kept::decode(row).ok().flatten());
     let (action, text) = ("read what is acknowledged", &sql::SELECT_PARTS_OF_JOBS);
     let found = look_by(session, action, text, keys, &[], decode).await?;
-    let mut whole: HashMap<i64, Kept> =
-        found.into_iter().flatten().filter(|(_, kept)| !kept.failed).collect();
+    let mut whole: HashMap<i64, Kept> = found.into_iter().flatten().collect();
     for (seq, kept) in &mut whole {
         kept.result = results.remove(seq);
     }
@@ -87,21 +87,26 @@ fn is_expected(job: &JobRow, report: &Report) -> bool {
     is_holder && is_tenant && !is_agent && !matches!(report.end, ReportedEnd::Failed { .. })
 }
 
+/// When and how often jobs are tried again, and why that cannot be read of some.
+pub(in super::super) type Policies = HashMap<i64, Result<RetryPolicy, String>>;
+
 /// When and how often these jobs are tried again.
 pub(in super::super) async fn retry_policies(
     session: &mut Session,
     seqs: Vec<i64>,
-) -> Result<HashMap<i64, RetryPolicy>, StoreError> {
-    let keys = seqs.into_iter().map(|seq| (seq,)).collect();
-    let decode = |row: &Row| Ok((get(row, "job_seq")?, json(row, "retry")?));
-    let policies = read_by(session, "read retry policies", &sql::SELECT_RETRIES_BY_JOB, keys, decode).await?;
+) -> Result<Policies, StoreError> {
+    let decode = |row: &Row| {
+        let policy = json(row, "retry").map_err(|wrong| StoreError::from(wrong).to_string());
+        Ok((get(row, "job_seq")?, policy))
+    };
+    let policies = read_by(session, "read retry policies", &sql::SELECT_RETRIES_BY_JOB, seqs, decode).await?;
     Ok(policies.into_iter().collect())
 }
 
 fn apply_one(
     unit: &mut Unit,
     report: &Report,
-    policies: &HashMap<i64, RetryPolicy>,
+    policies: &Policies,
 ) -> Result<RemoteOutcome<JobRow>, StoreError> {
     let known = unit.seq_of(&report.job).filter(|seq| is_of(unit, *seq, report.tenant.as_deref()));
     let Some((seq, job)) = known.and_then(|seq| Some((seq, unit.job(seq)?))) else {
@@ -128,9 +133,13 @@ fn apply_one(
             )?;
         }
         ReportedEnd::Failed { error } => {
-            let policy = policies.get(&seq).cloned().unwrap_or_default();
-            let settlement = failure(job, error.clone(), &policy, report.at);
-            turns::settle(unit, seq, &settlement, report.at)?;
+            match policies.get(&seq).cloned().unwrap_or_else(|| Ok(RetryPolicy::default())) {
+                Ok(policy) => {
+                    let settlement = failure(job, error.clone(), &policy, report.at);
+                    turns::settle(unit, seq, &settlement, report.at)?;
+                }
+                Err(why) => unreadable::discard(unit, seq, &why, report.at)?,
+            }
         }
         ReportedEnd::Back => give_back(unit, seq, report.at)?,
     }

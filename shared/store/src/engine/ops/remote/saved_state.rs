@@ -1,8 +1,8 @@
 //! Saved states: what a worker keeps of its own progress for the next attempt (OJS durable execution §4).
 
-use super::super::super::rows::get;
+use super::super::super::rows::{SavedStateRow, get};
 use super::super::super::session::{Args, Session};
-use super::super::super::statement::read;
+use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
 use crate::{RemoteOutcome, StoreError, sql};
 use serde_json::json;
@@ -35,9 +35,10 @@ pub(super) async fn put(
     state: &str,
     at: Timestamp,
 ) -> Result<SavedState, StoreError> {
-    let values = [seq.into(), state.into(), at.0.into()];
-    let rows = read(session, "save a state", &sql::INSERT_SAVED_STATE, &values, |row| get(row, "sequence"));
-    let sequence = rows.await?.pop().unwrap_or(1);
+    let row = SavedStateRow { job_seq: seq, state: state.to_owned(), at };
+    let (action, text) = ("save a state", &sql::INSERT_SAVED_STATE);
+    let sequence = read_by(session, action, text, vec![row], |row| get(row, "sequence")).await?;
+    let sequence = sequence.last().copied().unwrap_or(1);
     unit.note(seq, EventName::JobCheckpointed, json!({"sequence": sequence}), at)?;
     Ok(SavedState { state: state.to_owned(), sequence, at })
 }

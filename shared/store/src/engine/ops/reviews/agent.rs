@@ -20,7 +20,7 @@ pub(in super::super) async fn answered(
 ) -> Result<(), StoreError> {
     let values = [engagement_id.into()];
     let mut found =
-        read(session, "read a review", &sql::SELECT_REVIEW_BY_ASKED, &values, rows::review).await?;
+        read(session, "read a review", &sql::SELECT_REVIEW_BY_ASKED, &values, rows::decode::<Review>).await?;
     let Some(review) = found.pop() else { return Ok(()) };
     let Some(seq) = unit.seq_of(&review.job_id) else { return Ok(()) };
     if unit.job(seq).is_none_or(|job| job.state.is_terminal()) {
@@ -28,7 +28,7 @@ pub(in super::super) async fn answered(
     }
     let (state, reason) = match state {
         DelegationState::Success => {
-            let keys = vec![(job_seq,)];
+            let keys = vec![job_seq];
             let results = read_by(session, "read results", &sql::SELECT_RESULTS_BY_JOB, keys, |row| {
                 json::<RawJson>(row, "result")
             });

@@ -151,14 +151,7 @@ pub(super) async fn end(
     decided: &Review,
 ) -> Result<bool, StoreError> {
     let at = decided.decided_at.unwrap_or_default();
-    let values = [
-        decided.id.as_str().into(),
-        decided.state.as_str().into(),
-        decided.decided_by.as_deref().into(),
-        decided.reason.as_deref().into(),
-        at.0.into(),
-    ];
-    if session.execute("answer a review", &sql::UPDATE_DECIDED_REVIEW, Args::Values(&values)).await? != 1 {
+    if !super::answer(session, decided, at).await? {
         return Ok(false);
     }
     let data = json!({"review_id": decided.id, "state": decided.state, "decided_by": decided.decided_by,

@@ -6,9 +6,9 @@ mod agent;
 mod decide;
 mod overdue;
 
-use super::super::rows::{self, JobRow};
+use super::super::rows::{self, DecisionRow, JobRow, ReviewStep};
 use super::super::session::{Arg, Args, Session};
-use super::super::statement::{as_json, read, read_by};
+use super::super::statement::{as_json, execute, read, read_by};
 use super::super::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use serde_json::json;
@@ -46,12 +46,12 @@ pub(super) async fn close(session: &mut Session, job_seq: i64, at: Timestamp) ->
 /// Reads a review.
 async fn find(session: &mut Session, id: &ReviewId) -> Result<Option<Review>, StoreError> {
     let values = [id.as_str().into(), Arg::Text(None)];
-    Ok(read(session, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::review).await?.pop())
+    Ok(read(session, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::decode).await?.pop())
 }
 
 /// Holds a job; `None` when there is none any more.
 async fn hold(session: &mut Session, unit: &mut Unit, job: &JobId) -> Result<Option<i64>, StoreError> {
-    let keys = vec![(job.clone(),)];
+    let keys = vec![job.clone()];
     let jobs = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, jobs).await?;
     Ok(unit.seq_of(job))
@@ -75,16 +75,31 @@ pub(super) async fn write(session: &mut Session, review: &Review) -> Result<bool
         false => between_breaks(review.members()),
     };
     let votes = (!review.votes.is_empty()).then(|| as_json(&review.votes)).transpose()?;
-    let time = |at: Option<Timestamp>| Arg::Int(at.map(|at| at.0));
-    let values = [
-        review.id.as_str().into(),
-        review.reviewer.as_str().into(),
-        members.as_str().into(),
-        i64::try_from(review.step).unwrap_or(i64::MAX).into(),
-        votes.as_deref().into(),
-        time(review.deadline_at),
-        time(review.remind_at),
-        review.reminders.into(),
-    ];
-    Ok(session.execute("change a review", &sql::UPDATE_REVIEW, Args::Values(&values)).await? == 1)
+    let row = ReviewStep {
+        id: review.id.clone(),
+        reviewer: review.reviewer.clone(),
+        members,
+        step: review.step,
+        votes,
+        deadline_at: review.deadline_at,
+        remind_at: review.remind_at,
+        reminders: review.reminders,
+    };
+    Ok(execute(session, "change a review", &sql::UPDATE_REVIEW, vec![row], &[]).await? == 1)
+}
+
+/// Writes the answer to a review. Returns whether it was open.
+pub(super) async fn answer(
+    session: &mut Session,
+    review: &Review,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    let row = DecisionRow {
+        id: review.id.clone(),
+        state: review.state,
+        decided_by: review.decided_by.clone(),
+        reason: review.reason.clone(),
+        decided_at: at,
+    };
+    Ok(execute(session, "answer a review", &sql::UPDATE_DECIDED_REVIEW, vec![row], &[]).await? == 1)
 }

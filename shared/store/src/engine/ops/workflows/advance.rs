@@ -1,12 +1,12 @@
 //! Going on: what waited for steps that have ended is enqueued, or the workflow ends.
 
-use super::super::super::rows::get;
+use super::super::super::rows::{StepKey, StepMet, StepRow, decode, get};
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, read, read_by};
 use super::super::super::unit::Unit;
 use super::super::push::{self, Entry, Look};
 use super::Ended;
-use super::rows::{Board, StepRow};
+use super::rows::Board;
 use crate::{StoreError, WaitingJob, sql};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -23,8 +23,13 @@ pub(in super::super::super) async fn advance(
     let mut board = Board::lock(session, seqs.into_iter().collect()).await?;
     let ends: BTreeMap<(i64, i64), Ended> =
         ended.into_iter().map(|end| ((end.workflow_seq, end.step), end)).collect();
-    let (action, keys) = ("read steps", ends.keys().copied().collect());
-    let steps = read_by(session, action, &sql::SELECT_WORKFLOW_STEPS_BY_KEY, keys, StepRow::decode).await?;
+    let (action, keys) = (
+        "read steps",
+        ends.keys()
+            .map(|(workflow_seq, step)| StepKey { workflow_seq: *workflow_seq, step: *step })
+            .collect(),
+    );
+    let steps = read_by(session, action, &sql::SELECT_WORKFLOW_STEPS_BY_KEY, keys, decode::<StepRow>).await?;
     let mut met: BTreeMap<(i64, i64), i64> = BTreeMap::new();
     let mut latest: HashMap<i64, Timestamp> = HashMap::new();
     for step in &steps {
@@ -56,7 +61,7 @@ fn record(board: &mut Board, step: &StepRow, end: &Ended, succeeded: bool) {
         return;
     }
     board.count(seq, succeeded);
-    let Some(workflow) = board.get(seq).map(|row| &row.workflow) else { return };
+    let Some(workflow) = board.get(seq) else { return };
     let (id, at_once) = (workflow.id.clone(), workflow.kind.fails_at_once());
     if succeeded {
         let data = json!({"workflow_id": id, "step": step.step});
@@ -73,20 +78,23 @@ async fn release(
     met: BTreeMap<(i64, i64), i64>,
 ) -> Result<Vec<StepRow>, StoreError> {
     let running = |seq: i64| board.get(seq).is_some_and(|row| row.is_running());
-    let keys: Vec<(i64, i64)> = met.keys().copied().filter(|(seq, _)| running(*seq)).collect();
+    let keys = met.keys().filter(|(seq, _)| running(*seq));
+    let keys =
+        keys.map(|(workflow_seq, step)| StepKey { workflow_seq: *workflow_seq, step: *step }).collect();
     let mut writes = Writes::default();
-    let met = met.into_iter().map(|((seq, step), how_many)| (seq, step, how_many)).collect();
+    let met =
+        met.into_iter().map(|((workflow_seq, step), met)| StepMet { workflow_seq, step, met }).collect();
     writes.all("release steps", &sql::UPDATE_MET_WORKFLOW_STEPS, met);
     writes.run(session).await?;
-    read_by(session, "read steps", &sql::SELECT_READY_WORKFLOW_STEPS, keys, StepRow::decode).await
+    read_by(session, "read steps", &sql::SELECT_READY_WORKFLOW_STEPS, keys, decode::<StepRow>).await
 }
 
 /// Ends the workflows whose members have all ended; returns the batches among them.
 fn conclude(board: &mut Board, latest: &HashMap<i64, Timestamp>) -> Vec<i64> {
     let over: Vec<(i64, WorkflowKind, bool)> = board
         .all()
-        .filter(|row| row.is_running() && row.workflow.ended == row.workflow.members)
-        .map(|row| (row.seq, row.workflow.kind, row.workflow.succeeded == row.workflow.members))
+        .filter(|row| row.is_running() && row.ended == row.members)
+        .map(|row| (row.seq, row.kind, row.succeeded == row.members))
         .collect();
     let mut batches = Vec::new();
     for (seq, kind, succeeded) in over {
@@ -102,8 +110,9 @@ fn conclude(board: &mut Board, latest: &HashMap<i64, Timestamp>) -> Vec<i64> {
 /// What a batch enqueues at its end.
 async fn callbacks(session: &mut Session, board: &Board, seq: i64) -> Result<Vec<StepRow>, StoreError> {
     let (action, values) = ("read callbacks", [seq.into()]);
-    let mut found = read(session, action, &sql::SELECT_WORKFLOW_CALLBACKS, &values, StepRow::decode).await?;
-    let completed = board.get(seq).is_some_and(|row| row.workflow.state == WorkflowState::Completed);
+    let mut found =
+        read(session, action, &sql::SELECT_WORKFLOW_CALLBACKS, &values, decode::<StepRow>).await?;
+    let completed = board.get(seq).is_some_and(|row| row.state == WorkflowState::Completed);
     let outcome = if completed { StepRole::OnSuccess } else { StepRole::OnFailure };
     found.retain(|step| step.role == StepRole::OnComplete || step.role == outcome);
     Ok(found)
@@ -156,10 +165,10 @@ async fn results(
 ) -> Result<HashMap<(i64, i64), String>, StoreError> {
     let keys: BTreeSet<(i64, i64)> =
         ready.iter().flat_map(|step| step.needs.iter().map(|need| (step.workflow_seq, *need))).collect();
-    let found =
-        read_by(session, "read results", &sql::SELECT_WORKFLOW_RESULTS, keys.into_iter().collect(), |row| {
-            Ok(((get(row, "workflow_seq")?, get(row, "step")?), get::<String>(row, "result")?))
-        });
+    let keys = keys.into_iter().map(|(workflow_seq, step)| StepKey { workflow_seq, step }).collect();
+    let found = read_by(session, "read results", &sql::SELECT_WORKFLOW_RESULTS, keys, |row| {
+        Ok(((get(row, "workflow_seq")?, get(row, "step")?), get::<String>(row, "result")?))
+    });
     Ok(found.await?.into_iter().collect())
 }
 

@@ -1,11 +1,11 @@
 //! `running → cancelled`: what waits never starts, what has not begun is cancelled, what is active may end.
 
-use super::super::super::rows::{JobRow, get};
+use super::super::super::rows::{JobRow, WorkflowRow, decode, get};
 use super::super::super::session::Session;
 use super::super::super::statement::{read, read_by};
 use super::super::super::unit::Unit;
 use super::super::cancel;
-use super::rows::{Board, WorkflowRow};
+use super::rows::Board;
 use crate::{StoreError, WorkflowCancel, sql};
 use turnstone_domain::workflow::WorkflowState;
 use turnstone_domain::{JobId, JobState, Timestamp};
@@ -19,15 +19,16 @@ pub(in super::super::super) async fn apply(
     at: Timestamp,
 ) -> Result<WorkflowCancel, StoreError> {
     let (action, values) = ("look for a workflow", [id.into(), tenant.into()]);
-    let found = read(session, action, &sql::SELECT_WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.pop();
-    let Some(WorkflowRow { seq, workflow, .. }) = found else { return Ok(WorkflowCancel::NotFound) };
-    if workflow.state != WorkflowState::Running {
-        return Ok(WorkflowCancel::AlreadyEnded(workflow.state));
+    let found =
+        read(session, action, &sql::SELECT_WORKFLOW_BY_ID, &values, decode::<WorkflowRow>).await?.pop();
+    let Some(WorkflowRow { seq, state, .. }) = found else { return Ok(WorkflowCancel::NotFound) };
+    if state != WorkflowState::Running {
+        return Ok(WorkflowCancel::AlreadyEnded(state));
     }
     // Jobs before their workflow, as everybody who ends a job locks them; then what was enqueued meanwhile.
     let mut open = take_open(session, unit, seq).await?;
     let mut board = Board::lock(session, vec![seq]).await?;
-    match board.get(seq).map(|row| row.workflow.state) {
+    match board.get(seq).map(|row| row.state) {
         Some(WorkflowState::Running) => {}
         Some(state) => return Ok(WorkflowCancel::AlreadyEnded(state)),
         None => return Ok(WorkflowCancel::NotFound),
@@ -49,7 +50,7 @@ async fn take_open(session: &mut Session, unit: &mut Unit, seq: i64) -> Result<V
     let values = [seq.into()];
     let open =
         read(session, "look for jobs of a workflow", &sql::SELECT_OPEN_WORKFLOW_JOBS, &values, |row| {
-            Ok((JobId(get(row, "id")?),))
+            get::<JobId>(row, "id")
         })
         .await?;
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, open, JobRow::decode).await?;

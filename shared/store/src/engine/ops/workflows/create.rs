@@ -1,20 +1,17 @@
 //! Making a workflow: its rows, and the jobs that wait for nothing, in one transaction.
 
-use super::super::super::columns::Columns;
-use super::super::super::session::{Args, Session};
-use super::super::super::statement::{Writes, as_json, read};
+use super::super::super::rows::{NewStepRow, Stored, WorkflowRow, decode};
+use super::super::super::session::Session;
+use super::super::super::statement::{Writes, as_json, execute, read};
 use super::super::super::unit::Unit;
 use super::super::push::{self, Entry, Look};
-use super::rows::{Board, WorkflowRow};
+use super::rows::Board;
 use crate::sql;
-use crate::{NewStep, NewWorkflow, StoreError, Workflow};
+use crate::{NewStep, NewWorkflow, StoreError};
 use serde_json::json;
 use std::collections::BTreeSet;
+use turnstone_domain::EventName;
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowState};
-use turnstone_domain::{EventName, JobId};
-
-type StepInsert =
-    (i64, i64, Option<String>, &'static str, String, String, i64, &'static str, JobId, String, String);
 
 /// Makes it, or says why not and writes nothing.
 pub(in super::super::super) async fn apply(
@@ -47,8 +44,7 @@ pub(in super::super::super) async fn apply(
     };
     let entries = vec![ready.iter().map(entry).collect::<Vec<_>>()];
     if let Some(Err(refused)) = push::enqueue(session, unit, look, &entries).await?.pop() {
-        let own = Args::Rows(Columns::of(vec![(seq,)]), &[]);
-        session.execute("take a workflow back", &sql::DELETE_WORKFLOWS, own).await?;
+        execute(session, "take a workflow back", &sql::DELETE_WORKFLOWS, vec![seq], &[]).await?;
         return Ok(Err(refused));
     }
     write(session, unit, new, seq, workflow).await?;
@@ -58,7 +54,7 @@ pub(in super::super::super) async fn apply(
 /// Whether a workflow has this id.
 async fn is_taken(session: &mut Session, new: &NewWorkflow) -> Result<bool, StoreError> {
     let (action, values) = ("look for a workflow", [new.id.as_str().into(), None.into()]);
-    Ok(!read(session, action, &sql::SELECT_WORKFLOW_BY_ID, &values, WorkflowRow::decode).await?.is_empty())
+    Ok(!read(session, action, &sql::SELECT_WORKFLOW_BY_ID, &values, decode::<WorkflowRow>).await?.is_empty())
 }
 
 fn starts_at_once(step: &NewStep) -> bool {
@@ -76,9 +72,14 @@ fn queues(new: &NewWorkflow) -> Vec<String> {
 }
 
 /// Writes the workflow's row; `None` when another one has its id.
-async fn insert(session: &mut Session, new: &NewWorkflow, seq: i64) -> Result<Option<Workflow>, StoreError> {
+async fn insert(
+    session: &mut Session,
+    new: &NewWorkflow,
+    seq: i64,
+) -> Result<Option<WorkflowRow>, StoreError> {
     let members = new.steps.iter().filter(|step| step.role == StepRole::Member).count();
-    let workflow = Workflow {
+    let row = WorkflowRow {
+        seq,
         id: new.id.clone(),
         tenant: new.tenant.clone(),
         kind: new.kind,
@@ -87,22 +88,14 @@ async fn insert(session: &mut Session, new: &NewWorkflow, seq: i64) -> Result<Op
         members: position(members),
         ended: 0,
         succeeded: 0,
+        events: 0,
         created_at: new.created_at,
         ended_at: None,
+        queues: Some(queues(new)),
     };
-    let queues = as_json(&queues(new))?;
-    let values = [
-        seq.into(),
-        new.id.as_str().into(),
-        new.tenant.as_deref().into(),
-        new.kind.as_str().into(),
-        new.name.as_deref().into(),
-        workflow.members.into(),
-        new.created_at.0.into(),
-        queues.as_str().into(),
-    ];
-    let written = session.execute("write a workflow", &sql::INSERT_WORKFLOW, Args::Values(&values)).await?;
-    Ok((written > 0).then_some(workflow))
+    let text = &WorkflowRow::table().inserts.missing;
+    let written = execute(session, "write a workflow", text, vec![row.clone()], &[]).await?;
+    Ok((written > 0).then_some(row))
 }
 
 /// Writes its steps, and tells of it.
@@ -111,19 +104,19 @@ async fn write(
     unit: &mut Unit,
     new: &NewWorkflow,
     seq: i64,
-    workflow: Workflow,
+    workflow: WorkflowRow,
 ) -> Result<(), StoreError> {
     let mut writes = Writes::default();
-    writes.all("write steps", &sql::INSERT_WORKFLOW_STEPS, steps(new, seq)?);
+    writes.insert("write steps", steps(new, seq)?);
     writes.run(session).await?;
     let started =
         json!({"workflow_id": new.id, "type": new.kind, "name": new.name, "steps": workflow.members});
-    let mut board = Board::of(WorkflowRow::new(seq, workflow, queues(new)));
+    let mut board = Board::of(workflow);
     board.note(seq, EventName::WorkflowStarted, started, new.created_at);
     board.flush(session, unit).await
 }
 
-fn steps(new: &NewWorkflow, seq: i64) -> Result<Vec<StepInsert>, StoreError> {
+fn steps(new: &NewWorkflow, seq: i64) -> Result<Vec<NewStepRow>, StoreError> {
     let mut next = vec![Vec::new(); new.steps.len()];
     for (at, step) in new.steps.iter().enumerate().filter(|(_, step)| step.role == StepRole::Member) {
         for need in &step.needs {
@@ -133,19 +126,19 @@ fn steps(new: &NewWorkflow, seq: i64) -> Result<Vec<StepInsert>, StoreError> {
     let row = |(at, step): (usize, &NewStep)| {
         let state = if starts_at_once(step) { StepState::Enqueued } else { StepState::Waiting };
         let job = &step.waiting.job;
-        Ok((
-            seq,
-            position(at),
-            step.name.clone(),
-            step.role.as_str(),
-            as_json(&step.needs)?,
-            as_json(&next[at])?,
-            position(step.needs.len()),
-            state.as_str(),
-            job.id.clone(),
-            job.job_type.clone(),
-            as_json(&step.waiting)?,
-        ))
+        Ok(NewStepRow {
+            workflow_seq: seq,
+            step: position(at),
+            name: step.name.clone(),
+            role: step.role,
+            needs: as_json(&step.needs)?,
+            next: as_json(&next[at])?,
+            waits: position(step.needs.len()),
+            state,
+            job_id: job.id.clone(),
+            job_type: job.job_type.clone(),
+            job: as_json(&step.waiting)?,
+        })
     };
     new.steps.iter().enumerate().map(row).collect()
 }

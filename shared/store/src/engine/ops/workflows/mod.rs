@@ -14,7 +14,6 @@ use turnstone_domain::{JobState, Timestamp};
 pub(in super::super) use advance::advance;
 pub(in super::super) use cancel::apply as cancel;
 pub(in super::super) use create::apply as create;
-pub(in super::super) use rows::WorkflowRow;
 
 /// A step of a workflow that has ended, in the transaction that ended it.
 #[derive(Clone, Debug)]

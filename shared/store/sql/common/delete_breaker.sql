@@ -1,2 +1,0 @@
--- Deletes the breaker $1.
-DELETE FROM breakers WHERE name = $1

@@ -1,2 +1,0 @@
--- Reservations that are settled or given back.
-DELETE FROM reservations WHERE job_seq {in: seqs}

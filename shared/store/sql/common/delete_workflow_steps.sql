@@ -1,2 +1,0 @@
--- Deletes the steps of workflows.
-DELETE FROM workflow_steps WHERE workflow_seq {in: workflow_seqs}

@@ -1,2 +1,0 @@
--- Deletes workflows.
-DELETE FROM workflows WHERE seq {in: seqs}

@@ -1,2 +1,0 @@
--- Results.
-INSERT INTO job_results {values: job_seq, result}

@@ -1,2 +1,0 @@
--- Calls that others stand for.
-INSERT INTO stubs {values: job_seq, call_id, of_call}

@@ -1,8 +1,0 @@
--- Plain jobs whose worker has beaten, and has been silent since $1.
-SELECT j.seq, j.id, j.job_type, j.queue, j.state, j.priority, j.attempt, j.failures, j.lapses, j.created_at, j.run_at, j.started_at, j.ended_at, j.expires_at, j.timeout_ms, j.engagement_seq, j.stream, j.position, j.reserved, j.tokens_used, j.events, j.worker_id, j.lease_token, j.lease_expires_at, j.retry_delay_ms, j.claimed_at, j.tenant, j.visibility_ms, j.lease_ms, j.limit_key, j.workflow_seq, j.workflow_step, j.held, j.dead_letter, j.runtime_tags
-FROM jobs AS j
-JOIN workers AS w ON w.name = j.worker_id
-WHERE j.state = 'active' AND j.kind = 'plain' AND w.kind = 'http' AND w.seen_at <= $1 AND j.claimed_at <= $1
-ORDER BY j.seq
-LIMIT $2
-{lock of j skip}

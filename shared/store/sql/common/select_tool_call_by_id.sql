@@ -1,5 +1,0 @@
--- The call $2 of the tool journal of engagement $1.
-SELECT t.call_id, t.turn, t.position, t.name, t.input, t.idempotent, t.state, t.sends, t.outcome, t.withheld, t.duration_ms, t.created_at, t.again, t.provider, t.retries, t.tried, t.handled, t.started_at, t.completed_at, (SELECT v.id FROM reviews AS v WHERE v.job_seq = t.job_seq AND v.turn = t.turn AND v.call_id = t.call_id ORDER BY v.seq DESC LIMIT 1) AS review_id, (SELECT s.of_call FROM stubs AS s WHERE s.job_seq = t.job_seq AND s.call_id = t.call_id) AS stub_of
-FROM tool_calls AS t
-JOIN engagements AS e ON e.seq = t.engagement_seq
-WHERE e.id = $1 AND t.call_id = $2

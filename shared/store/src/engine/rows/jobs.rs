@@ -1,0 +1,268 @@
+//! Rows of jobs, and of what belongs to one.
+
+use super::{Declared, Fields, Inconsistency, Stored, Without, declare, get, json, json_or_none};
+use crate::{JobKind, StoreError};
+use serde::de::IgnoredAny;
+use turnstone_domain::job::Envelope;
+use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::state::Trigger;
+use turnstone_domain::terms::OnLimit;
+use turnstone_domain::turn_write::Position;
+use turnstone_domain::{JobId, JobState, Timestamp};
+
+declare! {
+    /// What changes in the life of a job.
+    #[derive(Clone, Debug)]
+    struct JobRow in jobs [id] {
+        seq: i64,
+        id: JobId,
+        job_type: String,
+        queue: String,
+        state: JobState,
+        priority: i64,
+        attempt: i64,
+        failures: i64,
+        lapses: i64,
+        created_at: Timestamp,
+        run_at: Timestamp,
+        started_at: Option<Timestamp>,
+        ended_at: Option<Timestamp>,
+        expires_at: Option<Timestamp>,
+        timeout_ms: Option<i64>,
+        engagement_seq: Option<i64>,
+        stream: i64,
+        position: Option<Position>,
+        reserved: i64,
+        /// What it has reserved beside that, by budget; read with the job when it has reserved anything.
+        shares: Vec<Share> => beside,
+        tokens_used: i64,
+        /// Events of a plain job's stream. Of an agent's job: 1 while its stream does not tell that it was started.
+        events: i64,
+        worker_id: Option<String>,
+        lease_token: Option<String>,
+        lease_expires_at: Option<Timestamp>,
+        retry_delay_ms: Option<i64>,
+        /// When the current attempt began.
+        claimed_at: Option<Timestamp>,
+        tenant: Option<String>,
+        /// How long a lease of this job lasts, whoever holds it.
+        visibility_ms: Option<i64>,
+        /// How long the current lease lasts from each beat.
+        lease_ms: Option<i64>,
+        /// The limit it shares with others.
+        limit_key: Option<String>,
+        /// The workflow it is a step of, and which.
+        workflow: Option<(i64, i64)> => with workflow,
+        /// True if it is paused: no worker claims it.
+        held: bool,
+        /// True if it is kept for a manual retry when it is discarded.
+        dead_letter: bool,
+        /// What the runtime of its worker has to offer.
+        runtime_tags: Vec<String> => with runtime_tags,
+        /// Its state as it was when the row was read.
+        read_state: JobState => from state,
+        /// The fencing token as it was when the row was read.
+        read_token: Option<String> => from lease_token,
+        /// Why it cannot be read whole, if it cannot.
+        damaged: Option<String> => beside,
+        /// True if it took an edge of the table since it was read.
+        moved: bool => beside,
+    }
+
+    /// A job that is pushed.
+    struct NewJobRow into jobs [id] {
+        seq: i64,
+        id: JobId,
+        job_type: String,
+        queue: String,
+        state: JobState,
+        priority: i64,
+        created_at: Timestamp,
+        run_at: Timestamp,
+        expires_at: Option<Timestamp>,
+        timeout_ms: Option<i64>,
+        engagement_seq: Option<i64>,
+        stream: i64,
+        position: Option<Position>,
+        events: i64,
+        kind: JobKind,
+        tenant: Option<String>,
+        visibility_ms: Option<i64>,
+        limit_key: Option<String>,
+        unique_key: Option<String>,
+        workflow_seq: Option<i64>,
+        workflow_step: Option<i64>,
+        cron_name: Option<String>,
+        dead_letter: bool,
+        runtime_tags: Option<Vec<String>>,
+    }
+
+    /// What a client sent, as texts of JSON.
+    struct NewEnvelope into job_envelopes [job_seq] {
+        job_seq: i64,
+        retry: String,
+        args: String => sealed,
+        meta: String => sealed,
+        options: String => sealed,
+        extra: String => sealed,
+        parent_results: Option<String> => sealed,
+    }
+
+    /// A result, as a text of JSON.
+    struct NewResult into job_results [job_seq] {
+        job_seq: i64,
+        result: String => sealed,
+    }
+
+    /// A failed attempt; the error is a text of JSON.
+    struct NewError in job_errors [job_seq, attempt, at] {
+        job_seq: i64,
+        attempt: i64,
+        error: String => sealed,
+        at: Timestamp,
+    }
+
+    /// How far a job is.
+    struct ProgressRow in progress [job_seq] {
+        job_seq: i64,
+        millionths: i64,
+        message: Option<String> => sealed,
+        data: Option<String> => sealed,
+        at: Timestamp,
+    }
+
+    /// What a worker over HTTP saved, as a text of JSON.
+    struct SavedStateRow in saved_states [job_seq] {
+        job_seq: i64,
+        state: String => sealed,
+        at: Timestamp,
+    }
+
+    /// What a job has reserved of one budget.
+    struct Reservation into reservations [job_seq, budget_seq] {
+        job_seq: i64,
+        budget_seq: i64,
+        tokens: i64,
+        money: i64,
+    }
+
+    /// A queue that is known.
+    struct QueueName into queues [name] {
+        name: String,
+        created_at: Timestamp,
+    }
+
+    /// A branch of a job.
+    struct BranchRow into branches [job_seq] {
+        job_seq: i64,
+        id: String,
+        name: Option<String>,
+        root_seq: i64,
+        parent_seq: i64,
+        at_turn: i64,
+        created_at: Timestamp,
+    }
+
+    /// A job that waits for a breaker.
+    struct BreakerWait into breaker_waits [job_seq] {
+        job_seq: i64,
+        breaker: String,
+        attempt: i64,
+    }
+
+    /// A lease, as statements are given it.
+    struct LeaseKey {
+        id: JobId,
+        token: String,
+    }
+
+    /// A turn of a job.
+    struct TurnKey {
+        job_seq: i64,
+        turn: i64,
+    }
+
+    /// What a job wants when its limit is used up.
+    struct Wish {
+        id: JobId,
+        on_limit: OnLimit,
+    }
+}
+
+/// What a job has reserved of one budget, beyond the tokens of its engagement's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Share {
+    pub budget_seq: i64,
+    pub tokens: i64,
+    pub money: i64,
+}
+
+fn workflow(row: &impl Fields) -> Result<Option<(i64, i64)>, Inconsistency> {
+    Ok(get::<Option<i64>>(row, "workflow_seq")?.zip(get(row, "workflow_step")?))
+}
+
+fn runtime_tags(row: &impl Fields) -> Result<Vec<String>, Inconsistency> {
+    Ok(json_or_none(row, "runtime_tags")?.unwrap_or_default())
+}
+
+impl JobRow {
+    /// Reads a row. Columns that are no JSON are left out, and [`JobRow::damaged`] names the first of them; what a newer
+    /// version may have written is an error.
+    pub(in super::super) fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
+        let wrong = match Stored::decode(row) {
+            Ok(whole) => return Ok(whole),
+            Err(wrong) => wrong,
+        };
+        let is_broken = |column: &&str| {
+            let text = row.text(column).ok().flatten();
+            text.is_some_and(|text| serde_json::from_str::<IgnoredAny>(text).is_err())
+        };
+        let broken: Vec<&str> = ["position", "runtime_tags"].into_iter().filter(is_broken).collect();
+        if broken.is_empty() {
+            return Err(wrong);
+        }
+        let whole = Self::read(&Without(row, &broken))?;
+        Ok(Self { damaged: Some(StoreError::from(wrong).to_string()), ..whole })
+    }
+
+    /// Returns true for an agent's job whose start is not in its stream yet: the next write adds it.
+    pub(in super::super) fn has_untold_start(&self) -> bool {
+        self.engagement_seq.is_some() && self.events > 0
+    }
+
+    /// Whether it failed for good and is kept for a manual retry.
+    pub(in super::super) fn is_dead_letter(&self) -> bool {
+        self.dead_letter && self.state == JobState::Discarded
+    }
+
+    /// Takes the edge of the closed table, and what every edge brings: leases end with `active`, ends have a time.
+    pub(in super::super) fn step(&mut self, trigger: Trigger, now: Timestamp) -> Result<(), StoreError> {
+        let Some(next) = self.state.after(trigger) else {
+            return Err(StoreError::Inconsistent {
+                table: "jobs",
+                column: "state",
+                row: self.id.to_string(),
+                message: format!("{trigger:?} is not possible in state {}", self.state),
+            });
+        };
+        self.state = next;
+        self.moved = true;
+        if next != JobState::Active {
+            self.worker_id = None;
+            self.lease_token = None;
+            self.lease_expires_at = None;
+        }
+        self.ended_at = next.is_terminal().then_some(now);
+        Ok(())
+    }
+}
+
+pub(in super::super) fn envelope(row: &impl Fields) -> Result<(i64, RetryPolicy, Envelope), Inconsistency> {
+    let envelope = Envelope {
+        args: json(row, "args")?,
+        meta: json(row, "meta")?,
+        options: json(row, "options")?,
+        extra: json(row, "extra")?,
+    };
+    Ok((get(row, "job_seq")?, json(row, "retry")?, envelope))
+}

@@ -1,0 +1,108 @@
+//! A parallel node whose flows run as jobs of their own, over the fleet. The job parks, and joins their outputs in order
+//! when all have ended.
+
+use super::machine::{Branch, joined};
+use super::work::NodeAnswer;
+use crate::phases::exec::context;
+use crate::turn::state::Turn;
+use crate::turn::stop::Stop;
+use crate::turn::trace;
+use serde_json::{Value, json};
+use turnstone_domain::agent::FlowDocument;
+use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
+use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::RequestedCall;
+use turnstone_domain::tool_call::ToolOutcome;
+use turnstone_domain::{AgentDefinition, CallId, EngagementId, JobError, JobId, NewChild, RawJson, Wait};
+use turnstone_store::Delegated;
+
+/// The name of the call that the flows answer.
+const FLOWS: &str = "flows";
+/// The most flows of a node that run at one time.
+const AT_ONCE: usize = 64;
+
+/// INFER: the call that the flows answer.
+pub fn plan(turn: &Turn, branches: &[Branch]) -> NodeAnswer {
+    let arguments = json!({"flows": branches.len()});
+    let call = RequestedCall { call_id: CallId(turn.deps.ids.next()), name: FLOWS.to_owned(), arguments };
+    NodeAnswer { call: Some(call), ..NodeAnswer::default() }
+}
+
+/// EXEC: begins the flows, waits for them, and joins their outputs as the outcome of the call.
+///
+/// # Errors
+/// [`Stop::Park`] until all have ended.
+pub fn run(turn: &mut Turn, asked: &RequestedCall) -> Result<(), Stop> {
+    let Some((node, branches)) =
+        turn.node().and_then(|node| Some((node.node.clone(), node.branches.clone()?)))
+    else {
+        return Err(JobError::new(FailureKind::Internal, "the node has no flows of its own").into());
+    };
+    let call_of = |at: usize| CallId(format!("{}-{at}", asked.call_id.as_str()));
+    let begun: Vec<Option<&Delegated>> = (0..branches.len())
+        .map(|at| turn.delegations.iter().rev().find(|done| done.call_id == call_of(at)))
+        .collect();
+    let open = begun.iter().flatten().filter(|done| done.state == DelegationState::Open).count();
+    let missing = begun.iter().enumerate().filter(|(_, done)| done.is_none()).map(|(at, _)| at);
+    let next: Vec<usize> = missing.take(AT_ONCE.saturating_sub(open)).collect();
+    if open > 0 || !next.is_empty() {
+        let child = |at: usize| child(turn, call_of(at), &branches[at]);
+        return Err(Stop::Park(Box::new(Wait::Children(next.into_iter().map(child).collect()))));
+    }
+    let mut outputs = Vec::with_capacity(branches.len());
+    let mut failed = None;
+    for (branch, done) in branches.iter().zip(begun.into_iter().flatten()) {
+        let result: Option<Value> = done.result.as_ref().and_then(|result| result.parse().ok());
+        match result.as_ref().and_then(|result| result["outputs"].as_object()) {
+            Some(map) if done.state == DelegationState::Success => outputs.push(map.clone()),
+            _ => {
+                failed.get_or_insert_with(|| why(branch, done));
+            }
+        }
+    }
+    let joined = match failed {
+        Some(failed) => Err(failed),
+        None => joined(&node, outputs).map_err(|why| (FailureKind::Tool, why)),
+    };
+    let outcome = match joined {
+        Ok(outputs) => ToolOutcome::Success { output: outputs.into() },
+        Err((kind, why)) => ToolOutcome::failed(kind.code(), why),
+    };
+    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
+        node.outcome = Some(outcome);
+    }
+    Ok(())
+}
+
+/// The reason why a flow has failed, with its kind.
+fn why(branch: &Branch, done: &Delegated) -> (FailureKind, String) {
+    let name = &branch.flow.head.name;
+    match (&done.error, done.state) {
+        (Some(error), _) => (error.kind, format!("the flow `{name}` failed: {}", error.message)),
+        (None, DelegationState::Timeout) => {
+            (FailureKind::Delegation, format!("the flow `{name}` took longer than it may"))
+        }
+        (None, _) => (FailureKind::Delegation, format!("the flow `{name}` was cancelled")),
+    }
+}
+
+/// The job of a flow: the same document, of which it runs a part.
+fn child(turn: &Turn, call_id: CallId, branch: &Branch) -> NewChild {
+    let root = turn.flow.as_ref().map_or(&turn.agent, |run| &run.root);
+    let flow = root.flow.clone().map(|flow| FlowDocument { part: Some(branch.flow.head.id.clone()), ..flow });
+    let agent = AgentDefinition { flow, ..(**root).clone() };
+    let mode = DelegationMode::Parallel;
+    let span = trace::handoff(&agent.name, mode.as_str());
+    NewChild {
+        job: JobId(turn.deps.ids.next()),
+        engagement: EngagementId(turn.deps.ids.next()),
+        agent: Box::new(agent.working_for(&turn.agent)),
+        call_id,
+        turn: turn.position.turn,
+        mode,
+        args: RawJson::of(&json!([branch.inputs])),
+        meta: context::meta(turn, None, &root.name, &span),
+        timeout_ms: None,
+        review: None,
+    }
+}

@@ -1,0 +1,384 @@
+//! Models of Oracle's cloud (OCI Generative AI, `chat`): the conversation of chat completions in the cloud's own forms,
+//! `GENERIC` and `COHERE`, in signed requests. Answers come in one piece.
+
+use super::assembly::CompletionsAssembly;
+use super::config::OpenAiConfig;
+use super::request;
+use crate::model::http::{Assembly, Endpoint, ProviderAddress, WireNames};
+use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest};
+use crate::oci::OciSigner;
+use async_trait::async_trait;
+use reqwest::Client;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The version of the API.
+const PATH: &[&str] = &["20231130", "actions", "chat"];
+/// Parameters by their names in chat completions and here.
+const PARAMETERS: [(&str, &str); 8] = [
+    ("max_tokens", "maxTokens"),
+    ("temperature", "temperature"),
+    ("top_p", "topP"),
+    ("top_k", "topK"),
+    ("frequency_penalty", "frequencyPenalty"),
+    ("presence_penalty", "presencePenalty"),
+    ("seed", "seed"),
+    ("stop", "stop"),
+];
+
+/// The compartment and the way in which a model is served.
+#[derive(Clone, Debug)]
+pub struct OciPlace {
+    /// The compartment.
+    pub compartment_id: String,
+    /// True if the model is that of a dedicated endpoint.
+    pub dedicated: bool,
+    /// True if it is one of Cohere's.
+    pub cohere: bool,
+}
+
+/// A model of the cloud.
+#[derive(Debug)]
+pub struct OciModel {
+    endpoint: Endpoint,
+    place: OciPlace,
+    more: Map<String, Value>,
+}
+
+impl OciModel {
+    /// Returns the model behind a service endpoint, with these parameters in every call.
+    ///
+    /// # Errors
+    /// A sentence: the address is unusable.
+    pub fn new(
+        name: &str,
+        (base_url, client): (&str, Client),
+        place: OciPlace,
+        signer: Arc<OciSigner>,
+        more: Map<String, Value>,
+    ) -> Result<Self, String> {
+        let address = ProviderAddress {
+            base_url,
+            path: PATH,
+            key_header: ("authorization", ""),
+            api_key: None,
+            headers: &BTreeMap::new(),
+            own_headers: &[],
+            timeout_ms: None,
+        };
+        Ok(Self { endpoint: Endpoint::new(name, address, client)?.signed_by(signer), place, more })
+    }
+}
+
+#[async_trait]
+impl Model for OciModel {
+    async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
+        let names = WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()));
+        let mut asked = request::body(request, &OpenAiConfig::default(), &names);
+        if let Value::Object(asked) = &mut asked {
+            asked.extend(self.more.clone());
+        }
+        let body = body(&self.place, &request.model, &asked);
+        let OciAssembly(assembly) = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
+        assembly.finish(&names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
+    }
+}
+
+/// The answer, read as one of chat completions.
+#[derive(Default)]
+struct OciAssembly(CompletionsAssembly);
+
+impl Assembly for OciAssembly {
+    fn absorb(&mut self, chunk: &Value, listener: &Listener) -> Result<(), String> {
+        self.0.absorb(&completion(chunk), listener)
+    }
+
+    fn absorb_whole(&mut self, document: &Value) -> Result<(), String> {
+        self.0.absorb_whole(&completion(document))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+
+    fn held(&self) -> usize {
+        self.0.held()
+    }
+}
+
+/// The body of a call from that of chat completions.
+fn body(place: &OciPlace, model: &str, asked: &Value) -> Value {
+    let mut chat = if place.cohere { cohere(asked) } else { generic(asked) };
+    for (name, own) in PARAMETERS {
+        if let Some(value) = asked.get(name) {
+            let own = if place.cohere && name == "stop" { "stopSequences" } else { own };
+            chat[own] = value.clone();
+        }
+    }
+    chat["isStream"] = false.into();
+    let serving = match place.dedicated {
+        true => json!({"servingType": "DEDICATED", "endpointId": model}),
+        false => json!({"servingType": "ON_DEMAND", "modelId": model}),
+    };
+    json!({"compartmentId": place.compartment_id, "servingMode": serving, "chatRequest": chat})
+}
+
+fn generic(asked: &Value) -> Value {
+    let messages: Vec<Value> = list(&asked["messages"]).iter().map(generic_message).collect();
+    let mut chat = json!({"apiFormat": "GENERIC", "messages": messages});
+    if let Some(tools) = asked["tools"].as_array() {
+        let tool = |tool: &Value| {
+            let of = &tool["function"];
+            json!({"type": "FUNCTION", "name": of["name"], "description": of["description"], "parameters": of["parameters"]})
+        };
+        chat["tools"] = tools.iter().map(tool).collect();
+        let choice = asked["tool_choice"].as_str().unwrap_or("auto").to_uppercase();
+        chat["toolChoice"] = json!({"type": choice});
+    }
+    match asked["response_format"]["type"].as_str() {
+        Some("json_schema") => {
+            let schema = &asked["response_format"]["json_schema"]["schema"];
+            chat["responseFormat"] = json!({"type": "JSON_SCHEMA", "jsonSchema": {"name": "answer", "schema": schema, "isStrict": false}});
+        }
+        Some(_) => chat["responseFormat"] = json!({"type": "JSON_OBJECT"}),
+        None => {}
+    }
+    chat
+}
+
+fn generic_message(message: &Value) -> Value {
+    let content: Vec<Value> = match &message["content"] {
+        Value::String(text) => vec![json!({"type": "TEXT", "text": text})],
+        Value::Array(parts) => parts
+            .iter()
+            .map(|part| match part["image_url"].as_object() {
+                Some(image) => json!({"type": "IMAGE", "imageUrl": {"url": image.get("url")}}),
+                None => json!({"type": "TEXT", "text": part["text"]}),
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    let role = message["role"].as_str().unwrap_or("user").to_uppercase();
+    let mut own = json!({"role": role, "content": content});
+    if let Some(calls) = message["tool_calls"].as_array() {
+        let call = |call: &Value| {
+            json!({"id": call["id"], "type": "FUNCTION", "name": call["function"]["name"],
+                   "arguments": call["function"]["arguments"]})
+        };
+        own["toolCalls"] = calls.iter().map(call).collect();
+    }
+    if let Some(id) = message.get("tool_call_id") {
+        own["toolCallId"] = id.clone();
+    }
+    own
+}
+
+/// Cohere's form has the newest message of the user apart, and the outcomes of its calls after it.
+fn cohere(asked: &Value) -> Value {
+    let messages = list(&asked["messages"]);
+    let text = |message: &Value| match &message["content"] {
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
+        content => content.as_str().unwrap_or_default().to_owned(),
+    };
+    let (mut history, mut system, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for message in messages {
+        match message["role"].as_str().unwrap_or_default() {
+            "system" => system.push(text(message)),
+            "assistant" => {
+                let calls: Vec<Value> = list(&message["tool_calls"]).iter().map(cohere_call).collect();
+                let mut own = json!({"role": "CHATBOT", "message": text(message)});
+                if !calls.is_empty() {
+                    own["toolCalls"] = calls.into();
+                }
+                history.push(own);
+            }
+            "tool" => {
+                let call = messages.iter().flat_map(|one| list(&one["tool_calls"]));
+                let call = call.filter(|call| call["id"] == message["tool_call_id"]).last().map(cohere_call);
+                results.push(json!({"call": call, "outputs": [{"output": text(message)}]}));
+            }
+            _ => {
+                history.extend(results_of(&mut results));
+                history.push(json!({"role": "USER", "message": text(message)}));
+            }
+        }
+    }
+    let newest = if results.is_empty() { history.pop() } else { None };
+    let message = newest.map(|newest| newest["message"].clone()).unwrap_or_else(|| "".into());
+    let mut chat = json!({"apiFormat": "COHERE", "message": message, "chatHistory": history});
+    if !results.is_empty() {
+        chat["toolResults"] = results.into();
+    }
+    if !system.is_empty() {
+        chat["preambleOverride"] = system.join("\n\n").into();
+    }
+    if let Some(tools) = asked["tools"].as_array() {
+        chat["tools"] = tools.iter().map(cohere_tool).collect();
+    }
+    match &asked["response_format"] {
+        format if format["type"] == "json_schema" => {
+            chat["responseFormat"] =
+                json!({"type": "JSON_OBJECT", "schema": format["json_schema"]["schema"]});
+        }
+        format if format.is_object() => chat["responseFormat"] = json!({"type": "JSON_OBJECT"}),
+        _ => {}
+    }
+    chat
+}
+
+fn results_of(results: &mut Vec<Value>) -> Option<Value> {
+    let results = std::mem::take(results);
+    (!results.is_empty()).then(|| json!({"role": "TOOL", "toolResults": results}))
+}
+
+fn cohere_call(call: &Value) -> Value {
+    let arguments = call["function"]["arguments"].as_str().unwrap_or("{}");
+    let parameters: Value = serde_json::from_str(arguments).unwrap_or_default();
+    json!({"name": call["function"]["name"], "parameters": parameters})
+}
+
+fn cohere_tool(tool: &Value) -> Value {
+    let of = &tool["function"];
+    let required = list(&of["parameters"]["required"]);
+    let properties = of["parameters"]["properties"].as_object().cloned().unwrap_or_default();
+    let definitions: Map<String, Value> = properties
+        .into_iter()
+        .map(|(name, schema)| {
+            let kind = match schema["type"].as_str() {
+                Some("string") => "str",
+                Some("integer") => "int",
+                Some("number") => "float",
+                Some("boolean") => "bool",
+                Some("array") => "list",
+                _ => "dict",
+            };
+            let is_required = required.contains(&Value::from(name.as_str()));
+            let definition = json!({"type": kind, "description": schema["description"].as_str().unwrap_or_default(),
+                                    "isRequired": is_required});
+            (name, definition)
+        })
+        .collect();
+    json!({"name": of["name"], "description": of["description"], "parameterDefinitions": definitions})
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// An answer in the form of chat completions.
+fn completion(document: &Value) -> Value {
+    let chat = &document["chatResponse"];
+    let of = &chat["usage"];
+    let usage = json!({"prompt_tokens": of["promptTokens"], "completion_tokens": of["completionTokens"]});
+    let choice = match list(&chat["choices"]).first() {
+        Some(choice) => {
+            let call = |call: &Value| json!({"id": call["id"], "function": {"name": call["name"], "arguments": call["arguments"]}});
+            let message = &choice["message"];
+            let calls: Vec<Value> = list(&message["toolCalls"]).iter().map(call).collect();
+            json!({"index": 0, "finish_reason": choice["finishReason"],
+                   "message": {"content": message["content"], "tool_calls": calls}})
+        }
+        None if chat["text"].is_string() || chat["toolCalls"].is_array() => {
+            let call =
+                |call: &Value| json!({"function": {"name": call["name"], "arguments": call["parameters"]}});
+            let calls: Vec<Value> = list(&chat["toolCalls"]).iter().map(call).collect();
+            let reason = match chat["finishReason"].as_str() {
+                Some("MAX_TOKENS") => "length",
+                Some("ERROR_TOXIC") => "content_filter",
+                _ => "stop",
+            };
+            json!({"index": 0, "finish_reason": reason, "message": {"content": chat["text"], "tool_calls": calls}})
+        }
+        None => return json!({"model": document["modelId"]}),
+    };
+    json!({"model": document["modelId"], "choices": [choice], "usage": usage})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::http::fixture::{replay, tides};
+    use crate::oci::tests::{assert_signed, signer};
+    use crate::tool::outbound;
+
+    async fn asked(cohere: bool, answer: &'static str) -> (Value, Result<ModelAnswer, ModelError>) {
+        let server = replay(200, answer).await;
+        let place = OciPlace { compartment_id: "ocid1.compartment".to_owned(), dedicated: cohere, cohere };
+        let client = outbound::open_client().unwrap();
+        let model = OciModel::new("oci", (&server.base_url, client), place, signer(), Map::new()).unwrap();
+        let answered = model.answer(&tides()).await;
+        let (path, headers, body) = server.seen(0);
+        assert_eq!(path, "/v1/20231130/actions/chat");
+        assert_signed(&headers, &format!("post {path}"), body.to_string().as_bytes());
+        (body, answered)
+    }
+
+    /// AGS-44: the generic form, by the documentation of OCI Generative AI.
+    #[tokio::test]
+    async fn a_generic_model_is_asked_in_the_clouds_form() {
+        let (body, answered) = asked(
+            false,
+            r#"{"modelId": "meta.llama", "chatResponse": {"apiFormat": "GENERIC", "choices": [{"index": 0, "finishReason":
+               "tool_calls", "message": {"role": "ASSISTANT", "content": [{"type": "TEXT", "text": "I look."}], "toolCalls":
+               [{"type": "FUNCTION", "id": "t1", "name": "get_tide", "arguments": "{\"harbour\": \"Husum\"}"}]}}],
+               "usage": {"promptTokens": 30, "completionTokens": 12, "totalTokens": 42}}}"#,
+        )
+        .await;
+        let chat = &body["chatRequest"];
+        assert_eq!(
+            (&body["compartmentId"], &body["servingMode"]["modelId"]),
+            (&json!("ocid1.compartment"), &json!("m"))
+        );
+        let roles: Vec<_> = list(&chat["messages"]).iter().map(|one| one["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, ["SYSTEM", "USER", "ASSISTANT", "TOOL", "TOOL", "SYSTEM"]);
+        assert_eq!(chat["messages"][1]["content"], json!([{"type": "TEXT", "text": "When is low tide?"}]));
+        assert_eq!(chat["messages"][2]["toolCalls"][0]["name"], "get_tide");
+        assert_eq!(chat["messages"][3]["toolCallId"], "c1");
+        assert_eq!((&chat["maxTokens"], &chat["temperature"]), (&json!(100), &json!(0.25)));
+        assert_eq!(
+            (&chat["tools"][0]["type"], &chat["toolChoice"]["type"]),
+            (&json!("FUNCTION"), &json!("AUTO"))
+        );
+        assert_eq!(chat["responseFormat"]["type"], "JSON_SCHEMA");
+        let answer = answered.unwrap();
+        assert_eq!(
+            (answer.content.as_deref(), answer.tool_calls[0].name.as_str()),
+            (Some("I look."), "get.tide")
+        );
+        assert_eq!(answer.usage.map(|usage| (usage.input, usage.output)), Some((30, 12)));
+    }
+
+    /// AGS-44: the form of Cohere's models.
+    #[tokio::test]
+    async fn a_model_of_cohere_is_asked_in_its_own_form() {
+        let (body, answered) = asked(
+            true,
+            r#"{"modelId": "cohere.command", "chatResponse": {"apiFormat": "COHERE", "text": "At 14:07.", "finishReason":
+               "COMPLETE", "usage": {"promptTokens": 9, "completionTokens": 4}}}"#,
+        )
+        .await;
+        let chat = &body["chatRequest"];
+        assert_eq!(body["servingMode"], json!({"servingType": "DEDICATED", "endpointId": "m"}));
+        assert_eq!(chat["chatHistory"][0], json!({"role": "USER", "message": "When is low tide?"}));
+        assert_eq!(chat["chatHistory"][1]["toolCalls"][0]["parameters"], json!({"harbour": "Husum"}));
+        assert_eq!(chat["toolResults"][0]["call"]["name"], "get_tide");
+        assert_eq!(chat["toolResults"][0]["outputs"], json!([{"output": "14:07"}]));
+        assert_eq!(chat["tools"][0]["parameterDefinitions"]["harbour"]["type"], "str");
+        assert_eq!(chat["preambleOverride"], "You know the tides.\n\nAnswer in JSON.");
+        let answer = answered.unwrap();
+        assert_eq!(answer.content.as_deref(), Some("At 14:07."));
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_a_choice_is_malformed() {
+        let (_, answered) = asked(false, r#"{"modelId": "m", "chatResponse": {"choices": []}}"#).await;
+        assert!(matches!(answered, Err(ModelError::Malformed(_))), "{answered:?}");
+    }
+}
