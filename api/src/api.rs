@@ -23,6 +23,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::{Clock, EngagementId, Ids, Timestamp};
 use turnstone_ojs::attest::Signer;
+use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Flows;
 use turnstone_store::{EventFilter, Store};
 use turnstone_telemetry::Secret;
@@ -60,6 +61,8 @@ pub struct ApiOptions {
     pub mcp_servers: Vec<String>,
     /// The tools that take no credentials: no capability of theirs has a `static_identity`.
     pub keyless_tools: Vec<String>,
+    /// The programs and addresses that Agent Spec documents may use; by default only the workers check them.
+    pub reach: Option<Reach>,
 }
 
 impl Default for ApiOptions {
@@ -78,6 +81,7 @@ impl Default for ApiOptions {
             currency: None,
             mcp_servers: Vec::new(),
             keyless_tools: Vec::new(),
+            reach: None,
         }
     }
 }

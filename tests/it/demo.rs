@@ -72,7 +72,7 @@ fn request(toolbox: &Toolbox, tools: &[&str], messages: Vec<Message>) -> ModelRe
     ModelRequest {
         model: "gpt-4o".to_owned(),
         system: String::new(),
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
         tools: tools.iter().map(offer).collect(),
         tool_choice: ToolChoice::Auto,
         temperature: None,

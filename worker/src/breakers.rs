@@ -128,7 +128,9 @@ impl BreakerWatch {
         lease: &Lease,
     ) -> Passage {
         let Some(keeper) = self.keeper(rule) else { return Passage::Free };
-        self.look(keeper).await;
+        if !self.is_fresh() {
+            Box::pin(self.look(keeper)).await;
+        }
         if !self.known().troubled.contains(key) {
             return Passage::Free;
         }
@@ -211,12 +213,9 @@ impl BreakerWatch {
         }
     }
 
-    /// Reads all of them, unless the view is recent. During another read the previous view is used. A worker
+    /// Reads all of them. During another read the previous view is used. A worker
     /// that has just begun has none, so its first calls wait for the first read.
     async fn look(&self, keeper: &dyn Breakers) {
-        if self.is_fresh() {
-            return;
-        }
         let _looking = match self.looking.try_lock() {
             Ok(looking) => looking,
             Err(_) if self.known().looked.is_some() => return,

@@ -85,6 +85,7 @@ async fn read(
     let keyless = app.api.options.keyless_tools.clone();
     let remote = app.api.options.remote_hosts.clone();
     let reviewers = app.api.options.reviewers.clone();
+    let reach = app.api.options.reach.clone();
     let reading = blocking::run(move || {
         let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
         let keyless: Vec<&str> = keyless.iter().map(String::as_str).collect();
@@ -100,6 +101,7 @@ async fn read(
             agents: &agents,
             remote: &remote,
             reviewers: reviewers.as_deref(),
+            reach: reach.as_ref(),
             open,
         };
         let Bundle { document, registry, is_bundle } = bundle;

@@ -9,6 +9,7 @@ use crate::session_state::StateCommit;
 use crate::tool_call::ToolCallMove;
 use crate::{CallId, NewCheckpoint, NewEvent, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The new rows that a turn makes durable at a barrier. All of them are committed, or none.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -16,7 +17,7 @@ pub struct TurnWrite {
     /// Phases that are done, in order.
     pub checkpoints: Vec<NewCheckpoint>,
     /// New messages of the engagement, with the turn that wrote each.
-    pub messages: Vec<(i64, Message)>,
+    pub messages: Vec<(i64, Arc<Message>)>,
     /// New or changed rows of the tool journal.
     pub tool_calls: Vec<ToolCallMove>,
     /// Files that calls made, with the turn of each.

@@ -51,8 +51,19 @@ pub struct Names<'a> {
     pub remote: &'a [&'a str],
     /// The users and groups that may be named as reviewers; `None` allows every name (OAS-30).
     pub reviewers: Option<&'a [&'a str]>,
+    /// The programs and addresses that Agent Spec documents may use; `None` leaves that to the workers.
+    pub reach: Option<&'a Reach>,
     /// True if references to missing things are only a warning: calls of them fail (OAS-A17).
     pub open: bool,
+}
+
+/// The programs and addresses that a document of Agent Spec may use on this server.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reach {
+    /// The programs that it may start as MCP servers.
+    pub commands: Vec<String>,
+    /// True if it may name loopback and private addresses.
+    pub private: bool,
 }
 
 impl Names<'_> {

@@ -16,6 +16,7 @@ const NAMES: Names<'static> = Names {
     servers: &["github"],
     agents: &["helper", "both"],
     remote: &["peer.example", "peer.example:8443"],
+    reach: None,
     reviewers: None,
     open: false,
 };

@@ -131,3 +131,39 @@ async fn a_secret_comes_from_the_registry_and_is_shown_nowhere() {
     }
     fleet.end().await;
 }
+
+/// AGS-36: a server without `[tool_policy]` refuses documents that start a program or name a private address, and stores
+/// nothing.
+#[tokio::test]
+async fn a_process_or_a_private_address_is_refused_before_anything_is_stored() {
+    use crate::program::Program;
+    let folder = turnstone_tests::scratch::folder();
+    let arguments = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
+    let mut server = Program::start(folder.path(), &arguments, &[]);
+    let url = server.first_line("turnstone listens on ").await;
+    let model = |url: &str| part("OpenAiCompatibleConfig", "llm", json!({"model_id": "m", "url": url}));
+    let agent = |model: Value, toolboxes: Value| {
+        let fields = json!({"llm_config": model, "system_prompt": "You help.", "toolboxes": toolboxes});
+        let mut agent = part("Agent", "helper", fields);
+        agent["agentspec_version"] = "26.2.0".into();
+        agent
+    };
+    let process = part("StdioTransport", "way", json!({"command": "sh"}));
+    let toolbox = json!([part("MCPToolBox", "box", json!({"client_transport": process}))]);
+    let http = turnstone_tests::http::client();
+    for (document, words) in [
+        (agent(model("https://models.example/v1"), toolbox), "allowed_commands"),
+        (agent(model("http://127.0.0.1:9/v1"), json!([])), "private address"),
+        (agent(model("http://user@[::1]:9/v1"), json!([])), "private address"),
+        (agent(model("localhost:9"), json!([])), "private address"),
+        (agent(model("http://169.254.169.254/latest"), json!([])), "private address"),
+    ] {
+        let sent = http.post(format!("{url}/agents")).json(&document).send().await.unwrap();
+        let (status, body) = (sent.status(), sent.text().await.unwrap());
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+        assert!(body.contains("AS-60") && body.contains(words), "{body}");
+    }
+    let listed: Value = http.get(format!("{url}/agents")).send().await.unwrap().json().await.unwrap();
+    assert!(!listed.to_string().contains("helper"), "{listed}");
+    server.stop().await;
+}

@@ -175,7 +175,8 @@ impl<'a> History<'a> {
             }
         }
         write.messages = messages;
-        to_store.messages = (0..messages).map(|_| (agent.turn, Message::text(Role::User, "x"))).collect();
+        to_store.messages =
+            (0..messages).map(|_| (agent.turn, Message::text(Role::User, "x").into())).collect();
         match spend {
             Spend::Nothing => {}
             Spend::Reserve(tokens) => {
@@ -217,7 +218,7 @@ impl<'a> History<'a> {
         let write = Write { phases: vec![(turn, phase)], messages: 1, ..Write::default() };
         let mut to_store = done(phase);
         to_store.checkpoints[0].turn = turn;
-        to_store.messages = vec![(turn, Message::text(Role::User, "x"))];
+        to_store.messages = vec![(turn, Message::text(Role::User, "x").into())];
         self.write(n, &lease, &write, to_store).await;
     }
 

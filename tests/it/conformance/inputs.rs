@@ -3,6 +3,7 @@
 
 use super::backend::{Backend, Opened, open};
 use super::jobs::{LEASE, NOW, agent, complete, discard, done, request};
+use super::model::DELAYS_MS;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Map, json};
@@ -79,6 +80,10 @@ struct Input {
     asks: bool,
     /// The number of questions asked: each is a call at a position of its own.
     questions: i64,
+    /// Leases that expired in a row without a committed phase.
+    lapses: usize,
+    /// When it may be claimed.
+    run_at: Timestamp,
     ended_at: Option<Timestamp>,
     pruned: bool,
 }
@@ -202,14 +207,27 @@ impl<'a> History<'a> {
             done: 0,
             asks: false,
             questions: 0,
+            lapses: 0,
+            run_at: self.now,
             ended_at: None,
             pruned: false,
         });
     }
 
+    /// Makes the inputs available whose time has come.
+    async fn promote(&mut self) {
+        let due = self.among(|input| input.state == JobState::Scheduled && input.run_at <= self.now);
+        let promoted = self.at.store.upkeep.perform(Duty::PromoteDue, &self.term, self.now, 1_000).await;
+        assert_eq!(promoted.unwrap(), due.len());
+        due.into_iter().for_each(|n| self.inputs[n].state = JobState::Available);
+    }
+
     async fn claim(&mut self, limit: usize) {
+        self.promote().await;
         let claims = self.at.store.ledger.claim(request(JobKind::Agent, limit, self.now)).await.unwrap();
-        let mut expected = self.among(|input| input.is_open() && input.state == JobState::Available);
+        let mut expected = self.among(|input| {
+            input.is_open() && input.state == JobState::Available && input.lapses < DELAYS_MS.len() + 1
+        });
         expected.truncate(limit);
         let ids: Vec<&JobId> = expected.iter().map(|n| &self.inputs[*n].id).collect();
         assert_eq!(
@@ -234,6 +252,7 @@ impl<'a> History<'a> {
         let mut write = TurnWrite::default();
         let input = &mut self.inputs[n];
         for _ in 0..phases {
+            input.lapses = 0;
             let phase = Phase::ALL[input.done];
             let mut one = done(phase);
             one.checkpoints[0].turn = input.turn;
@@ -341,7 +360,11 @@ impl<'a> History<'a> {
         let lapsed = self.among(|input| input.lease.is_some() && input.lease_expires_at <= self.now);
         for n in &lapsed {
             let input = &mut self.inputs[*n];
-            (input.state, input.lease) = (JobState::Available, None);
+            input.lapses += 1;
+            // Without a delay it is available at once; after the last delay it is held.
+            let delay = DELAYS_MS.get(input.lapses - 1).copied().unwrap_or(0);
+            input.state = if delay > 0 { JobState::Scheduled } else { JobState::Available };
+            (input.run_at, input.lease) = (self.now.plus_ms(delay), None);
         }
         let reaped =
             self.at.store.upkeep.perform(Duty::ReapExpired, &self.term, self.now, 1_000).await.unwrap();

@@ -3,7 +3,6 @@
 use super::backend::Opened;
 use super::jobs::{LAPSED, LEASE, NOW, agent, done, nothing, plain, reserve};
 use super::on_every_store;
-use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EventName, JobState, Lease, Phase, Settlement, TurnWrite};
 use turnstone_store::{Claim, Duty, JobKind, Past, Ring, Target};
 
@@ -14,8 +13,8 @@ on_every_store![
     a_checkpoint_finds_a_pause_by_another_process,
     a_paused_job_resumes_from_its_last_checkpoint,
     a_released_job_is_available_at_once_and_has_not_failed,
-    a_job_that_kills_its_workers_is_given_up,
-    a_job_that_makes_progress_is_never_given_up,
+    a_job_that_kills_its_workers_waits_and_is_held,
+    a_job_that_makes_progress_is_never_held,
     a_reaped_lease_is_announced,
     a_bounded_tick_reaps_no_more_than_its_bound,
 ];
@@ -119,30 +118,44 @@ async fn a_released_job_is_available_at_once_and_has_not_failed(at: &Opened) {
     assert_eq!(again.iter().map(|claim| claim.attempt).collect::<Vec<_>>(), [2, 2]);
 }
 
-async fn a_job_that_kills_its_workers_is_given_up(at: &Opened) {
+async fn a_job_that_kills_its_workers_waits_and_is_held(at: &Opened) {
     let id = at.push(agent(None)).await;
-    let mut claimed = 0;
-    while let Some(held) = at.claim(JobKind::Agent, 1).await.pop() {
-        claimed += 1;
-        assert!(claimed < 100, "it is claimed for ever");
-        at.perform(Duty::ReapExpired, held.lease.expires_at).await;
+    let mut now = NOW;
+    for (lapses, delay_ms) in (0_i64..).zip([0, 1_000, 5_000, 60_000]) {
+        let held = at.claim_at(JobKind::Agent, 1, now).await.pop().unwrap();
+        assert_eq!((held.lapses, held.runs_alone()), (lapses, lapses >= 3));
+        now = held.lease.expires_at;
+        at.perform(Duty::ReapExpired, now).await;
+        if delay_ms > 0 {
+            assert_eq!(at.state(&id).await, JobState::Scheduled);
+            assert!(at.claim_at(JobKind::Agent, 1, now.plus_ms(delay_ms - 1)).await.is_empty());
+        }
+        now = now.plus_ms(delay_ms);
     }
-    assert_eq!(claimed, 20);
+    let last = at.claim_at(JobKind::Agent, 1, now).await.pop().unwrap();
+    let now = last.lease.expires_at;
+    at.perform(Duty::ReapExpired, now).await;
     let job = at.job(&id).await;
-    assert_eq!((job.state, job.failures, job.ended_at), (JobState::Discarded, 1, Some(LAPSED)));
-    assert_eq!(job.errors.iter().map(|e| e.error.kind).collect::<Vec<_>>(), [FailureKind::Internal]);
+    assert_eq!((job.state, job.held, job.failures), (JobState::Available, true, 0));
+    assert!(at.claim_at(JobKind::Agent, 1, now).await.is_empty());
+    assert_eq!(at.events(&id).await.last(), Some(&EventName::AgentPaused));
+    at.store.control.resume(target(&last), None, None).await.unwrap().unwrap();
+    assert!(at.claim_at(JobKind::Agent, 1, now).await.remove(0).runs_alone());
 }
 
-async fn a_job_that_makes_progress_is_never_given_up(at: &Opened) {
+async fn a_job_that_makes_progress_is_never_held(at: &Opened) {
     let id = at.push(agent(None)).await;
-    for n in 0..50 {
-        let held = at.claim(JobKind::Agent, 1).await.pop().unwrap();
-        if let Some(phase) = Phase::ALL.get(n / 8).filter(|_| n % 8 == 7) {
-            at.store.ledger.checkpoint(&held.lease, done(*phase), NOW, LEASE).await.unwrap();
+    let mut now = NOW;
+    for n in 0..18 {
+        let held = at.claim_at(JobKind::Agent, 1, now).await.pop().unwrap();
+        if let Some(phase) = Phase::ALL.get(n / 3).filter(|_| n % 3 == 2) {
+            at.store.ledger.checkpoint(&held.lease, done(*phase), now, LEASE).await.unwrap();
         }
-        at.perform(Duty::ReapExpired, held.lease.expires_at).await;
+        now = now.plus_ms(LEASE);
+        at.perform(Duty::ReapExpired, now).await;
+        now = now.plus_ms(60_000);
     }
-    assert_eq!(at.state(&id).await, JobState::Available);
+    assert!(!at.job(&id).await.held);
 }
 
 async fn a_reaped_lease_is_announced(at: &Opened) {

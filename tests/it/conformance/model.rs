@@ -6,8 +6,10 @@ use turnstone_domain::{EventName, JobId, JobState, NewJob, Phase, RawJson, Revie
 
 /// How many milliseconds longer than its timeout an attempt of an agent job may take.
 const GRACE_MS: i64 = 5_000;
-/// The number of leases that may expire in a row without progress.
-const MAX_LAPSES: u32 = 20;
+/// The delays after leases that expire in a row without progress, in milliseconds.
+pub const DELAYS_MS: [i64; 4] = [0, 1_000, 5_000, 60_000];
+/// The number of such leases after which a job is held.
+const MAX_LAPSES: usize = 5;
 
 /// A job in the model.
 #[derive(Clone, Debug)]
@@ -16,7 +18,9 @@ pub struct ModelJob {
     pub shown: Shown,
     pub claimed_at: Timestamp,
     pub lease_expires_at: Timestamp,
-    pub lapses: u32,
+    pub lapses: usize,
+    /// True when it is held for an operator.
+    pub held: bool,
     pub reserved: i64,
     /// The number of committed phases of the current turn.
     pub done: usize,
@@ -127,6 +131,7 @@ impl ModelJob {
             claimed_at,
             lease_expires_at,
             lapses: 0,
+            held: false,
             reserved: 0,
             done: 0,
             late: Vec::new(),
@@ -146,7 +151,7 @@ impl ModelJob {
     /// Returns true when a claim may take it.
     pub fn is_claimable(&self, now: Timestamp) -> bool {
         let alive = self.new.expires_at.is_none_or(|expires_at| expires_at > now);
-        alive && (self.shown.state == JobState::Available || self.is_due(now))
+        alive && !self.held && (self.shown.state == JobState::Available || self.is_due(now))
     }
 
     pub fn promote(&mut self) {
@@ -284,17 +289,30 @@ impl ModelJob {
         self.lapses += 1;
         self.tell_start();
         self.shown.events.push(EventName::LeaseExpired);
-        let (last, kind) = match self.is_agent() {
-            true => (self.lapses >= MAX_LAPSES, FailureKind::Internal),
-            false => (self.is_last_attempt(), FailureKind::Silence),
-        };
-        if last {
-            self.end(End::Discard(kind), now);
+        if self.is_agent() {
+            self.lapse(now);
+        } else if self.is_last_attempt() {
+            self.end(End::Discard(FailureKind::Silence), now);
         } else {
-            if !self.is_agent() {
-                self.fail(kind, now);
-            }
+            self.fail(FailureKind::Silence, now);
             self.leave(JobState::Available, now);
+        }
+    }
+
+    /// An agent job waits longer after each lapse, and is held in the end.
+    fn lapse(&mut self, now: Timestamp) {
+        match DELAYS_MS.get(self.lapses - 1) {
+            _ if self.lapses >= MAX_LAPSES => {
+                self.leave(JobState::Available, now);
+                self.held = true;
+                self.shown.events.push(EventName::AgentPaused);
+            }
+            Some(0) | None => self.leave(JobState::Available, now),
+            Some(delay_ms) => {
+                self.leave(JobState::Scheduled, now);
+                self.shown.run_at = now.plus_ms(*delay_ms);
+                self.shown.events.push(EventName::JobRescheduled);
+            }
         }
     }
 

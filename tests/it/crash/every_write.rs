@@ -11,7 +11,7 @@ use turnstone_tests::crash::{CrashLedger, Written};
 use turnstone_tests::wait::Pauses;
 use turnstone_tests::{Backend, Fleet, FleetBuilder, journal, worker};
 
-/// Slots of each worker.
+/// Slots of each worker, unless a scene says otherwise.
 const SLOTS: usize = 4;
 
 /// A fleet in real time without workers, with a job in it.
@@ -19,6 +19,8 @@ pub struct Scene {
     pub fleet: Fleet,
     pub id: String,
     prices: &'static str,
+    /// Slots of each worker.
+    slots: usize,
     _time: AbortOnDropHandle<()>,
 }
 
@@ -31,18 +33,23 @@ impl Scene {
     ) -> Self {
         let fleet = fleet.workers(0).in_real_time().start().await;
         let (id, time) = (push(&fleet).await, fleet.keep_time());
-        Self { fleet, id, prices, _time: time }
+        Self { fleet, id, prices, slots: SLOTS, _time: time }
+    }
+
+    /// The same with workers of one slot, so that jobs run one after another, in their order.
+    pub fn with_one_slot(self) -> Self {
+        Self { slots: 1, ..self }
     }
 
     /// A worker takes the job and dies; its reservations are returned.
     pub async fn die(&self, kill: &Kill) {
-        self.attended(die(&self.fleet, SLOTS, self.prices, &kill.point())).await;
+        self.attended(die(&self.fleet, self.slots, self.prices, &kill.point())).await;
         self.fleet.release_all().await;
     }
 
     /// Another worker runs the job to its end.
     pub async fn end(&self) {
-        let worker = start(&self.fleet, SLOTS, 15_000, self.prices, None);
+        let worker = start(&self.fleet, self.slots, 15_000, self.prices, None);
         self.ended().await;
         drop(worker);
     }
@@ -188,8 +195,8 @@ impl Left {
 /// Runs an engagement without a kill, and returns its writes and its result.
 pub async fn undisturbed(mut scene: Scene) -> (Vec<Written>, Left) {
     let mut writes = None;
-    let prices = scene.prices;
-    scene.fleet.add_worker_with(SLOTS, |mut deps| {
+    let (prices, slots) = (scene.prices, scene.slots);
+    scene.fleet.add_worker_with(slots, |mut deps| {
         let ledger = CrashLedger::new(Arc::clone(&deps.ledger), None);
         writes = Some(ledger.writes());
         deps.ledger = Arc::new(ledger);
@@ -277,7 +284,7 @@ pub async fn killed_at_each_wait<F: Future<Output = Scene>>(
     let engagement = scene.fleet.engagement_of(&scene.id).await;
     let mut kills = 0;
     loop {
-        let mut worker = start(&scene.fleet, SLOTS, 15_000, scene.prices, None);
+        let mut worker = start(&scene.fleet, scene.slots, 15_000, scene.prices, None);
         let reached = [JobState::Completed, JobState::Discarded, JobState::Pending];
         if scene.fleet.wait_for(&scene.id, &reached).await["state"] != "pending" {
             break;

@@ -143,6 +143,31 @@ async fn with_a_team(backend: Backend) -> Scene {
     .await
 }
 
+/// A parallel node whose two flows are jobs of their own, with a model call each.
+async fn with_parallel_flows(backend: Backend) -> Scene {
+    use crate::agent_spec::{end, flow, llm_of, part, property, register, start, then};
+    let scene = Scene::set(Fleet::builder().on(backend).model(|_| Reply::text("seen")), FREE, async |fleet| {
+        let look = |id: &str| {
+            let seen = property(&format!("{id}_seen"), "string");
+            let one = std::slice::from_ref(&seen);
+            let (first, node, last) = (format!("{id}-start"), format!("{id}-look"), format!("{id}-end"));
+            let model = llm_of(fleet, &format!("{id}-llm"));
+            let fields = json!({"llm_config": model, "prompt_template": id, "outputs": one});
+            let nodes = [start(&first, &[]), part("LlmNode", &node, fields), end(&last, one)];
+            flow(id, &nodes, &[then(&first, &node), then(&node, &last)], &[])
+        };
+        let both = part("ParallelFlowNode", "both", json!({"subflows": [look("one"), look("two")]}));
+        let outputs = ["one_seen", "two_seen"].map(|title| property(title, "string"));
+        let nodes = [start("start", &[]), both, end("end", &outputs)];
+        let control = [then("start", "both"), then("both", "end")];
+        let name = register(fleet, flow("parallel", &nodes, &control, &[])).await;
+        let job = json!({"type": "agent.crash", "args": [{}], "meta": {"agent": name}, "ext_agent_token_budget": 50_000});
+        fleet.push(&job).await
+    })
+    .await;
+    scene.with_one_slot()
+}
+
 /// A flow of nodes that wait: for the user, for a confirmation, and for the client, the last one in a map.
 async fn with_waits(backend: Backend) -> Scene {
     use crate::agent_spec::{end, fills, flow, llm, part, property, register, start, then, tool};
@@ -260,6 +285,19 @@ async fn a_team_waits_once_although_its_worker_is_killed() {
 async fn a_worker_killed_while_its_flow_waits_changes_nothing() {
     let (_, plain) = undisturbed(with_waits(Backend::Sqlite).await).await;
     killed_at_each_wait(with_waits, Backend::Sqlite, (&plain, 3)).await;
+}
+
+/// AGS-45: the flows of a parallel node begin once and are joined once, although the worker is killed around the wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parallel_flows_begin_once_although_their_worker_is_killed() {
+    around("park", with_parallel_flows, None).await;
+}
+
+/// The same around every write, on both databases.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long: every write of a parallel node on both databases, about 40 killed processes"]
+async fn parallel_flows_resume_after_every_write_on_both_databases() {
+    at_every_write(with_parallel_flows, None).await;
 }
 
 /// The same for every scene that waits, on both databases, and around each write of its nodes.

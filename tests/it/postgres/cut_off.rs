@@ -13,7 +13,7 @@ const COMMIT: &[&str] = &[", mark AS (", "INSERT INTO journal"];
 const SETTLEMENT: &[&str] = &[", mark AS (", "INSERT INTO job_results"];
 const CLAIM: &[&str] = &["WITH asked AS MATERIALIZED"];
 const LOOK_UP: &[&str] = &["SELECT last_commit FROM writers"];
-const GIVE_BACK: &[&str] = &["WITH given AS ("];
+const GIVE_BACK: &[&str] = &["given AS ("];
 
 fn has(said: &str, words: &[&str]) -> bool {
     words.iter().all(|words| said.contains(words))

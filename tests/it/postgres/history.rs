@@ -81,7 +81,8 @@ impl Site {
         let id = self.push(agent(None)).await;
         let held = self.store.ledger.claim(request(JobKind::Agent, 1, NOW)).await.unwrap().remove(0);
         assert_eq!(held.job, id);
-        let write = TurnWrite { messages: vec![(1, Message::text(Role::User, "go"))], ..done(Phase::Init) };
+        let write =
+            TurnWrite { messages: vec![(1, Message::text(Role::User, "go").into())], ..done(Phase::Init) };
         let Some(end) = end else {
             self.store.ledger.settle(&held.lease, write, park(None), NOW).await.unwrap();
             return id;

@@ -55,7 +55,7 @@ pub fn due_summary(turn: &Turn) -> Option<Due> {
 }
 
 /// Returns the messages as the model reads them, with the summaries that are there.
-pub fn transformed(turn: &Turn, messages: Vec<Message>) -> Vec<Message> {
+pub fn transformed(turn: &Turn, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     agent::transforms(turn)
         .iter()
         .fold(messages, |messages, transform| applied(turn, transform, &thread(turn, transform), messages))
@@ -97,7 +97,7 @@ fn missing(
     turn: &Turn,
     transform: &MessageTransform,
     thread: &str,
-    messages: &[Message],
+    messages: &[Arc<Message>],
 ) -> Option<(usize, String, usize)> {
     match transform.kind {
         TransformKind::MessageSummarizationTransform { max_message_size } => {
@@ -134,14 +134,19 @@ fn missing(
             }
             let before = before.map(|text| format!("Summary of what came before: {text}"));
             let said: Vec<String> =
-                before.into_iter().chain(messages[done..until].iter().map(line)).collect();
+                before.into_iter().chain(messages[done..until].iter().map(|message| line(message))).collect();
             Some((until, said.join("\n\n"), until - done))
         }
     }
 }
 
 /// The messages with the summaries of one transform.
-fn applied(turn: &Turn, transform: &MessageTransform, thread: &str, messages: Vec<Message>) -> Vec<Message> {
+fn applied(
+    turn: &Turn,
+    transform: &MessageTransform,
+    thread: &str,
+    messages: Vec<Arc<Message>>,
+) -> Vec<Arc<Message>> {
     let shown = |text: &str| {
         render(&transform.summary.template, &Values::from_iter([("summary".to_owned(), json!(text))]))
     };
@@ -152,6 +157,7 @@ fn applied(turn: &Turn, transform: &MessageTransform, thread: &str, messages: Ve
                 if let Some(message) = until.checked_sub(1).and_then(|at| messages.get_mut(at))
                     && is_longer(&message.content, max_message_size)
                 {
+                    let message = Arc::make_mut(message);
                     (message.content, message.parts) = (shown(text), Vec::new());
                 }
             }
@@ -159,7 +165,7 @@ fn applied(turn: &Turn, transform: &MessageTransform, thread: &str, messages: Ve
         }
         TransformKind::ConversationSummarizationTransform { .. } => match known(turn, thread).last() {
             Some((until, text)) if until <= messages.len() => {
-                let summary = Message::text(Role::User, shown(text));
+                let summary = Arc::new(Message::text(Role::User, shown(text)));
                 std::iter::once(summary).chain(messages.into_iter().skip(until)).collect()
             }
             _ => messages,

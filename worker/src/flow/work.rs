@@ -60,10 +60,10 @@ fn not_a_message() -> JobError {
 }
 
 /// What the model of the node is asked; `None` when the turn has no such node.
-pub fn messages(turn: &Turn) -> Option<Vec<Message>> {
+pub fn messages(turn: &Turn) -> Option<Vec<Arc<Message>>> {
     let node = turn.node()?;
     let NodeKind::LlmNode { prompt_template, .. } = &node.node.kind else { return None };
-    Some(vec![Message::text(Role::User, render(prompt_template, &node.inputs))])
+    Some(vec![Arc::new(Message::text(Role::User, render(prompt_template, &node.inputs)))])
 }
 
 /// The model of the node or of its agent, with the name of its provider; `None` outside of flows.

@@ -38,8 +38,8 @@ pub struct ModelRequest {
     pub model: String,
     /// The system prompt; empty for none.
     pub system: String,
-    /// The conversation, oldest first.
-    pub messages: Vec<Message>,
+    /// The conversation, oldest first. The turn shares its messages with its requests.
+    pub messages: Vec<Arc<Message>>,
     /// The tools on offer.
     pub tools: Vec<ToolOffer>,
     /// The rule for tool calls: allowed, required or forbidden.

@@ -6,6 +6,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::verdict::{Verdict, verdict};
 use serde::{Deserialize, Serialize};
+use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::{Phase, Spent};
 
 /// Version 1 did not record if the answer is released.
@@ -39,7 +40,9 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let verdict = if turn.flow.is_some() { None } else { Some(verdict(turn, &inferred)) };
     let released = match verdict {
         Some(Ok(Verdict::Complete(result))) => {
-            guard::answer(turn, &result).await?;
+            if turn.agent.guardrails.of(Side::Output).is_some() {
+                Box::pin(guard::answer(turn, &result)).await?;
+            }
             true
         }
         // The other verdicts are handled once the turn is complete.

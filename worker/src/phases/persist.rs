@@ -66,7 +66,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let scope = turn.state_scope();
     if let Some(scope) = &scope {
         turn.secure().await?;
-        turn.recall_state(scope).await?;
+        Box::pin(turn.recall_state(scope)).await?;
     }
     let changes = turn.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();
     let commit = scope.zip(turn.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
@@ -89,7 +89,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     if let Some(before) = before {
         turn.pending().state = commit;
         let span = trace::state_save(turn);
-        match turn.barrier().instrument(span).await {
+        match Box::pin(turn.barrier()).instrument(span).await {
             Err(Stop::Fail(error)) if error.kind == FailureKind::State => {
                 turn.undo_phase(before);
                 turn.lose_state();

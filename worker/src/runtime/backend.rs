@@ -14,7 +14,8 @@ use tokio::sync::{Mutex, mpsc};
 use tower::layer::util::Identity;
 use turnstone_store::Claim;
 
-type Taken = Option<(Claim, Slot)>;
+/// Boxed, because the envelope stays as long as the job runs.
+type Taken = Option<Box<(Claim, Slot)>>;
 
 /// A claimed job with its slot. It is taken once; apalis may clone the envelope around it.
 #[derive(Clone)]
@@ -23,7 +24,7 @@ pub struct Assignment(Arc<std::sync::Mutex<Taken>>);
 impl Assignment {
     /// Puts a claim and its slot into an envelope.
     pub fn new(claim: Claim, slot: Slot) -> Self {
-        Self(Arc::new(std::sync::Mutex::new(Some((claim, slot)))))
+        Self(Arc::new(std::sync::Mutex::new(Some(Box::new((claim, slot))))))
     }
 
     /// Takes them out; `None` the second time.

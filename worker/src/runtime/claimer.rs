@@ -35,22 +35,9 @@ pub async fn run(
     while !draining.is_cancelled() {
         // Registered before the query, so that a notification in between is not lost.
         let mut bell = deps.doorbell.listen_for_work();
-        let Some(mut free) = free_slots(&slots, &draining).await else { break };
-        if alone && free.len() < deps.options.slots {
-            let taken = deps.options.slots - free.len();
-            let Some(others) = taken_slots(&slots, taken, &draining).await else { break };
-            free.push(others);
-        }
-        let request = ClaimRequest {
-            kind: JobKind::Agent,
-            queues: deps.options.queues.clone(),
-            limit: if alone { 1 } else { free.len() },
-            worker_id: deps.options.worker_id.clone(),
-            lease_ms: deps.options.lease_ms(),
-            tenant: None,
-            runtime_tags: None,
-            now: deps.clock.now(),
-        };
+        let all = alone.then_some(deps.options.slots);
+        let Some(mut free) = free_slots(&slots, all, &draining).await else { break };
+        let request = request(&deps, if alone { 1 } else { free.len() });
         match deps.ledger.claim(request).await {
             Ok(claims) if claims.is_empty() => {
                 drop(free);
@@ -60,16 +47,7 @@ pub async fn run(
             }
             Ok(mut claims) => {
                 delays = patience.build();
-                let is_idle =
-                    free.iter().map(OwnedSemaphorePermit::num_permits).sum::<usize>() >= deps.options.slots;
-                if is_idle && claims.len() == 1 && claims.iter().all(Claim::runs_alone) {
-                    // It gets all slots, so that nothing else runs until it has ended.
-                    free = merged(free);
-                    alone = false;
-                } else if claims.iter().any(Claim::runs_alone) {
-                    alone = true;
-                    give_back(&deps, claims.extract_if(.., |claim| claim.runs_alone())).await;
-                }
+                alone = make_room(&deps, &mut claims, &mut free, alone).await;
                 for (claim, permit) in claims.into_iter().zip(free) {
                     let slot = keeper.keep(claim.lease.clone(), claim.priority, permit);
                     if assignments.send(Assignment::new(claim, slot)).await.is_err() {
@@ -90,51 +68,62 @@ pub async fn run(
     }
 }
 
+fn request(deps: &Deps, limit: usize) -> ClaimRequest {
+    ClaimRequest {
+        kind: JobKind::Agent,
+        queues: deps.options.queues.clone(),
+        limit,
+        worker_id: deps.options.worker_id.clone(),
+        lease_ms: deps.options.lease_ms(),
+        tenant: None,
+        runtime_tags: None,
+        now: deps.clock.now(),
+    }
+}
+
 /// Waits for a free slot and takes all free ones; `None` when the worker drains. They are kept during the
 /// claim. Otherwise a turn that returns from another server could take one, and no slot would be left for a
-/// claimed job.
+/// claimed job. With `all`, it waits until so many are free.
 async fn free_slots(
     slots: &Arc<Semaphore>,
+    all: Option<usize>,
     draining: &CancellationToken,
 ) -> Option<Vec<OwnedSemaphorePermit>> {
+    let wanted = u32::try_from(all.unwrap_or(1)).unwrap_or(u32::MAX);
     let first = tokio::select! {
         biased;
         () = draining.cancelled() => return None,
-        permit = Arc::clone(slots).acquire_owned() => permit.ok()?,
+        permit = Arc::clone(slots).acquire_many_owned(wanted) => permit.ok()?,
     };
     let more = std::iter::from_fn(|| Arc::clone(slots).try_acquire_owned().ok());
     Some(std::iter::once(first).chain(more).collect())
 }
 
-/// Waits until `taken` slots are free, and takes them; `None` when the worker drains.
-async fn taken_slots(
-    slots: &Arc<Semaphore>,
-    taken: usize,
-    draining: &CancellationToken,
-) -> Option<OwnedSemaphorePermit> {
-    let taken = u32::try_from(taken).unwrap_or(u32::MAX);
-    tokio::select! {
-        biased;
-        () = draining.cancelled() => None,
-        permit = Arc::clone(slots).acquire_many_owned(taken) => permit.ok(),
+/// Gives a job that has to run alone all slots, or gives such jobs back when something else runs. Returns true if one of
+/// them waits for this worker to be idle.
+async fn make_room(
+    deps: &Deps,
+    claims: &mut Vec<Claim>,
+    free: &mut Vec<OwnedSemaphorePermit>,
+    waits: bool,
+) -> bool {
+    if !claims.iter().any(Claim::runs_alone) {
+        return waits;
     }
-}
-
-/// Makes one permit of all.
-fn merged(permits: Vec<OwnedSemaphorePermit>) -> Vec<OwnedSemaphorePermit> {
-    let merge = |mut all: OwnedSemaphorePermit, one| {
-        all.merge(one);
-        all
-    };
-    permits.into_iter().reduce(merge).into_iter().collect()
-}
-
-/// Gives jobs back that have to run alone, and cannot now.
-async fn give_back(deps: &Deps, claims: impl Iterator<Item = Claim>) {
-    let leases: Vec<_> = claims.map(|claim| claim.lease).collect();
+    let is_idle = free.iter().map(OwnedSemaphorePermit::num_permits).sum::<usize>() >= deps.options.slots;
+    if is_idle && claims.len() == 1 {
+        let merge = |mut all: OwnedSemaphorePermit, one| {
+            all.merge(one);
+            all
+        };
+        *free = free.drain(..).reduce(merge).into_iter().collect();
+        return false;
+    }
+    let leases: Vec<_> = claims.extract_if(.., |claim| claim.runs_alone()).map(|claim| claim.lease).collect();
     if let Err(error) = deps.ledger.release(&leases, deps.clock.now()).await {
         tracing::warn!(%error, "jobs that have to run alone could not be given back; their leases will run out");
     }
+    true
 }
 
 /// Waits for a notification that may mean work, or for the next poll.
@@ -167,12 +156,12 @@ mod tests {
     async fn slots_of_a_running_claim_are_reserved() {
         let (slots, draining) = (Arc::new(Semaphore::new(3)), CancellationToken::new());
         let taken = Arc::clone(&slots).try_acquire_owned().unwrap();
-        let free = free_slots(&slots, &draining).await.unwrap();
+        let free = free_slots(&slots, None, &draining).await.unwrap();
         assert_eq!(free.len(), 2);
         assert!(slots.try_acquire().is_err());
         drop((free, taken));
-        assert_eq!(free_slots(&slots, &draining).await.map(|free| free.len()), Some(3));
+        assert_eq!(free_slots(&slots, None, &draining).await.map(|free| free.len()), Some(3));
         draining.cancel();
-        assert!(free_slots(&slots, &draining).await.is_none());
+        assert!(free_slots(&slots, None, &draining).await.is_none());
     }
 }

@@ -4,10 +4,9 @@
 mod tests;
 
 use crate::Deps;
-use crate::turn::Signals;
 use crate::turn::place::TurnSlot;
+use crate::turn::signals::{Signal, Signals};
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -59,16 +58,7 @@ impl LeaseKeeper {
     /// Keeps a lease until the returned slot is done. A job that was reaped and claimed again by this worker
     /// is kept twice, once per token.
     pub fn keep(self: &Arc<Self>, lease: Lease, priority: i64, permit: OwnedSemaphorePermit) -> Slot {
-        let (revoked, lost) = (CancellationToken::new(), CancellationToken::new());
-        let signals = Signals {
-            revoked,
-            lost,
-            draining: self.draining.child_token(),
-            settling: CancellationToken::new(),
-            give_way: CancellationToken::new(),
-            place: TurnSlot::of(permit),
-            calls_again: Arc::default(),
-        };
+        let signals = Signals::new(self.draining.child_token(), TurnSlot::of(permit));
         let token = lease.token.clone();
         self.table()
             .insert(token.clone(), Held { lease, priority, signals: signals.clone(), calls_again: 0 });
@@ -115,8 +105,7 @@ impl LeaseKeeper {
     /// because it was not extended in time. Otherwise it was ended on purpose, by cancelling the job.
     fn end(&self, token: &str, overslept: bool) {
         if let Some(held) = self.table().get(token) {
-            let signal = if overslept { &held.signals.lost } else { &held.signals.revoked };
-            signal.cancel();
+            held.signals.raise(if overslept { Signal::Lost } else { Signal::Revoked });
         }
     }
 
@@ -133,7 +122,7 @@ impl LeaseKeeper {
             && count > held.calls_again
         {
             held.calls_again = count;
-            held.signals.calls_again.store(true, Ordering::Release);
+            held.signals.raise(Signal::CallsAgain);
         }
     }
 
@@ -163,7 +152,7 @@ impl LeaseKeeper {
     async fn make_way(&self) -> Result<(), StoreError> {
         let least = {
             let table = self.table();
-            let going = table.values().any(|held| held.signals.give_way.is_cancelled());
+            let going = table.values().any(|held| held.signals.is_raised(Signal::GiveWay));
             let placed = || table.iter().filter(|(_, held)| held.signals.place.is_taken());
             if going || placed().count() < self.deps.options.slots {
                 return Ok(());
@@ -176,7 +165,7 @@ impl LeaseKeeper {
         if waiting.is_some_and(|waiting| waiting > priority)
             && let Some(held) = self.table().get(&token)
         {
-            held.signals.give_way.cancel();
+            held.signals.raise(Signal::GiveWay);
         }
         Ok(())
     }
@@ -255,6 +244,11 @@ impl Slot {
     /// Returns the signals that may end the turn from outside.
     pub fn signals(&self) -> Signals {
         self.signals.clone()
+    }
+
+    /// Returns the parts that all turns of the worker share.
+    pub fn deps(&self) -> Arc<Deps> {
+        Arc::clone(&self.keeper.deps)
     }
 
     /// Frees the slot for the next job although the lease is still watched.

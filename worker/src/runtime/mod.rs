@@ -11,10 +11,10 @@ mod remote_cancellations;
 
 use crate::Deps;
 use crate::turn;
+use crate::turn::signals::Signal;
 use apalis::layers::WorkerBuilderExt;
 use apalis_core::error::BoxDynError;
 use apalis_core::monitor::Monitor;
-use apalis_core::task::data::Data;
 use apalis_core::worker::builder::WorkerBuilder;
 use apalis_core::worker::ext::parallelize::ParallelizeExt;
 use backend::{Assignment, LedgerBackend};
@@ -80,13 +80,11 @@ impl Worker {
         let assignments = Arc::new(Mutex::new(receiver));
         // Jobs that apalis has not taken when it stops must live until their leases are released.
         let _untaken = Arc::clone(&assignments);
-        let deps = Arc::clone(&self.deps);
         let name = options.worker_id.clone();
         let monitor = Monitor::new()
             .register(move |_restarts| {
                 WorkerBuilder::new(name.as_str())
                     .backend(LedgerBackend::new(Arc::clone(&assignments)))
-                    .data(Arc::clone(&deps))
                     .catch_panic()
                     .parallelize(|run| AbortOnDropHandle::new(tokio::spawn(run)))
                     .build(assigned)
@@ -113,17 +111,17 @@ impl Worker {
 }
 
 /// Runs one claimed job: the handler of apalis.
-async fn assigned(assignment: Assignment, deps: Data<Arc<Deps>>) -> Result<(), BoxDynError> {
-    let Some((claim, slot)) = assignment.take() else { return Ok(()) };
+async fn assigned(assignment: Assignment) -> Result<(), BoxDynError> {
+    let Some((claim, slot)) = assignment.take().map(|taken| *taken) else { return Ok(()) };
     let (job, signals) = (claim.job.clone(), slot.signals());
     // After a panic outside of the phases the lease must not be extended for ever; without a watch it
     // expires. The future is boxed because apalis moves it several times before it runs.
-    let running = Box::pin(turn::run_job(Arc::clone(&deps), claim, signals.clone()));
+    let running = Box::pin(turn::run_job(slot.deps(), claim, signals.clone()));
     let mut running = AssertUnwindSafe(running).catch_unwind();
     let ended = tokio::select! {
         biased;
         ended = &mut running => ended,
-        () = signals.settling.cancelled() => {
+        _ = signals.any_of(&[Signal::Settling]) => {
             slot.free();
             running.await
         }

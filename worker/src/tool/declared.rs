@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_blocking::in_place;
 use turnstone_domain::agent::{Capability, Endpoint};
 use turnstone_domain::{CallId, Clock, digest};
+use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Secret as Secretive;
 use turnstone_specs::agent_spec::model::{
     ClientTransport, GeminiAuthConfig, LlmConfig, LlmKind, OciClientConfig, TransportKind,
@@ -56,6 +57,11 @@ impl Declared {
             servers: Mutex::default(),
             models: Mutex::default(),
         })
+    }
+
+    /// Returns the programs and addresses that Agent Spec documents may use.
+    pub(super) fn reach(&self) -> Reach {
+        Reach { commands: self.policy.allowed_commands.clone(), private: self.policy.allow_private }
     }
 
     /// Returns the tool behind the endpoint of a capability.

@@ -21,6 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use turnstone_domain::agent::{Capability, Endpoint, ToolSpec, capability_name};
 use turnstone_domain::question;
 use turnstone_domain::{CallId, Clock};
+use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::model::{ClientTransport, LlmConfig, Request};
 use turnstone_telemetry::SecretRef;
 
@@ -114,6 +115,12 @@ impl Toolbox {
     pub fn with_policy(mut self, policy: ToolPolicy, clock: &Arc<dyn Clock>) -> Result<Self, String> {
         self.declared = Some(Arc::new(Declared::new(policy, Arc::clone(clock))?));
         Ok(self)
+    }
+
+    /// Returns the programs and addresses that Agent Spec documents may use.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        self.declared.as_ref().map_or_else(Reach::default, |declared| declared.reach())
     }
 
     /// Adds the agents of other servers; without it, none.

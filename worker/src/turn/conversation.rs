@@ -2,6 +2,7 @@
 //! input.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use turnstone_domain::CallId;
 use turnstone_domain::agent::{Forgetting, Memory};
 use turnstone_domain::message::{ContentPart, Message, Role, StoredMessage};
@@ -20,9 +21,9 @@ const LEAST_SHARE: usize = 200;
 /// all its calls.
 #[derive(Debug, Default)]
 pub struct Conversation {
-    input: Option<Message>,
-    summary: Option<(i64, Message)>,
-    window: VecDeque<(i64, Message)>,
+    input: Option<Arc<Message>>,
+    summary: Option<(i64, Arc<Message>)>,
+    window: VecDeque<(i64, Arc<Message>)>,
     /// The job's first turn: earlier messages answer earlier inputs.
     begins: i64,
     /// The private conversation of the current turn; `None` is the one with the user.
@@ -33,7 +34,7 @@ pub struct Conversation {
 #[derive(Debug)]
 pub struct Overflow {
     /// The previous summary, and the messages, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<Arc<Message>>,
     /// The first turn that stays unchanged.
     pub until: i64,
 }
@@ -42,10 +43,10 @@ impl Conversation {
     /// Returns the window from the store's messages, cut as if it had been kept in memory. `begins` is the
     /// job's first turn.
     pub fn recalled(recall: &Recall, memory: &Memory, begins: i64) -> Self {
-        let input = recall.input.as_ref().map(|stored| stored.message.clone());
+        let input = recall.input.as_ref().map(|stored| Arc::new(stored.message.clone()));
         let mut conversation = Self { input, begins, ..Self::default() };
         for stored in recall.messages.iter().filter(|stored| !is_broken_off(stored, recall, begins)) {
-            conversation.take(stored.turn, stored.message.clone());
+            conversation.take(stored.turn, Arc::new(stored.message.clone()));
         }
         // The oldest recalled messages may be outcomes whose call was not recalled.
         conversation.drop_orphans();
@@ -67,7 +68,7 @@ impl Conversation {
     pub fn of_thread<'a>(&'a self, thread: &'a str) -> impl Iterator<Item = &'a Message> {
         self.window
             .iter()
-            .map(|(_, message)| message)
+            .map(|(_, message)| &**message)
             .filter(move |message| message.thread.as_deref() == Some(thread))
     }
 
@@ -75,18 +76,18 @@ impl Conversation {
     pub fn answer_in(&self, turn: i64) -> Option<&Message> {
         let newest = self.window.iter().rev().take_while(|(of, _)| *of == turn);
         newest
-            .map(|(_, message)| message)
+            .map(|(_, message)| &**message)
             .find(|message| message.role == Role::Assistant && message.thread == self.thread)
     }
 
     /// Appends a message of a turn and drops the oldest ones that no longer fit.
-    pub fn push(&mut self, turn: i64, message: Message, memory: &Memory) {
-        self.take(turn, message);
+    pub fn push(&mut self, turn: i64, message: impl Into<Arc<Message>>, memory: &Memory) {
+        self.take(turn, message.into());
         self.trim(memory);
     }
 
     /// Appends a message; a summary replaces the messages that it summarizes.
-    fn take(&mut self, turn: i64, message: Message) {
+    fn take(&mut self, turn: i64, message: Arc<Message>) {
         match message.summary {
             // A summary of a transform is kept beside the messages that it replaces for the model.
             Some(summary) if message.thread.is_none() => {
@@ -128,7 +129,7 @@ impl Conversation {
                 .window
                 .iter()
                 .find(|(of, message)| is_least(*of) && *of >= begins && message.role == Role::User);
-            self.input = said.map(|(_, message)| message.clone());
+            self.input = said.map(|(_, message)| Arc::clone(message));
         }
         self.window.retain(|(of, _)| !is_least(*of));
     }
@@ -155,16 +156,16 @@ impl Conversation {
         }
         let newest = self.newest();
         let fits = |turn: i64| {
-            let kept = || self.window.iter().filter(|(of, _)| *of >= turn).map(|(_, message)| message);
+            let kept = || self.window.iter().filter(|(of, _)| *of >= turn).map(|(_, message)| &**message);
             kept().count() <= window_size(memory) / 2
                 && memory.max_history_tokens.is_none_or(|most| tokens(kept().map(size).sum()) <= most / 2)
         };
         let until = self.window.iter().map(|(turn, _)| *turn).find(|turn| fits(*turn)).unwrap_or(newest);
-        let old: Vec<Message> = self
+        let old: Vec<Arc<Message>> = self
             .window
             .iter()
             .filter(|(turn, _)| *turn < until)
-            .map(|(_, message)| message.clone())
+            .map(|(_, message)| Arc::clone(message))
             .collect();
         let messages = self.summary.iter().map(|(_, summary)| summary).chain(&old).cloned().collect();
         (!old.is_empty()).then_some(Overflow { messages, until })
@@ -196,7 +197,7 @@ impl Conversation {
     }
 
     /// Returns the messages for the model, oldest first.
-    pub fn messages(&self, memory: &Memory) -> Vec<Message> {
+    pub fn messages(&self, memory: &Memory) -> Vec<Arc<Message>> {
         let newest = self.newest();
         let window = self.window.iter().filter(|(_, message)| message.thread == self.thread);
         let window = window.map(|(turn, message)| shown(message, *turn < newest, memory));
@@ -220,7 +221,7 @@ impl Conversation {
         self.window
             .iter()
             .rev()
-            .map(|(_, message)| message)
+            .map(|(_, message)| &**message)
             .filter(|message| message.thread == self.thread)
             .find(|message| message.role != Role::Tool)
             .filter(|message| message.role == Role::Assistant)
@@ -274,21 +275,21 @@ fn share(memory: &Memory) -> Option<usize> {
 }
 
 /// Returns a message as the model sees it. Only its text is shortened; calls stay whole.
-fn shown(message: &Message, old: bool, memory: &Memory) -> Message {
+fn shown(message: &Arc<Message>, old: bool, memory: &Memory) -> Arc<Message> {
     match share(memory).filter(|share| old && message.content.len() > *share) {
-        None => message.clone(),
+        None => Arc::clone(message),
         Some(share) => {
             let mut end = share;
             while !message.content.is_char_boundary(end) {
                 end -= 1;
             }
             let content = format!("{} … (shortened)", &message.content[..end]);
-            Message { content, parts: Vec::new(), ..message.clone() }
+            Arc::new(Message { content, parts: Vec::new(), ..(**message).clone() })
         }
     }
 }
 
-fn shown_size(message: &Message, old: bool, memory: &Memory) -> usize {
+fn shown_size(message: &Arc<Message>, old: bool, memory: &Memory) -> usize {
     match share(memory).filter(|share| old && message.content.len() > *share) {
         None => size(message),
         Some(_) => size(&shown(message, old, memory)),

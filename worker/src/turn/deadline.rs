@@ -2,19 +2,16 @@
 //! outcome would be lost, and bought or produced again.
 
 use std::sync::OnceLock;
-use tokio::sync::watch;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::Notify;
 use turnstone_domain::JobError;
 
 /// Records if the time is over, and if a write is in progress.
+#[derive(Default)]
 pub struct Deadline {
-    over: OnceLock<JobError>,
-    writing: watch::Sender<bool>,
-}
-
-impl Default for Deadline {
-    fn default() -> Self {
-        Self { over: OnceLock::new(), writing: watch::Sender::new(false) }
-    }
+    over: OnceLock<Box<JobError>>,
+    writing: AtomicBool,
+    written: Notify,
 }
 
 /// A write in progress, until it is dropped.
@@ -22,23 +19,29 @@ pub struct Writing<'a>(&'a Deadline);
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        self.0.writing.send_replace(false);
+        self.0.writing.store(false, Ordering::Release);
+        self.0.written.notify_waiters();
     }
 }
 
 impl Deadline {
     /// Marks the beginning of a write.
     pub fn write(&self) -> Writing<'_> {
-        self.writing.send_replace(true);
+        self.writing.store(true, Ordering::Release);
         Writing(self)
     }
 
     /// Ends the time with this error; returns once no write is in progress.
     pub async fn pass(&self, error: JobError) -> JobError {
-        let error = self.over.get_or_init(|| error).clone();
-        // The sender is part of `self`, so it cannot be gone.
-        let _ = self.writing.subscribe().wait_for(|writing| !*writing).await;
-        error
+        let error = (**self.over.get_or_init(|| Box::new(error))).clone();
+        loop {
+            // Registered before the look, so that the end of a write in between is noticed.
+            let written = self.written.notified();
+            if !self.writing.load(Ordering::Acquire) {
+                return error;
+            }
+            written.await;
+        }
     }
 
     /// Checks that the time is not over, so that new work may begin.
@@ -46,7 +49,7 @@ impl Deadline {
     /// # Errors
     /// The error with which the time ended.
     pub fn check(&self) -> Result<(), JobError> {
-        self.over.get().map_or(Ok(()), |error| Err(error.clone()))
+        self.over.get().map_or(Ok(()), |error| Err((**error).clone()))
     }
 }
 

@@ -46,9 +46,6 @@ pub async fn inputs(turn: &mut Turn, messages: &[Message]) -> Result<(), Stop> {
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
 pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
-    if turn.agent.guardrails.of(Side::Output).is_none() {
-        return Ok(());
-    }
     let said = match result {
         Value::Object(fields) if exposes::is_any(turn) => fields.get("text").unwrap_or(result),
         whole => whole,

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use turnstone_domain::EventName;
 use turnstone_domain::memory::{self, Remember};
 
-fn has_memory(turn: &Turn) -> bool {
+/// Returns true if the agent remembers its user across engagements.
+pub fn has_memory(turn: &Turn) -> bool {
     turn.agent.retain_memory && turn.depth == 0 && turn.engagement.user.is_known()
 }
 

@@ -18,6 +18,7 @@ pub mod rerun;
 pub mod reviewers;
 pub mod secured;
 pub mod session_state;
+pub mod signals;
 pub mod state;
 pub mod stop;
 pub mod trace;
@@ -27,14 +28,12 @@ use crate::deps::Deps;
 use crate::{flow, phases};
 use deadline::Deadline;
 use futures::FutureExt;
-use place::TurnSlot;
+use signals::{Signal, Signals};
 use state::Turn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use stop::Stop;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Lease, Phase, Settlement, TurnWrite};
@@ -42,47 +41,30 @@ use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
 use verdict::Verdict;
 
-/// The signals that end a turn from outside.
-#[derive(Clone, Debug)]
-pub struct Signals {
-    /// A cancellation ended the lease: stop at once, and write nothing.
-    pub revoked: CancellationToken,
-    /// The lease expired, because this worker or its store stood still: stop at once, write nothing, and log
-    /// it.
-    pub lost: CancellationToken,
-    /// The worker drains, or the job is paused: stop after the current phase.
-    pub draining: CancellationToken,
-    /// A more urgent job waits for the slot: stop before the next turn.
-    pub give_way: CancellationToken,
-    /// Set by the turn when only its settlement is left. The worker may then claim the next job already, so
-    /// that both share a commit.
-    pub settling: CancellationToken,
-    /// The slot of the turn.
-    pub place: TurnSlot,
-    /// A repetition of calls of this job was requested, so the journal must be read.
-    pub calls_again: Arc<AtomicBool>,
-}
-
 /// Runs a claimed job until its lease ends.
-pub async fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) {
+pub fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) -> impl Future<Output = ()> + Send {
     let timeout = claim.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let (id, lease) = (claim.job.clone(), claim.lease.clone());
-    let stopped = match Turn::begin(Arc::clone(&deps), claim).await {
-        Ok(Some(mut turn)) => {
-            turn.place = signals.place.clone();
-            turn.draining = signals.draining.clone();
-            let span = trace::invoke(&mut turn);
-            run_turns(turn, timeout, &signals).instrument(span).await
+    // Boxed, because a turn that waits for its model keeps no room for its claim.
+    let begun = Box::pin(Turn::begin(Arc::clone(&deps), claim));
+    async move {
+        let stopped = match begun.await {
+            Ok(Some(mut turn)) => {
+                turn.place = signals.place.clone();
+                turn.draining = signals.draining.clone();
+                let span = trace::invoke(&mut turn);
+                run_turns(turn, timeout, &signals).instrument(span).await
+            }
+            // The claimer claims only jobs of agents.
+            Ok(None) => Ok(()),
+            Err(Stop::Fail(error)) if error.kind == FailureKind::Unreadable => {
+                Box::pin(discard(&deps, &lease, error)).await
+            }
+            Err(stop) => Err(stop),
+        };
+        if let Err(stop) = stopped {
+            report(&id, stop);
         }
-        // The claimer claims only jobs of agents.
-        Ok(None) => Ok(()),
-        Err(Stop::Fail(error)) if error.kind == FailureKind::Unreadable => {
-            discard(&deps, &lease, error).await
-        }
-        Err(stop) => Err(stop),
-    };
-    if let Err(stop) = stopped {
-        report(&id, stop);
     }
 }
 
@@ -109,21 +91,23 @@ fn report(id: &JobId, stop: Stop) {
 }
 
 /// Runs turns until they end by themselves, take too long, or are ended from outside.
-async fn run_turns(mut turn: Turn, timeout: Option<Duration>, signals: &Signals) -> Result<(), Stop> {
+async fn run_turns(mut turn: Box<Turn>, timeout: Option<Duration>, signals: &Signals) -> Result<(), Stop> {
     let deadline = Arc::clone(&turn.deadline);
     let driven = AssertUnwindSafe(drive(&mut turn, signals)).catch_unwind();
     let end = tokio::select! {
         biased;
         // Another worker may hold the lease now: nothing is written.
-        () = signals.lost.cancelled() => return Err(Stop::LeaseLost(turn.job.id.clone())),
-        () = signals.revoked.cancelled() => return Ok(()),
+        ended = signals.any_of(&[Signal::Lost, Signal::Revoked]) => return match ended {
+            Signal::Lost => Err(Stop::LeaseLost(turn.job.id.clone())),
+            _ => Ok(()),
+        },
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
         error = expired(timeout, &deadline) => Err(Stop::Fail(error)),
     };
     // A turn that makes way keeps its slot until that is written. Otherwise a job behind it that is no more
     // urgent could take the slot.
     if !matches!(end, Ok(Settlement::GiveWay)) {
-        signals.settling.cancel();
+        signals.raise(Signal::Settling);
     }
     conclude(&mut turn, end).await
 }
@@ -158,7 +142,9 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
     loop {
         turn.secure().await?;
-        flow::begin(turn).await?;
+        if turn.flow.is_some() || turn.agent.flow.is_some() {
+            Box::pin(flow::begin(turn)).await?;
+        }
         let (span, began) = (trace::turn(turn), Instant::now());
         phases::exec::delegates::look_up(turn).await?;
         verdict::may_begin(turn)?;
@@ -170,7 +156,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
                 return Ok(turn.complete(&result));
             }
             turn.advance(verdict::next_node(turn)?);
-            if signals.give_way.is_cancelled() {
+            if signals.is_raised(Signal::GiveWay) {
                 return Ok(Settlement::GiveWay);
             }
             continue;
@@ -186,7 +172,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
             Verdict::Continue(position) => {
                 confirmation::confirmed(turn)?;
                 turn.advance(position);
-                if signals.give_way.is_cancelled() {
+                if signals.is_raised(Signal::GiveWay) {
                     return Ok(Settlement::GiveWay);
                 }
             }
@@ -198,9 +184,12 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     }
 }
 
-/// Runs the remaining phases of one turn.
+/// Runs the remaining phases of one turn. Their futures are part of this one, and box what few turns need: a turn
+/// that waits for its model holds little more than the call.
 async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
-    Box::pin(phases::resol::recall(turn)).await?;
+    if phases::resol::is_to_be_recalled(turn) {
+        Box::pin(phases::resol::recall(turn)).await?;
+    }
     while let Some(phase) = turn.next_phase() {
         turn.unless_draining()?;
         turn.enter_phase();
@@ -210,17 +199,15 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
                 span.in_scope(|| phases::init::run(turn))?;
                 trace::identified(turn);
             }
-            Phase::Norm => Box::pin(phases::norm::run(turn)).instrument(span).await?,
-            Phase::Resol => Box::pin(phases::resol::run(turn)).instrument(span).await?,
+            Phase::Norm => phases::norm::run(turn).instrument(span).await?,
+            Phase::Resol => phases::resol::run(turn).instrument(span).await?,
             Phase::Infer => {
-                Box::pin(phases::exec::again(turn, &signals.calls_again)).instrument(span.clone()).await?;
-                Box::pin(phases::infer::run(turn, &signals.draining)).instrument(span).await?;
+                phases::exec::again(turn, signals).instrument(span.clone()).await?;
+                phases::infer::run(turn, &signals.draining).instrument(span).await?;
             }
-            Phase::Exec => {
-                Box::pin(phases::exec::run(turn, &signals.draining)).instrument(span).await?;
-            }
-            Phase::Persist => Box::pin(phases::persist::run(turn)).instrument(span).await?,
-            Phase::Emit => Box::pin(phases::emit::run(turn)).instrument(span).await?,
+            Phase::Exec => phases::exec::run(turn, &signals.draining).instrument(span).await?,
+            Phase::Persist => phases::persist::run(turn).instrument(span).await?,
+            Phase::Emit => phases::emit::run(turn).instrument(span).await?,
         }
     }
     Ok(())

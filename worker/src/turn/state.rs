@@ -160,11 +160,11 @@ impl Turn {
     ///
     /// # Errors
     /// [`Stop::Store`].
-    pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Self>, Stop> {
+    pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Self>>, Stop> {
         let Some(mut side) = claim.engagement else { return Ok(None) };
         side.agent = handoff::of(&deps, &side).await?;
         side.engagement.agent.clone_from(&side.agent.name);
-        let mut turn = Self {
+        let mut turn = Box::new(Self {
             job: JobFacts {
                 id: claim.job,
                 failures: claim.failures,
@@ -218,7 +218,7 @@ impl Turn {
             pending: TurnWrite::default(),
             phase_began: Instant::now(),
             deps,
-        };
+        });
         turn.recall(side.past).await?;
         Ok(Some(turn))
     }
@@ -448,14 +448,15 @@ impl Turn {
 
     /// Adds a message to another conversation of the engagement; `None` is the one with the user.
     pub fn say_in(&mut self, thread: Option<String>, message: Message) {
-        let message = Message { thread, ..message };
-        self.pending.messages.push((self.position.turn, message.clone()));
+        let message = Arc::new(Message { thread, ..message });
+        self.pending.messages.push((self.position.turn, Arc::clone(&message)));
         self.conversation.push(self.position.turn, message, &self.agent.memory);
     }
 
     /// Adds a message of an earlier engagement, before the first turn of this one.
     pub fn say_before(&mut self, message: Message) {
-        self.pending.messages.push((BEFORE, message.clone()));
+        let message = Arc::new(message);
+        self.pending.messages.push((BEFORE, Arc::clone(&message)));
         self.conversation.push(BEFORE, message, &self.agent.memory);
     }
 
@@ -525,12 +526,8 @@ impl Turn {
             Some(BudgetMove::Reserve { .. }) => write.charge.is_some() || self.budget.limit.is_some(),
             None => write.charge.is_some(),
         };
-        let kept = (pays || write.state.is_some()).then(|| TurnWrite {
-            budget: None,
-            charge: None,
-            state: None,
-            ..write.clone()
-        });
+        let kept = (pays || write.state.is_some())
+            .then(|| Box::new(TurnWrite { budget: None, charge: None, state: None, ..write.clone() }));
         let (now, lease_ms) = (self.deps.clock.now(), self.deps.options.lease_ms());
         let deadline = Arc::clone(&self.deadline);
         let written = {
@@ -547,7 +544,7 @@ impl Turn {
                 Ok(())
             }
             Err(error) => {
-                self.pending = kept.unwrap_or_default();
+                self.pending = kept.map(|kept| *kept).unwrap_or_default();
                 Err(error)
             }
         }

@@ -9,10 +9,11 @@ use crate::model::{ModelAnswer, ModelRequest};
 use crate::phases::init::{instance_id, session_id};
 use crate::tool::{Tool, Transport};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::Span;
 use turnstone_domain::agent::Capability;
-use turnstone_domain::message::RequestedCall;
+use turnstone_domain::message::{Message, RequestedCall};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::trace_context::{self, is_traceparent};
 use turnstone_domain::{JobError, RawObject};
@@ -163,7 +164,10 @@ pub fn chat(turn: &Turn, provider: &str, request: &ModelRequest) -> Span {
     span::say(&span, names::REQUEST_TEMPERATURE, request.temperature);
     span::say(&span, names::REQUEST_TOP_P, request.top_p);
     span::say_content(&span, names::SYSTEM_INSTRUCTIONS, || request.system.clone());
-    span::say_content(&span, names::INPUT_MESSAGES, || turn.screened(json!(request.messages)).to_string());
+    span::say_content(&span, names::INPUT_MESSAGES, || {
+        let messages: Vec<&Message> = request.messages.iter().map(Arc::as_ref).collect();
+        turn.screened(json!(messages)).to_string()
+    });
     span
 }
 

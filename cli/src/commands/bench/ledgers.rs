@@ -27,6 +27,8 @@ pub struct Tally {
     /// Calls that committed something a turn waited for: claims that brought a job, checkpoints, settlements.
     pub waits: AtomicU64,
     settled: watch::Sender<Settled>,
+    /// The settlements that somebody waits for: waking up for each of them would count as the turns' own time.
+    wanted: AtomicU64,
     first: std::sync::Mutex<HashMap<JobId, Instant>>,
 }
 
@@ -48,8 +50,10 @@ impl Tally {
 
     /// Waits until there were this many settlements.
     pub async fn until_settled(&self, count: u64) {
+        let mut settled = self.settled.subscribe();
+        self.wanted.store(count, Ordering::Release);
         // The sender is a field of this very value, so the channel cannot be closed.
-        let _ = self.settled.subscribe().wait_for(|settled| settled.count >= count).await;
+        let _ = settled.wait_for(|settled| settled.count >= count).await;
     }
 
     /// Returns the times of each job's first checkpoint so far, and clears them.
@@ -123,7 +127,10 @@ impl Ledger for CountedLedger {
         self.inner.settle(lease, write, settlement, now).await?;
         if completed {
             let latest = Some(Instant::now());
-            self.tally.settled.send_modify(|settled| *settled = Settled { count: settled.count + 1, latest });
+            self.tally.settled.send_if_modified(|settled| {
+                *settled = Settled { count: settled.count + 1, latest };
+                settled.count >= self.tally.wanted.load(Ordering::Acquire)
+            });
         }
         Ok(())
     }

@@ -177,6 +177,7 @@ async fn start(
             tools: specs,
             mcp_servers: known.servers,
             keyless_tools: known.keyless,
+            reach: known.reach,
             backend: "sqlite",
         },
     );

@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use turnstone_domain::{AgentDefinition, Timestamp};
 use turnstone_specs::Names;
+use turnstone_specs::Reach;
 use turnstone_store::{NewAgent, Store};
 use turnstone_worker::tool::Toolbox;
 
@@ -30,6 +31,8 @@ pub struct KnownTools {
     pub remote: Vec<String>,
     /// The users and groups who may review; `None` is any user.
     pub reviewers: Option<Vec<String>>,
+    /// The programs and addresses that Agent Spec documents may use.
+    pub reach: Reach,
 }
 
 impl KnownTools {
@@ -42,6 +45,7 @@ impl KnownTools {
             servers: toolbox.servers().map(|server| server.name().to_owned()).collect(),
             remote: remote.to_vec(),
             reviewers,
+            reach: toolbox.reach(),
         }
     }
 
@@ -162,6 +166,7 @@ fn read_all(
         agents: &hosted,
         remote: &remote,
         reviewers: reviewers.as_deref(),
+        reach: Some(&known_tools.reach),
         open: false,
     };
     let (mut found, mut problems) = (Found::new(), Vec::new());

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use turnstone_api::{Api, ApiOptions};
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::{Clock, Ids};
+use turnstone_specs::Reach;
 use turnstone_store::Store;
 use turnstone_worker::tool::Toolbox;
 
@@ -51,6 +52,8 @@ pub struct Materials {
     pub mcp_servers: Vec<String>,
     /// The tools that take no credentials.
     pub keyless_tools: Vec<String>,
+    /// The programs and addresses that Agent Spec documents may use.
+    pub reach: Reach,
     /// The kind of store, as health and manifest name it.
     pub backend: &'static str,
 }
@@ -73,7 +76,7 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             currency,
             limits,
         } = listening;
-        let Materials { store, clock, ids, tools, mcp_servers, keyless_tools, backend } = materials;
+        let Materials { store, clock, ids, tools, mcp_servers, keyless_tools, reach, backend } = materials;
         let options = ApiOptions {
             bind: address,
             api_keys,
@@ -86,6 +89,7 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             currency,
             mcp_servers,
             keyless_tools,
+            reach: Some(reach),
             tls: tls.is_some(),
             ..ApiOptions::default()
         };
@@ -141,6 +145,7 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
             tools,
             mcp_servers: known.servers,
             keyless_tools: known.keyless,
+            reach: known.reach,
             backend: "postgres",
         },
     );

@@ -4,10 +4,11 @@ use super::component::{Component, Held};
 use super::export::{export, secret_id};
 use super::model::{self, AgenticComponent, Flow, NodeKind};
 use super::{Registry, Specification, read};
-use crate::Names;
 use crate::problem::{Problem, Problems, Severity};
+use crate::{Names, Reach};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_domain::agent::{AgentFormat, FlowDocument, Limits, Memory};
 use turnstone_domain::{AgentDefinition, digest};
@@ -159,10 +160,13 @@ pub fn shown(source: String, agent: &AgentDefinition, warnings: &[Problem], has_
 /// Flows beyond this number are forgotten together and read again.
 const KEPT: usize = 256;
 
+/// The digest of a document, and the id of the flow in it.
+type PartOf = (String, Option<String>);
+
 /// The flows that were used lately, by their digests.
 #[derive(Default)]
 pub struct Flows {
-    known: Mutex<HashMap<(String, Option<String>), Arc<Flow>>>,
+    known: Mutex<HashMap<PartOf, Arc<Flow>>>,
 }
 
 impl Flows {
@@ -221,6 +225,9 @@ fn check(root: &Arc<Component>, names: Option<&Names<'_>>, problems: &mut Proble
             );
         }
         check_members(component, problems);
+        if let Some(reach) = names.and_then(|names| names.reach) {
+            check_reach(component, reach, problems);
+        }
         if class == "Agent" || class == "AgentSpecializationParameters" {
             refuse_tools(component, &[SUBMIT], problems);
         }
@@ -260,6 +267,55 @@ fn check(root: &Arc<Component>, names: Option<&Names<'_>>, problems: &mut Proble
                 problems.error(component.place(field), "AS-19", message);
             }
         }
+    }
+}
+
+/// The fields with addresses.
+const ADDRESSES: [&str; 3] = ["url", "agent_url", "service_endpoint"];
+
+/// Programs and private addresses are used only when the operator allows them (AS-60).
+fn check_reach(component: &Component, reach: &Reach, problems: &mut Problems) {
+    let refused =
+        |field: &str, what: String| (component.place(field), format!("{} {what}", component.shown()));
+    if component.class.name == "StdioTransport" {
+        let command = component.text("command");
+        if !reach.commands.contains(&command) {
+            let command = crate::shape::shortened(&command);
+            let what = format!(
+                "starts the program `{command}`, which is not among `allowed_commands` of [tool_policy]"
+            );
+            let (at, message) = refused("command", what);
+            problems.error(at, "AS-60", message);
+        }
+    }
+    for field in ADDRESSES.into_iter().filter(|_| !reach.private) {
+        if component.optional_text(field).is_some_and(|url| is_private(&url)) {
+            let what =
+                format!("names a private address in `{field}`, and [tool_policy] has no `allow_private`");
+            let (at, message) = refused(field, what);
+            problems.error(at, "AS-60", message);
+        }
+    }
+}
+
+/// Returns true if the host of an address is this machine or one of a private network. Names are resolved by the worker,
+/// which checks them again.
+fn is_private(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V4(ip)) => {
+            ip.is_private() || ip.is_loopback() || ip.is_link_local() || ip.is_unspecified()
+        }
+        Ok(IpAddr::V6(ip)) => {
+            ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local()
+        }
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
     }
 }
 

@@ -13,6 +13,7 @@ fn the_example_agents_read_without_a_problem() {
         agents: &[],
         remote: &[],
         reviewers: None,
+        reach: None,
         open: false,
     };
     let mut read_files = 0;

@@ -80,8 +80,8 @@ impl Engine {
         }
     }
 
-    async fn step(&self, step: TurnStep) -> Result<Committed, LedgerError> {
-        self.ask(step, Work::Turn).await
+    fn step(&self, step: TurnStep) -> impl Future<Output = Result<Committed, LedgerError>> {
+        self.ask(step, Work::Turn)
     }
 }
 

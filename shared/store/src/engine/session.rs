@@ -9,7 +9,9 @@ use crate::cipher::Keyring;
 use crate::sql::{self, Text};
 use crate::{StoreError, postgres, sqlite};
 use sqlx::postgres::PgRow;
+use sqlx::{Column as _, Row as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One argument of a statement.
 #[derive(Clone)]
@@ -87,6 +89,8 @@ pub(crate) enum CommitError {
 /// A row of either database. Values that were sealed are kept beside it, opened.
 pub(crate) struct Row {
     cells: Cells,
+    /// The column behind the one that was read last: most are read in their order.
+    next: AtomicUsize,
     opened: Vec<(&'static str, Result<String, String>)>,
 }
 
@@ -104,21 +108,34 @@ impl Row {
 
 impl From<sqlite::Cells> for Row {
     fn from(row: sqlite::Cells) -> Self {
-        Self { cells: Cells::Sqlite(row), opened: Vec::new() }
+        Self { cells: Cells::Sqlite(row), next: AtomicUsize::new(0), opened: Vec::new() }
     }
 }
 
 impl From<PgRow> for Row {
     fn from(row: PgRow) -> Self {
-        Self { cells: Cells::Postgres(row), opened: Vec::new() }
+        Self { cells: Cells::Postgres(row), next: AtomicUsize::new(0), opened: Vec::new() }
     }
+}
+
+/// Reads a column by its name. It is looked for from `next` on, which costs less than hashing its name.
+fn read<'r, T>(row: &'r PgRow, column: &str, next: &AtomicUsize) -> Result<Option<T>, sqlx::Error>
+where
+    T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+{
+    let (columns, from) = (row.columns(), next.load(Ordering::Relaxed));
+    let mut places = (from..columns.len()).chain(0..from.min(columns.len()));
+    let found = places.find(|at| columns[*at].name() == column);
+    let at = found.ok_or_else(|| sqlx::Error::ColumnNotFound(column.to_owned()))?;
+    next.store(at + 1, Ordering::Relaxed);
+    row.try_get(at)
 }
 
 impl Fields for Row {
     fn int(&self, column: &str) -> Result<Option<i64>, String> {
         match &self.cells {
-            Cells::Sqlite(row) => row.int(column),
-            Cells::Postgres(row) => sqlx::Row::try_get(row, column).map_err(|error| error.to_string()),
+            Cells::Sqlite(row) => row.int(column, &self.next),
+            Cells::Postgres(row) => read(row, column, &self.next).map_err(|error| error.to_string()),
         }
     }
 
@@ -127,8 +144,8 @@ impl Fields for Row {
             return opened.as_deref().map(Some).map_err(Clone::clone);
         }
         match &self.cells {
-            Cells::Sqlite(row) => row.text(column),
-            Cells::Postgres(row) => sqlx::Row::try_get(row, column).map_err(|error| error.to_string()),
+            Cells::Sqlite(row) => row.text(column, &self.next),
+            Cells::Postgres(row) => read(row, column, &self.next).map_err(|error| error.to_string()),
         }
     }
 }

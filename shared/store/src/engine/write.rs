@@ -125,17 +125,19 @@ pub(super) struct Asked {
 }
 
 impl Engine {
-    /// Hands a request to the writer and waits for its answer.
-    pub(super) async fn ask<A, T, E: From<StoreError>>(
+    /// Hands a request to the writer and waits for its answer. The future holds no copy of the request.
+    pub(super) fn ask<A, T, E: From<StoreError>, W: FnOnce(Box<Request<A, T, E>>) -> Work>(
         &self,
         asked: A,
-        work: impl FnOnce(Box<Request<A, T, E>>) -> Work,
-    ) -> Result<T, E> {
+        work: W,
+    ) -> impl Future<Output = Result<T, E>> {
         let (reply, answer) = oneshot::channel();
         let work = work(Box::new(Request { asked, answer: None, reply }));
         let asked = Asked { work, at: Instant::now() };
-        self.writer.send(asked).await.map_err(|_| StoreError::Closed)?;
-        answer.await.map_err(|_| StoreError::Closed)?
+        async move {
+            self.writer.send(asked).await.map_err(|_| StoreError::Closed)?;
+            answer.await.map_err(|_| StoreError::Closed)?
+        }
     }
 
     /// Applies a write in the next transaction and returns its output after the commit.

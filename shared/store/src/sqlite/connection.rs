@@ -68,24 +68,23 @@ type Names = Arc<[String]>;
 pub(crate) struct Cells {
     names: Names,
     values: Vec<Value>,
-    /// Where the next column is looked for first: most rows are read in the order of their columns.
-    next: AtomicUsize,
 }
 
 impl Cells {
-    fn value(&self, column: &str) -> Result<&Value, String> {
-        let first = self.next.load(Ordering::Relaxed);
+    /// Looks for a column from `next` on: most rows are read in the order of their columns.
+    fn value(&self, column: &str, next: &AtomicUsize) -> Result<&Value, String> {
+        let first = next.load(Ordering::Relaxed);
         let (before, after) = self.names.split_at(first.min(self.names.len()));
         let found = after.iter().position(|name| name == column).map(|at| before.len() + at);
         let at = found.or_else(|| before.iter().position(|name| name == column));
         let at = at.ok_or_else(|| format!("the statement has no column {column}"))?;
-        self.next.store(at + 1, Ordering::Relaxed);
+        next.store(at + 1, Ordering::Relaxed);
         Ok(&self.values[at])
     }
 
     /// Returns a whole number.
-    pub(crate) fn int(&self, column: &str) -> Result<Option<i64>, String> {
-        match self.value(column)? {
+    pub(crate) fn int(&self, column: &str, next: &AtomicUsize) -> Result<Option<i64>, String> {
+        match self.value(column, next)? {
             Value::Null => Ok(None),
             Value::Integer(value) => Ok(Some(*value)),
             other => Err(format!("it is no whole number but of type {}", other.data_type())),
@@ -93,8 +92,8 @@ impl Cells {
     }
 
     /// Returns a text.
-    pub(crate) fn text(&self, column: &str) -> Result<Option<&str>, String> {
-        match self.value(column)? {
+    pub(crate) fn text(&self, column: &str, next: &AtomicUsize) -> Result<Option<&str>, String> {
+        match self.value(column, next)? {
             Value::Null => Ok(None),
             Value::Text(value) => Ok(Some(value)),
             other => Err(format!("it is no text but of type {}", other.data_type())),
@@ -160,7 +159,7 @@ impl SqliteConnection {
             for at in 0..names.len() {
                 values.push(row.get(at)?);
             }
-            found.push(Cells { names: Arc::clone(names), values, next: AtomicUsize::new(0) });
+            found.push(Cells { names: Arc::clone(names), values });
         }
         Ok(found)
     }

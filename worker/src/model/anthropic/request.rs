@@ -5,6 +5,7 @@ use crate::model::ModelRequest;
 use crate::model::http::{PDF, WireNames};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use turnstone_domain::agent::ToolChoice;
 use turnstone_domain::message::{ContentPart, ImageKind, Message, RequestedCall, Role};
 
@@ -71,7 +72,7 @@ fn tools(request: &ModelRequest, demand: Demand, names: &WireNames) -> (Vec<Valu
 
 /// Returns the conversation as turns of user and assistant. Consecutive messages of one role are one turn.
 /// The outcomes of tools belong to the user here, and all of them are in the turn after their calls.
-fn messages(messages: &[Message], names: &WireNames) -> Value {
+fn messages(messages: &[Arc<Message>], names: &WireNames) -> Value {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in messages {
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };

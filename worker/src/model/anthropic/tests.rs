@@ -7,6 +7,7 @@ use crate::model::http::fixture::{
 use crate::tool::outbound;
 use serde_json::{Value, json};
 use std::time::Duration;
+use turnstone_domain::message::{Message, Role};
 
 fn config(server: &Server, more: Value) -> AnthropicConfig {
     let mut config = json!({"base_url": server.base_url});
@@ -79,7 +80,7 @@ async fn tools_that_were_called_are_named_also_when_none_is_on_offer() {
     assert_eq!(body["tools"].as_array().unwrap().len(), 1);
     assert_eq!(body["tools"][0]["name"], "get_tide");
     request.messages.truncate(1);
-    request.messages[0].content.clear();
+    request.messages[0] = Message::text(Role::User, "").into();
     provider(&server).answer(&request).await.unwrap();
     let body = server.seen(2).2;
     assert!(body.get("tools").is_none());

@@ -61,7 +61,7 @@ pub(in crate::model) fn request() -> ModelRequest {
     ModelRequest {
         model: "m".into(),
         system: String::new(),
-        messages: vec![Message::text(Role::User, "weather?")],
+        messages: vec![Message::text(Role::User, "weather?").into()],
         tools: vec![ToolOffer {
             name: "get.weather".into(),
             description: "d".into(),
@@ -111,14 +111,14 @@ pub(in crate::model) fn tides() -> ModelRequest {
     ModelRequest {
         system: "You know the tides.".into(),
         messages: vec![
-            Message::text(Role::User, "When is low tide?"),
-            Message {
+            Message::text(Role::User, "When is low tide?").into(),
+            Arc::new(Message {
                 tool_calls: vec![call("c1", json!({"harbour": "Husum"})), call("c2", json!("{cut"))],
                 ..Message::text(Role::Assistant, "I look it up.")
-            },
-            Message::tool("c1".into(), "14:07"),
-            Message::tool("c2".into(), "refused"),
-            Message::text(Role::System, "Answer in JSON."),
+            }),
+            Message::tool("c1".into(), "14:07").into(),
+            Message::tool("c2".into(), "refused").into(),
+            Message::text(Role::System, "Answer in JSON.").into(),
         ],
         tools: vec![ToolOffer {
             name: "get.tide".into(),
@@ -142,7 +142,7 @@ pub(in crate::model) fn pictures() -> ModelRequest {
         {"type": "file", "name": "birds.csv", "content": "turnstone;2", "media_type": "text/csv"},
     ]);
     let parts = serde_json::from_value(parts).unwrap();
-    ModelRequest { messages: vec![Message::of_parts(Role::User, parts)], ..request() }
+    ModelRequest { messages: vec![Message::of_parts(Role::User, parts).into()], ..request() }
 }
 
 /// Returns a call of a tool and its outcome with a picture.
@@ -156,7 +156,8 @@ pub(in crate::model) fn picture_of_a_tool() -> ModelRequest {
     let asked = Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "") };
     let parts = serde_json::from_value(parts).unwrap();
     let told = Message { parts, ..Message::tool("c1".into(), "seen") };
-    ModelRequest { messages: vec![Message::text(Role::User, "Look."), asked, told], ..request() }
+    let messages = [Message::text(Role::User, "Look."), asked, told].map(Arc::new);
+    ModelRequest { messages: messages.into(), ..request() }
 }
 
 /// Returns an answer as JSON, to compare providers: their recorded answers say the same in their own formats.

@@ -200,8 +200,8 @@ fn cohere(asked: &Value) -> Value {
                 history.push(own);
             }
             "tool" => {
-                let call = messages.iter().flat_map(|one| list(&one["tool_calls"]));
-                let call = call.filter(|call| call["id"] == message["tool_call_id"]).last().map(cohere_call);
+                let mut calls = messages.iter().flat_map(|one| list(&one["tool_calls"]));
+                let call = calls.rfind(|call| call["id"] == message["tool_call_id"]).map(cohere_call);
                 results.push(json!({"call": call, "outputs": [{"output": text(message)}]}));
             }
             _ => {

@@ -150,6 +150,7 @@ fn asked(call: &RequestedCall, names: &WireNames) -> Value {
 mod tests {
     use super::*;
     use crate::model::{Listener, ToolOffer};
+    use std::sync::Arc;
     use std::time::Duration;
 
     fn request() -> ModelRequest {
@@ -159,12 +160,12 @@ mod tests {
             model: "m".into(),
             system: "be brief".into(),
             messages: vec![
-                Message::text(Role::User, "hi"),
-                Message {
+                Message::text(Role::User, "hi").into(),
+                Arc::new(Message {
                     tool_calls: vec![call(json!({"q": 1})), call(json!("not json"))],
                     ..Message::text(Role::Assistant, "")
-                },
-                Message::tool("c1".into(), "18"),
+                }),
+                Message::tool("c1".into(), "18").into(),
             ],
             tools: vec![ToolOffer {
                 name: "web.search".into(),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::model::{Listener, ToolOffer};
 use serde_json::json;
+use std::sync::Arc;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::message::{Message, Role};
 
@@ -8,7 +9,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         model: "gpt-4o".into(),
         system: "You plan trips.".into(),
-        messages,
+        messages: messages.into_iter().map(Arc::new).collect(),
         tools: vec![ToolOffer { name: "search".into(), description: "d".into(), input_schema: json!({}) }],
         tool_choice: ToolChoice::Auto,
         temperature: None,

@@ -5,9 +5,9 @@
 //! only.
 
 use super::{call, delegate};
+use crate::turn::signals::{Signal, Signals};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
-use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 
 /// Repeats the calls, one after the other. A call that an agent answers parks the job until that agent has
@@ -15,13 +15,14 @@ use turnstone_domain::message::{Message, RequestedCall, Role};
 ///
 /// # Errors
 /// As [`super::run`].
-pub async fn again(turn: &mut Turn, asked: &AtomicBool) -> Result<(), Stop> {
-    if asked.swap(false, Ordering::AcqRel) {
+pub async fn again(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
+    if signals.lower(Signal::CallsAgain) {
         turn.look_again().await?;
     }
-    if turn.again.is_empty() {
-        return Ok(());
-    }
+    if turn.again.is_empty() { Ok(()) } else { Box::pin(repeat(turn)).await }
+}
+
+async fn repeat(turn: &mut Turn) -> Result<(), Stop> {
     // They are the first calls of their phase, so a pause that was acknowledged earlier stops them.
     turn.barrier().await?;
     turn.unless_draining()?;

@@ -6,6 +6,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::trace;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use tracing::Span;
 use turnstone_domain::agent::delegation::{ContextTransfer, Delegate};
 use turnstone_domain::message::{Message, RequestedCall, Role};
@@ -75,7 +76,8 @@ fn push_history(turn: &Turn, text: &mut String) {
     text.push_str("\n\nThe conversation so far:");
     let messages = turn.conversation.messages(&turn.agent.memory);
     // Messages recalled from other engagements are for this agent alone (OAS-50).
-    let of_this_one = |message: &&Message| !message.content.is_empty() && message.recalled_from.is_none();
+    let of_this_one =
+        |message: &&Arc<Message>| !message.content.is_empty() && message.recalled_from.is_none();
     for message in messages.iter().filter(of_this_one) {
         let who = match message.role {
             Role::User => "user",

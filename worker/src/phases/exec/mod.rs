@@ -33,6 +33,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
+use turnstone_domain::message::RequestedCall;
 use turnstone_domain::{CallId, Phase};
 
 const VERSION: i64 = 1;
@@ -56,14 +57,23 @@ pub struct ExecBody {
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if turn.node().is_some() {
         stub::recalled(turn);
-        let calls = flow::execute(turn, draining).await?;
+        let calls = Box::pin(flow::execute(turn, draining)).await?;
         return turn.complete_phase(Phase::Exec, VERSION, &ExecBody { calls });
     }
     let asked = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
     let body = ExecBody { calls: asked.iter().map(|call| call.call_id.clone()).collect() };
+    stub::recalled(turn);
+    if !asked.is_empty() {
+        Box::pin(make(turn, asked, draining)).await?;
+    }
+    flow::conclude(turn)?;
+    turn.complete_phase(Phase::Exec, VERSION, &body)
+}
+
+/// Makes the calls that have no outcome yet.
+async fn make(turn: &mut Turn, asked: Vec<RequestedCall>, draining: &CancellationToken) -> Result<(), Stop> {
     let all = asked.clone();
     let mut open: Vec<_> = asked.into_iter().enumerate().collect();
-    stub::recalled(turn);
     // The recorded outcomes of a fork reach the model in the order of its calls.
     let parallel = turn.fork.is_none()
         && open.len() > 1
@@ -74,24 +84,22 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
         !turn.conversation.has_outcome(&asked.call_id) && !flow::controls(turn, &asked.name)
     });
     if parallel {
-        batch::run(turn, open, MAX_CALLS, draining).await?;
-    } else {
-        for (position, asked) in open {
-            if let Some(tool) = flow::client_tool(turn, &asked.name) {
-                flow::call_client(turn, &tool, asked, position, MAX_CALLS)?;
-            } else if state_call::is_one(&turn.agent, &asked.name) {
-                state_call::run(turn, position, asked, position < MAX_CALLS).await?;
-            } else if stub::answered(turn, position, &asked).await? {
-                continue;
-            } else if ask::is_one(turn, &asked.name) {
-                ask::run(turn, position, asked, position < MAX_CALLS).await?;
-            } else if delegate::is_one(turn, &asked) {
-                delegate::run(turn, position, &all).await?;
-            } else {
-                batch::run(turn, vec![(position, asked)], MAX_CALLS, draining).await?;
-            }
+        return batch::run(turn, open, MAX_CALLS, draining).await;
+    }
+    for (position, asked) in open {
+        if let Some(tool) = flow::client_tool(turn, &asked.name) {
+            flow::call_client(turn, &tool, asked, position, MAX_CALLS)?;
+        } else if state_call::is_one(&turn.agent, &asked.name) {
+            state_call::run(turn, position, asked, position < MAX_CALLS).await?;
+        } else if stub::answered(turn, position, &asked).await? {
+            continue;
+        } else if ask::is_one(turn, &asked.name) {
+            ask::run(turn, position, asked, position < MAX_CALLS).await?;
+        } else if delegate::is_one(turn, &asked) {
+            delegate::run(turn, position, &all).await?;
+        } else {
+            batch::run(turn, vec![(position, asked)], MAX_CALLS, draining).await?;
         }
     }
-    flow::conclude(turn)?;
-    turn.complete_phase(Phase::Exec, VERSION, &body)
+    Ok(())
 }

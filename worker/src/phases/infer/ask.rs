@@ -85,15 +85,19 @@ pub async fn ask(
         let call =
             LimitedCall { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
         let (pass, place, held) =
-            match admitted(turn, wanted, call, reserved, (prompt_bound, wanted_tokens), draining).await {
+            match Box::pin(admitted(turn, wanted, call, reserved, (prompt_bound, wanted_tokens), draining))
+                .await
+            {
                 Ok(Ok(admitted)) => admitted,
                 Ok(Err(error)) => {
-                    circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage).await;
+                    Box::pin(circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage))
+                        .await;
                     last = error;
                     continue;
                 }
                 Err(stop) => {
-                    circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage).await;
+                    Box::pin(circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage))
+                        .await;
                     return Err(stop);
                 }
             };
@@ -115,9 +119,9 @@ pub async fn ask(
                 return Ok(Answered { provider, answer, pass, afforded: held, success });
             }
             Err(error) => {
-                circuit::failed(turn, &provider, &wanted.model, passage, &error).await?;
+                Box::pin(circuit::failed(turn, &provider, &wanted.model, passage, &error)).await?;
                 if let Some(pass) = &pass {
-                    give_back(turn, turn.secured()?, pass, &error).await;
+                    Box::pin(give_back(turn, turn.secured()?, pass, &error)).await;
                 }
                 model_failed(turn, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);

@@ -95,7 +95,7 @@ pub async fn failed(
 /// As [`Turn::secured`].
 pub async fn report(turn: &Turn, success: Option<Success>) -> Result<(), Stop> {
     if let Some(success) = success {
-        turn.deps.breakers.store_success(turn.secured()?, &*turn.deps.clock, success).await;
+        Box::pin(turn.deps.breakers.store_success(turn.secured()?, &*turn.deps.clock, success)).await;
     }
     Ok(())
 }

@@ -95,10 +95,16 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     if let Some(planned) = flow::plan(turn) {
         return planned_node(turn, planned);
     }
-    summary::make(turn, draining).await?;
-    summary::transform(turn, draining).await?;
+    if let Some(overflow) = turn.conversation.overflow(&turn.agent.memory) {
+        Box::pin(summary::make(turn, overflow, draining)).await?;
+    }
+    if turn.flow.is_some() {
+        Box::pin(summary::transform(turn, draining)).await?;
+    }
     let mut request = request(turn)?;
-    pictures::attach(turn, &mut request).await?;
+    if pictures::may_be_shown(turn, &request) {
+        Box::pin(pictures::attach(turn, &mut request)).await?;
+    }
     let bound = bound(&request);
     turn_limit::fit(turn, &mut request, bound)?;
     let wanted = request.max_tokens;
@@ -123,7 +129,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let durable = if waits { turn.secure().await } else { Ok(()) };
     // The answer comes first: a limit that is not settled refills by itself.
     if let Some(pass) = pass {
-        turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used).await;
+        Box::pin(turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used)).await;
     }
     circuit::report(turn, success).await?;
     durable?;
@@ -219,7 +225,7 @@ fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
 
 /// Returns the most tokens that a prompt can take.
 fn bound(request: &ModelRequest) -> i64 {
-    let messages: usize = request.messages.iter().map(size).sum();
+    let messages: usize = request.messages.iter().map(|message| size(message)).sum();
     let tools: usize = request
         .tools
         .iter()
@@ -228,7 +234,7 @@ fn bound(request: &ModelRequest) -> i64 {
     let schema = request.output.schema.as_ref().map_or(0, |schema| schema.to_string().len());
     let bytes = request.system.len() + messages + tools + schema;
     let parts = request.messages.len() + request.tools.len() + 2;
-    budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(images).sum())
+    budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(|message| images(message)).sum())
 }
 
 /// Returns the complete calls of an answer, and the names of those that do not run. The last call of a cut

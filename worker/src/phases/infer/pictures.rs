@@ -11,10 +11,18 @@ use crate::turn::stop::Stop;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::borrow::Cow;
+use std::sync::Arc;
 use turnstone_domain::message::{ContentPart, ImageKind, ImageSource, Message, Role};
 
 /// The most pictures of tools in one request; the newest are sent.
 const MOST: usize = 8;
+
+/// Returns true if an outcome names a file, and one of the agent's models takes pictures.
+pub fn may_be_shown(turn: &Turn, request: &ModelRequest) -> bool {
+    let of_tool =
+        |message: &Arc<Message>| message.role == Role::Tool && message.content.contains("artifact_id");
+    request.messages.iter().any(of_tool) && are_taken(turn)
+}
 
 /// Adds the newest pictures to the outcomes that name them, as long as the budget leaves room for the longest
 /// answer.
@@ -22,10 +30,6 @@ const MOST: usize = 8;
 /// # Errors
 /// [`Stop::Store`].
 pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop> {
-    let of_tool = |message: &Message| message.role == Role::Tool && message.content.contains("artifact_id");
-    if !request.messages.iter().any(of_tool) || !are_taken(turn) {
-        return Ok(());
-    }
     let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
     let is_picture = |media_type: &str| IMAGE_TYPES.contains(&media_type);
     let mut pictures: Vec<_> = kept.iter().filter(|artifact| is_picture(&artifact.media_type)).collect();
@@ -33,12 +37,13 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
     let mut shown = 0;
     for artifact in pictures {
         // An outcome that was denied or is under review does not name its files.
-        let names = |message: &&mut Message| {
+        let names = |message: &&mut Arc<Message>| {
             message.role == Role::Tool
                 && message.call_id.as_ref() == Some(&artifact.call_id)
                 && message.content.contains(artifact.id.as_str())
         };
         let Some(message) = request.messages.iter_mut().find(names) else { continue };
+        let message = Arc::make_mut(message);
         let Some(bytes) = turn.deps.ledger.reads().artifact_bytes(&artifact.id).await? else { continue };
         let data = BASE64_STANDARD.encode(bytes);
         if data.len() > MOST_IMAGE_CHARS {
@@ -53,7 +58,7 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
         let (call_id, most) = (message.call_id.clone(), request.max_tokens);
         if turn_limit::left(turn).is_some_and(|left| bound(request).saturating_add(most) > left) {
             let message = request.messages.iter_mut().find(|message| message.call_id == call_id);
-            let Some(message) = message else { break };
+            let Some(message) = message.map(Arc::make_mut) else { break };
             message.parts.remove(1);
             if message.parts.len() == 1 {
                 message.parts.clear();
@@ -70,12 +75,13 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
 
 /// Returns the request in the form that a model takes: without pictures, if it takes none.
 pub fn for_model<'r>(request: &'r ModelRequest, model: &dyn Model) -> Cow<'r, ModelRequest> {
-    let shows = |message: &Message| message.role == Role::Tool && !message.parts.is_empty();
+    let shows = |message: &Arc<Message>| message.role == Role::Tool && !message.parts.is_empty();
     if model.takes_pictures() || !request.messages.iter().any(shows) {
         return Cow::Borrowed(request);
     }
     let mut request = request.clone();
-    request.messages.iter_mut().filter(|message| shows(message)).for_each(|message| message.parts.clear());
+    let showing = request.messages.iter_mut().filter(|message| shows(message));
+    showing.for_each(|message| Arc::make_mut(message).parts.clear());
     Cow::Owned(request)
 }
 

@@ -14,6 +14,7 @@ use crate::turn::conversation::Overflow;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::json;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::budget::BudgetMove;
@@ -27,13 +28,12 @@ const TASK: &str = "You sum up the earlier part of a conversation between a user
                     assistant can go on without it. Keep facts, numbers, names, decisions, and what is still to be done. \
                     Leave out greetings and how things were found. Answer with the summary only.";
 
-/// Asks for a summary when one is due. If the budget does not allow it, the messages are dropped from the
+/// Asks for a summary of these messages. If the budget does not allow it, the messages are dropped from the
 /// window instead.
 ///
 /// # Errors
 /// As the main call of the phase.
-pub async fn make(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
-    let Some(overflow) = turn.conversation.overflow(&turn.agent.memory) else { return Ok(()) };
+pub async fn make(turn: &mut Turn, overflow: Overflow, draining: &CancellationToken) -> Result<(), Stop> {
     let mut request = request(turn, &overflow);
     let Some(allowance) = allowed(turn, &request) else {
         turn.conversation.forget_before(overflow.until);
@@ -106,7 +106,8 @@ impl Bought {
 /// As the main call of the phase.
 pub async fn transform(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     while let Some(due) = flow::due_summary(turn) {
-        let messages = vec![Message::text(Role::User, format!("{}\n\n{}", due.instructions, due.text))];
+        let text = format!("{}\n\n{}", due.instructions, due.text);
+        let messages = vec![Arc::new(Message::text(Role::User, text))];
         let own = flow::begin_summary(turn, &due);
         let request = ModelRequest {
             messages,
@@ -129,10 +130,10 @@ pub async fn transform(turn: &mut Turn, draining: &CancellationToken) -> Result<
 }
 
 fn request(turn: &Turn, overflow: &Overflow) -> ModelRequest {
-    let said: Vec<String> = overflow.messages.iter().map(line).collect();
+    let said: Vec<String> = overflow.messages.iter().map(|message| line(message)).collect();
     ModelRequest {
         system: TASK.to_owned(),
-        messages: vec![Message::text(Role::User, said.join("\n\n"))],
+        messages: vec![Arc::new(Message::text(Role::User, said.join("\n\n")))],
         tools: Vec::new(),
         tool_choice: ToolChoice::None,
         max_tokens: super::most_tokens(turn).min(MOST_TOKENS),

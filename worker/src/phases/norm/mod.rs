@@ -9,6 +9,7 @@ use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::{guard, memory};
 use serde::{Deserialize, Serialize};
+use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::message::{Message, Metadata, Source};
 use turnstone_domain::{JobError, Phase, Spent};
 
@@ -36,10 +37,12 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         return Ok(());
     }
     let mut inputs = if turn.position.takes_input() { inputs(turn)? } else { Vec::new() };
-    guard::inputs(turn, &inputs).await?;
+    if turn.agent.guardrails.of(Side::Input).is_some() {
+        Box::pin(guard::inputs(turn, &inputs)).await?;
+    }
     turn.screen_inputs(&mut inputs)?;
-    if turn.position.takes_input() {
-        memory::recall(turn).await?;
+    if turn.position.takes_input() && memory::has_memory(turn) {
+        Box::pin(memory::recall(turn)).await?;
     }
     let body = NormBody { messages: inputs.len() };
     for message in inputs {

@@ -31,6 +31,15 @@ pub const VERSIONS: &[i64] = &[1, 2, 3];
 /// # Errors
 /// [`Stop::Fail`] when the request of a flow's node may not be sent by this worker.
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
+    let agent = &turn.agent;
+    let is_bare = agent.capabilities.is_empty() && agent.toolsets.is_empty() && agent.output.schema.is_none();
+    if is_bare && turn.fork.is_none() && turn.flow.is_none() {
+        return found(turn, ResolBody::default(), Bindings::default());
+    }
+    Box::pin(find(turn)).await
+}
+
+async fn find(turn: &mut Turn) -> Result<(), Stop> {
     prepare_output(turn).await;
     let recorded = turn.fork.as_mut().and_then(|fork| fork.resolved.take());
     let is_known = recorded.is_some();
@@ -77,6 +86,11 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     for (name, message) in &body.unavailable {
         turn.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
     }
+    found(turn, body, bindings)
+}
+
+/// Completes RESOL with what was found.
+fn found(turn: &mut Turn, body: ResolBody, bindings: Bindings) -> Result<(), Stop> {
     turn.complete_phase(Phase::Resol, VERSION, &body)?;
     turn.resolved = Some(Arc::new(body));
     turn.bindings = Some(Arc::new(bindings));
@@ -114,16 +128,17 @@ fn keep(name: String, bound: Bound, body: &mut ResolBody, bindings: &mut Binding
     bindings.insert(name, bound);
 }
 
+/// Returns true if RESOL of this turn ran in another process and its tools are still needed.
+pub fn is_to_be_recalled(turn: &Turn) -> bool {
+    turn.bindings.is_none() && matches!(turn.next_phase(), Some(Phase::Infer | Phase::Exec))
+}
+
 /// Finds the tools again for a turn whose RESOL ran in another process. A tool that is gone or differs from
 /// its checkpoint is omitted with a warning, so the turn never offers more than before.
 ///
 /// # Errors
 /// When the checkpoint cannot be read.
 pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
-    let needed = matches!(turn.next_phase(), Some(Phase::Infer | Phase::Exec));
-    if turn.bindings.is_some() || !needed {
-        return Ok(());
-    }
     prepare_output(turn).await;
     let body = turn.resolved()?;
     let agent = Arc::clone(&turn.agent);

@@ -4,6 +4,7 @@ use super::{Deps, LeaseKeeper};
 use crate::WorkerOptions;
 use crate::model::Providers;
 use crate::tool::Toolbox;
+use crate::turn::signals::Signal;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -161,10 +162,10 @@ async fn noticed(held_ms: u64, rings: Option<Ring>) {
         }
     };
     let revocation = async {
-        let early = timeout(Duration::from_millis(held_ms), signals.revoked.cancelled()).await;
+        let early = timeout(Duration::from_millis(held_ms), signals.any_of(&[Signal::Revoked])).await;
         assert!(early.is_err(), "a valid lease is given up");
         ledger.revoke();
-        let told = timeout(SECOND, signals.revoked.cancelled()).await;
+        let told = timeout(SECOND, signals.any_of(&[Signal::Revoked])).await;
         assert!(
             told.is_ok(),
             "a lease that was ended {held_ms} ms after its claim is held for another second"
@@ -174,7 +175,7 @@ async fn noticed(held_ms: u64, rings: Option<Ring>) {
         () = revocation => {}
         () = ringing => {}
     }
-    assert!(!signals.lost.is_cancelled(), "the lease was ended on purpose and did not run out");
+    assert!(!signals.is_raised(Signal::Lost), "the lease was ended on purpose and did not run out");
     slot.done();
 }
 

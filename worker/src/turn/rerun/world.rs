@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::budget::{Budget, BudgetMove};
 use turnstone_domain::fork::{ForkPoint, state_at};
@@ -44,7 +44,7 @@ struct Inner {
     state: StateSnapshot,
     budget: Budget,
     written: Vec<Checkpoint>,
-    said: Vec<(i64, Message)>,
+    said: Vec<(i64, Arc<Message>)>,
 }
 
 impl World {
@@ -103,7 +103,7 @@ impl World {
     /// Returns the messages of a turn.
     pub(super) fn said(&self, turn: i64) -> Vec<Message> {
         let inner = self.inner();
-        inner.said.iter().filter(|(of, _)| *of == turn).map(|(_, message)| message.clone()).collect()
+        inner.said.iter().filter(|(of, _)| *of == turn).map(|(_, message)| (**message).clone()).collect()
     }
 
     /// Records a write of a turn.

@@ -80,13 +80,30 @@ pub(super) struct Prefixed<'r, R> {
     pub prefix: &'static str,
 }
 
+/// PostgreSQL's longest name of a column, in bytes.
+const LONGEST_NAME: usize = 63;
+
+/// Calls `read` with the whole name of a column, which is made without an allocation.
+fn whole<T>(prefix: &str, column: &str, read: impl FnOnce(&str) -> T) -> T {
+    let mut name = [0; LONGEST_NAME];
+    let length = prefix.len() + column.len();
+    match name.get_mut(..length) {
+        Some(name) => {
+            name[..prefix.len()].copy_from_slice(prefix.as_bytes());
+            name[prefix.len()..].copy_from_slice(column.as_bytes());
+            read(std::str::from_utf8(name).unwrap_or_default())
+        }
+        None => read(&[prefix, column].concat()),
+    }
+}
+
 impl<R: Fields> Fields for Prefixed<'_, R> {
     fn int(&self, column: &str) -> Result<Option<i64>, String> {
-        self.row.int(&[self.prefix, column].concat())
+        whole(self.prefix, column, |name| self.row.int(name))
     }
 
     fn text(&self, column: &str) -> Result<Option<&str>, String> {
-        self.row.text(&[self.prefix, column].concat())
+        whole(self.prefix, column, |name| self.row.text(name))
     }
 }
 
