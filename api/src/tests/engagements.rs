@@ -44,7 +44,10 @@ async fn parked(server: &Server) -> String {
     let done =
         ToolCallMove::Settle { call_id: "c1".into(), outcome, handled: None, duration_ms: 4, withheld: true };
     let write = TurnWrite {
-        messages: vec![(1, Message::text(Role::User, "hi")), (1, Message::tool("c1".into(), "classified"))],
+        messages: vec![
+            (1, Message::text(Role::User, "hi").into()),
+            (1, Message::tool("c1".into(), "classified").into()),
+        ],
         tool_calls: vec![intend("c1", 0, true), done, intend("c2", 1, false)],
         ..TurnWrite::default()
     };

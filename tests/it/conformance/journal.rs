@@ -75,7 +75,7 @@ fn two_turns() -> TurnWrite {
         told(&checkpoints[6], json!({"model": "a"})),
         event(2, EventName::ModelFailed, json!({"model": "b"}), 8),
     ];
-    let said = |turn, text: &str| (turn, Message::text(Role::User, text));
+    let said = |turn, text: &str| (turn, Message::text(Role::User, text).into());
     let messages = vec![said(1, "one"), said(1, "two"), said(2, "three")];
     TurnWrite { checkpoints, events, messages, ..TurnWrite::default() }
 }

@@ -143,7 +143,7 @@ async fn lived(at: &Opened, completed: bool, when: Timestamp) -> (JobId, Engagem
     let outcome = ToolOutcome::Success { output: json!(1) };
     let settle = ToolCallMove::Settle { call_id, outcome, handled: None, duration_ms: 1, withheld: false };
     let write = TurnWrite {
-        messages: vec![(1, Message::text(Role::User, "go"))],
+        messages: vec![(1, Message::text(Role::User, "go").into())],
         tool_calls: vec![intend],
         ..done(Phase::Init)
     };
@@ -405,7 +405,7 @@ async fn an_endless_retention_does_not_stop_others(at: &Opened) {
         job.engagement.as_mut().unwrap().agent.state.retention_ms = Some(retention_ms);
         at.push(job).await;
         let held = at.claim(JobKind::Agent, 1).await.remove(0);
-        let write = TurnWrite { messages: vec![(1, Message::text(Role::User, "go"))], ..nothing() };
+        let write = TurnWrite { messages: vec![(1, Message::text(Role::User, "go").into())], ..nothing() };
         at.store.ledger.settle(&held.lease, write, complete(), NOW).await.unwrap();
         ended.push(engagement(&held));
     }

@@ -6,6 +6,7 @@ use super::tools::ASK;
 use super::work::{self, NodeAnswer};
 use crate::turn::state::Turn;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, JobError};
@@ -15,7 +16,7 @@ pub fn plan(turn: &Turn) -> Option<NodeAnswer> {
     let crew = turn.crew()?;
     let (agent, place) = crew.team.remote(crew.base.as_deref())?;
     let messages = turn.conversation.messages(&turn.agent.memory);
-    let is_answer = |message: &Message| message.role == Role::Assistant && message.tool_calls.is_empty();
+    let is_answer = |message: &Arc<Message>| message.role == Role::Assistant && message.tool_calls.is_empty();
     let begins = messages.iter().rposition(is_answer).map_or(0, |at| at + 1);
     let open: Vec<&str> = messages[begins..]
         .iter()

@@ -6,7 +6,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Response};
 use std::error::Error;
 use std::io;
 use std::time::Duration;
-use turnstone_outbound::{PublicResolver, client_builder};
+use turnstone_outbound::{PublicResolver, client_builder, own_certificates_builder};
 use turnstone_telemetry::{propagation, redact};
 
 /// The longest that making a connection may take.
@@ -62,13 +62,11 @@ pub fn proving_client(proof: &[u8], authority: Option<&[u8]>, private: bool) -> 
     let authorities = authority.map(Certificate::from_pem_bundle).transpose();
     let authorities =
         authorities.map_err(|error| format!("the authority cannot be used: {}", describe(&error)))?;
-    build(move || {
-        let builder = base().identity(identity.clone());
-        let builder = if private { builder } else { builder.dns_resolver(PublicResolver) };
-        match &authorities {
-            Some(authorities) => builder.tls_certs_only(authorities.iter().cloned()),
-            None => builder,
-        }
+    let builder = own_certificates_builder().identity(identity);
+    let builder = if private { builder } else { builder.dns_resolver(PublicResolver) };
+    build(match authorities {
+        Some(authorities) => builder.tls_certs_only(authorities),
+        None => builder,
     })
 }
 
@@ -79,7 +77,7 @@ fn client_that_trusts(
 ) -> Result<Client, String> {
     let builder = match authorities {
         [] => client_builder(),
-        _ => turnstone_outbound::own_certificates_builder().tls_certs_merge(authorities.iter().cloned()),
+        _ => own_certificates_builder().tls_certs_merge(authorities.iter().cloned()),
     };
     let builder = builder.https_only(https_only);
     build(if private { builder } else { builder.dns_resolver(PublicResolver) })

@@ -112,22 +112,36 @@ fn renumber(all: &mut String, text: &str, by: usize) {
 #[cfg(test)]
 mod tests {
     use super::{alone, counted, joined};
-    use crate::engine::columns::{BulkRow, Columns};
+    use crate::engine::columns::{Column, Columns};
     use crate::engine::session::Write;
     use crate::sql::Text;
 
-    static ONE: Text =
-        Text { sqlite: "", postgres: "-- Adds.\nINSERT INTO a (x)\nSELECT * FROM unnest($1) AS r\n" };
-    static TWO: Text =
-        Text { sqlite: "", postgres: "UPDATE b SET x = r.x FROM unnest($1, $2) AS r (x, y) WHERE y = r.y\n" };
+    static ONE: Text = Text {
+        sqlite: "",
+        postgres: "-- Adds.\nINSERT INTO a (x)\nSELECT * FROM unnest($1) AS r\n",
+        columns: &[],
+    };
+    static TWO: Text = Text {
+        sqlite: "",
+        postgres: "UPDATE b SET x = r.x FROM unnest($1, $2) AS r (x, y) WHERE y = r.y\n",
+        columns: &[],
+    };
 
-    fn write<R: BulkRow>(text: &'static Text, row: R, each: bool) -> Write {
-        Write { action: "write", text, rows: Columns::of(vec![row]), each }
+    fn write(text: &'static Text, columns: Vec<Column>, each: bool) -> Write {
+        Write { action: "write", text, rows: Columns { names: [].as_slice().into(), columns, rows: 1 }, each }
+    }
+
+    fn number(value: i64) -> Column {
+        Column::Ints(vec![Some(value)])
+    }
+
+    fn word(value: &'static str) -> Column {
+        Column::Texts(vec![Some(value.into())])
     }
 
     #[test]
     fn a_statement_alone_checks_its_counts_and_leaves_its_mark() {
-        let writes = [write(&ONE, (1_i64,), true), write(&TWO, (1_i64, "y"), false)];
+        let writes = [write(&ONE, vec![number(1)], true), write(&TWO, vec![number(1), word("y")], false)];
         let text = alone(&writes, "UPDATE m SET c = $2 WHERE w = $1\n");
         assert!(text.contains("FROM unnest($2, $3) AS r (x, y) WHERE y = r.y\nRETURNING 1)"), "{text}");
         assert!(text.contains("mark AS (UPDATE m SET c = $6 WHERE w = $5\nRETURNING 1)"), "{text}");
@@ -140,7 +154,8 @@ mod tests {
 
     #[test]
     fn parameters_are_numbered_on() {
-        let writes = [write(&TWO, (1_i64, 2_i64), true), write(&TWO, (1_i64, "y"), true)];
+        let writes =
+            [write(&TWO, vec![number(1), number(2)], true), write(&TWO, vec![number(1), word("y")], true)];
         let text = joined(&writes);
         assert!(text.contains("cardinality($1) / 2) AS p (n)) AS r (x, y)"), "{text}");
         assert!(text.ends_with(

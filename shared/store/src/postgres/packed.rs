@@ -95,11 +95,17 @@ pub(super) fn parameters(rows: &mut Columns) -> Vec<Parameter> {
 #[cfg(test)]
 mod tests {
     use super::{Parameter, count, parameters, text};
-    use crate::engine::columns::Columns;
+    use crate::engine::columns::{Column, Columns};
+
+    fn rows(columns: Vec<Column>, rows: usize) -> Columns {
+        Columns { names: [].as_slice().into(), columns, rows }
+    }
 
     #[test]
     fn numbers_share_an_array() {
-        let mut rows = Columns::of(vec![(1_i64, "a".to_owned(), None), (2, "b".to_owned(), Some(3_i64))]);
+        let texts = Column::Texts(vec![Some("a".into()), Some("b".into())]);
+        let ints = Column::Ints(vec![Some(1), Some(2)]);
+        let mut rows = rows(vec![ints, texts, Column::Ints(vec![None, Some(3)])], 2);
         assert_eq!(count(&rows), 2);
         assert_eq!(
             text("UPDATE t SET b = $4 FROM unnest($1, $2, $3) AS r (a, b, c)", &rows),
@@ -114,11 +120,11 @@ mod tests {
 
     #[test]
     fn rows_of_numbers_alone_are_counted_and_a_single_column_stays() {
-        let rows = Columns::of(vec![(1_i64, 2_i64)]);
+        let both = rows(vec![Column::Ints(vec![Some(1)]), Column::Ints(vec![Some(2)])], 1);
         assert!(
-            text("unnest($1, $2)", &rows).contains("FROM generate_series(1, cardinality($1) / 2) AS p (n)")
+            text("unnest($1, $2)", &both).contains("FROM generate_series(1, cardinality($1) / 2) AS p (n)")
         );
-        let rows = Columns::of(vec![(1_i64, "a")]);
+        let rows = rows(vec![Column::Ints(vec![Some(1)]), Column::Texts(vec![Some("a".into())])], 1);
         assert_eq!((text("unnest($1, $2)", &rows).as_ref(), count(&rows)), ("unnest($1, $2)", 2));
     }
 }
