@@ -138,12 +138,13 @@ def milliseconds(text):
 
 
 def waiting(server, seconds, figures):
-    """Reads and starts single jobs while thousands wait and workers serve them."""
+    """Reads and starts single jobs while thousands wait and workers serve them, one after another: a worker that has fetched
+    a hundred starts no urgent job before their end."""
     job = fill(server, WAITING + SERVED * (2 * seconds + 3))
     found = {}
 
     def serve():
-        found["served"] = wrk(server, 2 * seconds + 2, "serve", 16, 1, "waiting")
+        found["served"] = wrk(server, 2 * seconds + 2, "serve", 16, 1, "waiting", "1")
 
     serving = threading.Thread(target=serve)
     serving.start()
@@ -162,7 +163,7 @@ def measured(server, seconds, figures):
     figures("enqueue, one connection, p99", "ms", one["p99_ms"])
     figures("enqueue, 64 connections", "jobs/s", wrk(server, seconds, "enqueue", 64, 2)["per_s"])
     figures("enqueue by the hundred, 8 connections", "jobs/s", 100 * wrk(server, seconds, "batch", 8, 2)["per_s"])
-    served = wrk(server, seconds, "serve", 16, 2, "bench")
+    served = wrk(server, seconds, "serve", 16, 2, "bench", "100")
     figures("fetch 100, acknowledge each, 16 connections", "jobs/s", served["acknowledged_per_s"])
     waiting(server, seconds, figures)
 

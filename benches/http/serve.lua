@@ -1,5 +1,5 @@
--- A worker per thread: fetches a batch, acknowledges each job of it, fetches the next. The queue is the argument, and was
--- filled before.
+-- A worker per thread: fetches a batch, acknowledges each job of it, fetches the next. The queue, which was filled before,
+-- and the jobs of a batch are the arguments.
 require("figures")
 
 local headers = { ["Content-Type"] = "application/openjobspec+json" }
@@ -8,7 +8,7 @@ local waiting = {}
 acked = 0
 
 function init(arguments)
-    fetch = '{"queues":["' .. arguments[1] .. '"],"count":100}'
+    fetch = '{"queues":["' .. arguments[1] .. '"],"count":' .. arguments[2] .. '}'
 end
 
 function request()
