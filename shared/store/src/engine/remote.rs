@@ -7,7 +7,7 @@ use super::Engine;
 use super::caller::again;
 use super::jobs::Reported;
 use super::ops::{remote as ops, unreadable};
-use super::rows::{self, get};
+use super::rows::{self, JobRow, get};
 use super::session::Args;
 use super::statement::decode_all;
 use super::write::{Transaction, Work};
