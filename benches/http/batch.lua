@@ -1,4 +1,6 @@
 -- A hundred jobs per request.
+require("figures")
+
 wrk.method = "POST"
 wrk.path = "/ojs/v1/jobs/batch"
 wrk.headers["Content-Type"] = "application/openjobspec+json"

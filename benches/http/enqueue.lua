@@ -1,4 +1,6 @@
 -- One job per request.
+require("figures")
+
 wrk.method = "POST"
 wrk.path = "/ojs/v1/jobs"
 wrk.headers["Content-Type"] = "application/openjobspec+json"

@@ -1,8 +1,15 @@
--- A worker per thread: fetches a batch, acknowledges each job of it, fetches the next. The queue was filled before.
+-- A worker per thread: fetches a batch, acknowledges each job of it, fetches the next. The queue, which was filled before,
+-- and the jobs of a batch are the arguments.
+require("figures")
+
 local headers = { ["Content-Type"] = "application/openjobspec+json" }
-local fetch = '{"queues":["bench"],"count":100}'
+local fetch
 local waiting = {}
-acked, fetched = 0, 0
+acked = 0
+
+function init(arguments)
+    fetch = '{"queues":["' .. arguments[1] .. '"],"count":' .. arguments[2] .. '}'
+end
 
 function request()
     local id = table.remove(waiting)
@@ -16,18 +23,11 @@ function response(status, _, body)
     if status == 200 and body:sub(1, 7) == '{"jobs"' then
         for id in body:gmatch('"specversion":"1.0","id":"([0-9a-f-]+)"') do
             waiting[#waiting + 1] = id
-            fetched = fetched + 1
         end
     elseif status == 200 then
         acked = acked + 1
     end
 end
 
-local threads = {}
+threads = {}
 function setup(thread) threads[#threads + 1] = thread end
-
-function done(summary)
-    local jobs = 0
-    for _, thread in ipairs(threads) do jobs = jobs + thread:get("acked") end
-    io.write(string.format("Jobs acknowledged/sec: %10.2f\n", jobs / summary.duration * 1e6))
-end

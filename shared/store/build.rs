@@ -35,22 +35,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, sqlite) in statements("sql/sqlite")? {
         let postgres = of_postgres.remove(&name).ok_or_else(|| format!("sql/postgres has no {name}.sql"))?;
         let (sqlite, postgres) = (filled(sqlite, &parts), filled(postgres, &parts));
-        constants.add(&name, vec![Made { sqlite, postgres, columns: Vec::new() }])?;
+        constants.add(&name, vec![Made::apart(&sqlite, postgres)?])?;
     }
     if let Some(name) = of_postgres.keys().next() {
         return Err(format!("sql/sqlite has no {name}.sql").into());
     }
     for (name, text) in statements("sql/postgres_alone")? {
         let postgres = filled(text, &parts);
-        constants.add(&name, vec![Made { sqlite: String::new(), postgres, columns: Vec::new() }])?;
+        constants.add(&name, vec![Made { postgres, ..Made::default() }])?;
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("statements.rs"), constants.written()?)?;
     Ok(())
 }
 
 /// One statement, for both databases.
+#[derive(Default)]
 struct Made {
     sqlite: String,
+    /// The same for one row.
+    sqlite_row: String,
     postgres: String,
     /// The columns of the rows that it is given.
     columns: Vec<String>,
@@ -59,8 +62,13 @@ struct Made {
 impl Made {
     fn common(text: &str) -> Result<Self, String> {
         let columns = columns(text)?.into_iter().map(str::to_owned).collect();
-        let (sqlite, postgres) = (expand(text, Dialect::Sqlite)?, expand(text, Dialect::Postgres)?);
-        Ok(Self { sqlite, postgres, columns })
+        let (sqlite, sqlite_row) = (expand(text, Dialect::Sqlite)?, expand(text, Dialect::SqliteRow)?);
+        Ok(Self { sqlite, sqlite_row, postgres: expand(text, Dialect::Postgres)?, columns })
+    }
+
+    /// With a text of its own for each database.
+    fn apart(sqlite: &str, postgres: String) -> Result<Self, String> {
+        Ok(Self { sqlite: expand(sqlite, Dialect::Sqlite)?, postgres, ..Self::default() })
     }
 }
 
@@ -91,8 +99,10 @@ impl Constants {
     fn written(&self) -> Result<String, std::fmt::Error> {
         let (mut out, mut all) = (String::new(), String::new());
         for (name, texts) in &self.0 {
-            let text = |Made { sqlite, postgres, columns }: &Made| {
-                format!("Text {{ sqlite: {sqlite:?}, postgres: {postgres:?}, columns: &{columns:?} }}")
+            let text = |Made { sqlite, sqlite_row, postgres, columns }: &Made| {
+                format!(
+                    "Text {{ sqlite: {sqlite:?}, sqlite_row: {sqlite_row:?}, postgres: {postgres:?}, columns: &{columns:?} }}"
+                )
             };
             match texts.as_slice() {
                 [one] => {

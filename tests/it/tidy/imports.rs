@@ -28,6 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const ONLY: &[(&str, &[&str])] = &[
     // The harness reads the database as an independent witness.
     ("sqlx", &["store", "tests"]),
+    ("rusqlite", &["store"]),
     ("redis", &["store"]),
     ("axum", &["api", "examples", "tests"]),
     // The scheduler posts webhooks: deliveries are due by time, and made once for the whole fleet.

@@ -3,10 +3,8 @@
 
 use super::key::MARK;
 use super::sealing::{SEALED, of_statement, words, written};
-use crate::migrations::{SQLITE, migrator};
 use crate::sql::{self, Text};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{Connection, Row};
+use crate::sqlite::migrated_in_memory;
 use std::collections::BTreeSet;
 
 /// Columns of text that stay in the clear: what SQL compares, counts or orders by, what operators name and filter by, and
@@ -75,16 +73,16 @@ const BLIND: [&str; 4] = [
     "SELECT_WORKFLOW_STEPS_BY_KEY",
 ];
 
-#[tokio::test]
-async fn every_column_of_text_is_sealed_or_said_to_be_clear() {
-    let options = SqliteConnectOptions::new().in_memory(true);
-    let mut conn = SqliteConnection::connect_with(&options).await.unwrap();
-    migrator(SQLITE).run(&mut conn).await.unwrap();
+#[test]
+fn every_column_of_text_is_sealed_or_said_to_be_clear() {
+    let conn = migrated_in_memory();
     let columns = "SELECT m.name, c.name, c.type FROM sqlite_master AS m, pragma_table_info(m.name) AS c \
                    WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'";
     let mut known = BTreeSet::new();
-    for row in sqlx::raw_sql(columns).fetch_all(&mut conn).await.unwrap() {
-        let (table, column, kind): (String, String, String) = (row.get(0), row.get(1), row.get(2));
+    let mut statement = conn.prepare(columns).unwrap();
+    let mut rows = statement.query(()).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let (table, column, kind) = <(String, String, String)>::try_from(row).unwrap();
         known.insert((table.clone(), column.clone()));
         if kind != "TEXT" {
             continue;

@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    const TEXT: Text = Text { sqlite: "", postgres: "", columns: &["name", "number"] };
+    const TEXT: Text = Text { sqlite: "", sqlite_row: "", postgres: "", columns: &["name", "number"] };
 
     #[test]
     fn rows_become_a_json_list_of_lists_in_the_order_of_the_statement() {

@@ -10,8 +10,8 @@ use super::workflows::StepInput;
 use super::{Engine, journal, remote};
 use crate::{StoreError, damage, sql};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use turnstone_domain::agent::guardrails::Guardrails;
 use turnstone_domain::job::{AgentJob, Envelope, FailedAttempt, SavedState, ToolResults};
 use turnstone_domain::retry::RetryPolicy;
@@ -34,6 +34,40 @@ struct Belongings {
     parked: HashMap<i64, Value>,
     /// Why some of them cannot be read whole.
     damaged: HashMap<i64, String>,
+}
+
+/// A job as the report of its worker left it.
+pub(super) struct Reported {
+    pub row: JobRow,
+    /// What belongs to it, if that is all.
+    pub kept: Option<Kept>,
+}
+
+/// What belongs to a plain job that ended well at its first attempt.
+pub(super) struct Kept {
+    retry: RetryPolicy,
+    envelope: Envelope,
+    saved: Option<SavedState>,
+    pub result: Option<RawJson>,
+}
+
+impl Kept {
+    /// Reads all but the result, with the seq of the job; `None` if the job failed before.
+    pub(super) fn decode(row: &Row) -> Result<Option<(i64, Self)>, Inconsistency> {
+        if get::<bool>(row, "failed")? {
+            return Ok(None);
+        }
+        let (seq, retry, envelope) = rows::envelope(row)?;
+        Ok(Some((seq, Self { retry, envelope, saved: saved_if_any(row)?, result: None })))
+    }
+}
+
+/// What a worker saved for a job, if there is any.
+fn saved_if_any(row: &Row) -> Result<Option<SavedState>, Inconsistency> {
+    match get::<Option<&str>>(row, "state")? {
+        Some(_) => remote::saved(row).map(|(_, saved)| Some(saved)),
+        None => Ok(None),
+    }
 }
 
 /// Those of some rows that can be read; of each other one it is noted why.
@@ -68,6 +102,14 @@ impl Engine {
     pub(super) async fn complete(&self, rows: Vec<JobRow>) -> Result<Vec<Job>, StoreError> {
         // Jobs are large, and so is a future that holds some; handlers keep this one in theirs.
         Box::pin(self.gathered(rows, true)).await
+    }
+
+    /// The job that a report was about.
+    pub(super) async fn reported(&self, Reported { row, kept }: Reported) -> Result<Option<Job>, StoreError> {
+        let Some(Kept { retry, envelope, saved, result }) = kept else {
+            return Ok(self.complete(vec![row]).await?.pop());
+        };
+        Ok(Some(Job { saved, retry, envelope, result, ..bare(row) }))
     }
 
     /// As [`Self::complete`], but for their tool journals, and in as many reads as one job takes.
@@ -112,26 +154,39 @@ impl Engine {
         let seqs: Vec<i64> = rows.iter().map(|row| row.seq).collect();
         let mut damaged: HashMap<i64, String> =
             rows.iter().filter_map(|row| Some((row.seq, row.damaged.clone()?))).collect();
-        let envelope = |row: &Row| {
+        let part = |row: &Row| {
+            let seq = get::<i64>(row, "job_seq")?;
             let sent = rows::envelope(row).map(|(_, retry, envelope)| (retry, envelope));
-            Ok((get::<i64>(row, "job_seq")?, sent))
+            let result = match get::<Option<&str>>(row, "result")? {
+                Some(_) => json::<RawJson>(row, "result").map(Some),
+                None => Ok(None),
+            };
+            Ok((seq, sent, result, saved_if_any(row), get::<bool>(row, "failed")?))
         };
-        let envelopes = by_seqs(readers, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, &seqs, envelope);
-        let envelopes = readable(envelopes.await?, &mut damaged).collect();
-        let result = |row: &Row| Ok((get::<i64>(row, "job_seq")?, json::<RawJson>(row, "result")));
-        let ended = rows.iter().filter(|row| row.state.is_terminal()).map(|row| row.seq).collect::<Vec<_>>();
-        let results = by_seqs(readers, "read results", &sql::SELECT_RESULTS_BY_JOB, &ended, result);
-        let results = readable(results.await?, &mut damaged).collect();
-        let saved = |row: &Row| Ok((get::<i64>(row, "job_seq")?, remote::saved(row).map(|(_, saved)| saved)));
-        let saved = by_seqs(readers, "read saved states", &sql::SELECT_SAVED_STATES, &seqs, saved);
-        let saved = readable(saved.await?, &mut damaged).collect();
+        let (mut envelopes, mut results, mut saved, mut failed_before) = (vec![], vec![], vec![], vec![]);
+        let parts = by_seqs(readers, "read parts of jobs", &sql::SELECT_PARTS_OF_JOBS, &seqs, part);
+        for (seq, sent, result, state, failed) in parts.await? {
+            envelopes.push((seq, sent));
+            results.push((seq, result));
+            saved.push((seq, state));
+            failed_before.extend(failed.then_some(seq));
+        }
+        let envelopes = readable(envelopes, &mut damaged).collect();
+        // A job that was read before it ended has no result.
+        let ended: HashSet<i64> =
+            rows.iter().filter(|row| row.state.is_terminal()).map(|row| row.seq).collect();
+        results.retain(|(seq, _)| ended.contains(seq));
+        let results = readable(results, &mut damaged).filter_map(|(seq, result)| Some((seq, result?)));
+        let results = results.collect();
+        let saved = readable(saved, &mut damaged).filter_map(|(seq, saved)| Some((seq, saved?))).collect();
         let mut errors: HashMap<i64, Vec<FailedAttempt>> = HashMap::new();
         let failed = |row: &Row| {
             let (attempt, at) = (get(row, "attempt")?, get(row, "at")?);
             let failed = json(row, "error").map(|error| FailedAttempt { attempt, error, at });
             Ok((get::<i64>(row, "job_seq")?, failed))
         };
-        let found = by_seqs(readers, "read errors", &sql::SELECT_ERRORS_BY_JOB, &seqs, failed).await?;
+        let found =
+            by_seqs(readers, "read errors", &sql::SELECT_ERRORS_BY_JOB, &failed_before, failed).await?;
         for (seq, failed) in readable(found, &mut damaged) {
             errors.entry(seq).or_default().push(failed);
         }

@@ -45,7 +45,7 @@ mod write;
 mod writer;
 
 use crate::limits::RateLimits;
-use crate::{Doorbell, Store};
+use crate::{Doorbell, Store, StoreError};
 use artifacts::Artifacts;
 use budgets::Budgets;
 use control::Control;
@@ -68,7 +68,9 @@ use schemas::Schemas;
 use session::{Reader, Session};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::{io, thread};
 use tenants::Tenants;
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, mpsc};
 use transfers::Transfers;
 use turnstone_domain::Ids;
@@ -98,24 +100,29 @@ struct Claimer {
     from: AtomicI64,
 }
 
-/// Starts a writer per session on the current runtime; they share one inbox and end when the store is dropped. `claims` is the
-/// session for claims in one statement, where the database can make them.
+/// Starts a writer per session; they share one inbox and end when the store is dropped. `claims` is the session for claims in
+/// one statement, where the database can make them.
+///
+/// # Errors
+/// When the system gives no thread.
 pub(crate) fn start(
     readers: Reader,
     sessions: Vec<Session>,
     claims: Option<Session>,
     ids: &Arc<dyn Ids>,
     limits: Arc<dyn RateLimits>,
-) -> Store {
+) -> Result<Store, StoreError> {
     let doorbell = Doorbell::default();
     let (writer, inbox) = mpsc::channel(INBOX);
     let inbox = Arc::new(Mutex::new(inbox));
     let held: Arc<Held> = Arc::default();
     let limited: Arc<LimitedQueues> = Arc::default();
     for session in sessions {
+        let blocks = session.blocks();
         let writer =
             Writer::new(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held), Arc::clone(&limited));
-        tokio::spawn(writer.run(Arc::clone(&inbox)));
+        let work = writer.run(Arc::clone(&inbox));
+        if blocks { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
     }
     let claimer = claims.map(|session| {
         let asked = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
@@ -123,7 +130,7 @@ pub(crate) fn start(
     });
     let engine = Arc::new(Engine { readers, writer, held, limited, claimer });
     let handle = || Arc::clone(&engine);
-    Store {
+    Ok(Store {
         intake: Intake(handle()),
         idempotency: IdempotentPushes(handle()),
         ledger: handle(),
@@ -151,5 +158,14 @@ pub(crate) fn start(
         delegations: Delegations(handle()),
         limits,
         doorbell,
-    }
+    })
+}
+
+/// Runs the writer of a database whose calls block on a thread of its own, with the timers of the current runtime.
+fn on_a_thread(work: impl Future<Output = ()> + Send + 'static) -> Result<(), StoreError> {
+    let runtime = Handle::current();
+    let thread = thread::Builder::new().name("writer".to_owned()).spawn(move || runtime.block_on(work));
+    let failed =
+        |error: io::Error| StoreError::Database { action: "start the writer", message: error.to_string() };
+    thread.map(|_| ()).map_err(failed)
 }

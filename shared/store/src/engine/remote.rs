@@ -5,6 +5,7 @@
 
 use super::Engine;
 use super::caller::again;
+use super::jobs::Reported;
 use super::ops::{remote as ops, unreadable};
 use super::rows::{self, JobRow, get};
 use super::session::Args;
@@ -68,6 +69,19 @@ pub enum RemoteOutcome<T> {
     },
     /// The job waits for an answer to a review, or is served by our own workers; nothing changed.
     NotForYou,
+}
+
+impl<T> RemoteOutcome<T> {
+    /// Changes what is done.
+    pub(super) fn map<U>(self, change: impl FnOnce(T) -> U) -> RemoteOutcome<U> {
+        match self {
+            Self::Done(done) => RemoteOutcome::Done(change(done)),
+            Self::NotFound => RemoteOutcome::NotFound,
+            Self::WrongState(state) => RemoteOutcome::WrongState(state),
+            Self::NotYours { holder } => RemoteOutcome::NotYours { holder },
+            Self::NotForYou => RemoteOutcome::NotForYou,
+        }
+    }
 }
 
 /// A sign of life.
@@ -227,7 +241,7 @@ impl Remote {
         let outcome = self.0.write((job.clone(), tenant.map(str::to_owned), at), |tx, (job, tenant, at)| {
             Box::pin(ops::activate(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), *at))
         });
-        self.shown(outcome.await?).await
+        self.shown(outcome.await?.map(|row| Reported { row, kept: None })).await
     }
 
     /// Saves a state, JSON text, over the last one, in every state that is not terminal (OJS durable execution §4).
@@ -291,22 +305,18 @@ impl Remote {
         Ok(told.into_iter().next())
     }
 
-    async fn one_job(&self, row: JobRow) -> Result<Box<Job>, StoreError> {
-        let job = self.0.complete(vec![row]).await?.pop();
+    async fn shown(&self, outcome: RemoteOutcome<Reported>) -> Result<RemoteOutcome<Box<Job>>, StoreError> {
+        let job = match outcome {
+            RemoteOutcome::Done(reported) => self.0.reported(reported).await?,
+            RemoteOutcome::NotFound => return Ok(RemoteOutcome::NotFound),
+            RemoteOutcome::WrongState(state) => return Ok(RemoteOutcome::WrongState(state)),
+            RemoteOutcome::NotYours { holder } => return Ok(RemoteOutcome::NotYours { holder }),
+            RemoteOutcome::NotForYou => return Ok(RemoteOutcome::NotForYou),
+        };
         // Its history can only be gone if it ended, and was pruned, in this very moment.
-        job.map(Box::new).ok_or_else(|| StoreError::Unreadable {
+        job.map(|job| RemoteOutcome::Done(Box::new(job))).ok_or_else(|| StoreError::Unreadable {
             column: "job_envelopes".to_owned(),
             message: "the job's envelope is gone".to_owned(),
-        })
-    }
-
-    async fn shown(&self, outcome: RemoteOutcome<JobRow>) -> Result<RemoteOutcome<Box<Job>>, StoreError> {
-        Ok(match outcome {
-            RemoteOutcome::Done(row) => RemoteOutcome::Done(self.one_job(row).await?),
-            RemoteOutcome::NotFound => RemoteOutcome::NotFound,
-            RemoteOutcome::WrongState(state) => RemoteOutcome::WrongState(state),
-            RemoteOutcome::NotYours { holder } => RemoteOutcome::NotYours { holder },
-            RemoteOutcome::NotForYou => RemoteOutcome::NotForYou,
         })
     }
 

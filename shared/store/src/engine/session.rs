@@ -8,9 +8,8 @@ use super::rows::Fields;
 use crate::cipher::Keyring;
 use crate::sql::{self, Text};
 use crate::{StoreError, postgres, sqlite};
-use sqlx::Column as _;
 use sqlx::postgres::PgRow;
-use sqlx::sqlite::SqliteRow;
+use sqlx::{Column as _, Row as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -96,7 +95,7 @@ pub(crate) struct Row {
 }
 
 enum Cells {
-    Sqlite(SqliteRow),
+    Sqlite(sqlite::Cells),
     Postgres(PgRow),
 }
 
@@ -107,8 +106,8 @@ impl Row {
     }
 }
 
-impl From<SqliteRow> for Row {
-    fn from(row: SqliteRow) -> Self {
+impl From<sqlite::Cells> for Row {
+    fn from(row: sqlite::Cells) -> Self {
         Self { cells: Cells::Sqlite(row), next: AtomicUsize::new(0), opened: Vec::new() }
     }
 }
@@ -119,25 +118,10 @@ impl From<PgRow> for Row {
     }
 }
 
-impl Row {
-    fn value<'r, T>(&'r self, column: &str) -> Result<Option<T>, String>
-    where
-        T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
-        T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
-    {
-        let value = match &self.cells {
-            Cells::Sqlite(row) => read(row, column, &self.next),
-            Cells::Postgres(row) => read(row, column, &self.next),
-        };
-        value.map_err(|error| error.to_string())
-    }
-}
-
 /// Reads a column by its name. It is looked for from `next` on, which costs less than hashing its name.
-fn read<'r, R: sqlx::Row, T>(row: &'r R, column: &str, next: &AtomicUsize) -> Result<Option<T>, sqlx::Error>
+fn read<'r, T>(row: &'r PgRow, column: &str, next: &AtomicUsize) -> Result<Option<T>, sqlx::Error>
 where
-    T: sqlx::Decode<'r, R::Database> + sqlx::Type<R::Database>,
-    usize: sqlx::ColumnIndex<R>,
+    T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
 {
     let (columns, from) = (row.columns(), next.load(Ordering::Relaxed));
     let mut places = (from..columns.len()).chain(0..from.min(columns.len()));
@@ -149,14 +133,20 @@ where
 
 impl Fields for Row {
     fn int(&self, column: &str) -> Result<Option<i64>, String> {
-        self.value(column)
+        match &self.cells {
+            Cells::Sqlite(row) => row.int(column, &self.next),
+            Cells::Postgres(row) => read(row, column, &self.next).map_err(|error| error.to_string()),
+        }
     }
 
     fn text(&self, column: &str) -> Result<Option<&str>, String> {
         if let Some((_, opened)) = self.opened.iter().find(|(name, _)| *name == column) {
             return opened.as_deref().map(Some).map_err(Clone::clone);
         }
-        self.value(column)
+        match &self.cells {
+            Cells::Sqlite(row) => row.text(column, &self.next),
+            Cells::Postgres(row) => read(row, column, &self.next).map_err(|error| error.to_string()),
+        }
     }
 }
 
@@ -166,27 +156,32 @@ pub(crate) enum Connection {
     Postgres(Box<postgres::Writing>),
 }
 
-/// Runs the same call on either database.
+/// Runs the same call on either database. SQLite answers at once: see [`Connection::blocks`].
 macro_rules! on {
     ($either:expr, $database:ident => $call:expr) => {
         match $either {
             Self::Sqlite($database) => $call,
-            Self::Postgres($database) => $call,
+            Self::Postgres($database) => $call.await,
         }
     };
 }
 
 impl Connection {
+    /// Returns whether its calls block the thread: who uses it has a thread of its own.
+    fn blocks(&self) -> bool {
+        matches!(self, Self::Sqlite(_))
+    }
+
     pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
-        on!(self, database => database.begin().await)
+        on!(self, database => database.begin())
     }
 
     pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
-        on!(self, database => database.commit().await)
+        on!(self, database => database.commit())
     }
 
     pub(crate) async fn rollback(&mut self) {
-        on!(self, database => database.rollback().await);
+        on!(self, database => database.rollback());
     }
 
     /// Returns whether the transaction that ended with [`CommitError::Unknown`] was committed; connects anew.
@@ -205,7 +200,7 @@ impl Connection {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        on!(self, database => database.rows(action, text, args).await)
+        on!(self, database => database.rows(action, text, args))
     }
 
     /// Reads rows on which no decision is final, such as new numbers or what a constraint checks again. They may be read
@@ -217,7 +212,7 @@ impl Connection {
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         match self {
-            Self::Sqlite(database) => database.rows(action, text, args).await,
+            Self::Sqlite(database) => database.rows(action, text, args),
             Self::Postgres(database) => database.look(action, text, args).await,
         }
     }
@@ -229,12 +224,12 @@ impl Connection {
         text: &Text,
         args: Args<'_>,
     ) -> Result<u64, StoreError> {
-        on!(self, database => database.execute(action, text, args).await)
+        on!(self, database => database.execute(action, text, args))
     }
 
     /// Runs statements that write, in one go where the database can: at once, or with what follows.
     pub(crate) async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
-        on!(self, database => database.write(writes).await)
+        on!(self, database => database.write(writes))
     }
 
     /// Runs a statement that is a transaction of its own and returns its rows. On PostgreSQL its last two parameters are the
@@ -246,7 +241,7 @@ impl Connection {
         args: Args<'_>,
     ) -> Result<Vec<Row>, CommitError> {
         match self {
-            Self::Sqlite(database) => database.rows(action, text, args).await.map_err(CommitError::Failed),
+            Self::Sqlite(database) => database.rows(action, text, args).map_err(CommitError::Failed),
             Self::Postgres(database) => database.rows_alone(action, text, args).await,
         }
     }
@@ -267,7 +262,10 @@ impl Readers {
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         // The futures of both databases are large, and callers keep this one in theirs.
-        on!(self, readers => Box::pin(readers.read(action, text, args)).await)
+        match self {
+            Self::Sqlite(readers) => Box::pin(readers.read(action, text, args)).await,
+            Self::Postgres(readers) => Box::pin(readers.read(action, text, args)).await,
+        }
     }
 }
 
@@ -281,6 +279,11 @@ impl Session {
     /// `inner` with its values sealed by `ring`; without one it is as it is.
     pub(crate) fn new(inner: Connection, ring: Option<Arc<Keyring>>) -> Self {
         Self { inner, ring }
+    }
+
+    /// As [`Connection::blocks`].
+    pub(crate) fn blocks(&self) -> bool {
+        self.inner.blocks()
     }
 
     /// Begins a transaction.

@@ -2,8 +2,8 @@
 
 use super::Engine;
 use super::definitions::Definitions;
+use super::jobs::Reported;
 use super::ops::turns::TurnStep;
-use super::rows::JobRow;
 use super::session::Session;
 use super::unit::Unit;
 use crate::{Committed, LedgerError, Pushed, RemoteOutcome, Report, StoreError};
@@ -94,7 +94,7 @@ impl<A: Send + Sync, T: Send> Alone for Write<A, T> {
 pub(super) enum Work {
     Turn(Box<Request<TurnStep, Committed, LedgerError>>),
     Push(Box<Request<Vec<NewJob>, Vec<Pushed>>>),
-    Report(Box<Request<Report, RemoteOutcome<JobRow>>>),
+    Report(Box<Request<Report, RemoteOutcome<Reported>>>),
     Alone(Box<dyn Alone>),
 }
 

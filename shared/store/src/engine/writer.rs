@@ -9,10 +9,10 @@
 
 use super::definitions::Definitions;
 use super::held::{Held, Learnt};
+use super::jobs::Reported;
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{delegations, inputs, push, remote, turns, workflows};
-use super::rows::JobRow;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use super::write::{Alone, Asked, Request, Transaction, Work};
@@ -137,8 +137,9 @@ impl Writer {
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
         self.held.learn(outcome.learnt);
-        batch.into_iter().for_each(|asked| asked.work.into_pending().give());
+        // First, so that who has an answer finds everybody notified.
         outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
+        batch.into_iter().for_each(|asked| asked.work.into_pending().give());
     }
 
     /// Tries both halves of a batch by themselves, so that one poisonous request fails only its own caller. No request is to
@@ -243,7 +244,7 @@ impl Writer {
 struct Batch<'a> {
     turns: Vec<&'a mut Request<TurnStep, Committed, LedgerError>>,
     pushes: Vec<&'a mut Request<Vec<NewJob>, Vec<Pushed>>>,
-    reports: Vec<&'a mut Request<Report, RemoteOutcome<JobRow>>>,
+    reports: Vec<&'a mut Request<Report, RemoteOutcome<Reported>>>,
     alone: Vec<&'a mut dyn Alone>,
 }
 

@@ -108,7 +108,7 @@ impl PostgresStore {
         // Rows that a statement makes would not be sealed, and through a pooler one is no transaction.
         let claims = (ring.is_none() && !options.transaction_pooler).then(|| session(None, None));
         let sessions = sessions.collect();
-        let store = engine::start(Reader::new(of_engine, ring.clone()), sessions, claims, &ids, limits);
+        let store = engine::start(Reader::new(of_engine, ring.clone()), sessions, claims, &ids, limits)?;
         if options.listens() {
             relay::start(&readers, &store.doorbell, ids.next());
         }

@@ -1,28 +1,22 @@
 //! The embedded store: one SQLite file, WAL, `synchronous=FULL`, one writer, readers apart.
 
+mod connection;
+mod migrate;
 mod session;
 
+pub(crate) use connection::Cells;
 pub(crate) use session::{Readers, Writing};
 
 use crate::cipher::{self, DataKey, Keyring};
 use crate::engine;
-use crate::engine::session::{Connection, Reader, Readers as AnyReaders, Session};
+use crate::engine::session::{Args, Connection, Reader, Readers as AnyReaders, Row, Session};
 use crate::limits::LocalLimits;
-use crate::migrations::{self, SQLITE};
 use crate::{EncryptionKeys, Finding, Store, StoreError, sql};
-use session::failed;
-use sqlx::migrate::Migrate;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions, Connection as _};
+use connection::{Bound, SqliteConnection, failed};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use tokio::task::spawn_blocking;
 use turnstone_domain::Ids;
-
-/// How long a connection waits for another process's write before it gives up.
-const BUSY: Duration = Duration::from_secs(10);
 
 /// The embedded store.
 #[derive(Clone, Copy, Debug)]
@@ -46,28 +40,25 @@ impl SqliteStore {
         keys: Option<&EncryptionKeys>,
         ids: Arc<dyn Ids>,
     ) -> Result<Store, StoreError> {
-        let options = options(path);
-        let mut conn = options.connect().await.map_err(failed("open the database file"))?;
-        migrate(&mut conn).await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(4)
-            .min_connections(1)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .connect_with(options.read_only(true).create_if_missing(false))
-            .await
-            .map_err(failed("open the database file for reading"))?;
+        let file = path.to_owned();
+        let conn = blocking(move || {
+            let mut conn = SqliteConnection::to_write(&file).map_err(failed("open the database file"))?;
+            migrate::migrate(conn.inner())?;
+            Ok(conn)
+        });
+        let conn = conn.await?;
         // One process uses the file, so its memory is all that a limit needs.
         let limits = Arc::new(LocalLimits::one_of(1));
-        let readers = AnyReaders::Sqlite(Readers(readers));
+        let readers = AnyReaders::Sqlite(Readers::new(path.to_owned()));
         let ring = Keyring::read(&readers, keys).await?;
         let writing = vec![Session::new(Connection::Sqlite(Writing(conn)), ring.clone())];
-        Ok(engine::start(Reader::new(readers, ring), writing, None, &ids, limits))
+        engine::start(Reader::new(readers, ring), writing, None, &ids, limits)
     }
 
     /// Whether these keys open what is stored in the file, without changing it.
     pub async fn check(path: &Path, keys: Option<&EncryptionKeys>) -> Finding {
-        match data_keys(path).await {
+        let file = path.to_owned();
+        match blocking(move || data_keys(&file)).await {
             Ok(rows) => cipher::finding(keys, &rows),
             Err(error) => Finding::bad(
                 format!("the database file {} cannot be read: {error}", path.display()),
@@ -77,58 +68,47 @@ impl SqliteStore {
     }
 }
 
-/// Brings the schema of the file up to date.
-async fn migrate(conn: &mut SqliteConnection) -> Result<(), StoreError> {
-    let migrator = migrations::migrator(SQLITE);
-    let refused = match migrator.run(&mut *conn).await {
-        Ok(()) => return Ok(()),
-        Err(error) => migrations::refused(error),
-    };
-    // Without a list there is nothing to add to the refusal.
-    let applied = conn.list_applied_migrations(&migrator.table_name).await.unwrap_or_default();
-    migrations::known(&applied, SQLITE).and(Err(refused))
-}
-
-/// Returns the options of every connection of the store. A commit returns after it was flushed to the disk.
-fn options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(BUSY)
-        .foreign_keys(false)
-        .pragma("temp_store", "MEMORY")
-        .pragma("wal_autocheckpoint", "4000")
-        .disable_statement_logging()
+/// Runs what blocks on a thread that may.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    spawn_blocking(work).await.map_err(|_| StoreError::Closed)?
 }
 
 /// Reads the data keys of a file. A file without a schema has none.
-async fn data_keys(path: &Path) -> Result<Vec<DataKey>, StoreError> {
-    let action = "read data keys";
-    let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY);
-    let mut conn = options.connect().await.map_err(failed("open the database file"))?;
-    let rows = sqlx::raw_sql(sql::SELECT_DATA_KEYS.sqlite).fetch_all(&mut conn).await;
-    let _ = conn.close().await;
-    match rows {
+fn data_keys(path: &Path) -> Result<Vec<DataKey>, StoreError> {
+    let mut conn = SqliteConnection::to_read(path).map_err(failed("open the database file"))?;
+    match conn.rows(&Bound::new(&sql::SELECT_DATA_KEYS, Args::Values(&[]))?) {
         Err(error) if error.to_string().contains("no such table") => Ok(Vec::new()),
-        rows => rows.map_err(failed(action))?.into_iter().map(|row| DataKey::decode(&row.into())).collect(),
+        rows => {
+            let rows = rows.map_err(failed("read data keys"))?;
+            rows.into_iter().map(|row| DataKey::decode(&Row::from(row))).collect()
+        }
     }
+}
+
+/// Returns a connection to an empty database in memory that has the whole schema.
+#[cfg(test)]
+pub(crate) fn migrated_in_memory() -> rusqlite::Connection {
+    let mut conn = rusqlite::Connection::open_in_memory().unwrap();
+    migrate::migrate(&mut conn).unwrap();
+    conn
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use sqlx::Row as _;
+    use super::connection::SqliteConnection;
 
-    #[tokio::test]
-    async fn every_commit_is_flushed_to_the_disk() {
+    #[test]
+    fn every_commit_is_flushed_to_the_disk() {
         let folder = tempfile::tempdir().unwrap();
-        let mut conn = options(&folder.path().join("t.db")).connect().await.unwrap();
-        let journal = sqlx::query("PRAGMA journal_mode").fetch_one(&mut conn).await.unwrap();
-        assert_eq!(journal.get::<String, _>(0), "wal");
+        let mut conn = SqliteConnection::to_write(&folder.path().join("t.db")).unwrap();
+        let journal: String =
+            conn.inner().pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!(journal, "wal");
         // 2 is FULL: the log is synced after each transaction. 1 (NORMAL) syncs it at checkpoints alone.
-        let synchronous = sqlx::query("PRAGMA synchronous").fetch_one(&mut conn).await.unwrap();
-        assert_eq!(synchronous.get::<i64, _>(0), 2);
+        let synchronous: i64 =
+            conn.inner().pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+        assert_eq!(synchronous, 2);
     }
 }

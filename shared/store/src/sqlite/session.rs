@@ -1,100 +1,113 @@
 //! The engine's session over SQLite.
 
+use super::connection::{Bound, Cells, SqliteConnection, failed};
 use crate::StoreError;
-use crate::engine::session::{Arg, Args, CommitError, Row, Write};
+use crate::engine::session::{Args, CommitError, Row, Write};
 use crate::sql::Text;
-use sqlx::Sqlite;
-use sqlx::query::Query;
-use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqlitePool};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
-/// A database error as ours.
-pub(super) fn failed(action: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
-    move |error| StoreError::Database { action, message: error.to_string() }
-}
+/// The connections that read at once.
+const READERS: usize = 4;
 
-fn bound(text: &Text, args: Args<'_>) -> Result<Query<'static, Sqlite, SqliteArguments>, StoreError> {
-    let mut query = sqlx::query(text.sqlite);
-    let values = match args {
-        Args::Values(values) => values,
-        Args::Rows(columns, values) => {
-            query = query.bind(columns.to_json()?);
-            values
-        }
-    };
-    for value in values {
-        query = match value {
-            Arg::Int(value) => query.bind(*value),
-            Arg::Text(value) => query.bind(value.map(str::to_owned)),
-        };
-    }
-    Ok(query)
-}
-
-/// The one connection that writes.
+/// The one connection that writes. Its calls block: the writer has a thread of its own, and nothing waits on it for another
+/// thread between `BEGIN` and `COMMIT`.
 pub(crate) struct Writing(pub(super) SqliteConnection);
 
 impl Writing {
-    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
-        let begun = sqlx::query("BEGIN IMMEDIATE").execute(&mut self.0).await;
-        begun.map(|_| ()).map_err(failed("begin a transaction"))
+    pub(crate) fn begin(&mut self) -> Result<(), StoreError> {
+        self.0.control("BEGIN IMMEDIATE").map_err(failed("begin a transaction"))
     }
 
-    pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
-        let committed = sqlx::query("COMMIT").execute(&mut self.0).await;
-        if let Err(error) = committed {
-            self.rollback().await;
+    pub(crate) fn commit(&mut self) -> Result<(), CommitError> {
+        if let Err(error) = self.0.control("COMMIT") {
+            self.rollback();
             return Err(CommitError::Refused(failed("commit")(error)));
         }
         Ok(())
     }
 
-    pub(crate) async fn rollback(&mut self) {
+    pub(crate) fn rollback(&mut self) {
         // Best effort: after some errors SQLite has rolled back already.
-        let _ = sqlx::query("ROLLBACK").execute(&mut self.0).await;
+        let _ = self.0.control("ROLLBACK");
     }
 
-    pub(crate) async fn rows(
+    pub(crate) fn rows(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let rows = bound(text, args)?.fetch_all(&mut self.0).await.map_err(failed(action))?;
+        let rows = self.0.rows(&Bound::new(text, args)?).map_err(failed(action))?;
         Ok(rows.into_iter().map(Row::from).collect())
     }
 
-    pub(crate) async fn execute(
+    pub(crate) fn execute(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
     ) -> Result<u64, StoreError> {
-        let done = bound(text, args)?.execute(&mut self.0).await.map_err(failed(action))?;
-        Ok(done.rows_affected())
+        self.0.execute(&Bound::new(text, args)?).map_err(failed(action))
     }
 
-    pub(crate) async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+    pub(crate) fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
         for write in writes {
-            let query = sqlx::query(write.text.sqlite).bind(write.rows.to_json()?);
-            let done = query.execute(&mut self.0).await.map_err(failed(write.action))?;
-            write.check(done.rows_affected())?;
+            let written = match write.text.sqlite_row.is_empty() {
+                false => self.0.write(&write).map_err(failed(write.action))?,
+                true => {
+                    let rows = Bound::of_rows(write.text, &write.rows)?;
+                    self.0.execute(&rows).map_err(failed(write.action))?
+                }
+            };
+            write.check(written)?;
         }
         Ok(())
     }
 }
 
-/// The connections that read.
+/// The connections that read, each on a thread for blocking work. They are opened when they are needed.
 #[derive(Clone)]
-pub(crate) struct Readers(pub(super) SqlitePool);
+pub(crate) struct Readers(Arc<Pool>);
+
+struct Pool {
+    path: PathBuf,
+    idle: Mutex<Vec<SqliteConnection>>,
+    places: Arc<Semaphore>,
+}
 
 impl Readers {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self(Arc::new(Pool { path, idle: Mutex::default(), places: Arc::new(Semaphore::new(READERS)) }))
+    }
+
     pub(crate) async fn read(
         &self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let rows = bound(text, args)?.fetch_all(&self.0).await.map_err(failed(action))?;
+        let bound = Bound::new(text, args)?;
+        let place = Arc::clone(&self.0.places).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let pool = Arc::clone(&self.0);
+        let read = spawn_blocking(move || {
+            // Kept until the connection is back, although the caller may have gone away.
+            let _place = place;
+            pool.read(&bound)
+        });
+        let rows = read.await.map_err(|_| StoreError::Closed)?.map_err(failed(action))?;
         Ok(rows.into_iter().map(Row::from).collect())
+    }
+}
+
+impl Pool {
+    fn read(&self, bound: &Bound) -> rusqlite::Result<Vec<Cells>> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut conn = idle.map_or_else(|| SqliteConnection::to_read(&self.path), Ok)?;
+        let rows = conn.rows(bound);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+        rows
     }
 }

@@ -1,9 +1,10 @@
 //! Acknowledgements and failures: the ends of leases without a token, many in one transaction.
 
 use super::super::super::held::Held;
+use super::super::super::jobs::{Kept, Reported};
 use super::super::super::rows::{JobRow, get, json};
 use super::super::super::session::{Row, Session};
-use super::super::super::statement::read_by;
+use super::super::super::statement::{look_by, read_by};
 use super::super::super::unit::Unit;
 use super::super::{turns, unreadable};
 use super::is_of;
@@ -22,7 +23,7 @@ pub(in super::super::super) async fn apply(
     unit: &mut Unit,
     reports: &[&Report],
     known: Option<&Held>,
-) -> Result<Vec<RemoteOutcome<JobRow>>, StoreError> {
+) -> Result<Vec<RemoteOutcome<Reported>>, StoreError> {
     let mut ids = BTreeSet::new();
     for report in reports {
         let known = known.and_then(|held| held.take(&report.job, |job| is_expected(job, report)));
@@ -42,8 +43,39 @@ pub(in super::super::super) async fn apply(
     for report in reports {
         outcomes.push(apply_one(unit, report, &policies)?);
     }
+    let mut kept = kept(session, reports, &outcomes).await?;
     unit.flush(session).await?;
-    Ok(outcomes)
+    let mut reported = |row: JobRow| Reported { kept: kept.remove(&row.seq), row };
+    Ok(outcomes.into_iter().map(|outcome| outcome.map(&mut reported)).collect())
+}
+
+/// What belongs to the jobs that were acknowledged, for their answers: one read for all. A job that failed before or is the
+/// step of a workflow has more, which is read after the commit; so is one that cannot be read.
+async fn kept(
+    session: &mut Session,
+    reports: &[&Report],
+    outcomes: &[RemoteOutcome<JobRow>],
+) -> Result<HashMap<i64, Kept>, StoreError> {
+    let acknowledged = |(report, outcome): (&&Report, &RemoteOutcome<JobRow>)| match (&report.end, outcome) {
+        (ReportedEnd::Done { result }, RemoteOutcome::Done(row)) if row.workflow.is_none() => {
+            Some((row.seq, result.clone()))
+        }
+        _ => None,
+    };
+    let mut results: HashMap<i64, _> = reports.iter().zip(outcomes).filter_map(acknowledged).collect();
+    if results.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let keys = results.keys().copied().collect();
+    // One that cannot be read is read again after the commit.
+    let decode = |row: &Row| Ok(Kept::decode(row).ok().flatten());
+    let (action, text) = ("read what is acknowledged", &sql::SELECT_PARTS_OF_JOBS);
+    let found = look_by(session, action, text, keys, &[], decode).await?;
+    let mut whole: HashMap<i64, Kept> = found.into_iter().flatten().collect();
+    for (seq, kept) in &mut whole {
+        kept.result = results.remove(seq);
+    }
+    Ok(whole)
 }
 
 /// Whether a report fits a job as it is known: a refusal has to be read. A failure adds two events, and events that other
