@@ -118,11 +118,13 @@ mod tests {
 
     static ONE: Text = Text {
         sqlite: "",
+        sqlite_row: "",
         postgres: "-- Adds.\nINSERT INTO a (x)\nSELECT * FROM unnest($1) AS r\n",
         columns: &[],
     };
     static TWO: Text = Text {
         sqlite: "",
+        sqlite_row: "",
         postgres: "UPDATE b SET x = r.x FROM unnest($1, $2) AS r (x, y) WHERE y = r.y\n",
         columns: &[],
     };
