@@ -16,7 +16,6 @@ use turnstone_domain::address::only_public;
 ///
 /// A machine without root certificates (a slim container) can still call `http` URLs: their absence is logged once,
 /// as a warning.
-#[must_use]
 pub fn client_builder() -> ClientBuilder {
     match tls() {
         Some(tls) => strict().tls_backend_preconfigured(tls.clone()),
@@ -26,7 +25,6 @@ pub fn client_builder() -> ClientBuilder {
 
 /// Returns a builder as [`client_builder`] does, for clients whose certificates the caller sets. It reads the root
 /// certificates of the machine when a client is built.
-#[must_use]
 pub fn own_certificates_builder() -> ClientBuilder {
     install_provider();
     strict()

@@ -37,6 +37,10 @@ pub struct Answered {
     pub success: Option<Success>,
 }
 
+/// The error of a job for which there is no model to call.
+const NO_MODEL: &str =
+    "the job names no model and the server has no default; set ext_agent_model or [models] default_model";
+
 /// Calls the models of the agent in order until one answers (agent extension §3 rule 2). If `heard` is set,
 /// followers of the engagement receive the text while the model writes. `reserved` is the reservation of an
 /// earlier call that did not answer. Afterwards the request is that of the last called model, with its number of
@@ -57,10 +61,7 @@ pub async fn ask(
     } else {
         agent.model.models.as_slice()
     };
-    let mut last = hopeless(
-        "the job names no model and the server has no default; set ext_agent_model or [models] default_model"
-            .to_owned(),
-    );
+    let mut last = hopeless(NO_MODEL.to_owned());
     let (tenant, wanted_tokens) = (tenant(turn), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
         let Some((provider, model)) = found(turn, wanted)? else {
