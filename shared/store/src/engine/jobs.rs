@@ -52,13 +52,15 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Reads all but the result, with the seq of the job; `None` if the job failed before.
+    /// Reads all but the result, with the seq of the job; `None` if the job failed before, or something is damaged.
     pub(super) fn decode(row: &Row) -> Result<Option<(i64, Self)>, Inconsistency> {
         if get::<bool>(row, "failed")? {
             return Ok(None);
         }
-        let (seq, retry, envelope) = rows::envelope(row)?;
-        Ok(Some((seq, Self { retry, envelope, saved: saved_if_any(row)?, result: None })))
+        let (Ok((seq, retry, envelope)), Ok(saved)) = (rows::envelope(row), saved_if_any(row)) else {
+            return Ok(None);
+        };
+        Ok(Some((seq, Self { retry, envelope, saved, result: None })))
     }
 }
 
@@ -157,9 +159,10 @@ impl Engine {
         let part = |row: &Row| {
             let seq = get::<i64>(row, "job_seq")?;
             let sent = rows::envelope(row).map(|(_, retry, envelope)| (retry, envelope));
-            let result = match get::<Option<&str>>(row, "result")? {
-                Some(_) => json::<RawJson>(row, "result").map(Some),
-                None => Ok(None),
+            // A sealed result that cannot be opened is damage of this job alone.
+            let result = match get::<Option<&str>>(row, "result") {
+                Ok(None) => Ok(None),
+                _ => json::<RawJson>(row, "result").map(Some),
             };
             Ok((seq, sent, result, saved_if_any(row), get::<bool>(row, "failed")?))
         };
