@@ -125,6 +125,8 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     let Ground { store, clock, ids } = Ground::join(config).await?;
     let toolbox = Toolbox::from_config(&config.tools, Arc::clone(&clock))
         .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
+        // Documents are checked against it when they are registered.
+        .and_then(|toolbox| toolbox.with_policy(config.tool_policy.clone(), &clock))
         .map_err(wrong)?;
     let (known, tools) =
         (KnownTools::of(&toolbox, &config.remote.host_names(), config.reviews.names()), toolbox.specs());
