@@ -5,7 +5,7 @@ use crate::StoreError;
 use crate::sql::Text;
 use std::borrow::Cow;
 
-/// What a column holds.
+/// The type of the values of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Ints,

@@ -133,7 +133,7 @@ impl Crons {
         let values = [name.into(), tenant.into(), Arg::Int(enabled.map(i64::from))];
         let (action, text) = ("list cron entries", &sql::SELECT_CRONS);
         match name {
-            // What is asked for by name is an error when it cannot be read.
+            // A row that is asked for by name is an error when it cannot be read.
             Some(_) => all(&self.0.readers, action, text, &values, rows::decode).await,
             None => many(&self.0.readers, action, text, &values, rows::decode).await,
         }

@@ -39,11 +39,11 @@ struct Belongings {
 /// A job as the report of its worker left it.
 pub(super) struct Reported {
     pub row: JobRow,
-    /// What belongs to it, if that is all.
+    /// The rows that belong to it, if all of them were read.
     pub kept: Option<Kept>,
 }
 
-/// What belongs to a plain job that ended well at its first attempt.
+/// The parts of a plain job that ended well at its first attempt.
 pub(super) struct Kept {
     retry: RetryPolicy,
     envelope: Envelope,
@@ -64,7 +64,7 @@ impl Kept {
     }
 }
 
-/// What a worker saved for a job, if there is any.
+/// Returns the state that a worker saved for a job, if there is one.
 fn saved_if_any(row: &Row) -> Result<Option<SavedState>, Inconsistency> {
     match get::<Option<&str>>(row, "state")? {
         Some(_) => remote::saved(row).map(|(_, saved)| Some(saved)),
@@ -95,7 +95,7 @@ struct Side {
     for_guarded: bool,
 }
 
-/// What is said of a job that should have an envelope and has none.
+/// The message about a job whose envelope is missing.
 const NO_ENVELOPE: &str = "what its client sent is not stored any more";
 
 impl Engine {
