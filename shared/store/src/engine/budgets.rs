@@ -25,9 +25,9 @@ pub struct BudgetRow {
 /// A shared budget with the rows that have been used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedBudget {
-    /// What it limits.
+    /// The limit, and what it applies to.
     pub rule: BudgetRule,
-    /// What was spent: newest day first.
+    /// The spending, newest day first.
     pub rows: Vec<BudgetRow>,
 }
 
@@ -44,7 +44,7 @@ pub struct Raise {
     pub cost_per_day: i64,
 }
 
-/// What changes of an engagement's budget; what is `None` stays.
+/// A change of an engagement's budget; a field that is `None` stays as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OwnBudget {
     /// The most tokens; `Some(None)` is unlimited.
@@ -53,7 +53,7 @@ pub struct OwnBudget {
     pub cost: Option<Option<i64>>,
     /// Added to the limits, where there are any.
     pub raise: Raise,
-    /// What becomes of a job that needs more.
+    /// The effect on a job that needs more.
     pub on_exceed: Option<OnExceed>,
 }
 
@@ -74,7 +74,7 @@ pub struct Spending {
     pub cost: i64,
 }
 
-/// What an engagement has cost.
+/// The cost of an engagement.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EngagementCost {
     /// By job and phase.
@@ -83,7 +83,7 @@ pub struct EngagementCost {
     pub tools: Vec<(JobId, String, Spending)>,
 }
 
-/// What was spent on a model in a day.
+/// The spending on one model in one day.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DailyCost {
     /// Days since the epoch, UTC.
@@ -96,7 +96,7 @@ pub struct DailyCost {
     pub spent: Spending,
 }
 
-/// What a shared budget limits, and what the configuration or a manifest said of it last.
+/// Reads the limit of a shared budget, and the source that set it last: the configuration or a manifest.
 pub(super) fn rule(row: &impl Fields) -> Result<(BudgetRule, Option<String>), Inconsistency> {
     let rule = BudgetRule {
         name: get::<&str>(row, "name")?.parse().map_err(|e: String| wrong("name", e))?,
@@ -213,7 +213,7 @@ impl Budgets {
         Ok(rules.into_iter().map(shared).collect())
     }
 
-    /// What an engagement has cost.
+    /// Returns the cost of an engagement.
     pub async fn cost_of(&self, engagement: &EngagementId) -> Result<EngagementCost, StoreError> {
         let phases = self.cost_of_phases(engagement).await?;
         let values = [engagement.as_str().into()];
@@ -226,7 +226,7 @@ impl Budgets {
         Ok(EngagementCost { phases, tools })
     }
 
-    /// What was spent on models, by day, tenant and model, newest day first.
+    /// Returns the spending on models, by day, tenant and model, newest day first.
     pub async fn daily(&self, tenant: Option<&str>, since: Timestamp) -> Result<Vec<DailyCost>, StoreError> {
         let values = [since.0.into(), tenant.into()];
         all(&self.0.readers, "add up costs", &sql::SELECT_DAILY_COSTS, &values, |row| {
@@ -248,7 +248,7 @@ impl Budgets {
         .await
     }
 
-    /// What an engagement has used and cost, by job and phase.
+    /// Returns the tokens and the cost of an engagement, by job and phase.
     async fn cost_of_phases(
         &self,
         engagement: &EngagementId,

@@ -34,7 +34,8 @@ const DAMAGED_MS: i64 = 3_600_000;
 const RULED_MS: i64 = 1_000;
 
 impl Engine {
-    /// Whether it is worth asking the writer for jobs, and of which queues: an idle poll is one read.
+    /// Returns the queues to ask the writer for, if any has a job for this claim. So a poll without work is one
+    /// read.
     pub(super) async fn work_for(
         &self,
         asked: &[String],
@@ -295,7 +296,7 @@ pub(super) fn again() -> ExponentialBuilder {
         .with_jitter()
 }
 
-/// The queues to claim from: those asked for, in their order, that have a job. `*` stands for every queue.
+/// Returns the queues to claim from: those requested that have a job, in their order. `*` means every queue.
 fn wanted(asked: &[String], ready: &[ReadyQueue]) -> Vec<String> {
     let has_job = |queue: &&ReadyQueue| queue.ready;
     if asked.iter().any(|queue| queue == "*") {

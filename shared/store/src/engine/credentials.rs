@@ -59,7 +59,8 @@ fn credential(row: &impl Fields) -> Result<Credential, Inconsistency> {
 pub struct Credentials(pub(super) Arc<Engine>);
 
 impl Credentials {
-    /// Whether what is stored is encrypted: without that no secret may be given, only where one is.
+    /// Returns true when secrets are stored encrypted. Without encryption no secret may be given, only the name of
+    /// its variable or file.
     pub fn seals(&self) -> bool {
         self.0.readers.seals()
     }

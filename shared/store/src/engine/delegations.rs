@@ -11,7 +11,7 @@ use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::{AgentDefinition, CallId, EngagementId, JobId, JobState, RawJson};
 
-/// Where a job stands in the tree of those who work for one another.
+/// The place of a job in the tree of delegations.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Kindred {
     /// How many stand above it.
@@ -37,7 +37,7 @@ pub struct Kin {
     pub call_id: Option<CallId>,
     /// On which terms.
     pub mode: DelegationMode,
-    /// What became of it for its parent.
+    /// Its outcome for the parent.
     pub status: DelegationState,
     /// Where its job stands.
     pub state: JobState,
@@ -45,7 +45,7 @@ pub struct Kin {
     pub depth: i64,
     /// Its complete turns.
     pub turns: i64,
-    /// What it has spent itself.
+    /// The tokens that it has spent itself.
     pub tokens_used: i64,
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn agents(readers: &Reader, names: &[String]) -> Result<Vec<Age
     Ok(found)
 }
 
-/// What others do for a turn, or did.
+/// Returns the delegations of a turn.
 pub(super) async fn of_turn(readers: &Reader, job: &JobId, turn: i64) -> Result<Vec<Delegated>, StoreError> {
     let values = [job.as_str().into(), turn.into()];
     all(readers, "recall delegations", &sql::SELECT_DELEGATIONS_OF_TURN, &values, |row| {

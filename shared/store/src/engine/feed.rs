@@ -18,7 +18,7 @@ pub struct FeedPage {
     pub events: Vec<FeedEvent>,
     /// How far the reader has come, whether events were found or not.
     pub cursor: Cursor,
-    /// Whether there may be more behind the cursor already.
+    /// True when there may already be more behind the cursor.
     pub has_more: bool,
 }
 
@@ -81,8 +81,8 @@ fn names(filter: &FeedFilter) -> String {
     filter.names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// All events in one order, which is the same for every reader and never changes: a reader that goes on from its cursor
-/// misses nothing and sees nothing twice, whoever writes meanwhile.
+/// All events in one order, which is the same for every reader and never changes. A reader that resumes at its
+/// cursor misses nothing and sees nothing twice, even with concurrent writers.
 ///
 /// On PostgreSQL an event is shown once no transaction is under way that might still write one before it. A long
 /// transaction, of whatever database of the server, delays the feed; it makes no hole in it.

@@ -27,7 +27,7 @@ pub struct IdempotentPush {
     pub answer: AnswerOfPush,
 }
 
-/// What is on record under an idempotency key.
+/// The record of an idempotency key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedPush {
     /// The digest of the request that used the key.
@@ -36,7 +36,7 @@ pub struct RecordedPush {
     pub pushed: Vec<Pushed>,
     /// The body of the answer; `None` until [`IdempotentPushes::record`] records it.
     pub answer: Option<String>,
-    /// Whether the record is of an earlier request. Then this one wrote nothing.
+    /// True when the record is of an earlier request. Then this request wrote nothing.
     pub repeated: bool,
 }
 

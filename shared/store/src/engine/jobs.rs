@@ -25,7 +25,7 @@ const MOST_CALLS: usize = 1_000;
 /// No further calls are read once their outcomes have this many bytes.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// What belongs to some jobs, by their seqs.
+/// The rows that belong to some jobs, by the jobs' seqs.
 struct Belongings {
     envelopes: HashMap<i64, (RetryPolicy, Envelope)>,
     results: HashMap<i64, RawJson>,
@@ -91,7 +91,7 @@ struct Side {
     agent: AgentJob,
     /// Of its definition.
     digest: String,
-    /// Whether it works for an agent with an output guardrail.
+    /// True when the job works for an agent with an output guardrail.
     for_guarded: bool,
 }
 
@@ -303,7 +303,7 @@ impl Engine {
         Ok(ToolResults { newest: calls.iter().rev().filter_map(tool_result).collect(), whole })
     }
 
-    /// What stands before that what a model said is shown (OAS-43).
+    /// Returns the guardrails that a model's output has to pass before it is shown (OAS-43).
     async fn guardrails(&self, digest: &str) -> Result<Guardrails, StoreError> {
         let (action, values) = ("read a definition", [digest.into()]);
         let found: Option<AgentDefinition> =
@@ -316,7 +316,7 @@ impl Engine {
 }
 
 impl Belongings {
-    /// What was read of a job, if it can be read.
+    /// Returns what was read of a job, and notes why when it cannot be read.
     fn kept<T>(&mut self, seq: i64, read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match read {
             Err(error) if error.is_damage() => {
@@ -355,7 +355,7 @@ impl Belongings {
     }
 }
 
-/// The job as its own row tells of it.
+/// Returns the job from its own row alone.
 fn bare(row: JobRow) -> Job {
     Job {
         id: row.id,

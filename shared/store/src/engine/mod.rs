@@ -1,4 +1,4 @@
-//! What both databases share: the decisions, the group commit, and the handles of the concerns.
+//! The code that both databases share: the decisions, the group commit, and the handles of the concerns.
 //!
 //! Only [`session`] knows which database it is: a connection that writes, and others that read.
 

@@ -1,4 +1,4 @@
-//! What agents ask, and how the answers were given.
+//! The questions of agents, and how their answers were given.
 
 use super::Engine;
 use super::ops::runs;
@@ -64,7 +64,8 @@ impl Questions {
         Ok(answers)
     }
 
-    /// Whether somebody was told of a question, a call or a review by its id. Only who was told of it can mean it.
+    /// Returns true when a client has received a question, a call or a review by its id. Only a client that
+    /// received it can mean it.
     pub async fn was_told(&self, question: &str) -> Result<bool, StoreError> {
         let (action, values) = ("look for a question", [question.into()]);
         let told = one(&self.0.readers, action, &sql::SELECT_QUESTION_SHOWN, &values, |row| {
@@ -73,7 +74,7 @@ impl Questions {
         Ok(told.await?.is_some())
     }
 
-    /// Notes that somebody was told of questions.
+    /// Records that clients have received these questions.
     pub async fn questions_told(&self, questions: Vec<String>) -> Result<(), StoreError> {
         let mut untold = Vec::new();
         for question in questions {

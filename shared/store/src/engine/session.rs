@@ -44,7 +44,7 @@ impl<'a> From<Option<&'a str>> for Arg<'a> {
     }
 }
 
-/// What a statement is given: single values, or the columns of many rows followed by single values.
+/// The parameters of a statement: single values, or the columns of many rows followed by single values.
 pub(crate) enum Args<'a> {
     Values(&'a [Arg<'a>]),
     Rows(Columns, &'a [Arg<'a>]),
@@ -55,7 +55,7 @@ pub(crate) struct Write {
     pub action: &'static str,
     pub text: &'static Text,
     pub rows: Columns,
-    /// Whether each of the rows has to be written; otherwise some may be there already.
+    /// True when each of the rows has to be written; otherwise some may be there already.
     pub each: bool,
 }
 
@@ -369,7 +369,8 @@ impl Session {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, CommitError> {
-        // Such statements make rows of their own, which nobody would seal: an encrypted store does not use them.
+        // Such statements make rows of their own, which would not be sealed, so an encrypted store does not use
+        // them.
         self.inner.rows_alone(action, text, args).await
     }
 }

@@ -41,7 +41,7 @@ use turnstone_domain::{
     EventData, EventName, JobError, JobId, JobState, NewCheckpoint, NewChild, NewEvent, RawJson, Timestamp,
 };
 
-/// What a workflow has to know of a job that has ended.
+/// Returns what a workflow needs to know of a job that has ended.
 fn ended(job: &JobRow) -> Option<Ended> {
     let ((workflow_seq, step), at) = job.workflow.zip(job.ended_at)?;
     Some(Ended { workflow_seq, step, state: job.state, at })
@@ -67,7 +67,7 @@ pub(super) struct Unit {
     reviews: Vec<ReviewRow>,
     breaker_waits: Vec<BreakerWait>,
     breakers: Vec<NewBreaker>,
-    /// What agents of other servers do for calls.
+    /// The remote calls of its jobs.
     away: Away,
     /// Files that agents made.
     pub(super) artifacts: Artifacts,
@@ -85,7 +85,7 @@ pub(super) struct Unit {
     pub(super) families: Vec<Family>,
     /// Jobs that a claim has taken, and written by itself.
     claimed: Vec<i64>,
-    /// What units that were absorbed knew.
+    /// The knowledge of units that were absorbed.
     told: Vec<Learnt>,
     /// Jobs of which nothing is to be known.
     distrusted: Vec<JobId>,
@@ -121,7 +121,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Takes in one job and returns its seq, if there is such a job of this tenant; `None` stands for every tenant.
+    /// Takes in one job and returns its seq, if there is such a job of this tenant; `None` means any tenant.
     pub(super) async fn read_job(
         &mut self,
         session: &mut Session,
@@ -136,7 +136,7 @@ impl Unit {
     }
 
     fn take_engagement(&mut self, row: Box<EngagementRow>) {
-        // Engagements may share a budget: the row that was read first stands for all of them, so moves add up.
+        // Engagements may share a budget: the row that was read first is used for all of them, so changes add up.
         self.budgets.take_in(row.budget_seq, row.budget);
         self.engagements.insert(row.seq, row);
     }
@@ -170,7 +170,7 @@ impl Unit {
         self.left.append(&mut flushed.left);
     }
 
-    /// What is known of the jobs when this unit is committed. They are taken out of it.
+    /// Takes out what is known of the jobs when this unit is committed.
     pub(super) fn learnt(&mut self) -> Vec<Learnt> {
         let mut learnt = take(&mut self.told);
         let known = take(&mut self.claimed).into_iter().chain(take(&mut self.changed_jobs));
@@ -188,7 +188,7 @@ impl Unit {
         learnt
     }
 
-    /// What is known of an engagement. It is taken out, so a second job of it finds it with the first.
+    /// Returns what is known of an engagement. It is taken out, so a second job of it finds it with the first.
     fn learnt_engagement(&mut self, seq: i64, learnt: &[Learnt]) -> Option<Box<EngagementRow>> {
         let Some(mut row) = self.engagements.remove(&seq) else {
             let mut rows = learnt.iter().filter_map(|(_, known)| known.as_ref()?.engagement.as_ref());
@@ -199,7 +199,7 @@ impl Unit {
         Some(row)
     }
 
-    /// What this process knows of a job is not to be relied on any more.
+    /// Marks what this process knows of a job as unreliable.
     pub(super) fn distrust(&mut self, seq: i64) {
         self.distrusted.extend(self.jobs.get(&seq).map(|job| job.id.clone()));
     }

@@ -1,4 +1,4 @@
-//! Who is told of events, and what became of it.
+//! Webhooks: the subscribers to events, and the outcome of each delivery.
 
 use super::Engine;
 use super::ops::webhooks::{self as ops, MARK};
@@ -12,10 +12,11 @@ use turnstone_domain::Timestamp;
 use turnstone_domain::feed::Cursor;
 use turnstone_domain::webhook::{Attempted, Delivery, DeliveryState, NewDelivery, Webhook, WebhookChange};
 
-/// What the scheduler takes to be posted.
+/// The scheduler's request for deliveries to post.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Taking {
-    /// Nobody takes what is taken now before this: a delivery whose scheduler dies waits for it, and is posted again.
+    /// No scheduler takes these deliveries again before this time. If this scheduler dies, they are posted again
+    /// after it.
     pub until: Timestamp,
     /// At most this many deliveries.
     pub limit: usize,
@@ -25,12 +26,13 @@ pub struct Taking {
     pub busy: Vec<String>,
 }
 
-/// Who is told of events, and what became of it. `tenant` narrows to what is that tenant's; `None` is everybody's.
+/// The handle for webhooks and their deliveries. `tenant` limits each call to that tenant's; `None` means any
+/// tenant.
 #[derive(Clone)]
 pub struct Webhooks(pub(super) Arc<Engine>);
 
 impl Webhooks {
-    /// Makes a webhook. It is told of what happens from now on; its `since` and `updated_at` are the store's to choose.
+    /// Makes a webhook. It receives events from now on; the store chooses its `since` and `updated_at`.
     pub async fn create_webhook(&self, new: Webhook) -> Result<(), StoreError> {
         self.0.write(new, |tx, new| Box::pin(ops::create(&mut tx.session, &mut tx.unit, new))).await
     }
@@ -113,12 +115,12 @@ impl Webhooks {
         Ok(decode_all(&rows, decode)?.pop())
     }
 
-    /// The webhooks that are told of anything.
+    /// Returns the webhooks that receive events.
     pub async fn active_webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
         self.list(None, None, Some(1)).await
     }
 
-    /// How far events have been told.
+    /// Returns the position up to which events are published to webhooks.
     pub async fn webhook_mark(&self) -> Result<Cursor, StoreError> {
         let values = [MARK.into()];
         let (action, text) = ("read how far events are told", &sql::SELECT_EVENT_MARK);
@@ -148,10 +150,9 @@ impl Webhooks {
             .await?
     }
 
-    /// Takes deliveries that are due, each with one more attempt. Whoever takes them posts them and settles them.
+    /// Takes deliveries that are due, each with one more attempt. The caller posts them and settles them.
     ///
-    /// # Errors
-    /// [`StoreError::Deposed`] when the term has ended.
+    /// # Errors [`StoreError::Deposed`] when the term has ended.
     pub async fn take_deliveries(
         &self,
         term: &Term,

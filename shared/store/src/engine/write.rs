@@ -1,4 +1,4 @@
-//! What callers ask the writer to do, and where their answers wait for the commit.
+//! The requests to the writer, and the channels on which their answers wait for the commit.
 
 use super::Engine;
 use super::definitions::Definitions;
@@ -31,7 +31,7 @@ pub(super) struct Request<A, T, E = StoreError> {
     reply: oneshot::Sender<Result<T, E>>,
 }
 
-/// What the writer needs of every request.
+/// A request of any type, as the writer handles it.
 pub(super) trait Pending: Send {
     /// Returns whether the caller has gone away. A request that is not written by then never is.
     fn is_abandoned(&self) -> bool;

@@ -1,11 +1,11 @@
-//! The writer of a process: gathers what many callers hand it into one transaction (group commit).
+//! The writer of a process: it gathers the requests of many callers into one transaction (group commit).
 //!
-//! Everything that waits while a commit is under way goes into the next one, so nobody waits for a timer and the cost
-//! of a commit is shared by all who arrive together. Answers are given only after the commit.
+//! Requests that arrive during a commit go into the next one, so no request waits for a timer. The cost of a commit
+//! is shared by all requests in it. Answers are given only after the commit.
 //!
-//! A database that does not answer is tried again with growing pauses. Turns wait for it as long as it takes, because
-//! what they carry has been paid for; all others are told after [`PATIENCE`]. A commit whose outcome is unknown is
-//! looked up before anything is tried again, so nothing is committed twice.
+//! A database that does not answer is tried again with growing pauses. Turns wait for it as long as it takes,
+//! because what they carry has been paid for; all others receive an error after [`PATIENCE`]. A commit whose
+//! outcome is unknown is looked up before anything is tried again, so nothing is committed twice.
 
 use super::definitions::Definitions;
 use super::held::{Held, Learnt};
@@ -30,13 +30,13 @@ const BATCH: usize = 512;
 /// How long a request that is not a turn waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a transaction did.
+/// The results of a transaction.
 struct Outcome {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
 }
 
-/// What the units of a transaction leave to be done: in it, or after it.
+/// The work that the units of a transaction leave: in it, or after it.
 #[derive(Default)]
 struct Yielded {
     rings: Vec<Ring>,
@@ -65,7 +65,7 @@ impl Yielded {
 /// Why a batch was not committed.
 struct Refused {
     error: StoreError,
-    /// Whether the transaction itself failed, and not the statements of one request.
+    /// True when the transaction itself failed, and not the statements of one request.
     shared: bool,
 }
 
@@ -137,7 +137,7 @@ impl Writer {
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
         self.held.learn(outcome.learnt);
-        // First, so that who has an answer finds everybody notified.
+        // First, so that a caller that has its answer finds all parts notified.
         outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
         batch.into_iter().for_each(|asked| asked.work.into_pending().give());
     }
@@ -295,7 +295,7 @@ fn tell_of_recovery(told: bool) {
     }
 }
 
-/// Tells those that have waited too long that the database does not answer; returns the others.
+/// Fails the requests that have waited too long for the database; returns the others.
 fn tell_the_impatient(batch: Vec<Asked>, error: &StoreError) -> Vec<Asked> {
     let (waiting, gone): (Vec<_>, Vec<_>) = batch
         .into_iter()

@@ -7,13 +7,14 @@ use serde_json::{Map, Value};
 use turnstone_domain::message::{Message, StoredMessage};
 use turnstone_domain::{Checkpoint, EventName, Phase, Spent, Timestamp};
 
-/// A part of a row's body. `B` is the body of a checkpoint, `D` the data of an event: whoever reads one skips the other.
+/// A part of a row's body. `B` is the body of a checkpoint, `D` the data of an event; a reader of one skips the
+/// other.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Entry<B, D> {
     /// A checkpoint, and its event if it has one.
     Phase(Done<B, D>),
-    /// Any other event; its name stands in the row's `names`.
+    /// Any other event; its name is stored in the row's `names`.
     Event(Happened<D>),
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Done<B, D> {
     /// When it was done; the row's time where it is not said.
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// What `phase.completed` says beside phase and duration; nothing where no event was written.
+    /// The data of `phase.completed` beside phase and duration; `None` when no event was written.
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
     pub told: Option<D>,
     /// When that happened, where it was not then.
@@ -46,7 +47,7 @@ pub(super) struct Done<B, D> {
 }
 
 impl<B, D> Done<B, D> {
-    /// Whether it paid for something.
+    /// Returns true when the phase paid for something.
     pub(super) fn has_paid(&self) -> bool {
         let amounts = [self.tokens_in, self.tokens_out, self.tokens_cached, self.cost];
         self.model.is_some() || amounts.iter().any(|amount| *amount != 0)

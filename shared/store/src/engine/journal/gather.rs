@@ -22,12 +22,12 @@ struct Turn {
 struct Added {
     of: Turn,
     done: Done<RawJson, RawJson>,
-    /// Whether an event says that it is done.
+    /// True when an event reports the checkpoint.
     is_told: bool,
 }
 
 impl Added {
-    /// Whether this event says that this checkpoint is done.
+    /// Returns true when this event reports this checkpoint.
     fn is_told_by(&self, of: Turn, said: &PhaseCompleted) -> bool {
         !self.is_told
             && self.of == of
@@ -46,7 +46,7 @@ struct NewMessage {
 enum Data {
     /// All that an event says.
     Whole(RawJson),
-    /// What it says beside the checkpoint with this place in the list.
+    /// The event's data beside the checkpoint with this place in the list.
     Beside(usize, RawJson),
 }
 
@@ -255,7 +255,7 @@ impl Draft {
         }
     }
 
-    /// Whether a checkpoint may join the others: it follows them, and one at most has paid for something.
+    /// Returns true when a checkpoint may join the others: it follows them, and at most one has paid for something.
     fn takes(&self, done: &Done<RawJson, RawJson>) -> bool {
         self.phases == 0 || (done.phase == self.phase + self.phases && !(self.has_paid && done.has_paid()))
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
-/// Cancels a job; an active one loses its lease, and its worker is told. Those who work for it end with it.
+/// Cancels a job. An active one loses its lease, and its worker is notified. Its delegates end with it.
 pub(in super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
@@ -47,7 +47,7 @@ pub(in super::super) async fn all(
     unit.flush(session).await
 }
 
-/// Cancels a job that was taken in and has not ended; somebody has to flush the unit.
+/// Cancels a job that was taken in and has not ended; the caller flushes the unit.
 pub(in super::super) async fn end(
     session: &mut Session,
     unit: &mut Unit,

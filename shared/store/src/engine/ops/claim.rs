@@ -33,12 +33,12 @@ use turnstone_domain::{AgentDefinition, EventName, Ids, Lease};
 
 /// Jobs that are looked at in search of one that can be read.
 const MOST_LOOKED_AT: usize = 4096;
-/// The scheduler looks again at least this often by itself; what is due earlier is rung for.
+/// The scheduler looks at least this often by itself; it is notified of anything that is due earlier.
 const SOON_MS: i64 = 2_500;
 
 /// A claim, and the queues that looked as if they could serve it.
 pub(in super::super) struct Ask {
-    /// What a worker asks for; the queues are those of `ready` that it wants.
+    /// The request of a worker; its queues are the requested ones among `ready`.
     pub request: ClaimRequest,
     /// Queues that have jobs, and those that have limits.
     pub ready: Vec<ReadyQueue>,
@@ -49,23 +49,23 @@ pub(in super::super) struct Ask {
 pub(in super::super) struct ReadyQueue {
     pub name: String,
     pub pool: Option<String>,
-    /// Whether it has a limit of its own.
+    /// True when it has a limit of its own.
     pub limited: bool,
-    /// Whether it has a job that may be claimed.
+    /// True when it has a job that may be claimed.
     pub ready: bool,
-    /// Whether anywhere jobs are set aside for a limit that may have opened.
+    /// True when jobs of any queue are set aside for a limit that may have opened.
     pub set_aside: bool,
-    /// Whether anywhere the active jobs of a tenant are limited.
+    /// True when any tenant has a limit of active jobs.
     pub capped: bool,
-    /// Whether there is any budget that engagements share.
+    /// True when there is any budget that engagements share.
     pub budgeted: bool,
 }
 
-/// What a claim got.
+/// The result of a claim.
 #[derive(Default)]
 pub(in super::super) struct Claimed {
     pub claims: Vec<Claim>,
-    /// Whether another claim stood in the way: asking again may give more.
+    /// True when a concurrent claim held something that this one had to leave out; another claim may get more.
     pub busy: bool,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Taken {
     pub agents: HashMap<i64, Arc<AgentDefinition>>,
     /// Those of them that cannot be read.
     pub broken: Broken,
-    /// Whether another claim stood in the way: asking again may give more.
+    /// True when a concurrent claim held something that this one had to leave out; another claim may get more.
     pub busy: bool,
 }
 
@@ -205,7 +205,7 @@ pub(super) async fn take(
 /// Jobs of one queue.
 struct Wanted<'a> {
     request: &'a ClaimRequest,
-    /// What the worker's runtime has to offer: JSON.
+    /// The features of the worker's runtime: JSON.
     tags: Option<&'a str>,
     queue: &'a str,
 }
@@ -221,7 +221,7 @@ impl Wanted<'_> {
 /// The way of one claim through the queues.
 struct Search<'a> {
     request: &'a ClaimRequest,
-    /// What the worker's runtime has to offer: JSON.
+    /// The features of the worker's runtime: JSON.
     tags: Option<String>,
     definitions: &'a mut Definitions,
     line: Line,
@@ -231,7 +231,7 @@ struct Search<'a> {
     /// Jobs that no version can read.
     broken: Broken,
     set_aside: bool,
-    /// Whether it gave up looking although there is more to look at.
+    /// True when it stopped looking although there is more to look at.
     hasty: bool,
 }
 
@@ -396,7 +396,7 @@ async fn runnable(
     Ok(agents)
 }
 
-/// Whether the scheduler may have to look at this active job earlier than it looks by itself.
+/// Returns true when this active job may need the scheduler before its next periodic look.
 pub(in super::super) fn ends_soon(job: &JobRow) -> bool {
     [job.timeout_ms, job.lease_ms].into_iter().flatten().any(|ms| ms < SOON_MS)
 }
@@ -420,7 +420,7 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
         unit.rings.push(Ring::Due);
     }
     if request.kind == JobKind::Agent {
-        // Its stream tells it with what its turn writes first.
+        // The first write of its turn also writes this event to its stream.
         unit.change_job(seq)?.events = 1;
         return Ok(());
     }

@@ -14,7 +14,7 @@ use std::mem::take;
 use turnstone_domain::tool_call::AwayStep;
 use turnstone_domain::{CallId, EventName, JobId, Timestamp};
 
-/// What is known of a call at one place: the job, the handle, and when it is called off.
+/// The known state of a call at one place: the job, the handle, and the time of its cancellation.
 type Known = (i64, Option<String>, Option<Timestamp>);
 
 /// Rows that are to be written.
@@ -47,7 +47,8 @@ impl Away {
         *row = (job_seq, handle.or(row.1.take()), due_at);
     }
 
-    /// A job whose state has changed: one that ended without what is done for it leaves that to be called off.
+    /// Records a job whose state has changed. A job that ended without its remote calls leaves them to be
+    /// cancelled.
     pub(in super::super) fn moved(&mut self, job: &JobRow) {
         if job.engagement_seq.is_some() && job.state.is_terminal() {
             self.abandoned.extend(job.ended_at.map(|at| AbandonedCalls { job_seq: job.seq, due_at: at }));
@@ -108,7 +109,7 @@ pub(in super::super) async fn note(
         let (action, text) = ("call off again later", &sql::UPDATE_REMOTE_CALL_RETRY);
         return session.execute(action, text, Args::Values(&values)).await.map(|_| ());
     }
-    // The job before what is done for it, as everybody who ends a job locks them.
+    // The job before its calls: every process that ends a job locks them in this order.
     let job = match how {
         CalledOff::GivenUp(why) => unit.read_job(session, &one.job, None).await?.zip(Some(why)),
         _ => None,

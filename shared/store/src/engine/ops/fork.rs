@@ -1,5 +1,6 @@
-//! Fork: an engagement that goes on from a turn of another one. Complete turns are read where they are; of the turn in which
-//! they part, the phases before the point are copied, because they belong to the turn that the fork ends.
+//! Fork: an engagement that continues from a turn of another one. Complete turns are read where they are. Of the
+//! turn at which they part, the phases before the point are copied, because they belong to the turn that the fork
+//! ends.
 
 use super::super::journal;
 use super::super::rows::{self, EngagementRow, ForkRow, JobRow, NewScope, ScopeVersion, StateKey};
@@ -73,7 +74,7 @@ pub(in super::super) async fn apply(
     Ok(Ok(()))
 }
 
-/// Takes in the engagement; nobody prunes it until this is committed.
+/// Takes in the engagement; retention does not delete it until this is committed.
 async fn find(session: &mut Session, unit: &mut Unit, fork: &NewFork) -> Result<Option<Parent>, StoreError> {
     let values = [fork.from.as_str().into(), fork.tenant.as_deref().into()];
     let (action, text) = ("read an engagement", &sql::SELECT_ENGAGEMENT_BY_ID);
@@ -88,7 +89,7 @@ async fn find(session: &mut Session, unit: &mut Unit, fork: &NewFork) -> Result<
     Ok(unit.engagement_of(seq).cloned().map(|row| Parent { seq, agent, row }))
 }
 
-/// What the turn has before the point, or why it cannot be forked there.
+/// Returns what the turn has before the point, or why it cannot be forked there.
 async fn part(
     session: &mut Session,
     unit: &Unit,

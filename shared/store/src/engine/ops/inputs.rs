@@ -1,9 +1,9 @@
 //! Further inputs of an engagement: its jobs take turns in the order in which they were accepted, one at a time.
 //!
-//! A job that finds another one of its engagement unfinished waits in `pending`. The transaction that ends a job makes the
-//! next one available, whatever the end was: each input is a request of its own, with an agent of its own, which is the
-//! engagement's from then on. Who adds an input holds the engagement,
-//! and who ends a job writes to its stream, so neither overlooks the other.
+//! A job that finds another one of its engagement unfinished waits in `pending`. The transaction that ends a job
+//! makes the next one available, whatever the end was. Each input is a request of its own, and its agent is the
+//! engagement's from then on. Adding an input locks the engagement, and the end of a job writes to its stream, so
+//! neither overlooks the other.
 
 use super::super::rows::{BegunInput, EngagementRow, Fields, Inconsistency, JobRow, get, json};
 use super::super::session::Session;
@@ -24,7 +24,7 @@ pub(in super::super) struct Freed {
 }
 
 impl Freed {
-    /// What the others have to know of a job, if it has ended and there are others.
+    /// Returns what the other jobs need to know of a job, if it has ended and there are others.
     pub(in super::super) fn of(job: &JobRow, engagement: Option<&EngagementRow>) -> Option<Self> {
         let (row, at) = engagement.zip(job.ended_at)?;
         (row.inputs > 1).then_some(Self { engagement_seq: row.seq, at })
@@ -41,7 +41,8 @@ pub(in super::super) struct OpenInput {
 }
 
 impl OpenInput {
-    /// Whether it waits for another input to end. The first one waits for somebody outside, if it waits.
+    /// Returns true when it waits for another input to end. The first input waits for something outside, if it
+    /// waits.
     fn waits_its_turn(&self, engagement_seq: i64) -> bool {
         self.state == JobState::Pending && self.attempt == 0 && self.seq != engagement_seq
     }
@@ -81,7 +82,7 @@ pub(super) async fn standings(
         let standing = standings.entry(engagement_seq).or_default();
         standing.begun = standing.begun.max(begun);
         standing.granted = standing.granted.max(position.granted);
-        // What waits was told of an agent before the input in front of it may have handed over to another one.
+        // The waiting input got its agent before the input in front of it may have handed over to another agent.
         let is_over = input.state.is_terminal() || !input.waits_its_turn(engagement_seq);
         let heir = position.heir.filter(|_| is_over).map(|name| (input.seq, name));
         standing.heir = standing.heir.take().max(heir);

@@ -1,4 +1,4 @@
-//! What the writer does, one file per transition or group of them.
+//! The operations of the writer, one file per transition or group of them.
 
 pub(super) mod agents;
 pub(super) mod answer;

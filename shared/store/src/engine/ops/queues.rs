@@ -156,7 +156,7 @@ pub(in super::super) async fn override_limit(
     Ok(known.is_some())
 }
 
-/// Whether an operator's limit stands, and what jobs asked for.
+/// Returns true when an operator's limit applies, and the limit that jobs named.
 fn asked(row: &Row) -> Result<(bool, Option<String>), Inconsistency> {
     Ok((get(row, "overridden")?, get(row, "asked")?))
 }

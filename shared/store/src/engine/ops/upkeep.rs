@@ -1,4 +1,4 @@
-//! What time does to jobs and reviews.
+//! The scheduler's duties for jobs and reviews.
 
 use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
@@ -78,7 +78,7 @@ pub(in super::super) async fn promote_due(
     Ok(opened + promoted + resumed + released)
 }
 
-/// Limits that allow something again at `now`: those who wait for them are told, once.
+/// Limits that allow something again at `now`: the jobs that wait for them are released, once.
 async fn open_limits(session: &mut Session, unit: &mut Unit, now: Timestamp) -> Result<usize, StoreError> {
     let values = [now.0.into()];
     let mut opened = 0;

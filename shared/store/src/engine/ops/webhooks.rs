@@ -1,4 +1,4 @@
-//! Who is told of events, and what became of it: the writes.
+//! The writes of webhooks and their deliveries.
 
 use super::super::rows::{self, WebhookRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
@@ -12,7 +12,7 @@ use turnstone_domain::webhook::{
     AfterAttempt, Attempted, Delivery, DeliveryState, NewDelivery, Webhook, WebhookChange,
 };
 
-/// The name of the mark that says how far events are told.
+/// The name of the mark up to which events are published to webhooks.
 pub(in super::super) const MARK: &str = "webhooks";
 
 pub(in super::super) async fn create(

@@ -179,7 +179,7 @@ pub(crate) trait Stored: Declared {
 /// A row that is inserted as it is declared.
 pub(crate) trait Inserted: Stored {}
 
-/// What a declaration says of a table.
+/// The declaration of a table.
 pub(crate) struct Table {
     pub name: &'static str,
     /// The columns that tell its rows from others.

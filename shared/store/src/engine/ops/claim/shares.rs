@@ -18,7 +18,7 @@ pub(super) struct Share {
     pub pass: i64,
     /// Jobs that were claimed from it since it is in its pool.
     pub claims: i64,
-    /// Whether it has nothing more to claim.
+    /// True when it has nothing more to claim.
     empty: bool,
 }
 

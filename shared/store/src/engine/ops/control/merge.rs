@@ -20,7 +20,7 @@ struct Side {
     past: Option<Past>,
     /// Its complete turns.
     turns: i64,
-    /// What each of them said.
+    /// The content of each turn.
     contents: BTreeMap<i64, String>,
 }
 
@@ -87,7 +87,7 @@ pub(in super::super::super) async fn apply(
     Ok(Ok(Merged { branch: made, conflicts }))
 }
 
-/// The branch that a name stands for. A job that never ran has nothing to part from: any name stands for it.
+/// Returns the branch that a name means. A job that never ran has no branches, so any name means the job itself.
 async fn side(
     session: &mut Session,
     unit: &mut Unit,

@@ -60,7 +60,7 @@ pub(in super::super::super) async fn apply(
     Ok(Ok(Retried { provider, attempt }))
 }
 
-/// What the job allows: `ext_agent_v2.tool_retry`.
+/// The permissions of the job: `ext_agent_v2.tool_retry`.
 struct Policy {
     most: i64,
     alternate: Option<String>,
@@ -119,8 +119,8 @@ async fn set(
     Ok(Ok(alternate.map_or(call.name, str::to_owned)))
 }
 
-/// Whether a call may be made again without anybody's approval: it is idempotent, never had an effect, or a reviewer
-/// has said yes to one more request.
+/// Returns true when a call may be made again without an approval: it is idempotent, it never had an effect, or a
+/// reviewer has allowed one more request.
 async fn may_repeat(
     session: &mut Session,
     unit: &Unit,

@@ -61,7 +61,7 @@ pub(in super::super::super) async fn apply(
     Ok(Ok(Some(runs.iter().filter(|run| run.outcome == Outcome::Triggered).count())))
 }
 
-/// Makes a job now, whatever stands in the way. The inner error is the caller's alone.
+/// Makes a job now, without regard to the overlap policy. The inner error is the caller's alone.
 pub(in super::super::super) async fn trigger(
     session: &mut Session,
     unit: &mut Unit,
@@ -144,7 +144,7 @@ async fn living(session: &mut Session, entry: &CronEntry, job: &NewJob) -> Resul
     read(session, "look for jobs of a cron entry", &sql::LOCK_JOBS_OF_CRON, &values, JobRow::decode).await
 }
 
-/// Pushes the job and tells of it. The inner error is that of the push.
+/// Pushes the job and records the event. The inner error is that of the push.
 async fn make(
     session: &mut Session,
     unit: &mut Unit,
@@ -175,7 +175,7 @@ async fn make(
     Ok(Ok(pushed.unwrap_or_else(|| job.id.clone())))
 }
 
-/// What a unit of its own leaves for after the commit.
+/// Takes over what a separate unit leaves to be done after the commit.
 fn absorb(unit: &mut Unit, mut own: Unit) {
     unit.rings.append(&mut own.rings);
     unit.ended.append(&mut own.ended);

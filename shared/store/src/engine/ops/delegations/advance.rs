@@ -1,4 +1,4 @@
-//! What the end of a job means for the one that it works for, and for those that work for it.
+//! The effects of a job's end on the job that it works for, and on its own delegates.
 
 use super::super::super::rows::{DelegationEnd, Fields, Inconsistency, JobRow, get};
 use super::super::super::session::Session;
@@ -44,7 +44,7 @@ impl Tie {
         })
     }
 
-    /// What an end means for the parent.
+    /// Returns the outcome of an end for the parent.
     fn outcome(&self, kin: &Kin) -> DelegationState {
         match kin.state {
             JobState::Completed => DelegationState::Success,
@@ -56,7 +56,7 @@ impl Tie {
     }
 }
 
-/// Goes on with the families of jobs that have ended.
+/// Applies the ends of jobs to their parents and their delegates.
 pub(in super::super::super) async fn advance(
     session: &mut Session,
     unit: &mut Unit,
@@ -96,7 +96,7 @@ pub(in super::super::super) async fn advance(
 }
 
 fn tell_parent(unit: &mut Unit, tie: &Tie, kin: &Kin, state: DelegationState) -> Result<(), StoreError> {
-    // One that has ended is not told any more.
+    // A parent that has ended receives nothing.
     if unit.job(tie.parent_seq).is_none_or(|job| job.state.is_terminal()) {
         return Ok(());
     }
@@ -106,7 +106,7 @@ fn tell_parent(unit: &mut Unit, tie: &Tie, kin: &Kin, state: DelegationState) ->
     unit.note(tie.parent_seq, EventName::DelegationCompleted, data, kin.at)
 }
 
-/// `pending → available` for those of these jobs that wait for nobody any more.
+/// `pending → available` for those of these jobs that wait for no delegate any more.
 pub(super) async fn activate_idle(
     session: &mut Session,
     unit: &mut Unit,

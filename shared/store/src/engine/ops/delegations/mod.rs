@@ -1,10 +1,10 @@
 //! Agents that work for agents.
 //!
-//! Who asks for help parks, and those who are asked are enqueued, in one transaction. Every end of a job that works for
-//! another leads to [`advance`] in the transaction that ended it, so each end counts once: the last one that is waited
-//! for makes the parent available, and a parent that ends otherwise than well takes those who still work for it along.
+//! A job that delegates parks, and its delegates are enqueued, in one transaction. Every end of a delegate calls
+//! [`advance`] in the transaction that ended it, so each end counts once. The last awaited end makes the parent
+//! available. A parent that fails or is cancelled also cancels its unfinished delegates.
 //!
-//! Jobs are held before those that they work for, which is the order in which they end ([`hold_kin`]).
+//! Jobs are locked before those that they work for, which is the order in which they end ([`hold_kin`]).
 
 mod advance;
 mod start;
@@ -40,7 +40,7 @@ pub(in super::super) struct Kin {
 }
 
 impl Kin {
-    /// What others have to know of a job, if it has ended and there are others.
+    /// Returns what other jobs need to know of a job, if it has ended and there are others.
     pub(in super::super) fn of(job: &JobRow, engagement: Option<&EngagementRow>) -> Option<Self> {
         let (row, at) = engagement.zip(job.ended_at)?;
         row.shares_budget().then_some(Self {
@@ -53,7 +53,7 @@ impl Kin {
     }
 }
 
-/// What a job's stream says of its end for its parent, before it ends.
+/// Records the job's outcome for its parent in the job's stream, before the job ends.
 pub(in super::super) fn before_the_end(
     unit: &Unit,
     job_seq: i64,
@@ -75,8 +75,8 @@ pub(in super::super) fn before_the_end(
     Some(NewEvent { name: EventName::DelegationCompleted, turn: 0, data: data.into(), at })
 }
 
-/// Holds jobs, all that work for them, and the inputs that they wait for, before anything of them is changed: in the order in
-/// which jobs end, so that who ends one of them and who ends all of them never wait for each other.
+/// Locks jobs, all that work for them, and the inputs that they wait for, before any of them is changed. The order
+/// is that in which jobs end, so that ending one job and ending all of them never wait for each other.
 pub(super) async fn hold_kin(session: &mut Session, jobs: &[JobId]) -> Result<(), StoreError> {
     let keys = jobs.to_vec();
     let seqs =

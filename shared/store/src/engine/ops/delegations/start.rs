@@ -14,7 +14,7 @@ use turnstone_domain::engagement::NewEngagement;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::{EventName, NewChild, NewJob, RawObject, Terms, Timestamp};
 
-/// Enqueues them. A job that waits for nobody, because those who work for it have ended meanwhile, goes on at once.
+/// Enqueues them. A job whose delegates have all ended meanwhile continues at once.
 pub(in super::super::super) async fn start(
     session: &mut Session,
     unit: &mut Unit,

@@ -104,7 +104,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// Tells of queues that are fuller than somebody wanted to know.
+    /// Adds a warning for each queue that is fuller than its `warn_at`.
     pub(super) fn tell(&self, entries: &[Entry<'_>], pushed: &mut [Pushed]) {
         for (entry, pushed) in entries.iter().zip(pushed) {
             let bound = self.0.get(&entry.job.queue);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::terms::Continues;
 use turnstone_domain::{JobId, JobState, NewJob};
 
-/// An engagement as it was before this push; nobody else gives it an input before this is committed.
+/// An engagement as it was before this push; no other process adds an input to it before this is committed.
 pub(in super::super::super) struct Open {
     pub seq: i64,
     pub turns: i64,

@@ -110,7 +110,7 @@ impl Places {
             let Some(kin) = self.by_job.get(&job.id).filter(|_| !pushed.deduplicated) else { continue };
             if self.parents.job(kin.parent_seq).is_some_and(|parent| !parent.state.is_terminal()) {
                 tell_parent(&mut self.parents, job, kin)?;
-                // Its row was read before this child was counted: whoever holds its lease here looks again.
+                // Its row was read before this child was counted: the holder of its lease here reads it again.
                 self.parents.distrust(kin.parent_seq);
             }
         }

@@ -1,4 +1,4 @@
-//! What jobs ask of limits: remembered when the job that names them is stored (OJS rate limiting §3).
+//! The limits that jobs name, stored with the first job that names them (OJS rate limiting §3).
 
 use super::super::super::limit_name;
 use super::super::super::rows::{LimitRow, Wish, get};
@@ -90,7 +90,7 @@ async fn remember_queue(session: &mut Session, queue: &str, limit: &RateLimit) -
     session.execute("remember a limit", &sql::UPDATE_QUEUE_LIMIT, Args::Values(&values)).await.map(|_| ())
 }
 
-/// Whether an operator has set a limit of the queue.
+/// Returns true when an operator has set a limit of the queue.
 fn is_operated(config: Option<&str>) -> bool {
     let config: serde_json::Map<String, serde_json::Value> =
         config.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();

@@ -29,7 +29,7 @@ use unique::{Alike, Verdict};
 pub(in super::super) struct Entry<'a> {
     pub job: &'a NewJob,
     pub step: Option<(i64, i64)>,
-    /// Where it stands in a tree of engagements, if it works for another job.
+    /// The place in a tree of engagements, if it works for another job.
     pub kinship: Option<&'a Kinship>,
     /// The engagement into which it carries a further input, if it does.
     pub continues: Option<&'a Open>,
@@ -52,7 +52,7 @@ pub(in super::super) struct Kinship {
     pub budget_seq: i64,
     /// The budgets that delegates above it have of their own.
     pub limited_by: Vec<String>,
-    /// The call that it answers; nobody waits for one that was pushed from outside.
+    /// The call that it answers; `None` for a job that was pushed from outside.
     pub call_id: Option<CallId>,
     /// The parent's turn.
     pub turn: i64,
@@ -142,7 +142,7 @@ pub(in super::super) async fn enqueue(
     Ok(answers)
 }
 
-/// What is to be done with each job of a push, or why nothing is.
+/// Decides what happens to each job of a push, or returns why nothing does.
 fn plan(
     taken: &HashSet<String>,
     alike: &Alike,
@@ -186,7 +186,7 @@ fn take(
     let job = entry.job;
     taken.insert(job.id.0.clone());
     let state = rows.add(entry, run_at)?;
-    // Nobody waits at the bell for plain jobs: their workers fetch.
+    // No notification for plain jobs: their workers fetch.
     if state == JobState::Available && job.engagement.is_some() {
         unit.rings.push(Ring::Available);
     }

@@ -31,7 +31,7 @@ pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
     }
 }
 
-/// What the client sent beyond what OJS knows; the depth is the one that is counted, not the one that was claimed.
+/// Returns what the client sent beyond OJS's own fields; the depth is the counted one, not the one in the request.
 fn extra<'a>(entry: &Entry<'a>) -> Cow<'a, RawObject> {
     let sent = &entry.job.envelope.extra;
     let Some(kin) = entry.kinship else { return Cow::Borrowed(sent) };
@@ -40,7 +40,7 @@ fn extra<'a>(entry: &Entry<'a>) -> Cow<'a, RawObject> {
     Cow::Owned(extra)
 }
 
-/// What an engagement got of further inputs.
+/// The further inputs of an engagement.
 struct Additions {
     events: i64,
     inputs: i64,
@@ -49,7 +49,7 @@ struct Additions {
     open: bool,
 }
 
-/// Where a job stands in its stream and its engagement.
+/// The place of a job in its stream and its engagement.
 struct Place {
     state: JobState,
     engagement_seq: Option<i64>,

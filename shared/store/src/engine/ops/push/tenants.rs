@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use turnstone_domain::terms::Rate;
 use turnstone_domain::{JobState, Timestamp};
 
-/// What a tenant may enqueue, and what it has.
+/// The limits of a tenant's pushes, and its current counts.
 struct Allowance {
     tenant: String,
     max_queue_depth: Option<i64>,
@@ -27,7 +27,7 @@ struct Allowance {
     used: bool,
 }
 
-/// What a push adds.
+/// The additions of a push.
 #[derive(Default)]
 struct New {
     jobs: i64,
@@ -83,7 +83,7 @@ impl Allowance {
     }
 }
 
-/// What the tenants of pushes may enqueue.
+/// The limits of the pushes of several tenants.
 #[derive(Default)]
 pub(super) struct Allowances(BTreeMap<String, Allowance>);
 
@@ -127,7 +127,7 @@ impl Allowances {
         }
     }
 
-    /// What a push adds, by tenant, of those that have limits.
+    /// Returns the additions of a push, by tenant, for those that have limits.
     fn added(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> BTreeMap<String, New> {
         let mut sums: BTreeMap<String, New> = BTreeMap::new();
         if self.0.is_empty() {

@@ -8,7 +8,7 @@ use super::saved_state;
 use crate::{DEFAULT_VISIBILITY_MS, NewProgress, StoreError, sql};
 use turnstone_domain::{JobId, JobState, Timestamp};
 
-/// Tells it; false when there is no such job. Of a job that is not active nothing changes.
+/// Records the progress; returns false when there is no such job. A job that is not active does not change.
 pub(in super::super::super) async fn tell(
     session: &mut Session,
     unit: &mut Unit,

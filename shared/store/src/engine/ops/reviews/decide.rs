@@ -64,7 +64,7 @@ async fn vote(
         Some(ReviewState::Rejected)
     };
     let Some(state) = outcome else { return Ok(DecisionOutcome::Counted(Box::new(review))) };
-    // Whoever agrees cannot be enough, and is told so.
+    // The reviewers cannot reach the threshold any more, and the result says so.
     let short = (needed > of).then(|| format!("{needed} have to agree, and only {of} could be asked"));
     let decided = Review {
         state,

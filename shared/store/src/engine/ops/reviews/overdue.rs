@@ -1,4 +1,4 @@
-//! What time does to open reviews: reminders, others who are asked, and at last a no.
+//! Open reviews whose time has come: reminders, escalation to other reviewers, and at last a rejection.
 
 use super::super::super::rows::get;
 use super::super::super::session::{Session, limit as row_limit};

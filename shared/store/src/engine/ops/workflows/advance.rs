@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
 use turnstone_domain::{EventName, JobState, NewJob, Timestamp};
 
-/// Goes on with the workflows whose steps have ended.
+/// Continues the workflows whose steps have ended.
 pub(in super::super::super) async fn advance(
     session: &mut Session,
     unit: &mut Unit,
@@ -107,7 +107,7 @@ fn conclude(board: &mut Board, latest: &HashMap<i64, Timestamp>) -> Vec<i64> {
     batches
 }
 
-/// What a batch enqueues at its end.
+/// Returns the steps that a batch enqueues at its end.
 async fn callbacks(session: &mut Session, board: &Board, seq: i64) -> Result<Vec<StepRow>, StoreError> {
     let (action, values) = ("read callbacks", [seq.into()]);
     let mut found =
