@@ -1,7 +1,7 @@
 //! Makes the statements of the files in `sql`: one each, or several that begin alike.
 //!
-//! `{columns of job}` stands for a list of `sql/columns.txt`. `{each: jobs.seq, job_errors.job_seq}` makes one statement for
-//! each table, with `{table}` and its `{key}`.
+//! `{columns of job}` is replaced by a list of `sql/columns.txt`. `{each: jobs.seq, job_errors.job_seq}` makes one
+//! statement for each table, with `{table}` and its `{key}`.
 
 use std::collections::BTreeMap;
 
@@ -45,11 +45,10 @@ pub fn filled(text: String, parts: &BTreeMap<String, String>) -> String {
     parts.iter().fold(text, |text, (name, columns)| text.replace(&format!("{{columns of {name}}}"), columns))
 }
 
-/// Returns the statements that a file stands for, with their placeholders: one, or one for each `table.key` in
+/// Returns the statements that a file expands to, with their placeholders: one, or one for each `table.key` in
 /// `{each: table.key, …}`.
 ///
-/// # Errors
-/// Says what in the list is no table with a key.
+/// # Errors Names the entry of the list that is not a table with a key.
 pub fn texts(text: &str) -> Result<Vec<String>, String> {
     let Some((before, after)) = text.split_once("{each:") else { return Ok(vec![text.to_owned()]) };
     let (list, after) = after.split_once("}\n").ok_or("`{each:` is not closed")?;

@@ -1,4 +1,4 @@
-//! Volatile hints between the parts of a fleet. Losing one is harmless: everybody polls as well.
+//! Volatile hints between the parts of a fleet. Losing one is harmless, because every part polls as well.
 
 use crate::live::Live;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use tokio::sync::{broadcast, mpsc};
 /// Rings that may wait for a slow listener, or hints for a slow relay, before it has to look again.
 const KEPT: usize = 4096;
 
-/// What may have happened.
+/// A hint that something may have happened.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ring {
@@ -26,10 +26,10 @@ pub enum Ring {
     Events(String),
 }
 
-/// The bell itself; clones ring and hear the same one.
+/// The doorbell; its clones send and receive the same hints.
 ///
-/// It reaches the parts of this process. A relay carries what is rung here to other processes, and brings in what was
-/// rung there; what came in is never carried out again.
+/// It reaches the parts of this process. A relay carries the hints of this process to other processes, and brings
+/// in theirs. A hint that came in is never carried out again.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
     heard: Ears,
@@ -38,7 +38,7 @@ pub struct Doorbell {
     live: Live,
 }
 
-/// Who is notified of a ring. Events are most of all rings, and only readers of events wait for them.
+/// The receivers of a hint. Most hints are about events, and only readers of events wait for those.
 #[derive(Clone, Debug)]
 struct Ears {
     all: broadcast::Sender<Ring>,
@@ -62,7 +62,7 @@ impl Default for Doorbell {
 }
 
 impl Doorbell {
-    /// Rings, here and wherever a relay carries it. Nobody needs to listen.
+    /// Sends a hint, here and wherever a relay carries it. It need not have a receiver.
     pub fn ring(&self, ring: Ring) {
         if is_about_a_lease(&ring) {
             let mut relays = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,12 +73,13 @@ impl Doorbell {
         self.heard.hear(ring);
     }
 
-    /// Lets the parts of this process hear what was rung elsewhere.
+    /// Passes on to the parts of this process a hint of another process.
     pub fn bring_in(&self, ring: Ring) {
         self.heard.hear(ring);
     }
 
-    /// A doorbell that does not keep this one alive: for a relay, which ends when nobody else uses the bell.
+    /// Returns a doorbell that does not keep this one alive. A relay holds it, and ends when all other users have
+    /// gone.
     pub(crate) fn downgrade(&self) -> WeakDoorbell {
         WeakDoorbell { all: self.heard.all.downgrade(), work: self.heard.work.downgrade() }
     }
@@ -101,7 +102,7 @@ impl Doorbell {
         &self.live
     }
 
-    /// Returns what is rung in this process from now on, for one relay.
+    /// Returns the hints of this process from now on, for one relay.
     #[must_use]
     pub(crate) fn outgoing(&self) -> Outgoing {
         let (relay, revoked) = mpsc::unbounded_channel();
@@ -115,13 +116,13 @@ fn is_about_a_lease(ring: &Ring) -> bool {
     matches!(ring, Ring::Revoked(_) | Ring::Asked(_))
 }
 
-/// What is rung in a process, for one relay. A relay that lags misses hints, and lets all look instead; it misses no ring about a
-/// lease.
+/// The hints of one process, for one relay. A relay that lags misses hints, and makes every part look instead. It
+/// misses no hint about a lease.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     hints: broadcast::Receiver<Ring>,
     revoked: mpsc::UnboundedReceiver<Ring>,
-    /// Rings about leases that were gathered, and of which nobody said that they were sent.
+    /// Hints about leases that were gathered, and are not confirmed as sent.
     unsent: Vec<Ring>,
 }
 
@@ -203,7 +204,7 @@ pub(crate) struct WeakDoorbell {
 }
 
 impl WeakDoorbell {
-    /// Lets the parts of this process hear what was rung elsewhere.
+    /// Passes on to the parts of this process a hint of another process.
     pub(crate) fn bring_in(&self, ring: Ring) {
         if let (Some(all), Some(work)) = (self.all.upgrade(), self.work.upgrade()) {
             Ears { all, work }.hear(ring);

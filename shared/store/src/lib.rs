@@ -112,43 +112,43 @@ use std::sync::Arc;
 /// The handles of a store: one per concern.
 #[derive(Clone)]
 pub struct Store {
-    /// What enters.
+    /// Takes in jobs, agents, answers and cancellations.
     pub intake: Intake,
     /// Pushes that are applied once per idempotency key.
     pub idempotency: IdempotentPushes,
     /// Claims, checkpoints, settlements.
     pub ledger: Arc<dyn Ledger>,
-    /// What time does.
+    /// The scheduler's duties.
     pub upkeep: Arc<dyn Upkeep>,
     /// Reads.
     pub views: Views,
-    /// What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress.
+    /// The writes of workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress.
     pub remote: Remote,
     /// Queues as operators see them: paused, bounded, limited, weighted.
     pub queues: Queues,
-    /// What operators do to many jobs at once: dead letters, bulk, statistics, tenants.
+    /// Operations on many jobs at once: dead letters, bulk operations, statistics, tenants.
     pub operate: Operate,
     /// Chains, groups and batches: jobs that wait for one another.
     pub workflows: Workflows,
     /// Entries that make a job at times.
     pub crons: Crons,
-    /// What the arguments of a job type have to look like.
+    /// The schemas of job types' arguments.
     pub schemas: Schemas,
     /// All events in one order.
     pub feed: Feed,
-    /// Who is told of events, and what became of it.
+    /// Webhooks: the subscribers to events, and the outcome of each delivery.
     pub webhooks: Webhooks,
-    /// What operators allow tenants.
+    /// The limits that operators set for tenants.
     pub tenants: Tenants,
     /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
     pub control: Control,
     /// Files that agents made.
     pub artifacts: Artifacts,
-    /// Calls that agents of other servers work for, and that nobody waits for any more.
+    /// Calls of remote agents whose results are no longer needed.
     pub elsewhere: Elsewhere,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
-    /// What tools are called with for users and static identities.
+    /// The credentials that tools are called with, for users and static identities.
     pub credentials: Credentials,
     /// Agents that work for agents: who for whom.
     pub delegations: Delegations,
@@ -156,9 +156,9 @@ pub struct Store {
     pub budgets: Budgets,
     /// Engagements that go on from a turn of another one, whose past they share.
     pub forks: Forks,
-    /// What agents ask, and how it was answered.
+    /// The questions of agents, and how they were answered.
     pub questions: Questions,
-    /// Runs as the Agent Protocol tells them.
+    /// Runs as the Agent Protocol shows them.
     pub runs: Runs,
     /// Engagements that come from another store.
     pub transfers: Transfers,

@@ -24,7 +24,7 @@ pub(super) struct DatabaseClock {
 }
 
 impl DatabaseClock {
-    /// Asks the database once and compares from then on, until nobody uses the clock any more.
+    /// Asks the database once, and compares from then on for as long as the clock is used.
     pub(super) async fn start(conn: &mut PgConnection, readers: Readers) -> Result<Arc<Self>, StoreError> {
         let begun = Instant::now();
         let now = time(conn).await.map_err(failed("tell the time"))?;

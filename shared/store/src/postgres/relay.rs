@@ -1,7 +1,7 @@
-//! Bells between processes: what is rung here is told by `NOTIFY`, what others ring is heard by `LISTEN`.
+//! The doorbell between processes: `NOTIFY` sends the hints of this one, and `LISTEN` receives those of others.
 //!
-//! Only hints travel here. Rings that gather within a moment go out together, outside of every transaction that
-//! matters; when the listener is broken, everybody goes on polling.
+//! Only hints travel here. Hints that gather within a moment go out together, outside of every transaction that
+//! matters. When the listener is broken, every process still polls.
 
 use super::session::Readers;
 use crate::doorbell::{Outgoing, WeakDoorbell};
@@ -38,8 +38,8 @@ struct Heard<'a> {
     rings: &'a RawValue,
 }
 
-/// Starts both directions; they end when nobody else uses the bell. `origin` tells this process's own rings from those
-/// of others.
+/// Starts both directions; they end when all other users of the doorbell have gone. `origin` distinguishes this
+/// process's hints from those of others.
 pub(super) fn start(readers: &Readers, doorbell: &Doorbell, origin: String) {
     let (rung, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
     tokio::spawn(async move {
@@ -99,7 +99,7 @@ async fn listen(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) -> Res
     }
 }
 
-/// Nobody knows what was rung while no connection listened.
+/// Notifies all parts, because hints may have been missed while no connection listened.
 fn look_again(doorbell: &WeakDoorbell) {
     doorbell.bring_in(Ring::Available);
     doorbell.bring_in(Ring::Due);

@@ -150,7 +150,7 @@ impl Writing {
         Ok(self.conn.insert(conn))
     }
 
-    /// Gives the connection up when nothing came back on it: what comes later belongs to nobody.
+    /// Closes the connection when no answer arrived: a late answer would be taken for that of the next statement.
     fn heard<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
         if matches!(answer, Err(sqlx::Error::Io(_))) {
             self.conn = None;
@@ -168,7 +168,7 @@ impl Writing {
     /// Begins the transaction in the database, unless that has happened, and runs the writes that wait.
     async fn go_on(&mut self) -> Result<(), StoreError> {
         if !self.begun {
-            // Ids are UUIDs: nothing in them could end the literal that they stand in.
+            // Ids are UUIDs: nothing in them could end the literal that contains them.
             let mark = sql::INSERT_WRITER_AT_BEGIN
                 .postgres
                 .replace(":writer", &self.name)

@@ -46,7 +46,7 @@ pub fn check_address(url: &str) -> Result<(), StoreError> {
     open(url).map(|_| ()).map_err(StoreError::Misconfigured)
 }
 
-/// What `INFO memory` says: unlike `CONFIG`, every provider of Redis allows it.
+/// Returns the answer to `INFO memory`: unlike `CONFIG`, every provider of Redis allows it.
 async fn memory_of(url: &str) -> Result<String, Finding> {
     let advice = "start it, correct REDIS_URL ([redis] url), or leave Redis out: everything works without it";
     let unreachable = |error: RedisError| Finding::bad(format!("Redis cannot be asked: {error}"), advice);
@@ -55,7 +55,7 @@ async fn memory_of(url: &str) -> Result<String, Finding> {
     ::redis::cmd("INFO").arg("memory").query_async(&mut connection).await.map_err(unreachable)
 }
 
-/// Whether this Redis keeps what it is given.
+/// Checks that this Redis keeps what it stores.
 fn keeping(memory: &str) -> Finding {
     let value = |key: &str| {
         memory.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map_or("", str::trim)

@@ -1,6 +1,7 @@
-//! Carries rings to the other processes of a fleet and brings in theirs, over one channel of Redis.
+//! Carries hints to the other processes of a fleet and brings in theirs, over one channel of Redis.
 //!
-//! Nothing depends on it: everybody polls as well. So a Redis that fails is logged once, and found again by itself.
+//! Nothing depends on it, because every process polls as well. A failure of Redis is logged once, and the relay
+//! connects again by itself.
 
 use super::live::LiveRelay;
 use super::{PATIENCE, connect, open};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use turnstone_domain::Ids;
 
-/// Everybody's channel.
+/// The channel of all processes.
 const CHANNEL: &str = "turnstone:rings";
 /// The most rings in one message.
 const TOGETHER: usize = 1024;
@@ -38,11 +39,10 @@ struct Carried {
 }
 
 impl RedisRelay {
-    /// Starts a relay for this doorbell, and for what is said live, on the current runtime. It ends when nobody else uses the bell. Redis need not
-    /// be there yet.
+    /// Starts a relay for this doorbell, and for live text, on the current runtime. It ends when all other users of
+    /// the doorbell have gone. Redis need not be there yet.
     ///
-    /// # Errors
-    /// [`StoreError::Misconfigured`] when `url` is no address of a Redis.
+    /// # Errors [`StoreError::Misconfigured`] when `url` is no address of a Redis.
     pub fn start(url: &str, doorbell: &Doorbell, ids: &dyn Ids) -> Result<(), StoreError> {
         let client = open(url).map_err(StoreError::Misconfigured)?;
         let origin = ids.next();
@@ -56,7 +56,7 @@ impl RedisRelay {
 /// Why a relay stops relaying.
 enum End {
     Failed(RedisError),
-    /// Nobody can ring any more.
+    /// No other user of the doorbell is left.
     Unused,
 }
 
@@ -69,7 +69,7 @@ impl From<RedisError> for End {
 struct Relay {
     client: Client,
     doorbell: WeakDoorbell,
-    /// Who this process is among those on the channel.
+    /// The identity of this process on the channel.
     origin: String,
 }
 
@@ -91,7 +91,8 @@ impl Relay {
                         );
                     }
                     pauses = patience.build();
-                    // What was rung before is old by now; what others rang was not heard here: everybody looks once.
+                    // Earlier hints of this process are old by now, and those of others were missed: every part
+                    // looks once.
                     ringing.forget_hints();
                     self.doorbell.bring_in(Ring::Available);
                     self.doorbell.bring_in(Ring::Due);
