@@ -88,7 +88,7 @@ pub fn exhausted(turn: &mut Turn) -> Option<NodeAnswer> {
     Some(NodeAnswer { call: asks.then(|| user_is_next(turn, &text)), ..NodeAnswer::default() })
 }
 
-/// What INFER leaves of an answer without calls: the wait for the user, if the user is next.
+/// Returns the plan that INFER stores for an answer without calls: the wait for the user, if the user is next.
 pub fn planned(turn: &Turn, content: &str, calls: &[RequestedCall]) -> Option<NodeAnswer> {
     let asks = turn.crew()?.team.may_ask_user() && calls.is_empty();
     asks.then(|| NodeAnswer { call: Some(user_is_next(turn, content)), ..NodeAnswer::default() })
