@@ -135,6 +135,24 @@ fn comment_paragraphs(path: &Path, docs: bool) -> Vec<Paragraph> {
     done
 }
 
+/// The endings of other files with comments, and the markers of their comments.
+const OTHERS: &[(&str, &str)] =
+    &[(".sql", "--"), (".py", "#"), (".sh", "#"), (".toml", "#"), (".yaml", "#"), (".service", "#")];
+
+/// Returns the paragraphs of the comments of a file that is not Rust.
+fn other_paragraphs(path: &Path, marker: &str) -> Vec<Paragraph> {
+    let mut done = Vec::new();
+    let mut collector = Collector::default();
+    for (at, line) in read(path).lines().enumerate() {
+        match line.trim_start().strip_prefix(marker) {
+            Some(text) => collector.line(at + 1, text),
+            None => done.extend(std::mem::take(&mut collector).finish()),
+        }
+    }
+    done.extend(collector.finish());
+    done
+}
+
 /// Returns a text without code and without the targets of links.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
@@ -245,6 +263,11 @@ fn pages_and_comments_use_the_terms_of_the_field() {
     }
     for path in sources() {
         check_idioms(&path, comment_paragraphs(&path, false), &mut problems);
+    }
+    for (ending, marker) in OTHERS {
+        for path in files("", ending) {
+            check_idioms(&path, other_paragraphs(&path, marker), &mut problems);
+        }
     }
     none("Write the field's term instead of an idiom:", &problems);
 }
