@@ -48,7 +48,8 @@ pub fn filled(text: String, parts: &BTreeMap<String, String>) -> String {
 /// Returns the statements that a file expands to, with their placeholders: one, or one for each `table.key` in
 /// `{each: table.key, …}`.
 ///
-/// # Errors Names the entry of the list that is not a table with a key.
+/// # Errors
+/// Names the entry of the list that is not a table with a key.
 pub fn texts(text: &str) -> Result<Vec<String>, String> {
     let Some((before, after)) = text.split_once("{each:") else { return Ok(vec![text.to_owned()]) };
     let (list, after) = after.split_once("}\n").ok_or("`{each:` is not closed")?;

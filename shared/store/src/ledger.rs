@@ -248,8 +248,8 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Reports that this worker is alive. Its first beat registers it.
     ///
-    /// # Errors [`StoreError::WorkerNameTaken`] when another instance of this name was seen less than `silent_ms`
-    /// ago.
+    /// # Errors
+    /// [`StoreError::WorkerNameTaken`] when another instance of this name was seen less than `silent_ms` ago.
     async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError>;
 
     /// Takes a worker off the list, at its orderly end.

@@ -141,7 +141,8 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
 
 /// Returns the result of the job when the node ended the run; `None` when another node is next.
 ///
-/// # Errors [`Stop::Fail`] when the flow has failed.
+/// # Errors
+/// [`Stop::Fail`] when the flow has failed.
 pub fn verdict(turn: &mut Turn) -> Result<Option<Value>, Stop> {
     let persisted = turn.persisted()?;
     let Some(run) = &mut turn.flow else { return Err(failed("the turn is none of a flow").into()) };

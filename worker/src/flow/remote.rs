@@ -36,8 +36,8 @@ pub fn plan(turn: &Turn) -> Option<NodeAnswer> {
 
 /// Returns what follows the call of a remote agent, or the message of the user.
 ///
-/// # Errors The failure of the agent, unless another agent asked it: then the failure is the outcome of that
-/// agent's call.
+/// # Errors
+/// The failure of the agent, unless another agent asked it: then the failure is the outcome of that agent's call.
 pub fn judged(turn: &Turn, crew: &Crew, planned: Option<&NodeAnswer>) -> Result<Consequence, JobError> {
     let base = crew.base.as_deref();
     if planned.and_then(|planned| planned.call.as_ref()).is_none_or(|call| call.name == ASK) {

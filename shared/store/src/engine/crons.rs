@@ -94,7 +94,8 @@ impl Crons {
     /// its next time and records the outcome. Returns how many jobs were made. Returns `None`, with nothing
     /// changed, when a concurrent write has moved the entry.
     ///
-    /// # Errors [`StoreError::Deposed`] when the term has ended, and nothing was changed.
+    /// # Errors
+    /// [`StoreError::Deposed`] when the term has ended, and nothing was changed.
     pub async fn fire(&self, firing: Firing, term: &Term) -> Result<Option<usize>, StoreError> {
         self.0
             .write((firing, term.clone()), |tx, (firing, term)| {

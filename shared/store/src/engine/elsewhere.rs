@@ -45,7 +45,8 @@ pub struct Elsewhere(pub(super) Arc<Engine>);
 impl Elsewhere {
     /// Takes calls whose time of cancellation has come; no other process takes them before `until`.
     ///
-    /// # Errors The store's.
+    /// # Errors
+    /// The store's.
     pub async fn call_offs(
         &self,
         now: Timestamp,
@@ -67,7 +68,8 @@ impl Elsewhere {
 
     /// Records the outcome of a cancellation, unless another process has taken the call since.
     ///
-    /// # Errors The store's.
+    /// # Errors
+    /// The store's.
     pub async fn called_off(&self, one: &CallOff, how: CalledOff, at: Timestamp) -> Result<(), StoreError> {
         self.0
             .write((one.clone(), how, at), |tx, (one, how, at)| {

@@ -152,7 +152,8 @@ impl Webhooks {
 
     /// Takes deliveries that are due, each with one more attempt. The caller posts them and settles them.
     ///
-    /// # Errors [`StoreError::Deposed`] when the term has ended.
+    /// # Errors
+    /// [`StoreError::Deposed`] when the term has ended.
     pub async fn take_deliveries(
         &self,
         term: &Term,

@@ -82,9 +82,10 @@ impl PostgresStore {
     /// Connects and starts the writers on the current runtime. The clock is the database's time, so that processes
     /// agree on it whatever their machines say.
     ///
-    /// # Errors [`StoreError::Unavailable`] when the database does not answer. [`StoreError::Unfit`] when it
-    /// answers but cannot be used: missing migrations, a newer schema, a read-only standby, or an encryption key
-    /// that is missing. Nothing is changed.
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the database does not answer. [`StoreError::Unfit`] when it answers but
+    /// cannot be used: missing migrations, a newer schema, a read-only standby, or an encryption key that is
+    /// missing. Nothing is changed.
     pub async fn open(
         options: &PostgresOptions,
         ids: Arc<dyn Ids>,

@@ -42,7 +42,8 @@ impl RedisRelay {
     /// Starts a relay for this doorbell, and for live text, on the current runtime. It ends when all other users of
     /// the doorbell have gone. Redis need not be there yet.
     ///
-    /// # Errors [`StoreError::Misconfigured`] when `url` is no address of a Redis.
+    /// # Errors
+    /// [`StoreError::Misconfigured`] when `url` is no address of a Redis.
     pub fn start(url: &str, doorbell: &Doorbell, ids: &dyn Ids) -> Result<(), StoreError> {
         let client = open(url).map_err(StoreError::Misconfigured)?;
         let origin = ids.next();

@@ -85,7 +85,8 @@ impl Flow {
     /// Returns the inputs of a run from what its caller sent. The caller sends a map of inputs, nothing for a flow
     /// that needs none, or one text for a flow with one input.
     ///
-    /// # Errors As [`Flow::start`].
+    /// # Errors
+    /// As [`Flow::start`].
     pub fn start_of(&self, sent: Option<Value>) -> Result<Map<String, Value>, String> {
         match (sent.unwrap_or_default(), self.inputs.as_slice()) {
             (Value::Object(given), _) => self.start(given),
