@@ -166,7 +166,7 @@ async fn record(
     let past = past::of(app, &job.id, &calls).await?;
     let events = past.events.into_iter().chain(events).collect();
     let reviews = past.reviews.into_iter().chain(reviews).collect();
-    let depth = app.api.store.delegations.kindred(&job.id, 1).await?.depth;
+    let depth = app.api.store.delegations.links(&job.id, 1).await?.depth;
     let (job, end) = parted(engagement, agent, job, depth);
     Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, deputies, tools })
 }

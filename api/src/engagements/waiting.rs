@@ -10,10 +10,10 @@ use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::{AskedUser, Question};
 use turnstone_domain::review::{Review, ReviewState, is_call_of_review};
 use turnstone_domain::{EngagementId, Job, JobId, JobState};
-use turnstone_store::{Kin, Page, ReviewFilter};
+use turnstone_store::{DelegationLink, Page, ReviewFilter};
 
 /// The most engagements of a tree that are searched.
-const MOST_KIN: u32 = 1000;
+const MOST_LINKS: u32 = 1000;
 /// The most reviews of an engagement that are searched.
 const REVIEWS: u32 = 1000;
 
@@ -114,12 +114,13 @@ pub(crate) async fn seats(
 
 /// Returns the delegates of a job; with `parked`, those whose own job waits.
 async fn below(app: &App, job: &JobId, parked: bool) -> Result<Vec<(EngagementId, JobId)>, Failure> {
-    let kindred = app.api.store.delegations.kindred(job, MOST_KIN).await?;
+    let links = app.api.store.delegations.links(job, MOST_LINKS).await?;
     // The reviewed agent calls reviewing agents; no user answers them.
-    let reviews = |kin: &Kin| kin.call_id.as_ref().is_some_and(|call| is_call_of_review(call.as_str()));
-    let below = kindred.below.into_iter().filter(|kin| !reviews(kin));
-    let below = below.filter(|kin| !parked || kin.state == JobState::Pending);
-    Ok(below.map(|kin| (kin.engagement_id, kin.job_id)).collect())
+    let reviews =
+        |link: &DelegationLink| link.call_id.as_ref().is_some_and(|call| is_call_of_review(call.as_str()));
+    let below = links.below.into_iter().filter(|link| !reviews(link));
+    let below = below.filter(|link| !parked || link.state == JobState::Pending);
+    Ok(below.map(|link| (link.engagement_id, link.job_id)).collect())
 }
 
 async fn wanted(app: &App, of: &Engagement, job: &Job, among: Among) -> Result<Option<Wanted>, Failure> {

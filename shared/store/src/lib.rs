@@ -58,7 +58,7 @@ pub use engine::control::{
     ToolRetry,
 };
 pub use engine::crons::{Crons, Firing};
-pub use engine::delegations::{Delegations, Kin, Kindred};
+pub use engine::delegations::{DelegationLink, DelegationLinks, Delegations};
 pub use engine::feed::{Feed, FeedPage};
 pub use engine::forks::{ForkRefusal, Forks, NewFork};
 pub use engine::idempotency::{AnswerOfPush, IdempotentPush, IdempotentPushes, RecordedPush};

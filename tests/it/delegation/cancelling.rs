@@ -37,8 +37,8 @@ async fn cancelled(backend: Backend) {
         "on {backend:?}"
     );
     let seen = engagement(&fleet, &id).await;
-    let kin = seen["children"].as_array().unwrap();
-    assert!(kin.iter().all(|kin| kin["status"] == "error" && kin["state"] == "cancelled"), "{seen:#}");
+    let links = seen["children"].as_array().unwrap();
+    assert!(links.iter().all(|link| link["status"] == "error" && link["state"] == "cancelled"), "{seen:#}");
     assert_eq!(seen["tokens"]["reserved"], 0, "no reservation stays: {seen:#}");
     assert_eq!(seen["tokens"]["used"], 3 * 19);
     assert_eq!(fleet.event_names(&id).await.last().unwrap(), "job.cancelled", "no event follows the end");

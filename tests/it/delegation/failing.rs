@@ -243,7 +243,7 @@ async fn a_child_that_takes_too_long_is_cancelled() {
     assert_eq!(result.matches("status timeout").count(), 2, "{result}");
     assert!(result.ends_with("|{\"text\":\"noted\"}"), "{result}");
     let children = engagement(&fleet, &id).await["children"].clone();
-    let late = children.as_array().unwrap().iter().filter(|kin| kin["status"] == "timeout");
-    assert_eq!(late.filter(|kin| kin["state"] == "cancelled").count(), 4, "{children:#}");
+    let late = children.as_array().unwrap().iter().filter(|link| link["status"] == "timeout");
+    assert_eq!(late.filter(|link| link["state"] == "cancelled").count(), 4, "{children:#}");
     fleet.end().await;
 }

@@ -20,7 +20,8 @@ async fn a_chain_ends_at_its_depth() {
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert!(done["result"].as_str().unwrap().contains("AGENT_MAX_DELEGATION_DEPTH"), "{done:#}");
     let seen = engagement(&fleet, &id).await;
-    let depths: Vec<&Value> = seen["children"].as_array().unwrap().iter().map(|kin| &kin["depth"]).collect();
+    let depths: Vec<&Value> =
+        seen["children"].as_array().unwrap().iter().map(|link| &link["depth"]).collect();
     assert_eq!(depths, [&json!(1), &json!(2)]);
     fleet.end().await;
 }

@@ -243,8 +243,8 @@ async fn a_guarded_agents_input_to_a_delegate_is_hidden() {
         let id = ask(&fleet, "parent").await;
         fleet.models.seen(3).await;
         let engagement = fleet.engagement_of(&id).await;
-        let kin = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
-        let [job, child] = ["job_id", "engagement_id"].map(|name| kin[name].as_str().unwrap().to_owned());
+        let link = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
+        let [job, child] = ["job_id", "engagement_id"].map(|name| link[name].as_str().unwrap().to_owned());
         let seen = visible(&fleet, &job, &child).await + &visible(&fleet, &id, &engagement).await;
         assert!(!seen.contains("spoken-word"), "while it works: {seen}");
         gate.open();
@@ -447,8 +447,8 @@ async fn no_endpoint_exposes_a_guarded_agents_delegates_answer() {
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["result"], "all is well", "{done:#}");
         let engagement = fleet.engagement_of(&id).await;
-        let kin = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
-        let [job, child] = ["job_id", "engagement_id"].map(|name| kin[name].as_str().unwrap().to_owned());
+        let link = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
+        let [job, child] = ["job_id", "engagement_id"].map(|name| link[name].as_str().unwrap().to_owned());
         let mut seen = visible(&fleet, &job, &child).await;
         assert!(seen.contains("job.completed"), "{seen}");
         let list =
@@ -501,8 +501,8 @@ async fn a_guarded_agents_delegate_cannot_ask_the_user() {
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["result"], "all is well", "{done:#}");
         let engagement = fleet.engagement_of(&id).await;
-        let kin = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
-        let [job, child] = ["job_id", "engagement_id"].map(|name| kin[name].as_str().unwrap().to_owned());
+        let link = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
+        let [job, child] = ["job_id", "engagement_id"].map(|name| link[name].as_str().unwrap().to_owned());
         let seen = visible(&fleet, &job, &child).await;
         assert!(!seen.contains("spoken-word") && !seen.contains("input.requested"), "{seen}");
         let heard = fleet.models.calls()[2].request.to_string();

@@ -3,13 +3,13 @@
 
 mod approvals;
 pub mod credential;
+mod delegate;
 pub mod delegation;
 pub mod errors;
 mod flow;
 mod format;
 pub mod guardrails;
 pub mod identity;
-mod kin;
 mod live;
 mod operations;
 pub mod prompt;

@@ -13,18 +13,18 @@ use turnstone_domain::{AgentDefinition, CallId, EngagementId, JobId, JobState, R
 
 /// The place of a job in the tree of delegations.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Kindred {
+pub struct DelegationLinks {
     /// How many stand above it.
     pub depth: i64,
     /// For whom it works: job and engagement.
     pub parent: Option<(JobId, EngagementId)>,
     /// Those who work for it, or for one of these, parents before their children.
-    pub below: Vec<Kin>,
+    pub below: Vec<DelegationLink>,
 }
 
 /// One who works for another.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Kin {
+pub struct DelegationLink {
     /// Its job.
     pub job_id: JobId,
     /// Its engagement.
@@ -97,7 +97,7 @@ pub struct Delegations(pub(super) Arc<Engine>);
 
 impl Delegations {
     /// Where a job stands; at most `most` of those below it.
-    pub async fn kindred(&self, job: &JobId, most: u32) -> Result<Kindred, StoreError> {
+    pub async fn links(&self, job: &JobId, most: u32) -> Result<DelegationLinks, StoreError> {
         let (action, values) = ("read a family", [job.as_str().into()]);
         let above = one(&self.0.readers, action, &sql::SELECT_FAMILY_ABOVE, &values, |row| {
             let parent = get::<Option<String>>(row, "parent_id")?
@@ -107,7 +107,7 @@ impl Delegations {
         let (depth, parent) = above.await?.unwrap_or_default();
         let values = [job.as_str().into(), most.into()];
         let below = all(&self.0.readers, action, &sql::SELECT_FAMILY_BELOW, &values, |row| {
-            Ok(Kin {
+            Ok(DelegationLink {
                 job_id: JobId(get(row, "id")?),
                 engagement_id: get::<String>(row, "engagement_id")?.into(),
                 agent: get(row, "agent_name")?,
@@ -122,6 +122,6 @@ impl Delegations {
             })
         });
         let parent = parent.map(|(job, engagement)| (JobId(job), engagement.into()));
-        Ok(Kindred { depth, parent, below: below.await? })
+        Ok(DelegationLinks { depth, parent, below: below.await? })
     }
 }
