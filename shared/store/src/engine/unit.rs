@@ -13,7 +13,7 @@ use super::held::{Known, Learnt};
 use super::journal::Journal;
 use super::ops::artifacts::Artifacts;
 use super::ops::claim;
-use super::ops::delegations::{self, Family, Kin};
+use super::ops::delegations::{self, Family, TreeEnd};
 use super::ops::elsewhere::Away;
 use super::ops::inputs::Freed;
 use super::ops::reviews::between_breaks;
@@ -78,7 +78,7 @@ pub(super) struct Unit {
     /// Steps of workflows that have ended.
     pub(super) ended: Vec<Ended>,
     /// Agent jobs that have ended and work for others, or had others work for them.
-    pub(super) kin: Vec<Kin>,
+    pub(super) tree_ends: Vec<TreeEnd>,
     /// Engagements of which a job has ended, and which have further inputs.
     pub(super) freed: Vec<Freed>,
     /// Jobs that wait for others, who are to be enqueued.
@@ -165,7 +165,7 @@ impl Unit {
         self.told.append(&mut flushed.learnt());
         self.rings.append(&mut flushed.rings);
         self.ended.append(&mut flushed.ended);
-        self.kin.append(&mut flushed.kin);
+        self.tree_ends.append(&mut flushed.tree_ends);
         self.freed.append(&mut flushed.freed);
         self.left.append(&mut flushed.left);
     }
@@ -473,7 +473,7 @@ impl Unit {
                 moved.push(job.as_ref());
                 self.away.moved(job);
                 self.ended.extend(ended(job));
-                self.kin.extend(Kin::of(job, self.engagement_of(job.seq)));
+                self.tree_ends.extend(TreeEnd::of(job, self.engagement_of(job.seq)));
                 self.freed.extend(Freed::of(job, self.engagement_of(job.seq)));
                 if job.read_state == JobState::Active && job.state != JobState::Active {
                     self.left.insert(job.queue.clone());

@@ -42,7 +42,7 @@ struct Yielded {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
     ended: Vec<workflows::Ended>,
-    kin: Vec<delegations::Kin>,
+    tree_ends: Vec<delegations::TreeEnd>,
     freed: Vec<inputs::Freed>,
     left: BTreeSet<String>,
 }
@@ -52,13 +52,13 @@ impl Yielded {
         self.rings.append(&mut unit.rings);
         self.learnt.append(&mut unit.learnt());
         self.ended.append(&mut unit.ended);
-        self.kin.append(&mut unit.kin);
+        self.tree_ends.append(&mut unit.tree_ends);
         self.freed.append(&mut unit.freed);
         self.left.append(&mut unit.left);
     }
 
     fn is_settled(&self) -> bool {
-        self.ended.is_empty() && self.kin.is_empty() && self.freed.is_empty()
+        self.ended.is_empty() && self.tree_ends.is_empty() && self.freed.is_empty()
     }
 }
 
@@ -219,9 +219,9 @@ impl Writer {
         }
         // What is enqueued may replace a step of another workflow; what is cancelled may have children of its own.
         while !yielded.is_settled() {
-            let (ended, kin) = (take(&mut yielded.ended), take(&mut yielded.kin));
+            let (ended, tree_ends) = (take(&mut yielded.ended), take(&mut yielded.tree_ends));
             let freed = take(&mut yielded.freed);
-            delegations::advance(&mut tx.session, &mut tx.unit, kin).await?;
+            delegations::advance(&mut tx.session, &mut tx.unit, tree_ends).await?;
             yielded.take(take(&mut tx.unit));
             inputs::advance(&mut tx.session, &mut tx.unit, freed).await?;
             yielded.take(take(&mut tx.unit));

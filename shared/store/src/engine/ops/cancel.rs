@@ -18,7 +18,7 @@ pub(in super::super) async fn apply(
     tenant: Option<&str>,
     at: Timestamp,
 ) -> Result<CancelOutcome, StoreError> {
-    delegations::hold_kin(session, std::slice::from_ref(id)).await?;
+    delegations::lock_tree(session, std::slice::from_ref(id)).await?;
     let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(CancelOutcome::NotFound) };
     let previous = unit.change_job(seq)?.state;
     if previous.is_terminal() {
@@ -36,7 +36,7 @@ pub(in super::super) async fn all(
     ids: Vec<JobId>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    delegations::hold_kin(session, &ids).await?;
+    delegations::lock_tree(session, &ids).await?;
     let keys = ids.into_iter().collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     let live = rows.iter().filter(|job| !job.state.is_terminal()).map(|job| job.seq).collect::<Vec<_>>();

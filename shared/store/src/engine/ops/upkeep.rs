@@ -249,7 +249,7 @@ pub(in super::super) async fn expire_jobs(
     let (action, text) = ("look for parents", &sql::SELECT_EXPIRING_PARENTS);
     let parents = read(session, action, text, &values, |row| rows::get::<String>(row, "id").map(JobId));
     let parents = parents.await?;
-    delegations::hold_kin(session, &parents).await?;
+    delegations::lock_tree(session, &parents).await?;
     let rows = rows_until(session, "expire jobs", &sql::LOCK_EXPIRING_JOBS, now, limit).await?;
     let seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
     unit.take_in(session, rows).await?;

@@ -85,7 +85,7 @@ pub(super) async fn make(
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     unit.rings.append(&mut pushing.rings);
     unit.ended.append(&mut pushing.ended);
-    unit.kin.append(&mut pushing.kin);
+    unit.tree_ends.append(&mut pushing.tree_ends);
     let keys = vec![job.id.clone()];
     let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;

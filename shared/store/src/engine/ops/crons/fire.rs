@@ -179,7 +179,7 @@ async fn make(
 fn absorb(unit: &mut Unit, mut own: Unit) {
     unit.rings.append(&mut own.rings);
     unit.ended.append(&mut own.ended);
-    unit.kin.append(&mut own.kin);
+    unit.tree_ends.append(&mut own.tree_ends);
 }
 
 /// Counts the jobs that were made and keeps the latest occurrences.

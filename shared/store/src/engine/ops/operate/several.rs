@@ -23,7 +23,7 @@ pub(in super::super::super) async fn apply(
     at: Timestamp,
 ) -> Result<Parted, StoreError> {
     if action == JobAction::Cancel {
-        delegations::hold_kin(session, ids).await?;
+        delegations::lock_tree(session, ids).await?;
     }
     let keys = ids.to_vec();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;

@@ -85,9 +85,9 @@ impl Bounds {
                 *bytes += size(&entry.job.envelope);
             }
         }
-        let is_client = entries
-            .iter()
-            .all(|entry| entry.step.is_none() && entry.kinship.is_none_or(|kin| kin.call_id.is_none()));
+        let is_client = entries.iter().all(|entry| {
+            entry.step.is_none() && entry.delegation.is_none_or(|delegation| delegation.call_id.is_none())
+        });
         for (queue, (jobs, bytes)) in &new {
             let refused =
                 self.0.get(*queue).filter(|_| is_client).and_then(|bound| bound.refusal(*jobs, *bytes));

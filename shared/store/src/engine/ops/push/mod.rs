@@ -2,8 +2,8 @@
 
 mod bounds;
 mod continuing;
+mod delegation;
 pub(in super::super) mod idempotency;
-mod kinship;
 mod limits;
 mod look;
 mod rows;
@@ -15,7 +15,7 @@ use super::super::unit::Unit;
 use crate::{Pushed, Ring, StoreError};
 use bounds::Bounds;
 use continuing::{Continued, Open};
-use kinship::Places;
+use delegation::Places;
 pub(in super::super) use look::Look;
 use rows::{Rows, first_state};
 use std::collections::HashSet;
@@ -30,14 +30,14 @@ pub(in super::super) struct Entry<'a> {
     pub job: &'a NewJob,
     pub step: Option<(i64, i64)>,
     /// The place in a tree of engagements, if it works for another job.
-    pub kinship: Option<&'a Kinship>,
+    pub delegation: Option<&'a DelegationPlace>,
     /// The engagement into which it carries a further input, if it does.
     pub continues: Option<&'a Open>,
 }
 
 /// The place of a new engagement in a tree.
 #[derive(Clone)]
-pub(in super::super) struct Kinship {
+pub(in super::super) struct DelegationPlace {
     /// The job that it works for.
     pub parent_seq: i64,
     /// The same, as clients know it.
@@ -82,7 +82,7 @@ pub(in super::super) async fn apply(
         allowed.extend(refused.is_none().then_some(*jobs));
     }
     let taken = {
-        let entry = |job| Entry { job, step: None, kinship: places.of(job), continues: continued.of(job) };
+        let entry = |job| Entry { job, step: None, delegation: places.of(job), continues: continued.of(job) };
         let entries: Vec<Vec<Entry<'_>>> =
             allowed.iter().map(|jobs| jobs.iter().map(entry).collect()).collect();
         enqueue(session, unit, look, &entries).await?

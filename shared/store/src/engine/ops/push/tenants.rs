@@ -111,7 +111,8 @@ impl Allowances {
 
     /// Why a push does not fit.
     pub(super) fn refusal(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> Option<StoreError> {
-        let asked = |entry: &Entry<'_>| entry.kinship.is_some_and(|kin| kin.call_id.is_some());
+        let asked =
+            |entry: &Entry<'_>| entry.delegation.is_some_and(|delegation| delegation.call_id.is_some());
         if entries.iter().any(|entry| entry.step.is_some() || asked(entry)) {
             return None;
         }

@@ -138,7 +138,7 @@ async fn start(
     let entries: Vec<Vec<Entry<'_>>> = ready
         .iter()
         .zip(&jobs)
-        .map(|(step, job)| vec![Entry { job, step: Some(step.key()), kinship: None, continues: None }])
+        .map(|(step, job)| vec![Entry { job, step: Some(step.key()), delegation: None, continues: None }])
         .collect();
     let look = Look::take(session, &jobs.iter().collect::<Vec<_>>(), 0).await?;
     let pushed = push::enqueue(session, unit, look, &entries).await?;

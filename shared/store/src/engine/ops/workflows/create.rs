@@ -39,7 +39,7 @@ pub(in super::super::super) async fn apply(
     let entry = |at: &usize| Entry {
         job: &new.steps[*at].waiting.job,
         step: Some((seq, position(*at))),
-        kinship: None,
+        delegation: None,
         continues: None,
     };
     let entries = vec![ready.iter().map(entry).collect::<Vec<_>>()];
