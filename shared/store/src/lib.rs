@@ -5,28 +5,28 @@
 //! |---|---|
 //! | [`Intake`] | api: what enters |
 //! | [`IdempotentPushes`] | pushes that are applied once per idempotency key |
-//! | [`Ledger`], [`LedgerReads`] | worker: claims, checkpoints, settlements; what a turn reads of its past |
-//! | [`Upkeep`] | scheduler: what time does |
-//! | [`Views`] | everybody: reads |
-//! | [`Remote`] | what workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress |
-//! | [`Queues`] | queues as operators see them: paused, bounded, limited, weighted |
-//! | [`Operate`] | what operators do to many jobs at once: dead letters, bulk, statistics, tenants |
+//! | [`Ledger`], [`LedgerReads`] | worker: claims, checkpoints, settlements; the reads of a turn's past |
+//! | [`Upkeep`] | scheduler: its duties |
+//! | [`Views`] | every process: reads |
+//! | [`Remote`] | workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress |
+//! | [`Queues`] | queues: paused, bounded, limited, weighted |
+//! | [`Operate`] | operations on many jobs at once: dead letters, bulk operations, statistics, tenants |
 //! | [`Workflows`] | chains, groups and batches: jobs that wait for one another |
-//! | [`Crons`] | entries that make a job at times |
-//! | [`Schemas`] | what the arguments of a job type have to look like |
-//! | [`Tenants`] | what operators allow tenants |
+//! | [`Crons`] | entries that make jobs at set times |
+//! | [`Schemas`] | the schemas of job types' arguments |
+//! | [`Tenants`] | the limits of tenants |
 //! | [`Feed`] | all events in one order |
-//! | [`Webhooks`] | who is told of events, and what became of it |
-//! | [`Artifacts`] | files that agents made |
+//! | [`Webhooks`] | subscribers to events, and the outcome of each delivery |
+//! | [`Artifacts`] | files that agents save |
 //! | [`Breakers`] | worker: circuit breakers |
-//! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
-//! | [`Elsewhere`](elsewhere::Elsewhere) | worker: calls that agents of other servers work for, and that nobody waits for |
-//! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
-//! | [`Delegations`] | agents that work for agents: who for whom |
-//! | [`Forks`] | engagements that go on from a turn of another one, whose past they share |
-//! | [`Runs`] | runs as the Agent Protocol tells them |
+//! | [`Credentials`](credentials::Credentials) | credentials of tools, for users and static identities |
+//! | [`RemoteCalls`](remote_calls::RemoteCalls) | worker: calls of remote agents to cancel |
+//! | [`Budgets`] | budgets of engagements, shared budgets, and the spending |
+//! | [`Delegations`] | agents that work for agents |
+//! | [`Forks`] | engagements that continue from a turn of another one, whose past they share |
+//! | [`Runs`] | runs as the Agent Protocol shows them |
 //! | [`Transfers`] | engagements that come from another store |
-//! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
+//! | [`Control`] | control of an engagement: pause, resume, fork, merge, repeat a call |
 
 pub mod breakers;
 mod cipher;
@@ -80,7 +80,7 @@ pub use engine::schemas::Schemas;
 pub use engine::tenants::{TenantLimits, TenantSetup, Tenants};
 pub use engine::transfers::{ImportRefusal, Transfers};
 pub use engine::views::Views;
-pub use engine::{credentials, elsewhere};
+pub use engine::{credentials, remote_calls};
 pub use error::{LedgerError, NotContinued, StoreError};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use ledger::{
@@ -105,7 +105,7 @@ pub(crate) use engine::{control, idempotency, runs};
 
 use breakers::Breakers;
 use engine::credentials::Credentials;
-use engine::elsewhere::Elsewhere;
+use engine::remote_calls::RemoteCalls;
 use limits::RateLimits;
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ pub struct Store {
     /// Files that agents made.
     pub artifacts: Artifacts,
     /// Calls of remote agents whose results are no longer needed.
-    pub elsewhere: Elsewhere,
+    pub remote_calls: RemoteCalls,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
     /// The credentials that tools are called with, for users and static identities.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::Timestamp;
-use turnstone_store::elsewhere::{CallOff, CalledOff, Elsewhere};
+use turnstone_store::remote_calls::{CallOff, CalledOff, RemoteCalls};
 
 /// The interval at which due cancellations are looked up.
 const POLL: Duration = Duration::from_secs(1);
@@ -32,12 +32,13 @@ const SLOWEST: Duration = Duration::from_secs(300);
 
 /// Sends cancellations until the worker drains. A worker that knows no other server has none to send.
 pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
-    let Some(elsewhere) = deps.elsewhere.clone().filter(|_| deps.toolbox.reaches_out()) else { return };
+    let Some(remote_calls) = deps.remote_calls.clone().filter(|_| deps.toolbox.reaches_out()) else { return };
     while !draining.is_cancelled() {
         let now = deps.clock.now();
-        match elsewhere.call_offs(now, now.plus_ms(TAKEN_MS), AT_ONCE).await {
+        match remote_calls.call_offs(now, now.plus_ms(TAKEN_MS), AT_ONCE).await {
             Ok(due) if !due.is_empty() => {
-                let told = futures::future::join_all(due.iter().map(|one| call_off(&deps, &elsewhere, one)));
+                let told =
+                    futures::future::join_all(due.iter().map(|one| call_off(&deps, &remote_calls, one)));
                 tokio::select! {
                     _ = told => {}
                     // The next worker that looks sends them again.
@@ -55,7 +56,7 @@ pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
     }
 }
 
-async fn call_off(deps: &Deps, elsewhere: &Elsewhere, one: &CallOff) {
+async fn call_off(deps: &Deps, remote_calls: &RemoteCalls, one: &CallOff) {
     let told = deps.toolbox.call_off(&one.place, &one.call, one.handle.as_ref());
     let told = tokio::time::timeout(CANCEL_TIMEOUT, told).await;
     let told = told.unwrap_or_else(|_| Err(ToolError::Timeout("it does not answer".into())));
@@ -69,7 +70,7 @@ async fn call_off(deps: &Deps, elsewhere: &Elsewhere, one: &CallOff) {
             "a remote call could not be cancelled"
         );
     }
-    if let Err(error) = elsewhere.called_off(one, how, now).await {
+    if let Err(error) = remote_calls.called_off(one, how, now).await {
         tracing::warn!(%error, "the outcome of a remote cancellation cannot be written; it is repeated");
     }
 }

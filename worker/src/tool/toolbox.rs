@@ -321,8 +321,8 @@ impl Toolbox {
     /// Returns the descriptions of the tools, by name.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
-        let elsewhere = self.remote.iter().flat_map(|book| book.specs());
-        self.tools.values().map(|tool| tool.spec().clone()).chain(elsewhere).collect()
+        let remote = self.remote.iter().flat_map(|book| book.specs());
+        self.tools.values().map(|tool| tool.spec().clone()).chain(remote).collect()
     }
 
     /// Returns the names of the tools that take no credentials.

@@ -13,7 +13,6 @@ pub mod credentials;
 pub(crate) mod crons;
 mod definitions;
 pub(crate) mod delegations;
-pub mod elsewhere;
 pub(crate) mod feed;
 pub(crate) mod forks;
 mod held;
@@ -30,6 +29,7 @@ pub(crate) mod questions;
 pub(crate) mod queues;
 mod recall;
 pub(crate) mod remote;
+pub mod remote_calls;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod schemas;
@@ -52,7 +52,6 @@ use control::Control;
 use credentials::Credentials;
 use crons::Crons;
 use delegations::Delegations;
-use elsewhere::Elsewhere;
 use feed::Feed;
 use forks::Forks;
 use held::Held;
@@ -63,6 +62,7 @@ use operate::Operate;
 use questions::Questions;
 use queues::Queues;
 use remote::Remote;
+use remote_calls::RemoteCalls;
 use runs::Runs;
 use schemas::Schemas;
 use session::{Reader, Session};
@@ -148,7 +148,7 @@ pub(crate) fn start(
         control: Control(handle()),
         artifacts: Artifacts(handle()),
         breakers: handle(),
-        elsewhere: Elsewhere(handle()),
+        remote_calls: RemoteCalls(handle()),
         budgets: Budgets(handle()),
         credentials: Credentials(handle()),
         forks: Forks(handle()),

@@ -114,7 +114,7 @@ async fn a_receiver_that_is_gone_ends_its_webhook(server: &OjsServer) {
 async fn a_redirect_is_not_followed(server: &OjsServer) {
     let elsewhere = Receiver::start().await;
     let place = elsewhere.url.clone();
-    let receiver = Receiver::answering(move |_| Receipt::Elsewhere(place.clone())).await;
+    let receiver = Receiver::answering(move |_| Receipt::Redirect(place.clone())).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
     let delivery = told(server, &made, 1).await.remove(0);

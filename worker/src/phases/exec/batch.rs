@@ -7,7 +7,7 @@
 use super::artifacts;
 use super::call::{self, Call, Fate, Made, News};
 use super::circuit;
-use super::identity::Elsewhere;
+use super::identity::RemotePart;
 use super::pay;
 use super::remedy::{FailedCall, Remedy, remedy};
 use super::remote_calls;
@@ -317,8 +317,8 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
 /// Makes the intents of the round durable.
 async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     let (mut leaving, mut aside) = (Vec::new(), 0);
-    let elsewhere = flights.iter().filter(|flight| flight.tokens().is_some()).count();
-    let share = i64::try_from(elsewhere.max(1)).unwrap_or(i64::MAX);
+    let remote = flights.iter().filter(|flight| flight.tokens().is_some()).count();
+    let share = i64::try_from(remote.max(1)).unwrap_or(i64::MAX);
     for flight in flights {
         let most = flight.tokens();
         let Step::Ready(ready) = &mut flight.step else { continue };
@@ -341,9 +341,9 @@ async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(u
     let calls = flights.iter().enumerate().filter_map(|(at, flight)| {
         let Step::Ready(ready) = &flight.step else { return None };
         let call = &flight.call.asked.call_id;
-        let elsewhere = Elsewhere { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
+        let remote = RemotePart { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
         Some(async move {
-            (at, call::make(turn, secured, &flight.call, (&ready.tool, &ready.capability), elsewhere).await)
+            (at, call::make(turn, secured, &flight.call, (&ready.tool, &ready.capability), remote).await)
         })
     });
     let calls: Vec<_> = calls.collect();

@@ -7,7 +7,7 @@
 
 use super::call::{Call, intend};
 use crate::phases::resol;
-use crate::tool::{AskedElsewhere, Tool};
+use crate::tool::{RemoteQuestion, Tool};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::{exposes, guard};
@@ -111,7 +111,7 @@ pub fn may_ask(turn: &Turn) -> bool {
 }
 
 /// Returns the outcome for the model if a remote agent's question may not be asked.
-pub fn unasked(asked: &AskedElsewhere) -> ToolOutcome {
+pub fn unasked(asked: &RemoteQuestion) -> ToolOutcome {
     let text = format!(
         "it asks its user, and an agent without the capability `{}`, or one that works behind an output guardrail, asks nobody: {}",
         question::TOOLS[1],
@@ -122,7 +122,7 @@ pub fn unasked(asked: &AskedElsewhere) -> ToolOutcome {
 
 /// Asks our user a remote agent's question; `tokens` were booked for the call so far. The job parks, and the
 /// answer resumes the call.
-pub async fn ask(turn: &mut Turn, call: &Call, asked: AskedElsewhere, tokens: i64) -> Stop {
+pub async fn ask(turn: &mut Turn, call: &Call, asked: RemoteQuestion, tokens: i64) -> Stop {
     if let Err(stop) = guard::question(turn, call.position, &asked.question.prompt()).await {
         return stop;
     }

@@ -9,7 +9,7 @@ use super::agent::{self, Begun, Polling, RemoteCancellation, RemoteRequest};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::PeerRequest;
 use crate::tool::outbound::describe;
-use crate::tool::{AskedElsewhere, ToolError};
+use crate::tool::{RemoteQuestion, ToolError};
 use reqwest::RequestBuilder;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -359,7 +359,7 @@ impl A2a {
     }
 
     /// Returns the question of a task, if our user has answered it.
-    fn asks(&self, task: &Value, peer_request: &PeerRequest) -> Result<AskedElsewhere, ToolError> {
+    fn asks(&self, task: &Value, peer_request: &PeerRequest) -> Result<RemoteQuestion, ToolError> {
         let message = &task["status"]["message"];
         let prompt: String = words(&message["parts"]).chars().take(QUESTION).collect();
         let keys = parts(&message["parts"]).find_map(|part| part["data"]["request_keys"].as_object());
@@ -371,7 +371,7 @@ impl A2a {
             }
             None => Question::read(&json!({"question": prompt})),
         };
-        let asked = AskedElsewhere { id, question: question.map_err(|why| self.wire.unusable(&why))? };
+        let asked = RemoteQuestion { id, question: question.map_err(|why| self.wire.unusable(&why))? };
         if peer_request.answer(&asked.id).is_some() {
             Ok(asked)
         } else {
@@ -384,7 +384,7 @@ impl A2a {
         &self,
         handle: &Value,
         asked: &RemoteRequest<'_>,
-        question: &AskedElsewhere,
+        question: &RemoteQuestion,
         peer_request: &PeerRequest,
     ) -> Result<(), ToolError> {
         let nothing = Map::new();

@@ -8,7 +8,7 @@ use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::PeerRequest;
 use crate::tool::lines::lines;
 use crate::tool::outbound::{BodyError, describe, media_type};
-use crate::tool::{AskedElsewhere, ToolError};
+use crate::tool::{RemoteQuestion, ToolError};
 use eventsource_stream::{EventStream, EventStreamError};
 use futures::StreamExt;
 use reqwest::Response;
@@ -225,7 +225,7 @@ impl AgentProtocol {
         let Some(answer) = peer_request.answer(&question) else {
             let asked = agent::question(event["request_keys"].as_object());
             let asked = asked.map_err(|why| self.wire.unusable(&why))?;
-            return Err(ToolError::Asks(Box::new(AskedElsewhere { id: question, question: asked })));
+            return Err(ToolError::Asks(Box::new(RemoteQuestion { id: question, question: asked })));
         };
         // Those before the newest were sent when our user gave them.
         if peer_request.answers.last().is_none_or(|(newest, _)| *newest != question) {

@@ -8,7 +8,7 @@ use super::agent::{Begun, Polling, RemoteCancellation, RemoteRequest, question};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::PeerRequest;
 use crate::tool::outbound;
-use crate::tool::{AskedElsewhere, ToolError};
+use crate::tool::{RemoteQuestion, ToolError};
 use reqwest::header::LOCATION;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -103,14 +103,14 @@ impl Engaging {
     }
 
     /// Returns the engagement's question to its user, when it waits for the answer.
-    fn asks(&self, told: &Value) -> Result<Option<AskedElsewhere>, ToolError> {
+    fn asks(&self, told: &Value) -> Result<Option<RemoteQuestion>, ToolError> {
         let awaited = &told["awaiting"];
         let Some(id) = awaited["call_id"].as_str().filter(|_| awaited["kind"] == "input") else {
             return Ok(None);
         };
         let question = question(awaited["request_keys"].as_object());
         let question = question.map_err(|why| self.wire.unusable(&why))?;
-        Ok(Some(AskedElsewhere { id: id.to_owned(), question }))
+        Ok(Some(RemoteQuestion { id: id.to_owned(), question }))
     }
 
     /// Sends our user's answer to the engagement, or returns the question to ask. The answer names its
@@ -118,7 +118,7 @@ impl Engaging {
     async fn answer(
         &self,
         handle: &Value,
-        question: AskedElsewhere,
+        question: RemoteQuestion,
         peer_request: &PeerRequest,
     ) -> Result<(), ToolError> {
         let Some(values) = peer_request.answer(&question.id) else {

@@ -4,7 +4,7 @@
 //! also requests the cancellation of the call. A worker that knows the other server sends it, at least once.
 
 use super::Engine;
-use super::ops::elsewhere::{self as ops, call_off};
+use super::ops::remote_calls::{self as ops, call_off};
 use super::session::{Args, limit as row_limit};
 use super::statement::decode_all;
 use crate::{StoreError, sql};
@@ -40,9 +40,9 @@ pub enum CalledOff {
 
 /// The handle for remote calls to cancel.
 #[derive(Clone)]
-pub struct Elsewhere(pub(super) Arc<Engine>);
+pub struct RemoteCalls(pub(super) Arc<Engine>);
 
-impl Elsewhere {
+impl RemoteCalls {
     /// Takes calls whose time of cancellation has come; no other process takes them before `until`.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Elsewhere {
         limit: usize,
     ) -> Result<Vec<CallOff>, StoreError> {
         let values = [now.0.into(), row_limit(limit).into()];
-        let (action, text) = ("look for what is to be called off", &sql::SELECT_DUE_REMOTE_CALLS);
+        let (action, text) = ("read remote calls to cancel", &sql::SELECT_DUE_REMOTE_CALLS);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
         if decode_all(&rows, call_off)?.is_empty() {
             return Ok(Vec::new());

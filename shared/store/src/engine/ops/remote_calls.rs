@@ -6,7 +6,7 @@ use super::super::rows::{
 use super::super::session::{Args, Session, limit as row_limit};
 use super::super::statement::{Writes, read_readable};
 use super::super::unit::Unit;
-use crate::elsewhere::{CallOff, CalledOff};
+use crate::remote_calls::{CallOff, CalledOff};
 use crate::{StoreError, sql};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -66,13 +66,17 @@ impl Away {
             due_at,
         };
         let rows = rows.map(row).collect();
-        writes.some("note what is done elsewhere", &sql::INSERT_REMOTE_CALLS, rows);
-        writes.some("forget what is over elsewhere", &sql::DELETE_REMOTE_CALLS, take(&mut self.over));
+        writes.some("record remote calls", &sql::INSERT_REMOTE_CALLS, rows);
+        writes.some("delete ended remote calls", &sql::DELETE_REMOTE_CALLS, take(&mut self.over));
     }
 
     /// Adds what jobs that ended leave behind: beside the jobs, because most commits write nothing of calls.
     pub(in super::super) fn leave(&mut self, writes: &mut Writes) {
-        writes.some("leave to be called off", &sql::UPDATE_ABANDONED_REMOTE_CALLS, take(&mut self.abandoned));
+        writes.some(
+            "request cancellations of remote calls",
+            &sql::UPDATE_ABANDONED_REMOTE_CALLS,
+            take(&mut self.abandoned),
+        );
     }
 }
 
@@ -83,12 +87,12 @@ pub(in super::super) async fn take_due(
     limit: usize,
 ) -> Result<Vec<CallOff>, StoreError> {
     let values = [now.0.into(), row_limit(limit).into()];
-    let (action, text) = ("look for what is to be called off", &sql::SELECT_DUE_REMOTE_CALLS);
+    let (action, text) = ("read remote calls to cancel", &sql::SELECT_DUE_REMOTE_CALLS);
     let due = read_readable(session, action, text, &values, call_off).await?;
     let mut taken = Vec::with_capacity(due.len());
     for one in due {
         let values = [one.call.as_str().into(), one.place.as_str().into(), one.tries.into(), until.0.into()];
-        let (action, text) = ("take what is to be called off", &sql::UPDATE_TAKEN_REMOTE_CALL);
+        let (action, text) = ("take a remote call to cancel", &sql::UPDATE_TAKEN_REMOTE_CALL);
         if session.execute(action, text, Args::Values(&values)).await? > 0 {
             taken.push(CallOff { tries: one.tries + 1, ..one });
         }
@@ -106,7 +110,7 @@ pub(in super::super) async fn note(
     let (call, place) = (one.call.as_str(), one.place.as_str());
     if let CalledOff::Again(due_at) = how {
         let values = [call.into(), place.into(), one.tries.into(), due_at.0.into()];
-        let (action, text) = ("call off again later", &sql::UPDATE_REMOTE_CALL_RETRY);
+        let (action, text) = ("repeat a remote cancellation later", &sql::UPDATE_REMOTE_CALL_RETRY);
         return session.execute(action, text, Args::Values(&values)).await.map(|_| ());
     }
     // The job before its calls: every process that ends a job locks them in this order.
@@ -115,7 +119,7 @@ pub(in super::super) async fn note(
         _ => None,
     };
     let values = [call.into(), place.into(), one.tries.into()];
-    let (action, text) = ("note what was called off", &sql::DELETE_CANCELLED_REMOTE_CALL);
+    let (action, text) = ("record a remote cancellation", &sql::DELETE_CANCELLED_REMOTE_CALL);
     if session.execute(action, text, Args::Values(&values)).await? > 0
         && let Some((seq, why)) = job
     {
