@@ -4,7 +4,7 @@
 //! also requests the cancellation of the call. A worker that knows the other server sends it, at least once.
 
 use super::Engine;
-use super::ops::remote_calls::{self as ops, call_off};
+use super::ops::remote_calls::{self as ops, call_to_cancel};
 use super::session::{Args, limit as row_limit};
 use super::statement::decode_all;
 use crate::{StoreError, sql};
@@ -14,7 +14,7 @@ use turnstone_domain::{CallId, JobId, Timestamp};
 
 /// A remote call to cancel.
 #[derive(Clone, PartialEq, Debug)]
-pub struct CallOff {
+pub struct CallToCancel {
     /// The call.
     pub call: CallId,
     /// The agent that works for it: its name in the configuration, or its address.
@@ -29,7 +29,7 @@ pub struct CallOff {
 
 /// The outcome of a cancellation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CalledOff {
+pub enum CancelAttempt {
     /// Nothing is done for it there any more.
     Done,
     /// It is tried again at this time.
@@ -47,16 +47,16 @@ impl RemoteCalls {
     ///
     /// # Errors
     /// The store's.
-    pub async fn call_offs(
+    pub async fn take(
         &self,
         now: Timestamp,
         until: Timestamp,
         limit: usize,
-    ) -> Result<Vec<CallOff>, StoreError> {
+    ) -> Result<Vec<CallToCancel>, StoreError> {
         let values = [now.0.into(), row_limit(limit).into()];
         let (action, text) = ("read remote calls to cancel", &sql::SELECT_DUE_REMOTE_CALLS);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
-        if decode_all(&rows, call_off)?.is_empty() {
+        if decode_all(&rows, call_to_cancel)?.is_empty() {
             return Ok(Vec::new());
         }
         self.0
@@ -70,7 +70,12 @@ impl RemoteCalls {
     ///
     /// # Errors
     /// The store's.
-    pub async fn called_off(&self, one: &CallOff, how: CalledOff, at: Timestamp) -> Result<(), StoreError> {
+    pub async fn record(
+        &self,
+        one: &CallToCancel,
+        how: CancelAttempt,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
         self.0
             .write((one.clone(), how, at), |tx, (one, how, at)| {
                 Box::pin(ops::note(&mut tx.session, &mut tx.unit, one, how, *at))

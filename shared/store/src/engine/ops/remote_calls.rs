@@ -6,7 +6,7 @@ use super::super::rows::{
 use super::super::session::{Args, Session, limit as row_limit};
 use super::super::statement::{Writes, read_readable};
 use super::super::unit::Unit;
-use crate::remote_calls::{CallOff, CalledOff};
+use crate::remote_calls::{CallToCancel, CancelAttempt};
 use crate::{StoreError, sql};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -85,16 +85,16 @@ pub(in super::super) async fn take_due(
     now: Timestamp,
     until: Timestamp,
     limit: usize,
-) -> Result<Vec<CallOff>, StoreError> {
+) -> Result<Vec<CallToCancel>, StoreError> {
     let values = [now.0.into(), row_limit(limit).into()];
     let (action, text) = ("read remote calls to cancel", &sql::SELECT_DUE_REMOTE_CALLS);
-    let due = read_readable(session, action, text, &values, call_off).await?;
+    let due = read_readable(session, action, text, &values, call_to_cancel).await?;
     let mut taken = Vec::with_capacity(due.len());
     for one in due {
         let values = [one.call.as_str().into(), one.place.as_str().into(), one.tries.into(), until.0.into()];
         let (action, text) = ("take a remote call to cancel", &sql::UPDATE_TAKEN_REMOTE_CALL);
         if session.execute(action, text, Args::Values(&values)).await? > 0 {
-            taken.push(CallOff { tries: one.tries + 1, ..one });
+            taken.push(CallToCancel { tries: one.tries + 1, ..one });
         }
     }
     Ok(taken)
@@ -103,19 +103,19 @@ pub(in super::super) async fn take_due(
 pub(in super::super) async fn note(
     session: &mut Session,
     unit: &mut Unit,
-    one: &CallOff,
-    how: &CalledOff,
+    one: &CallToCancel,
+    how: &CancelAttempt,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let (call, place) = (one.call.as_str(), one.place.as_str());
-    if let CalledOff::Again(due_at) = how {
+    if let CancelAttempt::Again(due_at) = how {
         let values = [call.into(), place.into(), one.tries.into(), due_at.0.into()];
         let (action, text) = ("repeat a remote cancellation later", &sql::UPDATE_REMOTE_CALL_RETRY);
         return session.execute(action, text, Args::Values(&values)).await.map(|_| ());
     }
     // The job before its calls: every process that ends a job locks them in this order.
     let job = match how {
-        CalledOff::GivenUp(why) => unit.read_job(session, &one.job, None).await?.zip(Some(why)),
+        CancelAttempt::GivenUp(why) => unit.read_job(session, &one.job, None).await?.zip(Some(why)),
         _ => None,
     };
     let values = [call.into(), place.into(), one.tries.into()];
@@ -131,8 +131,8 @@ pub(in super::super) async fn note(
 }
 
 /// Reads a row.
-pub(in super::super) fn call_off(row: &impl Fields) -> Result<CallOff, Inconsistency> {
-    Ok(CallOff {
+pub(in super::super) fn call_to_cancel(row: &impl Fields) -> Result<CallToCancel, Inconsistency> {
+    Ok(CallToCancel {
         call: CallId(get(row, "call_id")?),
         place: get(row, "place")?,
         handle: json_or_none(row, "handle")?,
