@@ -75,7 +75,9 @@ pub use engine::remote::{
     DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
     ReportedEnd,
 };
-pub use engine::runs::{Configured, News, RunEvent, RunPage, RunRequest, RunRow, RunSettings, Runs, Told};
+pub use engine::runs::{
+    Configured, News, RunEvent, RunPage, RunPosition, RunRequest, RunRow, RunSettings, Runs,
+};
 pub use engine::schemas::Schemas;
 pub use engine::tenants::{TenantLimits, TenantSetup, Tenants};
 pub use engine::transfers::{ImportRefusal, Transfers};

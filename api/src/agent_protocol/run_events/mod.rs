@@ -49,7 +49,7 @@ pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, Store
     let (whole, agent, run) = (run, &run.agent, &run.id);
     let runs = &app.api.store.runs;
     loop {
-        let told = runs.told(run).await?;
+        let told = runs.position(run).await?;
         let marks = Marks::read(&told.marks, run, agent);
         let mut round = Round::begin(app, whole, told.last, &marks).await?;
         let complete = round.walk(run.clone(), true).await?;
@@ -58,7 +58,7 @@ pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, Store
             return Ok(Heard { last, bells: marks.all() });
         }
         let (news, bells) = (round.news(), round.marks.all());
-        if runs.tell(run, told.last, news).await? && complete {
+        if runs.advance(run, told.last, news).await? && complete {
             return Ok(Heard { last, bells });
         }
     }

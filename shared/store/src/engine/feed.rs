@@ -1,7 +1,7 @@
 //! All events in one order.
 
 use super::Engine;
-use super::journal::{self, Told};
+use super::journal::{self, JournalEvent};
 use super::rows::{Fields, Inconsistency, get};
 use super::session::{Arg, Args, Row};
 use super::statement::{decode_all, decode_readable};
@@ -40,7 +40,7 @@ pub(super) fn events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency>
     let tenant: Option<String> = get(row, "tenant")?;
     let engagement_id: Option<EngagementId> = get::<Option<String>>(row, "engagement_id")?.map(Into::into);
     let agent: Option<String> = get(row, "agent_name")?;
-    let event = |Told { seq, name, turn, data, at }| FeedEvent {
+    let event = |JournalEvent { seq, name, turn, data, at }| FeedEvent {
         cursor: Cursor { tx, stream, seq },
         name,
         job_id: job_id.clone(),

@@ -196,7 +196,7 @@ impl Engine {
         let pending: Vec<i64> =
             rows.iter().filter(|row| row.state == JobState::Pending).map(|row| row.seq).collect();
         let why = |row: &Row| {
-            let parked = |events: Vec<journal::Told>| {
+            let parked = |events: Vec<journal::JournalEvent>| {
                 events.into_iter().rfind(|event| event.name == EventName::JobParked).map(|event| event.data)
             };
             Ok((get::<i64>(row, "job_seq")?, journal::events(row).map(parked)))

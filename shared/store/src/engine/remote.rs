@@ -293,14 +293,14 @@ impl Remote {
         let told = decode_all(&rows, |row| {
             let job_state = get::<JobState>(row, "state")?;
             let done = (job_state == JobState::Completed).then_some(1_000_000);
-            let told_at = get::<Option<i64>>(row, "at")?;
+            let reported_at = get::<Option<i64>>(row, "at")?;
             let ended_at = if done.is_some() { get(row, "ended_at")? } else { None };
             Ok(Progress {
                 job_state,
                 millionths: done.or(get(row, "millionths")?),
                 message: get(row, "message")?,
                 data: get(row, "data")?,
-                at: ended_at.or(told_at).map(Timestamp),
+                at: ended_at.or(reported_at).map(Timestamp),
             })
         })?;
         Ok(told.into_iter().next())

@@ -16,7 +16,7 @@ use turnstone_domain::{EngagementId, JobId, RawObject, Timestamp};
 
 /// The position up to which a run is numbered.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Told {
+pub struct RunPosition {
     /// The number of its last event; 0 before the first.
     pub last: i64,
     /// Up to where each engagement was read, as the reader wrote it down; empty before the first.
@@ -113,19 +113,20 @@ pub struct Runs(pub(super) Arc<Engine>);
 
 impl Runs {
     /// Returns the position up to which a run is numbered.
-    pub async fn told(&self, run: &EngagementId) -> Result<Told, StoreError> {
+    pub async fn position(&self, run: &EngagementId) -> Result<RunPosition, StoreError> {
         let values = [run.as_str().into()];
         let rows = self.0.readers.read("read a run", &sql::SELECT_RUN_STATE, Args::Values(&values)).await?;
-        let told = decode_all(&rows, |row| Ok(Told { last: get(row, "told")?, marks: get(row, "marks")? }))?;
-        Ok(told.into_iter().next().unwrap_or_default())
+        let found =
+            decode_all(&rows, |row| Ok(RunPosition { last: get(row, "told")?, marks: get(row, "marks")? }))?;
+        Ok(found.into_iter().next().unwrap_or_default())
     }
 
     /// Numbers the events after `last`. Returns false, with nothing written, when a concurrent reader has numbered
     /// more.
-    pub async fn tell(&self, run: &EngagementId, last: i64, news: News) -> Result<bool, StoreError> {
+    pub async fn advance(&self, run: &EngagementId, last: i64, news: News) -> Result<bool, StoreError> {
         self.0
             .write((run.clone(), last, news), |tx, (run, last, news)| {
-                Box::pin(ops::tell(&mut tx.session, run, *last, news))
+                Box::pin(ops::advance(&mut tx.session, run, *last, news))
             })
             .await
     }

@@ -502,7 +502,7 @@ fn events_of(row: &impl Fields) -> Result<Vec<Event>, Inconsistency> {
     let job_id = JobId(get(row, "job_id")?);
     let engagement_id: Option<EngagementId> = get::<Option<String>>(row, "engagement_id")?.map(Into::into);
     let told = journal::events(row)?.into_iter();
-    let event = |journal::Told { seq, name, turn, data, at }| {
+    let event = |journal::JournalEvent { seq, name, turn, data, at }| {
         let (job_id, engagement_id) = (job_id.clone(), engagement_id.clone());
         Event { seq, name, job_id, engagement_id, turn, data, at }
     };

@@ -45,7 +45,7 @@ impl Flight {
     fn tokens(&self) -> Option<i64> {
         match &self.step {
             Step::Ready(ready) => ready.tool.tokens(),
-            Step::Over(_) | Step::Told => None,
+            Step::Over(_) | Step::Returned => None,
         }
     }
 
@@ -53,7 +53,7 @@ impl Flight {
     fn is_remote(&self) -> bool {
         match &self.step {
             Step::Ready(ready) => ready.tool.tokens().is_some(),
-            Step::Over(_) | Step::Told => true,
+            Step::Over(_) | Step::Returned => true,
         }
     }
 }
@@ -64,7 +64,7 @@ enum Step {
     /// Its outcome is known, but the model has not received it yet.
     Over(Box<Over>),
     /// The model has received its outcome.
-    Told,
+    Returned,
 }
 
 /// The tool to call, and the results so far.
@@ -126,7 +126,7 @@ pub async fn run(
         admit(turn, &mut flights).await?;
         tell_in_order(turn, &mut flights)?;
         artifacts::reveal(turn, &std::mem::take(&mut reviewed)).await?;
-        if flights.iter().all(|flight| matches!(flight.step, Step::Told)) {
+        if flights.iter().all(|flight| matches!(flight.step, Step::Returned)) {
             return Ok(());
         }
         send(turn, &mut flights).await?;
@@ -541,8 +541,8 @@ fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value) {
 /// Passes outcomes to the model in order, up to the first call that still runs.
 fn tell_in_order(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
-        match std::mem::replace(&mut flight.step, Step::Told) {
-            Step::Told => {}
+        match std::mem::replace(&mut flight.step, Step::Returned) {
+            Step::Returned => {}
             Step::Over(over) => tell(turn, &flight.call, *over)?,
             ready @ Step::Ready(_) => {
                 flight.step = ready;

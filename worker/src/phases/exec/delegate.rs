@@ -26,7 +26,7 @@ use turnstone_store::Delegated;
 /// The next step of a call.
 enum Next {
     /// None: the model has received the outcome.
-    Told,
+    Returned,
     /// Wait: an agent works for it.
     Wait,
     /// Ask this agent.
@@ -47,7 +47,7 @@ pub fn is_one(turn: &Turn, asked: &RequestedCall) -> bool {
 pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<(), Stop> {
     let mut call = call_at(turn, position, asked);
     match next(turn, &mut call)? {
-        Next::Told => Ok(()),
+        Next::Returned => Ok(()),
         Next::Wait => Err(Stop::Park(Box::new(Wait::Children(Vec::new())))),
         Next::Ask(agent) => {
             context::look(turn, &asked[position..]).await?;
@@ -163,7 +163,7 @@ fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
     let row = turn.recalled_calls.iter().find(|row| row.call_id == call.asked.call_id).cloned();
     if let Some((outcome, row)) = row.and_then(|row| Some((row.outcome.clone()?, row))) {
         tell(turn, call, Over::recalled(outcome, row.handled, row.duration_ms.unwrap_or(0)))?;
-        return Ok(Next::Told);
+        return Ok(Next::Returned);
     }
     let tries = tries(turn, call);
     let again = call.journalled == Some(ToolCallState::Planned) && row_again(turn, call);
@@ -201,7 +201,7 @@ fn refused(turn: &mut Turn, call: &mut Call, outcome: ToolOutcome) -> Result<Nex
     let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
     over.note(turn, call, false);
     tell(turn, call, over)?;
-    Ok(Next::Told)
+    Ok(Next::Returned)
 }
 
 /// Returns the agent to ask, or the refusal.

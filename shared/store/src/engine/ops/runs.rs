@@ -51,7 +51,7 @@ pub(in super::super) async fn configure(
 }
 
 /// The row of the run is moved first: it is what two who tell the same run meet at.
-pub(in super::super) async fn tell(
+pub(in super::super) async fn advance(
     session: &mut Session,
     run: &EngagementId,
     last: i64,
