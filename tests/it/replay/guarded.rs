@@ -165,7 +165,7 @@ async fn decisions_of_a_reviewing_agent_are_replayed(backend: Backend) {
     let document = exported(&fleet, &engagement).await;
     assert_eq!(runs_again(&document).await, (2, 14));
     let record = EngagementRecord::read(&document).unwrap();
-    let named: Vec<&str> = record.deputies.iter().map(|agent| agent.name.as_str()).collect();
+    let named: Vec<&str> = record.delegates.iter().map(|agent| agent.name.as_str()).collect();
     assert_eq!(named, ["auditor"], "whom it may ask is in its document");
     for phase in ["init", "exec"] {
         let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 1, "phase": phase})).await;

@@ -19,10 +19,18 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would fail again in the same way: the next attempt asks the model anew.
         let Position { begins, granted, outages, .. } = turn.position;
-        let (model_used, heir) = (turn.position.model_used.clone(), turn.position.heir.clone());
+        let (model_used, handoff_agent) =
+            (turn.position.model_used.clone(), turn.position.handoff_agent.clone());
         let turn_number = turn.position.turn + 1;
-        let position =
-            Position { turn: turn_number, begins, model_used, granted, heir, outages, ..Position::default() };
+        let position = Position {
+            turn: turn_number,
+            begins,
+            model_used,
+            granted,
+            handoff_agent,
+            outages,
+            ..Position::default()
+        };
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {

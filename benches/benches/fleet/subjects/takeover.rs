@@ -43,7 +43,7 @@ async fn workers(pace: Pace, lease: &str) -> Vec<f64> {
     for job in &jobs {
         held.push((job, event(&site, job, EventName::JobStarted, 1).await.1));
     }
-    let _heir = site.worker("heir", 16, Duration::ZERO, lease).await;
+    let _successor = site.worker("successor", 16, Duration::ZERO, lease).await;
     let mut killed = Vec::new();
     for (number, victim) in victims.iter_mut().enumerate() {
         tokio::time::sleep(APART).await;

@@ -59,7 +59,7 @@ impl World {
         let entries: Vec<StateEntry> = began.into_iter().map(entry).collect();
         let state = StateSnapshot { version: i64::from(!entries.is_empty()), entries };
         let inner = Inner { now: at, state, ..Inner::default() };
-        let (delegates, calls) = (record.deputies.clone(), record.calls.clone());
+        let (delegates, calls) = (record.delegates.clone(), record.calls.clone());
         let memories = Exchange::of_recalled(record.messages.iter().map(|stored| &stored.message));
         Self { inner: Mutex::new(inner), delegates, calls, memories }
     }

@@ -321,7 +321,7 @@ async fn position(
         tool_turns: count(true).unwrap_or(u32::MAX),
         reasks: count(false).unwrap_or(u32::MAX).min(1),
         begins: 0,
-        heir: None,
+        handoff_agent: None,
         asks: None,
         granted: stands.granted,
         model_used: model.or(stands.model_used),

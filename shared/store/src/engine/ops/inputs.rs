@@ -56,7 +56,7 @@ pub(in super::super) struct Standing {
     begun: i64,
     granted: i64,
     /// The newest input that knows of an agent that took over, and that agent.
-    heir: Option<(i64, String)>,
+    handoff_agent: Option<(i64, String)>,
 }
 
 impl Standing {
@@ -64,8 +64,8 @@ impl Standing {
     /// again: what belongs to it stays with the job that began it.
     pub(super) fn next(&self, turns: i64) -> Position {
         let turn = turns.max(self.begun) + 1;
-        let heir = self.heir.as_ref().map(|(_, name)| name.clone());
-        Position { turn, begins: turn, granted: self.granted, heir, ..Position::default() }
+        let handoff_agent = self.handoff_agent.as_ref().map(|(_, name)| name.clone());
+        Position { turn, begins: turn, granted: self.granted, handoff_agent, ..Position::default() }
     }
 }
 
@@ -84,8 +84,8 @@ pub(super) async fn standings(
         standing.granted = standing.granted.max(position.granted);
         // The waiting input got its agent before the input in front of it may have handed over to another agent.
         let is_over = input.state.is_terminal() || !input.waits_its_turn(engagement_seq);
-        let heir = position.heir.filter(|_| is_over).map(|name| (input.seq, name));
-        standing.heir = standing.heir.take().max(heir);
+        let handoff_agent = position.handoff_agent.filter(|_| is_over).map(|name| (input.seq, name));
+        standing.handoff_agent = standing.handoff_agent.take().max(handoff_agent);
         if !input.state.is_terminal() && standing.open.iter().all(|open| open.seq != input.seq) {
             standing.open.push(input);
         }
