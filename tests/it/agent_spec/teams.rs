@@ -49,7 +49,7 @@ async fn a_handoff_gives_the_conversation_to_the_other_agent() {
     }
 }
 
-/// AGS-38: What agents tell one another is their own, and the answer is the outcome of the call.
+/// AGS-38: Messages between agents are private, and the answer is the outcome of the call.
 #[tokio::test]
 async fn a_message_to_another_agent_is_answered_in_private() {
     let script = |request: &Value| match (role(request).contains("front"), request["messages"].to_string()) {

@@ -244,7 +244,7 @@ impl Engine {
                     Ok(guards) => drop(unread.insert(guards.for_guarded)),
                     Err(error) if error.is_damage() => {
                         damaged.entry(row.seq).or_insert_with(|| error.to_string());
-                        // What may have to be held back is held back.
+                        // A guardrail that cannot be read may apply, so the outputs are held back.
                         unread.insert(true);
                     }
                     Err(error) => return Err(error),
