@@ -126,7 +126,7 @@ mod tests {
         assert!(wrong("/crons", &["enabeld"]).unwrap().contains("did you mean `enabled`?"));
         assert!(wrong("/jobs", &["statee"]).unwrap().contains("did you mean `state`?"));
         assert!(wrong("/jobs", &["limit"]).unwrap().contains("did you mean `per_page`?"));
-        assert_eq!(wrong("/jobs", &["limit", "per_page"]), None, "whoever says both is understood");
+        assert_eq!(wrong("/jobs", &["limit", "per_page"]), None, "both together are understood");
         let told = wrong("/jobs", &["colour"]).unwrap();
         assert!(told.contains("which has `page`, `per_page`, `state`"), "{told}");
     }

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(places(counted.look(&at, 1, 300, true).await).len(), 150);
         assert_eq!(at.tail.lock().await.as_ref().unwrap().kept.len(), KEPT);
         places(counted.look(&at, 1, 450, false).await);
-        assert!(at.tail.lock().await.as_ref().unwrap().kept.is_empty(), "nobody else follows");
+        assert!(at.tail.lock().await.as_ref().unwrap().kept.is_empty(), "no other client follows");
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! The end-to-end suites, in one program so that the dependencies are linked once.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot continue fails")]
 
 mod a2a;
 mod agent_protocol;

@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(chosen(&[], true), None);
         assert_eq!(chosen(&[of(true, false), of(false, true)], true), Some(0), "the other one is not shown");
         assert_eq!(chosen(&[of(false, true), of(true, true)], true), Some(1), "it came later");
-        assert_eq!(chosen(&[of(true, false), of(true, true)], true), Some(1), "its keys tell it");
+        assert_eq!(chosen(&[of(true, false), of(true, true)], true), Some(1), "its keys match it");
         assert_eq!(chosen(&[of(true, false), of(true, true)], false), Some(0), "the one that is shown");
         assert_eq!(chosen(&[of(false, false), of(false, true)], true), Some(0));
     }

@@ -122,7 +122,7 @@ impl Client {
     fn passing(&self, error: anyhow::Error, progress: &Progress) -> anyhow::Result<()> {
         match error.downcast_ref::<Failure>() {
             Some(failure) if progress.connected && failure.is_passing() => {
-                self.output.detail(&format!("{failure}; going on after event {}", progress.cursor));
+                self.output.detail(&format!("{failure}; resuming after event {}", progress.cursor));
                 Ok(())
             }
             _ => Err(error),

@@ -230,7 +230,7 @@ impl WebhookSender {
                 );
             }
             if let Err(error) = webhooks.settle_delivery(&delivery, attempted, now).await {
-                tracing::warn!(%error, delivery = delivery.id, "what became of a delivery could not be written; it is repeated");
+                tracing::warn!(%error, delivery = delivery.id, "the outcome of a delivery could not be written; the delivery is repeated");
             }
             webhook.id
         }

@@ -254,7 +254,7 @@ async fn requests_of_a_deleted_agent_continue() {
     assert_eq!((status, &ended["finish_reason"]), (StatusCode::OK, &json!("canceled")));
     let (status, answer) = send(&fleet, resume(json!({"city": "Oslo", "day": "Monday"}))).await;
     assert_eq!(status, StatusCode::OK, "{answer}");
-    fleet.until("it went on", async || fleet.models.count() == 3).await;
+    fleet.until("it continued", async || fleet.models.count() == 3).await;
     assert_eq!(fleet.get("/agents/lead/runs").await.as_array().unwrap().len(), 2);
     for new in [
         json!({"input": "x"}),

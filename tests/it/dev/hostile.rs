@@ -60,7 +60,7 @@ fn asking(calls: &[(&str, &str, &str)]) -> Reply {
 fn script(request: &Value) -> Reply {
     let call = model_server::ModelCall { request: request.clone(), reported: 0 };
     if call.outcomes() > 0 {
-        return Reply::text("it went on");
+        return Reply::text("it continued");
     }
     match call.input() {
         "unknown tool" => asking(&[("no_such_tool", "a", "{}")]),
@@ -143,7 +143,7 @@ async fn hostile_tools_and_models_cost_no_memory_and_have_their_codes() {
         }
         assert_eq!(
             (&done["state"], &done["result"]),
-            (&json!("completed"), &json!("it went on")),
+            (&json!("completed"), &json!("it continued")),
             "{input}: {done:#}"
         );
         let calls = models.calls();

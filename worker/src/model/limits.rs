@@ -266,7 +266,7 @@ mod tests {
         }
         let unlimited = LimitedCall { provider: "other", ..call("slow", "") };
         assert!(matches!(enters(unlimited), Some(Ok(None))));
-        assert!(limits.lines().is_empty(), "nobody waits any more");
+        assert!(limits.lines().is_empty(), "no call waits any more");
     }
 
     #[tokio::test(start_paused = true)]

@@ -100,7 +100,7 @@ mod tests {
         let mut spoken = Spoken::default();
         spoken.hear(piece(1, 0));
         spoken.hear(piece(1, 1));
-        assert!(spoken.next().is_none(), "nobody knows of the call yet");
+        assert!(spoken.next().is_none(), "no reader knows the call yet");
         spoken.note(&called(1));
         assert_eq!(offsets(&mut spoken), [0, 1]);
         spoken.hear(piece(1, 2));

@@ -178,7 +178,7 @@ async fn open(
         let (mut late, mut line, mut buffer) = (Vec::new(), Vec::new(), [0; 2048]);
         loop {
             let read = tokio::select! {
-                read = stream.read(&mut buffer) => read.expect("the stream goes on"),
+                read = stream.read(&mut buffer) => read.expect("the stream continues"),
                 _ = over.changed() => return late,
             };
             assert!(read > 0, "the stream ended");

@@ -105,6 +105,6 @@ async fn another_leader(site: &Site, than: &str) -> String {
         if let Some(leads) = site.witness().leader().await.filter(|leads| leads != than) {
             return leads;
         }
-        assert!(since.elapsed() < PATIENCE, "nobody leads");
+        assert!(since.elapsed() < PATIENCE, "no scheduler leads");
     }
 }

@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(recorded.verdict_on(Side::Input, "x"), None);
         assert_eq!(recorded.verdict_at(2, Side::Output, 0), Some(false));
         assert_eq!(recorded.verdict_at(2, Side::Output, 1), None);
-        assert_eq!(recorded.verdict_at(1, Side::Input, 1), Some(true), "an older event stands for its turn");
+        assert_eq!(recorded.verdict_at(1, Side::Input, 1), Some(true), "an older event is used for its turn");
         assert_eq!(RecordedCheck::told(1, &json!({"side": "above", "passed": true})), None);
         assert_eq!(RecordedCheck::told(1, &json!({"side": "input", "passed": false, "away": true})), None);
     }

@@ -60,7 +60,7 @@ pub(super) async fn agents(readers: &Reader, names: &[String]) -> Result<Vec<Age
     for row in &rows {
         match json(row, "definition").map_err(StoreError::from) {
             Ok(agent) => found.push(agent),
-            Err(error) => tracing::error!(%error, "an agent cannot be read; nobody can ask it"),
+            Err(error) => tracing::error!(%error, "an agent cannot be read, so it cannot be called"),
         }
     }
     Ok(found)

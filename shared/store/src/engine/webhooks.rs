@@ -123,7 +123,7 @@ impl Webhooks {
     /// Returns the position up to which events are published to webhooks.
     pub async fn webhook_mark(&self) -> Result<Cursor, StoreError> {
         let values = [MARK.into()];
-        let (action, text) = ("read how far events are told", &sql::SELECT_EVENT_MARK);
+        let (action, text) = ("read the mark of webhooks", &sql::SELECT_EVENT_MARK);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
         let marks = decode_all(&rows, |row| {
             Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })

@@ -27,7 +27,7 @@ impl DatabaseClock {
     /// Asks the database once, and compares from then on for as long as the clock is used.
     pub(super) async fn start(conn: &mut PgConnection, readers: Readers) -> Result<Arc<Self>, StoreError> {
         let begun = Instant::now();
-        let now = time(conn).await.map_err(failed("tell the time"))?;
+        let now = time(conn).await.map_err(failed("read the time"))?;
         let clock = Arc::new(Self { base: AtomicI64::new(now - millis(begun.elapsed()) / 2), begun });
         tokio::spawn(compare(Arc::downgrade(&clock), readers));
         Ok(clock)

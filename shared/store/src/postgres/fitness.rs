@@ -48,8 +48,8 @@ struct Server {
 async fn server(conn: &mut PgConnection) -> Result<Server, StoreError> {
     // Raw, here and below: one message asks, because through a pooler in transaction mode two might part.
     let row = sqlx::raw_sql(sql::SELECT_FITNESS.postgres).fetch_one(conn).await;
-    let row = row.map_err(failed("tell what it is"))?;
-    let flag = |column: &str| row.try_get::<i64, _>(column).map_err(failed("tell what it is"));
+    let row = row.map_err(failed("read the state of the database"))?;
+    let flag = |column: &str| row.try_get::<i64, _>(column).map_err(failed("read the state of the database"));
     Ok(Server {
         standby: flag("standby")? != 0,
         read_only: flag("read_only")? != 0,

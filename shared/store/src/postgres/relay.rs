@@ -57,7 +57,7 @@ async fn carry_out(mut rung: Outgoing, readers: &Readers, origin: &str) {
         match told {
             Ok(_) => rung.sent(),
             Err(error) => {
-                tracing::debug!(%error, "bells were not carried to other processes; they will poll");
+                tracing::debug!(%error, "hints were not sent to other processes, which poll instead");
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -75,7 +75,7 @@ fn length(ring: &Ring) -> usize {
 async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) {
     loop {
         if let Err(error) = listen(readers, doorbell, origin).await {
-            tracing::debug!(%error, "bells of other processes are not heard; polling until they are");
+            tracing::debug!(%error, "hints of other processes are not received; polling until they are");
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -160,7 +160,7 @@ impl Writing {
 
     fn open(&mut self) -> Result<&mut PgConnection, StoreError> {
         self.conn.as_mut().ok_or(StoreError::Unavailable {
-            action: "go on",
+            action: "continue a transaction",
             message: "the connection is broken".to_owned(),
         })
     }

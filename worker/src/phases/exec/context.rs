@@ -68,7 +68,7 @@ fn push_state(turn: &Turn, text: &mut String) {
     }
     text.push_str(&format!("\n\nThe state of the session: {}", Value::Object(told)));
     if left_out > 0 {
-        text.push_str(&format!(" ({left_out} further keys are too long to be told)"));
+        text.push_str(&format!(" ({left_out} further keys are left out because they are too long)"));
     }
 }
 

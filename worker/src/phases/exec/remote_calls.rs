@@ -113,7 +113,7 @@ pub fn may_ask(turn: &Turn) -> bool {
 /// Returns the outcome for the model if a remote agent's question may not be asked.
 pub fn unasked(asked: &RemoteQuestion) -> ToolOutcome {
     let text = format!(
-        "it asks its user, and an agent without the capability `{}`, or one that works behind an output guardrail, asks nobody: {}",
+        "it asks its user, and an agent needs the capability `{}` and no output guardrail to pass the question on: {}",
         question::TOOLS[1],
         crate::tool::outbound::excerpt(&asked.question.prompt(), 300)
     );

@@ -16,7 +16,7 @@ pub(in super::super) async fn questions_shown(
     for question in questions {
         let values = [question.as_str().into()];
         for text in [&sql::UPDATE_QUESTION_SHOWN, &sql::UPDATE_REMINDED_REVIEW] {
-            session.execute("note who was told of a question", text, Args::Values(&values)).await?;
+            session.execute("record a displayed question", text, Args::Values(&values)).await?;
         }
     }
     Ok(())

@@ -33,7 +33,7 @@ pub(super) async fn open(
     };
     let values = [Arg::Int(seq), name.into(), now.0.into()];
     let waiting =
-        session.execute("let jobs go on", &sql::UPDATE_OPEN_BUDGET_WAITS, Args::Values(&values)).await?;
+        session.execute("resume jobs", &sql::UPDATE_OPEN_BUDGET_WAITS, Args::Values(&values)).await?;
     if waiting == 0 {
         return Ok(());
     }

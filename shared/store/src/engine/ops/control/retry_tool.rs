@@ -96,7 +96,7 @@ async fn set(
     let in_flight =
         call.state == ToolCallState::Sent && unit.job(seq).is_some_and(|job| job.lease_token.is_some());
     let values = [seq.into(), retry.call.as_str().into()];
-    let action = "look for whoever answers a call";
+    let action = "look for an open delegation of a call";
     let answering =
         read(session, action, &sql::SELECT_OPEN_DELEGATION, &values, |row| rows::get::<i64>(row, "job_seq"))
             .await?;
@@ -115,7 +115,13 @@ async fn set(
     session
         .execute("set a call to be made again", &sql::UPDATE_REPEATED_TOOL_CALL, Args::Values(&values))
         .await?;
-    session.execute("tell the worker", &sql::UPDATE_JOB_CALLS_AGAIN, Args::Values(&[seq.into()])).await?;
+    session
+        .execute(
+            "ask the worker to make a call again",
+            &sql::UPDATE_JOB_CALLS_AGAIN,
+            Args::Values(&[seq.into()]),
+        )
+        .await?;
     Ok(Ok(alternate.map_or(call.name, str::to_owned)))
 }
 

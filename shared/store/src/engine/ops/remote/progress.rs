@@ -31,7 +31,7 @@ pub(in super::super::super) async fn tell(
         data: progress.data.clone(),
         at,
     };
-    execute(session, "tell progress", &sql::INSERT_PROGRESS, vec![row], &[claimed_at.0.into()]).await?;
+    execute(session, "record progress", &sql::INSERT_PROGRESS, vec![row], &[claimed_at.0.into()]).await?;
     if let Some(state) = &progress.state {
         saved_state::put(session, unit, seq, state, at).await?;
     }
