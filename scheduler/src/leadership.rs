@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_leader_that_ends_in_order_is_replaced_as_soon_as_anybody_asks() {
+    async fn a_leader_that_ends_in_order_is_replaced_as_soon_as_another_asks() {
         let bench = Bench::new(Vec::new());
         let leader = bench.start("a");
         bench.next_that(|asked| acts(asked, "a")).await;

@@ -57,7 +57,7 @@ impl Artifacts {
         of_engagement(&self.0.readers, engagement).await
     }
 
-    /// An artifact of this tenant; without one, of anybody.
+    /// An artifact of this tenant; without one, of any tenant.
     pub async fn artifact(
         &self,
         id: &ArtifactId,
