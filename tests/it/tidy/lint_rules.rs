@@ -17,12 +17,12 @@ const RULES: &[(&str, &str)] = &[
     ("AS-04", "`id`, `name`, `description` and `metadata` are of the right type, and `name` is there"),
     ("AS-05", "a required field is there"),
     ("AS-06", "a field has a value of the right type"),
-    ("AS-07", "a warning: a field that the component has not, and that has no effect"),
+    ("AS-07", "a warning: the component has no such field, so the field has no effect"),
     ("AS-08", "`agentspec_version` is a published version"),
     ("AS-09", "a warning: `agentspec_version` is missing, or one that was never published"),
     ("AS-10", "`agentspec_version` has everything that the document uses"),
     ("AS-11", "`$component_ref` is the id of a component of the document or its registry"),
-    ("AS-12", "no two components have one id"),
+    ("AS-12", "no two components have the same id"),
     ("AS-13", "an id is in `$referenced_components` of one level"),
     ("AS-14", "references form no circle"),
     ("AS-15", "a component is of the kind that its place asks for"),
@@ -35,7 +35,7 @@ const RULES: &[(&str, &str)] = &[
     ("AS-22", "a `default` is of the type of its property"),
     ("AS-23", "declared inputs and outputs have the names that the fields of the component ask for"),
     ("AS-24", "declared inputs and outputs have types that go with those inside"),
-    ("AS-25", "no two inputs, and no two outputs, have one title"),
+    ("AS-25", "no two inputs, and no two outputs, have the same title"),
     ("AS-30", "a flow has one StartNode, its `start_node`; a warning: a node that is listed twice"),
     ("AS-31", "a flow has an EndNode"),
     (
@@ -131,7 +131,9 @@ const RULES: &[(&str, &str)] = &[
 
 const HEAD: &str = "# What `turnstone agent lint` checks
 
-This page is generated: change `tests/it/tidy/lint_rules.rs` and run
+Use this page to look up the rule that a problem of `turnstone agent lint FILE…` names.
+
+The page is generated: change `tests/it/tidy/lint_rules.rs` and run
 `TURNSTONE_BLESS=1 cargo test --workspace --test tidy lint`.
 
 Every problem has line, column and one of these rules. The server returns the same problems when it refuses a document:
