@@ -78,12 +78,12 @@ impl Leadership {
     /// Requests the leadership three times per term, as leader or not, until `shutdown`; then it resigns. The call
     /// under way at `shutdown` is waited for, so that no unknown term is left behind.
     pub(crate) async fn hold(&self, shutdown: &CancellationToken) {
-        let (mut setback, mut told) = (Setback::none(), false);
+        let (mut setback, mut reported) = (Setback::none(), false);
         while !shutdown.is_cancelled() {
             let mut wait = self.term / 3;
             match self.take().await {
                 Ok(_) => {
-                    if setback.recovered() && std::mem::take(&mut told) {
+                    if setback.recovered() && std::mem::take(&mut reported) {
                         tracing::info!("the store answers the scheduler again");
                     }
                 }
@@ -92,7 +92,7 @@ impl Leadership {
                     wait = wait.min(longer);
                     // The leader's duties fail as well, and log it.
                     if first && self.current().is_none() {
-                        told = true;
+                        reported = true;
                         tracing::warn!(%error, "the store does not answer requests for the leadership; the scheduler tries again until it does");
                     }
                 }

@@ -191,7 +191,7 @@ async fn a_parked_job_is_discarded_without_a_raise() {
         fleet.clock.advance_ms(3 * DAY);
         // A raise that is too small does not restart the week.
         raise(&fleet, "model/test/m", json!({"cost": "0.001"})).await;
-        let twice = &turnstone_tests::journal::told("job.parked");
+        let twice = &turnstone_tests::journal::event_count("job.parked");
         fleet.until("it parks again", async || fleet.number(twice).await == 2).await;
         fleet.clock.advance_ms(4 * DAY);
         fleet.tick().await;

@@ -173,9 +173,9 @@ async fn a_long_outcome_does_not_push_the_answer_out_of_the_window() {
     let done = fleet.settled(&id).await;
     assert_eq!(done["result"], "read", "{:#}", done["error"]);
     let calls = fleet.models.calls();
-    let told = calls[1].request["messages"].as_array().unwrap();
+    let reported = calls[1].request["messages"].as_array().unwrap();
     assert!(
-        told.iter().any(|m| m["role"] == "assistant" && m["tool_calls"].is_array()),
+        reported.iter().any(|m| m["role"] == "assistant" && m["tool_calls"].is_array()),
         "the call stays with its outcome"
     );
     fleet.end().await;

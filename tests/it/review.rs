@@ -210,9 +210,9 @@ async fn an_agent_reviews() {
             let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
             assert_eq!(audit["engagement"]["history"]["_total"], i32::from(confirmed), "{audit:#}");
             // The caller does not receive a reviewer's answer about an output (AP-A16, §6.1.3).
-            let told = fleet.get(&format!("/agents/booker/getevents/{engagement}")).await;
-            let told = told.as_array().unwrap();
-            assert!(told.len() > 2 && told.iter().all(|event| event["depth"] == 0), "{told:#?}");
+            let reported = fleet.get(&format!("/agents/booker/getevents/{engagement}")).await;
+            let reported = reported.as_array().unwrap();
+            assert!(reported.len() > 2 && reported.iter().all(|event| event["depth"] == 0), "{reported:#?}");
             match confirmed {
                 true => assert_eq!(done["result"], "booked"),
                 false => assert_eq!(done["error"]["details"]["oas_rule"], "OAS-32", "{done:#}"),

@@ -79,7 +79,7 @@ async fn every_stream_is_read_by_an_independent_client() {
     let message = json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "go"}]}});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "SendStreamingMessage", "params": message});
     let asked = http.post(format!("{}/a2a/lead", fleet.url)).header("a2a-version", "1.0").json(&call);
-    let told = read(asked, "TASK_STATE_COMPLETED").await;
-    assert!(told.iter().all(|event| event.event == "message" && event.data.contains("\"jsonrpc\"")));
+    let reported = read(asked, "TASK_STATE_COMPLETED").await;
+    assert!(reported.iter().all(|event| event.event == "message" && event.data.contains("\"jsonrpc\"")));
     fleet.end().await;
 }

@@ -85,8 +85,8 @@ pub(super) fn context(job: &Job) -> &str {
 
 /// Returns the agent's answer.
 pub(super) fn artifact(job: &Job) -> Option<Value> {
-    let told = results(&job.result.as_ref()?.parse().unwrap_or_default());
-    let mut fields = told.as_object()?.clone();
+    let answer = results(&job.result.as_ref()?.parse().unwrap_or_default());
+    let mut fields = answer.as_object()?.clone();
     let text = fields.remove("text");
     let parts: Vec<Value> = match fields.remove("output") {
         Some(output) if fields.is_empty() => vec![json!({"data": output, "mediaType": "application/json"})],
@@ -146,8 +146,8 @@ fn state(job: &Job) -> &'static str {
 fn words(job: &Job, review: Option<&Review>) -> Option<String> {
     match job.state {
         JobState::Discarded | JobState::Retryable => {
-            let told = job.errors.last()?.error.told();
-            Some(format!("{}: {}", told["code"].as_str()?, told["message"].as_str()?))
+            let answer = job.errors.last()?.error.event_data();
+            Some(format!("{}: {}", answer["code"].as_str()?, answer["message"].as_str()?))
         }
         JobState::Pending => review.map(prompt),
         _ => None,

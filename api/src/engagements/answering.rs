@@ -92,16 +92,16 @@ pub(crate) async fn give_if_asked(
             }
         }
     }
-    let Some((open, told)) = open else { return Ok(None) };
+    let Some((open, displayed)) = open else { return Ok(None) };
     if given.by.as_ref().is_some_and(|by| *by != of.user.id) {
         return Err(OjsError::forbidden(format!("Engagement {} is another user's.", of.id)).into());
     }
     // A repetition with a key would be known by the key; the answer may still be for an earlier question.
-    let is_plain = given.call.is_some() || (told && (given.key.is_some() || fits(&open, given)));
+    let is_plain = given.call.is_some() || (displayed && (given.key.is_some() || fits(&open, given)));
     if !is_plain {
         match before(app, (of, job), given, among).await? {
             Before::Same(taken) if given.key.is_none() => return Ok(Some(taken)),
-            Before::Same(_) | Before::Different if !told => return Err(different()),
+            Before::Same(_) | Before::Different if !displayed => return Err(different()),
             Before::Same(_) | Before::Different | Before::Nothing => {}
         }
     }
@@ -124,16 +124,16 @@ async fn meant(
     waiting.retain(|one| given.call.as_ref().is_none_or(|call| call.as_str() == one.name()));
     let mut candidates = Vec::with_capacity(waiting.len());
     for one in &waiting {
-        let told = app.api.store.questions.was_told(one.name()).await?;
-        candidates.push(Candidate { told, fits: fits(one, given) });
+        let displayed = app.api.store.questions.was_displayed(one.name()).await?;
+        candidates.push(Candidate { displayed, fits: fits(one, given) });
     }
     let at = chosen(&candidates, among != Among::Delegates);
-    Ok(at.map(|at| (waiting.swap_remove(at), candidates[at].told)))
+    Ok(at.map(|at| (waiting.swap_remove(at), candidates[at].displayed)))
 }
 
 /// A question that an answer may be for.
 struct Candidate {
-    told: bool,
+    displayed: bool,
     fits: bool,
 }
 
@@ -141,8 +141,8 @@ struct Candidate {
 /// first. Where one is displayed at a time, an answer that does not fit it fits no other.
 fn chosen(candidates: &[Candidate], all_at_once: bool) -> Option<usize> {
     let first = |wanted: &dyn Fn(&Candidate) -> bool| candidates.iter().position(wanted);
-    let fitting = first(&|one| one.told && one.fits).filter(|_| all_at_once);
-    fitting.or_else(|| first(&|one| one.told)).or_else(|| first(&|_| true))
+    let fitting = first(&|one| one.displayed && one.fits).filter(|_| all_at_once);
+    fitting.or_else(|| first(&|one| one.displayed)).or_else(|| first(&|_| true))
 }
 
 fn fits(one: &Waiting, given: &UserAnswer) -> bool {
@@ -364,7 +364,7 @@ mod tests {
     /// AP §6.3.6: a question that was not displayed is answered only when there is no other, however well it fits.
     #[test]
     fn a_displayed_question_precedes_one_that_was_not() {
-        let of = |told, fits| Candidate { told, fits };
+        let of = |displayed, fits| Candidate { displayed, fits };
         assert_eq!(chosen(&[], true), None);
         assert_eq!(chosen(&[of(true, false), of(false, true)], true), Some(0), "the other one is not shown");
         assert_eq!(chosen(&[of(false, true), of(true, true)], true), Some(1), "it came later");

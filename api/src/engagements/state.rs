@@ -168,7 +168,7 @@ pub(crate) fn of(
         })),
         "results": job.result.as_ref().map(|result| results(&result.parse().unwrap_or_default())),
         "warnings": warnings,
-        "error": failed.map(|failed| failed.error.told()),
+        "error": failed.map(|failed| failed.error.event_data()),
         "job_id": job.id,
         "turns": engagement.turns,
         "tokens": {

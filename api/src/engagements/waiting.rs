@@ -151,7 +151,7 @@ async fn asked(app: &App, engagement: &EngagementId, job: &Job) -> Result<Option
 pub(crate) async fn note_displayed(app: &App, waiting: &[Waiting]) -> Result<(), Failure> {
     let questions: Vec<String> = waiting.iter().map(|one| one.name().to_owned()).collect();
     if !questions.is_empty() {
-        app.api.store.questions.questions_told(questions).await?;
+        app.api.store.questions.record_displayed(questions).await?;
     }
     Ok(())
 }

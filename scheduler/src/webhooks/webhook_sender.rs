@@ -212,9 +212,9 @@ impl WebhookSender {
         let (post, clock, webhooks) =
             (Arc::clone(&self.post), Arc::clone(&self.clock), self.webhooks.clone());
         async move {
-            let told = post.send(&webhook, &delivery, clock.now()).await;
+            let answer = post.send(&webhook, &delivery, clock.now()).await;
             let now = clock.now();
-            let attempted = attempted(told, &delivery, now);
+            let attempted = attempted(answer, &delivery, now);
             if let Some(why) = &attempted.error {
                 tracing::debug!(
                     webhook = webhook.id,
@@ -237,12 +237,12 @@ impl WebhookSender {
     }
 }
 
-fn attempted(told: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Attempted {
+fn attempted(answer: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Attempted {
     let again = || match retry::delay_ms(&delivery.id, delivery.attempts) {
         Some(ms) => AfterAttempt::Again(now.plus_ms(ms)),
         None => AfterAttempt::GiveUp,
     };
-    match told {
+    match answer {
         ReceiverAnswer::Taken(status) => {
             Attempted { status: Some(status.into()), error: None, next: AfterAttempt::Delivered }
         }

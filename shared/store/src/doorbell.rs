@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_relay_that_lags_lets_everybody_look() {
+    async fn a_relay_that_lags_makes_all_parts_look() {
         let doorbell = Doorbell::default();
         let mut ringing = doorbell.outgoing();
         for number in 0..10_000 {

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_engagement_is_heard_by_those_who_listen_to_it_and_by_nobody_else() {
+    async fn a_piece_reaches_the_listeners_of_its_engagement_alone() {
         let live = Live::default();
         speaker(&live, "a").say("before anybody listens");
         let (mut one, mut two, mut other) =
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_too_slow_misses_the_oldest_and_holds_nobody_up() {
+    async fn a_slow_listener_misses_the_oldest_pieces_and_delays_no_other() {
         let live = Live::default();
         let mut ear = live.listen(&"a".into());
         let speaker = speaker(&live, "a");

@@ -89,8 +89,8 @@ async fn a_failed_remote_cancellation_is_published_once(at: &Opened) {
     for _ in 0..2 {
         at.store.remote_calls.record(&one, CancelAttempt::GivenUp("it said no".into()), NOW).await.unwrap();
     }
-    let told = at.events(&held.job).await;
-    let told = told.into_iter().filter(|event| *event == EventName::ToolNotCancelled);
-    assert_eq!(told.count(), 1);
+    let reported = at.events(&held.job).await;
+    let reported = reported.into_iter().filter(|event| *event == EventName::ToolNotCancelled);
+    assert_eq!(reported.count(), 1);
     assert_eq!(due(at, LATER).await, Vec::new());
 }

@@ -89,8 +89,8 @@ async fn and_is_over(at: &Opened, job: &JobId, id: &ReviewId) {
     assert_eq!(vote(at, id, "cem", false, NOW).await, DecisionOutcome::TooLate(ReviewState::Approved));
     assert_eq!(review(at, id).await, decided);
     use EventName::{JobAvailable, ReviewAnsweredLate, ReviewDecided, ReviewVoted};
-    let told = [ReviewVoted, ReviewVoted, ReviewDecided, JobAvailable, ReviewAnsweredLate];
-    assert_eq!(at.events(job).await[4..], told);
+    let reported = [ReviewVoted, ReviewVoted, ReviewDecided, JobAvailable, ReviewAnsweredLate];
+    assert_eq!(at.events(job).await[4..], reported);
     let recalled = at.store.ledger.reads().recall(job, 1, 10, true).await.unwrap();
     assert_eq!(recalled.reviews[0].state, ReviewState::Approved);
 }

@@ -318,7 +318,7 @@ async fn a_worker_killed_at_or_around_every_wait_changes_nothing_on_both_databas
 /// No write of a team is lost, and none happens twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: every write of a team on both databases, about 100 killed processes"]
-async fn a_killed_team_goes_on_after_every_write_on_both_databases() {
+async fn a_killed_team_resumes_after_every_write_on_both_databases() {
     at_every_write(with_a_team, Some(0)).await;
 }
 

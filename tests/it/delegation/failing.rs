@@ -1,6 +1,6 @@
 //! OSSA §5 `on_failure` and `timeout_ms`.
 
-use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, told, who};
+use super::{answers, ask, calls, engagement, events_named, may_ask, oas, ossa, register, said, who};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
@@ -12,8 +12,8 @@ fn once() -> Value {
 }
 
 fn lead(request: &Value, asked: &[(&str, &str)]) -> Reply {
-    let told = answers(request);
-    if told.is_empty() { calls(asked) } else { Reply::text(told.join("|")) }
+    let received = answers(request);
+    if received.is_empty() { calls(asked) } else { Reply::text(received.join("|")) }
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn one_failure_does_not_lose_the_others() {
     assert!(result.starts_with("{\"text\":\"good\"}|error OSSA_DELEGATION_FAILED:"), "{result}");
     assert!(result.ends_with("|{\"text\":\"fine\"}"), "{result}");
     assert_eq!(
-        told(&fleet, &id, "delegation.completed").await.len(),
+        events_named(&fleet, &id, "delegation.completed").await.len(),
         4,
         "two were tried for the one that failed"
     );
@@ -114,7 +114,7 @@ async fn a_failure_without_handler_or_reviewer_reaches_the_model() {
     assert!(result.starts_with("error OSSA_DELEGATION_FAILED:"), "{done:#}");
     assert_eq!((asked, fleet.get("/reviews").await["items"].as_array().unwrap().len()), (1, 0));
     assert_eq!(
-        told(&fleet, &id, "error.escalated").await.len(),
+        events_named(&fleet, &id, "error.escalated").await.len(),
         1,
         "operators see that it wanted to escalate"
     );

@@ -80,7 +80,7 @@ fn calls(asked: &[(&str, &str)]) -> Reply {
 }
 
 /// Returns the data of a job's events with this name.
-async fn told(fleet: &Fleet, job: &str, name: &str) -> Vec<Value> {
+async fn events_named(fleet: &Fleet, job: &str, name: &str) -> Vec<Value> {
     let events = fleet.get(&format!("/ojs/v1/jobs/{job}/events")).await;
     let events = events["events"].as_array().cloned().unwrap_or_default();
     events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()

@@ -148,12 +148,13 @@ async fn hostile_tools_and_models_cost_no_memory_and_have_their_codes() {
         );
         let calls = models.calls();
         let messages = calls.last().unwrap().request["messages"].as_array().unwrap().clone();
-        let told: Vec<&Value> = messages.iter().filter(|message| message["role"] == "tool").collect();
+        let outcomes: Vec<&Value> = messages.iter().filter(|message| message["role"] == "tool").collect();
         assert!(
-            told.iter().all(|told| told["content"].as_str().unwrap().contains(words)),
-            "{input}: {told:#?}"
+            outcomes.iter().all(|outcome| outcome["content"].as_str().unwrap().contains(words)),
+            "{input}: {outcomes:#?}"
         );
-        let mut ids: Vec<&str> = told.iter().map(|told| told["tool_call_id"].as_str().unwrap()).collect();
+        let mut ids: Vec<&str> =
+            outcomes.iter().map(|outcome| outcome["tool_call_id"].as_str().unwrap()).collect();
         ids.dedup();
         assert_eq!(
             ids.len(),

@@ -225,7 +225,7 @@ async fn workflows_cron_and_webhooks_continue_after_an_outage() {
     let heard: BTreeSet<String> = receiver
         .received()
         .iter()
-        .map(|told| told.json()["data"]["job_id"].as_str().unwrap().to_owned())
+        .map(|reported| reported.json()["data"]["job_id"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(i64::try_from(heard.len()).unwrap(), completed, "an end of a job was not sent to a webhook");
     api.program.stop().await;

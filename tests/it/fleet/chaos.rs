@@ -232,7 +232,7 @@ async fn break_something(
 }
 
 /// Waits for so many model calls, or until no job is left.
-async fn goes_on(fleet: &Fleet, calls: usize, jobs: usize) {
+async fn continues(fleet: &Fleet, calls: usize, jobs: usize) {
     until("the jobs continue", async || {
         let asked = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(calls)).await;
         asked.is_ok() || is_over(fleet, jobs).await
@@ -275,7 +275,7 @@ async fn survive(jobs: usize, rounds: usize) {
         let mut calls = 0;
         for round in 1..=rounds {
             calls += random.below(2 * 2 * jobs / rounds);
-            goes_on(&fleet, calls, jobs).await;
+            continues(&fleet, calls, jobs).await;
             let broken = break_something(&mut crew, &api, &postgres, &mut random).await;
             println!("round {round:>2}, {} calls: {broken}", fleet.models.count());
         }

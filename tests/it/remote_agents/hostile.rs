@@ -1,7 +1,7 @@
 //! A hostile server, or an address without one: its answers are bounded, its requests are refused, and the calling
 //! agent receives the reason. An agent that is not configured is not called.
 
-use super::{PROTOCOLS, Site, document, remote, told, who, write};
+use super::{PROTOCOLS, Site, document, remote, tool_outcome, who, write};
 use crate::program::Program;
 use axum::Router;
 use axum::body::Body;
@@ -55,7 +55,7 @@ fn script(request: &Value) -> Reply {
     match (who(request).as_str(), model_server::outcomes(request)) {
         (_, 0) if offered => Reply::call("scout", json!({"input": "look"})),
         (_, 0) => Reply::text("there is nobody to ask"),
-        (_, _) => Reply::text(format!("heard {}", told(request))),
+        (_, _) => Reply::text(format!("heard {}", tool_outcome(request))),
     }
 }
 

@@ -115,8 +115,8 @@ async fn a_changed_record_differs_where_it_was_changed() {
         (2, Some("emit".to_owned())),
         "{found:?}"
     );
-    let told = (found.what.as_str(), found.recorded.as_deref(), found.rerun.as_deref());
-    assert_eq!(told, ("`tool_calls` of its checkpoint", Some("7"), Some("1")), "{found:?}");
+    let reported = (found.what.as_str(), found.recorded.as_deref(), found.rerun.as_deref());
+    assert_eq!(reported, ("`tool_calls` of its checkpoint", Some("7"), Some("1")), "{found:?}");
     let mut outcome = record.clone();
     outcome.calls[0].outcome = None;
     let found = rerun(&outcome).await.unwrap().difference.unwrap();

@@ -320,9 +320,9 @@ impl Team {
         }
         let mut found = Consequence { said: Vec::new(), step: Step::Continue };
         for call in answer.tool_calls.iter().filter(|call| self.controls(&call.name)) {
-            let told = self.control(base, call, &mut found);
+            let reported = self.control(base, call, &mut found);
             let outcome = |text: String| (own.clone(), Message::tool(call.call_id.clone(), text));
-            found.said.extend(told.map(outcome));
+            found.said.extend(reported.map(outcome));
         }
         Ok(match (&found.step, self.talks.last()) {
             // The outputs of an agent that was asked are its answer.

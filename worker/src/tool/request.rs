@@ -118,8 +118,8 @@ impl RequestTool {
 
     async fn send(&self, (client, request): (&Client, reqwest::Request)) -> Result<Tried, ToolError> {
         let lost = |error: &reqwest::Error| {
-            let told = format!("request {}: {}", self.spec.name, outbound::describe(error));
-            if error.is_connect() { ToolError::Unreached(told) } else { ToolError::Lost(told) }
+            let reported = format!("request {}: {}", self.spec.name, outbound::describe(error));
+            if error.is_connect() { ToolError::Unreached(reported) } else { ToolError::Lost(reported) }
         };
         let response = client.execute(request).await.map_err(|error| lost(&error))?;
         let status = response.status();
@@ -180,9 +180,9 @@ impl RequestTool {
         };
         let Tried { status, body, .. } = tried;
         if !status.is_success() {
-            let told = excerpt(&body, EXCERPT);
+            let reported = excerpt(&body, EXCERPT);
             let text =
-                format!("request {}: answered with status {}: {told}", self.spec.name, status.as_u16());
+                format!("request {}: answered with status {}: {reported}", self.spec.name, status.as_u16());
             return Err(ToolError::Final(text));
         }
         Ok(match self.whole {

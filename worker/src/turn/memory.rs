@@ -35,8 +35,8 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     }
     let engagements: BTreeSet<_> =
         said.iter().filter_map(|message| message.recalled_from.as_ref().map(|id| id.as_str())).collect();
-    let told = serde_json::json!({"engagements": engagements.len(), "messages": said.len()});
-    turn.event(EventName::MemoryRecalled, told);
+    let data = serde_json::json!({"engagements": engagements.len(), "messages": said.len()});
+    turn.event(EventName::MemoryRecalled, data);
     for message in said {
         turn.say_before(message);
     }

@@ -49,16 +49,16 @@ pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, Store
     let (whole, agent, run) = (run, &run.agent, &run.id);
     let runs = &app.api.store.runs;
     loop {
-        let told = runs.position(run).await?;
-        let marks = Marks::read(&told.marks, run, agent);
-        let mut round = Round::begin(app, whole, told.last, &marks).await?;
+        let reported = runs.position(run).await?;
+        let marks = Marks::read(&reported.marks, run, agent);
+        let mut round = Round::begin(app, whole, reported.last, &marks).await?;
         let complete = round.walk(run.clone(), true).await?;
-        let last = told.last + i64::try_from(round.events.len()).unwrap_or(i64::MAX);
+        let last = reported.last + i64::try_from(round.events.len()).unwrap_or(i64::MAX);
         if round.events.is_empty() && round.marks == marks {
             return Ok(Heard { last, bells: marks.all() });
         }
         let (news, bells) = (round.news(), round.marks.all());
-        if runs.advance(run, told.last, news).await? && complete {
+        if runs.advance(run, reported.last, news).await? && complete {
             return Ok(Heard { last, bells });
         }
     }

@@ -116,15 +116,15 @@ impl Reader {
     /// was sent, or the server drains.
     async fn next(&mut self) -> Option<Frame> {
         loop {
-            if let Some(told) = self.read.pop_front() {
-                self.cursor = told.id;
-                self.spoken.note(&told);
-                if !self.is_mine(told.request.as_ref()) {
+            if let Some(reported) = self.read.pop_front() {
+                self.cursor = reported.id;
+                self.spoken.note(&reported);
+                if !self.is_mine(reported.request.as_ref()) {
                     continue;
                 }
-                self.over |= self.request.is_some() && matches!(told.what, What::Ends);
-                self.asked |= self.request.is_some() && matches!(told.what, What::Asks);
-                return Some(Frame::default().id(told.id.to_string()).data(&told.body));
+                self.over |= self.request.is_some() && matches!(reported.what, What::Ends);
+                self.asked |= self.request.is_some() && matches!(reported.what, What::Asks);
+                return Some(Frame::default().id(reported.id.to_string()).data(&reported.body));
             }
             if self.over || self.app.api.shutdown.is_cancelled() {
                 return None;

@@ -141,8 +141,8 @@ impl RunStream {
 
     /// Reads the events after a number.
     pub(super) async fn read(&self, app: &App, after: i64) -> Result<Page<RunFrame>, String> {
-        let told = self.tell(app, after).await;
-        told.map_err(|Failure(error)| error.message)
+        let frame = self.tell(app, after).await;
+        frame.map_err(|Failure(error)| error.message)
     }
 
     async fn tell(&self, app: &App, after: i64) -> Result<Page<RunFrame>, Failure> {

@@ -69,8 +69,9 @@ fn frames(follower: Follower) -> impl Stream<Item = Result<Frame, Infallible>> +
     futures::stream::unfold(follower, |mut follower| async move {
         loop {
             let event = follower.next().await?;
-            if let Some((name, told)) = follower.types.rendered(&event) {
-                let frame = Frame::default().id(event.cursor.to_string()).event(name).data(told.to_string());
+            if let Some((name, reported)) = follower.types.rendered(&event) {
+                let frame =
+                    Frame::default().id(event.cursor.to_string()).event(name).data(reported.to_string());
                 return Some((Ok(frame), follower));
             }
         }

@@ -126,9 +126,9 @@ pub(super) async fn recorded(
     let text = &sql::SELECT_FORK_CHECKS;
     let found = all(readers, "read what guardrails came to", text, &values, journal::events).await?;
     // The newest row comes first, and so does its newest event.
-    let told = found.iter().flat_map(|events| events.iter().rev());
-    let checks = told.filter(|event| event.name == EventName::GuardrailChecked);
-    recorded.checks = checks.filter_map(|event| RecordedCheck::told(event.turn, &event.data)).collect();
+    let reported = found.iter().flat_map(|events| events.iter().rev());
+    let checks = reported.filter(|event| event.name == EventName::GuardrailChecked);
+    recorded.checks = checks.filter_map(|event| RecordedCheck::of_event(event.turn, &event.data)).collect();
     recorded.reviews =
         all(readers, "read what was decided", &sql::SELECT_FORK_REVIEWS, &values, review).await?;
     Ok(Some((origin, recorded)))

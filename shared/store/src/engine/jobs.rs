@@ -395,7 +395,7 @@ fn tool_result(call: &ToolCall) -> Option<Value> {
     let (key, value) = match call.outcome.as_ref()? {
         _ if call.withheld => ("withheld", true.into()),
         ToolOutcome::Success { output } => ("result", output.clone()),
-        failed @ ToolOutcome::Error { .. } => ("error", failed.told()?),
+        failed @ ToolOutcome::Error { .. } => ("error", failed.event_data()?),
     };
     shown[key] = value;
     Some(shown)

@@ -66,19 +66,19 @@ impl Questions {
 
     /// Returns true when a client has received a question, a call or a review by its id. Only a client that
     /// received it can mean it.
-    pub async fn was_told(&self, question: &str) -> Result<bool, StoreError> {
+    pub async fn was_displayed(&self, question: &str) -> Result<bool, StoreError> {
         let (action, values) = ("look for a question", [question.into()]);
-        let told = one(&self.0.readers, action, &sql::SELECT_QUESTION_SHOWN, &values, |row| {
+        let reported = one(&self.0.readers, action, &sql::SELECT_QUESTION_SHOWN, &values, |row| {
             get::<String>(row, "id")
         });
-        Ok(told.await?.is_some())
+        Ok(reported.await?.is_some())
     }
 
     /// Records that clients have received these questions.
-    pub async fn questions_told(&self, questions: Vec<String>) -> Result<(), StoreError> {
+    pub async fn record_displayed(&self, questions: Vec<String>) -> Result<(), StoreError> {
         let mut untold = Vec::new();
         for question in questions {
-            if !self.was_told(&question).await? {
+            if !self.was_displayed(&question).await? {
                 untold.push(question);
             }
         }

@@ -279,10 +279,10 @@ impl Remote {
         at: Timestamp,
     ) -> Result<Option<Progress>, StoreError> {
         let asked = (job.clone(), tenant.map(str::to_owned), progress, at);
-        let told = self.0.write(asked, |tx, (job, tenant, progress, at)| {
+        let written = self.0.write(asked, |tx, (job, tenant, progress, at)| {
             Box::pin(ops::tell_progress(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), progress, *at))
         });
-        if told.await? { Remote::progress(self, job, tenant).await } else { Ok(None) }
+        if written.await? { Remote::progress(self, job, tenant).await } else { Ok(None) }
     }
 
     /// How far a job is; `None` when there is no such job.
@@ -290,7 +290,7 @@ impl Remote {
         let values = [job.as_str().into(), tenant.into()];
         let rows =
             self.0.readers.read("read progress", &sql::SELECT_PROGRESS_OF_JOB, Args::Values(&values)).await?;
-        let told = decode_all(&rows, |row| {
+        let found = decode_all(&rows, |row| {
             let job_state = get::<JobState>(row, "state")?;
             let done = (job_state == JobState::Completed).then_some(1_000_000);
             let reported_at = get::<Option<i64>>(row, "at")?;
@@ -303,7 +303,7 @@ impl Remote {
                 at: ended_at.or(reported_at).map(Timestamp),
             })
         })?;
-        Ok(told.into_iter().next())
+        Ok(found.into_iter().next())
     }
 
     async fn shown(&self, outcome: RemoteOutcome<Reported>) -> Result<RemoteOutcome<Box<Job>>, StoreError> {

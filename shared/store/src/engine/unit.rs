@@ -86,7 +86,7 @@ pub(super) struct Unit {
     /// Jobs that a claim has taken, and written by itself.
     claimed: Vec<i64>,
     /// The knowledge of units that were absorbed.
-    told: Vec<Learnt>,
+    reported: Vec<Learnt>,
     /// Jobs of which nothing is to be known.
     distrusted: Vec<JobId>,
     /// Queues whose jobs are active no longer: another may start in their place.
@@ -162,7 +162,7 @@ impl Unit {
 
     /// Takes over what another unit, which is flushed, has to tell after the commit.
     pub(super) fn absorb(&mut self, mut flushed: Self) {
-        self.told.append(&mut flushed.learnt());
+        self.reported.append(&mut flushed.learnt());
         self.rings.append(&mut flushed.rings);
         self.ended.append(&mut flushed.ended);
         self.tree_ends.append(&mut flushed.tree_ends);
@@ -172,7 +172,7 @@ impl Unit {
 
     /// Takes out what is known of the jobs when this unit is committed.
     pub(super) fn learnt(&mut self) -> Vec<Learnt> {
-        let mut learnt = take(&mut self.told);
+        let mut learnt = take(&mut self.reported);
         let known = take(&mut self.claimed).into_iter().chain(take(&mut self.changed_jobs));
         for mut job in known.filter_map(|seq| self.jobs.remove(&seq)).collect::<Vec<_>>() {
             let read_token = std::mem::replace(&mut job.read_token, job.lease_token.clone());
@@ -216,7 +216,7 @@ impl Unit {
 
     /// A job that was taken in, to be changed. If its stream does not tell yet that it was started, it does from now on.
     pub(super) fn change_job(&mut self, seq: i64) -> Result<&mut JobRow, StoreError> {
-        if let Some(job) = self.jobs.get_mut(&seq).filter(|job| job.has_untold_start()) {
+        if let Some(job) = self.jobs.get_mut(&seq).filter(|job| job.has_unwritten_start()) {
             job.events = 0;
             let data = json!({"attempt": job.attempt, "worker_id": job.worker_id});
             let turn = job.position.as_ref().map_or(0, |position| position.turn);
@@ -281,9 +281,9 @@ impl Unit {
     ) -> Result<(), StoreError> {
         let turn =
             self.job(job_seq).and_then(|job| job.position.as_ref()).map_or(0, |position| position.turn);
-        if let Some(told) = delegations::before_the_end(self, job_seq, name, at) {
+        if let Some(reported) = delegations::before_the_end(self, job_seq, name, at) {
             // A stream says nothing after the end of its job.
-            self.event(job_seq, &NewEvent { turn, ..told })?;
+            self.event(job_seq, &NewEvent { turn, ..reported })?;
         }
         self.event(job_seq, &NewEvent { name, turn, data: data.into(), at })
     }

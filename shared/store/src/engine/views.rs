@@ -501,12 +501,12 @@ fn checkpoint_rows(row: &impl Fields) -> Result<Vec<CheckpointRow>, Inconsistenc
 fn events_of(row: &impl Fields) -> Result<Vec<Event>, Inconsistency> {
     let job_id = JobId(get(row, "job_id")?);
     let engagement_id: Option<EngagementId> = get::<Option<String>>(row, "engagement_id")?.map(Into::into);
-    let told = journal::events(row)?.into_iter();
+    let reported = journal::events(row)?.into_iter();
     let event = |journal::JournalEvent { seq, name, turn, data, at }| {
         let (job_id, engagement_id) = (job_id.clone(), engagement_id.clone());
         Event { seq, name, job_id, engagement_id, turn, data, at }
     };
-    Ok(told.map(event).collect())
+    Ok(reported.map(event).collect())
 }
 
 fn agent(row: &impl Fields) -> Result<AgentRecord, Inconsistency> {

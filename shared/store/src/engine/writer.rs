@@ -283,14 +283,14 @@ fn pauses() -> ExponentialBuilder {
         .without_max_times()
 }
 
-fn tell_of_silence(told: bool, error: &StoreError, requests: usize) {
-    if !told {
+fn tell_of_silence(reported: bool, error: &StoreError, requests: usize) {
+    if !reported {
         tracing::warn!(%error, requests, "the database does not answer; writes are tried again until it does");
     }
 }
 
-fn tell_of_recovery(told: bool) {
-    if told {
+fn tell_of_recovery(reported: bool) {
+    if reported {
         tracing::info!("the database answers again");
     }
 }

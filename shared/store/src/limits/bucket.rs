@@ -184,7 +184,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_comes_when_told_is_admitted(
+        fn a_caller_that_waits_as_asked_is_admitted(
             requests in prop::option::of(1_u64..10_000_000_000),
             tokens in prop::option::of(1_u64..10_000_000_000),
             share in 1_usize..6,

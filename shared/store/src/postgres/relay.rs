@@ -53,8 +53,8 @@ pub(super) fn start(readers: &Readers, doorbell: &Doorbell, origin: String) {
 async fn carry_out(mut rung: Outgoing, readers: &Readers, origin: &str) {
     while let Some(rings) = rung.gather(LARGEST, length).await {
         let payload = serde_json::to_string(&Rings { from: origin, rings: &rings }).unwrap_or_default();
-        let told = sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
-        match told {
+        let reported = sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
+        match reported {
             Ok(_) => rung.sent(),
             Err(error) => {
                 tracing::debug!(%error, "hints were not sent to other processes, which poll instead");

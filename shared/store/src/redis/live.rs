@@ -187,9 +187,9 @@ mod tests {
             speaker.say(text);
         }
         let pieces = gather(&mut said).await.unwrap();
-        let told: Vec<_> =
+        let reported: Vec<_> =
             pieces.iter().map(|p| (p.engagement.as_str(), p.offset, p.text.as_str())).collect();
-        assert_eq!(told, [("a", 0, "äbc"), ("b", 0, "xy"), ("a", 0, "anew")]);
+        assert_eq!(reported, [("a", 0, "äbc"), ("b", 0, "xy"), ("a", 0, "anew")]);
         drop((a, b, live));
         assert_eq!(gather(&mut said).await, None);
     }

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redis_that_evicts_is_told_from_one_that_does_not() {
+    fn a_redis_that_evicts_is_recognised() {
         let info = |limit: &str, policy: &str| {
             format!("# Memory\r\nmaxmemory:{limit}\r\nmaxmemory_human:x\r\nmaxmemory_policy:{policy}\r\n")
         };
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_redis_that_cannot_be_asked_is_told_without_its_password() {
+    async fn an_unreachable_redis_is_reported_without_its_password() {
         for url in ["nowhere", "http://:secret-word@127.0.0.1:1", "redis://:secret-word@127.0.0.1:1"] {
             let [Finding { what, ok, advice }] = &check(url).await[..] else { panic!("{url}") };
             assert!(!ok && advice.contains("REDIS_URL") && !what.contains("secret-word"), "{what}; {advice}");

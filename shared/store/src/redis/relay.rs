@@ -82,11 +82,11 @@ impl Relay {
             .with_max_delay(LONGEST_PAUSE)
             .without_max_times()
             .with_jitter();
-        let (mut pauses, mut told) = (patience.build(), false);
+        let (mut pauses, mut reported) = (patience.build(), false);
         while !ringing.is_closed() {
             let end = match self.connected().await {
                 Ok((sending, hearing)) => {
-                    if std::mem::take(&mut told) {
+                    if std::mem::take(&mut reported) {
                         tracing::info!(
                             "Redis is back; processes hear each other's doorbell through it again"
                         );
@@ -105,7 +105,7 @@ impl Relay {
                 Err(error) => End::Failed(error),
             };
             let End::Failed(error) = end else { return };
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 tracing::warn!(%error, "Redis does not answer; until it does, processes find work by looking for it");
             }
             tokio::time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;

@@ -47,8 +47,8 @@ async fn an_enforced_schema_refuses_with_the_field(server: &OjsServer) {
 
 async fn a_warning_schema_accepts_and_warns(server: &OjsServer) {
     two_texts(server, 1, "warn").await;
-    let told = server.post("/ojs/v1/jobs", &job(&json!(["a"]))).await.expect(201).json();
-    assert!(told["warnings"][0].as_str().unwrap().contains("version 1"), "{told:#}");
+    let reported = server.post("/ojs/v1/jobs", &job(&json!(["a"]))).await.expect(201).json();
+    assert!(reported["warnings"][0].as_str().unwrap().contains("version 1"), "{reported:#}");
     let fits = server.post("/ojs/v1/jobs", &job(&json!(["a", "b"]))).await.expect(201).json();
     assert_eq!(fits.get("warnings"), None);
 }

@@ -223,9 +223,9 @@ mod tests {
         let with = |schema: Option<Value>, format, offered| {
             response_format(&OutputContract { schema, format }, offered)
         };
-        let told = with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonSchema).unwrap();
-        assert_eq!((&told["type"], &told["json_schema"]["schema"]), (&json!("json_schema"), &schema));
-        assert!(told["json_schema"].get("strict").is_none());
+        let reported = with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonSchema).unwrap();
+        assert_eq!((&reported["type"], &reported["json_schema"]["schema"]), (&json!("json_schema"), &schema));
+        assert!(reported["json_schema"].get("strict").is_none());
         let object = Some(json!({"type": "json_object"}));
         assert_eq!(with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonObject), object);
         assert_eq!(with(None, OutputFormat::Json, ResponseFormat::JsonSchema), object);

@@ -529,7 +529,7 @@ fn tried(
 }
 
 fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value) {
-    let mut data = failed.told().unwrap_or_default();
+    let mut data = failed.event_data().unwrap_or_default();
     data["call_id"] = json!(call.asked.call_id);
     data["name"] = json!(call.asked.name);
     if let (Some(data), Value::Object(facts)) = (data.as_object_mut(), facts) {

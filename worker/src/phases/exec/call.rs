@@ -419,7 +419,7 @@ pub fn note_outcome(
             (EventName::ToolCompleted, data)
         }
         ToolOutcome::Error { .. } => {
-            let mut data = outcome.told().unwrap_or_default();
+            let mut data = outcome.event_data().unwrap_or_default();
             data["call_id"] = json!(call_id);
             data["name"] = json!(name);
             (EventName::ToolFailed, data)

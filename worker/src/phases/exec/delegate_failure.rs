@@ -136,11 +136,11 @@ fn escalated(turn: &mut Turn, call: &Call, tries: &[Delegated], outcome: &ToolOu
         }
         Some(ReviewState::Open) | None => {}
     }
-    let told = error.told();
-    turn.event(EventName::ErrorEscalated, told.clone());
+    let data = error.event_data();
+    turn.event(EventName::ErrorEscalated, data.clone());
     let Some(contact) = turn.agent.errors.contact(OssaCode::DelegationFailed) else { return Ok(false) };
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
-        "what_happened": outcome.for_model(), "error": told, "approve_means": "ask the agent once more",
+        "what_happened": outcome.for_model(), "error": data, "approve_means": "ask the agent once more",
         "reject_means": "end the job with the error"});
     let (id, subject) = (id.clone(), escalation::subject(&error));
     Err(escalation::ask(turn, ReviewKind::Escalation, id, subject, question, &contact))

@@ -85,8 +85,8 @@ pub async fn of(
     let acting = acting(capability, user).map_err(refused)?;
     if !tool.takes_credentials() {
         // An MCP server has credentials of its own; it receives the user for whom it works (OAS-25).
-        let told = tool.transport() == Transport::Mcp && matches!(acting, Acting::User);
-        return Ok(Identity { user: told.then(|| user.clone()), ..Identity::default() });
+        let takes_user = tool.transport() == Transport::Mcp && matches!(acting, Acting::User);
+        return Ok(Identity { user: takes_user.then(|| user.clone()), ..Identity::default() });
     }
     let owner = match &acting {
         Acting::Anonymous => return Ok(Identity::default()),

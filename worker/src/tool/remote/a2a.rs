@@ -98,10 +98,10 @@ impl A2a {
         let response = wire.send(wire.get(wire.below(&CARD))?.timeout(REQUEST)).await?;
         let card = wire.json(response).await?;
         let (place, version) = place(&wire, &card)?;
-        let told = card["description"].as_str().or_else(|| card["name"].as_str());
-        let told =
-            told.ok_or_else(|| wire.unusable("its card says neither name nor description"))?.to_owned();
-        Ok((Self { wire, place, version }, told))
+        let reported = card["description"].as_str().or_else(|| card["name"].as_str());
+        let reported =
+            reported.ok_or_else(|| wire.unusable("its card says neither name nor description"))?.to_owned();
+        Ok((Self { wire, place, version }, reported))
     }
 
     /// Sends the message that begins a task.
@@ -308,14 +308,16 @@ impl A2a {
             true => self.wire.send_once(request, |status| (200..300).contains(&status)).await?,
             false => self.wire.send(request).await?,
         };
-        let mut told = match self.wire.json(response).await {
+        let mut reported = match self.wire.json(response).await {
             // A call that was accepted has begun, even if the rest of the answer is lost.
             Err(ToolError::Failed(text)) if once => return Err(ToolError::Lost(text)),
-            told => told?,
+            reported => reported?,
         };
-        let error = told["error"].take();
+        let error = reported["error"].take();
         match error["code"].as_i64() {
-            None if told["result"].is_object() => Ok(Ok(self.version.result(method, told["result"].take()))),
+            None if reported["result"].is_object() => {
+                Ok(Ok(self.version.result(method, reported["result"].take())))
+            }
             None => Err(self.wire.unusable("its answer is none of JSON-RPC")),
             Some(-32603) => Err(ToolError::Failed(self.wire.says(&said(&error)))),
             Some(_) => Ok(Err(error)),
@@ -530,9 +532,9 @@ mod tests {
     fn parts_become_an_outcome() {
         let first = json!([{"text": "a"}, {"data": {"n": 1}}]);
         let second = json!([{"text": "b"}, {"url": "https://a.example/f", "mediaType": "image/png"}]);
-        let told = output(&[&first, &second]);
-        assert_eq!((&told["text"], &told["data"]), (&json!("a\nb"), &json!({"n": 1})));
-        assert_eq!(told["files"][0]["url"], "https://a.example/f");
+        let reported = output(&[&first, &second]);
+        assert_eq!((&reported["text"], &reported["data"]), (&json!("a\nb"), &json!({"n": 1})));
+        assert_eq!(reported["files"][0]["url"], "https://a.example/f");
         assert_eq!(output(&[&Value::Null]), json!({"text": ""}));
     }
 }

@@ -44,11 +44,11 @@ impl AgentProtocol {
     /// Reads an agent's description; returns the agent with its purpose.
     pub(super) async fn read(wire: Wire) -> Result<(Self, String), ToolError> {
         let response = wire.send(wire.get(wire.below(&["describe"]))?.timeout(REQUEST)).await?;
-        let told = wire.json(response).await?;
-        if !told["name"].is_string() {
+        let reported = wire.json(response).await?;
+        if !reported["name"].is_string() {
             return Err(wire.unusable("what it describes is no agent: it has no name"));
         }
-        let purpose = told["purpose"].as_str().unwrap_or_default().to_owned();
+        let purpose = reported["purpose"].as_str().unwrap_or_default().to_owned();
         Ok((Self { wire }, purpose))
     }
 
@@ -61,16 +61,16 @@ impl AgentProtocol {
         }
         let response = self.wire.send_once(request, |status| (200..300).contains(&status)).await?;
         // A server that chooses ids itself returns the id in the event that it may answer with.
-        let told = if media_type(&response) == "application/json" {
+        let reported = if media_type(&response) == "application/json" {
             match self.wire.json(response).await {
                 Err(ToolError::Failed(text)) => return Err(ToolError::Lost(text)),
-                told => told?,
+                reported => reported?,
             }
         } else {
             Value::Null
         };
-        let id = told["request_id"].as_str().filter(|id| !id.is_empty()).unwrap_or(asked.call);
-        Ok(Begun::Under(json!({"request_id": id, "run_id": told["run_id"]})))
+        let id = reported["request_id"].as_str().filter(|id| !id.is_empty()).unwrap_or(asked.call);
+        Ok(Begun::Under(json!({"request_id": id, "run_id": reported["run_id"]})))
     }
 
     /// Reads a request's events until it has ended or asks a question that our user has not answered yet.

@@ -59,11 +59,11 @@ impl Engaging {
         let (mut polling, mut given) = (Polling::default(), BTreeSet::new());
         loop {
             match self.look(&state).await {
-                Ok(told) => {
+                Ok(reported) => {
                     polling.heard();
-                    let used = told["tokens"]["used"].as_i64().unwrap_or(0);
+                    let used = reported["tokens"]["used"].as_i64().unwrap_or(0);
                     peer_request.tokens_used.store(used, Ordering::Relaxed);
-                    if let Some(question) = self.asks(&told)?
+                    if let Some(question) = self.asks(&reported)?
                         && !given.contains(&question.id)
                     {
                         match self.answer(handle, question.clone(), peer_request).await {
@@ -73,7 +73,7 @@ impl Engaging {
                             }
                             Err(error) => polling.lost(error)?,
                         }
-                    } else if let Some(end) = self.end(told) {
+                    } else if let Some(end) = self.end(reported) {
                         return end;
                     }
                 }
@@ -90,12 +90,12 @@ impl Engaging {
     }
 
     /// Returns the outcome of an engagement that has ended.
-    fn end(&self, mut told: Value) -> Option<Result<Value, ToolError>> {
-        let status = told["status"].as_str().unwrap_or_default().to_owned();
+    fn end(&self, mut reported: Value) -> Option<Result<Value, ToolError>> {
+        let status = reported["status"].as_str().unwrap_or_default().to_owned();
         match status.as_str() {
-            "completed" => Some(Ok(told["results"].take())),
+            "completed" => Some(Ok(reported["results"].take())),
             "failed" | "cancelled" => {
-                let why = short(told["error"]["message"].as_str().unwrap_or("no reason was given"));
+                let why = short(reported["error"]["message"].as_str().unwrap_or("no reason was given"));
                 Some(Err(self.wire.unusable(&format!("it ended {status}: {why}"))))
             }
             _ => None,
@@ -103,8 +103,8 @@ impl Engaging {
     }
 
     /// Returns the engagement's question to its user, when it waits for the answer.
-    fn asks(&self, told: &Value) -> Result<Option<RemoteQuestion>, ToolError> {
-        let awaited = &told["awaiting"];
+    fn asks(&self, reported: &Value) -> Result<Option<RemoteQuestion>, ToolError> {
+        let awaited = &reported["awaiting"];
         let Some(id) = awaited["call_id"].as_str().filter(|_| awaited["kind"] == "input") else {
             return Ok(None);
         };

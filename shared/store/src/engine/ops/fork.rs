@@ -306,9 +306,9 @@ async fn position(
         // What its origin waits for, and how long it has waited, are the origin's.
         return Ok(Position { asks: None, raise_until: None, outages: 0, ..stands });
     }
-    let told = of_phase(session, fork, Phase::Emit).await?;
+    let reported = of_phase(session, fork, Phase::Emit).await?;
     let asked_for_tools = |done: &Checkpoint| done.body.get("tool_calls").and_then(serde_json::Value::as_u64);
-    let before: Vec<bool> = told
+    let before: Vec<bool> = reported
         .iter()
         .filter(|done| done.turn < turn)
         .map(|done| asked_for_tools(done).unwrap_or_default() > 0)

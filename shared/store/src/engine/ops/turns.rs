@@ -197,8 +197,8 @@ pub(super) fn settle(
     let (name, data): (EventName, EventData) = match settlement {
         Settlement::Complete { result, withheld } => {
             unit.result(seq, result);
-            let told = Some(result).filter(|_| !withheld);
-            (EventName::JobCompleted, completed(unit.change_job(seq)?, told, now)?.into())
+            let visible = Some(result).filter(|_| !withheld);
+            (EventName::JobCompleted, completed(unit.change_job(seq)?, visible, now)?.into())
         }
         Settlement::Retry { error, run_at, delay_ms } => {
             job.failures += i64::from(error.counts_as_failure());
@@ -212,7 +212,7 @@ pub(super) fn settle(
             failed(unit, seq, error, now)?;
             unit.rings.push(Ring::Due);
             let next = run_at.to_rfc3339();
-            let mut data = error.told();
+            let mut data = error.event_data();
             data["retry_delay_ms"] = (*delay_ms).into();
             data["next_retry_at"] = next.into();
             (EventName::JobRetrying, data.into())
@@ -229,7 +229,7 @@ pub(super) fn settle(
             }
             unit.error(seq, error, now)?;
             failed(unit, seq, error, now)?;
-            (EventName::JobDiscarded, error.told().into())
+            (EventName::JobDiscarded, error.event_data().into())
         }
         Settlement::Park { wait: Wait::Review(review) } => {
             reviews::open(unit, seq, review, now)?;
@@ -288,7 +288,7 @@ fn wait_for_user(
 /// Notes that an attempt failed, whatever becomes of the job.
 pub(super) fn failed(unit: &mut Unit, seq: i64, error: &JobError, now: Timestamp) -> Result<(), StoreError> {
     let attempt = unit.job(seq).map_or(0, |job| job.attempt);
-    let mut data = error.told();
+    let mut data = error.event_data();
     data["attempt"] = attempt.into();
     unit.note(seq, EventName::JobFailed, data, now)
 }

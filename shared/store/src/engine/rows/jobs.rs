@@ -226,7 +226,7 @@ impl JobRow {
     }
 
     /// Returns true for an agent's job whose start is not in its stream yet: the next write adds it.
-    pub(in super::super) fn has_untold_start(&self) -> bool {
+    pub(in super::super) fn has_unwritten_start(&self) -> bool {
         self.engagement_seq.is_some() && self.events > 0
     }
 

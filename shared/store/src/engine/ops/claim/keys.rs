@@ -214,7 +214,7 @@ fn drop_job(unit: &mut Unit, job: &JobRow, now: Timestamp) -> Result<(), StoreEr
     let error = JobError::new(FailureKind::RateLimited, message);
     unit.change_job(job.seq)?.step(Trigger::Drop, now)?;
     unit.error(job.seq, &error, now)?;
-    let data = error.told();
+    let data = error.event_data();
     unit.note(job.seq, EventName::JobDiscarded, data, now)
 }
 

@@ -87,11 +87,11 @@ pub(in super::super) async fn apply(
             allowed.iter().map(|jobs| jobs.iter().map(entry).collect()).collect();
         enqueue(session, unit, look, &entries).await?
     };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (jobs, pushed) in allowed.iter().zip(&taken) {
-        told.extend(jobs.iter().zip(pushed.iter().flatten()));
+        reported.extend(jobs.iter().zip(pushed.iter().flatten()));
     }
-    places.tell(session, unit, &told).await?;
+    places.tell(session, unit, &reported).await?;
     let mut taken = taken.into_iter();
     let answer = |refused: Option<StoreError>| refused.map(Err).or_else(|| taken.next());
     Ok(refusals.into_iter().filter_map(answer).collect())
