@@ -101,8 +101,8 @@ pub(crate) async fn process(
     let operations = record.as_ref().map_or(&[][..], |record| &record.definition.operations);
     let asked = read(body?, &params, operations).await;
     // Runs of an agent that is no longer registered continue, and can be ended and answered.
-    let goes_on = asked.as_ref().is_ok_and(|asked| matches!(asked.wish, Wish::Cancel | Wish::Resume(_)));
-    if record.is_none() && !goes_on {
+    let continues = asked.as_ref().is_ok_and(|asked| matches!(asked.wish, Wish::Cancel | Wish::Resume(_)));
+    if record.is_none() && !continues {
         return Err(OjsError::not_found("agent", &agent).into());
     }
     let asked = asked?.from(&caller, &headers)?;

@@ -64,7 +64,7 @@ pub enum ActionOutcome {
     /// Forks read the engagement's past; nothing changed.
     Forked,
     /// The engagement has further inputs, which read this one; nothing changed.
-    GoesOn,
+    HasFurtherInputs,
     /// There is no such job, or no such dead letter.
     NotFound,
 }

@@ -86,7 +86,7 @@ struct Ready {
     /// True if remote work may exist without a handle: a request left, and its outcome is unknown.
     doubtful: bool,
     /// True if it began in the round before: no new request is sent, and this round waits for it.
-    goes_on: bool,
+    continues: bool,
 }
 
 /// Returns true if these calls may run in parallel. The document must allow it for each of them, or be silent
@@ -246,7 +246,7 @@ fn prepare(
         booked,
         handle,
         doubtful: sent.is_some() || of_this > 0,
-        goes_on: false,
+        continues: false,
     };
     Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
 }
@@ -284,7 +284,7 @@ fn unknown(turn: &mut Turn, call: Call) -> Flight {
 async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         while let Step::Ready(ready) = &mut flight.step {
-            if ready.goes_on {
+            if ready.continues {
                 break;
             }
             let passage = circuit::pass(turn, &ready.tool, &ready.capability).await?;
@@ -326,7 +326,7 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
         ready.set_aside = most.map_or(0, |most| most.min(left(most)).max(1));
         aside += ready.set_aside;
         leaving.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
-        if std::mem::take(&mut ready.goes_on) {
+        if std::mem::take(&mut ready.continues) {
             continue;
         }
         let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
@@ -380,7 +380,7 @@ async fn judge(
         match made.news.take() {
             Some(News::Begun(handle)) => {
                 remote_calls::begun(turn, &flight.call, &ready.tool, &handle);
-                (ready.handle, ready.goes_on) = (Some(handle), true);
+                (ready.handle, ready.continues) = (Some(handle), true);
                 wait = wait.max(Some(Duration::ZERO));
                 continue;
             }
@@ -506,7 +506,7 @@ fn replace(
         booked: 0,
         handle: None,
         doubtful: false,
-        goes_on: false,
+        continues: false,
     };
     *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };
     checked.map(|_| ())
