@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 /// Returns the statements of a file by name. One without sections is a statement that is named like the file. A section
-/// begins with `--- name` and comments; what stands before the first one is the beginning of all of them.
+/// begins with `--- name` and comments; the text before the first one begins all of them.
 ///
 /// # Errors
 /// Says which section has no text.

@@ -90,13 +90,13 @@ impl Doorbell {
         self.heard.all.subscribe()
     }
 
-    /// The same for a listener that events are nothing to: it is notified of every ring but [`Ring::Events`].
+    /// The same for a listener that does not read events: it receives every hint but [`Ring::Events`].
     #[must_use]
     pub fn listen_for_work(&self) -> broadcast::Receiver<Ring> {
         self.heard.work.subscribe()
     }
 
-    /// Where models are heard while they speak: as volatile as a ring, and carried by the same relays.
+    /// The live text of models: as volatile as a hint, and carried by the same relays.
     #[must_use]
     pub fn live(&self) -> &Live {
         &self.live
@@ -111,7 +111,7 @@ impl Doorbell {
     }
 }
 
-/// Returns true for a ring that only the holder of one lease waits for. No later ring replaces it.
+/// Returns true for a hint that only the holder of one lease waits for. No later hint replaces it.
 fn is_about_a_lease(ring: &Ring) -> bool {
     matches!(ring, Ring::Revoked(_) | Ring::Asked(_))
 }
@@ -127,7 +127,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Waits for a ring and returns it with those that have gathered, each once, until their sizes fill `room`. Returns `None`
+    /// Waits for a hint and returns it with those that have gathered, each once, until their sizes fill `room`. Returns `None`
     /// when the doorbell is gone. Rings about leases come again until they are [sent](Outgoing::sent).
     pub(crate) async fn gather(&mut self, room: usize, size: fn(&Ring) -> usize) -> Option<Vec<Ring>> {
         let mut gathered = Gathered { rings: Vec::new(), seen: HashSet::new(), room, size };

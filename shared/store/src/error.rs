@@ -53,7 +53,7 @@ pub enum StoreError {
         /// The fault in it.
         message: String,
     },
-    /// A row does not stand where the rules say it must.
+    /// A row violates a rule of the store.
     #[error("table {table}, row {row}: column {column} cannot be read: {message}")]
     Inconsistent {
         /// The table.
@@ -114,7 +114,7 @@ pub enum StoreError {
     TooDeep {
         /// The job.
         job: JobId,
-        /// How deep it would stand.
+        /// The depth that it would have.
         depth: i64,
         /// How deep it may.
         most: i64,

@@ -124,13 +124,13 @@ pub struct EngagementClaim {
     pub engagement: Engagement,
     /// The agent, as it was when the engagement began; shared between claims of the same definition.
     pub agent: Arc<AgentDefinition>,
-    /// Where the job stands.
+    /// The position of the job.
     pub position: Position,
     /// The checkpoints of the unfinished turn, in order.
     pub checkpoints: Vec<Checkpoint>,
     /// The budget.
     pub budget: Budget,
-    /// How many agents stand above it (agent extension §2.3), counted by the store.
+    /// The number of agents above it (agent extension §2.3), counted by the store.
     pub depth: i64,
     /// The shared budgets that it may have to pay into as well, as of the claim.
     pub budgets: Vec<AppliedBudget>,
@@ -175,7 +175,7 @@ pub struct Delegated {
     pub agent: String,
     /// On which terms.
     pub mode: DelegationMode,
-    /// Where it stands.
+    /// Its state.
     pub state: DelegationState,
     /// Its job.
     pub job: JobId,
@@ -189,7 +189,7 @@ pub struct Delegated {
     pub ended_at: Option<Timestamp>,
 }
 
-/// How leases stand, by their tokens.
+/// The states of leases, by their tokens.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
     /// The leases that belong to another worker, or to none.
@@ -262,7 +262,7 @@ pub trait Ledger: Send + Sync + 'static {
 /// The worker's reads. They change nothing.
 #[async_trait]
 pub trait LedgerReads: Send + Sync + 'static {
-    /// How these leases stand; writes nothing.
+    /// Returns the states of these leases; writes nothing.
     async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError>;
 
     /// Returns the highest priority of an agent job that could be claimed at once from one of these queues (`*`

@@ -32,7 +32,7 @@ pub struct Piece {
     pub text: String,
 }
 
-/// Where pieces are said and heard; clones are the same place.
+/// The exchange of live text; its clones share the same listeners.
 ///
 /// It reaches the parts of this process. A relay carries what is said here to other processes, and brings in what is said
 /// there; what came in is never carried out again.
@@ -121,7 +121,7 @@ impl Live {
 pub(crate) struct WeakLive(Weak<Place>);
 
 impl WeakLive {
-    /// Lets this process hear what was said elsewhere.
+    /// Passes on a piece of another process to the listeners of this one.
     pub(crate) fn bring_in(&self, piece: Piece) {
         if let Some(place) = self.0.upgrade() {
             place.hear(piece);
@@ -173,7 +173,7 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// Waits for the next piece. One who is too slow misses pieces, and sees it by their offsets.
+    /// Waits for the next piece. A slow listener misses pieces, and sees it by their offsets.
     pub async fn hear(&mut self) -> Arc<Piece> {
         loop {
             match self.heard.recv().await {

@@ -133,7 +133,7 @@ pub fn say_consequence(turn: &mut Turn) -> Result<(), Stop> {
 /// The effect of the turn on its team; `None` outside of an agent's turn.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` stands around it.
+/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
 pub fn result(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<Step>), Stop> {
     let Some(crew) = turn.crew() else { return Ok((None, None)) };
     let node = crew.node.head.id.clone();

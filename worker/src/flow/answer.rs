@@ -7,7 +7,7 @@ use turnstone_specs::agent_spec::{Property, Type};
 /// The tags around the answer of a model that was asked to mark it.
 const TAGS: (&str, &str) = ("<final_answer>", "</final_answer>");
 
-/// Returns whether the answer is the output as it stands.
+/// Returns true when the whole answer is the output.
 pub fn is_text(outputs: &[Property]) -> bool {
     matches!(outputs, [only] if only.r#type == Type::String)
 }

@@ -187,7 +187,7 @@ impl Machine {
         }
     }
 
-    /// Returns whether a `CatchExceptionNode` stands around the current node.
+    /// Returns true when a `CatchExceptionNode` contains the current node.
     pub fn catches(&self) -> bool {
         self.frames.iter().any(|frame| matches!(frame.around, Around::Catch))
     }

@@ -182,7 +182,7 @@ fn crew(
 /// The effect of the turn on the flow: the result of its node, or the step of the node's agents.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` stands around it.
+/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
 pub fn effect(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<TeamStep>), Stop> {
     match turn.crew() {
         Some(_) => agent::result(turn),

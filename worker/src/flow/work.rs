@@ -147,7 +147,7 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
 /// The result of the node, when EXEC is done.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` stands around it.
+/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
 pub fn result(turn: &mut Turn) -> Result<Option<NodeResult>, Stop> {
     let inferred = turn.inferred()?;
     let Some(current) = turn.node() else { return Ok(None) };

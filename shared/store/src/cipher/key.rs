@@ -21,7 +21,7 @@ const SALT_LEN: usize = 12;
 /// The purpose that each key is derived for. The same bytes, used for another purpose, give another key.
 const PURPOSE: &[u8] = b"turnstone encryption at rest 1";
 
-/// Where a value stands.
+/// The place of a value.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub table: &'static str,

@@ -63,7 +63,7 @@ pub type Controlled<T> = Result<Result<T, Refusal>, StoreError>;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fork {
     /// The first turn of the branch's own: everything before it is taken over. 0 and 1 are the beginning; `None` is the
-    /// turn that the job stands at.
+    /// current turn of the job.
     pub at_turn: Option<i64>,
     /// The name of the branch, unique among all branches of its root.
     pub name: Option<String>,

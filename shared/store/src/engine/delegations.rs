@@ -1,4 +1,4 @@
-//! Agents that work for agents: who for whom.
+//! Agents that work for agents: reads of the delegation tree.
 
 use super::Engine;
 use super::columns::Columns;
@@ -14,15 +14,15 @@ use turnstone_domain::{AgentDefinition, CallId, EngagementId, JobId, JobState, R
 /// The place of a job in the tree of delegations.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DelegationLinks {
-    /// How many stand above it.
+    /// The number of jobs above it.
     pub depth: i64,
-    /// For whom it works: job and engagement.
+    /// The job and the engagement that it works for.
     pub parent: Option<(JobId, EngagementId)>,
-    /// Those who work for it, or for one of these, parents before their children.
+    /// Its delegates and theirs, parents before their children.
     pub below: Vec<DelegationLink>,
 }
 
-/// One who works for another.
+/// A delegate.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DelegationLink {
     /// Its job.
@@ -33,15 +33,15 @@ pub struct DelegationLink {
     pub agent: String,
     /// The job that it works for.
     pub parent_job_id: JobId,
-    /// The call that it answers; none for one that was pushed from outside.
+    /// The call that it answers; `None` for a job that was pushed from outside.
     pub call_id: Option<CallId>,
-    /// On which terms.
+    /// The mode of the delegation.
     pub mode: DelegationMode,
     /// Its outcome for the parent.
     pub status: DelegationState,
-    /// Where its job stands.
+    /// The state of its job.
     pub state: JobState,
-    /// How many stand above it.
+    /// The number of jobs above it.
     pub depth: i64,
     /// Its complete turns.
     pub turns: i64,
@@ -96,7 +96,7 @@ pub(super) async fn of_turn(readers: &Reader, job: &JobId, turn: i64) -> Result<
 pub struct Delegations(pub(super) Arc<Engine>);
 
 impl Delegations {
-    /// Where a job stands; at most `most` of those below it.
+    /// Returns the links of a job, with at most `most` of those below it.
     pub async fn links(&self, job: &JobId, most: u32) -> Result<DelegationLinks, StoreError> {
         let (action, values) = ("read a family", [job.as_str().into()]);
         let above = one(&self.0.readers, action, &sql::SELECT_FAMILY_ABOVE, &values, |row| {

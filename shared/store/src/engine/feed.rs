@@ -182,7 +182,7 @@ impl Feed {
         Ok(!self.of_job(&any, id, Cursor::START, 1).await?.is_empty())
     }
 
-    /// A job has few events, and they stand together.
+    /// A job has few events, next to one another.
     async fn of_job(
         &self,
         filter: &FeedFilter,

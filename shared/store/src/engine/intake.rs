@@ -15,7 +15,7 @@ use turnstone_domain::{AgentDefinition, CallId, JobId, JobState, NewJob, ReviewI
 pub struct Pushed {
     /// The id of the job, or of the existing job that replaces it.
     pub id: JobId,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
     /// True when nothing was stored, because the job would not have been unique and an existing one replaces it.
     pub deduplicated: bool,
@@ -71,7 +71,7 @@ pub enum AgentRemoved {
 pub enum CancelOutcome {
     /// The job is `cancelled` now.
     Cancelled {
-        /// Where it stood before.
+        /// The state before.
         previous: JobState,
     },
     /// The job had ended already; nothing changed.

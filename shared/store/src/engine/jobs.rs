@@ -86,7 +86,7 @@ fn readable<T>(
     })
 }
 
-/// The agent side of a job, and what says how much of it is shown.
+/// The agent side of a job, and the facts that decide how much of it is shown.
 struct Side {
     agent: AgentJob,
     /// Of its definition.

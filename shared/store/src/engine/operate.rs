@@ -54,7 +54,7 @@ impl JobAction {
 pub enum ActionOutcome {
     /// It is done.
     Done {
-        /// Where the job stood before.
+        /// The state of the job before.
         previous: JobState,
     },
     /// In this state it cannot be done; nothing changed.

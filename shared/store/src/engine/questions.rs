@@ -31,7 +31,7 @@ pub(super) fn given(row: &impl Fields) -> Result<GivenAnswer, Inconsistency> {
     Ok(GivenAnswer { job: JobId(get(row, "job_id")?), call: CallId(get(row, "call_id")?), values })
 }
 
-/// Reads questions and their answers, and notes who heard of them.
+/// Reads questions and their answers, and records that clients received them.
 #[derive(Clone)]
 pub struct Questions(pub(super) Arc<Engine>);
 

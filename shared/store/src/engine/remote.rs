@@ -130,7 +130,7 @@ pub struct NewProgress {
 /// The reported progress of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Where the job stands.
+    /// The state of the job.
     pub job_state: JobState,
     /// The part that is done, in millionths; that of a completed job is the whole. `None` when it was never
     /// reported.
@@ -210,7 +210,7 @@ impl Remote {
         self.shown(outcome).await
     }
 
-    /// Registers the worker, renews reservations, and says what the worker is to do.
+    /// Registers the worker, renews reservations, and returns the directive for the worker.
     ///
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when one of our own workers has this name.

@@ -32,7 +32,7 @@ pub struct RunRequest {
     pub began: i64,
     /// The number of its last event, once it has ended.
     pub ended: Option<i64>,
-    /// Up to where it was polled by those who did not say where they stand.
+    /// The position of polls without `since`.
     pub seen: i64,
 }
 

@@ -247,7 +247,7 @@ impl Connection {
     }
 }
 
-/// Connections that read; each read stands alone.
+/// Connections that read; each read is a transaction of its own.
 #[derive(Clone)]
 pub(crate) enum Readers {
     Sqlite(sqlite::Readers),
@@ -276,7 +276,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// `inner` with its values sealed by `ring`; without one it is as it is.
+    /// Returns `inner`, with its values sealed by `ring` if there is one.
     pub(crate) fn new(inner: Connection, ring: Option<Arc<Keyring>>) -> Self {
         Self { inner, ring }
     }
@@ -390,7 +390,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// `inner` with its values opened by `ring`; without one it is as it is.
+    /// Returns `inner`, with its values opened by `ring` if there is one.
     pub(crate) fn new(inner: Readers, ring: Option<Arc<Keyring>>) -> Self {
         Self { inner, ring }
     }

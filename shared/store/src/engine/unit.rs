@@ -73,7 +73,7 @@ pub(super) struct Unit {
     pub(super) artifacts: Artifacts,
     /// State of agents.
     pub(super) states: States,
-    /// To ring once the transaction is committed.
+    /// The hints to send once the transaction is committed.
     pub(super) rings: Vec<Ring>,
     /// Steps of workflows that have ended.
     pub(super) ended: Vec<Ended>,
@@ -160,7 +160,7 @@ impl Unit {
         self.take_known(known);
     }
 
-    /// Takes over what another unit, which is flushed, has to tell after the commit.
+    /// Takes over the notifications of another unit, which is flushed.
     pub(super) fn absorb(&mut self, mut flushed: Self) {
         self.reported.append(&mut flushed.learnt());
         self.rings.append(&mut flushed.rings);
@@ -214,7 +214,7 @@ impl Unit {
         self.jobs.get(&seq).map(Box::as_ref)
     }
 
-    /// A job that was taken in, to be changed. If its stream does not tell yet that it was started, it does from now on.
+    /// A job that was taken in, to be changed. Adds the event of its start to its stream, if that is not written yet.
     pub(super) fn change_job(&mut self, seq: i64) -> Result<&mut JobRow, StoreError> {
         if let Some(job) = self.jobs.get_mut(&seq).filter(|job| job.has_unwritten_start()) {
             job.events = 0;
@@ -465,7 +465,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Writes everything that changed; the rings stay for after the commit.
+    /// Writes everything that changed; the hints are sent after the commit.
     pub(super) async fn flush(&mut self, session: &mut Session) -> Result<(), StoreError> {
         let (mut moved, mut touched) = (Vec::new(), Vec::new());
         for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {

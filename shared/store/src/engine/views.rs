@@ -364,7 +364,7 @@ impl Views {
         Ok(found.into_iter().flatten().filter(new).take(limit as usize).collect())
     }
 
-    /// How many events these streams have, by the names that ring for them ([`crate::Ring::Events`]): engagements, and jobs
+    /// Returns the numbers of events of these streams, by the names in their hints ([`crate::Ring::Events`]): engagements, and jobs
     /// that have none. What there is not is left out.
     pub async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
         let (action, text) = ("read how far streams are", &sql::SELECT_NEWEST_EVENTS);

@@ -132,7 +132,7 @@ impl Webhooks {
     }
 
     /// Events from `from` to `to` become these deliveries; the mark moves in the same transaction. `false`, and nothing
-    /// is written, when the mark stands elsewhere by now.
+    /// is written, when the mark is at another position by now.
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when the term has ended.
@@ -167,7 +167,7 @@ impl Webhooks {
             .await?
     }
 
-    /// Says what became of an attempt. Changes nothing when another attempt of it has begun, or it is gone.
+    /// Records the outcome of an attempt. Changes nothing when another attempt of it has begun, or it is gone.
     pub async fn settle_delivery(
         &self,
         delivery: &Delivery,

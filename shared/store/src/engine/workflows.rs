@@ -64,7 +64,7 @@ pub struct Workflow {
     pub kind: WorkflowKind,
     /// How the client calls it.
     pub name: Option<String>,
-    /// Where it stands.
+    /// Its state.
     pub state: WorkflowState,
     /// How many members it has; callbacks do not count.
     pub members: i64,
@@ -87,13 +87,13 @@ pub struct WorkflowStep {
     pub role: StepRole,
     /// Positions of the steps whose results it gets.
     pub needs: Vec<usize>,
-    /// Where it stands.
+    /// Its state.
     pub state: StepState,
     /// Its job, enqueued or not.
     pub job_id: JobId,
     /// The type of its job.
     pub job_type: String,
-    /// Where its job stands, once it is enqueued and until it is pruned.
+    /// The state of its job, once it is enqueued and until it is pruned.
     pub job_state: Option<JobState>,
 }
 

@@ -18,7 +18,7 @@ const BUSY_MS: i64 = 20;
 /// A row that was not used for this long is full again, or has no user.
 const REMEMBERED_MS: i64 = 86_400_000;
 
-/// The limits, over connections on which a statement stands alone.
+/// The limits, over connections on which each statement is a transaction.
 pub(crate) struct DatabaseLimits(Readers);
 
 /// The known state before a call is admitted.

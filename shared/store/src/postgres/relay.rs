@@ -29,7 +29,7 @@ struct Rings<'a> {
     rings: &'a [Ring],
 }
 
-/// The same as it arrives. Most rings are this process's own: those are not read.
+/// The same as it arrives. Most hints are this process's own, and are not read.
 #[derive(Deserialize)]
 struct Heard<'a> {
     #[serde(borrow)]

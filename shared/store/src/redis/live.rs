@@ -28,7 +28,7 @@ const JOINED: usize = 4096;
 const GATHERED: Duration = Duration::from_millis(20);
 /// How often an idle connection is tried.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// The pause before Redis is tried again. The relay of rings says in the log when it is away.
+/// The pause before Redis is tried again. The relay of hints logs when Redis is away.
 const PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]

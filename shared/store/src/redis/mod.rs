@@ -1,4 +1,4 @@
-//! Redis, the optional accelerator: carries rings and live texts between processes and keeps rate limits. Never the truth: without it
+//! Redis, the optional accelerator: carries hints and live texts between processes and keeps rate limits. It is never authoritative: without it
 //! everything still completes.
 
 mod limits;

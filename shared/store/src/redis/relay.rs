@@ -17,13 +17,13 @@ use turnstone_domain::Ids;
 
 /// The channel of all processes.
 const CHANNEL: &str = "turnstone:rings";
-/// The most rings in one message.
+/// The most hints in one message.
 const TOGETHER: usize = 1024;
-/// The least time between two messages: under load rings gather meanwhile, and a lone one goes at once.
+/// The least time between two messages: under load hints gather meanwhile, and a lone hint is sent at once.
 const GATHERED: Duration = Duration::from_millis(1);
 /// How often an idle relay sends itself an empty message.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// A connection on which nothing was heard for so long is dead.
+/// A connection that received nothing for this long is dead.
 const SILENCE: Duration = Duration::from_secs(15);
 /// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);

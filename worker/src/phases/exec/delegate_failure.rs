@@ -53,7 +53,7 @@ pub fn aftermath(
     }
 }
 
-/// Returns the agent that is asked next without asking a reviewer; `None` when the failure stands.
+/// Returns the agent that is asked next without asking a reviewer; `None` when the failure is final.
 pub fn next(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
     let delegate = turn.delegate(&call.asked.name)?;
     by_terms(delegate, tries).or_else(|| by_handler(turn, call, delegate, tries))

@@ -194,7 +194,7 @@ fn reserve(
         if let Some(refused) = refused {
             return Err(refused);
         }
-        // The tokens of the engagement's own budget stand with the job.
+        // The tokens of the engagement's own budget are stored with the job.
         let tokens = if account.shared.is_some() { tokens } else { 0 };
         wanted.push(Share { budget_seq: account.seq, tokens, money });
     }

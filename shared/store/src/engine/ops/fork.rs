@@ -292,7 +292,7 @@ async fn snapshot(
     Ok(StateSnapshot { version: 0, entries: found.await?.into_iter().flatten().collect() })
 }
 
-/// Where the fork's job stands.
+/// The position of the fork's job.
 async fn position(
     session: &mut Session,
     unit: &Unit,

@@ -48,7 +48,7 @@ impl OpenInput {
     }
 }
 
-/// Where an engagement stands between its inputs.
+/// The position of an engagement between its inputs.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Standing {
     /// Inputs that have not ended, in order.
@@ -60,7 +60,7 @@ pub(in super::super) struct Standing {
 }
 
 impl Standing {
-    /// Where the next input begins, after `turns` complete ones. A turn that was begun and never completed is not begun
+    /// Returns where the next input begins, after `turns` complete turns. A turn that was begun and never completed is not begun
     /// again: what belongs to it stays with the job that began it.
     pub(super) fn next(&self, turns: i64) -> Position {
         let turn = turns.max(self.begun) + 1;
@@ -69,7 +69,7 @@ impl Standing {
     }
 }
 
-/// Where these engagements stand, by seq.
+/// Returns the positions of these engagements, by seq.
 pub(super) async fn standings(
     session: &mut Session,
     engagements: Vec<i64>,

@@ -22,7 +22,7 @@ pub(in super::super) async fn questions_shown(
     Ok(())
 }
 
-/// Moves the mark of a poll; returns whether it stood at `from`.
+/// Moves the mark of a poll; returns true when it was at `from`.
 pub(in super::super) async fn polled(
     session: &mut Session,
     request: &JobId,
@@ -50,7 +50,7 @@ pub(in super::super) async fn configure(
     Ok(execute(session, "configure runs", &sql::INSERT_RUN_SETTINGS, vec![row], &[]).await? > 0)
 }
 
-/// The row of the run is moved first: it is what two who tell the same run meet at.
+/// The row of the run is moved first: two concurrent readers of a run meet there.
 pub(in super::super) async fn advance(
     session: &mut Session,
     run: &EngagementId,

@@ -91,7 +91,7 @@ pub(in super::super) async fn redeliver(
     Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
 }
 
-/// Moves the mark and adds the deliveries of the events in between; returns whether the mark stood at `from`.
+/// Moves the mark and adds the deliveries of the events in between; returns true when the mark was at `from`.
 pub(in super::super) async fn fan_out(
     session: &mut Session,
     term: &Term,

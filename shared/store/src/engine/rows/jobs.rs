@@ -36,7 +36,7 @@ declare! {
         /// The amounts that it has reserved of other budgets; read with the job when there are any.
         shares: Vec<Share> => beside,
         tokens_used: i64,
-        /// Events of a plain job's stream. Of an agent's job: 1 while its stream does not tell that it was started.
+        /// Events of a plain job's stream. Of an agent's job: 1 while the event of its start is not written.
         events: i64,
         worker_id: Option<String>,
         lease_token: Option<String>,

@@ -31,7 +31,7 @@ pub(crate) struct Inconsistency {
     /// Empty where the row is joined of several tables.
     table: &'static str,
     column: String,
-    /// The values that tell the row from others.
+    /// The key of the row.
     key: String,
     message: String,
 }
@@ -182,7 +182,7 @@ pub(crate) trait Inserted: Stored {}
 /// The declaration of a table.
 pub(crate) struct Table {
     pub name: &'static str,
-    /// The columns that tell its rows from others.
+    /// The columns of the key.
     pub key: &'static [&'static str],
     /// Those that are sealed.
     pub sealed: &'static [&'static str],

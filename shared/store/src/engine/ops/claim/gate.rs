@@ -4,7 +4,7 @@ use super::super::super::rows::{Fields, Inconsistency, get};
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::Rate;
 
-/// A limit of a queue or of a key, as it stands.
+/// A limit of a queue or of a key, with its current use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gate {
     concurrency: Option<i64>,

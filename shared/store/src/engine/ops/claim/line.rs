@@ -112,7 +112,7 @@ impl Line {
         Ok(())
     }
 
-    /// A pool stands where the first of its queues is named.
+    /// A pool takes the place of the first of its queues that is named.
     fn order(&mut self, named: &[&ReadyQueue], ready: &[ReadyQueue], mut pools: BTreeMap<String, Shares>) {
         let names: BTreeSet<&str> = named.iter().map(|queue| queue.name.as_str()).collect();
         for queue in ready.iter().filter(|queue| queue.ready && !names.contains(queue.name.as_str())) {

@@ -29,7 +29,7 @@ pub(in super::super) struct Wanted<'a> {
     pub segments: Vec<Segment>,
     /// Its first turn of its own.
     pub at_turn: i64,
-    /// Where it stands, when that is known; else it is worked out from what it takes over.
+    /// Its position, when it is known; otherwise it is computed from the turns that it takes over.
     pub position: Option<Position>,
     /// The digests of the turns that it takes over, by turn.
     pub contents: Vec<String>,

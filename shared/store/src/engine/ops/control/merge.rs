@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use turnstone_domain::memory::BEFORE;
 use turnstone_domain::{EventName, Ids};
 
-/// A branch that takes part.
+/// One of the two branches of a merge.
 struct Side {
     seq: i64,
     past: Option<Past>,

@@ -165,7 +165,7 @@ async fn make(
     let rows = read_by(session, action, &sql::LOCK_JOBS, ids, JobRow::decode).await?;
     let mut own = Unit::default();
     own.take_in(session, rows).await?;
-    // Absent when the job gave way to one that it may not stand beside.
+    // Absent when an existing unique job replaced this one.
     if let Some(seq) = own.seq_of(&job.id) {
         let data = json!({"cron_name": entry.name, "scheduled_at": scheduled_at.to_rfc3339()});
         own.note(seq, EventName::CronTriggered, data, at)?;

@@ -14,7 +14,7 @@ use turnstone_domain::review::is_call_of_review;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
-/// For whom a job works.
+/// The job that a job works for.
 struct Tie {
     job_seq: i64,
     parent_seq: i64,
@@ -133,7 +133,7 @@ pub(super) async fn activate_idle(
     Ok(())
 }
 
-/// Cancels those who still work for a job that has ended otherwise than well.
+/// Cancels the unfinished delegates of jobs that did not complete.
 async fn cancel_delegates(
     session: &mut Session,
     unit: &mut Unit,

@@ -22,7 +22,7 @@ use turnstone_domain::{EventName, JobId, JobState, NewChild, NewEvent, Timestamp
 pub(in super::super) use advance::advance;
 pub(in super::super) use start::{notify_parent, start};
 
-/// A job that was parked, and those that it waits for.
+/// A job that was parked, and the delegates that it waits for.
 pub(in super::super) struct Family {
     pub job: JobId,
     pub children: Vec<NewChild>,
@@ -91,7 +91,7 @@ pub(super) async fn lock_tree(session: &mut Session, jobs: &[JobId]) -> Result<(
     Ok(())
 }
 
-/// Cancels those who have worked for others for longer than they may.
+/// Cancels delegates that exceed the time of their delegation.
 pub(in super::super) async fn time_out(
     session: &mut Session,
     unit: &mut Unit,

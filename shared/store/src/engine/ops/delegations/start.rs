@@ -1,4 +1,4 @@
-//! Enqueuing those who are to work for jobs that were just parked.
+//! Enqueues the delegates of jobs that were just parked.
 
 use super::super::super::rows::JobRow;
 use super::super::super::session::Session;

@@ -99,7 +99,7 @@ impl Places {
         self.by_job.get(&job.id)
     }
 
-    /// Notes in the streams of those who have not ended who works for them now.
+    /// Records new delegates in the streams of parents that have not ended.
     pub(super) async fn tell(
         mut self,
         session: &mut Session,

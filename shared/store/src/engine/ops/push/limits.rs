@@ -65,7 +65,7 @@ async fn remember_keys(session: &mut Session, keys: BTreeMap<String, &RateLimit>
     writes.run(session).await
 }
 
-/// An operator's own limit stands.
+/// An operator's own limit stays.
 async fn remember_queue(session: &mut Session, queue: &str, limit: &RateLimit) -> Result<(), StoreError> {
     let values = [queue.into()];
     let decode = |row: &Row| {

@@ -46,7 +46,7 @@ pub(in super::super::super) async fn expire(
     Ok(changed)
 }
 
-/// Asks those who come next in the plan; `None` when there are none.
+/// Asks the next reviewers of the plan; `None` when there are none.
 pub(super) async fn hand_on(
     session: &mut Session,
     unit: &mut Unit,

@@ -73,7 +73,7 @@ impl Board {
         self.rows.values()
     }
 
-    /// A step stands there now.
+    /// The step has this state now.
     pub(super) fn put(&mut self, (workflow_seq, step): (i64, i64), state: StepState) {
         self.states.push(StepMove { workflow_seq, step, state });
     }
