@@ -1,4 +1,4 @@
-//! The leadership: of several schedulers only the one acts whose lease on the store's row of leaders has not run out.
+//! The leadership: of several schedulers, only the holder of the lease on the store's row of leaders acts.
 //!
 //! The leader's own belief is never enough to act: the store checks the term in the transaction of every duty.
 

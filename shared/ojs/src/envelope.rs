@@ -293,7 +293,7 @@ mod tests {
         read(body)?.into_new_job(registered, &CountedIds::default())
     }
 
-    /// Returns the shape of the agent extension's own example, with our words.
+    /// Returns a job in the shape of the agent extension's own example.
     fn research() -> Value {
         json!({
             "type": "agent.research",

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// The most columns that a result or an error takes.
 const SHOWN: usize = 400;
 
-/// Prints it, or the tree of its Agent Spec document with a mark where it is.
+/// Prints the engagement, or the tree of its Agent Spec document with a mark at the current node.
 ///
 /// # Errors
 /// The request fails, or there is no such engagement.
