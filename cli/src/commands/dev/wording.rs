@@ -106,7 +106,7 @@ fn around(name: EventName, data: &Fields<'_>) -> Words {
         E::QueuePaused => ("queue", format!("{} was paused", data.text("queue")), "running"),
         E::BudgetChanged => ("budget", format!("{} was changed", data.text("subject")), "running"),
         E::QueueResumed => ("queue", format!("{} was resumed", data.text("queue")), "running"),
-        E::WorkflowStepCompleted => ("workflow", format!("step {} ended well", data.text("step")), "running"),
+        E::WorkflowStepCompleted => ("workflow", format!("step {} completed", data.text("step")), "running"),
         _ => {
             let what = name.as_str().rsplit('.').next().unwrap_or_default();
             ("workflow", format!("{} {what}", data.text("workflow_id")), "running")

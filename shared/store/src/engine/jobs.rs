@@ -43,7 +43,7 @@ pub(super) struct Reported {
     pub kept: Option<Kept>,
 }
 
-/// The parts of a plain job that ended well at its first attempt.
+/// The parts of a plain job that completed at its first attempt.
 pub(super) struct Kept {
     retry: RetryPolicy,
     envelope: Envelope,
