@@ -364,10 +364,10 @@ async fn a_repeated_message_answers_one_question() {
         let named = json!({"taskId": task["id"], "contextId": task["contextId"]});
         let answer = said("m-2", json!([{"text": "yes"}]), &named);
         for _ in 0..2 {
-            let asked = rpc(&fleet, "asker", "SendMessage", answer.clone()).await;
-            let status = &asked["result"]["task"]["status"];
-            assert_eq!(status["state"], "TASK_STATE_INPUT_REQUIRED", "{asked:#}");
-            assert_eq!(status["message"]["parts"][0]["text"], "Delete all?", "{asked:#}");
+            let requested = rpc(&fleet, "asker", "SendMessage", answer.clone()).await;
+            let status = &requested["result"]["task"]["status"];
+            assert_eq!(status["state"], "TASK_STATE_INPUT_REQUIRED", "{requested:#}");
+            assert_eq!(status["message"]["parts"][0]["text"], "Delete all?", "{requested:#}");
         }
         let no = said("m-3", json!([{"text": "no"}]), &named);
         for _ in 0..2 {

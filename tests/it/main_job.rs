@@ -183,9 +183,9 @@ async fn a_long_outcome_does_not_push_the_answer_out_of_the_window() {
 
 #[tokio::test]
 async fn a_retry_after_a_wrong_format_calls_the_model_again() {
-    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let requested = std::sync::atomic::AtomicUsize::new(0);
     let fleet = Fleet::builder()
-        .model(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        .model(move |_| match requested.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
             0 | 1 => Reply::text("no JSON"),
             _ => Reply::text("{}"),
         })

@@ -107,9 +107,9 @@ pub(crate) async fn give_if_asked(
     }
     match &open.wanted {
         Wanted::Word(review) => decide(app, review, &of.user.id, given).await.map(Some),
-        Wanted::Answer(asked) => {
-            let Some(values) = given.said.to(&asked.question) else { return Err(several(&open)) };
-            answer(app, &open.seat, tenant, given, (asked.call_id.clone(), values)).await.map(Some)
+        Wanted::Answer(requested) => {
+            let Some(values) = given.said.to(&requested.question) else { return Err(several(&open)) };
+            answer(app, &open.seat, tenant, given, (requested.call_id.clone(), values)).await.map(Some)
         }
     }
 }
@@ -147,7 +147,7 @@ fn chosen(candidates: &[Candidate], all_at_once: bool) -> Option<usize> {
 
 fn fits(one: &Waiting, given: &UserAnswer) -> bool {
     match &one.wanted {
-        Wanted::Answer(asked) => given.said.fits(&asked.question),
+        Wanted::Answer(requested) => given.said.fits(&requested.question),
         Wanted::Word(_) => agreement(given).is_some(),
     }
 }
@@ -239,7 +239,7 @@ fn several(open: &Waiting) -> Failure {
     let message = format!("Engagement {id} waits for several answers.");
     let hint = "POST /engagements/{id}/answer with a value for each key of `awaiting.request_keys`.";
     let keys = match &open.wanted {
-        Wanted::Answer(asked) => asked.question.request_keys(),
+        Wanted::Answer(requested) => requested.question.request_keys(),
         Wanted::Word(_) => Value::Null,
     };
     OjsError::new(409, "conflict", message, hint).with(SEVERAL, keys).into()

@@ -33,19 +33,19 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     let mut waiting = waiting(&app, &engagement, &job, Among::Delegates).await?;
     // One question is displayed at a time.
     waiting.truncate(1);
-    let asked = waiting.first().and_then(|one| match &one.wanted {
-        Wanted::Answer(asked) => Some(asked),
+    let requested = waiting.first().and_then(|one| match &one.wanted {
+        Wanted::Answer(requested) => Some(requested),
         Wanted::Word(_) => None,
     });
     let exposed = match job.state {
         JobState::Completed => exposed::of(&app, &engagement, &agent).await?,
-        _ if asked.is_some() => exposed::of(&app, &engagement, &agent).await?,
+        _ if requested.is_some() => exposed::of(&app, &engagement, &agent).await?,
         _ => Exposed::default(),
     };
     let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &links, &exposed.warnings);
-    if let Some(asked) = asked {
-        let call = app.api.store.questions.tool_call(&engagement.id, &asked.call_id).await?;
-        shown["awaiting"] = state::awaiting_input(asked, call.as_ref().map(|call| &call.input));
+    if let Some(requested) = requested {
+        let call = app.api.store.questions.tool_call(&engagement.id, &requested.call_id).await?;
+        shown["awaiting"] = state::awaiting_input(requested, call.as_ref().map(|call| &call.input));
         shown["status"] = "waiting-for-input".into();
         if !exposed.values.is_empty() {
             shown["results"] = exposed.values.into();

@@ -187,9 +187,9 @@ pub(crate) fn of(
 
 /// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the
 /// client executes.
-pub(crate) fn awaiting_input(asked: &AskedUser, input: Option<&Value>) -> Value {
-    let mut shown = json!({"kind": "input", "call_id": asked.call_id, "prompt": asked.question.prompt(),
-                           "request_keys": asked.question.request_keys()});
+pub(crate) fn awaiting_input(requested: &AskedUser, input: Option<&Value>) -> Value {
+    let mut shown = json!({"kind": "input", "call_id": requested.call_id, "prompt": requested.question.prompt(),
+                           "request_keys": requested.question.request_keys()});
     if let Some(input) = input.filter(|input| input["tool"].is_string()) {
         shown["kind"] = "tool".into();
         shown["tool"] = input["tool"].clone();

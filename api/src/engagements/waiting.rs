@@ -57,7 +57,7 @@ impl Waiting {
     /// Returns its unique name: the call that asks, or the review.
     pub(crate) fn name(&self) -> &str {
         match &self.wanted {
-            Wanted::Answer(asked) => asked.call_id.as_str(),
+            Wanted::Answer(requested) => requested.call_id.as_str(),
             Wanted::Word(review) => review.id.as_str(),
         }
     }
@@ -124,8 +124,8 @@ async fn below(app: &App, job: &JobId, parked: bool) -> Result<Vec<(EngagementId
 }
 
 async fn wanted(app: &App, of: &Engagement, job: &Job, among: Among) -> Result<Option<Wanted>, Failure> {
-    if let Some(asked) = asked(app, &of.id, job).await? {
-        return Ok(Some(Wanted::Answer(asked)));
+    if let Some(requested) = open_question(app, &of.id, job).await? {
+        return Ok(Some(Wanted::Answer(requested)));
     }
     if !among.reviews() || job.state != JobState::Pending {
         return Ok(None);
@@ -136,7 +136,11 @@ async fn wanted(app: &App, of: &Engagement, job: &Job, among: Among) -> Result<O
 }
 
 /// Returns the question that a job waits with.
-async fn asked(app: &App, engagement: &EngagementId, job: &Job) -> Result<Option<AskedUser>, Failure> {
+async fn open_question(
+    app: &App,
+    engagement: &EngagementId,
+    job: &Job,
+) -> Result<Option<AskedUser>, Failure> {
     let asks = job.agent.as_ref().and_then(|agent| agent.position.asks.clone());
     let Some(call_id) = asks.filter(|_| job.state == JobState::Pending) else { return Ok(None) };
     let call = app.api.store.questions.tool_call(engagement, &call_id).await?;

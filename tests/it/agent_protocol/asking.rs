@@ -157,8 +157,12 @@ async fn settings_apply_to_later_requests() {
         configure(json!({"temperature": null})).await;
         let started = ask(&fleet, &json!({"input": "go"})).await;
         request_events(&fleet, started["request_id"].as_str().unwrap()).await;
-        let asked = fleet.models.calls().pop().unwrap().request;
-        assert_eq!((asked["max_tokens"].as_i64(), asked.get("temperature")), (Some(77), None), "{asked}");
+        let requested = fleet.models.calls().pop().unwrap().request;
+        assert_eq!(
+            (requested["max_tokens"].as_i64(), requested.get("temperature")),
+            (Some(77), None),
+            "{requested}"
+        );
         fleet.end().await;
     }
 }

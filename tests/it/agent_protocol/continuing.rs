@@ -48,9 +48,9 @@ async fn requests_of_a_run_wait_for_each_other() {
         assert_eq!(ids, (1..=18).collect::<Vec<_>>(), "{:?}", kinds(all));
         let requests: Vec<&str> = all.iter().map(|event| event["request_id"].as_str().unwrap()).collect();
         assert!(requests.is_sorted(), "turns never interleave: {requests:?}");
-        let asked = fleet.models.calls().pop().unwrap().request["messages"].to_string();
+        let requested = fleet.models.calls().pop().unwrap().request["messages"].to_string();
         for said in ["slowly", "one", "second", "quick", "third"] {
-            assert!(asked.contains(said), "{said} is remembered: {asked}");
+            assert!(requested.contains(said), "{said} is remembered: {requested}");
         }
         fleet.end().await;
     }

@@ -42,8 +42,8 @@ async fn a_delegates_question_reaches_the_caller() {
             assert!(status.is_success(), "{body:#}");
         }
         let user = json!({"user": {"id": "ada"}});
-        let asked = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
-        assert_eq!(send(&fleet, asked).await.0, StatusCode::ACCEPTED);
+        let requested = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
+        assert_eq!(send(&fleet, requested).await.0, StatusCode::ACCEPTED);
         let events = request_events(&fleet, "r").await;
         let question = events.last().unwrap();
         assert_eq!(

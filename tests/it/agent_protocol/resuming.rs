@@ -54,8 +54,8 @@ async fn a_request_waits_for_its_user_and_resumes() {
         let user = json!({"user": {"id": "ada"}});
         let job = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
         ask(&fleet, &job).await;
-        let asked = request_events(&fleet, "r").await;
-        let question = asked.last().unwrap();
+        let requested = request_events(&fleet, "r").await;
+        let question = requested.last().unwrap();
         assert_eq!(question["type"], "wait_for_input", "the stream ends: it is the caller's turn");
         assert_eq!(question["request_keys"], json!({"city": "Where to?", "day": "When?"}));
         assert_eq!(fleet.get("/agents/lead/request/r").await["status"], "waiting_for_input");
@@ -218,8 +218,8 @@ async fn the_caller_is_one_of_several_reviewers() {
     assert!(status.is_success(), "{body:#}");
     let user = json!({"user": {"id": "ada"}});
     ask(&fleet, &json!({"input": "a trip", "request_id": "r", "request_metadata": user})).await;
-    let asked = request_events(&fleet, "r").await.pop().unwrap();
-    assert_eq!(asked["type"], "wait_for_input", "{asked}");
+    let requested = request_events(&fleet, "r").await.pop().unwrap();
+    assert_eq!(requested["type"], "wait_for_input", "{requested}");
     let agree = |by: &str| {
         let mut request = resume(json!({"approve": true}));
         request["request_metadata"] = json!({"user": {"id": by}});
@@ -231,7 +231,7 @@ async fn the_caller_is_one_of_several_reviewers() {
         assert_eq!(status, StatusCode::OK, "{answer}");
     }
     assert_eq!(send(&fleet, resume(json!({"approve": false}))).await.0, StatusCode::CONFLICT, "it was a yes");
-    let path = format!("/reviews/{}", asked["review_id"].as_str().unwrap());
+    let path = format!("/reviews/{}", requested["review_id"].as_str().unwrap());
     let review = fleet.get(&path).await;
     assert_eq!((&review["state"], &review["quorum"]["approvals"]), (&json!("open"), &json!(1)), "{review:#}");
     let (status, _) = fleet.post(&format!("{path}/approve"), &json!({"by": "ben"})).await;

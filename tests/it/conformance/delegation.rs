@@ -40,9 +40,9 @@ fn child(timeout_ms: Option<i64>) -> NewChild {
 
 /// Parks a job with so many children, and claims those.
 async fn family(at: &Opened, parent: &Claim, children: usize, timeout_ms: Option<i64>) -> Vec<Claim> {
-    let asked: Vec<NewChild> = (0..children).map(|_| child(timeout_ms)).collect();
-    let ids: Vec<JobId> = asked.iter().map(|child| child.job.clone()).collect();
-    at.settle(&parent.lease, Settlement::Park { wait: Wait::Children(asked) }).await;
+    let requested: Vec<NewChild> = (0..children).map(|_| child(timeout_ms)).collect();
+    let ids: Vec<JobId> = requested.iter().map(|child| child.job.clone()).collect();
+    at.settle(&parent.lease, Settlement::Park { wait: Wait::Children(requested) }).await;
     assert_eq!(at.state(&parent.job).await, JobState::Pending);
     let claims = at.claim(JobKind::Agent, children + 1).await;
     assert_eq!(

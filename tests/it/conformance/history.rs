@@ -100,11 +100,11 @@ impl<'a> History<'a> {
     }
 
     async fn claim(&mut self, kind: Kind, queues: &[usize], limit: usize) {
-        let asked: Vec<&str> = queues.iter().map(|queue| QUEUES[*queue]).collect();
-        let served = if asked == ["*"] { vec!["a", "b"] } else { asked.clone() };
+        let requested: Vec<&str> = queues.iter().map(|queue| QUEUES[*queue]).collect();
+        let served = if requested == ["*"] { vec!["a", "b"] } else { requested.clone() };
         let request = ClaimRequest {
             kind: if kind == Kind::Agent { JobKind::Agent } else { JobKind::Plain },
-            queues: asked.iter().map(|queue| (*queue).to_owned()).collect(),
+            queues: requested.iter().map(|queue| (*queue).to_owned()).collect(),
             limit,
             worker_id: "w".into(),
             lease_ms: LEASE,

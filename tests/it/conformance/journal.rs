@@ -55,9 +55,9 @@ fn phase_event(done: &NewCheckpoint, more: Value) -> NewEvent {
 /// Returns the end of turn 1 and the beginning of turn 2. An unrelated event is in the middle of a phase, one event
 /// contradicts its checkpoint, and one checkpoint has no event.
 fn two_turns() -> TurnWrite {
-    let asked = paid(1, Phase::Infer, "p/a", 7);
+    let requested = paid(1, Phase::Infer, "p/a", 7);
     let checkpoints = vec![
-        asked.clone(),
+        requested.clone(),
         checkpoint(1, Phase::Exec, 3),
         paid(1, Phase::Persist, "p/b", 5),
         checkpoint(1, Phase::Emit, 4),
@@ -66,7 +66,7 @@ fn two_turns() -> TurnWrite {
         paid(2, Phase::Resol, "p/a", 1),
     ];
     let events = vec![
-        phase_event(&asked, json!({"model": "a", "cost": 7, "z": null, "budget_left": {"b": 1, "a": 2}})),
+        phase_event(&requested, json!({"model": "a", "cost": 7, "z": null, "budget_left": {"b": 1, "a": 2}})),
         event(1, EventName::ToolCalled, json!({"call_id": "c"}), 2),
         event(1, EventName::PhaseCompleted, json!({"duration_ms": 3, "phase": "exec"}), 9),
         phase_event(&checkpoints[2], json!({})),

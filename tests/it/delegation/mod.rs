@@ -74,9 +74,9 @@ fn said(request: &Value) -> &str {
 }
 
 /// Calls of agents with these inputs, which cost 12 + 7 tokens.
-fn calls(asked: &[(&str, &str)]) -> Reply {
+fn calls(requested: &[(&str, &str)]) -> Reply {
     let call = |(name, input): &(&str, &str)| ((*name).to_owned(), json!({"input": input}));
-    Reply::Calls(asked.iter().map(call).collect(), (12, 7))
+    Reply::Calls(requested.iter().map(call).collect(), (12, 7))
 }
 
 /// Returns the data of a job's events with this name.

@@ -113,8 +113,9 @@ async fn after_a_handoff_the_childs_answer_is_the_result() {
     let id = ask(&fleet, "desk", &json!({})).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], "calm down, true", "the whole conversation was handed over: {done:#}");
-    let asked: Vec<String> = fleet.models.calls().iter().map(|call| who(&call.request).to_owned()).collect();
-    assert_eq!(asked, ["desk", "expert"], "control was handed over once, and never came back");
+    let requested: Vec<String> =
+        fleet.models.calls().iter().map(|call| who(&call.request).to_owned()).collect();
+    assert_eq!(requested, ["desk", "expert"], "control was handed over once, and never came back");
     // Agent Protocol: an event names the agent that answers.
     let events = fleet.get(&format!("/agents/desk/getevents/{id}?since=0")).await;
     let spoken = |at: usize| (&events[at]["type"], &events[at]["agent"]);

@@ -103,9 +103,9 @@ impl Drop for Workers {
 
 async fn work(url: String, name: String, stop: CancellationToken) {
     let http = client();
-    let asked = json!({"queues": ["q"], "count": 3, "worker_id": name, "visibility_timeout_ms": 2000});
+    let requested = json!({"queues": ["q"], "count": 3, "worker_id": name, "visibility_timeout_ms": 2000});
     while !stop.is_cancelled() {
-        let (status, answer) = insist(&http, Method::POST, &format!("{url}/fetch"), &asked).await;
+        let (status, answer) = insist(&http, Method::POST, &format!("{url}/fetch"), &requested).await;
         assert_eq!(status, 200, "{answer}");
         let jobs = answer["jobs"].as_array().expect("jobs").clone();
         for job in &jobs {

@@ -269,10 +269,10 @@ async fn a_guarded_agents_input_to_a_delegate_is_hidden() {
 #[tokio::test]
 async fn a_withheld_answer_is_in_no_comparison_and_no_tenants_audit() {
     on_every_store(async |backend| {
-        let asked = AtomicUsize::new(0);
+        let requested = AtomicUsize::new(0);
         let script = move |request: &Value| match (
             model_server::outcomes(request),
-            asked.fetch_add(1, Ordering::SeqCst),
+            requested.fetch_add(1, Ordering::SeqCst),
         ) {
             (0, nth) => Reply::call("book", json!({"note": format!("spoken-word {nth}")})),
             _ => Reply::text("a spoken-word answer"),

@@ -10,15 +10,15 @@ use turnstone_tests::{Backend, Fleet, Reply, model_server};
 /// Answers with its last input; "look" calls a tool before, and "loop" calls one for ever.
 pub fn parrot(request: &Value) -> Reply {
     let messages = request["messages"].as_array().unwrap();
-    let asked = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
-    let asked = asked["content"].as_str().unwrap();
-    match asked.split(' ').next() {
+    let requested = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
+    let requested = requested["content"].as_str().unwrap();
+    match requested.split(' ').next() {
         Some("look") if model_server::outcomes(request) == 0 => Reply::call("search", json!({"q": "tides"})),
         Some("loop") => Reply::call("search", json!({"q": "again"})),
         Some("pass") if model_server::outcomes(request) == 0 => {
             Reply::call("kept", json!({"input": "hello"}))
         }
-        _ => Reply::text(format!("answer to {asked}")),
+        _ => Reply::text(format!("answer to {requested}")),
     }
 }
 
@@ -61,11 +61,11 @@ pub async fn said(fleet: &Fleet, agent: &str, text: &str) -> String {
 }
 
 /// Returns the messages of the last model call with this input, without the system prompt.
-pub fn texts_sent(fleet: &Fleet, asked: &str) -> Vec<String> {
+pub fn texts_sent(fleet: &Fleet, requested: &str) -> Vec<String> {
     let about = |request: &Value| {
         let messages = request["messages"].as_array().unwrap().clone();
         let last = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
-        (last["content"] == asked).then_some(messages)
+        (last["content"] == requested).then_some(messages)
     };
     let calls = fleet.models.calls();
     let messages =

@@ -111,8 +111,8 @@ pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
     if turn.crew().is_none() {
         return Ok(());
     }
-    if let Some(asked) = asks {
-        return execution::wait_for_user(turn, asked);
+    if let Some(requested) = asks {
+        return execution::wait_for_user(turn, requested);
     }
     say_consequence(turn)
 }

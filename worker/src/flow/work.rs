@@ -129,11 +129,11 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
         NodeKind::InputMessageNode { message } => {
             let message = message.as_deref().map(|message| render(message, inputs)).unwrap_or_default();
             let key = node.outputs.first().map_or("user_input", |output| output.title.as_str());
-            let asked = call(turn, ASK, json!({"request_keys": {key: message}}));
+            let requested = call(turn, ASK, json!({"request_keys": {key: message}}));
             if !message.is_empty() {
                 turn.say(Message::text(Role::Assistant, message));
             }
-            asked
+            requested
         }
         NodeKind::OutputMessageNode { message } => {
             let message = render(message, inputs);

@@ -153,11 +153,11 @@ impl RequestTool {
         if !covered || tries > policy.max_attempts {
             return None;
         }
-        let asked = tried.as_ref().ok().and_then(|tried| tried.wait_ms).map(Duration::from_millis);
+        let requested = tried.as_ref().ok().and_then(|tried| tried.wait_ms).map(Duration::from_millis);
         let power = i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = policy.initial_retry_delay * policy.backoff_factor.powi(power);
         let own = Duration::try_from_secs_f64(seconds.min(policy.max_retry_delay).max(0.0));
-        Some(asked.unwrap_or(own.unwrap_or(Duration::ZERO)).min(Duration::from_secs(30)))
+        Some(requested.unwrap_or(own.unwrap_or(Duration::ZERO)).min(Duration::from_secs(30)))
     }
 
     async fn sent(&self, call_id: &CallId, inputs: &Values) -> Result<Value, ToolError> {

@@ -142,8 +142,8 @@ fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
         return Settlement::Discard { error };
     };
     let to = if contact.supervisor { EscalationType::Supervisor } else { EscalationType::Human };
-    let asked = Escalation { to, target: Some(contact.target.clone()), context: None };
-    let reported = error.clone().escalated(asked).event_data();
+    let requested = Escalation { to, target: Some(contact.target.clone()), context: None };
+    let reported = error.clone().escalated(requested).event_data();
     let approve = match error.kind {
         FailureKind::MaxTurns => "as many turns again",
         _ => "try once more",

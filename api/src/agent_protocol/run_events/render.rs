@@ -330,16 +330,16 @@ mod tests {
         assert!(kinds(0, EventName::ReviewOpened, review("bob"), &none).is_empty());
         let among = Beside { caller_is_asked: true, ..Beside::default() };
         assert_eq!(kinds(0, EventName::ReviewOpened, review("auditors"), &among), ["wait_for_input"]);
-        let asked = || json!({"call_id": "c", "request_keys": {"city": "Where?"}});
-        let drafted = drafts(&part(0), &event(EventName::InputRequested, asked()), &none);
+        let requested = || json!({"call_id": "c", "request_keys": {"city": "Where?"}});
+        let drafted = drafts(&part(0), &event(EventName::InputRequested, requested()), &none);
         assert_eq!(
             (&drafted[0]["type"], &drafted[0]["request_keys"]["city"]),
             (&json!("wait_for_input"), &json!("Where?"))
         );
-        assert_eq!(kinds(1, EventName::InputRequested, asked(), &none), ["wait_for_input"]);
+        assert_eq!(kinds(1, EventName::InputRequested, requested(), &none), ["wait_for_input"]);
         assert_eq!(kinds(1, EventName::ReviewOpened, review("ada"), &none), ["wait_for_input"]);
         let guarded = Beside { guarded: true, ..Beside::default() };
-        assert!(kinds(1, EventName::InputRequested, asked(), &guarded).is_empty());
+        assert!(kinds(1, EventName::InputRequested, requested(), &guarded).is_empty());
         assert!(kinds(1, EventName::ReviewOpened, review("ada"), &guarded).is_empty());
     }
 

@@ -104,8 +104,8 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
             let pushed = unwrapped(client.post(&["ojs", "v1", "jobs"], &job).await?, "job");
             let id = pushed["id"].as_str().context("the server's answer has no job id")?.to_owned();
             if people {
-                let asked = text::line(job["args"][0].as_str().unwrap_or_default());
-                session.output.line(&format!("The demo asks \u{201c}{asked}\u{201d}, job {id}:\n"))?;
+                let requested = text::line(job["args"][0].as_str().unwrap_or_default());
+                session.output.line(&format!("The demo asks \u{201c}{requested}\u{201d}, job {id}:\n"))?;
             }
             id
         }

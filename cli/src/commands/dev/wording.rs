@@ -65,7 +65,7 @@ pub fn of(event: &SeenEvent) -> Words {
             of_job(name, &data)
         }
         Some(EventName::PhaseCompleted) => of_phase(&data),
-        Some(EventName::InputRequested) => asked(event),
+        Some(EventName::InputRequested) => input_requested(event),
         Some(name) if !is_of_a_turn(&event.name) => around(name, &data),
         Some(name) => of_step(name, &data),
         None => Words::new(&event.name, event.data.to_string(), Tone::Plain, "running"),
@@ -217,10 +217,11 @@ fn parked(data: &Fields<'_>) -> Words {
 }
 
 /// Describes a question to the user, with the command that answers it.
-fn asked(event: &SeenEvent) -> Words {
+fn input_requested(event: &SeenEvent) -> Words {
     let question = Question::read(&event.engagement, &event.data);
-    let asked = question.as_ref().map(Question::asked).unwrap_or_default();
-    let words = Words::new("input", format!("asks the user: {asked}"), Tone::Warning, "waits for an answer");
+    let requested = question.as_ref().map(Question::asked).unwrap_or_default();
+    let words =
+        Words::new("input", format!("asks the user: {requested}"), Tone::Warning, "waits for an answer");
     Words { command: question.map(|question| question.command()), ..words }
 }
 

@@ -87,7 +87,8 @@ fn standing(engagement: &Value) -> Vec<String> {
         (None, Some(_)) => format!("its user: {}", plain(&awaiting["prompt"])),
         (None, None) => String::new(),
     };
-    let answer = Question::read(&plain(&engagement["engagement_id"]), awaiting).map(|asked| asked.command());
+    let answer =
+        Question::read(&plain(&engagement["engagement_id"]), awaiting).map(|requested| requested.command());
     let error = match engagement["error"]["code"].as_str() {
         Some(code) => format!("{code}: {}", plain(&engagement["error"]["message"])),
         None => String::new(),

@@ -50,9 +50,9 @@ pub(super) async fn find_person(
     Json(body): Json<Value>,
 ) -> CalendarReply {
     memory.calls.note("/people/find", &headers, &body);
-    let asked = body["name"].as_str().unwrap_or_default().to_lowercase();
+    let requested = body["name"].as_str().unwrap_or_default().to_lowercase();
     let person =
-        PEOPLE.iter().find(|person| !asked.is_empty() && person.name.to_lowercase().contains(&asked));
+        PEOPLE.iter().find(|person| !requested.is_empty() && person.name.to_lowercase().contains(&requested));
     match person {
         Some(person) => (StatusCode::OK, Json(json!({"name": person.name, "email": person.email}))),
         None => refused(StatusCode::NOT_FOUND, "no colleague has that name"),

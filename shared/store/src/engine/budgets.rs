@@ -144,9 +144,9 @@ impl Budgets {
         by: Raise,
         now: Timestamp,
     ) -> Result<Option<BudgetRule>, StoreError> {
-        let asked = (name.to_owned(), tenant.map(str::to_owned), by, now);
+        let requested = (name.to_owned(), tenant.map(str::to_owned), by, now);
         self.0
-            .write(asked, |tx, (name, tenant, by, now)| {
+            .write(requested, |tx, (name, tenant, by, now)| {
                 Box::pin(ops::raise(&mut tx.session, &mut tx.unit, name, tenant.as_deref(), *by, *now))
             })
             .await
@@ -170,9 +170,9 @@ impl Budgets {
         change: OwnBudget,
         now: Timestamp,
     ) -> Result<Option<Budget>, StoreError> {
-        let asked = (engagement.clone(), tenant.map(str::to_owned), change, now);
+        let requested = (engagement.clone(), tenant.map(str::to_owned), change, now);
         self.0
-            .write(asked, |tx, (engagement, tenant, change, now)| {
+            .write(requested, |tx, (engagement, tenant, change, now)| {
                 Box::pin(ops::set_own(
                     &mut tx.session,
                     &mut tx.unit,

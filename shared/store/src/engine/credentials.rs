@@ -80,9 +80,9 @@ impl Credentials {
 
     /// Forgets the credentials of an owner for a tool, or one header of them; returns whether there was any.
     pub async fn forget(&self, owner: &Owner, tool: &str, header: Option<&str>) -> Result<bool, StoreError> {
-        let asked = (owner.clone(), tool.to_owned(), header.map(str::to_owned));
+        let requested = (owner.clone(), tool.to_owned(), header.map(str::to_owned));
         self.0
-            .write(asked, |tx, (owner, tool, header)| {
+            .write(requested, |tx, (owner, tool, header)| {
                 Box::pin(ops::forget(&mut tx.session, owner, tool, header.as_deref()))
             })
             .await

@@ -52,9 +52,9 @@ impl Crons {
         change: CronChange,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let asked = (name.to_owned(), tenant.map(str::to_owned), change, at);
+        let requested = (name.to_owned(), tenant.map(str::to_owned), change, at);
         self.0
-            .write(asked, |tx, (name, tenant, change, at)| {
+            .write(requested, |tx, (name, tenant, change, at)| {
                 Box::pin(ops::change(&mut tx.session, &mut tx.unit, (name, tenant.as_deref()), change, *at))
             })
             .await

@@ -63,9 +63,9 @@ impl IdempotentPushes {
     /// Records the answer to a request that has none yet. Returns the recorded one: a concurrent request may have recorded
     /// its own first.
     pub async fn record(&self, name: &str, request: &str, answer: String) -> Result<String, StoreError> {
-        let asked = (name.to_owned(), request.to_owned(), answer);
+        let requested = (name.to_owned(), request.to_owned(), answer);
         self.0
-            .write(asked, |tx, (name, request, answer)| {
+            .write(requested, |tx, (name, request, answer)| {
                 Box::pin(ops::keep(&mut tx.session, name, request, answer))
             })
             .await

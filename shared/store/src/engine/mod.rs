@@ -125,8 +125,8 @@ pub(crate) fn start(
         if blocks { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
     }
     let claimer = claims.map(|session| {
-        let asked = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
-        Claimer { asked, from: AtomicI64::new(0) }
+        let requested = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
+        Claimer { asked: requested, from: AtomicI64::new(0) }
     });
     let engine = Arc::new(Engine { readers, writer, held, limited, claimer });
     let handle = || Arc::clone(&engine);

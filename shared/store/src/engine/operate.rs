@@ -196,9 +196,9 @@ impl Operate {
         overrides: Overrides,
         at: Timestamp,
     ) -> Result<ActionOutcome, StoreError> {
-        let asked = (id.clone(), tenant.map(str::to_owned), dead_letter, overrides, at);
+        let requested = (id.clone(), tenant.map(str::to_owned), dead_letter, overrides, at);
         self.0
-            .write(asked, |tx, (id, tenant, dead_letter, overrides, at)| {
+            .write(requested, |tx, (id, tenant, dead_letter, overrides, at)| {
                 let job = (id, tenant.as_deref(), *dead_letter);
                 Box::pin(ops::revive(&mut tx.session, &mut tx.unit, job, overrides, *at))
             })
@@ -289,9 +289,9 @@ impl Operate {
         action: JobAction,
         ids: Vec<JobId>,
     ) -> Result<(Vec<JobId>, Vec<(JobId, JobState)>), StoreError> {
-        let asked = (action, ids, bulk.dead_letters, bulk.at);
+        let requested = (action, ids, bulk.dead_letters, bulk.at);
         self.0
-            .write(asked, |tx, (action, ids, dead_letters, at)| {
+            .write(requested, |tx, (action, ids, dead_letters, at)| {
                 Box::pin(ops::several(&mut tx.session, &mut tx.unit, *action, ids, *dead_letters, *at))
             })
             .await

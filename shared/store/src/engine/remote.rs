@@ -162,8 +162,8 @@ impl Remote {
         if let Some(batch) = self.0.claim_alone(&request).await? {
             return self.readable(batch.rows, request.now).await;
         }
-        let (asked, now) = (std::mem::take(&mut request.queues), request.now);
-        let Some(mut ask) = self.0.work_for(&asked, &request).await? else { return Ok(Vec::new()) };
+        let (requested, now) = (std::mem::take(&mut request.queues), request.now);
+        let Some(mut ask) = self.0.work_for(&requested, &request).await? else { return Ok(Vec::new()) };
         let mut pauses = again().build();
         loop {
             let fetched = self.0.write(ask, |tx, ask| {
@@ -174,7 +174,7 @@ impl Remote {
             let pause = pauses.next().filter(|_| busy && rows.is_empty());
             let Some(pause) = pause else { return self.readable(rows, now).await };
             tokio::time::sleep(pause).await;
-            match self.0.work_for(&asked, &request).await? {
+            match self.0.work_for(&requested, &request).await? {
                 Some(again) => ask = again,
                 None => return Ok(Vec::new()),
             }
@@ -194,9 +194,9 @@ impl Remote {
                 None => whole.push(job),
             }
         }
-        let asked = (broken, now);
+        let requested = (broken, now);
         self.0
-            .write(asked, |tx, (broken, now)| {
+            .write(requested, |tx, (broken, now)| {
                 Box::pin(unreadable::set_aside(&mut tx.session, &mut tx.unit, broken, *now))
             })
             .await?;
@@ -253,9 +253,9 @@ impl Remote {
         state: String,
         at: Timestamp,
     ) -> Result<RemoteOutcome<SavedState>, StoreError> {
-        let asked = (job.clone(), tenant.map(str::to_owned), state, at);
+        let requested = (job.clone(), tenant.map(str::to_owned), state, at);
         self.0
-            .write(asked, |tx, (job, tenant, state, at)| {
+            .write(requested, |tx, (job, tenant, state, at)| {
                 Box::pin(ops::save_state(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), state, *at))
             })
             .await
@@ -278,8 +278,8 @@ impl Remote {
         progress: NewProgress,
         at: Timestamp,
     ) -> Result<Option<Progress>, StoreError> {
-        let asked = (job.clone(), tenant.map(str::to_owned), progress, at);
-        let written = self.0.write(asked, |tx, (job, tenant, progress, at)| {
+        let requested = (job.clone(), tenant.map(str::to_owned), progress, at);
+        let written = self.0.write(requested, |tx, (job, tenant, progress, at)| {
             Box::pin(ops::tell_progress(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), progress, *at))
         });
         if written.await? { Remote::progress(self, job, tenant).await } else { Ok(None) }

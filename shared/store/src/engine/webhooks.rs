@@ -55,9 +55,9 @@ impl Webhooks {
         change: WebhookChange,
         now: Timestamp,
     ) -> Result<Option<Webhook>, StoreError> {
-        let asked = (id.to_owned(), tenant.map(str::to_owned), change, now);
+        let requested = (id.to_owned(), tenant.map(str::to_owned), change, now);
         self.0
-            .write(asked, |tx, (id, tenant, change, now)| {
+            .write(requested, |tx, (id, tenant, change, now)| {
                 Box::pin(ops::change(&mut tx.session, &mut tx.unit, (id, tenant.as_deref()), change, *now))
             })
             .await
@@ -102,8 +102,8 @@ impl Webhooks {
         id: &str,
         now: Timestamp,
     ) -> Result<Option<Delivery>, StoreError> {
-        let asked = (webhook.to_owned(), id.to_owned(), now);
-        let posted = self.0.write(asked, |tx, (webhook, delivery, now)| {
+        let requested = (webhook.to_owned(), id.to_owned(), now);
+        let posted = self.0.write(requested, |tx, (webhook, delivery, now)| {
             Box::pin(ops::redeliver(&mut tx.session, &mut tx.unit, webhook, delivery, *now))
         });
         if !posted.await? {
@@ -174,9 +174,9 @@ impl Webhooks {
         attempted: Attempted,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let asked = (delivery.id.clone(), delivery.attempts, delivery.webhook_id.clone(), attempted, now);
+        let requested = (delivery.id.clone(), delivery.attempts, delivery.webhook_id.clone(), attempted, now);
         self.0
-            .write(asked, |tx, (delivery, attempt, webhook, attempted, now)| {
+            .write(requested, |tx, (delivery, attempt, webhook, attempted, now)| {
                 Box::pin(ops::settle(&mut tx.session, (delivery, *attempt), webhook, attempted, *now))
             })
             .await

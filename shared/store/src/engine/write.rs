@@ -128,24 +128,24 @@ impl Engine {
     /// Hands a request to the writer and waits for its answer. The future holds no copy of the request.
     pub(super) fn ask<A, T, E: From<StoreError>, W: FnOnce(Box<Request<A, T, E>>) -> Work>(
         &self,
-        asked: A,
+        requested: A,
         work: W,
     ) -> impl Future<Output = Result<T, E>> {
         let (reply, answer) = oneshot::channel();
-        let work = work(Box::new(Request { asked, answer: None, reply }));
-        let asked = Asked { work, at: Instant::now() };
+        let work = work(Box::new(Request { asked: requested, answer: None, reply }));
+        let requested = Asked { work, at: Instant::now() };
         async move {
-            self.writer.send(asked).await.map_err(|_| StoreError::Closed)?;
+            self.writer.send(requested).await.map_err(|_| StoreError::Closed)?;
             answer.await.map_err(|_| StoreError::Closed)?
         }
     }
 
     /// Applies a write in the next transaction and returns its output after the commit.
-    pub(super) async fn write<A, T>(&self, asked: A, apply: Apply<A, T>) -> Result<T, StoreError>
+    pub(super) async fn write<A, T>(&self, requested: A, apply: Apply<A, T>) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.ask(asked, |request| Work::Alone(Box::new(Write { request: *request, apply }))).await
+        self.ask(requested, |request| Work::Alone(Box::new(Write { request: *request, apply }))).await
     }
 }

@@ -109,7 +109,7 @@ impl Writer {
         let mut pauses = pauses().with_jitter().build();
         let mut silent = false;
         loop {
-            batch.retain(|asked| !asked.work.pending().is_abandoned());
+            batch.retain(|requested| !requested.work.pending().is_abandoned());
             if batch.is_empty() {
                 return;
             }
@@ -139,7 +139,7 @@ impl Writer {
         self.held.learn(outcome.learnt);
         // First, so that a caller that has its answer finds all parts notified.
         outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
-        batch.into_iter().for_each(|asked| asked.work.into_pending().give());
+        batch.into_iter().for_each(|requested| requested.work.into_pending().give());
     }
 
     /// Tries both halves of a batch by themselves, so that one poisonous request fails only its own caller. No request is to
@@ -208,8 +208,8 @@ impl Writer {
             yielded.take(take(&mut tx.unit));
         }
         if !reports.is_empty() {
-            let asked: Vec<_> = reports.iter().map(|report| &report.asked).collect();
-            let answers = remote::report(&mut tx.session, &mut tx.unit, &asked, known).await?;
+            let requested: Vec<_> = reports.iter().map(|report| &report.asked).collect();
+            let answers = remote::report(&mut tx.session, &mut tx.unit, &requested, known).await?;
             keep(reports, answers.into_iter().map(Ok));
             yielded.take(take(&mut tx.unit));
         }
@@ -251,8 +251,8 @@ struct Batch<'a> {
 impl<'a> Batch<'a> {
     fn of(batch: &'a mut [Asked]) -> Self {
         let mut parted = Self::default();
-        for asked in batch {
-            match &mut asked.work {
+        for requested in batch {
+            match &mut requested.work {
                 Work::Turn(turn) => parted.turns.push(turn),
                 Work::Push(push) => parted.pushes.push(push),
                 Work::Report(report) => parted.reports.push(report),
@@ -272,7 +272,7 @@ fn keep<A, T, E>(requests: Vec<&mut Request<A, T, E>>, answers: impl IntoIterato
 
 /// Gives an error to the callers of requests.
 fn refuse(batch: Vec<Asked>, error: &StoreError) {
-    batch.into_iter().for_each(|asked| asked.work.into_pending().refuse(error));
+    batch.into_iter().for_each(|requested| requested.work.into_pending().refuse(error));
 }
 
 /// The pauses between attempts.
@@ -299,7 +299,7 @@ fn tell_of_recovery(reported: bool) {
 fn tell_the_impatient(batch: Vec<Asked>, error: &StoreError) -> Vec<Asked> {
     let (waiting, gone): (Vec<_>, Vec<_>) = batch
         .into_iter()
-        .partition(|asked| matches!(asked.work, Work::Turn(..)) || asked.at.elapsed() < PATIENCE);
+        .partition(|requested| matches!(requested.work, Work::Turn(..)) || requested.at.elapsed() < PATIENCE);
     refuse(gone, error);
     waiting
 }

@@ -170,7 +170,7 @@ mod tests {
             share in 1_usize..6,
             asks in prop::collection::vec((0_i64..3_000, 0_i64..3_000, 0_i64..3_000), 1..300),
         ) {
-            let asks: Vec<_> = asks.into_iter().map(|(ms, asked, used)| (ms, asked, used.min(asked))).collect();
+            let asks: Vec<_> = asks.into_iter().map(|(ms, requested, used)| (ms, requested, used.min(requested))).collect();
             let largest = asks.iter().map(|ask| ask.1).max().unwrap_or(0);
             let granted = grants(&Terms::shared(&limit(requests, tokens), share), &asks);
             let (requests, tokens, share) = (requests as i64, tokens as i64, share as i64);

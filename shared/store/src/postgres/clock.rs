@@ -58,14 +58,14 @@ async fn compare(clock: Weak<DatabaseClock>, readers: Readers) {
             continue;
         }
         compared = Instant::now();
-        let asked = Instant::now();
+        let requested = Instant::now();
         let answer = time(readers.pool()).await;
-        let took = asked.elapsed();
+        let took = requested.elapsed();
         // A slow answer says little about the time, and a silent database nothing: the next one will do.
         if let Ok(now) = answer
             && took < Duration::from_millis(200)
         {
-            let at = asked.duration_since(clock.begun) + took / 2;
+            let at = requested.duration_since(clock.begun) + took / 2;
             clock.base.store(now - millis(at), Ordering::Relaxed);
         }
     }

@@ -324,7 +324,7 @@ impl Writing {
         let commit = self.commit.clone();
         let conn = self.connected().await?;
         // In a transaction of its own: through a pooler the statement and its execution must not part.
-        let asked = within(async {
+        let requested = within(async {
             let mut tx = conn.begin().await?;
             let row = query.fetch_optional(&mut *tx).await?;
             let last: Option<String> = row.map(|row| row.try_get("last_commit")).transpose()?;
@@ -337,9 +337,9 @@ impl Writing {
             Ok(committed)
         })
         .await;
-        let Ok(committed) = asked else {
+        let Ok(committed) = requested else {
             self.conn = None;
-            return asked.map_err(failed("look up a commit"));
+            return requested.map_err(failed("look up a commit"));
         };
         if !committed {
             (self.name, self.named) = (self.ids.next(), false);

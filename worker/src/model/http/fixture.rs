@@ -153,10 +153,10 @@ pub(in crate::model) fn picture_of_a_tool() -> ModelRequest {
     ]);
     let call =
         RequestedCall { call_id: "c1".into(), name: "get.tide".into(), arguments: json!({"harbour": "A"}) };
-    let asked = Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "") };
+    let requested = Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "") };
     let parts = serde_json::from_value(parts).unwrap();
     let outcome = Message { parts, ..Message::tool("c1".into(), "seen") };
-    let messages = [Message::text(Role::User, "Look."), asked, outcome].map(Arc::new);
+    let messages = [Message::text(Role::User, "Look."), requested, outcome].map(Arc::new);
     ModelRequest { messages: messages.into(), ..request() }
 }
 

@@ -92,10 +92,10 @@ struct Ready {
 /// Returns true if these calls may run in parallel. The document must allow it for each of them, or be silent
 /// about a tool that is read-only. No restriction, review or watch over repetitions may depend on their
 /// order.
-pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
+pub fn may_be_parallel(turn: &Turn, requested: &[(usize, RequestedCall)]) -> bool {
     turn.short_circuit.is_none()
         && turn.agent.approvals.is_default()
-        && asked.iter().all(|(_, call)| {
+        && requested.iter().all(|(_, call)| {
             resol::callable(turn, &call.name).is_some_and(|(tool, capability)| {
                 capability.parallel.unwrap_or_else(|| tool.is_read_only()) && !capability.is_restricted()
             })
@@ -108,12 +108,12 @@ pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
 /// As [`super::run`].
 pub async fn run(
     turn: &mut Turn,
-    asked: Vec<(usize, RequestedCall)>,
+    requested: Vec<(usize, RequestedCall)>,
     allowed: usize,
     draining: &CancellationToken,
 ) -> Result<(), Stop> {
-    let mut flights = Vec::with_capacity(asked.len());
-    for (position, call) in asked {
+    let mut flights = Vec::with_capacity(requested.len());
+    for (position, call) in requested {
         let flight = prepare(turn, position, call, position < allowed)?;
         if matches!(flight.step, Step::Ready(_)) {
             remote_calls::check_answers(turn, &flight.call).await?;
@@ -187,15 +187,16 @@ async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> 
 fn prepare(
     turn: &mut Turn,
     position: usize,
-    mut asked: RequestedCall,
+    mut requested: RequestedCall,
     allowed: bool,
 ) -> Result<Flight, Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let replaced = row.as_ref().is_some_and(|row| row.provider.is_some());
     if let Some(instead) = row.as_ref().and_then(|row| row.provider.clone()) {
-        asked.name = instead;
+        requested.name = instead;
     }
-    let call = Call { asked, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
+    let call =
+        Call { asked: requested, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
     if let Some(row) = &row
         && let Some(outcome) = row.outcome.clone()
     {
@@ -384,13 +385,13 @@ async fn judge(
                 wait = wait.max(Some(Duration::ZERO));
                 continue;
             }
-            Some(News::Asks(asked)) if remote_calls::may_ask(turn) => {
+            Some(News::Asks(requested)) if remote_calls::may_ask(turn) => {
                 if stop.is_none() {
-                    stop = Some(remote_calls::ask(turn, &flight.call, asked, ready.booked).await);
+                    stop = Some(remote_calls::ask(turn, &flight.call, requested, ready.booked).await);
                 }
                 continue;
             }
-            Some(News::Asks(asked)) => made.outcome = remote_calls::unasked(&asked),
+            Some(News::Asks(requested)) => made.outcome = remote_calls::unasked(&requested),
             None => {}
         }
         ready.doubtful |= made.fate == Fate::Unknown;
@@ -471,9 +472,9 @@ fn replace(
     duration_ms: i64,
 ) -> Result<(), Stop> {
     call::plan(turn, &mut flight.call, false);
-    let asked = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
+    let requested = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
     let other = Call {
-        asked,
+        asked: requested,
         position: flight.call.position,
         journalled: Some(ToolCallState::Planned),
         stub_of: None,

@@ -77,9 +77,9 @@ pub enum News {
 
 /// Repeats a call of an earlier turn, under the rules of its first time; returns the text for the model. The
 /// row of the journal holds the newest outcome.
-pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Result<String, Stop> {
+pub async fn repeat(turn: &mut Turn, row: ToolCall, requested: RequestedCall) -> Result<String, Stop> {
     let position = usize::try_from(row.position).unwrap_or_default();
-    let mut call = Call { asked, position, journalled: Some(row.state), stub_of: None };
+    let mut call = Call { asked: requested, position, journalled: Some(row.state), stub_of: None };
     let (tool, capability) = match usable(turn, &call) {
         Ok(found) => found,
         Err(refusal) => return Ok(refused_again(turn, &call, &refusal)),
@@ -253,8 +253,8 @@ pub fn leave(turn: &mut Turn, call: &mut Call, idempotent: bool, tells: bool) {
 
 /// Publishes that a call runs, before any event of its outcome.
 pub fn called(turn: &mut Turn, call: &Call) {
-    let asked = &call.asked;
-    let data = json!({"call_id": asked.call_id, "name": asked.name, "input": asked.arguments});
+    let requested = &call.asked;
+    let data = json!({"call_id": requested.call_id, "name": requested.name, "input": requested.arguments});
     turn.event(EventName::ToolCalled, data);
 }
 
@@ -323,8 +323,8 @@ pub async fn make(
             news = Some(News::Begun(*handle));
             (ToolOutcome::Success { output: Value::Null }, Fate::Answered, false)
         }
-        Err(ToolError::Asks(asked)) => {
-            news = Some(News::Asks(*asked));
+        Err(ToolError::Asks(requested)) => {
+            news = Some(News::Asks(*requested));
             (ToolOutcome::Success { output: Value::Null }, Fate::Answered, false)
         }
     };

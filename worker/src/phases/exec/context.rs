@@ -20,8 +20,8 @@ const MOST_STATE_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn look(turn: &mut Turn, asked: &[RequestedCall]) -> Result<(), Stop> {
-    let shown = asked
+pub async fn look(turn: &mut Turn, requested: &[RequestedCall]) -> Result<(), Stop> {
+    let shown = requested
         .iter()
         .filter_map(|call| turn.delegate(&call.name))
         .any(|delegate| delegate.terms.shares_state());

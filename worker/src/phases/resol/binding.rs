@@ -77,7 +77,7 @@ impl Catalogues {
                     .filter_map(|set| Some((set.server.clone(), Arc::clone(toolbox.server(&set.server)?)))),
             )
             .collect();
-        let asked = servers.into_iter().map(async |(key, server)| {
+        let requested = servers.into_iter().map(async |(key, server)| {
             let catalogue = server.catalogue().await;
             (key, catalogue)
         });
@@ -87,7 +87,7 @@ impl Catalogues {
         let read =
             remote.into_iter().map(async |key| (key.to_owned(), agent_at(toolbox, secured, key).await));
         let (by_server, remote) =
-            futures::join!(futures::future::join_all(asked), futures::future::join_all(read));
+            futures::join!(futures::future::join_all(requested), futures::future::join_all(read));
         Self { by_server: by_server.into_iter().collect(), remote: remote.into_iter().collect() }
     }
 

@@ -105,8 +105,8 @@ impl A2a {
     }
 
     /// Sends the message that begins a task.
-    pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
-        let answer = self.sent(asked, json!({"messageId": asked.call})).await?;
+    pub(super) async fn begin(&self, requested: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
+        let answer = self.sent(requested, json!({"messageId": requested.call})).await?;
         if answer["message"].is_object() {
             return Ok(Begun::Done(output(&[&answer["message"]["parts"]])));
         }
@@ -114,9 +114,9 @@ impl A2a {
     }
 
     /// Sends a message and returns the answer, in the form of 1.0.
-    async fn sent(&self, asked: &RemoteRequest<'_>, message: Value) -> Result<Value, ToolError> {
-        let params = self.version.message(message, &asked.text);
-        let sent = self.call("SendMessage", &params, asked.peer_request, true).await?;
+    async fn sent(&self, requested: &RemoteRequest<'_>, message: Value) -> Result<Value, ToolError> {
+        let params = self.version.message(message, &requested.text);
+        let sent = self.call("SendMessage", &params, requested.peer_request, true).await?;
         sent.map_err(|refusal| self.refused(&refusal))
     }
 
@@ -150,17 +150,17 @@ impl A2a {
     /// Sends the next message of a conversation.
     pub(super) async fn say(
         &self,
-        asked: &RemoteRequest<'_>,
+        requested: &RemoteRequest<'_>,
         context: Option<&str>,
         task: Option<&str>,
     ) -> Result<Begun, ToolError> {
-        let mut message = json!({"messageId": asked.call});
+        let mut message = json!({"messageId": requested.call});
         for (name, id) in [("contextId", context), ("taskId", task)] {
             if let Some(id) = id {
                 message[name] = id.into();
             }
         }
-        let answer = self.sent(asked, message).await?;
+        let answer = self.sent(requested, message).await?;
         let said = &answer["message"];
         if said.is_object() {
             let mut output = output(&[&said["parts"]]);
@@ -221,7 +221,7 @@ impl A2a {
     pub(super) async fn follow(
         &self,
         handle: &Value,
-        asked: &RemoteRequest<'_>,
+        requested: &RemoteRequest<'_>,
         peer_request: &PeerRequest,
     ) -> Result<Value, ToolError> {
         let params = json!({"id": handle["task"], "historyLength": 0});
@@ -238,7 +238,7 @@ impl A2a {
                     if task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" {
                         let question = self.asks(&task, peer_request)?;
                         if !given.contains(&question.id) {
-                            match self.answer(handle, asked, &question, peer_request).await {
+                            match self.answer(handle, requested, &question, peer_request).await {
                                 Ok(()) => {
                                     given.insert(question.id);
                                     polling = Polling::default();
@@ -373,11 +373,11 @@ impl A2a {
             }
             None => Question::read(&json!({"question": prompt})),
         };
-        let asked = RemoteQuestion { id, question: question.map_err(|why| self.wire.unusable(&why))? };
-        if peer_request.answer(&asked.id).is_some() {
-            Ok(asked)
+        let requested = RemoteQuestion { id, question: question.map_err(|why| self.wire.unusable(&why))? };
+        if peer_request.answer(&requested.id).is_some() {
+            Ok(requested)
         } else {
-            Err(ToolError::Asks(Box::new(asked)))
+            Err(ToolError::Asks(Box::new(requested)))
         }
     }
 
@@ -385,13 +385,13 @@ impl A2a {
     async fn answer(
         &self,
         handle: &Value,
-        asked: &RemoteRequest<'_>,
+        requested: &RemoteRequest<'_>,
         question: &RemoteQuestion,
         peer_request: &PeerRequest,
     ) -> Result<(), ToolError> {
         let nothing = Map::new();
         let values = peer_request.answer(&question.id).unwrap_or(&nothing);
-        let mut message = json!({"messageId": digest::of_json(&json!([asked.call, question.id])), "taskId": handle["task"]});
+        let mut message = json!({"messageId": digest::of_json(&json!([requested.call, question.id])), "taskId": handle["task"]});
         if handle["context"].is_string() {
             message["contextId"] = handle["context"].clone();
         }
@@ -407,7 +407,7 @@ impl A2a {
             }
             params["message"]["parts"] = json!([part]);
         }
-        match self.call("SendMessage", &params, asked.peer_request, false).await? {
+        match self.call("SendMessage", &params, requested.peer_request, false).await? {
             Err(refusal) if refusal["code"] != UNSUPPORTED => Err(self.refused(&refusal)),
             _ => Ok(()),
         }
@@ -521,8 +521,8 @@ mod tests {
         let serving = tokio::spawn(async move { axum::serve(listener, app).await });
         let wire = Wire::new(url.clone(), BTreeMap::new(), crate::tool::outbound::open_client().unwrap());
         let agent = A2a { wire, place: url, version: Version::V1 };
-        let asked = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: None };
-        assert!(matches!(agent.begin(&asked).await, Err(ToolError::Lost(_))));
+        let requested = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: None };
+        assert!(matches!(agent.begin(&requested).await, Err(ToolError::Lost(_))));
         let ended = agent.cancel(Some(&json!({"task": "t-1"}))).await;
         assert!(matches!(ended, Err(ToolError::Failed(_))), "what may be sent twice is: {ended:?}");
         serving.abort();

@@ -53,10 +53,10 @@ impl AgentProtocol {
     }
 
     /// Sends a chat request.
-    pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
-        let body = json!({"type": "ChatRequest", "request_id": asked.call, "input": asked.text});
+    pub(super) async fn begin(&self, requested: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
+        let body = json!({"type": "ChatRequest", "request_id": requested.call, "input": requested.text});
         let mut request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
-        if let Some(peer_request) = asked.peer_request {
+        if let Some(peer_request) = requested.peer_request {
             request = request.headers(peer_request.headers());
         }
         let response = self.wire.send_once(request, |status| (200..300).contains(&status)).await?;
@@ -69,7 +69,7 @@ impl AgentProtocol {
         } else {
             Value::Null
         };
-        let id = reported["request_id"].as_str().filter(|id| !id.is_empty()).unwrap_or(asked.call);
+        let id = reported["request_id"].as_str().filter(|id| !id.is_empty()).unwrap_or(requested.call);
         Ok(Begun::Under(json!({"request_id": id, "run_id": reported["run_id"]})))
     }
 
@@ -223,9 +223,9 @@ impl AgentProtocol {
         let named = ["call_id", "review_id"].into_iter().find_map(|name| event[name].as_str());
         let question = named.map_or_else(|| format!("event-{}", event["id"]), str::to_owned);
         let Some(answer) = peer_request.answer(&question) else {
-            let asked = agent::question(event["request_keys"].as_object());
-            let asked = asked.map_err(|why| self.wire.unusable(&why))?;
-            return Err(ToolError::Asks(Box::new(RemoteQuestion { id: question, question: asked })));
+            let requested = agent::question(event["request_keys"].as_object());
+            let requested = requested.map_err(|why| self.wire.unusable(&why))?;
+            return Err(ToolError::Asks(Box::new(RemoteQuestion { id: question, question: requested })));
         };
         // Those before the newest were sent when our user gave them.
         if peer_request.answers.last().is_none_or(|(newest, _)| *newest != question) {

@@ -28,17 +28,18 @@ impl Engaging {
     }
 
     /// Begins the engagement, or finds the one that this call began before.
-    pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
+    pub(super) async fn begin(&self, requested: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
         let mut request = self.wire.post(self.wire.url().clone())?.timeout(REQUEST);
-        if let Some(peer_request) = asked.peer_request {
+        if let Some(peer_request) = requested.peer_request {
             request = request.headers(peer_request.headers());
         }
-        let request = request.header("idempotency-key", asked.call).json(&json!({"input": asked.text}));
+        let request =
+            request.header("idempotency-key", requested.call).json(&json!({"input": requested.text}));
         // The key makes a retry safe, in every case.
         let response = self.wire.send_once(request, |status| status == 303).await?;
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let state = self.state(location)?;
-        Ok(Begun::Under(json!({"state": state.as_str(), "request_id": asked.call})))
+        Ok(Begun::Under(json!({"state": state.as_str(), "request_id": requested.call})))
     }
 
     /// Returns the address of the engagement's state.
@@ -170,8 +171,8 @@ mod tests {
     /// continues meanwhile, and its outcome counts.
     #[tokio::test]
     async fn a_lost_answer_about_the_state_is_requested_again() {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
+        let requested = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requested);
         let state = move || async move {
             match count.fetch_add(1, Ordering::SeqCst) {
                 0 => broken(),
@@ -193,7 +194,10 @@ mod tests {
         let asking = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: Some(&peer_request) };
         let Ok(Begun::Under(handle)) = agent.begin(&asking).await else { panic!("it has begun") };
         assert_eq!(agent.follow(&handle, &peer_request).await, Ok(json!({"text": "done"})));
-        assert_eq!((asked.load(Ordering::SeqCst), peer_request.tokens_used.load(Ordering::SeqCst)), (4, 7));
+        assert_eq!(
+            (requested.load(Ordering::SeqCst), peer_request.tokens_used.load(Ordering::SeqCst)),
+            (4, 7)
+        );
         let elsewhere = json!({"state": "http://169.254.169.254/", "request_id": "c-1"});
         assert!(matches!(agent.follow(&elsewhere, &peer_request).await, Err(ToolError::Final(_))));
         serving.abort();

@@ -153,8 +153,8 @@ mod tests {
         for _ in 0..2 {
             let input = json!({"input": "When?", "context": context, "task": null});
             let timeout = Duration::from_secs(20);
-            let asked = Invocation { call_id: &call_id, input: &input, timeout, identity: &identity };
-            let reported = tool.call(asked).await.unwrap();
+            let requested = Invocation { call_id: &call_id, input: &input, timeout, identity: &identity };
+            let reported = tool.call(requested).await.unwrap();
             assert_eq!(reported, json!({"text": "It is low.", "context": "s-1"}));
             context = reported["context"].clone();
         }

@@ -157,13 +157,13 @@ fn answer(message: &Message, infer: &Checkpoint) -> Option<ModelAnswer> {
             response_id: None,
         });
     }
-    let asked = message
+    let requested = message
         .tool_calls
         .iter()
         .map(|call| AskedCall { name: call.name.clone(), arguments: call.arguments.clone() });
     (message.role == Role::Assistant).then(|| ModelAnswer {
         content: Some(message.content.clone()),
-        tool_calls: asked.collect(),
+        tool_calls: requested.collect(),
         finish_reason: body
             .get("finish_reason")
             .and_then(|reason| FinishReason::deserialize(reason).ok())

@@ -249,10 +249,10 @@ impl Search<'_> {
                     if plan.is_empty() {
                         break;
                     }
-                    for (at, asked) in plan {
+                    for (at, requested) in plan {
                         let queue = shares.queues[at].queue.clone();
-                        let got = self.serve(session, unit, &queue, asked).await?;
-                        shares.took(at, asked, got.len());
+                        let got = self.serve(session, unit, &queue, requested).await?;
+                        shares.took(at, requested, got.len());
                         seqs.extend(got);
                     }
                 },
@@ -297,14 +297,14 @@ impl Search<'_> {
         room: usize,
     ) -> Result<Vec<i64>, StoreError> {
         let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
-        let (mut asked, mut looked_at) = (room, 0);
+        let (mut requested, mut looked_at) = (room, 0);
         loop {
             let shut = self.tenants.shut()?;
-            let [kind, queue, most, now, tenant, tags] = jobs.values(asked);
+            let [kind, queue, most, now, tenant, tags] = jobs.values(requested);
             let values = [kind, queue, most, now, tenant, tags, shut.as_deref().into()];
             let rows = session.rows("claim jobs", &sql::LOCK_AVAILABLE_JOBS, Args::Values(&values)).await?;
             looked_at += rows.len();
-            let (all, mut found) = (rows.len() < asked, Vec::with_capacity(rows.len()));
+            let (all, mut found) = (rows.len() < requested, Vec::with_capacity(rows.len()));
             for row in &rows {
                 match JobRow::decode(row).map_err(StoreError::from) {
                     Ok(job) if seen.contains(&job.seq) => {}
@@ -321,11 +321,11 @@ impl Search<'_> {
             if chosen.len() >= room || all {
                 return Ok(chosen);
             }
-            if asked >= MOST_LOOKED_AT || looked_at >= MOST_LOOKED_AT {
+            if requested >= MOST_LOOKED_AT || looked_at >= MOST_LOOKED_AT {
                 self.hasty = !shut.is_empty();
                 return Ok(chosen);
             }
-            asked = (asked * 4).clamp(8, MOST_LOOKED_AT);
+            requested = (requested * 4).clamp(8, MOST_LOOKED_AT);
         }
     }
 

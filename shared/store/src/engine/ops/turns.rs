@@ -236,7 +236,7 @@ pub(super) fn settle(
             let data = json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer});
             (EventName::JobParked, data.into())
         }
-        Settlement::Park { wait: Wait::Input(asked) } => wait_for_user(unit, seq, asked, now)?,
+        Settlement::Park { wait: Wait::Input(requested) } => wait_for_user(unit, seq, requested, now)?,
         Settlement::GiveWay => {
             unit.rings.push(Ring::Available);
             (EventName::JobYielded, json!({"reason": "something more urgent waits"}).into())
@@ -271,18 +271,18 @@ pub(super) fn settle(
 fn wait_for_user(
     unit: &mut Unit,
     seq: i64,
-    asked: &AskedUser,
+    requested: &AskedUser,
     now: Timestamp,
 ) -> Result<(EventName, EventData), StoreError> {
     if let Some(position) = &mut unit.change_job(seq)?.position {
-        position.asks = Some(asked.call_id.clone());
+        position.asks = Some(requested.call_id.clone());
     }
-    let mut data = json!({"call_id": asked.call_id, "request_keys": asked.question.request_keys()});
-    if !asked.exposes.is_empty() {
-        data["exposes"] = asked.exposes.clone().into();
+    let mut data = json!({"call_id": requested.call_id, "request_keys": requested.question.request_keys()});
+    if !requested.exposes.is_empty() {
+        data["exposes"] = requested.exposes.clone().into();
     }
     unit.note(seq, EventName::InputRequested, data, now)?;
-    Ok((EventName::JobParked, json!({"kind": "input", "call_id": asked.call_id}).into()))
+    Ok((EventName::JobParked, json!({"kind": "input", "call_id": requested.call_id}).into()))
 }
 
 /// Notes that an attempt failed, whatever becomes of the job.

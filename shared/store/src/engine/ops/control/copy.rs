@@ -343,14 +343,14 @@ fn canonical(message: &Message, calls: &mut HashMap<CallId, usize>) -> Value {
         let next = calls.len();
         *calls.entry(id.clone()).or_insert(next)
     };
-    let asked: Vec<Value> = message
+    let requested: Vec<Value> = message
         .tool_calls
         .iter()
         .map(|call| json!({"call": number(&call.call_id), "name": call.name, "arguments": call.arguments}))
         .collect();
     let answers = message.call_id.as_ref().map(number);
     let mut said =
-        json!({"role": message.role, "content": message.content, "tool_calls": asked, "call": answers});
+        json!({"role": message.role, "content": message.content, "tool_calls": requested, "call": answers});
     if !message.parts.is_empty() {
         said["parts"] = json!(message.parts);
     }

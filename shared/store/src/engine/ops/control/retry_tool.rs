@@ -31,10 +31,11 @@ pub(in super::super::super) async fn apply(
     }
     let policy = policy(session, seq).await?;
     let values = [seq.into(), retry.call.as_str().into()];
-    let asked = read(session, "count tool retries", &sql::SELECT_REQUESTED_TOOL_RETRIES, &values, |row| {
-        rows::get::<i64>(row, "attempts")
-    });
-    let attempt = asked.await?.pop().unwrap_or(0) + 1;
+    let requested =
+        read(session, "count tool retries", &sql::SELECT_REQUESTED_TOOL_RETRIES, &values, |row| {
+            rows::get::<i64>(row, "attempts")
+        });
+    let attempt = requested.await?.pop().unwrap_or(0) + 1;
     if attempt > policy.most {
         return Ok(Err(Refusal::TooOften { most: policy.most }));
     }

@@ -45,8 +45,8 @@ pub(in super::super::super) async fn apply(
     for (seq, id, state, stream) in jobs {
         let possible = match action {
             JobAction::Retry if matches!(state, JobState::Discarded | JobState::Retryable) => {
-                let asked = (&Overrides::default(), &mut revived);
-                matches!(revive::again(session, unit, seq, asked, at).await?, Again::Done)
+                let requested = (&Overrides::default(), &mut revived);
+                matches!(revive::again(session, unit, seq, requested, at).await?, Again::Done)
             }
             JobAction::Cancel if !state.is_terminal() => {
                 cancel::end(session, unit, seq, at).await?;

@@ -92,10 +92,10 @@ impl Continued {
             let parked = open.standing.open.first().filter(|input| input.state == JobState::Pending);
             if let Some(parked) = parked {
                 let (action, values) = ("look for reviews", [parked.seq.into()]);
-                let asked = read(session, action, &sql::SELECT_WAITING_REVIEWS, &values, |row| {
+                let requested = read(session, action, &sql::SELECT_WAITING_REVIEWS, &values, |row| {
                     get::<i64>(row, "reviews")
                 });
-                open.in_review = asked.await?.into_iter().any(|reviews| reviews > 0);
+                open.in_review = requested.await?.into_iter().any(|reviews| reviews > 0);
             }
         }
         let mut continued = Self { by_id, refused: HashMap::new() };

@@ -46,17 +46,17 @@ async fn remember_keys(session: &mut Session, keys: BTreeMap<String, &RateLimit>
     for (name, limit) in keys {
         // A job that names a limit and says nothing of it takes it as it is.
         let says_nothing = limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none();
-        let asked = if says_nothing {
+        let requested = if says_nothing {
             None
         } else {
             Some(as_json(&RateLimit { key: None, on_limit: OnLimit::Wait, ..limit.clone() })?)
         };
         match known.get(&name) {
-            Some(before) if asked.is_none() || *before == asked => {}
+            Some(before) if requested.is_none() || *before == requested => {}
             _ => {
                 let (rate, period_ms) = limit.rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
                 let (concurrency, throttle_ms) = (limit.concurrency, limit.throttle_ms);
-                rows.push(LimitRow { name, asked, concurrency, rate, period_ms, throttle_ms });
+                rows.push(LimitRow { name, asked: requested, concurrency, rate, period_ms, throttle_ms });
             }
         }
     }

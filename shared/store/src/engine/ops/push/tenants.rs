@@ -111,9 +111,9 @@ impl Allowances {
 
     /// Why a push does not fit.
     pub(super) fn refusal(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> Option<StoreError> {
-        let asked =
+        let requested =
             |entry: &Entry<'_>| entry.delegation.is_some_and(|delegation| delegation.call_id.is_some());
-        if entries.iter().any(|entry| entry.step.is_some() || asked(entry)) {
+        if entries.iter().any(|entry| entry.step.is_some() || requested(entry)) {
             return None;
         }
         self.added(entries, plan).iter().find_map(|(tenant, new)| self.0.get(tenant)?.refusal(new))

@@ -91,6 +91,6 @@ async fn asked_by_jobs(
     let keys = held.iter().filter_map(|id| unit.seq_of(id)).collect();
     let decode = |row: &Row| rows::json::<Map<String, Value>>(row, "meta");
     let metas = read_by(session, "read directives", &sql::SELECT_DIRECTIVES_BY_JOB, keys, decode).await?;
-    let asked = |meta: &Map<String, Value>| Directive::parse(meta.get("test_directive")?.as_str()?);
-    Ok(metas.iter().find_map(asked))
+    let requested = |meta: &Map<String, Value>| Directive::parse(meta.get("test_directive")?.as_str()?);
+    Ok(metas.iter().find_map(requested))
 }

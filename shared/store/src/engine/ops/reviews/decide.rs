@@ -40,8 +40,8 @@ async fn vote(
 ) -> Result<DecisionOutcome, StoreError> {
     let overdue = review.is_overdue(decision.at);
     let over = review.state != ReviewState::Open || overdue;
-    let asked = if over { review.was_asked(&decision.by) } else { review.may_answer(&decision.by) };
-    if !asked {
+    let requested = if over { review.was_asked(&decision.by) } else { review.may_answer(&decision.by) };
+    if !requested {
         return Ok(DecisionOutcome::NotAsked(Box::new(review)));
     }
     if over {
