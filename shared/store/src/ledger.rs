@@ -75,7 +75,7 @@ pub struct ClaimRequest {
     pub now: Timestamp,
 }
 
-/// A claimed job with everything that is needed to go on where it stopped.
+/// A claimed job with everything that is needed to resume where it stopped.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// The job.

@@ -132,7 +132,7 @@ pub struct Store {
     pub operate: Operate,
     /// Chains, groups and batches: jobs that wait for one another.
     pub workflows: Workflows,
-    /// Entries that make a job at times.
+    /// Entries that make jobs at set times.
     pub crons: Crons,
     /// The schemas of job types' arguments.
     pub schemas: Schemas,
@@ -142,9 +142,9 @@ pub struct Store {
     pub webhooks: Webhooks,
     /// The limits that operators set for tenants.
     pub tenants: Tenants,
-    /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
+    /// Control of an engagement: pause, resume, fork, merge, repeat a call.
     pub control: Control,
-    /// Files that agents made.
+    /// Files that agents save.
     pub artifacts: Artifacts,
     /// Calls of remote agents whose results are no longer needed.
     pub remote_calls: RemoteCalls,
@@ -152,11 +152,11 @@ pub struct Store {
     pub breakers: Arc<dyn Breakers>,
     /// The credentials that tools are called with, for users and static identities.
     pub credentials: Credentials,
-    /// Agents that work for agents: who for whom.
+    /// Agents that work for agents.
     pub delegations: Delegations,
     /// Budgets that engagements share, what an engagement may spend, and what was spent.
     pub budgets: Budgets,
-    /// Engagements that go on from a turn of another one, whose past they share.
+    /// Engagements that continue from a turn of another one, whose past they share.
     pub forks: Forks,
     /// The questions of agents, and how they were answered.
     pub questions: Questions,

@@ -83,7 +83,7 @@ impl Turn {
 /// Prepares the turn: finds the node that is next, and makes its agent the agent of the turn.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the flow cannot go on; [`Stop::Store`] when its record cannot be read.
+/// [`Stop::Fail`] when the flow cannot continue; [`Stop::Store`] when its record cannot be read.
 pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
     if turn.flow.is_none() {
         let Some(document) = &turn.agent.flow else { return Ok(()) };

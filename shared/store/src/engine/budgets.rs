@@ -119,7 +119,7 @@ const ROWS: u32 = 256;
 pub struct Budgets(pub(super) Arc<Engine>);
 
 impl Budgets {
-    /// Makes a shared budget, or changes what it limits; jobs that wait for it go on. With `given`, which is what the
+    /// Makes a shared budget, or changes what it limits; jobs that wait for it resume. With `given`, which is what the
     /// configuration says of it, nothing is changed unless that is something else than the last time. Returns whether
     /// anything was.
     pub async fn set(
@@ -135,7 +135,7 @@ impl Budgets {
             .await
     }
 
-    /// Raises the limits that a shared budget has; jobs that wait for it go on. `None` when there is none of this name and
+    /// Raises the limits that a shared budget has; jobs that wait for it resume. `None` when there is none of this name and
     /// tenant.
     pub async fn raise(
         &self,
@@ -161,7 +161,7 @@ impl Budgets {
             .await
     }
 
-    /// Changes what an engagement and its delegates may spend; jobs that wait for it go on. `None` when there is no such
+    /// Changes what an engagement and its delegates may spend; jobs that wait for it resume. `None` when there is no such
     /// engagement of this tenant.
     pub async fn set_own(
         &self,

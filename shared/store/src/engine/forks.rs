@@ -1,4 +1,4 @@
-//! Engagements that go on from a turn of another one, whose past they share.
+//! Engagements that continue from a turn of another one, whose past they share.
 
 use super::rows::{self, Fields, Inconsistency, get, json};
 use super::session::Reader;
@@ -62,7 +62,7 @@ pub enum ForkRefusal {
     NoModel,
 }
 
-/// Engagements that go on from a turn of another one, whose past they share.
+/// Engagements that continue from a turn of another one, whose past they share.
 #[derive(Clone)]
 pub struct Forks(pub(super) Arc<Engine>);
 

@@ -1,4 +1,4 @@
-//! Claim: `available → active`, a batch, with everything that is needed to go on where each job stopped.
+//! Claim: `available → active`, a batch, with everything that is needed to resume where each job stopped.
 
 pub(in super::super) mod alone;
 mod broken;

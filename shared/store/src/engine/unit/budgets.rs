@@ -370,7 +370,7 @@ impl Unit {
         self.budgets.costs.push(CallCost { call_id: call.clone(), cost: money });
     }
 
-    /// Remembers what a job waits for, whose last call did not fit into a budget, and when it may go on by itself.
+    /// Remembers what a job waits for, whose last call did not fit into a budget, and when it may resume by itself.
     pub(in super::super) fn wait_for(&mut self, job_seq: i64, wait: &BudgetWait, due_at: Option<Timestamp>) {
         let Some(own) = self.engagement_of(job_seq).map(|row| row.budget_seq) else { return };
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);

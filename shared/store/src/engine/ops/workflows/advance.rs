@@ -71,7 +71,7 @@ fn record(board: &mut Board, step: &StepRow, end: &Ended, succeeded: bool) {
     }
 }
 
-/// Steps that wait for nothing any more, of workflows that go on.
+/// Steps that wait for nothing any more, of workflows that continue.
 async fn release(
     session: &mut Session,
     board: &Board,
