@@ -110,9 +110,9 @@ impl<E: Placed> SharedStream<E> {
             return Look::Behind;
         }
         if tail.rings.is_none_or(|seen| seen < rings) || (tail.more && after >= tail.last) {
-            let rung = self.bell.rings();
+            let wakes = self.bell.rings();
             let page = read(tail.last).await;
-            (tail.rings, tail.failed) = (Some(rung), page.is_err());
+            (tail.rings, tail.failed) = (Some(wakes), page.is_err());
             match page {
                 Ok(page) => tail.append(page),
                 Err(error) => {

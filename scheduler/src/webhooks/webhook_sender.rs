@@ -161,7 +161,7 @@ impl WebhookSender {
             tokio::select! {
                 () = under_way.one_ended() => {}
                 () = tokio::time::sleep(wait) => {}
-                () = rung(&mut ear, idle) => {
+                () = hint_arrives(&mut ear, idle) => {
                     tokio::time::sleep(GATHER).await;
                     ear = ear.resubscribe();
                     under_way.looks = LOOKS;
@@ -257,7 +257,7 @@ fn attempted(answer: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Att
 }
 
 /// Waits for an event that may concern a webhook, or for a change of a webhook. Missed notifications count.
-async fn rung(ear: &mut Receiver<Ring>, idle: bool) {
+async fn hint_arrives(ear: &mut Receiver<Ring>, idle: bool) {
     loop {
         match ear.recv().await {
             Ok(Ring::Events(_)) | Err(RecvError::Lagged(_)) if !idle => return,

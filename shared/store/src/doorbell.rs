@@ -33,7 +33,7 @@ pub enum Ring {
 #[derive(Clone, Debug)]
 pub struct Doorbell {
     heard: Ears,
-    rung: broadcast::Sender<Ring>,
+    sent_here: broadcast::Sender<Ring>,
     revoked: Arc<Mutex<Vec<mpsc::UnboundedSender<Ring>>>>,
     live: Live,
 }
@@ -57,7 +57,7 @@ impl Ears {
 impl Default for Doorbell {
     fn default() -> Self {
         let heard = Ears { all: broadcast::channel(KEPT).0, work: broadcast::channel(KEPT).0 };
-        Self { heard, rung: broadcast::channel(KEPT).0, revoked: Arc::default(), live: Live::default() }
+        Self { heard, sent_here: broadcast::channel(KEPT).0, revoked: Arc::default(), live: Live::default() }
     }
 }
 
@@ -67,8 +67,8 @@ impl Doorbell {
         if is_about_a_lease(&ring) {
             let mut relays = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
             relays.retain(|relay| relay.send(ring.clone()).is_ok());
-        } else if self.rung.receiver_count() > 0 {
-            let _ = self.rung.send(ring.clone());
+        } else if self.sent_here.receiver_count() > 0 {
+            let _ = self.sent_here.send(ring.clone());
         }
         self.heard.hear(ring);
     }
@@ -107,7 +107,7 @@ impl Doorbell {
     pub(crate) fn outgoing(&self) -> Outgoing {
         let (relay, revoked) = mpsc::unbounded_channel();
         self.revoked.lock().unwrap_or_else(PoisonError::into_inner).push(relay);
-        Outgoing { hints: self.rung.subscribe(), revoked, unsent: Vec::new() }
+        Outgoing { hints: self.sent_here.subscribe(), revoked, unsent: Vec::new() }
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Heard {
     /// The number of its last event.
     pub last: i64,
     /// The engagements whose events announce more.
-    pub bells: Vec<String>,
+    pub streams: Vec<String>,
 }
 
 /// Writes all new events of a run and returns its position.
@@ -55,11 +55,11 @@ pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, Store
         let complete = round.walk(run.clone(), true).await?;
         let last = reported.last + i64::try_from(round.events.len()).unwrap_or(i64::MAX);
         if round.events.is_empty() && round.marks == marks {
-            return Ok(Heard { last, bells: marks.all() });
+            return Ok(Heard { last, streams: marks.all() });
         }
-        let (news, bells) = (round.news(), round.marks.all());
+        let (news, streams) = (round.news(), round.marks.all());
         if runs.advance(run, reported.last, news).await? && complete {
-            return Ok(Heard { last, bells });
+            return Ok(Heard { last, streams });
         }
     }
 }

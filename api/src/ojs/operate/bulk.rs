@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 /// The most jobs of one request, which bounds its duration. `remaining` counts the rest.
 pub(super) const MOST: usize = 10_000;
 /// The most refusals that are listed.
-const TOLD: usize = 100;
+const LISTED: usize = 100;
 
 /// The action's jobs and conditions.
 #[derive(ToSchema)]
@@ -137,7 +137,7 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
         failed,
         remaining: matched.saturating_sub(reached),
         ids: done.into_iter().map(|id| id.0).collect(),
-        errors: refused.into_iter().take(TOLD).map(|(id, state)| reported((id.0, state))).collect(),
+        errors: refused.into_iter().take(LISTED).map(|(id, state)| reported((id.0, state))).collect(),
     }
 }
 

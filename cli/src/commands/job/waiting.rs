@@ -193,9 +193,9 @@ mod tests {
         assert!(says(json!({"queue": "default"})).contains("--agent"));
         assert_eq!(says(json!({"queue": "mail"})), "");
         assert_eq!(says(json!({"queue": "default", "ext_agent_engagement_id": "e"})), "");
-        let nobody = Fleet { workers: Vec::new(), paused: Vec::new() };
+        let no_worker = Fleet { workers: Vec::new(), paused: Vec::new() };
         let job = json!({"queue": "default", "ext_agent_engagement_id": "e"});
-        assert!(nobody.keeps(&job).unwrap().contains("no worker serves queue default"));
+        assert!(no_worker.keeps(&job).unwrap().contains("no worker serves queue default"));
     }
 
     #[test]

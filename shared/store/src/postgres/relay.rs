@@ -41,21 +41,21 @@ struct Heard<'a> {
 /// Starts both directions; they end when all other users of the doorbell have gone. `origin` distinguishes this
 /// process's hints from those of others.
 pub(super) fn start(readers: &Readers, doorbell: &Doorbell, origin: String) {
-    let (rung, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
+    let (outgoing, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
     tokio::spawn(async move {
         tokio::select! {
-            () = carry_out(rung, &readers, &origin) => {}
+            () = carry_out(outgoing, &readers, &origin) => {}
             () = bring_in(&readers, &heard, &origin) => {}
         }
     });
 }
 
-async fn carry_out(mut rung: Outgoing, readers: &Readers, origin: &str) {
-    while let Some(rings) = rung.gather(LARGEST, length).await {
+async fn carry_out(mut outgoing: Outgoing, readers: &Readers, origin: &str) {
+    while let Some(rings) = outgoing.gather(LARGEST, length).await {
         let payload = serde_json::to_string(&Rings { from: origin, rings: &rings }).unwrap_or_default();
         let reported = sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
         match reported {
-            Ok(_) => rung.sent(),
+            Ok(_) => outgoing.sent(),
             Err(error) => {
                 tracing::debug!(%error, "hints were not sent to other processes, which poll instead");
                 tokio::time::sleep(RETRY).await;

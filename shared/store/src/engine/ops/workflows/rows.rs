@@ -129,8 +129,8 @@ impl Board {
             let values = [seq.into()];
             session.execute("skip steps", &sql::UPDATE_SKIPPED_WORKFLOW_STEPS, Args::Values(&values)).await?;
         }
-        let bells = self.rows.into_values().map(|row| Ring::Events(row.id));
-        unit.rings.extend(bells);
+        let hints = self.rows.into_values().map(|row| Ring::Events(row.id));
+        unit.rings.extend(hints);
         Ok(())
     }
 }
