@@ -132,7 +132,7 @@ pub(in super::super) async fn override_limit(
     limit: Option<&RateLimit>,
 ) -> Result<bool, StoreError> {
     let values = [key.into()];
-    let known = read(session, "read a limit", &sql::LOCK_RATE_KEY, &values, requested).await?;
+    let known = read(session, "read a limit", &sql::LOCK_RATE_KEY, &values, limits_of).await?;
     let known = known.into_iter().next();
     unit.rings.push(Ring::Available);
     if limit.is_none() && known.as_ref().is_none_or(|(overridden, _)| !overridden) {
