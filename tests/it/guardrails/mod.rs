@@ -53,6 +53,32 @@ async fn an_input_that_does_not_pass_reaches_no_model() {
     .await;
 }
 
+/// OAS-41: a guardrail sees what the model will see: pictures and files as parts, in order. The audit has no bytes of a
+/// picture.
+#[tokio::test]
+async fn pictures_and_files_are_checked_as_parts() {
+    let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
+    let body = input("size(echo.parts) == 3 && echo.parts[1].source.data == 'aGk='");
+    register(&fleet, &document("sees", &body)).await;
+    let parts = |data: &str| {
+        json!([{"type": "text", "text": "What is this?"},
+               {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}},
+               {"type": "file", "name": "a.csv", "content": "x;y", "media_type": "text/csv"}])
+    };
+    for (data, state, models) in [("aGk=", "completed", 1), ("aGkh", "discarded", 1)] {
+        let job = json!({"type": "agent.sees", "args": parts(data), "meta": {"agent": "sees"}, "ext_agent_model": "m"});
+        let id = fleet.push(&job).await;
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!((&done["state"], fleet.models.calls().len()), (&json!(state), models), "{done:#}");
+        let engagement = fleet.engagement_of(&id).await;
+        let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+        let kept = &audit["guardrails"][0]["input"]["parts"];
+        assert!(kept[1]["source"]["data"].as_str().unwrap().starts_with("sha256:"), "{audit:#}");
+        assert_eq!(kept[2]["content"], "x;y", "{audit:#}");
+    }
+    fleet.end().await;
+}
+
 /// OAS-42, OAS-44, OAS-45: every input and every answer is checked, and only the tool's output decides.
 #[tokio::test]
 async fn every_input_and_every_answer_is_checked() {
