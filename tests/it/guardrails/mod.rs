@@ -248,6 +248,39 @@ async fn nothing_is_visible_before_it_passes() {
     .await;
 }
 
+/// OAS-31, OAS-43: a reviewer of a guarded agent sees the call and the Engagement object, also within a tenant. No other
+/// endpoint shows them before the answer has passed.
+#[tokio::test]
+async fn only_the_review_shows_a_guarded_call_to_its_reviewer() {
+    let replies = vec![Reply::call("book", json!({"note": "spoken-word"})), Reply::text("fine")];
+    let fleet = fleet(Backend::Sqlite, replies).await;
+    let body = format!(
+        "capabilities: {{book: {{input_restriction: {{require_review: ann}}}}}}\n{}",
+        output("echo.output.size() > 3")
+    );
+    register(&fleet, &document("watched", &body)).await;
+    let meta = json!({"agent": "watched", "tenant_id": "acme"});
+    let id = fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": meta})).await;
+    fleet.wait_for(&id, &[JobState::Pending]).await;
+    let engagement = fleet.engagement_of(&id).await;
+    let seen = visible(&fleet, &id, &engagement).await;
+    assert!(!seen.contains("spoken-word"), "{seen}");
+    let client = turnstone_tests::http::client();
+    let of_tenant = |path: String, tenant: &'static str| {
+        let request = client.get(format!("{}{path}", fleet.url)).header("x-ojs-tenant", tenant);
+        async move { request.send().await.unwrap().text().await.unwrap() }
+    };
+    let review = fleet.get("/reviews?state=open").await["items"][0]["id"].as_str().unwrap().to_owned();
+    let shown = of_tenant(format!("/reviews/{review}"), "acme").await;
+    assert!(shown.contains("spoken-word") && shown.contains("started_at"), "{shown}");
+    let other = of_tenant(format!("/reviews/{review}"), "other").await;
+    assert!(!other.contains("spoken-word"), "{other}");
+    let (status, _) = fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "ann"})).await;
+    assert!(status.is_success());
+    fleet.wait_for(&id, &[JobState::Completed]).await;
+    fleet.end().await;
+}
+
 /// OAS-43: the input that a guarded agent gives to a delegate is its model's text. Only the audit shows it; the
 /// delegate's own endpoints do not.
 #[tokio::test]
