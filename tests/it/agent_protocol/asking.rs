@@ -11,8 +11,8 @@ async fn send(fleet: &Fleet, path: &str, body: &Value, tenant: &str) -> reqwest:
     request.body(body.to_string()).send().await.unwrap()
 }
 
-/// AP §3.3, AP-A2: a client that waits receives `request_started` while the agent works. A client that does not wait
-/// receives 202 without a body, and the ids in headers.
+/// AP-03, AP-05, AP-15, AP-21, AP §3.3, AP-A2: a client that waits receives `request_started` while the agent works.
+/// A client that does not wait receives 202 without a body, and the ids in headers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_returns_its_first_event_or_202() {
     let gate = Gate::default();
@@ -74,8 +74,8 @@ async fn a_request_id_identifies_one_request() {
     fleet.end().await;
 }
 
-/// Issue 7, "Bad input": a request is refused without effect when its target is unknown, is of another tenant, or is
-/// in the wrong state.
+/// AP-24: issue 7, "Bad input": a request is refused without effect when its target is unknown, is of another tenant,
+/// or is in the wrong state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_request_is_refused_without_effect() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -130,8 +130,8 @@ async fn an_invalid_request_is_refused_without_effect() {
     fleet.end().await;
 }
 
-/// AP §3.5, AP-A13: settings apply to later requests. An unknown setting or an invalid value is an error and changes
-/// nothing.
+/// AP-11, AP §3.5, AP-A13: settings apply to later requests. An unknown setting or an invalid value is an error and
+/// changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_apply_to_later_requests() {
     for backend in Backend::ALL {
@@ -163,7 +163,7 @@ async fn settings_apply_to_later_requests() {
     }
 }
 
-/// AP §3.4: a request and its events in one call. Only chat requests can be streamed.
+/// AP-14, AP §3.4: a request and its events in one call. Only chat requests can be streamed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_is_streamed_as_it_is_sent() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -227,8 +227,8 @@ guardrails:
     fleet.end().await;
 }
 
-/// AP §3.2: an operation of a manifest is listed, and its input is validated. When the answer does not match the
-/// output schema, the model is called again.
+/// AP-19, AP §3.2: an operation of a manifest is listed, and its input is validated. When the answer does not match
+/// the output schema, the model is called again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operations_validate_their_input_and_output() {
     const MANIFEST: &str = r#"
