@@ -148,17 +148,57 @@ async fn settings_apply_to_later_requests() {
             assert_eq!(failed["finish_reason"], "error", "{wrong}");
             assert!(failed["error"]["message"].is_string(), "{failed}");
         }
-        let (status, _) = fleet.post("/agents/lead/process", &json!({"args": {"nonsense": 1}})).await;
-        assert_eq!(
-            status,
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "a request without an id cannot be followed later"
-        );
         configure(json!({"temperature": null})).await;
         let started = ask(&fleet, &json!({"input": "go"})).await;
         told(&fleet, started["request_id"].as_str().unwrap()).await;
         let asked = fleet.models.calls().pop().unwrap().request;
         assert_eq!((asked["max_tokens"].as_i64(), asked.get("temperature")), (Some(77), None), "{asked}");
+        fleet.end().await;
+    }
+}
+
+/// AP-06, AP-11, AP-12, AP-13, AP-15, AP-A13: a ConfigureRequest is a request: it has an id, a status, and events that
+/// are polled and streamed. Of an agent it has a run of its own; of a run its events are among those of the run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configure_request_has_an_id_and_events() {
+    for backend in Backend::ALL {
+        let fleet = Fleet::builder().on(backend).model(|_| Reply::text("ok")).start().await;
+        super::register(&fleet).await;
+        let body = json!({"type": "ConfigureRequest", "request_id": "c-1", "args": {"max_tokens": 77}});
+        let (status, sent) = fleet.post("/agents/lead/process", &body).await;
+        assert_eq!((status, sent), (StatusCode::ACCEPTED, Value::Null));
+        let done = ask(&fleet, &body).await;
+        assert_eq!((&done["request_id"], &done["id"]), (&json!("c-1"), &json!(2)), "the same request: {done}");
+        let other = json!({"type": "ConfigureRequest", "request_id": "c-1", "args": {"max_tokens": 78}});
+        for taken in [other, json!({"input": "hi", "request_id": "c-1"})] {
+            let (status, body) = fleet.post("/agents/lead/process", &taken).await;
+            assert_eq!(status, StatusCode::CONFLICT, "{body}");
+        }
+        let events = fleet.get("/agents/lead/getevents/c-1?since=0").await;
+        let kinds: Vec<_> = events.as_array().unwrap().iter().map(|event| event["type"].clone()).collect();
+        assert_eq!(kinds, ["request_started", "request_completed"]);
+        assert_eq!(fleet.get("/agents/lead/getevents/c-1").await.as_array().map(Vec::len), Some(2));
+        assert_eq!(fleet.get("/agents/lead/getevents/c-1").await, json!([]), "they were polled");
+        let url = format!("{}/agents/lead/getevents/c-1?stream=true", fleet.url);
+        let streamed = turnstone_tests::http::client().get(url).send().await.unwrap().text().await.unwrap();
+        assert_eq!(streamed.matches("data: ").count(), 2, "{streamed}");
+        let status = fleet.get("/agents/lead/request/c-1").await;
+        assert_eq!((&status["status"], &status["finish_reason"]), (&json!("completed"), &json!("success")));
+        assert_eq!(fleet.get(&format!("/agents/lead/getevents/{}", status["run_id"].as_str().unwrap())).await, events);
+        // Within a run.
+        let first = ask(&fleet, &json!({"input": "go", "request_id": "a"})).await;
+        told(&fleet, "a").await;
+        let run = first["run_id"].as_str().unwrap();
+        let wrong = ask(&fleet, &json!({"args": {"token_budget": 1}, "run_id": run})).await;
+        assert_eq!((&wrong["finish_reason"], &wrong["run_id"]), (&json!("error"), &json!(run)), "{wrong}");
+        let id = wrong["request_id"].as_str().unwrap();
+        let own = fleet.get(&format!("/agents/lead/getevents/{id}?since=0")).await;
+        let all = fleet.get(&format!("/agents/lead/getevents/{run}")).await;
+        assert_eq!(own[1], wrong);
+        assert_eq!(all.as_array().unwrap().iter().rev().take(2).rev().cloned().collect::<Vec<_>>(), own.as_array().unwrap()[..]);
+        ask(&fleet, &json!({"input": "again", "request_id": "b", "run_id": run})).await;
+        let later = told(&fleet, "b").await;
+        assert_eq!(later[0]["id"].as_i64(), wrong["id"].as_i64().map(|id| id + 1), "{later:#?}");
         fleet.end().await;
     }
 }
