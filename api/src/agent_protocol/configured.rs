@@ -85,10 +85,7 @@ fn of(agent: &str, tenant: &Tenant) -> Configured {
 
 /// Returns the records in the settings of an agent, the newest last.
 fn records(settings: &Map<String, Value>) -> Vec<ConfigureRecord> {
-    settings
-        .get(MEMBER)
-        .and_then(|kept| serde_json::from_value(kept.clone()).ok())
-        .unwrap_or_default()
+    settings.get(MEMBER).and_then(|kept| serde_json::from_value(kept.clone()).ok()).unwrap_or_default()
 }
 
 /// Returns the request of this id, if it is one of these.
@@ -110,9 +107,11 @@ pub(super) async fn find(
 /// # Errors
 /// 409 when it does.
 pub(super) async fn check_free(app: &App, agent: &str, id: &str, tenant: &Tenant) -> Result<(), Failure> {
-    let taken = find::request(app, agent, id, tenant).await.is_ok() || find::run(app, agent, id, tenant).await.is_ok();
+    let taken = find::request(app, agent, id, tenant).await.is_ok()
+        || find::run(app, agent, id, tenant).await.is_ok();
     if taken {
-        let message = format!("`{id}` is another request or a run of this agent; name the request otherwise.");
+        let message =
+            format!("`{id}` is another request or a run of this agent; name the request otherwise.");
         return Err(OjsError::conflict(message).into());
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! `POST /agents/{name}/process`: a request to an agent. `POST /agents/{name}/stream_request`: the same, and its events at once.
 
 use super::begin::{Begun, begin};
-use super::request_types::{ProtocolRequest, Wish};
 use super::configured::ConfigureRecord;
+use super::request_types::{ProtocolRequest, Wish};
 use super::{cancel, configure, find, resume, stream};
 use crate::agents::input::check_json;
 use crate::api::{App, Shared};

@@ -168,7 +168,11 @@ async fn a_configure_request_has_an_id_and_events() {
         let (status, sent) = fleet.post("/agents/lead/process", &body).await;
         assert_eq!((status, sent), (StatusCode::ACCEPTED, Value::Null));
         let done = ask(&fleet, &body).await;
-        assert_eq!((&done["request_id"], &done["id"]), (&json!("c-1"), &json!(2)), "the same request: {done}");
+        assert_eq!(
+            (&done["request_id"], &done["id"]),
+            (&json!("c-1"), &json!(2)),
+            "the same request: {done}"
+        );
         let other = json!({"type": "ConfigureRequest", "request_id": "c-1", "args": {"max_tokens": 78}});
         for taken in [other, json!({"input": "hi", "request_id": "c-1"})] {
             let (status, body) = fleet.post("/agents/lead/process", &taken).await;
@@ -184,7 +188,10 @@ async fn a_configure_request_has_an_id_and_events() {
         assert_eq!(streamed.matches("data: ").count(), 2, "{streamed}");
         let status = fleet.get("/agents/lead/request/c-1").await;
         assert_eq!((&status["status"], &status["finish_reason"]), (&json!("completed"), &json!("success")));
-        assert_eq!(fleet.get(&format!("/agents/lead/getevents/{}", status["run_id"].as_str().unwrap())).await, events);
+        assert_eq!(
+            fleet.get(&format!("/agents/lead/getevents/{}", status["run_id"].as_str().unwrap())).await,
+            events
+        );
         // Within a run.
         let first = ask(&fleet, &json!({"input": "go", "request_id": "a"})).await;
         told(&fleet, "a").await;
@@ -195,7 +202,10 @@ async fn a_configure_request_has_an_id_and_events() {
         let own = fleet.get(&format!("/agents/lead/getevents/{id}?since=0")).await;
         let all = fleet.get(&format!("/agents/lead/getevents/{run}")).await;
         assert_eq!(own[1], wrong);
-        assert_eq!(all.as_array().unwrap().iter().rev().take(2).rev().cloned().collect::<Vec<_>>(), own.as_array().unwrap()[..]);
+        assert_eq!(
+            all.as_array().unwrap().iter().rev().take(2).rev().cloned().collect::<Vec<_>>(),
+            own.as_array().unwrap()[..]
+        );
         ask(&fleet, &json!({"input": "again", "request_id": "b", "run_id": run})).await;
         let later = told(&fleet, "b").await;
         assert_eq!(later[0]["id"].as_i64(), wrong["id"].as_i64().map(|id| id + 1), "{later:#?}");

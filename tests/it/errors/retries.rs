@@ -172,7 +172,11 @@ async fn a_tool_has_a_deadline_wherever_its_manifest_sets_one() {
     assert_eq!(done["state"], "completed", "{done:#}");
     let attempts = attempts(&fleet, &id).await;
     for (attempt, name) in attempts.iter().zip(["hang", "book", "search"]) {
-        assert_eq!((&attempt["name"], &attempt["outcome"]["status"]), (&json!(name), &json!("timeout")), "{attempt:#}");
+        assert_eq!(
+            (&attempt["name"], &attempt["outcome"]["status"]),
+            (&json!(name), &json!("timeout")),
+            "{attempt:#}"
+        );
     }
     fleet.end().await;
 }

@@ -148,7 +148,8 @@ async fn the_api_checks_documents_against_the_tool_policy() {
     };
     let http = turnstone_tests::http::client();
     let outcome = async |url: &str, document: String| {
-        let sent = http.post(format!("{url}/agents")).header("content-type", "application/yaml").body(document);
+        let sent =
+            http.post(format!("{url}/agents")).header("content-type", "application/yaml").body(document);
         let answer = sent.send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     };
@@ -158,7 +159,8 @@ async fn the_api_checks_documents_against_the_tool_policy() {
     api.program.stop().await;
     let path = site.path().join("turnstone.toml");
     let settings = std::fs::read_to_string(&path).unwrap();
-    let policy = "[tool_policy]\nallow_private = true\nallowed_hosts = ['127.0.0.1']\nallowed_commands = ['sh']\n";
+    let policy =
+        "[tool_policy]\nallow_private = true\nallowed_hosts = ['127.0.0.1']\nallowed_commands = ['sh']\n";
     std::fs::write(&path, format!("{settings}{policy}")).unwrap();
     let api = site.api().await;
     let (status, body) = outcome(&api.url, document("allowed", "http://127.0.0.1:9/v1", "sh")).await;

@@ -142,7 +142,10 @@ async fn spans_carry_the_documented_attributes_and_no_others() {
     assert_eq!(steps.flatten().collect::<BTreeSet<_>>(), BTreeSet::from([1, 2, 3, 4, 5]));
     let first = spans.iter().find(reasons).unwrap();
     assert_eq!(first.attributes["ossa.reasoning.strategy"], "react");
-    assert_eq!((&first.attributes["ossa.reasoning.max_steps"], &first.attributes["ossa.reasoning.depth"]), (&json!(8), &json!(0)));
+    assert_eq!(
+        (&first.attributes["ossa.reasoning.max_steps"], &first.attributes["ossa.reasoning.depth"]),
+        (&json!(8), &json!(0))
+    );
 }
 
 /// RS-05, RS-48: a manifest chooses the format of the trace context: B3 or Jaeger. The caller's context in that format

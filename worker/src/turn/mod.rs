@@ -92,7 +92,11 @@ fn report(id: &JobId, stop: Stop) {
 }
 
 /// Runs turns until they end by themselves, take too long, or are ended from outside.
-async fn run_turns(mut turn: Box<Turn>, timeout: Option<AttemptTimeout>, signals: &Signals) -> Result<(), Stop> {
+async fn run_turns(
+    mut turn: Box<Turn>,
+    timeout: Option<AttemptTimeout>,
+    signals: &Signals,
+) -> Result<(), Stop> {
     let deadline = Arc::clone(&turn.deadline);
     let driven = AssertUnwindSafe(drive(&mut turn, signals)).catch_unwind();
     let end = tokio::select! {

@@ -88,11 +88,11 @@ pub fn takes_parts(schema: &Value) -> bool {
 #[must_use]
 pub fn without_pictures(mut arguments: Value) -> Value {
     for part in arguments.get_mut(PARTS).and_then(Value::as_array_mut).into_iter().flatten() {
-        let source = &mut part["source"];
-        if source["type"] == "base64" {
-            let data = source["data"].as_str().unwrap_or_default();
-            source["data"] = format!("sha256:{}", digest::of_text(data)).into();
-        }
+        let Some(source) = part.get_mut("source").filter(|source| source["type"] == "base64") else {
+            continue;
+        };
+        let data = source["data"].as_str().unwrap_or_default();
+        source["data"] = format!("sha256:{}", digest::of_text(data)).into();
     }
     arguments
 }
@@ -145,6 +145,9 @@ mod tests {
         assert_eq!(kept, format!("sha256:{}", digest::of_text("aGk=")));
         let closed = json!({"additionalProperties": false, "properties": {"input": {"type": "string"}}});
         assert_eq!(Side::Input.arguments(&closed, "hi", &read), json!({"input": "hi"}));
-        assert!(!takes_parts(&closed) && takes_parts(&json!({"properties": {"parts": {}}, "additionalProperties": false})));
+        assert!(
+            !takes_parts(&closed)
+                && takes_parts(&json!({"properties": {"parts": {}}, "additionalProperties": false}))
+        );
     }
 }

@@ -258,8 +258,7 @@ fn execute(program: &IdedExpr, variables: Vec<(String, Bound)>, source: &str) ->
     for (name, value) in variables {
         context.add_variable_as_val(name, value);
     }
-    let result =
-        Cel::resolve(program, &context).map_err(|e| PolicyError::Evaluation(reason(&e, source)))?;
+    let result = Cel::resolve(program, &context).map_err(|e| PolicyError::Evaluation(reason(&e, source)))?;
     value::to_json(&result)
 }
 

@@ -31,9 +31,12 @@ pub(super) struct NameLoop {
 
 impl NameLoop {
     /// Returns the result over these names.
-    pub(super) fn over<'a>(&self, names: impl Iterator<Item = &'a str>) -> bool {
-        let mut names = names;
-        if self.all { names.all(|name| self.test.holds(name)) } else { names.any(|name| self.test.holds(name)) }
+    pub(super) fn over<'a>(&self, mut names: impl Iterator<Item = &'a str>) -> bool {
+        if self.all {
+            names.all(|name| self.test.holds(name))
+        } else {
+            names.any(|name| self.test.holds(name))
+        }
     }
 }
 

@@ -149,7 +149,9 @@ impl Walk {
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
         if self.depth > MAX_DEPTH {
-            return Err(PolicyError::TooComplex("it nests deeper than 512 levels; a chain of operators nests, too"));
+            return Err(PolicyError::TooComplex(
+                "it nests deeper than 512 levels; a chain of operators nests, too",
+            ));
         }
         self.cost.node(self.scope.len());
         let visited = self.look_at(node);

@@ -56,10 +56,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         capabilities: tools.capabilities,
         toolsets: tools.toolsets,
         memory: limits::memory(root),
-        identity: root
-            .at_path(&["spec", "identity"])
-            .map(identity::read)
-            .unwrap_or_default(),
+        identity: root.at_path(&["spec", "identity"]).map(identity::read).unwrap_or_default(),
         prompts: root
             .at_path(&["spec", "prompts"])
             .map(|node| prompts::read(node, problems))

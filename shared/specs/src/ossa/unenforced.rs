@@ -43,14 +43,15 @@ fn report_telemetry(spec: &Node, problems: &mut Problems) {
     }
 }
 
-/// Members of a capability that have no effect.
-const CAPABILITY_MEMBERS: [&str; 2] = ["caching", "scopes"];
+/// Returns the members of a capability that have no effect.
+fn of_capability(node: &Node) -> [(&'static str, Option<&Node>); 2] {
+    ["caching", "scopes"].map(|name| (name, node.get(name)))
+}
 
 /// Reports members of tools and their capabilities that have no effect.
 fn report_tools(spec: &Node, problems: &mut Problems) {
     for tool in spec.get("tools").map(Node::items).unwrap_or_default() {
         let own = tool.get("capabilities").map(Node::items).unwrap_or_default();
-        let of_capability = |node| CAPABILITY_MEMBERS.map(|name| (name, Node::get(node, name)));
         let members = own.iter().flat_map(of_capability);
         let health = ("health_check", tool.get("health_check"));
         let rate = ("transport.rateLimit", tool.at_path(&["transport", "rateLimit"]));
