@@ -401,7 +401,7 @@ async fn a_sub_agents_guardrails_apply_before_its_parent() {
     fleet.end().await;
 }
 
-/// OAS-38, OAS-39, OAS-40: a guardrail names a tool and an assertion that is CEL, or the document is refused.
+/// OAS-04, OAS-38, OAS-39, OAS-40: a guardrail names a tool and an assertion that is CEL, or the document is refused.
 #[tokio::test]
 async fn a_broken_guardrail_is_refused() {
     on_every_store(async |backend| {
@@ -412,6 +412,7 @@ async fn a_broken_guardrail_is_refused() {
             ("{assertion: \"true\"}", "OAS-38"),
             ("{tool_name: helper, assertion: \"true\"}", "OAS-39"),
             ("{tool_name: nobody, assertion: \"true\"}", "OAS-39"),
+            ("{tool_name: A_Tool, assertion: \"true\"}", "OAS-04"),
             ("{tool_name: search, assertion: \"1 +\"}", "OAS-40"),
         ] {
             for side in ["input", "output"] {
