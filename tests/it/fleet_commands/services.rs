@@ -132,8 +132,8 @@ async fn agents_of_the_configured_directory_are_registered_by_the_api() {
     api.program.stop().await;
 }
 
-/// AGS-36: the `api` process of a fleet checks documents against `[tool_policy]` as `turnstone dev` does: it accepts the
-/// programs and addresses that the policy allows, refuses others, and stores nothing of these.
+/// AGS-36: the `api` process of a fleet checks documents against `[tool_policy]` as `turnstone dev` does. It accepts
+/// the programs and addresses that the policy allows, refuses others, and stores nothing of these.
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn the_api_checks_documents_against_the_tool_policy() {

@@ -11,7 +11,7 @@ pub(super) const MOST_STEPS: u64 = 1_000_000;
 /// Bytes that are compared or copied in the time of a step.
 const BYTES_A_STEP: u64 = 16;
 
-/// What every expression is expected to read: more work than this allows is refused at registration.
+/// The size that every expression is expected to read: more work than this allows is refused at registration.
 const EXPECTED: Read = Read { longest: 100, bytes: 1024 };
 
 /// The size of what an evaluation reads.
