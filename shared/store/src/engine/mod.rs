@@ -18,6 +18,7 @@ pub(crate) mod feed;
 pub(crate) mod forks;
 mod held;
 pub(crate) mod idempotency;
+pub(crate) mod inspect;
 pub(crate) mod intake;
 mod jobs;
 mod journal;
