@@ -5,4 +5,5 @@ mod crash_loop;
 mod doctor;
 mod matrix;
 mod schema;
+mod seeded;
 mod stage;

@@ -521,6 +521,15 @@ impl Views {
         many(&self.0.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::decode).await
     }
 
+    /// Checks that the database answers, and that it takes the writes of this process.
+    ///
+    /// # Errors
+    /// The error of the writes that fail at present, such as those to a full disk.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.ping().await?;
+        self.0.refusals.current().map_or(Ok(()), Err)
+    }
+
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.0.readers.read("answer a ping", &sql::SELECT_ONE, Args::Values(&[])).await.map(|_| ())

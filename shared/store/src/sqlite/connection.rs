@@ -5,7 +5,7 @@ use crate::engine::columns::{Column, Columns};
 use crate::engine::session::{Arg, Args, Write};
 use crate::sql::Text;
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{CachedStatement, Connection, OpenFlags};
+use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, ffi};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +17,23 @@ const BUSY: Duration = Duration::from_secs(10);
 /// More prepared statements than this are not kept.
 const PREPARED: usize = 256;
 
-/// A database error as ours.
+/// A database error as ours: [`StoreError::Unavailable`] when trying again helps.
 pub(super) fn failed(action: &'static str) -> impl Fn(rusqlite::Error) -> StoreError {
-    move |error| StoreError::Database { action, message: error.to_string() }
+    move |error| {
+        let message = error.to_string();
+        if is_full(&error) {
+            StoreError::Unavailable { action, message }
+        } else {
+            StoreError::Database { action, message }
+        }
+    }
+}
+
+/// Whether the disk has no room: for the database, its log, or the index of the log.
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| {
+        error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+    })
 }
 
 /// A statement and the values of its parameters.
