@@ -3,8 +3,8 @@
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::serve::scheduler::SchedulerArgs;
 use crate::commands::{
-    agent, bench, breaker, budget, completions, config, conformance, credential, cron, dead_letter, dev, doctor,
-    engagement, job, mcp, policy, queue, review, webhook, worker, workflow,
+    agent, bench, breaker, budget, completions, config, conformance, credential, cron, dead_letter, dev,
+    doctor, engagement, job, mcp, policy, queue, review, webhook, worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};

@@ -39,7 +39,10 @@ async fn a_state_outside_the_table_is_refused_or_damage(backend: Backend) {
     let fetched = server.post("/ojs/v1/workers/fetch", &fetch).await.expect(200).json();
     assert_eq!(fetched["jobs"][0]["id"], other, "{fetched:#}");
     let found = inspected(place).await;
-    assert_eq!((&found[0]["table"], &found[0]["column"], &found[0]["id"]), (&json!("jobs"), &json!("state"), &json!(id)));
+    assert_eq!(
+        (&found[0]["table"], &found[0]["column"], &found[0]["id"]),
+        (&json!("jobs"), &json!("state"), &json!(id))
+    );
 }
 
 async fn a_lease_without_a_token_is_refused(backend: Backend) {
@@ -64,7 +67,10 @@ async fn a_negative_budget_is_refused(backend: Backend) {
         let changed = place.try_change(&format!("UPDATE totals SET {wrong}")).await;
         assert!(changed.is_err(), "{wrong} is taken");
     }
-    assert!(place.try_change("UPDATE jobs SET reserved = 1").await.is_err(), "only a leased job has a reservation");
+    assert!(
+        place.try_change("UPDATE jobs SET reserved = 1").await.is_err(),
+        "only a leased job has a reservation"
+    );
 }
 
 /// SQLite refuses the row. On PostgreSQL a claim makes a dead letter of it.
@@ -72,7 +78,8 @@ async fn an_end_without_its_time_is_refused_or_damage(backend: Backend) {
     let (server, id) = with_job(backend).await;
     let other = server.push(&json!({"type": "mail.send", "args": [2], "options": {"queue": "q"}})).await;
     let place = &server.fleet.place;
-    let changed = place.try_change(&format!("UPDATE jobs SET ended_at = 5, failures = -1 WHERE id = '{id}'")).await;
+    let changed =
+        place.try_change(&format!("UPDATE jobs SET ended_at = 5, failures = -1 WHERE id = '{id}'")).await;
     assert_eq!(changed.is_ok(), backend == Backend::Postgres);
     if changed.is_err() {
         return;

@@ -104,7 +104,8 @@ async fn killed(kills: usize, jobs: usize, turns: usize) {
     // An operator lets go on what was held because its workers kept dying.
     let held: Vec<(String,)> = place.rows("SELECT id FROM jobs WHERE held = 1").await;
     for (id,) in &held {
-        let resumed = http.post(format!("{url}/ojs/v1/agents/{id}/resume")).json(&json!({})).send().await.unwrap();
+        let resumed =
+            http.post(format!("{url}/ojs/v1/agents/{id}/resume")).json(&json!({})).send().await.unwrap();
         assert!(resumed.status().is_success(), "{}", resumed.text().await.unwrap());
     }
     let completed = "SELECT count(*) FROM jobs WHERE state = 'completed'";

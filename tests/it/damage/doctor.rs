@@ -15,7 +15,8 @@ async fn doctor(place: &Place, format: &str) -> Ran {
         Place::Url(url) => (folder.path().to_owned(), vec![("DATABASE_URL", url.as_str())]),
     };
     let data: &Path = &data;
-    std::fs::write(folder.path().join("turnstone.toml"), format!("[server]\ndata = '{}'\n", data.display())).unwrap();
+    std::fs::write(folder.path().join("turnstone.toml"), format!("[server]\ndata = '{}'\n", data.display()))
+        .unwrap();
     run(folder.path(), &["doctor", "--data", "-o", format], &env).await
 }
 
@@ -37,7 +38,9 @@ async fn every_damaged_document_is_named() {
         for cell in cells(place).await {
             // Rows that the stage made of nothing are damaged already.
             let name = (cell.table.clone(), cell.column.clone());
-            if DOCUMENTS.contains(&(name.0.as_str(), name.1.as_str())) && cell.damage(place, 1).await.is_some() {
+            if DOCUMENTS.contains(&(name.0.as_str(), name.1.as_str()))
+                && cell.damage(place, 1).await.is_some()
+            {
                 damaged.push(name);
             }
         }
@@ -48,11 +51,15 @@ async fn every_damaged_document_is_named() {
         assert!(found.len() >= known + damaged.len(), "{known} {ran:?}");
         for (table, column) in damaged {
             let named = found.iter().find(|one| one["table"] == *table && one["column"] == *column);
-            let named = named.unwrap_or_else(|| panic!("{table}.{column} is not named on {backend:?}: {found:#?}"));
+            let named =
+                named.unwrap_or_else(|| panic!("{table}.{column} is not named on {backend:?}: {found:#?}"));
             assert!(!named["key"].as_str().unwrap().is_empty() && named["reason"].is_string(), "{named:#}");
         }
         let table = doctor(place, "table").await;
-        assert!(table.stdout.contains("job_envelopes, row ") && table.stdout.contains(", column args: "), "{table:?}");
+        assert!(
+            table.stdout.contains("job_envelopes, row ") && table.stdout.contains(", column args: "),
+            "{table:?}"
+        );
     }
 }
 
@@ -115,7 +122,11 @@ async fn every_page_is_read() {
              UPDATE statistics SET jobs = 'many' WHERE hour IN (17, 2500, 5000)",
         )
         .await;
-    place.change(&format!("DELETE FROM job_envelopes WHERE job_seq = (SELECT seq FROM jobs WHERE id = '{id}')")).await;
+    place
+        .change(&format!(
+            "DELETE FROM job_envelopes WHERE job_seq = (SELECT seq FROM jobs WHERE id = '{id}')"
+        ))
+        .await;
     let ran = doctor(place, "json").await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let keys: Vec<Value> = ran.lines().iter().map(|one| one["key"].clone()).collect();
@@ -131,7 +142,8 @@ async fn an_operator_reads_the_raw_rows_of_a_job() {
         server.fleet.place.change("UPDATE job_envelopes SET args = '[\"hel'").await;
         let path = format!("/ojs/v1/admin/jobs/{id}/raw");
         let raw = server.get(&path).await.expect(200).json();
-        let of = |table: &str| raw["rows"].as_array().unwrap().iter().find(|row| row["table"] == table).cloned();
+        let of =
+            |table: &str| raw["rows"].as_array().unwrap().iter().find(|row| row["table"] == table).cloned();
         assert_eq!(of("job_envelopes").unwrap()["columns"]["args"], "[\"hel", "{raw:#}");
         assert_eq!(of("jobs").unwrap()["columns"]["id"], id, "{raw:#}");
         assert!(of("journal").is_some(), "{raw:#}");

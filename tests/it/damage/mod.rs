@@ -2,6 +2,7 @@
 
 mod contradictions;
 mod crash_loop;
+mod disk_full;
 mod doctor;
 mod matrix;
 mod schema;

@@ -30,7 +30,11 @@ const CELLS: [(&str, &str, &str); 13] = [
     ("tool_calls", "outcome", "job_seq = {seq} AND outcome IS NOT NULL"),
     ("reviews", "question", "job_seq = {seq} AND state = 'open'"),
     ("reviews", "plan", "job_seq = {seq} AND state = 'open'"),
-    ("workflow_steps", "job", "state = 'waiting' AND workflow_seq = (SELECT workflow_seq FROM jobs WHERE seq = {seq})"),
+    (
+        "workflow_steps",
+        "job",
+        "state = 'waiting' AND workflow_seq = (SELECT workflow_seq FROM jobs WHERE seq = {seq})",
+    ),
 ];
 
 /// Enqueues this many jobs, of every kind in turn.
@@ -59,7 +63,11 @@ async fn enqueue(stage: &Stage, jobs: usize) {
 }
 
 /// Damages a value of a job that has not ended. Returns the job and the column.
-async fn damage(place: &Place, dice: &mut Dice, known: &BTreeMap<String, String>) -> Option<(String, String)> {
+async fn damage(
+    place: &Place,
+    dice: &mut Dice,
+    known: &BTreeMap<String, String>,
+) -> Option<(String, String)> {
     let living: Vec<(i64, String)> =
         place.rows("SELECT seq, id FROM jobs WHERE ended_at IS NULL AND queue <> 'q' ORDER BY seq").await;
     let (seq, id) = living.get(dice.below(living.len().max(1)))?;
@@ -121,7 +129,11 @@ async fn run(backend: Backend, seed: u64, jobs: usize, cells: usize) {
     }
     assert_eq!(harmed, [], "seed {seed}: {damaged:?}");
     let running = "SELECT count(*) FROM workflows WHERE state = 'running' AND name IS NULL";
-    assert_eq!(place.number(running).await, 0, "seed {seed}: a workflow waits for a step that cannot be read");
+    assert_eq!(
+        place.number(running).await,
+        0,
+        "seed {seed}: a workflow waits for a step that cannot be read"
+    );
     assert!(unreadable > 0, "seed {seed}: no damage was met: {damaged:?}");
     stage.lists_answer("random damage").await;
 }

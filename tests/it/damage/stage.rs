@@ -78,7 +78,8 @@ impl Stage {
     /// Asserts that new jobs complete, a plain one and an agent's, and that the feed and the webhook have them.
     pub async fn neighbours_complete(&self, beside: &str) {
         let server = &self.server;
-        let plain = server.push(&json!({"type": "mail.send", "args": [9], "options": {"queue": "whole"}})).await;
+        let plain =
+            server.push(&json!({"type": "mail.send", "args": [9], "options": {"queue": "whole"}})).await;
         let asked = json!({"type": "agent.ask", "args": ["hi"], "ext_agent_model": "m", "options": {"queue": "whole"}});
         let asked = server.push(&asked).await;
         let fetch = json!({"queues": ["whole", "q"], "count": 50, "worker_id": "w"});
@@ -149,7 +150,10 @@ async fn populate(server: &OjsServer) {
     // A failed job, its progress and its saved state.
     let fetch = json!({"queues": ["q"], "worker_id": "w"});
     let job = server.post("/ojs/v1/workers/fetch", &fetch).await.expect(200).json()["jobs"][0]["id"].clone();
-    server.post("/ojs/v1/workers/progress", &json!({"job_id": job, "progress": 0.5, "message": "half"})).await;
-    let failure = json!({"job_id": job, "error": {"code": "broken", "message": "it broke", "retryable": true}});
+    server
+        .post("/ojs/v1/workers/progress", &json!({"job_id": job, "progress": 0.5, "message": "half"}))
+        .await;
+    let failure =
+        json!({"job_id": job, "error": {"code": "broken", "message": "it broke", "retryable": true}});
     server.post("/ojs/v1/workers/nack", &failure).await.expect(200);
 }

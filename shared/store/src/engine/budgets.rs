@@ -222,7 +222,8 @@ impl Budgets {
             let spent = Spending { runs, duration_ms, cost, ..Spending::default() };
             Ok((JobId(get(row, "job_id")?), get::<String>(row, "name")?, spent))
         };
-        let tools = many(&self.0.readers, "add up tools", &sql::SELECT_COST_OF_TOOLS, &values, decode).await?;
+        let tools =
+            many(&self.0.readers, "add up tools", &sql::SELECT_COST_OF_TOOLS, &values, decode).await?;
         Ok(EngagementCost { phases, tools })
     }
 

@@ -4,7 +4,7 @@ use super::ops::queues as ops;
 use super::rows::{self, Fields, Inconsistency, get};
 use super::session::{Arg, Args, Row};
 use super::statement::decode_all;
-use super::views::{all, many_by_keys, many};
+use super::views::{all, many, many_by_keys};
 use super::{Engine, limit_name};
 use crate::sql::{self, Text};
 use crate::{Page, StoreError};

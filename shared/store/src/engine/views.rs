@@ -467,10 +467,16 @@ impl Views {
         queue: Option<&str>,
         tenant: Option<&str>,
     ) -> Result<Vec<(JobState, u64)>, StoreError> {
-        many(&self.0.readers, "count jobs", &sql::SELECT_STATE_COUNTS, &[queue.into(), tenant.into()], |row| {
-            let jobs: i64 = get(row, "jobs")?;
-            Ok((get::<JobState>(row, "state")?, jobs.unsigned_abs()))
-        })
+        many(
+            &self.0.readers,
+            "count jobs",
+            &sql::SELECT_STATE_COUNTS,
+            &[queue.into(), tenant.into()],
+            |row| {
+                let jobs: i64 = get(row, "jobs")?;
+                Ok((get::<JobState>(row, "state")?, jobs.unsigned_abs()))
+            },
+        )
         .await
     }
 

@@ -200,7 +200,12 @@ pub(super) fn contradiction(table: &str, row: &Row) -> Result<Option<(&'static s
     let with = |word: &str, column: &'static str| {
         let state = get::<&str>(row, "state")?;
         let wrong = (state == word) != has(column);
-        Ok(wrong.then(|| (column, format!("state is `{state}`, and {column} is {}", if has(column) { "set" } else { "NULL" }))))
+        Ok(wrong.then(|| {
+            (
+                column,
+                format!("state is `{state}`, and {column} is {}", if has(column) { "set" } else { "NULL" }),
+            )
+        }))
     };
     Ok(match table {
         "jobs" => super::super::rows::contradiction_of_job(row)?,

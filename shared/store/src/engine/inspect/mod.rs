@@ -13,8 +13,8 @@ pub(crate) use raw::rows_of_job;
 use super::rows::{self, get};
 use super::session::{Reader, Row};
 use super::views::all;
-use crate::sql::{self, Text};
 use crate::StoreError;
+use crate::sql::{self, Text};
 use serde::Serialize;
 use tables::{Part, Table};
 
@@ -80,7 +80,12 @@ pub(crate) async fn inspect(
 static INCOMPLETE: &[(&Text, &str, &str, &str)] = &[
     (&sql::SELECT_JOBS_WITHOUT_ENVELOPE, "jobs", "seq", "it has no row in job_envelopes"),
     (&sql::SELECT_JOBS_WITHOUT_ENGAGEMENT, "jobs", "engagement_seq", "it has no row in engagements"),
-    (&sql::SELECT_ENGAGEMENTS_WITHOUT_DEFINITION, "engagements", "digest", "it has no row in agent_definitions"),
+    (
+        &sql::SELECT_ENGAGEMENTS_WITHOUT_DEFINITION,
+        "engagements",
+        "digest",
+        "it has no row in agent_definitions",
+    ),
     (&sql::SELECT_ENGAGEMENTS_WITHOUT_TOTALS, "engagements", "seq", "it has no row in totals"),
 ];
 

@@ -251,7 +251,9 @@ pub(in super::super) fn contradiction_of_totals(
     let more = "what is settled and reserved is more than the limit";
     Ok(match amounts.into_iter().find(|(_, amount)| *amount < 0) {
         Some((column, amount)) => Some((column, format!("it is {amount}"))),
-        None if exceeds(budget.limit, budget.settled + budget.reserved) => Some(("token_limit", more.to_owned())),
+        None if exceeds(budget.limit, budget.settled + budget.reserved) => {
+            Some(("token_limit", more.to_owned()))
+        }
         None if exceeds(budget.money.limit, budget.money.settled + budget.money.reserved) => {
             Some(("money_limit", more.to_owned()))
         }

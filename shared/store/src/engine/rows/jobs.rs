@@ -236,9 +236,11 @@ fn replaced(
         "position" | "runtime_tags" if is_json(row, column) => return Err(Inconsistency::clone(broken)),
         // No worker claims it in this state, and none that has it can be read.
         "state" => Some(JobState::Discarded.as_str()),
-        "started_at" | "ended_at" | "expires_at" | "timeout_ms" | "engagement_seq" | "position" | "worker_id"
-        | "lease_token" | "lease_expires_at" | "retry_delay_ms" | "claimed_at" | "tenant" | "visibility_ms"
-        | "lease_ms" | "limit_key" | "workflow_seq" | "workflow_step" | "runtime_tags" => None,
+        "started_at" | "ended_at" | "expires_at" | "timeout_ms" | "engagement_seq" | "position"
+        | "worker_id" | "lease_token" | "lease_expires_at" | "retry_delay_ms" | "claimed_at" | "tenant"
+        | "visibility_ms" | "lease_ms" | "limit_key" | "workflow_seq" | "workflow_step" | "runtime_tags" => {
+            None
+        }
         _ => Some(""),
     };
     Ok((column.to_owned(), substitute))
@@ -312,8 +314,14 @@ impl JobRow {
         counts
             .next()
             .map(|(column, count)| (column, format!("it is {count}")))
-            .or_else(|| pairs.next().map(|(column, _, set)| (column, format!("it is {} in state {state}", is_set(set)))))
-            .or_else(|| (!active && self.reserved != 0).then(|| ("reserved", format!("it is not 0 in state {state}"))))
+            .or_else(|| {
+                pairs
+                    .next()
+                    .map(|(column, _, set)| (column, format!("it is {} in state {state}", is_set(set))))
+            })
+            .or_else(|| {
+                (!active && self.reserved != 0).then(|| ("reserved", format!("it is not 0 in state {state}")))
+            })
     }
 
     /// Returns true for an agent's job whose start is not in its stream yet: the next write adds it.

@@ -1,9 +1,9 @@
 //! Rows of workflows and their steps, and what is to be written of them.
 
+use super::super::super::columns::Columns;
 use super::super::super::journal::Journal;
 use super::super::super::rows::{StepMove, StepRow, WorkflowRow, decode};
 use super::super::super::session::{Args, Session};
-use super::super::super::columns::Columns;
 use super::super::super::statement::{Writes, decode_readable};
 use super::super::super::unit::Unit;
 use crate::{Ring, StoreError, Workflow, sql};
