@@ -182,7 +182,7 @@ async fn a_full_disk_loses_nothing_on_sqlite() {
         accepted: Vec::new(),
     };
     scene
-        .play(async |bind| {
+        .play(async |bind: &str| {
             program.signal("KILL");
             program.ended().await;
             program = dev(&folder, bind).await;
@@ -214,7 +214,7 @@ async fn a_full_disk_loses_nothing_on_postgres() {
     };
     let mut running = Some(fleet);
     scene
-        .play(async |bind| {
+        .play(async |bind: &str| {
             if let Some(fleet) = running.take() {
                 fleet.kill().await;
             }

@@ -49,7 +49,7 @@ pub(super) fn words(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-pub(crate) fn of_statement(text: &Text) -> Vec<Found> {
+pub(super) fn of_statement(text: &Text) -> Vec<Found> {
     let words = words(text.sqlite);
     let named = SEALED.iter().filter(|(table, _)| words.contains(*table));
     named
@@ -155,7 +155,7 @@ fn open_row(known: &Known, found: &Found, row: &mut Row) {
         Err(_) => row.text(column).ok().flatten().map(str::to_owned),
     };
     let mut key = None;
-    for column in &found.columns {
+    for &column in &found.columns {
         let Some(sealed) = row.text(column).ok().flatten().and_then(Sealed::read) else { continue };
         let key = key.get_or_insert_with(|| {
             let parts = found.key.iter().map(|p| part(row, p).map_or(Cow::Borrowed("NULL"), Cow::Owned));

@@ -191,13 +191,16 @@ pub(super) fn of_table(table: &str) -> Columns {
     TABLES.iter().find(|(name, _)| *name == table).map(|(_, columns)| *columns).unwrap_or_default()
 }
 
+/// The column that contradicts the others, and why.
+type Contradiction = Option<(&'static str, String)>;
+
 /// Returns why the values of a row contradict one another; the migrations say the same in CHECKs.
-pub(super) fn contradiction(table: &str, row: &Row) -> Result<Option<(&'static str, String)>, Inconsistency> {
+pub(super) fn contradiction(table: &str, row: &Row) -> Result<Contradiction, Inconsistency> {
     let has = |column: &str| match row.int(column) {
         Ok(number) => number.is_some(),
         Err(_) => row.text(column).is_ok_and(|text| text.is_some()),
     };
-    let with = |word: &str, column: &'static str| {
+    let with = |word: &str, column: &'static str| -> Result<Contradiction, Inconsistency> {
         let state = get::<&str>(row, "state")?;
         let wrong = (state == word) != has(column);
         Ok(wrong.then(|| {

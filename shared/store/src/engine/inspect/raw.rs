@@ -37,7 +37,7 @@ pub(crate) async fn rows_of_job(reader: &Reader, id: &JobId) -> Result<Vec<RawRo
 fn table_of(text: &'static Text) -> &'static str {
     let lines = text.sqlite.lines().filter(|line| !line.starts_with("--"));
     let named = lines.filter_map(|line| line.split_once(" AS v").or_else(|| line.split_once(" AS r")));
-    let last = named.map(|(before, _)| before.rsplit(' ').next().unwrap_or_default()).last();
+    let last = named.map(|(before, _)| before.rsplit(' ').next().unwrap_or_default()).next_back();
     last.unwrap_or_default()
 }
 

@@ -267,7 +267,7 @@ impl JobRow {
     /// Reads a row. Columns that cannot be read are left out, and [`JobRow::damaged`] names the first of them, or what
     /// contradicts what; JSON that a newer version may have written is an error.
     pub(in super::super) fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
-        let first = match Stored::decode(row) {
+        let first = match <Self as Stored>::decode(row) {
             Ok(whole) => return Ok(whole.examined()),
             Err(wrong) => wrong,
         };

@@ -174,6 +174,9 @@ async fn start(
         }
         true
     });
+    if ready.is_empty() {
+        return Ok(());
+    }
     let entries: Vec<Vec<Entry<'_>>> = ready
         .iter()
         .zip(&jobs)
