@@ -30,7 +30,7 @@ use turnstone_domain::{Ids, NewJob};
 const BATCH: usize = 512;
 /// How long a request that is not a turn waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// The longest pause before a database that takes no writes is tried again; half as much again is added at random. Writes go
+/// The longest pause before a database that takes no writes is tried again; up to as much again is added at random. Writes go
 /// on within a second of the database taking them.
 const LONGEST_PAUSE: Duration = Duration::from_millis(450);
 
