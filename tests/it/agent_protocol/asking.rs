@@ -198,7 +198,7 @@ async fn a_configure_request_has_an_id_and_events() {
         );
         // Within a run.
         let first = ask(&fleet, &json!({"input": "go", "request_id": "a"})).await;
-        told(&fleet, "a").await;
+        request_events(&fleet, "a").await;
         let run = first["run_id"].as_str().unwrap();
         let wrong = ask(&fleet, &json!({"args": {"token_budget": 1}, "run_id": run})).await;
         assert_eq!((&wrong["finish_reason"], &wrong["run_id"]), (&json!("error"), &json!(run)), "{wrong}");
@@ -211,7 +211,7 @@ async fn a_configure_request_has_an_id_and_events() {
             own.as_array().unwrap()[..]
         );
         ask(&fleet, &json!({"input": "again", "request_id": "b", "run_id": run})).await;
-        let later = told(&fleet, "b").await;
+        let later = request_events(&fleet, "b").await;
         assert_eq!(later[0]["id"].as_i64(), wrong["id"].as_i64().map(|id| id + 1), "{later:#?}");
         fleet.end().await;
     }
