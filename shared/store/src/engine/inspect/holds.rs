@@ -1,7 +1,7 @@
 //! The values that columns may hold, where that is more than any text: documents of JSON, and words of a closed list.
 
 use super::super::journal;
-use super::super::rows::{FromField, Inconsistency, get};
+use super::super::rows::{Fields as _, FromField, Inconsistency, get};
 use super::super::session::Row;
 use super::super::workflows::WaitingJob;
 use crate::{Directive, JobKind, PoolStrategy, WorkerKind, WorkerState};

@@ -10,7 +10,7 @@ mod tables;
 pub use raw::RawRow;
 pub(crate) use raw::rows_of_job;
 
-use super::rows::{self, get};
+use super::rows::{self, Fields as _, get};
 use super::session::{Reader, Row};
 use super::views::all;
 use crate::StoreError;

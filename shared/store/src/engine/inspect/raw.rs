@@ -1,5 +1,6 @@
 //! The rows of one job as they are stored, whether they can be read or not.
 
+use super::super::rows::Fields as _;
 use super::super::session::{Args, Reader, Row};
 use crate::sql::{self, Text};
 use crate::{StoreError, cipher};

@@ -1,6 +1,6 @@
 //! The tables of a database as its own catalog describes them, and the statements that read them page by page.
 
-use super::super::rows::{Inconsistency, get};
+use super::super::rows::{Fields as _, Inconsistency, get};
 use super::super::session::{Arg, Args, Reader, Row};
 use super::super::statement::decode_all;
 use crate::sql::{self, Text};
