@@ -190,13 +190,13 @@ pub(super) async fn publish(
     let runs = &app.api.store.runs;
     loop {
         run_events::catch_up(app, run).await?;
-        let told = runs.told(&run.id).await?;
-        for (event, id) in events.iter_mut().zip(told.last + 1..) {
+        let position = runs.position(&run.id).await?;
+        for (event, id) in events.iter_mut().zip(position.last + 1..) {
             event["id"] = id.into();
         }
         let bodies = events.iter().map(|event| (JobId(request_id.to_owned()), event.to_string())).collect();
-        let news = News { events: bodies, requests: Vec::new(), marks: told.marks };
-        if runs.tell(&run.id, told.last, news).await? {
+        let news = News { events: bodies, requests: Vec::new(), marks: position.marks };
+        if runs.advance(&run.id, position.last, news).await? {
             return Ok(());
         }
     }
