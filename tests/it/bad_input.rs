@@ -160,6 +160,7 @@ async fn wrong_fields_of_the_envelope_are_refused() {
     refuse(all).await;
 }
 
+/// AIX-04, AIX-05, AIX-08, AIX-09: values out of range, of the wrong type or the wrong form are refused by name.
 #[tokio::test]
 async fn wrong_agent_fields_are_refused() {
     const CODE: &str = "AGENT_INVALID_PARAMETER";

@@ -30,6 +30,17 @@ impl Text {
             columns,
         }
     }
+
+    /// Makes a statement that takes single values. It is kept as long as the process runs.
+    pub(crate) fn read(text: &str) -> Self {
+        let made = |dialect| -> &'static str { expand::expand(text, dialect).unwrap_or_default().leak() };
+        Self {
+            sqlite: made(expand::Dialect::Sqlite),
+            sqlite_row: "",
+            postgres: made(expand::Dialect::Postgres),
+            columns: &[],
+        }
+    }
 }
 
 include!(concat!(env!("OUT_DIR"), "/statements.rs"));

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, Ids, JobState, SystemClock};
 use turnstone_scheduler::SchedulerOptions;
-use turnstone_store::{SqliteStore, Store};
+use turnstone_store::{SqliteStore, Store, StoreError};
 use turnstone_worker::{Deps, Worker};
 
 /// `turnstone dev`.
@@ -123,13 +123,23 @@ async fn start(
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let Equipment { providers, toolbox, scripted } = equipment;
     // No other process can use this directory, so the holder of any lease in it is dead: its jobs continue at once.
-    store.upkeep.release_all(clock.now()).await?;
-    budgets::apply(config, &store, clock.now()).await?;
+    let writable = match store.upkeep.release_all(clock.now()).await {
+        Ok(_) => true,
+        Err(error @ StoreError::Unavailable { .. }) => {
+            tracing::error!(%error, "nothing can be written; what is stored is served, and agents are not registered");
+            false
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if writable {
+        budgets::apply(config, &store, clock.now()).await?;
+    }
     let unfinished = unfinished(&store).await?;
     let known = KnownTools::of(&toolbox, &config.remote.host_names(), config.reviews.names());
     let mut agents = Registered::default();
-    for (documents, keep) in
-        [(demo::agents(tools.is_some()), true), (documents, false)].into_iter().filter(|(d, _)| !d.is_empty())
+    for (documents, keep) in [(demo::agents(tools.is_some()), true), (documents, false)]
+        .into_iter()
+        .filter(|(d, _)| writable && !d.is_empty())
     {
         let more = agents::register(&store, documents, known.clone(), keep, clock.now()).await?;
         agents.names.extend(more.names);

@@ -205,6 +205,9 @@ impl Intake {
     }
 
     /// Answers an open review. Once it is decided, its parked job is available: `pending → available`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] when the review is damaged: its job goes on to a worker, for which it is unreadable.
     pub async fn decide_review(
         &self,
         review: &ReviewId,
@@ -214,6 +217,6 @@ impl Intake {
             .write((review.clone(), decision), |tx, (review, decision)| {
                 Box::pin(reviews::apply(&mut tx.session, &mut tx.unit, review, decision))
             })
-            .await
+            .await?
     }
 }
