@@ -85,7 +85,7 @@ fn unchecked(place: &Place, sql: &str) -> String {
     }
 }
 
-/// What was there before the damage.
+/// The value before the damage, and its place.
 pub struct Damage {
     cell: Cell,
     before: String,

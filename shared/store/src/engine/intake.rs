@@ -207,7 +207,7 @@ impl Intake {
     /// Answers an open review. Once it is decided, its parked job is available: `pending → available`.
     ///
     /// # Errors
-    /// [`StoreError::Unreadable`] when the review is damaged: its job goes on to a worker, for which it is unreadable.
+    /// [`StoreError::Unreadable`] when the review is damaged: a worker receives its job, which it cannot read.
     pub async fn decide_review(
         &self,
         review: &ReviewId,

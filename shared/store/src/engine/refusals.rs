@@ -10,7 +10,7 @@ const NOTICED: Duration = Duration::from_millis(300);
 /// Without a further write for this long, nothing is known.
 const REMEMBERED: Duration = Duration::from_secs(3);
 
-/// Whether the writes of this process fail, and since when.
+/// The failure of this process's writes, and its beginning.
 #[derive(Default)]
 pub(super) struct Refusals(Mutex<Option<Failing>>);
 

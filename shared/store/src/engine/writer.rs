@@ -76,7 +76,7 @@ struct Refused {
 /// Where requests wait; several writers may share it.
 pub(super) type Inbox = Arc<Mutex<mpsc::Receiver<Asked>>>;
 
-/// What a writer shares with the rest of the process.
+/// The parts that a writer shares with the rest of the process.
 pub(super) struct Shared {
     pub doorbell: Doorbell,
     pub held: Arc<Held>,

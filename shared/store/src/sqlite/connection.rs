@@ -29,7 +29,7 @@ pub(super) fn failed(action: &'static str) -> impl Fn(rusqlite::Error) -> StoreE
     }
 }
 
-/// Whether the disk has no room: for the database, its log, or the index of the log.
+/// Returns true when the disk has no room for the database, its log, or the index of the log.
 fn is_full(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| {
         error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE

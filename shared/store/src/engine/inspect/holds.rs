@@ -24,11 +24,11 @@ use turnstone_domain::{AgentDefinition, JobError, JobId, JobState, RawJson, RawO
 
 /// The values of one column.
 pub(super) enum Holds {
-    /// What a declared row reads from it.
+    /// The value of a declared row, read from the column.
     Value(fn(&Row, &str) -> Result<(), String>),
     /// One of these words, or NULL.
     Words(&'static [&'static str]),
-    /// What takes the whole row to read.
+    /// A value that needs the whole row.
     Row(fn(&Row) -> Result<(), Inconsistency>),
 }
 

@@ -65,7 +65,7 @@ async fn hold(session: &mut Session, unit: &mut Unit, job: &JobId) -> Result<Opt
 }
 
 /// Reads a review together with its job, which is held. The inner error is a review that cannot be read: its reviews are
-/// closed, and its job goes on to a worker, for which it is unreadable.
+/// closed, and a worker receives its job, which it cannot read.
 async fn hold_with_job(
     session: &mut Session,
     unit: &mut Unit,
