@@ -67,9 +67,9 @@ fn json_in(text: &str) -> Option<Value> {
         return Some(value);
     }
     let begins = text.match_indices(['{', '[']).take(MOST_BRACKETS).map(|(at, _)| at);
-    begins.into_iter().find_map(|at| {
-        serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok()
-    })
+    begins
+        .into_iter()
+        .find_map(|at| serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok())
 }
 
 #[cfg(test)]

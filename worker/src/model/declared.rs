@@ -73,7 +73,9 @@ pub fn model(
     let base_url = address.to_string();
     if config.api_type.as_deref() == Some("responses") {
         let settings = ResponsesConfig { base_url, ..ResponsesConfig::default() };
-        return Ok(Arc::new(ResponsesModel::new(name, settings, client)?.with(key, more).with_retries(retries)));
+        return Ok(Arc::new(
+            ResponsesModel::new(name, settings, client)?.with(key, more).with_retries(retries),
+        ));
     }
     let settings = OpenAiConfig { base_url, ..OpenAiConfig::default() };
     Ok(Arc::new(OpenAiModel::new(name, settings, client)?.with(key, more).with_retries(retries)))

@@ -149,7 +149,6 @@ const IGNORED: &[(&[&str], &str)] = &[
     (&["reasoning", "export_format"], "OSSA-reasoning"),
     (&["reasoning", "self_reflection"], "OSSA-reasoning"),
     (&["reliability", "fallback"], "OSSA-reliability"),
-    (&["delegation"], "OSSA-spec"),
     (&["messaging"], "OSSA-spec"),
 ];
 

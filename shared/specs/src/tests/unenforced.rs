@@ -42,7 +42,7 @@ fn what_has_no_effect_is_a_warning() {
         ("observability: {logging: {level: debug}}", "OSSA-observability@6:29"),
         ("observability: {metrics: {enabled: false}}", "OSSA-observability@6:29"),
         ("messaging: {publishes: [a]}", "OSSA-spec@6:14"),
-        ("delegation: {enabled: true}", "OSSA-spec@6:15"),
+        ("delegation: {enabled: true}", "OSSA-collaboration@6:15"),
         ("tools: [{type: http, name: find, health_check: {enabled: true}}]", "OSSA-tools@6:50"),
         ("reliability: {fallback: {strategy: none}}", "OSSA-reliability@6:27"),
         (
