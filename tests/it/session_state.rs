@@ -338,31 +338,34 @@ async fn messages_are_deleted_one_input_after_the_other() {
                         state: {storage: {retention: 2d}}\n";
         let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
         assert!(status.is_success(), "{body:#}");
-        let job = json!({"type": "agent.keep", "args": ["the first input"], "meta": {"agent": "keeper"}});
-        let id = fleet.push(&job).await;
-        fleet.wait_for(&id, &[JobState::Completed]).await;
-        let engagement = format!("/engagements/{}", fleet.engagement_of(&id).await);
+        let send = async |id: &str, text: &str, run: Option<&Value>| {
+            let mut request = json!({"input": text, "request_id": id});
+            if let Some(run) = run {
+                request["run_id"] = run.clone();
+            }
+            let (status, body) = fleet.post("/agents/keeper/process", &request).await;
+            assert!(status.is_success(), "{body:#}");
+            let place = format!("/agents/keeper/request/{id}");
+            fleet.until("it answered", async || fleet.get(&place).await["status"] == "completed").await;
+            fleet.get(&place).await["run_id"].clone()
+        };
+        let run = send("a", "the first input", None).await;
+        let messages = format!("/engagements/{}/messages", run.as_str().unwrap());
         let day = 86_400_000;
         fleet.clock.advance_ms(day * 3 / 2);
-        let (status, body) = fleet.post(&engagement, &json!({"input": "the second input"})).await;
-        assert!(status.is_success(), "{body:#}");
-        fleet.models.seen(2).await;
-        fleet.until("it answered", async || fleet.get(&engagement).await["status"] == "completed").await;
+        send("b", "the second input", Some(&run)).await;
         fleet.clock.advance_ms(day);
         fleet
             .until("the first input is forgotten", async || {
                 fleet.tick().await;
-                !fleet.get(&format!("{engagement}/messages")).await.to_string().contains("the first input")
+                !fleet.get(&messages).await.to_string().contains("the first input")
             })
             .await;
-        let left = fleet.get(&format!("{engagement}/messages")).await.to_string();
+        let left = fleet.get(&messages).await.to_string();
         assert!(left.contains("the second input"), "{left}");
-        let (status, body) = fleet.post(&engagement, &json!({"input": "the third input"})).await;
-        assert!(status.is_success(), "{body:#}");
-        fleet.models.seen(3).await;
+        send("c", "the third input", Some(&run)).await;
         let asked = fleet.models.calls()[2].request["messages"].to_string();
         assert!(asked.contains("the second input") && !asked.contains("the first input"), "{asked}");
-        fleet.until("it answered", async || fleet.get(&engagement).await["status"] == "completed").await;
         fleet.end().await;
     }
 }
