@@ -328,48 +328,6 @@ async fn state_and_conversation_are_deleted_after_their_retention() {
     }
 }
 
-/// OSSA `state.storage.retention`: each message is deleted so long after the end of its job, also when the engagement
-/// continues.
-#[tokio::test]
-async fn messages_are_deleted_one_input_after_the_other() {
-    for backend in Backend::ALL {
-        let fleet = Fleet::builder().on(backend).model(|_| Reply::text("done")).start().await;
-        let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: keeper}\nspec:\n  role: You keep.\n  \
-                        state: {storage: {retention: 2d}}\n";
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-        assert!(status.is_success(), "{body:#}");
-        let send = async |id: &str, text: &str, run: Option<&Value>| {
-            let mut request = json!({"input": text, "request_id": id});
-            if let Some(run) = run {
-                request["run_id"] = run.clone();
-            }
-            let (status, body) = fleet.post("/agents/keeper/process", &request).await;
-            assert!(status.is_success(), "{body:#}");
-            let place = format!("/agents/keeper/request/{id}");
-            fleet.until("it answered", async || fleet.get(&place).await["status"] == "completed").await;
-            fleet.get(&place).await["run_id"].clone()
-        };
-        let run = send("a", "the first input", None).await;
-        let messages = format!("/engagements/{}/messages", run.as_str().unwrap());
-        let day = 86_400_000;
-        fleet.clock.advance_ms(day * 3 / 2);
-        send("b", "the second input", Some(&run)).await;
-        fleet.clock.advance_ms(day);
-        fleet
-            .until("the first input is forgotten", async || {
-                fleet.tick().await;
-                !fleet.get(&messages).await.to_string().contains("the first input")
-            })
-            .await;
-        let left = fleet.get(&messages).await.to_string();
-        assert!(left.contains("the second input"), "{left}");
-        send("c", "the third input", Some(&run)).await;
-        let asked = fleet.models.calls()[2].request["messages"].to_string();
-        assert!(asked.contains("the second input") && !asked.contains("the first input"), "{asked}");
-        fleet.end().await;
-    }
-}
-
 /// The anomalies that an isolation level allows between two concurrent turns on the same state.
 struct Level {
     name: &'static str,
