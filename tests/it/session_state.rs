@@ -329,45 +329,6 @@ async fn state_and_conversation_are_deleted_after_their_retention() {
     }
 }
 
-/// OSSA `state.storage.retention`: each message is deleted so long after the end of its job, also when the engagement
-/// continues.
-#[tokio::test]
-async fn messages_are_deleted_one_input_after_the_other() {
-    for backend in Backend::ALL {
-        let fleet = Fleet::builder().on(backend).model(|_| Reply::text("done")).start().await;
-        let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: keeper}\nspec:\n  role: You keep.\n  \
-                        state: {storage: {retention: 2d}}\n";
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-        assert!(status.is_success(), "{body:#}");
-        let job = json!({"type": "agent.keep", "args": ["the first input"], "meta": {"agent": "keeper"}});
-        let id = fleet.push(&job).await;
-        fleet.wait_for(&id, &[JobState::Completed]).await;
-        let engagement = format!("/engagements/{}", fleet.engagement_of(&id).await);
-        let day = 86_400_000;
-        fleet.clock.advance_ms(day * 3 / 2);
-        let (status, body) = fleet.post(&engagement, &json!({"input": "the second input"})).await;
-        assert!(status.is_success(), "{body:#}");
-        fleet.models.seen(2).await;
-        fleet.until("it answered", async || fleet.get(&engagement).await["status"] == "completed").await;
-        fleet.clock.advance_ms(day);
-        fleet
-            .until("the first input is forgotten", async || {
-                fleet.tick().await;
-                !fleet.get(&format!("{engagement}/messages")).await.to_string().contains("the first input")
-            })
-            .await;
-        let left = fleet.get(&format!("{engagement}/messages")).await.to_string();
-        assert!(left.contains("the second input"), "{left}");
-        let (status, body) = fleet.post(&engagement, &json!({"input": "the third input"})).await;
-        assert!(status.is_success(), "{body:#}");
-        fleet.models.seen(3).await;
-        let asked = fleet.models.calls()[2].request["messages"].to_string();
-        assert!(asked.contains("the second input") && !asked.contains("the first input"), "{asked}");
-        fleet.until("it answered", async || fleet.get(&engagement).await["status"] == "completed").await;
-        fleet.end().await;
-    }
-}
-
 /// The anomalies that an isolation level allows between two concurrent turns on the same state.
 struct Level {
     name: &'static str,

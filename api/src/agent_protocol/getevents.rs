@@ -115,6 +115,8 @@ async fn answer(
             Ok(record.streamed(since.unwrap_or(0)))
         }
         (Subject::Configured(record), false) => {
+            // Only a request is polled; a run has all its events each time.
+            let since = since.or((record.run_id == id).then_some(0));
             let answer = reply::ok(&record.after(since.unwrap_or(record.seen)));
             if since.is_none() {
                 configured::polled(&app, agent, &who.tenant, &record).await?;

@@ -255,7 +255,7 @@ async fn only_the_review_shows_a_guarded_call_to_its_reviewer() {
     let replies = vec![Reply::call("book", json!({"note": "spoken-word"})), Reply::text("fine")];
     let fleet = fleet(Backend::Sqlite, replies).await;
     let body = format!(
-        "capabilities: {{book: {{input_restriction: {{require_review: ann}}}}}}\n{}",
+        "capabilities: {{book: {{user_identity: false, input_restriction: {{require_review: ann}}}}}}\n{}",
         output("echo.output.size() > 3")
     );
     register(&fleet, &document("watched", &body)).await;

@@ -53,7 +53,6 @@ pub(in super::super) async fn apply(
     forget_workflows(session, before, limit).await?;
     let values = [now.0.into(), row_limit(limit).into()];
     session.execute("forget keys of states", &sql::DELETE_EXPIRED_STATE_KEYS, Args::Values(&values)).await?;
-    session.execute("delete old messages", &sql::UPDATE_AGED_MESSAGES, Args::Values(&values)).await?;
     session.execute("delete conversations", &sql::UPDATE_RETIRED_MESSAGES, Args::Values(&values)).await?;
     let retired = session
         .execute("note what is deleted", &sql::UPDATE_RETIRED_ENGAGEMENTS, Args::Values(&values))
