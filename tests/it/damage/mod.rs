@@ -4,7 +4,3 @@ mod contradictions;
 mod crash_loop;
 mod disk_full;
 mod doctor;
-mod matrix;
-mod schema;
-mod seeded;
-mod stage;

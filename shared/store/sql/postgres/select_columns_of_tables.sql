@@ -7,5 +7,5 @@ FROM pg_class AS t
 JOIN pg_attribute AS c ON c.attrelid = t.oid AND c.attnum > 0 AND NOT c.attisdropped
 LEFT JOIN pg_index AS k ON k.indrelid = t.oid AND k.indisprimary
 WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition
-  AND c.atttypid IN ('text'::regtype, 'bigint'::regtype)
+  AND t.relname <> '_sqlx_migrations' AND c.atttypid IN ('text'::regtype, 'bigint'::regtype)
 ORDER BY t.relname, c.attnum
