@@ -1,5 +1,6 @@
-//! The disk of the database is full while jobs are accepted, while an answer is known, and at a restart: nothing that was
-//! accepted is lost, and everything goes on when there is room.
+//! The disk of the database is full while jobs are accepted, while an answer is known, and at a restart.
+//!
+//! Nothing that was accepted is lost, and writes continue when there is room.
 
 use crate::faults::site::Site;
 use crate::program::{Program, run};
