@@ -4,3 +4,6 @@ mod contradictions;
 mod crash_loop;
 mod disk_full;
 mod doctor;
+mod matrix;
+mod schema;
+mod stage;
