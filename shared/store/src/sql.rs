@@ -65,7 +65,7 @@ mod tests {
         let all = all.chain(inserted.map(|table| (table.name, &table.inserts.over)));
         for (name, text) in all.flat_map(|(name, text)| [(name, text.sqlite), (name, text.sqlite_row)]) {
             let prepared = conn.prepare(text);
-            // What empties the tables is many statements.
+            // The text that empties the tables has many statements.
             let is_fine = matches!(prepared, Ok(_) | Err(rusqlite::Error::MultipleStatement));
             assert!(is_fine, "{name}: {}\n{text}", prepared.err().unwrap());
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, OjsServer, Receiver, Reply, model_server};
 
-/// Its every call waits for a review, and its name comes after those of all others.
+/// An agent whose calls each wait for a review. Its name comes after those of all others.
 const BOOKER: &str = r#"
 kind: "openagentspec:v1/agent"
 name: zz-booker
@@ -28,7 +28,7 @@ fn script(request: &Value) -> Reply {
     }
 }
 
-/// See the module.
+/// The server, with what was set up in it.
 pub struct Stage {
     pub server: OjsServer,
     /// Receives the events of a webhook that is never damaged.
@@ -37,7 +37,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts one.
+    /// Starts a server and a worker, and makes rows in every table.
     pub async fn start(backend: Backend) -> Self {
         let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
         let (status, body) = fleet.send(Method::POST, "/agents", BOOKER).await;
@@ -54,7 +54,7 @@ impl Stage {
     }
 
     /// Enqueues jobs whose rows are the newest: a plain one, a workflow, and an agent's that waits for a review.
-    pub async fn victims(&self) -> Vec<String> {
+    pub async fn victims(&self) {
         let server = &self.server;
         let step = |n: i64| json!({"type": "mail.send", "args": [n], "options": {"queue": "q"}});
         let chain = json!({"type": "chain", "name": "zz", "steps": [step(1), step(2)]});
@@ -63,7 +63,7 @@ impl Stage {
         let booking = server.push(&booking).await;
         let parked = [JobState::Pending, JobState::Discarded, JobState::Completed];
         server.fleet.wait_for(&booking, &parked).await;
-        vec![booking, server.push(&step(3)).await]
+        server.push(&step(3)).await;
     }
 
     /// Approves every open review that can be; one that is damaged may refuse.
@@ -80,8 +80,8 @@ impl Stage {
         let server = &self.server;
         let plain =
             server.push(&json!({"type": "mail.send", "args": [9], "options": {"queue": "whole"}})).await;
-        let asked = json!({"type": "agent.ask", "args": ["hi"], "ext_agent_model": "m", "options": {"queue": "whole"}});
-        let asked = server.push(&asked).await;
+        let agent_job = json!({"type": "agent.ask", "args": ["hi"], "ext_agent_model": "m", "options": {"queue": "whole"}});
+        let agent_job = server.push(&agent_job).await;
         let fetch = json!({"queues": ["whole", "q"], "count": 50, "worker_id": "w"});
         let mut done = false;
         // A claim in one statement leaves what it cannot read to the next one.
@@ -94,14 +94,14 @@ impl Stage {
             }
         }
         assert!(done, "a plain job does not complete beside {beside}");
-        let told = server.fleet.wait_for(&asked, &[JobState::Completed, JobState::Discarded]).await;
-        assert_eq!(told["state"], "completed", "beside {beside}: {told:#}");
+        let ended = server.fleet.wait_for(&agent_job, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!(ended["state"], "completed", "beside {beside}: {ended:#}");
         let received = |id: &str| self.receiver.received().iter().any(|one| one.body.contains(id));
         server
             .fleet
             .until(&format!("the webhook receives the jobs beside {beside}"), async || {
                 server.pass_ms(1_000).await;
-                received(&plain) && received(&asked)
+                received(&plain) && received(&agent_job)
             })
             .await;
     }

@@ -358,7 +358,7 @@ impl Views {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
         let found = many(&self.0.readers, "read events", text, &values, events_of).await?;
-        Ok(found.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect())
+        Ok(page_after(found, after, limit))
     }
 
     /// As [`Views::events_after`], for a record that has to be whole.
@@ -374,7 +374,7 @@ impl Views {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
         let found = all(&self.0.readers, "read events", text, &values, events_of).await?;
-        Ok(found.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect())
+        Ok(page_after(found, after, limit))
     }
 
     /// [`Views::events_after`] in the order of the feed (see [`crate::Feed`]): the `seq` of their cursors is their
@@ -541,6 +541,11 @@ impl Views {
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.0.readers.read("answer a ping", &sql::SELECT_ONE, Args::Values(&[])).await.map(|_| ())
     }
+}
+
+/// Returns the events of these rows after position `after`, at most `limit`.
+fn page_after(rows: Vec<Vec<Event>>, after: i64, limit: u32) -> Vec<Event> {
+    rows.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect()
 }
 
 /// The statement that reads a stream of events, and whose it is.
