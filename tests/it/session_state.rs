@@ -310,7 +310,7 @@ async fn state_and_conversation_are_deleted_after_their_retention() {
         let job = json!({"type": "agent.keep", "args": ["go"], "meta": {"agent": "keeper"}});
         let id = fleet.push(&job).await;
         fleet.wait_for(&id, &[JobState::Completed]).await;
-        let (messages, keys) = (turnstone_tests::journal::MESSAGES, "SELECT count(*) FROM state_keys");
+        let (messages, keys) = (turnstone_tests::journal::TEXTS, "SELECT count(*) FROM state_keys");
         fleet.clock.advance_ms(86_400_000);
         fleet.tick().await;
         assert!(
@@ -325,6 +325,72 @@ async fn state_and_conversation_are_deleted_after_their_retention() {
             })
             .await;
         assert_eq!(fleet.job(&id).await["result"], "done");
+        fleet.end().await;
+    }
+}
+
+/// OSSA `state.storage.retention`: each message is deleted so long after the end of its job, also when the engagement
+/// continues. The other messages keep their positions.
+#[tokio::test]
+async fn messages_are_deleted_one_input_after_the_other() {
+    for backend in Backend::ALL {
+        let fleet = Fleet::builder().on(backend).model(|_| Reply::text("done")).start().await;
+        let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: keeper}\nspec:\n  role: You keep.\n  \
+                        state: {storage: {retention: 2d}}\n";
+        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
+        assert!(status.is_success(), "{body:#}");
+        let send = async |id: &str, text: &str, run: Option<&Value>| {
+            let mut request = json!({"input": text, "request_id": id});
+            if let Some(run) = run {
+                request["run_id"] = run.clone();
+            }
+            let (status, body) = fleet.post("/agents/keeper/process", &request).await;
+            assert!(status.is_success(), "{body:#}");
+            let place = format!("/agents/keeper/request/{id}");
+            fleet.until("it answered", async || fleet.get(&place).await["status"] == "completed").await;
+            fleet.get(&place).await["run_id"].clone()
+        };
+        let run = send("a", "the first input", None).await;
+        let engagement = format!("/engagements/{}", run.as_str().unwrap());
+        let listed = async |query: &str| fleet.get(&format!("{engagement}/messages{query}")).await;
+        let positions = |page: &Value| -> Vec<i64> {
+            page["messages"].as_array().unwrap().iter().map(|one| one["seq"].as_i64().unwrap()).collect()
+        };
+        let day = 86_400_000;
+        fleet.clock.advance_ms(day * 3 / 2);
+        send("b", "the second input", Some(&run)).await;
+        assert_eq!(positions(&listed("").await), [1, 2, 3, 4]);
+        fleet.clock.advance_ms(day);
+        fleet
+            .until("the first input is forgotten", async || {
+                fleet.tick().await;
+                !listed("").await.to_string().contains("the first input")
+            })
+            .await;
+        let left = listed("").await;
+        assert!(left.to_string().contains("the second input"), "{left}");
+        assert_eq!(positions(&left), [3, 4]);
+        let page = listed("?limit=1").await;
+        assert_eq!(
+            (positions(&page), &page["has_more"]),
+            (vec![3], &json!(true)),
+            "pages skip what is deleted"
+        );
+        send("c", "the third input", Some(&run)).await;
+        let asked = fleet.models.calls()[2].request["messages"].to_string();
+        assert!(asked.contains("the second input") && !asked.contains("the first input"), "{asked}");
+        assert_eq!(positions(&listed("").await), [3, 4, 5, 6]);
+        fleet.clock.advance_ms(day * 3);
+        let texts = "SELECT count(*) FROM journal WHERE said LIKE '%input%' OR said LIKE '%done%'";
+        fleet
+            .until("everything is forgotten", async || {
+                fleet.tick().await;
+                fleet.number(texts).await == 0
+            })
+            .await;
+        assert_eq!(listed("").await["messages"], json!([]));
+        send("d", "the fourth input", Some(&run)).await;
+        assert_eq!(positions(&listed("").await), [7, 8]);
         fleet.end().await;
     }
 }

@@ -163,7 +163,7 @@ async fn a_conversation_is_kept_as_long_as_a_fork_reads_it(backend: Backend) {
     fleet
         .until("both are forgotten", async || {
             fleet.tick().await;
-            fleet.number(turnstone_tests::journal::MESSAGES).await == 0
+            fleet.number(turnstone_tests::journal::TEXTS).await == 0
         })
         .await;
     fleet.end().await;

@@ -262,18 +262,31 @@ impl Views {
             .await
     }
 
-    /// Messages after position `after`, oldest first.
+    /// Messages after position `after`, oldest first; fewer than `limit` only when there are no more. A message whose
+    /// retention is over keeps its position and is left out.
     pub async fn messages(
         &self,
         id: &EngagementId,
-        after: i64,
+        mut after: i64,
         limit: u32,
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        let values = [id.as_str().into(), after.into(), limit.into()];
-        let found =
-            all(&self.0.readers, "read messages", &sql::SELECT_MESSAGES_AFTER, &values, journal::messages);
-        let wanted = |stored: &StoredMessage| stored.seq > after && stored.seq - after <= i64::from(limit);
-        Ok(found.await?.into_iter().flatten().filter(wanted).collect())
+        let (limit, mut found) = (limit as usize, Vec::new());
+        loop {
+            let missing = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
+            let upto = after.saturating_add(missing);
+            let values = [id.as_str().into(), after.into(), missing.into()];
+            let rows = all(&self.0.readers, "read messages", &sql::SELECT_MESSAGES_AFTER, &values, |row| {
+                Ok((get::<i64>(row, "last_message")?, journal::messages(row)?))
+            })
+            .await?;
+            let reached = rows.last().map_or(after, |(last, _)| *last);
+            let wanted = |stored: &StoredMessage| (after + 1..=upto).contains(&stored.seq);
+            found.extend(rows.into_iter().flat_map(|(_, said)| said).filter(wanted));
+            if found.len() >= limit || reached < upto {
+                return Ok(found);
+            }
+            after = upto;
+        }
     }
 
     /// Checkpoints, oldest first.
