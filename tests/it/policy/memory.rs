@@ -105,6 +105,13 @@ async fn earlier_engagements_are_recalled() {
         let marks: Vec<_> = page["messages"].as_array().unwrap().iter().map(mark).collect();
         let (recalled, own) = ((json!(0), json!(first)), (json!(1), Value::Null));
         assert_eq!(marks, [recalled.clone(), recalled, own.clone(), own], "{page:#}");
+        let folder = turnstone_tests::scratch::folder();
+        let shown = ["engagement", "show", second.as_str(), "--url", fleet.url.as_str()];
+        let shown = crate::program::run(folder.path(), &shown, &[]).await;
+        assert!(
+            shown.stdout.contains(" after 1 turn (") && shown.stdout.contains("memory  1 exchange recalled"),
+            "{shown:?}"
+        );
         let object = fleet.get(&format!("/engagements/{second}/audit")).await;
         assert_eq!(
             object["engagement"]["history"]["_total"], 0,
