@@ -109,7 +109,7 @@ async fn earlier_engagements_are_recalled() {
         let shown = ["engagement", "show", second.as_str(), "--url", fleet.url.as_str()];
         let shown = crate::program::run(folder.path(), &shown, &[]).await;
         assert!(
-            shown.stdout.contains(" after 1 turn (") && shown.stdout.contains("memory  1 exchange recalled"),
+            shown.stdout.contains(" after 1 turn (") && shown.stdout.contains("memory 1 exchange recalled"),
             "{shown:?}"
         );
         let object = fleet.get(&format!("/engagements/{second}/audit")).await;

@@ -78,13 +78,13 @@ async fn files_move_with_their_engagement() {
         let content = turnstone_tests::http::client().get(format!("{}{url}", to.url)).send().await.unwrap();
         assert_eq!((content.status().as_u16(), content.text().await.unwrap()), (200, "tides".to_owned()));
         let artifact = url.rsplit('/').next().unwrap().to_owned();
-        let events = to.get(&format!("/engagements/{id}/events?limit=1000")).await;
-        let events = events["events"].as_array().unwrap();
-        let made = events.iter().find(|event| event["name"] == "artifact.generated").unwrap();
-        assert!(made["data"].to_string().contains(&artifact), "{artifact}: {made:#}");
         ids.push(artifact);
     }
     assert_ne!(ids[0], ids[1]);
+    let events = to.get(&format!("/engagements/{engagement}/events?limit=1000")).await;
+    let mut events = events["events"].as_array().unwrap().iter();
+    let made = events.find(|event| event["name"] == "artifact.generated").unwrap();
+    assert!(made["data"].to_string().contains(&ids[1]), "{ids:?}: {made:#}");
     from.end().await;
     to.end().await;
 }
