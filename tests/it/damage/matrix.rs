@@ -60,8 +60,7 @@ async fn each_damaged_text_harms_its_own_row_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-#[cfg_attr(not(no_postgres), ignore = "long: the same rule on PostgreSQL")]
+#[ignore = "long: the same rule on PostgreSQL"]
 async fn a_damaged_text_of_any_table_harms_its_own_row_alone_on_postgres() {
     in_rounds(Backend::Postgres).await;
 }

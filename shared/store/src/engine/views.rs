@@ -267,26 +267,10 @@ impl Views {
     pub async fn messages(
         &self,
         id: &EngagementId,
-        mut after: i64,
+        after: i64,
         limit: u32,
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        let (limit, mut found) = (limit as usize, Vec::new());
-        loop {
-            let missing = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
-            let upto = after.saturating_add(missing);
-            let values = [id.as_str().into(), after.into(), missing.into()];
-            let rows = all(&self.0.readers, "read messages", &sql::SELECT_MESSAGES_AFTER, &values, |row| {
-                Ok((get::<i64>(row, "last_message")?, journal::messages(row)?))
-            })
-            .await?;
-            let reached = rows.last().map_or(after, |(last, _)| *last);
-            let wanted = |stored: &StoredMessage| (after + 1..=upto).contains(&stored.seq);
-            found.extend(rows.into_iter().flat_map(|(_, said)| said).filter(wanted));
-            if found.len() >= limit || reached < upto {
-                return Ok(found);
-            }
-            after = upto;
-        }
+        recall::messages_after(&self.0.readers, id, after, limit as usize).await
     }
 
     /// Checkpoints, oldest first.
