@@ -32,6 +32,7 @@ async fn in_rounds() {
         let cells: Vec<Cell> = all.iter().filter(|cell| cell.place == round).cloned().collect();
         beside(&stage, cells, round).await;
     }
+    stage.server.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
