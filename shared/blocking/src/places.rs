@@ -1,6 +1,6 @@
 //! A semaphore whose holders are threads.
 //!
-//! A semaphore of futures would not do: a future that was given a place holds it until a thread of the runtime polls
+//! A semaphore of futures would not do. A future that was given a place holds it until a thread of the runtime polls
 //! it, and all of these threads may be waiting for a place.
 
 use std::sync::{Condvar, Mutex, PoisonError};
