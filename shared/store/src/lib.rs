@@ -34,8 +34,8 @@
 //! | [`Webhooks`] | subscribers to events, and the outcome of each delivery |
 //! | [`Artifacts`] | files that agents save |
 //! | [`Breakers`] | worker: circuit breakers |
-//! | [`Credentials`](credentials::Credentials) | credentials of tools, for users and static identities |
-//! | [`RemoteCalls`](remote_calls::RemoteCalls) | worker: calls of remote agents to cancel |
+//! | [`Credentials`] | credentials of tools, for users and static identities |
+//! | [`RemoteCalls`] | worker: calls of remote agents to cancel |
 //! | [`Budgets`] | budgets of engagements, shared budgets, and the spending |
 //! | [`Delegations`] | agents that work for agents |
 //! | [`Forks`] | engagements that continue from a turn of another one, whose past they share |
