@@ -114,6 +114,7 @@ async fn a_whole_database_is_in_order() {
         let ran = doctor(&server.fleet.place, "json").await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
         assert!(ran.stderr.contains("all values are in order"), "{ran:?}");
+        server.end().await;
     }
 }
 
@@ -141,6 +142,7 @@ async fn every_page_is_read() {
     let keys: Vec<Value> = ran.lines().iter().map(|one| one["key"].clone()).collect();
     assert_eq!(keys, ["17/q/completed", "2500/q/completed", "5000/q/completed", "1"]);
     assert_eq!(ran.lines()[3]["id"], id, "a job without an envelope is named, too");
+    server.end().await;
 }
 
 #[tokio::test]
@@ -159,6 +161,7 @@ async fn an_operator_reads_the_raw_rows_of_a_job() {
         server.get("/ojs/v1/admin/jobs/none/raw").await.expect(404);
         let tenant = [("x-ojs-tenant", "acme")];
         assert_eq!(server.send(reqwest::Method::GET, &path, &tenant, "").await.status, 403);
+        server.end().await;
     }
 }
 

@@ -39,6 +39,7 @@ async fn in_rounds(backend: Backend) {
         let cells: Vec<Cell> = all.iter().filter(|cell| cell.place == round).cloned().collect();
         beside(&stage, cells, round).await;
     }
+    stage.server.end().await;
 }
 
 async fn one_by_one(backend: Backend) {
