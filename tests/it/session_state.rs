@@ -337,8 +337,7 @@ async fn messages_are_deleted_one_input_after_the_other() {
         let fleet = Fleet::builder().on(backend).model(|_| Reply::text("done")).start().await;
         let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: keeper}\nspec:\n  role: You keep.\n  \
                         state: {storage: {retention: 2d}}\n";
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(manifest).await;
         let send = async |id: &str, text: &str, run: Option<&Value>| {
             let mut request = json!({"input": text, "request_id": id});
             if let Some(run) = run {

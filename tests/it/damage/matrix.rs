@@ -47,6 +47,7 @@ async fn one_by_one(backend: Backend) {
     for (number, cell) in cells(&stage.server.fleet.place).await.into_iter().enumerate() {
         beside(&stage, vec![cell], number).await;
     }
+    stage.server.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
