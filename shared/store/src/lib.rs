@@ -1,6 +1,21 @@
 //! The only place that knows SQL. One handle per concern; each method that writes is one transaction. [`Ledger`], [`Upkeep`],
 //! [`Breakers`] and [`RateLimits`] are traits, because other crates replace or decorate them.
 //!
+//! ```text
+//!  api, worker, scheduler
+//!    │ handles (the table below)
+//!    ▼
+//!  engine ── reads ──▶ session of a reading connection ─────────────╮
+//!    │                                                              │
+//!    ╰─ writes ─▶ writer: one transaction for all that wait         │
+//!                   │ ops: decide in memory                         ├─▶ cipher ─▶ sqlite, postgres
+//!                   │ unit: the rows that changed ─▶ flush ─────────╯
+//!                   ▼
+//!                doorbell ─▶ claimers and streams, in this and in other processes (redis, LISTEN)
+//!
+//!  beside the engine: limits (rate limits in memory, database or Redis), live (text of models), migrations
+//! ```
+//!
 //! | handle | caller |
 //! |---|---|
 //! | [`Intake`] | api: what enters |
@@ -19,8 +34,8 @@
 //! | [`Webhooks`] | subscribers to events, and the outcome of each delivery |
 //! | [`Artifacts`] | files that agents save |
 //! | [`Breakers`] | worker: circuit breakers |
-//! | [`Credentials`](credentials::Credentials) | credentials of tools, for users and static identities |
-//! | [`RemoteCalls`](remote_calls::RemoteCalls) | worker: calls of remote agents to cancel |
+//! | [`Credentials`] | credentials of tools, for users and static identities |
+//! | [`RemoteCalls`] | worker: calls of remote agents to cancel |
 //! | [`Budgets`] | budgets of engagements, shared budgets, and the spending |
 //! | [`Delegations`] | agents that work for agents |
 //! | [`Forks`] | engagements that continue from a turn of another one, whose past they share |

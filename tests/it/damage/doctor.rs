@@ -69,6 +69,7 @@ async fn every_damaged_document_is_named() {
             table.stdout.contains("job_envelopes, row ") && table.stdout.contains(", column args: "),
             "{table:?}"
         );
+        stage.server.end().await;
     }
 }
 
@@ -114,6 +115,7 @@ async fn a_whole_database_is_in_order() {
         let ran = doctor(&server.fleet.place, "json").await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{ran:?}");
         assert!(ran.stderr.contains("all values are in order"), "{ran:?}");
+        server.end().await;
     }
 }
 
@@ -141,6 +143,7 @@ async fn every_page_is_read() {
     let keys: Vec<Value> = ran.lines().iter().map(|one| one["key"].clone()).collect();
     assert_eq!(keys, ["17/q/completed", "2500/q/completed", "5000/q/completed", "1"]);
     assert_eq!(ran.lines()[3]["id"], id, "a job without an envelope is named, too");
+    server.end().await;
 }
 
 #[tokio::test]
@@ -159,6 +162,7 @@ async fn an_operator_reads_the_raw_rows_of_a_job() {
         server.get("/ojs/v1/admin/jobs/none/raw").await.expect(404);
         let tenant = [("x-ojs-tenant", "acme")];
         assert_eq!(server.send(reqwest::Method::GET, &path, &tenant, "").await.status, 403);
+        server.end().await;
     }
 }
 
@@ -178,6 +182,7 @@ async fn raw_rows_of_a_job_are_printed() {
     let ran = run(folder.path(), &arguments("none"), &[]).await;
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), ""), "{ran:?}");
     assert!(ran.stderr.starts_with("error: "), "{ran:?}");
+    server.end().await;
 }
 
 /// Sealed values are opened with the configured key and read as the product reads them; none of them is printed.
@@ -209,6 +214,7 @@ async fn sealed_values_are_opened_and_read() {
         let without = doctor(place, "json").await;
         assert_eq!((without.code, without.stdout.as_str()), (Some(2), ""), "{without:?}");
         assert!(without.stderr.contains("no key is configured"), "{without:?}");
+        server.end().await;
     }
 }
 
@@ -244,4 +250,5 @@ async fn a_database_that_goes_away_is_an_error() {
     assert!(!warned.contains("rows of"), "it says that everything was read: {warned}");
     lock.abort();
     place.try_change("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()").await.unwrap();
+    server.end().await;
 }

@@ -39,6 +39,7 @@ async fn in_rounds(backend: Backend) {
         let cells: Vec<Cell> = all.iter().filter(|cell| cell.place == round).cloned().collect();
         beside(&stage, cells, round).await;
     }
+    stage.server.end().await;
 }
 
 async fn one_by_one(backend: Backend) {
@@ -46,6 +47,7 @@ async fn one_by_one(backend: Backend) {
     for (number, cell) in cells(&stage.server.fleet.place).await.into_iter().enumerate() {
         beside(&stage, vec![cell], number).await;
     }
+    stage.server.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -142,6 +142,7 @@ async fn run(backend: Backend, seed: u64, jobs: usize, cells: usize) {
     );
     assert!(unreadable > 0, "seed {seed}: no damage was met: {damaged:?}");
     stage.lists_answer("random damage").await;
+    stage.server.end().await;
 }
 
 async fn is_dead_letter(stage: &Stage, id: &str, column: &str, seed: u64) {

@@ -3,12 +3,12 @@
 
 use super::{exported, fork_ran, forked, imported, job, ran, runs_again, said, trip};
 use crate::inputs::register;
-use crate::policy;
 use serde_json::{Value, json};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{Ids, JobId};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
@@ -61,7 +61,7 @@ async fn files_move_with_their_engagement() {
     let from = Fleet::builder().on(Backend::Sqlite).model(script).start().await;
     let to = Fleet::builder().on(Backend::Postgres).workers(0).start().await;
     let capable = "capabilities: {save-artifact: {user_identity: false}}\n";
-    policy::register(&from, &policy::document("maker", capable)).await;
+    from.register(oas("maker", capable)).await;
     let engagement =
         ran(&from, &json!({"type": "agent.make", "args": ["go"], "meta": {"agent": "maker"}})).await;
     let (fork, done) = fork_ran(&from, &engagement, json!({"at_turn": 2})).await;

@@ -81,9 +81,9 @@ fn request(deps: &Deps, limit: usize) -> ClaimRequest {
     }
 }
 
-/// Waits for a free slot and takes all free ones; `None` when the worker drains. They are kept during the
-/// claim. Otherwise a turn that returns from another server could take one, and no slot would be left for a
-/// claimed job. With `all`, it waits until so many are free.
+/// Waits for a free slot and takes all free ones; returns `None` when the worker drains. The slots are kept
+/// during the claim. Otherwise a turn that returns from a wait for another server could take one, and a claimed
+/// job would have no slot. With `all`, it waits until so many are free.
 async fn free_slots(
     slots: &Arc<Semaphore>,
     all: Option<usize>,

@@ -1,4 +1,4 @@
-//! Claims on a connection of their own, each in one statement: [`alone`](super::ops::claim::alone).
+//! Claims on a connection of their own, each in one statement: [`alone`].
 
 use super::definitions::Definitions;
 use super::held::Held;

@@ -12,7 +12,7 @@ use turnstone_domain::review::{Review, ReviewAnswer};
 use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
 use turnstone_domain::{EngagementId, JobId, Phase, Timestamp};
 
-/// The state of a scope (see [`crate::Ledger::state`]): version and keys of one moment, because it is one statement.
+/// The state of a scope (see [`crate::LedgerReads::state`]): version and keys of one moment, because it is one statement.
 pub(super) async fn state(
     readers: &Reader,
     scope: &Scope,
@@ -101,7 +101,7 @@ pub(super) async fn messages_after(
     }
 }
 
-/// Reads what an engagement remembers (see [`crate::Ledger::recall`]).
+/// Reads what an engagement remembers (see [`crate::LedgerReads::recall`]).
 pub(super) async fn recall(
     readers: &Reader,
     job: &JobId,
