@@ -1,16 +1,21 @@
-//! Bells between processes: what is rung here is told by `NOTIFY`, what others ring is heard by `LISTEN`.
+//! Notifications between processes: `NOTIFY` sends what is rung here, and `LISTEN` receives what others ring.
 //!
 //! Only hints travel here. Rings that gather within a moment go out together, outside of every transaction that
-//! matters; when the listener is broken, everybody goes on polling.
+//! matters; when the listener is broken, every process goes on polling. Hints that no other process waits for are not sent:
+//! see [`Audience`].
+
+mod audience;
 
 use super::session::Readers;
 use crate::doorbell::{Outgoing, WeakDoorbell};
 use crate::{Doorbell, Ring, sql};
+use audience::Audience;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sqlx::postgres::PgListener;
 use std::borrow::Cow;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// The name in `select_notify.sql`.
 const CHANNEL: &str = "turnstone";
@@ -23,10 +28,21 @@ const RETRY: Duration = Duration::from_millis(100);
 /// The pause after a listener failed.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// What a process says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Here {
+    /// True if it waits for events of streams, and not only for work.
+    events: bool,
+    /// True if it asks the others to say the same of themselves.
+    asks: bool,
+}
+
 #[derive(Serialize)]
 struct Rings<'a> {
     from: &'a str,
     rings: &'a [Ring],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    here: Option<Here>,
 }
 
 /// The same as it arrives. Most rings are this process's own: those are not read.
@@ -36,29 +52,53 @@ struct Heard<'a> {
     from: Cow<'a, str>,
     #[serde(borrow)]
     rings: &'a RawValue,
+    #[serde(default)]
+    here: Option<Here>,
 }
 
-/// Starts both directions; they end when nobody else uses the bell. `origin` tells this process's own rings from those
+/// Starts both directions; they end when nothing else uses the bell. `origin` tells this process's own rings from those
 /// of others.
 pub(super) fn start(readers: &Readers, doorbell: &Doorbell, origin: String) {
     let (rung, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
+    let listened = doorbell.listened();
     tokio::spawn(async move {
+        let audience = Audience::default();
         tokio::select! {
-            () = carry_out(rung, &readers, &origin) => {}
-            () = bring_in(&readers, &heard, &origin) => {}
+            () = carry_out(rung, &listened, &readers, &origin, &audience) => {}
+            () = bring_in(&readers, &heard, &origin, &audience) => {}
         }
     });
 }
 
-async fn carry_out(mut rung: Outgoing, readers: &Readers, origin: &str) {
-    while let Some(rings) = rung.gather(LARGEST, length).await {
-        let payload = serde_json::to_string(&Rings { from: origin, rings: &rings }).unwrap_or_default();
-        let told = sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
-        match told {
-            Ok(_) => rung.sent(),
-            Err(error) => {
-                tracing::debug!(%error, "bells were not carried to other processes; they will poll");
-                tokio::time::sleep(RETRY).await;
+async fn carry_out(
+    mut rung: Outgoing,
+    listened: &Notify,
+    readers: &Readers,
+    origin: &str,
+    audience: &Audience,
+) {
+    loop {
+        let rings = tokio::select! {
+            rings = rung.gather(LARGEST, length) => rings,
+            () = audience.stirs() => Some(Vec::new()),
+            () = listened.notified() => Some(Vec::new()),
+        };
+        let Some(mut rings) = rings else { return };
+        rings.retain(|ring| audience.waits_for(ring));
+        let (here, missed) = audience.greeting(rung.has_followers());
+        rings.extend(missed);
+        if rings.is_empty() && here.is_none() {
+            rung.sent();
+        } else {
+            let payload =
+                serde_json::to_string(&Rings { from: origin, rings: &rings, here }).unwrap_or_default();
+            match sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await {
+                Ok(_) => rung.sent(),
+                Err(error) => {
+                    tracing::debug!(%error, "rings were not carried to other processes; they will poll");
+                    audience.missed();
+                    tokio::time::sleep(RETRY).await;
+                }
             }
         }
         tokio::time::sleep(APART).await;
@@ -67,39 +107,49 @@ async fn carry_out(mut rung: Outgoing, readers: &Readers, origin: &str) {
 
 fn length(ring: &Ring) -> usize {
     20 + match ring {
-        Ring::Available | Ring::Due => 0,
+        Ring::Available | Ring::Due | Ring::AllEvents => 0,
         Ring::Revoked(text) | Ring::Asked(text) | Ring::Events(text) => text.len(),
     }
 }
 
-async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) {
+async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str, audience: &Audience) {
     loop {
-        if let Err(error) = listen(readers, doorbell, origin).await {
-            tracing::debug!(%error, "bells of other processes are not heard; polling until they are");
+        if let Err(error) = listen(readers, doorbell, origin, audience).await {
+            tracing::debug!(%error, "rings of other processes do not arrive; polling until they do");
         }
+        audience.is_deaf();
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn listen(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) -> Result<(), sqlx::Error> {
+async fn listen(
+    readers: &Readers,
+    doorbell: &WeakDoorbell,
+    origin: &str,
+    audience: &Audience,
+) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(readers.pool()).await?;
     listener.listen(CHANNEL).await?;
+    audience.listens();
     look_again(doorbell);
     loop {
         let Some(heard) = listener.try_recv().await? else {
+            audience.listens();
             look_again(doorbell);
             continue;
         };
-        let Ok(Heard { from, rings }) = serde_json::from_str(heard.payload()) else { continue };
-        if from != origin
-            && let Ok(rings) = serde_json::from_str::<Vec<Ring>>(rings.get())
-        {
+        let Ok(Heard { from, rings, here }) = serde_json::from_str(heard.payload()) else { continue };
+        if from == origin {
+            continue;
+        }
+        audience.met(&from, here);
+        if let Ok(rings) = serde_json::from_str::<Vec<Ring>>(rings.get()) {
             rings.into_iter().for_each(|ring| doorbell.bring_in(ring));
         }
     }
 }
 
-/// Nobody knows what was rung while no connection listened.
+/// What was rung while no connection listened is unknown.
 fn look_again(doorbell: &WeakDoorbell) {
     doorbell.bring_in(Ring::Available);
     doorbell.bring_in(Ring::Due);
