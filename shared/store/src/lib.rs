@@ -1,32 +1,5 @@
-//! The only place that knows SQL. One handle per concern; each method that writes is one transaction. [`Ledger`], [`Upkeep`],
-//! [`Breakers`] and [`RateLimits`] are traits, because other crates replace or decorate them.
-//!
-//! | handle | caller |
-//! |---|---|
-//! | [`Intake`] | api: what enters |
-//! | [`IdempotentPushes`] | pushes that are applied once per idempotency key |
-//! | [`Ledger`], [`LedgerReads`] | worker: claims, checkpoints, settlements; what a turn reads of its past |
-//! | [`Upkeep`] | scheduler: what time does |
-//! | [`Views`] | everybody: reads |
-//! | [`Remote`] | what workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress |
-//! | [`Queues`] | queues as operators see them: paused, bounded, limited, weighted |
-//! | [`Operate`] | what operators do to many jobs at once: dead letters, bulk, statistics, tenants |
-//! | [`Workflows`] | chains, groups and batches: jobs that wait for one another |
-//! | [`Crons`] | entries that make a job at times |
-//! | [`Schemas`] | what the arguments of a job type have to look like |
-//! | [`Tenants`] | what operators allow tenants |
-//! | [`Feed`] | all events in one order |
-//! | [`Webhooks`] | who is told of events, and what became of it |
-//! | [`Artifacts`] | files that agents made |
-//! | [`Breakers`] | worker: circuit breakers |
-//! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
-//! | [`Elsewhere`](elsewhere::Elsewhere) | worker: calls that agents of other servers work for, and that nobody waits for |
-//! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
-//! | [`Delegations`] | agents that work for agents: who for whom |
-//! | [`Forks`] | engagements that go on from a turn of another one, whose past they share |
-//! | [`Runs`] | runs as the Agent Protocol tells them |
-//! | [`Transfers`] | engagements that come from another store |
-//! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
+//! The only place that knows SQL. [`Store`] has one handle per concern; each method that writes is one transaction. [`Ledger`],
+//! [`Upkeep`], [`Breakers`] and [`RateLimits`] are traits, because other crates replace or decorate them.
 
 pub mod breakers;
 mod cipher;

@@ -1,5 +1,6 @@
 //! The core: a claimed job runs turn after turn, each through the seven phases, until it settles.
 
+pub mod barrier;
 mod confirmation;
 mod content_filter;
 pub mod conversation;
@@ -16,7 +17,6 @@ pub mod memory;
 pub mod place;
 pub mod rerun;
 pub mod reviewers;
-pub mod secured;
 pub mod session_state;
 pub mod signals;
 pub mod state;

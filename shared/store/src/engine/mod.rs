@@ -41,7 +41,6 @@ mod unit;
 pub(crate) mod views;
 pub(crate) mod webhooks;
 pub(crate) mod workflows;
-mod write;
 mod writer;
 
 use crate::limits::RateLimits;
@@ -71,14 +70,13 @@ use std::sync::atomic::AtomicI64;
 use std::{io, thread};
 use tenants::Tenants;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 use transfers::Transfers;
 use turnstone_domain::Ids;
 use views::Views;
 use webhooks::Webhooks;
 use workflows::Workflows;
-use write::Asked;
-use writer::Writer;
+use writer::{Asked, Inbox, Writer};
 
 /// Requests that may wait for a writer before callers have to wait to hand theirs over.
 const INBOX: usize = 4096;
@@ -88,7 +86,6 @@ pub(crate) struct Engine {
     readers: Reader,
     writer: mpsc::Sender<Asked>,
     held: Arc<Held>,
-    limited: Arc<LimitedQueues>,
     /// Claims in one statement, where the database can.
     claimer: Option<Claimer>,
 }
@@ -114,7 +111,7 @@ pub(crate) fn start(
 ) -> Result<Store, StoreError> {
     let doorbell = Doorbell::default();
     let (writer, inbox) = mpsc::channel(INBOX);
-    let inbox = Arc::new(Mutex::new(inbox));
+    let inbox = Arc::new(Inbox::new(inbox));
     let held: Arc<Held> = Arc::default();
     let limited: Arc<LimitedQueues> = Arc::default();
     for session in sessions {
@@ -128,7 +125,7 @@ pub(crate) fn start(
         let asked = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
         Claimer { asked, from: AtomicI64::new(0) }
     });
-    let engine = Arc::new(Engine { readers, writer, held, limited, claimer });
+    let engine = Arc::new(Engine { readers, writer, held, claimer });
     let handle = || Arc::clone(&engine);
     Ok(Store {
         intake: Intake(handle()),
