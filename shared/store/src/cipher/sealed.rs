@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use std::sync::Arc;
 
 /// A connection with the keys that seal its values.
-pub(crate) struct Sealed<C> {
+pub(crate) struct SealedConnection<C> {
     pub inner: C,
     pub ring: Arc<Keyring>,
 }
 
-impl<C: Connection> Sealed<C> {
+impl<C: Connection> SealedConnection<C> {
     /// Seals what rows hold. Single values are never sealed: they have no names.
     fn seal<'a>(&self, text: &Text, mut args: Args<'a>) -> Result<Args<'a>, StoreError> {
         if let Args::Rows(columns, _) = &mut args {
@@ -34,7 +34,7 @@ impl<C: Connection> Sealed<C> {
 }
 
 #[async_trait]
-impl<C: Connection> Connection for Sealed<C> {
+impl<C: Connection> Connection for SealedConnection<C> {
     fn blocks(&self) -> bool {
         self.inner.blocks()
     }

@@ -5,7 +5,7 @@
 
 use super::columns::Columns;
 use super::rows::Fields;
-use crate::cipher::{Keyring, Sealed};
+use crate::cipher::{Keyring, SealedConnection};
 use crate::sql::{self, Text};
 use crate::{StoreError, postgres, sqlite};
 use async_trait::async_trait;
@@ -152,7 +152,7 @@ impl Fields for Row {
     }
 }
 
-/// A connection that writes, one transaction after the other: of a database, or [sealed](crate::cipher::Sealed).
+/// A connection that writes, one transaction after the other: of a database, or [sealed](crate::cipher::SealedConnection).
 #[async_trait]
 pub(crate) trait Connection: Send {
     /// Returns whether its calls block the thread: who uses it has a thread of its own.
@@ -211,7 +211,7 @@ impl Session {
     /// `inner` with its values sealed by `ring`; without one it is as it is.
     pub(crate) fn new(inner: impl Connection + 'static, ring: Option<Arc<Keyring>>) -> Self {
         Self(match ring {
-            Some(ring) => Box::new(Sealed { inner, ring }),
+            Some(ring) => Box::new(SealedConnection { inner, ring }),
             None => Box::new(inner),
         })
     }

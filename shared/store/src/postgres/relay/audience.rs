@@ -22,12 +22,12 @@ const ANSWERED: Duration = Duration::from_millis(500);
 /// See the module.
 #[derive(Default)]
 pub(super) struct Audience {
-    known: Mutex<Known>,
+    known: Mutex<Listeners>,
     stirred: Notify,
 }
 
 #[derive(Default)]
-struct Known {
+struct Listeners {
     others: HashMap<String, Other>,
     /// Since when this process has listened.
     since: Option<Instant>,
@@ -48,7 +48,7 @@ struct Other {
 }
 
 impl Audience {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, Listeners> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
