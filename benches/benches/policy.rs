@@ -1,6 +1,6 @@
 //! Assertions: how long one takes on a long history, what the first one costs, and a backtest of recorded engagements.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot go on has to stop")]
+#![expect(clippy::expect_used, reason = "a bench that cannot continue has to stop")]
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::json;
@@ -10,7 +10,7 @@ use turnstone_domain::policy::Expression;
 use turnstone_domain::policy::backtest::Backtest;
 
 /// Calls that the engagement has made before.
-const HISTORIES: &[usize] = &[10, 1000];
+const HISTORIES: &[usize] = &[10, 1000, 10_000];
 /// Engagements that are rehearsed, and the calls of each.
 const REHEARSED: (usize, usize) = (1000, 20);
 

@@ -4,7 +4,7 @@
 //! log. Faults come from a decorating ledger ([`crash::CrashLedger`]) or from SIGKILL, and time from a clock
 //! that tests move.
 
-#![expect(clippy::expect_used, reason = "a harness that cannot go on says so and fails")]
+#![expect(clippy::expect_used, reason = "a harness that cannot continue says so and fails")]
 
 pub mod binaries;
 pub mod clock;
@@ -21,6 +21,7 @@ pub mod processes;
 pub mod receiver;
 pub mod scratch;
 pub mod servers;
+pub mod small_disk;
 pub mod sse;
 pub mod tool_server;
 pub mod wait;

@@ -1,6 +1,7 @@
 //! `POST /agents/{name}/process`: a request to an agent. `POST /agents/{name}/stream_request`: the same, and its events at once.
 
 use super::begin::{Begun, begin};
+use super::configured::ConfigureRecord;
 use super::request_types::{ProtocolRequest, Wish};
 use super::{cancel, configure, find, resume, stream};
 use crate::agents::input::check_json;
@@ -99,22 +100,23 @@ pub(crate) async fn process(
     let record = app.api.store.views.agent(&agent).await?;
     let wait = params.flag("wait")?.unwrap_or(false);
     let operations = record.as_ref().map_or(&[][..], |record| &record.definition.operations);
-    let asked = read(body?, &params, operations).await;
+    let requested = read(body?, &params, operations).await;
     // Runs of an agent that is no longer registered continue, and can be ended and answered.
-    let goes_on = asked.as_ref().is_ok_and(|asked| matches!(asked.wish, Wish::Cancel | Wish::Resume(_)));
-    if record.is_none() && !goes_on {
+    let continues =
+        requested.as_ref().is_ok_and(|requested| matches!(requested.wish, Wish::Cancel | Wish::Resume(_)));
+    if record.is_none() && !continues {
         return Err(OjsError::not_found("agent", &agent).into());
     }
-    let asked = asked?.from(&caller, &headers)?;
-    let about = &about(&app, &agent, &asked, &tenant).await?;
-    match &asked.wish {
+    let requested = requested?.from(&caller, &headers)?;
+    let about = &about(&app, &agent, &requested, &tenant).await?;
+    match &requested.wish {
         Wish::Chat(_) | Wish::Operation(..) => {
-            let begun = begin(&app, &agent, &asked, &tenant, &trace).await?;
+            let begun = begin(&app, &agent, &requested, &tenant, &trace).await?;
             answer(&app, &agent, &begun, wait, false).await
         }
         Wish::Configure(args) => {
-            let completed = configure::configure(&app, &agent, &asked, args, &tenant).await?;
-            configured(&completed, wait)
+            let record = configure::configure(&app, &agent, &requested, args, &tenant).await?;
+            Ok(configured(&record, &agent, wait))
         }
         Wish::Cancel => {
             let (job, run) = cancel::cancel(&app, &agent, about, &tenant).await?;
@@ -122,7 +124,7 @@ pub(crate) async fn process(
             answer(&app, &agent, &begun, wait, true).await
         }
         Wish::Resume(keys) => {
-            let (call, by) = (asked.call(), asked.user());
+            let (call, by) = (requested.call(), requested.user());
             let given = UserAnswer { said: Said::Values(keys.clone()), call, key: None, by, message: None };
             let begun = resume::resume(&app, &agent, about, &given, &tenant).await?;
             answer(&app, &agent, &begun, wait, false).await
@@ -131,9 +133,14 @@ pub(crate) async fn process(
 }
 
 /// Returns the request that is ended or answered. Another server may do so only with its own requests.
-async fn about(app: &App, agent: &str, asked: &ProtocolRequest, tenant: &Tenant) -> Result<String, Failure> {
-    let id = asked.request_id.as_deref().unwrap_or_default();
-    match (&asked.peer, &asked.wish) {
+async fn about(
+    app: &App,
+    agent: &str,
+    requested: &ProtocolRequest,
+    tenant: &Tenant,
+) -> Result<String, Failure> {
+    let id = requested.request_id.as_deref().unwrap_or_default();
+    match (&requested.peer, &requested.wish) {
         (Some(peer), Wish::Cancel | Wish::Resume(_)) => find::own(app, agent, id, tenant, peer).await,
         _ => Ok(id.to_owned()),
     }
@@ -166,26 +173,22 @@ pub(crate) async fn stream_request(
 ) -> Answer {
     check_json(&headers)?;
     let record = find::agent(&app, &agent).await?;
-    let asked = read(body?, &params, &record.definition.operations).await?;
-    let (Wish::Chat(_) | Wish::Operation(..)) = &asked.wish else {
-        let message = format!("A {} cannot be streamed; send it to process.", asked.wish.name());
+    let requested = read(body?, &params, &record.definition.operations).await?;
+    let (Wish::Chat(_) | Wish::Operation(..)) = &requested.wish else {
+        let message = format!("A {} cannot be streamed; send it to process.", requested.wish.name());
         return Err(OjsError::validation("type", message).into());
     };
-    let begun = begin(&app, &agent, &asked, &tenant, &trace).await?;
+    let begun = begin(&app, &agent, &requested, &tenant, &trace).await?;
     let mut response = stream::answer(app, begun.run.clone(), Some(begun.job.clone()), None);
-    name_it(&mut response, &agent, &begun);
+    name_it(&mut response, &agent, &begun.request_id, begun.run.id.as_str());
     Ok(response)
 }
 
-fn configured(completed: &Value, wait: bool) -> Answer {
-    if wait {
-        return Ok(reply::ok(completed));
-    }
-    // Such a request belongs to no run, so its outcome could not be read later.
-    match completed["error"]["message"].as_str() {
-        Some(why) => Err(OjsError::validation("args", why).into()),
-        None => Ok(StatusCode::ACCEPTED.into_response()),
-    }
+fn configured(record: &ConfigureRecord, agent: &str, wait: bool) -> Response {
+    let mut response =
+        if wait { reply::ok(record.completed()) } else { StatusCode::ACCEPTED.into_response() };
+    name_it(&mut response, agent, &record.request_id, &record.run_id);
+    response
 }
 
 /// Returns an event of the request when the client waits for it and it comes in time, else 202.
@@ -195,7 +198,7 @@ async fn answer(app: &App, agent: &str, begun: &Begun, wait: bool, last: bool) -
         Some(event) => reply::ok(&event),
         None => StatusCode::ACCEPTED.into_response(),
     };
-    name_it(&mut response, agent, begun);
+    name_it(&mut response, agent, &begun.request_id, begun.run.id.as_str());
     Ok(response)
 }
 
@@ -232,10 +235,9 @@ async fn within_patience(
     }
 }
 
-fn name_it(response: &mut Response, agent: &str, begun: &Begun) {
-    let place = format!("/agents/{agent}/getevents/{}", begun.request_id);
-    let named =
-        [(LOCATION, place.as_str()), (REQUEST_ID, &begun.request_id), (RUN_ID, begun.run.id.as_str())];
+fn name_it(response: &mut Response, agent: &str, request: &str, run: &str) {
+    let place = format!("/agents/{agent}/getevents/{request}");
+    let named = [(LOCATION, place.as_str()), (REQUEST_ID, request), (RUN_ID, run)];
     for (name, value) in named {
         response.headers_mut().extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
     }

@@ -1,6 +1,6 @@
 //! `GET /agents/{name}/request/{request_id}`: the status of a request.
 
-use super::{find, name, run_events};
+use super::{configured, find, name, run_events};
 use crate::api::Shared;
 use crate::caller::Who;
 use crate::engagements::exposed;
@@ -57,7 +57,15 @@ pub(crate) async fn status(
     Segments(agent, id): Segments,
     Who { tenant, caller }: Who,
 ) -> Answer {
-    let (job, run) = find::request_of(&app, &agent, &id, &tenant, caller.peer()).await?;
+    let found = find::request_of(&app, &agent, &id, &tenant, caller.peer()).await;
+    if found.is_err()
+        && caller.peer().is_none()
+        && let Some(record) = configured::find(&app, &agent, &id, &tenant).await?
+        && record.request_id == id
+    {
+        return Ok(reply::ok(&record.status(&agent)));
+    }
+    let (job, run) = found?;
     let last = run_events::catch_up(&app, &run).await?.last;
     let open = ReviewFilter {
         state: Some(ReviewState::Open),
@@ -68,8 +76,11 @@ pub(crate) async fn status(
     let kept = name::kept(&job);
     let waiting = waiting(&app, &run, &job, Among::Reviews).await?;
     let asks = waiting.iter().any(|one| matches!(one.wanted, Wanted::Answer(_)));
-    let told =
-        job.errors.last().filter(|_| job.state == JobState::Discarded).map(|failed| failed.error.told());
+    let reported = job
+        .errors
+        .last()
+        .filter(|_| job.state == JobState::Discarded)
+        .map(|failed| failed.error.event_data());
     let (text, mut exposes) = result(&job);
     if asks {
         exposes = exposed::now(&app, &run).await?;
@@ -82,7 +93,7 @@ pub(crate) async fn status(
         "finish_reason": finish_reason(job.state),
         "result": text,
         "exposes": exposes,
-        "error": told,
+        "error": reported,
         "created_at": job.created_at.to_rfc3339(),
         "started_at": job.started_at.map(|at| at.to_rfc3339()),
         "completed_at": job.ended_at.map(|at| at.to_rfc3339()),

@@ -85,7 +85,7 @@ async fn events(app: &App, id: &EngagementId) -> Result<Vec<Event>, Failure> {
     let mut rows: Vec<Event> = Vec::new();
     loop {
         let after = rows.last().map_or(0, |last| last.seq);
-        let page = app.api.store.views.events_after(&filter, after, PAGE).await?;
+        let page = app.api.store.views.recorded_events(&filter, after, PAGE).await?;
         let is_last = page.len() < PAGE as usize;
         rows.extend(page);
         if is_last {
@@ -98,7 +98,7 @@ async fn reviews(app: &App, id: &EngagementId) -> Result<Vec<Review>, Failure> {
     let filter = ReviewFilter { engagement: Some(id.clone()), ..ReviewFilter::default() };
     let mut rows = Vec::new();
     for offset in (0..).step_by(PAGE as usize) {
-        let page = app.api.store.views.reviews(&filter, Page { limit: PAGE, offset }).await?;
+        let page = app.api.store.views.recorded_reviews(&filter, Page { limit: PAGE, offset }).await?;
         let is_last = page.len() < PAGE as usize;
         rows.extend(page);
         if is_last {
@@ -155,9 +155,9 @@ async fn record(
         Some(scope) => views.session_state(&scope, app.api.clock.now()).await?.entries,
         None => Vec::new(),
     };
-    let mut deputies = Vec::new();
+    let mut delegates = Vec::new();
     for name in agents_of(app, &agent) {
-        deputies.extend(views.agent(&name).await?.map(|found| found.definition));
+        delegates.extend(views.agent(&name).await?.map(|found| found.definition));
     }
     let names: BTreeSet<&str> =
         agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
@@ -166,9 +166,9 @@ async fn record(
     let past = past::of(app, &job.id, &calls).await?;
     let events = past.events.into_iter().chain(events).collect();
     let reviews = past.reviews.into_iter().chain(reviews).collect();
-    let depth = app.api.store.delegations.kindred(&job.id, 1).await?.depth;
+    let depth = app.api.store.delegations.links(&job.id, 1).await?.depth;
     let (job, end) = parted(engagement, agent, job, depth);
-    Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, deputies, tools })
+    Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, delegates, tools })
 }
 
 /// Returns a job as it was enqueued, and how it ended.

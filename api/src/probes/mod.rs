@@ -38,16 +38,16 @@ pub(crate) async fn about_the_store<T: Serialize>(
     views: &Views,
     body: impl FnOnce(bool, u64) -> T,
 ) -> Response {
-    let asked = Instant::now();
+    let requested = Instant::now();
     let answers = store_answers(views).await;
-    let took_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let took_ms = u64::try_from(requested.elapsed().as_millis()).unwrap_or(u64::MAX);
     let status = if answers { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     reply::json(status, &body(answers, took_ms))
 }
 
 /// Returns true if the store answers within the probe's time limit.
 async fn store_answers(views: &Views) -> bool {
-    match tokio::time::timeout(PING_TIMEOUT, views.ping()).await {
+    match tokio::time::timeout(PING_TIMEOUT, views.check()).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
             tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "the store is not well");

@@ -31,10 +31,11 @@ pub use engine::control::{
     ToolRetry,
 };
 pub use engine::crons::{Crons, Firing};
-pub use engine::delegations::{Delegations, Kin, Kindred};
+pub use engine::delegations::{DelegationLink, DelegationLinks, Delegations};
 pub use engine::feed::{Feed, FeedPage};
 pub use engine::forks::{ForkRefusal, Forks, NewFork};
 pub use engine::idempotency::{AnswerOfPush, IdempotentPush, IdempotentPushes, RecordedPush};
+pub use engine::inspect::{DamagedValue, Inspected, RawRow};
 pub use engine::intake::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent,
     NewAnswer, Pressure, Pushed,
@@ -48,12 +49,14 @@ pub use engine::remote::{
     DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
     ReportedEnd,
 };
-pub use engine::runs::{Configured, News, RunEvent, RunPage, RunRequest, RunRow, RunSettings, Runs, Told};
+pub use engine::runs::{
+    Configured, News, RunEvent, RunPage, RunPosition, RunRequest, RunRow, RunSettings, Runs,
+};
 pub use engine::schemas::Schemas;
 pub use engine::tenants::{TenantLimits, TenantSetup, Tenants};
 pub use engine::transfers::{ImportRefusal, Transfers};
 pub use engine::views::Views;
-pub use engine::{credentials, elsewhere};
+pub use engine::{credentials, remote_calls};
 pub use error::{LedgerError, NotContinued, StoreError};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use ledger::{
@@ -78,60 +81,60 @@ pub(crate) use engine::{control, idempotency, runs};
 
 use breakers::Breakers;
 use engine::credentials::Credentials;
-use engine::elsewhere::Elsewhere;
+use engine::remote_calls::RemoteCalls;
 use limits::RateLimits;
 use std::sync::Arc;
 
 /// The handles of a store: one per concern.
 #[derive(Clone)]
 pub struct Store {
-    /// What enters.
+    /// Takes in jobs, agents, answers and cancellations.
     pub intake: Intake,
     /// Pushes that are applied once per idempotency key.
     pub idempotency: IdempotentPushes,
     /// Claims, checkpoints, settlements.
     pub ledger: Arc<dyn Ledger>,
-    /// What time does.
+    /// The scheduler's duties.
     pub upkeep: Arc<dyn Upkeep>,
     /// Reads.
     pub views: Views,
-    /// What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress.
+    /// The writes of workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress.
     pub remote: Remote,
     /// Queues as operators see them: paused, bounded, limited, weighted.
     pub queues: Queues,
-    /// What operators do to many jobs at once: dead letters, bulk, statistics, tenants.
+    /// Operations on many jobs at once: dead letters, bulk operations, statistics, tenants.
     pub operate: Operate,
     /// Chains, groups and batches: jobs that wait for one another.
     pub workflows: Workflows,
-    /// Entries that make a job at times.
+    /// Entries that make jobs at set times.
     pub crons: Crons,
-    /// What the arguments of a job type have to look like.
+    /// The schemas of job types' arguments.
     pub schemas: Schemas,
     /// All events in one order.
     pub feed: Feed,
-    /// Who is told of events, and what became of it.
+    /// Webhooks: the subscribers to events, and the outcome of each delivery.
     pub webhooks: Webhooks,
-    /// What operators allow tenants.
+    /// The limits that operators set for tenants.
     pub tenants: Tenants,
-    /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
+    /// Control of an engagement: pause, resume, fork, merge, repeat a call.
     pub control: Control,
-    /// Files that agents made.
+    /// Files that agents save.
     pub artifacts: Artifacts,
-    /// Calls that agents of other servers work for, and that nobody waits for any more.
-    pub elsewhere: Elsewhere,
+    /// Calls of remote agents whose results are no longer needed.
+    pub remote_calls: RemoteCalls,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
-    /// What tools are called with for users and static identities.
+    /// The credentials that tools are called with, for users and static identities.
     pub credentials: Credentials,
-    /// Agents that work for agents: who for whom.
+    /// Agents that work for agents.
     pub delegations: Delegations,
     /// Budgets that engagements share, what an engagement may spend, and what was spent.
     pub budgets: Budgets,
-    /// Engagements that go on from a turn of another one, whose past they share.
+    /// Engagements that continue from a turn of another one, whose past they share.
     pub forks: Forks,
-    /// What agents ask, and how it was answered.
+    /// The questions of agents, and how they were answered.
     pub questions: Questions,
-    /// Runs as the Agent Protocol tells them.
+    /// Runs as the Agent Protocol shows them.
     pub runs: Runs,
     /// Engagements that come from another store.
     pub transfers: Transfers,

@@ -1,6 +1,6 @@
 //! Questions of delegates: the caller finds them in the run that it follows, and answers there.
 
-use super::told;
+use super::request_events;
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -31,8 +31,9 @@ fn resume(keys: Value, call: &Value) -> Value {
     json!({"type": "ResumeWithInput", "request_id": "r", "request_keys": keys, "request_metadata": {"call_id": call}})
 }
 
-/// Issue 7, "Human in the loop", AP-A16: a delegate's question and a review addressed to the caller arrive in the
-/// caller's own run with depth 1. Each is answered once, in that run. An answer to another question has no effect.
+/// AP-09, AP-23: issue 7, "Human in the loop", AP-A16: a delegate's question and a review addressed to the caller
+/// arrive in the caller's own run with depth 1. Each is answered once, in that run. An answer to another question has
+/// no effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delegates_question_reaches_the_caller() {
     join_all(Backend::ALL.map(async |backend| {
@@ -42,9 +43,9 @@ async fn a_delegates_question_reaches_the_caller() {
             assert!(status.is_success(), "{body:#}");
         }
         let user = json!({"user": {"id": "ada"}});
-        let asked = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
-        assert_eq!(send(&fleet, asked).await.0, StatusCode::ACCEPTED);
-        let events = told(&fleet, "r").await;
+        let requested = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
+        assert_eq!(send(&fleet, requested).await.0, StatusCode::ACCEPTED);
+        let events = request_events(&fleet, "r").await;
         let question = events.last().unwrap();
         assert_eq!(
             (&question["type"], &question["agent"], &question["depth"]),

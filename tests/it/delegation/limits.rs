@@ -1,13 +1,13 @@
 //! Depth and budget of a tree (agent extension §2.3 and §3, D8).
 
-use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, told, who};
+use super::{answers, ask, calls, engagement, events_named, may_ask, oas, ossa, register, said, who};
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-/// D8: an agent at the deepest depth runs and may not delegate; no child job exists below it.
+/// AIX-12: an agent at the deepest depth runs and may not delegate; no child job exists below it.
 #[tokio::test]
 async fn a_chain_ends_at_its_depth() {
     let script = |request: &Value| match answers(request).first() {
@@ -20,12 +20,14 @@ async fn a_chain_ends_at_its_depth() {
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert!(done["result"].as_str().unwrap().contains("AGENT_MAX_DELEGATION_DEPTH"), "{done:#}");
     let seen = engagement(&fleet, &id).await;
-    let depths: Vec<&Value> = seen["children"].as_array().unwrap().iter().map(|kin| &kin["depth"]).collect();
+    let depths: Vec<&Value> =
+        seen["children"].as_array().unwrap().iter().map(|link| &link["depth"]).collect();
     assert_eq!(depths, [&json!(1), &json!(2)]);
     fleet.end().await;
 }
 
-/// A job that names a parent is one level below it, whatever depth it claims, and uses the parent's budget.
+/// AIX-06, AIX-11: a job that names a parent is one level below it, whatever depth it claims, and uses the parent's
+/// budget.
 #[tokio::test]
 async fn a_job_from_outside_joins_the_tree_that_it_names() {
     let script = |request: &Value| match said(request) {
@@ -63,7 +65,7 @@ async fn a_job_from_outside_joins_the_tree_that_it_names() {
     }
     let seen = engagement(&fleet, &root).await;
     assert_eq!((&seen["tree"]["engagements"], &seen["tokens"]["used"]), (&json!(3), &json!(30)), "{seen:#}");
-    assert_eq!(told(&fleet, &root, "delegation.started").await.len(), 1);
+    assert_eq!(events_named(&fleet, &root, "delegation.started").await.len(), 1);
     // Its own agent may go to depth 10; the root's maximum applies to the whole chain.
     let (status, body) = below(&parent).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
@@ -97,8 +99,8 @@ async fn an_unknown_parent_is_refused() {
     fleet.end().await;
 }
 
-/// Agent extension §2.3: the larger of the computed and the claimed depth counts. A job that claims to be at its maximum may
-/// not delegate, and one that claims to be deeper is refused.
+/// AIX-13, Agent extension §2.3: the larger of the computed and the claimed depth counts. A job that claims to be at
+/// its maximum may not delegate, and one that claims to be deeper is refused.
 #[tokio::test]
 async fn the_larger_depth_counts() {
     let script = |request: &Value| match answers(request).first() {
@@ -124,12 +126,12 @@ async fn the_larger_depth_counts() {
     fleet.end().await;
 }
 
-/// Children reserve from the budget of the root: what one child uses is not available to the others.
+/// AIX-06: children reserve from the budget of the root, so what one child uses is not available to the others.
 #[tokio::test]
 async fn a_tree_spends_from_one_budget() {
     let script = |request: &Value| match (who(request), answers(request)) {
-        ("lead", told) if told.is_empty() => calls(&[("scout", "a"), ("scout", "b")]),
-        ("lead", told) => Reply::text(told.join("|")),
+        ("lead", received) if received.is_empty() => calls(&[("scout", "a"), ("scout", "b")]),
+        ("lead", received) => Reply::text(received.join("|")),
         // The first child uses nearly the whole budget.
         _ if said(request) == "a" => Reply::Text("much".into(), (100, 1000)),
         _ => Reply::text("little"),
@@ -178,9 +180,9 @@ async fn a_delegate_has_a_limit_of_its_own_within_the_tree() {
 
 async fn own_limit(backend: Backend) {
     let script = |request: &Value| match (who(request), answers(request)) {
-        ("lead", told) if told.is_empty() => calls(&[("mid", "a")]),
-        ("lead", told) => Reply::text(told.join("|")),
-        ("mid", told) if told.is_empty() => calls(&[("leaf", "b")]),
+        ("lead", received) if received.is_empty() => calls(&[("mid", "a")]),
+        ("lead", received) => Reply::text(received.join("|")),
+        ("mid", received) if received.is_empty() => calls(&[("leaf", "b")]),
         ("mid", _) => Reply::text("bought beyond the limit"),
         _ => Reply::Text("much".into(), (50, 1_000)),
     };

@@ -124,17 +124,20 @@ async fn an_answer_in_the_last_turn_is_a_success() {
     fleet.end().await;
 }
 
-/// OSSA §4: after `max_tool_turns` the model is called without tools; a tool call is then MAX_TURNS_EXCEEDED.
+/// OSSA §4: after `max_tool_turns`, or before the last of `reasoning.max_steps`, the model is called without tools; a tool
+/// call is then MAX_TURNS_EXCEEDED.
 #[tokio::test]
 async fn after_max_tool_turns_an_answer_is_due() {
-    let fleet = insatiable(Backend::Sqlite, "  turn_chain: {max_tool_turns: 2}").await;
-    let id = push(&fleet).await;
-    let done = fleet.settled(&id).await;
-    assert_eq!(done["error"]["code"], "OSSA_MAX_TURNS_EXCEEDED", "{done:#}");
-    let offered: Vec<bool> =
-        fleet.models.calls().iter().map(|call| call.request["tools"].is_array()).collect();
-    assert_eq!((offered, fleet.tools.calls().len()), (vec![true, true, false], 2));
-    fleet.end().await;
+    for bound in ["turn_chain: {max_tool_turns: 2}", "reasoning: {strategy: react, max_steps: 3}"] {
+        let fleet = insatiable(Backend::Sqlite, &format!("  {bound}")).await;
+        let id = push(&fleet).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!(done["error"]["code"], "OSSA_MAX_TURNS_EXCEEDED", "{done:#}");
+        let offered: Vec<bool> =
+            fleet.models.calls().iter().map(|call| call.request["tools"].is_array()).collect();
+        assert_eq!((offered, fleet.tools.calls().len()), (vec![true, true, false], 2), "{bound}");
+        fleet.end().await;
+    }
 }
 
 /// OSSA §4: without `continue_on_tool_use` the turn with tool calls is the last one.
@@ -249,12 +252,12 @@ async fn a_turn_uses_no_more_tokens_than_the_document_allows_it() {
         let done = fleet.settled(&id).await;
         assert_eq!(done["error"]["code"].as_str().unwrap_or_default(), code, "{limit}: {done:#}");
         assert_eq!(done["state"], if code.is_empty() { "completed" } else { "discarded" });
-        let asked = fleet.models.calls();
-        assert_eq!(asked.len(), calls, "{limit}");
+        let requested = fleet.models.calls();
+        assert_eq!(requested.len(), calls, "{limit}");
         let most = |request: &Value| {
             request["max_completion_tokens"].as_i64().or_else(|| request["max_tokens"].as_i64()).unwrap()
         };
-        assert!(asked.iter().all(|call| most(&call.request) < 900), "{asked:#?}");
+        assert!(requested.iter().all(|call| most(&call.request) < 900), "{requested:#?}");
         if !code.is_empty() {
             let details = &done["error"]["details"];
             assert_eq!(

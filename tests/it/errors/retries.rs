@@ -52,8 +52,8 @@ async fn a_fourth_failure_reaches_the_model() {
         (&json!(true), &json!("agent.tool")),
         "{outcome:#}"
     );
-    let told = fleet.models.calls()[1].request["messages"].to_string();
-    assert!(told.contains("AGENT_TOOL_EXECUTION_FAILED") && told.contains("500"), "{told}");
+    let prompt = fleet.models.calls()[1].request["messages"].to_string();
+    assert!(prompt.contains("AGENT_TOOL_EXECUTION_FAILED") && prompt.contains("500"), "{prompt}");
     fleet.end().await;
 }
 
@@ -70,8 +70,8 @@ async fn an_answered_error_of_a_tool_that_is_not_idempotent_reaches_the_model_at
         assert_eq!(fleet.tools.calls_of("book"), 1, "{status}");
         let call = attempts(&fleet, &id).await[0].clone();
         assert_eq!((&call["retries"], &call["sends"]), (&json!(0), &json!(1)), "{call:#}");
-        let told = fleet.models.calls()[1].request["messages"].to_string();
-        assert!(told.contains(status.as_str()) && !told.contains("unknown"), "{told}");
+        let prompt = fleet.models.calls()[1].request["messages"].to_string();
+        assert!(prompt.contains(status.as_str()) && !prompt.contains("unknown"), "{prompt}");
         fleet.end().await;
     }
 }
@@ -115,8 +115,8 @@ async fn a_refused_connection_is_tried_again() {
     assert_eq!(done["state"], "completed", "{done:#}");
     let call = attempts(&fleet, &id).await[0].clone();
     assert_eq!(call["retries"], 3, "{call:#}");
-    let told = fleet.models.calls()[1].request["messages"].to_string();
-    assert!(told.contains("cannot connect") && !told.contains("unknown"), "{told}");
+    let prompt = fleet.models.calls()[1].request["messages"].to_string();
+    assert!(prompt.contains("cannot connect") && !prompt.contains("unknown"), "{prompt}");
     fleet.end().await;
 }
 
@@ -149,8 +149,35 @@ async fn a_timeout_is_tried_twice_more_unless_it_may_have_had_its_effect() {
     let attempts = attempts(&fleet, &id).await;
     assert_eq!((&attempts[0]["retries"], &attempts[1]["retries"]), (&json!(2), &json!(0)));
     assert_eq!(attempts[1]["outcome"]["status"], "timeout", "{:#}", attempts[1]);
-    let told = fleet.models.calls()[1].request["messages"].to_string();
-    assert_eq!(told.matches("the outcome of this call is unknown").count(), 1, "of `book` only: {told}");
+    let prompt = fleet.models.calls()[1].request["messages"].to_string();
+    assert_eq!(prompt.matches("the outcome of this call is unknown").count(), 1, "of `book` only: {prompt}");
+    fleet.end().await;
+}
+
+/// RS-11, RS-42: `timeout_ms` of a tool holds for each of its capabilities that has no time of its own, and
+/// `timeout_seconds` of the constraints for a tool without any.
+#[tokio::test]
+async fn a_tool_has_a_deadline_wherever_its_manifest_sets_one() {
+    let off = "circuit_breaker: {enabled: false}, retry_policy: {max_attempts: 1}";
+    let own = format!("    - {{type: http, timeout_ms: 700, {off}, capabilities: [{{name: hang}}]}}\n");
+    let shorter = format!(
+        "    - {{type: http, timeout_ms: 60000, {off}, capabilities: [{{name: book, timeout: {{execution_seconds: 0.6}}}}]}}\n"
+    );
+    let none = format!("    - {{type: http, name: search, {off}}}\n");
+    let spec = format!("  constraints: {{timeout_seconds: 2}}\n  tools:\n{own}{shorter}{none}");
+    let fleet = desk(Fleet::builder(), &spec, &["hang", "book", "search"]).await;
+    let gate = turnstone_tests::Gate::default();
+    fleet.tools.hold(&gate);
+    let (id, done) = run(&fleet).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    let attempts = attempts(&fleet, &id).await;
+    for (attempt, name) in attempts.iter().zip(["hang", "book", "search"]) {
+        assert_eq!(
+            (&attempt["name"], &attempt["outcome"]["status"]),
+            (&json!(name), &json!("timeout")),
+            "{attempt:#}"
+        );
+    }
     fleet.end().await;
 }
 

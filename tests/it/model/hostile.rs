@@ -126,9 +126,9 @@ async fn cached_tokens_are_reported_and_never_exceed_the_input() {
         let events = fleet.get(&format!("/ojs/v1/jobs/{id}/events?limit=1000")).await;
         let events = events["events"].as_array().unwrap();
         let infer = events.iter().find(|event| event["data"]["phase"] == "infer").unwrap();
-        let told =
+        let reported =
             ["tokens_in", "tokens_cached", "tokens_out"].map(|name| infer["data"][name].as_i64().unwrap());
-        assert_eq!(told, [20, cached, 5], "{input}");
+        assert_eq!(reported, [20, cached, 5], "{input}");
     }
     fleet.end().await;
 }
@@ -213,6 +213,25 @@ async fn timeout_seconds_bounds_fallbacks_and_retries_together() {
     let ended = fleet.settled(&fleet.push(&job).await).await;
     assert_eq!((&ended["state"], &ended["error"]["code"]), (&json!("discarded"), &json!("OSSA_LLM_TIMEOUT")));
     assert_eq!(fleet.models.count(), 1, "the first model used up the time of both, and of every retry");
+    fleet.end().await;
+}
+
+/// RS-42: `safety.guardrails.max_execution_time_seconds` ends an attempt with all its turns, however quick each of its
+/// calls is.
+#[tokio::test]
+async fn max_execution_time_ends_an_attempt() {
+    let fleet = Fleet::builder().model(|_| Reply::call("search", json!({}))).start().await;
+    let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: busy}\nspec:\n  role: You search.\n  \
+                    llm: {provider: openai, model: m}\n  tools: [{type: http, name: search}]\n  \
+                    constraints: {max_turns: 1000000}\n  turn_chain: {max_tool_turns: 1000000}\n  \
+                    safety: {guardrails: {max_execution_time_seconds: 1}}\n";
+    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
+    assert!(status.is_success(), "{body:#}");
+    let job = json!({"type": "agent.x", "args": ["hi"], "meta": {"agent": "busy"},
+                     "options": {"retry": {"max_attempts": 1}}});
+    let ended = fleet.settled(&fleet.push(&job).await).await;
+    assert_eq!(ended["state"], "discarded", "{ended:#}");
+    assert!(ended["error"]["message"].to_string().contains("max_execution_time_seconds"), "{ended:#}");
     fleet.end().await;
 }
 

@@ -1,5 +1,6 @@
 //! Replays of recorded engagements: forks, differences, and transfers between stores.
 
+mod damaged;
 mod diff;
 mod fork;
 mod fork_limits;
@@ -85,7 +86,7 @@ async fn imported(fleet: &Fleet, document: &str) -> (u16, Value) {
 /// Replays a document and asserts that it is equal.
 async fn runs_again(document: &str) -> (i64, i64) {
     let record = EngagementRecord::read(document).unwrap();
-    let told = rerun(&record).await.unwrap();
-    assert_eq!(told.difference, None, "{told:#?}");
-    (told.turns, told.phases)
+    let reported = rerun(&record).await.unwrap();
+    assert_eq!(reported.difference, None, "{reported:#?}");
+    (reported.turns, reported.phases)
 }

@@ -3,14 +3,14 @@
 use super::beside;
 use super::database::{Database, Lending};
 use super::port::Port;
-use super::programs::postgres_dir;
+use super::programs::{give_to_server_user, postgres_dir};
 use super::supervised::{Recipe, Supervised};
 use super::template::{DATA, ROLE, succeeded, template};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -92,6 +92,16 @@ impl Postgres {
         self.lending.lend(self).await
     }
 
+    /// Moves a database that has no connections to another folder, such as one on a small disk.
+    pub async fn move_to(&self, database: &Database, folder: &Path) {
+        give_to_server_user(folder);
+        let superuser = || self.superuser();
+        let place = folder.display();
+        superuser().ask("postgres", format!("CREATE TABLESPACE apart LOCATION '{place}'")).await;
+        let sql = format!("ALTER DATABASE {} SET TABLESPACE apart", database.name);
+        superuser().ask("postgres", sql).await;
+    }
+
     pub(super) fn new_name(&self) -> String {
         format!("t{}", self.databases.fetch_add(1, Ordering::Relaxed))
     }
@@ -151,9 +161,9 @@ impl Postgres {
 }
 
 fn accepts(port: u16) -> bool {
-    let mut asked = Command::new(postgres_dir().join("pg_isready"));
-    asked.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]).stderr(Stdio::null());
-    asked.status().is_ok_and(|status| status.success())
+    let mut requested = Command::new(postgres_dir().join("pg_isready"));
+    requested.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]).stderr(Stdio::null());
+    requested.status().is_ok_and(|status| status.success())
 }
 
 /// The name under which `psql` connects here.

@@ -118,8 +118,8 @@ impl RequestTool {
 
     async fn send(&self, (client, request): (&Client, reqwest::Request)) -> Result<Tried, ToolError> {
         let lost = |error: &reqwest::Error| {
-            let told = format!("request {}: {}", self.spec.name, outbound::describe(error));
-            if error.is_connect() { ToolError::Unreached(told) } else { ToolError::Lost(told) }
+            let reported = format!("request {}: {}", self.spec.name, outbound::describe(error));
+            if error.is_connect() { ToolError::Unreached(reported) } else { ToolError::Lost(reported) }
         };
         let response = client.execute(request).await.map_err(|error| lost(&error))?;
         let status = response.status();
@@ -139,25 +139,22 @@ impl RequestTool {
             let is_bad = tried.as_ref().map_or_else(is_repeatable, |tried| !tried.status.is_success());
             return (is_bad && tries < TRIES).then_some(Duration::ZERO);
         };
-        let status = match tried {
+        let covered = match tried {
             Ok(tried) if tried.status.is_success() => return None,
-            Ok(tried) => Some(tried.status),
-            Err(error) if is_repeatable(error) => None,
-            Err(_) => return None,
+            Ok(tried) => {
+                let body: Value = serde_json::from_str(&tried.body).unwrap_or_default();
+                policy.covers(tried.status.as_u16(), &error_codes(&body))
+            }
+            Err(error) => is_repeatable(error),
         };
-        let covered = status.is_none_or(|status| {
-            let named = policy.recoverable_statuses.contains_key(status.as_str());
-            let never = [400, 401, 403, 422, 501].contains(&status.as_u16());
-            !never && (named || (policy.service_error_retry_on_any_5xx && status.is_server_error()))
-        });
         if !covered || tries > policy.max_attempts {
             return None;
         }
-        let asked = tried.as_ref().ok().and_then(|tried| tried.wait_ms).map(Duration::from_millis);
+        let requested = tried.as_ref().ok().and_then(|tried| tried.wait_ms).map(Duration::from_millis);
         let power = i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = policy.initial_retry_delay * policy.backoff_factor.powi(power);
         let own = Duration::try_from_secs_f64(seconds.min(policy.max_retry_delay).max(0.0));
-        Some(asked.unwrap_or(own.unwrap_or(Duration::ZERO)).min(Duration::from_secs(30)))
+        Some(requested.unwrap_or(own.unwrap_or(Duration::ZERO)).min(Duration::from_secs(30)))
     }
 
     async fn sent(&self, call_id: &CallId, inputs: &Values) -> Result<Value, ToolError> {
@@ -180,9 +177,9 @@ impl RequestTool {
         };
         let Tried { status, body, .. } = tried;
         if !status.is_success() {
-            let told = excerpt(&body, EXCERPT);
+            let reported = excerpt(&body, EXCERPT);
             let text =
-                format!("request {}: answered with status {}: {told}", self.spec.name, status.as_u16());
+                format!("request {}: answered with status {}: {reported}", self.spec.name, status.as_u16());
             return Err(ToolError::Final(text));
         }
         Ok(match self.whole {
@@ -197,6 +194,15 @@ struct Tried {
     status: StatusCode,
     wait_ms: Option<u64>,
     body: String,
+}
+
+/// Returns the codes by which the body of an answer names its error.
+pub fn error_codes(body: &Value) -> Vec<&str> {
+    let inside = &body["error"];
+    [&inside["code"], &inside["type"], inside, &body["code"], &body["type"]]
+        .into_iter()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Returns true when the error may not occur another time.

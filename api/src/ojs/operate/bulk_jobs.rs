@@ -14,7 +14,7 @@ use turnstone_store::JobAction;
     post, path = "/ojs/v1/admin/jobs/bulk/retry", operation_id = "admin_retry_jobs", tag = "admin",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
@@ -30,7 +30,7 @@ pub(crate) async fn retry(
     post, path = "/ojs/v1/admin/jobs/bulk/cancel", operation_id = "admin_cancel_jobs", tag = "admin",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
@@ -47,7 +47,7 @@ pub(crate) async fn cancel(
     post, path = "/ojs/v1/admin/jobs/bulk/delete", operation_id = "admin_delete_jobs", tag = "admin",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn delete(
     State(app): State<Shared>,
@@ -63,7 +63,7 @@ pub(crate) async fn delete(
     post, path = "/ojs/v1/jobs/bulk/retry", tag = "jobs",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn retry_for_clients(
     app: State<Shared>,
@@ -79,7 +79,7 @@ pub(crate) async fn retry_for_clients(
     post, path = "/ojs/v1/jobs/bulk/cancel", tag = "jobs",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn cancel_for_clients(
     app: State<Shared>,
@@ -95,7 +95,7 @@ pub(crate) async fn cancel_for_clients(
     post, path = "/ojs/v1/jobs/bulk/delete", tag = "jobs",
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn delete_for_clients(
     app: State<Shared>,

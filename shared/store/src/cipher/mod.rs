@@ -1,5 +1,5 @@
-//! Encryption at rest: what clients, models and tools said is sealed before it reaches the database, and opened on its
-//! way back. Of the engine, only its connections know of it.
+//! Encryption at rest: what clients, models and tools said is sealed before it reaches the database, and opened on
+//! its way back. Of the engine, only its connections use it.
 //!
 //! | part | is |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | [`SealedConnection`] | a connection whose values are sealed |
 //! | [`sealing`] | seals what rows say is sealed, and opens it in the rows of statements that name its table |
 //!
-//! A new key of the configuration seals the data keys anew, a row or two, and never a value (envelope encryption). What
-//! stands in the clear from before a key was configured is read as it is.
+//! A new key of the configuration seals the data keys again, one or two rows, and never a value (envelope
+//! encryption). Values that were stored before a key was configured stay in the clear, and are read as they are.
 
 #[cfg(test)]
 mod guard;
@@ -24,3 +24,4 @@ pub use keys::EncryptionKeys;
 
 pub(crate) use keyring::{DataKey, Keyring, finding};
 pub(crate) use sealed::SealedConnection;
+pub(crate) use sealing::{Found, found, of_table as sealed_of};

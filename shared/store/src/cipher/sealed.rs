@@ -1,6 +1,6 @@
 //! A connection whose values are sealed on their way in, and opened on their way out.
 
-use super::Keyring;
+use super::{Keyring, found};
 use crate::StoreError;
 use crate::engine::session::{Args, CommitError, Connection, Row, Write};
 use crate::sql::{self, Text};
@@ -24,11 +24,12 @@ impl<C: Connection> SealedConnection<C> {
 
     /// Opens what rows hold, with data keys that other processes have made since.
     async fn open(&mut self, text: &Text, mut rows: Vec<Row>) -> Result<Vec<Row>, StoreError> {
-        if self.ring.lacks(text, &rows) {
+        let found = found(text);
+        if self.ring.lacks(found, &rows) {
             let new = self.inner.rows("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
             self.ring.learn_rows(&new)?;
         }
-        self.ring.open_rows(text, &mut rows);
+        self.ring.open_rows(found, &mut rows);
         Ok(rows)
     }
 }

@@ -4,7 +4,7 @@
 use super::Engine;
 use super::rows::{Fields, Inconsistency, get, wrong};
 use super::session::Reader;
-use super::views::{all, one};
+use super::views::{many, one};
 use crate::{StoreError, sql};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -34,7 +34,7 @@ pub(super) async fn of_engagement(
     engagement: &EngagementId,
 ) -> Result<Vec<Artifact>, StoreError> {
     let values = [engagement.as_str().into()];
-    all(readers, "list artifacts", &sql::SELECT_ARTIFACTS_OF_ENGAGEMENT, &values, decode).await
+    many(readers, "list artifacts", &sql::SELECT_ARTIFACTS_OF_ENGAGEMENT, &values, decode).await
 }
 
 /// See [`Artifacts::artifact_content`].
@@ -57,7 +57,7 @@ impl Artifacts {
         of_engagement(&self.0.readers, engagement).await
     }
 
-    /// An artifact of this tenant; without one, of anybody.
+    /// An artifact of this tenant; without one, of any tenant.
     pub async fn artifact(
         &self,
         id: &ArtifactId,
@@ -67,7 +67,7 @@ impl Artifacts {
         one(&self.0.readers, "read an artifact", &sql::SELECT_ARTIFACT_BY_ID, &values, decode).await
     }
 
-    /// What is in an artifact.
+    /// Returns the content of an artifact.
     pub async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
         content(&self.0.readers, id).await
     }

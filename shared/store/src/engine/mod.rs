@@ -1,4 +1,4 @@
-//! What both databases share: the decisions, the group commit, and the handles of the concerns.
+//! The code that both databases share: the decisions, the group commit, and the handles of the concerns.
 //!
 //! Only [`session`] knows which database it is: a connection that writes, and others that read.
 
@@ -13,11 +13,11 @@ pub mod credentials;
 pub(crate) mod crons;
 mod definitions;
 pub(crate) mod delegations;
-pub mod elsewhere;
 pub(crate) mod feed;
 pub(crate) mod forks;
 mod held;
 pub(crate) mod idempotency;
+pub(crate) mod inspect;
 pub(crate) mod intake;
 mod jobs;
 mod journal;
@@ -29,7 +29,9 @@ mod ops;
 pub(crate) mod questions;
 pub(crate) mod queues;
 mod recall;
+mod refusals;
 pub(crate) mod remote;
+pub mod remote_calls;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod schemas;
@@ -51,7 +53,6 @@ use control::Control;
 use credentials::Credentials;
 use crons::Crons;
 use delegations::Delegations;
-use elsewhere::Elsewhere;
 use feed::Feed;
 use forks::Forks;
 use held::Held;
@@ -61,7 +62,9 @@ use limited::LimitedQueues;
 use operate::Operate;
 use questions::Questions;
 use queues::Queues;
+use refusals::Refusals;
 use remote::Remote;
+use remote_calls::RemoteCalls;
 use runs::Runs;
 use schemas::Schemas;
 use session::{Reader, Session};
@@ -76,7 +79,7 @@ use turnstone_domain::Ids;
 use views::Views;
 use webhooks::Webhooks;
 use workflows::Workflows;
-use writer::{Asked, Inbox, Writer};
+use writer::{Asked, Inbox, Shared, Writer};
 
 /// Requests that may wait for a writer before callers have to wait to hand theirs over.
 const INBOX: usize = 4096;
@@ -86,6 +89,7 @@ pub(crate) struct Engine {
     readers: Reader,
     writer: mpsc::Sender<Asked>,
     held: Arc<Held>,
+    refusals: Arc<Refusals>,
     /// Claims in one statement, where the database can.
     claimer: Option<Claimer>,
 }
@@ -114,18 +118,23 @@ pub(crate) fn start(
     let inbox = Arc::new(Inbox::new(inbox));
     let held: Arc<Held> = Arc::default();
     let limited: Arc<LimitedQueues> = Arc::default();
+    let refusals: Arc<Refusals> = Arc::default();
     for session in sessions {
         let blocks = session.blocks();
-        let writer =
-            Writer::new(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held), Arc::clone(&limited));
+        let shared = Shared {
+            doorbell: doorbell.clone(),
+            held: Arc::clone(&held),
+            refusals: Arc::clone(&refusals),
+        };
+        let writer = Writer::new(session, Arc::clone(ids), Arc::clone(&limited), shared);
         let work = writer.run(Arc::clone(&inbox));
         if blocks { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
     }
     let claimer = claims.map(|session| {
-        let asked = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
-        Claimer { asked, from: AtomicI64::new(0) }
+        let requested = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
+        Claimer { asked: requested, from: AtomicI64::new(0) }
     });
-    let engine = Arc::new(Engine { readers, writer, held, claimer });
+    let engine = Arc::new(Engine { readers, writer, held, refusals, claimer });
     let handle = || Arc::clone(&engine);
     Ok(Store {
         intake: Intake(handle()),
@@ -145,7 +154,7 @@ pub(crate) fn start(
         control: Control(handle()),
         artifacts: Artifacts(handle()),
         breakers: handle(),
-        elsewhere: Elsewhere(handle()),
+        remote_calls: RemoteCalls(handle()),
         budgets: Budgets(handle()),
         credentials: Credentials(handle()),
         forks: Forks(handle()),

@@ -5,12 +5,13 @@
 
 use super::columns::Columns;
 use super::rows::Fields;
-use crate::cipher::{Keyring, SealedConnection};
+use crate::cipher::{Found, Keyring, SealedConnection, found};
 use crate::sql::{self, Text};
 use crate::{StoreError, postgres, sqlite};
 use async_trait::async_trait;
 use sqlx::postgres::PgRow;
 use sqlx::{Column as _, Row as _};
+use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +47,7 @@ impl<'a> From<Option<&'a str>> for Arg<'a> {
     }
 }
 
-/// What a statement is given: single values, or the columns of many rows followed by single values.
+/// The parameters of a statement: single values, or the columns of many rows followed by single values.
 pub(crate) enum Args<'a> {
     Values(&'a [Arg<'a>]),
     Rows(Columns, &'a [Arg<'a>]),
@@ -57,7 +58,7 @@ pub(crate) struct Write {
     pub action: &'static str,
     pub text: &'static Text,
     pub rows: Columns,
-    /// Whether each of the rows has to be written; otherwise some may be there already.
+    /// True when each of the rows has to be written; otherwise some may be there already.
     pub each: bool,
 }
 
@@ -105,6 +106,24 @@ impl Row {
     /// Replaces the value of a sealed column, or says why it cannot be opened.
     pub(crate) fn open(&mut self, column: &'static str, value: Result<String, String>) {
         self.opened.push((column, value));
+    }
+}
+
+impl Row {
+    /// Returns the names of its columns.
+    pub(crate) fn columns(&self) -> Vec<&str> {
+        match &self.cells {
+            Cells::Sqlite(row) => row.columns().collect(),
+            Cells::Postgres(row) => row.columns().iter().map(sqlx::Column::name).collect(),
+        }
+    }
+
+    /// Returns a text as it is stored, sealed or not; bytes that are no text are replaced.
+    pub(crate) fn stored(&self, column: &str) -> Option<Cow<'_, str>> {
+        match &self.cells {
+            Cells::Sqlite(row) => row.bytes(column, &self.next).map(String::from_utf8_lossy),
+            Cells::Postgres(row) => read::<&str>(row, column, &self.next).ok().flatten().map(Cow::Borrowed),
+        }
     }
 }
 
@@ -231,7 +250,7 @@ impl DerefMut for Session {
     }
 }
 
-/// Connections that read; each read stands alone.
+/// Connections that read; each read is a transaction of its own.
 #[derive(Clone)]
 pub(crate) enum Readers {
     Sqlite(sqlite::Readers),
@@ -260,7 +279,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// `inner` with its values opened by `ring`; without one it is as it is.
+    /// Returns `inner`, with its values opened by `ring` if there is one.
     pub(crate) fn new(inner: Readers, ring: Option<Arc<Keyring>>) -> Self {
         Self { inner, ring }
     }
@@ -276,13 +295,24 @@ impl Reader {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
+        self.read_sealed(action, text, args, found(text)).await
+    }
+
+    /// As [`Reader::read`], for a statement that is in no file: `found` is what of its rows is sealed.
+    pub(crate) async fn read_sealed(
+        &self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+        found: &[Found],
+    ) -> Result<Vec<Row>, StoreError> {
         let mut rows = self.inner.read(action, text, args).await?;
         let Some(ring) = &self.ring else { return Ok(rows) };
-        if ring.lacks(text, &rows) {
+        if ring.lacks(found, &rows) {
             let new = self.inner.read("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
             ring.learn_rows(&new)?;
         }
-        ring.open_rows(text, &mut rows);
+        ring.open_rows(found, &mut rows);
         Ok(rows)
     }
 }

@@ -85,7 +85,19 @@ pub(super) async fn by_keys<K: Batch, T>(
     decode_all(&reader.read(action, text, keys).await?, decode)
 }
 
-/// What every statement over a filter of jobs takes first.
+/// As [`by_keys`], without the rows that cannot be read: see [`many`].
+pub(super) async fn many_by_keys<K: Batch, T>(
+    reader: &Reader,
+    action: &'static str,
+    text: &Text,
+    (keys, values): (Vec<K>, &[Arg<'_>]),
+    decode: fn(&Row) -> Result<T, Inconsistency>,
+) -> Result<Vec<T>, StoreError> {
+    let keys = Args::Rows(Columns::of(keys, text)?, values);
+    Ok(decode_readable(action, &reader.read(action, text, keys).await?, decode))
+}
+
+/// Returns the first parameters of every statement over a filter of jobs.
 pub(super) fn matching(filter: &JobFilter) -> [Arg<'_>; 6] {
     [
         filter.state.map(JobState::as_str).into(),
@@ -111,7 +123,7 @@ fn listed(filter: &JobFilter) -> (&'static Text, Vec<Arg<'static>>) {
     (&sql::SELECT_SORTED_JOBS, vec![column.into(), direction.into()])
 }
 
-/// Everybody's side of the store.
+/// The handle for reads of every kind.
 #[derive(Clone)]
 pub struct Views(pub(super) Arc<Engine>);
 
@@ -121,7 +133,7 @@ impl Views {
         self.job_of(id, None).await
     }
 
-    /// The same, if it is this tenant's; `None` stands for every tenant.
+    /// [`Views::job`], if it is this tenant's; `None` means any tenant.
     pub async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
         match one(&self.0.readers, "read a job", &sql::SELECT_JOB_BY_ID, &values, JobRow::decode).await? {
@@ -185,7 +197,7 @@ impl Views {
         self.engagement_of(id, None).await
     }
 
-    /// The same, if it has a job of this tenant; `None` stands for every tenant.
+    /// [`Views::engagement`], if it has a job of this tenant; `None` means any tenant.
     pub async fn engagement_of(
         &self,
         id: &EngagementId,
@@ -199,7 +211,7 @@ impl Views {
         .await
     }
 
-    /// Whether a job is the only one of its engagement.
+    /// Returns true when a job is the only one of its engagement.
     pub async fn is_only_input(&self, job: &JobId) -> Result<bool, StoreError> {
         let (action, values) = ("look for inputs", [job.as_str().into()]);
         let others =
@@ -283,7 +295,7 @@ impl Views {
         all(&self.0.readers, action, &sql::SELECT_TOOL_CALLS_OF_ENGAGEMENT, &values, rows::decode).await
     }
 
-    /// The calls whose outputs nobody outside may see.
+    /// Returns the calls whose outputs no endpoint exposes.
     pub async fn withheld_calls(&self, id: &EngagementId) -> Result<Vec<CallId>, StoreError> {
         let (action, values) = ("read the tool journal", [id.as_str().into()]);
         all(&self.0.readers, action, &sql::SELECT_WITHHELD_TOOL_CALLS, &values, |row| {
@@ -292,7 +304,7 @@ impl Views {
         .await
     }
 
-    /// What the guardrails of an engagement said, newest first.
+    /// Returns the results of an engagement's guardrails, newest first.
     pub async fn guardrail_checks(
         &self,
         id: &EngagementId,
@@ -300,7 +312,7 @@ impl Views {
     ) -> Result<Vec<GuardrailCheck>, StoreError> {
         let values = [id.as_str().into(), limit.into()];
         let text = &sql::SELECT_NEWEST_GUARDRAIL_CHECKS;
-        all(&self.0.readers, "read guardrail checks", text, &values, guardrail_check).await
+        many(&self.0.readers, "read guardrail checks", text, &values, guardrail_check).await
     }
 
     /// The engagement's budget.
@@ -311,7 +323,7 @@ impl Views {
         Ok(row.map(|row| row.budget).unwrap_or_default())
     }
 
-    /// Events after position `after`, oldest first.
+    /// Events after position `after`, oldest first. Those of a row that cannot be read are left out.
     pub async fn events_after(
         &self,
         filter: &EventFilter,
@@ -320,11 +332,28 @@ impl Views {
     ) -> Result<Vec<Event>, StoreError> {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
-        let found = all(&self.0.readers, "read events", text, &values, events_of).await?;
-        Ok(found.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect())
+        let found = many(&self.0.readers, "read events", text, &values, events_of).await?;
+        Ok(page_after(found, after, limit))
     }
 
-    /// The same as the feed tells them (see [`crate::Feed`]): the `seq` of their cursors is their position here.
+    /// As [`Views::events_after`], for a record that has to be whole.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] names a row that cannot be read.
+    pub async fn recorded_events(
+        &self,
+        filter: &EventFilter,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<Event>, StoreError> {
+        let (text, id) = stream_of(filter);
+        let values = [id.into(), after.into(), limit.into()];
+        let found = all(&self.0.readers, "read events", text, &values, events_of).await?;
+        Ok(page_after(found, after, limit))
+    }
+
+    /// [`Views::events_after`] in the order of the feed (see [`crate::Feed`]): the `seq` of their cursors is their
+    /// position here.
     pub async fn feed_events_after(
         &self,
         filter: &EventFilter,
@@ -333,12 +362,12 @@ impl Views {
     ) -> Result<Vec<FeedEvent>, StoreError> {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
-        let found = all(&self.0.readers, "read events", text, &values, feed::events).await?;
+        let found = many(&self.0.readers, "read events", text, &values, feed::events).await?;
         let new = |event: &FeedEvent| event.cursor.seq > after;
         Ok(found.into_iter().flatten().filter(new).take(limit as usize).collect())
     }
 
-    /// How many events these streams have, by the names that ring for them ([`crate::Ring::Events`]): engagements, and jobs
+    /// Returns the numbers of events of these streams, by the names in their hints ([`crate::Ring::Events`]): engagements, and jobs
     /// that have none. What there is not is left out.
     pub async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
         let (action, text) = ("read how far streams are", &sql::SELECT_NEWEST_EVENTS);
@@ -348,10 +377,26 @@ impl Views {
         .await
     }
 
-    /// Reviews, oldest first.
+    /// Reviews, oldest first. Those that cannot be read are left out.
     pub async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
+        Ok(decode_readable("list reviews", &self.review_rows(filter, page).await?, rows::decode))
+    }
+
+    /// As [`Views::reviews`], for a record that has to be whole.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] names a row that cannot be read.
+    pub async fn recorded_reviews(
+        &self,
+        filter: &ReviewFilter,
+        page: Page,
+    ) -> Result<Vec<Review>, StoreError> {
+        decode_all(&self.review_rows(filter, page).await?, rows::decode)
+    }
+
+    async fn review_rows(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Row>, StoreError> {
         let state = filter.state.map(|state| state.as_str());
-        // No name has a line break; who asks for one asks for nobody.
+        // No name has a line break, so such a name matches no reviewer.
         let member = filter.reviewer.as_ref().filter(|name| !name.contains('\n'));
         let member = member.map(|name| between_breaks(std::slice::from_ref(name)));
         let values = [
@@ -363,7 +408,7 @@ impl Views {
             filter.engagement.as_ref().map(EngagementId::as_str).into(),
             member.as_deref().into(),
         ];
-        many(&self.0.readers, "list reviews", &sql::SELECT_REVIEWS, &values, rows::decode).await
+        self.0.readers.read("list reviews", &sql::SELECT_REVIEWS, Args::Values(&values)).await
     }
 
     /// One review.
@@ -371,7 +416,7 @@ impl Views {
         self.review_of(id, None).await
     }
 
-    /// The same, if its job is this tenant's; `None` stands for every tenant.
+    /// [`Views::review`], if its job is this tenant's; `None` means any tenant.
     pub async fn review_of(&self, id: &ReviewId, tenant: Option<&str>) -> Result<Option<Review>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
         one(&self.0.readers, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::decode).await
@@ -392,22 +437,28 @@ impl Views {
         self.counts_of(queue, None).await
     }
 
-    /// The same for the jobs of one tenant; `None` stands for every tenant.
+    /// [`Views::counts`] of the jobs of one tenant; `None` means any tenant.
     pub async fn counts_of(
         &self,
         queue: Option<&str>,
         tenant: Option<&str>,
     ) -> Result<Vec<(JobState, u64)>, StoreError> {
-        all(&self.0.readers, "count jobs", &sql::SELECT_STATE_COUNTS, &[queue.into(), tenant.into()], |row| {
-            let jobs: i64 = get(row, "jobs")?;
-            Ok((get::<JobState>(row, "state")?, jobs.unsigned_abs()))
-        })
+        many(
+            &self.0.readers,
+            "count jobs",
+            &sql::SELECT_STATE_COUNTS,
+            &[queue.into(), tenant.into()],
+            |row| {
+                let jobs: i64 = get(row, "jobs")?;
+                Ok((get::<JobState>(row, "state")?, jobs.unsigned_abs()))
+            },
+        )
         .await
     }
 
     /// Jobs that have not ended, per queue and state.
     pub async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError> {
-        all(&self.0.readers, "count jobs of queues", &sql::SELECT_QUEUE_STATE_COUNTS, &[], |row| {
+        many(&self.0.readers, "count jobs of queues", &sql::SELECT_QUEUE_STATE_COUNTS, &[], |row| {
             let jobs: i64 = get(row, "jobs")?;
             let state = get::<JobState>(row, "state")?;
             Ok((get(row, "queue")?, state, u64::try_from(jobs).unwrap_or_default()))
@@ -415,15 +466,15 @@ impl Views {
         .await
     }
 
-    /// What operators are to be warned by.
+    /// Returns the numbers that operators watch and alert on.
     pub async fn gauges(&self) -> Result<Gauges, StoreError> {
         let (readers, count) = (&self.0.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
-        let ended = all(readers, "count what ended", &sql::SELECT_ENDED_JOB_COUNTS, &[], |row| {
+        let ended = many(readers, "count what ended", &sql::SELECT_ENDED_JOB_COUNTS, &[], |row| {
             let state = get::<JobState>(row, "state")?;
             Ok((get::<String>(row, "queue")?, state, get::<i64>(row, "jobs")?))
         });
         let ended = ended.await?.into_iter().map(|(queue, state, jobs)| (queue, state, count(jobs)));
-        let oldest = all(readers, "look for what waits", &sql::SELECT_OLDEST_OF_QUEUES, &[], |row| {
+        let oldest = many(readers, "look for what waits", &sql::SELECT_OLDEST_OF_QUEUES, &[], |row| {
             Ok((get(row, "queue")?, get(row, "run_at")?))
         });
         let open = one(readers, "count reviews", &sql::SELECT_OPEN_REVIEW_COUNT, &[], |row| {
@@ -438,7 +489,7 @@ impl Views {
 
     /// Queues that have ever had a job or were named at a migration, by name.
     pub async fn queues(&self) -> Result<Vec<String>, StoreError> {
-        all(&self.0.readers, "list queues", &sql::SELECT_QUEUES, &[], |row| get(row, "name")).await
+        many(&self.0.readers, "list queues", &sql::SELECT_QUEUES, &[], |row| get(row, "name")).await
     }
 
     /// Workers, by name, with those that fell silent without leaving.
@@ -452,10 +503,24 @@ impl Views {
         many(&self.0.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::decode).await
     }
 
-    /// Whether the database answers.
+    /// Checks that the database answers, and that it takes the writes of this process.
+    ///
+    /// # Errors
+    /// The error of the writes that fail at present, such as those to a full disk.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.ping().await?;
+        self.0.refusals.current().map_or(Ok(()), Err)
+    }
+
+    /// Returns an error when the database does not answer.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.0.readers.read("answer a ping", &sql::SELECT_ONE, Args::Values(&[])).await.map(|_| ())
     }
+}
+
+/// Returns the events of these rows after position `after`, at most `limit`.
+fn page_after(rows: Vec<Vec<Event>>, after: i64, limit: u32) -> Vec<Event> {
+    rows.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect()
 }
 
 /// The statement that reads a stream of events, and whose it is.
@@ -475,12 +540,12 @@ fn checkpoint_rows(row: &impl Fields) -> Result<Vec<CheckpointRow>, Inconsistenc
 fn events_of(row: &impl Fields) -> Result<Vec<Event>, Inconsistency> {
     let job_id = JobId(get(row, "job_id")?);
     let engagement_id: Option<EngagementId> = get::<Option<String>>(row, "engagement_id")?.map(Into::into);
-    let told = journal::events(row)?.into_iter();
-    let event = |journal::Told { seq, name, turn, data, at }| {
+    let reported = journal::events(row)?.into_iter();
+    let event = |journal::JournalEvent { seq, name, turn, data, at }| {
         let (job_id, engagement_id) = (job_id.clone(), engagement_id.clone());
         Event { seq, name, job_id, engagement_id, turn, data, at }
     };
-    Ok(told.map(event).collect())
+    Ok(reported.map(event).collect())
 }
 
 fn agent(row: &impl Fields) -> Result<AgentRecord, Inconsistency> {

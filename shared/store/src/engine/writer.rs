@@ -1,11 +1,12 @@
-//! The write path: the requests of callers, and the writer of a process, which gathers them into one transaction (group commit).
+//! The write path: the requests of callers, and the writer of a process, which gathers them into one transaction (group
+//! commit).
 //!
-//! Everything that waits while a commit is under way goes into the next one, so nobody waits for a timer and the cost
-//! of a commit is shared by all who arrive together. Answers are given only after the commit.
+//! Requests that arrive during a commit go into the next one, so no request waits for a timer. The cost of a commit
+//! is shared by all requests in it. Answers are given only after the commit.
 //!
-//! A database that does not answer is tried again with growing pauses. Turns wait for it as long as it takes, because
-//! what they carry has been paid for; all others are told after [`PATIENCE`]. A commit whose outcome is unknown is
-//! looked up before anything is tried again, so nothing is committed twice.
+//! A database that does not answer is tried again with growing pauses. Turns wait for it as long as it takes,
+//! because what they carry has been paid for; all others receive an error after [`PATIENCE`]. A commit whose
+//! outcome is unknown is looked up before anything is tried again, so nothing is committed twice.
 
 use super::Engine;
 use super::definitions::Definitions;
@@ -14,6 +15,7 @@ use super::jobs::Reported;
 use super::limited::LimitedQueues;
 use super::ops::turns::{TurnEnd, TurnStep};
 use super::ops::{delegations, inputs, leases, push, remote, turns, workers, workflows};
+use super::refusals::Refusals;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{
@@ -41,6 +43,9 @@ const WORTH: usize = 64;
 const OVERDUE: Duration = Duration::from_millis(20);
 /// How long a request that is not a turn waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The longest pause before a database that takes no writes is tried again; up to as much again is added at random. Writes go
+/// on within a second of the database taking them.
+const LONGEST_PAUSE: Duration = Duration::from_millis(450);
 
 /// The transaction of the writer, and what the writer remembers between transactions.
 pub(super) struct Transaction {
@@ -61,7 +66,7 @@ pub(super) struct Request<A, T, E = StoreError> {
     reply: oneshot::Sender<Result<T, E>>,
 }
 
-/// What the writer needs of every request.
+/// A request of any type, as the writer handles it.
 pub(super) trait Pending: Send {
     /// Returns whether the caller has gone away. A request that is not written by then never is.
     fn is_abandoned(&self) -> bool;
@@ -158,25 +163,25 @@ impl Engine {
     /// Hands a request to the writer and waits for its answer. The future holds no copy of the request.
     pub(super) fn ask<A, T, E: From<StoreError>, W: FnOnce(Box<Request<A, T, E>>) -> Work>(
         &self,
-        asked: A,
+        requested: A,
         work: W,
     ) -> impl Future<Output = Result<T, E>> {
         let (reply, answer) = oneshot::channel();
-        let work = work(Box::new(Request { asked, answer: None, reply }));
-        let asked = Asked { work, at: Instant::now() };
+        let work = work(Box::new(Request { asked: requested, answer: None, reply }));
+        let requested = Asked { work, at: Instant::now() };
         async move {
-            self.writer.send(asked).await.map_err(|_| StoreError::Closed)?;
+            self.writer.send(requested).await.map_err(|_| StoreError::Closed)?;
             answer.await.map_err(|_| StoreError::Closed)?
         }
     }
 
     /// Applies a write in the next transaction and returns its output after the commit.
-    pub(super) async fn write<A, T>(&self, asked: A, apply: Apply<A, T>) -> Result<T, StoreError>
+    pub(super) async fn write<A, T>(&self, requested: A, apply: Apply<A, T>) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.ask(asked, |request| Work::Alone(Box::new(Write { request: *request, apply }))).await
+        self.ask(requested, |request| Work::Alone(Box::new(Write { request: *request, apply }))).await
     }
 }
 
@@ -246,19 +251,19 @@ impl Ledger for Engine {
     }
 }
 
-/// What a transaction did.
+/// The results of a transaction.
 struct Outcome {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
 }
 
-/// What the units of a transaction leave to be done: in it, or after it.
+/// The work that the units of a transaction leave: in it, or after it.
 #[derive(Default)]
 struct Yielded {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
     ended: Vec<workflows::Ended>,
-    kin: Vec<delegations::Kin>,
+    tree_ends: Vec<delegations::TreeEnd>,
     freed: Vec<inputs::Freed>,
     left: BTreeSet<String>,
 }
@@ -268,20 +273,20 @@ impl Yielded {
         self.rings.append(&mut unit.rings);
         self.learnt.append(&mut unit.learnt());
         self.ended.append(&mut unit.ended);
-        self.kin.append(&mut unit.kin);
+        self.tree_ends.append(&mut unit.tree_ends);
         self.freed.append(&mut unit.freed);
         self.left.append(&mut unit.left);
     }
 
     fn is_settled(&self) -> bool {
-        self.ended.is_empty() && self.kin.is_empty() && self.freed.is_empty()
+        self.ended.is_empty() && self.tree_ends.is_empty() && self.freed.is_empty()
     }
 }
 
 /// Why a batch was not committed.
 struct Refused {
     error: StoreError,
-    /// Whether the transaction itself failed, and not the statements of one request.
+    /// True when the transaction itself failed, and not the statements of one request.
     shared: bool,
 }
 
@@ -328,23 +333,28 @@ impl Inbox {
     }
 }
 
+/// The parts that a writer shares with the rest of the process.
+pub(super) struct Shared {
+    pub doorbell: Doorbell,
+    pub held: Arc<Held>,
+    pub refusals: Arc<Refusals>,
+}
+
 /// The writer's transaction and what it shares with the rest of the process.
 pub(super) struct Writer {
     tx: Transaction,
-    doorbell: Doorbell,
-    held: Arc<Held>,
+    shared: Shared,
 }
 
 impl Writer {
     pub(super) fn new(
         session: Session,
         ids: Arc<dyn Ids>,
-        doorbell: Doorbell,
-        held: Arc<Held>,
         limited: Arc<LimitedQueues>,
+        shared: Shared,
     ) -> Self {
         let (unit, definitions) = (Unit::default(), Definitions::default());
-        Self { tx: Transaction { session, unit, ids, definitions, limited }, doorbell, held }
+        Self { tx: Transaction { session, unit, ids, definitions, limited }, shared }
     }
 
     /// Works until every sender is gone.
@@ -365,13 +375,14 @@ impl Writer {
         let mut pauses = pauses().with_jitter().build();
         let mut silent = false;
         loop {
-            batch.retain(|asked| !asked.work.pending().is_abandoned());
+            batch.retain(|requested| !requested.work.pending().is_abandoned());
             if batch.is_empty() {
                 return;
             }
             let refused = match self.transact(&mut batch, trusting).await {
                 Ok(outcome) => {
                     tell_of_recovery(silent);
+                    self.shared.refusals.succeeded();
                     return self.conclude(batch, outcome);
                 }
                 Err(refused) => refused,
@@ -379,6 +390,7 @@ impl Writer {
             match refused {
                 Refused { error: error @ StoreError::Unavailable { .. }, .. } => {
                     tell_of_silence(silent, &error, batch.len());
+                    self.shared.refusals.failed(&error);
                     silent = true;
                     batch = tell_the_impatient(batch, &error);
                     tokio::time::sleep(pauses.next().unwrap_or(PATIENCE)).await;
@@ -392,10 +404,10 @@ impl Writer {
 
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
-        self.held.learn(outcome.learnt);
-        // First, so that who has an answer finds everybody notified.
-        outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
-        batch.into_iter().for_each(|asked| asked.work.into_pending().give());
+        self.shared.held.learn(outcome.learnt);
+        // First, so that a caller that has its answer finds all parts notified.
+        outcome.rings.into_iter().for_each(|ring| self.shared.doorbell.ring(ring));
+        batch.into_iter().for_each(|requested| requested.work.into_pending().give());
     }
 
     /// Tries both halves of a batch by themselves, so that one poisonous request fails only its own caller. No request is to
@@ -446,7 +458,7 @@ impl Writer {
     }
 
     async fn apply(&mut self, batch: &mut [Asked], trusting: bool) -> Result<Outcome, StoreError> {
-        let known = trusting.then_some(&*self.held);
+        let known = trusting.then_some(&*self.shared.held);
         let Batch { turns, pushes, reports, alone } = Batch::of(batch);
         let mut yielded = Yielded::default();
         let tx = &mut self.tx;
@@ -464,8 +476,8 @@ impl Writer {
             yielded.take(take(&mut tx.unit));
         }
         if !reports.is_empty() {
-            let asked: Vec<_> = reports.iter().map(|report| &report.asked).collect();
-            let answers = remote::report(&mut tx.session, &mut tx.unit, &asked, known).await?;
+            let requested: Vec<_> = reports.iter().map(|report| &report.asked).collect();
+            let answers = remote::report(&mut tx.session, &mut tx.unit, &requested, known).await?;
             keep(reports, answers.into_iter().map(Ok));
             yielded.take(take(&mut tx.unit));
         }
@@ -475,9 +487,9 @@ impl Writer {
         }
         // What is enqueued may replace a step of another workflow; what is cancelled may have children of its own.
         while !yielded.is_settled() {
-            let (ended, kin) = (take(&mut yielded.ended), take(&mut yielded.kin));
+            let (ended, tree_ends) = (take(&mut yielded.ended), take(&mut yielded.tree_ends));
             let freed = take(&mut yielded.freed);
-            delegations::advance(&mut tx.session, &mut tx.unit, kin).await?;
+            delegations::advance(&mut tx.session, &mut tx.unit, tree_ends).await?;
             yielded.take(take(&mut tx.unit));
             inputs::advance(&mut tx.session, &mut tx.unit, freed).await?;
             yielded.take(take(&mut tx.unit));
@@ -507,8 +519,8 @@ struct Batch<'a> {
 impl<'a> Batch<'a> {
     fn of(batch: &'a mut [Asked]) -> Self {
         let mut parted = Self::default();
-        for asked in batch {
-            match &mut asked.work {
+        for requested in batch {
+            match &mut requested.work {
                 Work::Turn(turn) => parted.turns.push(turn),
                 Work::Push(push) => parted.pushes.push(push),
                 Work::Report(report) => parted.reports.push(report),
@@ -528,34 +540,34 @@ fn keep<A, T, E>(requests: Vec<&mut Request<A, T, E>>, answers: impl IntoIterato
 
 /// Gives an error to the callers of requests.
 fn refuse(batch: Vec<Asked>, error: &StoreError) {
-    batch.into_iter().for_each(|asked| asked.work.into_pending().refuse(error));
+    batch.into_iter().for_each(|requested| requested.work.into_pending().refuse(error));
 }
 
 /// The pauses between attempts.
 fn pauses() -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(20))
-        .with_max_delay(Duration::from_secs(1))
+        .with_max_delay(LONGEST_PAUSE)
         .without_max_times()
 }
 
-fn tell_of_silence(told: bool, error: &StoreError, requests: usize) {
-    if !told {
+fn tell_of_silence(reported: bool, error: &StoreError, requests: usize) {
+    if !reported {
         tracing::warn!(%error, requests, "the database does not answer; writes are tried again until it does");
     }
 }
 
-fn tell_of_recovery(told: bool) {
-    if told {
+fn tell_of_recovery(reported: bool) {
+    if reported {
         tracing::info!("the database answers again");
     }
 }
 
-/// Tells those that have waited too long that the database does not answer; returns the others.
+/// Fails the requests that have waited too long for the database; returns the others.
 fn tell_the_impatient(batch: Vec<Asked>, error: &StoreError) -> Vec<Asked> {
     let (waiting, gone): (Vec<_>, Vec<_>) = batch
         .into_iter()
-        .partition(|asked| matches!(asked.work, Work::Turn(..)) || asked.at.elapsed() < PATIENCE);
+        .partition(|requested| matches!(requested.work, Work::Turn(..)) || requested.at.elapsed() < PATIENCE);
     refuse(gone, error);
     waiting
 }

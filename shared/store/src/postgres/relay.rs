@@ -1,8 +1,8 @@
-//! Notifications between processes: `NOTIFY` sends what is rung here, and `LISTEN` receives what others ring.
+//! The doorbell between processes: `NOTIFY` sends the hints of this one, and `LISTEN` receives those of others.
 //!
-//! Only hints travel here. Rings that gather within a moment go out together, outside of every transaction that
-//! matters; when the listener is broken, every process goes on polling. Hints that no other process waits for are not sent:
-//! see [`Audience`].
+//! Only hints travel here. Hints that gather within a moment go out together, outside of every transaction that
+//! matters. When the listener is broken, every process still polls. Hints that no other process waits for are not
+//! sent: see [`Audience`].
 
 mod audience;
 
@@ -45,7 +45,7 @@ struct Rings<'a> {
     here: Option<Here>,
 }
 
-/// The same as it arrives. Most rings are this process's own: those are not read.
+/// The same as it arrives. Most hints are this process's own, and are not read.
 #[derive(Deserialize)]
 struct Heard<'a> {
     #[serde(borrow)]
@@ -56,46 +56,46 @@ struct Heard<'a> {
     here: Option<Here>,
 }
 
-/// Starts both directions; they end when nothing else uses the bell. `origin` tells this process's own rings from those
-/// of others.
+/// Starts both directions; they end when all other users of the doorbell have gone. `origin` distinguishes this
+/// process's hints from those of others.
 pub(super) fn start(readers: &Readers, doorbell: &Doorbell, origin: String) {
-    let (rung, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
+    let (outgoing, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
     let listened = doorbell.listened();
     tokio::spawn(async move {
         let audience = Audience::default();
         tokio::select! {
-            () = carry_out(rung, &listened, &readers, &origin, &audience) => {}
+            () = carry_out(outgoing, &listened, &readers, &origin, &audience) => {}
             () = bring_in(&readers, &heard, &origin, &audience) => {}
         }
     });
 }
 
 async fn carry_out(
-    mut rung: Outgoing,
+    mut outgoing: Outgoing,
     listened: &Notify,
     readers: &Readers,
     origin: &str,
     audience: &Audience,
 ) {
     loop {
-        let rings = tokio::select! {
-            rings = rung.gather(LARGEST, length) => rings,
+        let hints = tokio::select! {
+            hints = outgoing.gather(LARGEST, length) => hints,
             () = audience.stirs() => Some(Vec::new()),
             () = listened.notified() => Some(Vec::new()),
         };
-        let Some(mut rings) = rings else { return };
+        let Some(mut rings) = hints else { return };
         rings.retain(|ring| audience.waits_for(ring));
-        let (here, missed) = audience.greeting(rung.has_followers());
+        let (here, missed) = audience.greeting(outgoing.has_followers());
         rings.extend(missed);
         if rings.is_empty() && here.is_none() {
-            rung.sent();
+            outgoing.sent();
         } else {
             let payload =
                 serde_json::to_string(&Rings { from: origin, rings: &rings, here }).unwrap_or_default();
             match sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await {
-                Ok(_) => rung.sent(),
+                Ok(_) => outgoing.sent(),
                 Err(error) => {
-                    tracing::debug!(%error, "rings were not carried to other processes; they will poll");
+                    tracing::debug!(%error, "hints were not sent to other processes, which poll instead");
                     audience.missed();
                     tokio::time::sleep(RETRY).await;
                 }
@@ -115,7 +115,7 @@ fn length(ring: &Ring) -> usize {
 async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str, audience: &Audience) {
     loop {
         if let Err(error) = listen(readers, doorbell, origin, audience).await {
-            tracing::debug!(%error, "rings of other processes do not arrive; polling until they do");
+            tracing::debug!(%error, "hints of other processes are not received; polling until they are");
         }
         audience.is_deaf();
         tokio::time::sleep(PAUSE).await;
@@ -149,7 +149,7 @@ async fn listen(
     }
 }
 
-/// What was rung while no connection listened is unknown.
+/// Notifies all parts, because hints may have been missed while no connection listened.
 fn look_again(doorbell: &WeakDoorbell) {
     doorbell.bring_in(Ring::Available);
     doorbell.bring_in(Ring::Due);

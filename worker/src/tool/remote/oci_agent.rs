@@ -1,6 +1,7 @@
 //! An agent of Oracle's cloud (OCI Generative AI Agents): a session for each conversation, and a signed request for each
 //! message.
 
+use super::document;
 use super::wire::{REQUEST, Wire};
 use crate::oci::OciSigner;
 use crate::tool::{Invocation, Tool, ToolError, Transport};
@@ -30,14 +31,7 @@ pub struct OciAgentTool {
 impl OciAgentTool {
     /// Returns the agent behind a service endpoint that was checked.
     pub(crate) fn new(agent: &OciAgent, address: Url, client: Client, signer: Arc<OciSigner>) -> Self {
-        let head = &agent.head;
-        let spec = ToolSpec {
-            name: head.name.clone(),
-            description: head.description.clone().unwrap_or_default(),
-            // The arguments are the worker's own: message, context and task.
-            input_schema: json!({"type": "object"}),
-            idempotent: false,
-        };
+        let spec = document::spec(&agent.head);
         let wire = Wire::new(address, BTreeMap::new(), client);
         Self { spec, wire, endpoint: agent.agent_endpoint_id.clone(), signer }
     }
@@ -66,8 +60,8 @@ impl OciAgentTool {
             }
         };
         let body = json!({"userMessage": input["input"], "sessionId": session, "shouldStream": false});
-        let told = self.post(&["actions", "chat"], &body, LONGEST).await?;
-        match told["message"]["content"]["text"].as_str() {
+        let reported = self.post(&["actions", "chat"], &body, LONGEST).await?;
+        match reported["message"]["content"]["text"].as_str() {
             Some(text) => Ok(json!({"text": text, "context": session})),
             None => Err(self.wire.unusable("its answer has no text")),
         }
@@ -89,10 +83,7 @@ impl Tool for OciAgentTool {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
-        tokio::time::timeout(invocation.timeout, self.ask(invocation.input)).await.unwrap_or_else(|_| {
-            let ms = invocation.timeout.as_millis();
-            Err(ToolError::Timeout(format!("agent {}: it has not answered within {ms} ms", self.spec.name)))
-        })
+        document::within(invocation.timeout, &self.spec, self.ask(invocation.input)).await
     }
 }
 
@@ -153,10 +144,10 @@ mod tests {
         for _ in 0..2 {
             let input = json!({"input": "When?", "context": context, "task": null});
             let timeout = Duration::from_secs(20);
-            let asked = Invocation { call_id: &call_id, input: &input, timeout, identity: &identity };
-            let told = tool.call(asked).await.unwrap();
-            assert_eq!(told, json!({"text": "It is low.", "context": "s-1"}));
-            context = told["context"].clone();
+            let requested = Invocation { call_id: &call_id, input: &input, timeout, identity: &identity };
+            let reported = tool.call(requested).await.unwrap();
+            assert_eq!(reported, json!({"text": "It is low.", "context": "s-1"}));
+            context = reported["context"].clone();
         }
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 3, "one session and two messages");

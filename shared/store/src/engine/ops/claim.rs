@@ -1,4 +1,4 @@
-//! Claim: `available → active`, a batch, with everything that is needed to go on where each job stopped.
+//! Claim: `available → active`, a batch, with everything that is needed to resume where each job stopped.
 
 pub(in super::super) mod alone;
 mod broken;
@@ -13,7 +13,7 @@ use super::super::definitions::Definitions;
 use super::super::limited::LimitedQueues;
 use super::super::rows::{self, Inconsistency, JobRow, Payer};
 use super::super::session::{Arg, Args, Row, Session, limit};
-use super::super::statement::{as_json, decode_all, read_by};
+use super::super::statement::{as_json, decode_readable, read_by};
 use super::super::unit::Unit;
 use super::super::workflows::StepInput;
 use super::super::writer::Transaction;
@@ -35,12 +35,12 @@ use turnstone_domain::{AgentDefinition, EventName, Ids, Lease};
 
 /// Jobs that are looked at in search of one that can be read.
 const MOST_LOOKED_AT: usize = 4096;
-/// The scheduler looks again at least this often by itself; what is due earlier is rung for.
+/// The scheduler looks at least this often by itself; it is notified of anything that is due earlier.
 const SOON_MS: i64 = 2_500;
 
 /// A claim, and the queues that looked as if they could serve it.
 struct Ask {
-    /// What a worker asks for; the queues are those of `ready` that it wants.
+    /// The request of a worker; its queues are the requested ones among `ready`.
     request: ClaimRequest,
     /// Queues that have jobs, and those that have limits.
     ready: Vec<ReadyQueue>,
@@ -58,8 +58,8 @@ impl Ask {
         }
         let values = [request.kind.as_str().into(), request.now.0.into()];
         let (action, text) = ("look for work", &sql::SELECT_READY_QUEUES);
-        let ready =
-            decode_all(&session.look(action, text, Args::Values(&values)).await?, ReadyQueue::decode)?;
+        let rows = session.look(action, text, Args::Values(&values)).await?;
+        let ready = decode_readable(action, &rows, ReadyQueue::decode);
         limited.learn(ready.iter().filter(|queue| queue.limited).map(|queue| queue.name.clone()).collect());
         let queues = wanted(&request.queues, &ready);
         let has_work = !queues.is_empty();
@@ -71,15 +71,15 @@ impl Ask {
 struct ReadyQueue {
     name: String,
     pool: Option<String>,
-    /// Whether it has a limit of its own.
+    /// True when it has a limit of its own.
     limited: bool,
-    /// Whether it has a job that may be claimed.
+    /// True when it has a job that may be claimed.
     ready: bool,
-    /// Whether anywhere jobs are set aside for a limit that may have opened.
+    /// True when jobs of any queue are set aside for a limit that may have opened.
     set_aside: bool,
-    /// Whether anywhere the active jobs of a tenant are limited.
+    /// True when any tenant has a limit of active jobs.
     capped: bool,
-    /// Whether there is any budget that engagements share.
+    /// True when there is any budget that engagements share.
     budgeted: bool,
 }
 
@@ -97,14 +97,16 @@ impl ReadyQueue {
     }
 }
 
-/// The queues to claim from: those asked for, in their order, that have a job. `*` stands for every queue.
-fn wanted(asked: &[String], ready: &[ReadyQueue]) -> Vec<String> {
+/// Returns the queues to claim from: those requested that have a job, in their order. `*` means every queue.
+fn wanted(requested: &[String], ready: &[ReadyQueue]) -> Vec<String> {
     let has_job = |queue: &&ReadyQueue| queue.ready;
-    if asked.iter().any(|queue| queue == "*") {
+    if requested.iter().any(|queue| queue == "*") {
         return ready.iter().filter(has_job).map(|queue| queue.name.clone()).collect();
     }
     let mut wanted: Vec<String> = Vec::new();
-    for queue in asked.iter().filter(|name| ready.iter().filter(has_job).any(|queue| queue.name == **name)) {
+    for queue in
+        requested.iter().filter(|name| ready.iter().filter(has_job).any(|queue| queue.name == **name))
+    {
         if !wanted.contains(queue) {
             wanted.push(queue.clone());
         }
@@ -112,11 +114,11 @@ fn wanted(asked: &[String], ready: &[ReadyQueue]) -> Vec<String> {
     wanted
 }
 
-/// What a claim got.
+/// The result of a claim.
 #[derive(Default)]
 pub(in super::super) struct Claimed {
     pub claims: Vec<Claim>,
-    /// Whether another claim stood in the way: asking again may give more.
+    /// True when a concurrent claim held something that this one had to leave out; another claim may get more.
     pub busy: bool,
 }
 
@@ -126,7 +128,7 @@ pub(super) struct Taken {
     pub agents: HashMap<i64, Arc<AgentDefinition>>,
     /// Those of them that cannot be read.
     pub broken: Broken,
-    /// Whether another claim stood in the way: asking again may give more.
+    /// True when a concurrent claim held something that this one had to leave out; another claim may get more.
     pub busy: bool,
     /// Whether there is any budget that engagements share.
     budgeted: bool,
@@ -254,7 +256,7 @@ pub(super) async fn take(tx: &mut Transaction, request: &ClaimRequest) -> Result
 /// Jobs of one queue.
 struct Wanted<'a> {
     request: &'a ClaimRequest,
-    /// What the worker's runtime has to offer: JSON.
+    /// The features of the worker's runtime: JSON.
     tags: Option<&'a str>,
     queue: &'a str,
 }
@@ -270,7 +272,7 @@ impl Wanted<'_> {
 /// The way of one claim through the queues.
 struct Search<'a> {
     request: &'a ClaimRequest,
-    /// What the worker's runtime has to offer: JSON.
+    /// The features of the worker's runtime: JSON.
     tags: Option<String>,
     definitions: &'a mut Definitions,
     line: Line,
@@ -280,7 +282,7 @@ struct Search<'a> {
     /// Jobs that no version can read.
     broken: Broken,
     set_aside: bool,
-    /// Whether it gave up looking although there is more to look at.
+    /// True when it stopped looking although there is more to look at.
     hasty: bool,
 }
 
@@ -298,10 +300,10 @@ impl Search<'_> {
                     if plan.is_empty() {
                         break;
                     }
-                    for (at, asked) in plan {
+                    for (at, requested) in plan {
                         let queue = shares.queues[at].queue.clone();
-                        let got = self.serve(session, unit, &queue, asked).await?;
-                        shares.took(at, asked, got.len());
+                        let got = self.serve(session, unit, &queue, requested).await?;
+                        shares.took(at, requested, got.len());
                         seqs.extend(got);
                     }
                 },
@@ -346,14 +348,14 @@ impl Search<'_> {
         room: usize,
     ) -> Result<Vec<i64>, StoreError> {
         let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
-        let (mut asked, mut looked_at) = (room, 0);
+        let (mut requested, mut looked_at) = (room, 0);
         loop {
             let shut = self.tenants.shut()?;
-            let [kind, queue, most, now, tenant, tags] = jobs.values(asked);
+            let [kind, queue, most, now, tenant, tags] = jobs.values(requested);
             let values = [kind, queue, most, now, tenant, tags, shut.as_deref().into()];
             let rows = session.rows("claim jobs", &sql::LOCK_AVAILABLE_JOBS, Args::Values(&values)).await?;
             looked_at += rows.len();
-            let (all, mut found) = (rows.len() < asked, Vec::with_capacity(rows.len()));
+            let (all, mut found) = (rows.len() < requested, Vec::with_capacity(rows.len()));
             for row in &rows {
                 match JobRow::decode(row).map_err(StoreError::from) {
                     Ok(job) if seen.contains(&job.seq) => {}
@@ -370,11 +372,11 @@ impl Search<'_> {
             if chosen.len() >= room || all {
                 return Ok(chosen);
             }
-            if asked >= MOST_LOOKED_AT || looked_at >= MOST_LOOKED_AT {
+            if requested >= MOST_LOOKED_AT || looked_at >= MOST_LOOKED_AT {
                 self.hasty = !shut.is_empty();
                 return Ok(chosen);
             }
-            asked = (asked * 4).clamp(8, MOST_LOOKED_AT);
+            requested = (requested * 4).clamp(8, MOST_LOOKED_AT);
         }
     }
 
@@ -445,7 +447,7 @@ async fn runnable(
     Ok(agents)
 }
 
-/// Whether the scheduler may have to look at this active job earlier than it looks by itself.
+/// Returns true when this active job may need the scheduler before its next periodic look.
 pub(in super::super) fn ends_soon(job: &JobRow) -> bool {
     [job.timeout_ms, job.lease_ms].into_iter().flatten().any(|ms| ms < SOON_MS)
 }
@@ -469,7 +471,7 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
         unit.rings.push(Ring::Due);
     }
     if request.kind == JobKind::Agent {
-        // Its stream tells it with what its turn writes first.
+        // The first write of its turn also writes this event to its stream.
         unit.change_job(seq)?.events = 1;
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What time does to open reviews: reminders, others who are asked, and at last a no.
+//! Open reviews whose time has come: reminders, escalation to other reviewers, and at last a rejection.
 
 use super::super::super::rows::get;
 use super::super::super::session::{Session, limit as row_limit};
@@ -33,7 +33,11 @@ pub(in super::super::super) async fn expire(
     for id in overdue {
         // A unit per review: several may be about the same job.
         let mut own = Unit::default();
-        let Some((seq, review)) = hold_with_job(session, &mut own, &id).await? else { continue };
+        let Some((seq, review)) = hold_with_job(session, &mut own, &id, now).await? else { continue };
+        let Ok(review) = review else {
+            unit.absorb(own);
+            continue;
+        };
         if !review.is_overdue(now) {
             continue;
         }
@@ -46,7 +50,7 @@ pub(in super::super::super) async fn expire(
     Ok(changed)
 }
 
-/// Asks those who come next in the plan; `None` when there are none.
+/// Asks the next reviewers of the plan; `None` when there are none.
 pub(super) async fn hand_on(
     session: &mut Session,
     unit: &mut Unit,
@@ -78,7 +82,11 @@ pub(in super::super::super) async fn remind(
     let mut reminded = 0;
     for id in waiting {
         let mut own = Unit::default();
-        let Some((seq, review)) = hold_with_job(session, &mut own, &id).await? else { continue };
+        let Some((seq, review)) = hold_with_job(session, &mut own, &id, now).await? else { continue };
+        let Ok(review) = review else {
+            unit.absorb(own);
+            continue;
+        };
         let is_due = review.remind_at.is_some_and(|at| at <= now);
         if review.state != ReviewState::Open || !is_due {
             continue;

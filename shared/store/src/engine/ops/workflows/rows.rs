@@ -1,9 +1,10 @@
 //! Rows of workflows and their steps, and what is to be written of them.
 
+use super::super::super::columns::Columns;
 use super::super::super::journal::Journal;
 use super::super::super::rows::{StepMove, StepRow, WorkflowRow, decode};
 use super::super::super::session::{Args, Session};
-use super::super::super::statement::{Writes, read_by};
+use super::super::super::statement::{Writes, decode_readable};
 use super::super::super::unit::Unit;
 use crate::{Ring, StoreError, Workflow, sql};
 use serde_json::{Value, json};
@@ -52,11 +53,12 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Locks workflows.
+    /// Locks workflows. One that cannot be read stays as it is, and its steps start nothing.
     pub(super) async fn lock(session: &mut Session, seqs: Vec<i64>) -> Result<Self, StoreError> {
-        let keys = seqs.into_iter().collect();
+        let keys: Vec<i64> = seqs.into_iter().collect();
         let (action, text) = ("lock workflows", &sql::LOCK_WORKFLOWS);
-        let rows = read_by(session, action, text, keys, decode::<WorkflowRow>).await?;
+        let rows = session.rows(action, text, Args::Rows(Columns::of(keys, text)?, &[])).await?;
+        let rows = decode_readable(action, &rows, decode::<WorkflowRow>);
         Ok(Self { rows: rows.into_iter().map(|row| (row.seq, row)).collect(), ..Self::default() })
     }
 
@@ -73,7 +75,7 @@ impl Board {
         self.rows.values()
     }
 
-    /// A step stands there now.
+    /// The step has this state now.
     pub(super) fn put(&mut self, (workflow_seq, step): (i64, i64), state: StepState) {
         self.states.push(StepMove { workflow_seq, step, state });
     }
@@ -91,15 +93,15 @@ impl Board {
         let Some(row) = self.rows.get_mut(&seq).filter(|row| row.is_running()) else { return };
         (row.state, row.ended_at) = (state, Some(at));
         self.over.push(seq);
-        let told = &*row;
-        let mut data = json!({"workflow_id": told.id, "type": told.kind, "name": told.name});
+        let reported = &*row;
+        let mut data = json!({"workflow_id": reported.id, "type": reported.kind, "name": reported.name});
         let name = match state {
             WorkflowState::Running => return,
             WorkflowState::Completed => EventName::WorkflowCompleted,
             WorkflowState::Cancelled => EventName::WorkflowCancelled,
             WorkflowState::Failed => {
-                data["succeeded"] = told.succeeded.into();
-                data["steps"] = told.members.into();
+                data["succeeded"] = reported.succeeded.into();
+                data["steps"] = reported.members.into();
                 EventName::WorkflowFailed
             }
         };
@@ -129,8 +131,8 @@ impl Board {
             let values = [seq.into()];
             session.execute("skip steps", &sql::UPDATE_SKIPPED_WORKFLOW_STEPS, Args::Values(&values)).await?;
         }
-        let bells = self.rows.into_values().map(|row| Ring::Events(row.id));
-        unit.rings.extend(bells);
+        let hints = self.rows.into_values().map(|row| Ring::Events(row.id));
+        unit.rings.extend(hints);
         Ok(())
     }
 }
