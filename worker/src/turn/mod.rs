@@ -114,7 +114,8 @@ async fn run_turns(
     if !matches!(end, Ok(Settlement::GiveWay)) {
         signals.raise(Signal::Settling);
     }
-    conclude(&mut turn, end).await
+    // Boxed, because a turn that waits for its model keeps no room for its settlement.
+    Box::pin(conclude(&mut turn, end)).await
 }
 
 fn panicked() -> JobError {

@@ -28,7 +28,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// The pause after a listener failed.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What a process says of itself.
+/// The announcement of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Here {
     /// True if it waits for events of streams, and not only for work.

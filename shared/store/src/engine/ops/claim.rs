@@ -130,7 +130,7 @@ pub(super) struct Taken {
     pub broken: Broken,
     /// True when a concurrent claim held something that this one had to leave out; another claim may get more.
     pub busy: bool,
-    /// Whether there is any budget that engagements share.
+    /// True when there is any budget that engagements share.
     budgeted: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The other processes that listen, as they announce themselves: hints that none of them waits for are not sent.
 //!
-//! Every process announces itself when it begins to listen and then every ten seconds, and asks the others to answer. One that
-//! begins to wait for events of streams says so at once. Whoever learns of a new listener lets it look for everything, because
-//! hints from just before were not sent. As long as it is not known who listens, every hint is sent.
+//! Every process announces itself when it begins to listen and then every ten seconds, and asks the others to answer. One
+//! that begins to wait for events of streams announces it at once. A process that receives the first announcement of another
+//! one sends it hints of all kinds, because earlier hints were not sent. Until the listeners are known, every hint is sent.
 
 use super::Here;
 use crate::Ring;
@@ -64,7 +64,7 @@ impl Audience {
         self.known().since = None;
     }
 
-    /// Takes in a message of another process, and what it says of itself.
+    /// Takes in a message of another process, with its announcement if there is one.
     pub(super) fn met(&self, origin: &str, here: Option<Here>) {
         let mut known = self.known();
         let before = known.others.get(origin).map(|other| other.events);
@@ -78,14 +78,14 @@ impl Audience {
         }
     }
 
-    /// What was to be sent was not: all others have to look.
+    /// Notes that hints were not sent: all others have to look.
     pub(super) fn missed(&self) {
         let mut known = self.known();
         (known.said, known.new_worker, known.new_follower) = (None, true, true);
         self.stirred.notify_one();
     }
 
-    /// Returns whether another process may wait for this ring. A ring about a lease is always sent.
+    /// Returns true when another process may wait for this hint. A hint about a lease is always sent.
     pub(super) fn waits_for(&self, ring: &Ring) -> bool {
         let known = self.known();
         let is_unknown = known.since.is_none_or(|since| since.elapsed() < ANSWERED);
@@ -98,7 +98,7 @@ impl Audience {
             }
     }
 
-    /// Waits until there is something to say although nothing is rung.
+    /// Waits until an announcement may be due without a hint.
     pub(super) async fn stirs(&self) {
         tokio::select! {
             () = self.stirred.notified() => {}
@@ -106,8 +106,8 @@ impl Audience {
         }
     }
 
-    /// Returns what this process has to say of itself by now, if anything, and the rings for those that are new to it.
-    /// `events`: it waits for events of streams.
+    /// Returns the announcement of this process, if one is due, and hints for processes that are new to it. `events`: it
+    /// waits for events of streams.
     pub(super) fn greeting(&self, events: bool) -> (Option<Here>, Vec<Ring>) {
         let mut known = self.known();
         let known = &mut *known;
@@ -165,7 +165,7 @@ mod tests {
         let (here, missed) = audience.greeting(true);
         assert_eq!((here, missed), (Some(Here { events: true, asks: false }), vec![Ring::AllEvents]));
         assert!(audience.waits_for(&Ring::AllEvents));
-        // An ordinary message says nothing of what its sender waits for.
+        // A message without an announcement does not change what its sender waits for.
         audience.met("worker", None);
         assert!(audience.waits_for(&Ring::AllEvents));
         tokio::time::advance(ENDED).await;
