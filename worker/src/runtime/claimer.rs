@@ -14,6 +14,8 @@ use turnstone_store::{Claim, ClaimRequest, JobKind, Ring};
 
 /// The interval at which an idle worker looks for work without a notification.
 const POLL: Duration = Duration::from_secs(2);
+/// The most jobs of one claim, because the rows of all of them are in memory at once.
+const MOST: usize = 512;
 /// While jobs queue up, a claim waits until this part of the slots is free. A claim costs the database as much as ten jobs of
 /// it, so one slot at a time would be dear.
 const PART: usize = 8;
@@ -47,7 +49,8 @@ pub async fn run(
         };
         let mut free = vec![first];
         if !alone {
-            free.extend(more_slots(&slots, if backlog { deps.options.slots / PART } else { 1 }).await);
+            let enough = if backlog { (deps.options.slots / PART).min(MOST) } else { 1 };
+            free.extend(more_slots(&slots, enough).await.take(MOST - 1));
         }
         let request = request(&deps, if alone { 1 } else { free.len() });
         let asked = request.limit;

@@ -121,11 +121,8 @@ pub(crate) fn start(
     let refusals: Arc<Refusals> = Arc::default();
     for session in sessions {
         let blocks = session.blocks();
-        let shared = Shared {
-            doorbell: doorbell.clone(),
-            held: Arc::clone(&held),
-            refusals: Arc::clone(&refusals),
-        };
+        let shared =
+            Shared { doorbell: doorbell.clone(), held: Arc::clone(&held), refusals: Arc::clone(&refusals) };
         let writer = Writer::new(session, Arc::clone(ids), Arc::clone(&limited), shared);
         let work = writer.run(Arc::clone(&inbox));
         if blocks { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
