@@ -147,7 +147,7 @@ impl WebhookSender {
 
     async fn send_due(&self, term: &Term, doorbell: &Doorbell, setback: &mut Setback) -> StoreError {
         // Subscribe before the first query, so that nothing that happens after it is missed.
-        let mut ear = doorbell.listen();
+        let (mut ear, mut listens) = (doorbell.listen(), true);
         let mut under_way = UnderWay::default();
         loop {
             let wait = match self.look(term, &mut under_way).await {
@@ -157,7 +157,14 @@ impl WebhookSender {
             if setback.recovered() {
                 tracing::info!("events are read for webhooks again");
             }
+            // Without webhooks it waits for no event, and no other process has to send any.
             let idle = under_way.idle;
+            if std::mem::replace(&mut listens, !idle) == idle {
+                ear = if idle { doorbell.listen_for_work() } else { doorbell.listen() };
+                if !idle {
+                    continue;
+                }
+            }
             tokio::select! {
                 () = under_way.one_ended() => {}
                 () = tokio::time::sleep(wait) => {}
@@ -260,7 +267,7 @@ fn attempted(answer: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Att
 async fn hint_arrives(ear: &mut Receiver<Ring>, idle: bool) {
     loop {
         match ear.recv().await {
-            Ok(Ring::Events(_)) | Err(RecvError::Lagged(_)) if !idle => return,
+            Ok(Ring::Events(_) | Ring::AllEvents) | Err(RecvError::Lagged(_)) if !idle => return,
             Ok(Ring::Due) => return,
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => std::future::pending().await,

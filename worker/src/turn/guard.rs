@@ -5,8 +5,8 @@
 //! no further step runs for it. One whose tool is unavailable passes no text either, and runs again under the
 //! job's retry policy. The audit records the inputs and answers of each check.
 
+use super::barrier::Secured;
 use super::exposes;
-use super::secured::Secured;
 use super::state::Turn;
 use super::stop::Stop;
 use crate::phases::exec::pay;

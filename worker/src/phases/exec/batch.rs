@@ -16,7 +16,7 @@ use super::tool_outcome::{Ending, Over, tell};
 use crate::breakers::Success;
 use crate::phases::resol;
 use crate::tool::Tool;
-use crate::turn::secured::Secured;
+use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use futures::StreamExt;

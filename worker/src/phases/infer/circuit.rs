@@ -6,7 +6,7 @@
 
 use crate::breakers::Success;
 use crate::model::ModelError;
-use crate::turn::secured::Secured;
+use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::json;
