@@ -9,8 +9,8 @@ use crate::ojs::schemas::SchemaBook;
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
 use crate::{
-    a2a, agent_protocol, agents, artifacts, auth, budgets, credentials, docs, engagements, fleet, ojs,
-    probes, query, reply, reviews, stamp,
+    a2a, agent_protocol, agents, artifacts, auth, batches, budgets, credentials, docs, engagements, fleet,
+    ojs, probes, query, reply, reviews, stamp,
 };
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -154,6 +154,7 @@ impl Api {
             .merge(agent_protocol::routes())
             .merge(artifacts::routes())
             .merge(engagements::routes())
+            .merge(batches::routes())
             .merge(budgets::routes())
             .merge(credentials::routes())
             .merge(reviews::routes())

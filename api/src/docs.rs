@@ -223,6 +223,8 @@ pub(crate) struct Slice {
     has_more: bool,
     /// To be sent as `cursor` for the next part.
     next_cursor: Option<String>,
+    /// In a list of jobs: to be sent as `after` for the next part. Jobs that arrive meanwhile do not move it.
+    next_after: Option<String>,
 }
 
 /// The position of a page in its list.
@@ -232,6 +234,10 @@ pub(crate) struct Pagination {
     total: u64,
     page: u32,
     per_page: u32,
+    /// In a list of jobs: true if more jobs follow.
+    has_more: Option<bool>,
+    /// In a list of jobs: to be sent as `after`, instead of `page`, for the next part.
+    next_after: Option<String>,
 }
 
 /// A job to be enqueued. Members that are not listed are kept and returned; `ext_agent_*` make it an agent job.

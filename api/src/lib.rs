@@ -23,6 +23,7 @@ mod api;
 mod artifacts;
 mod audit;
 mod auth;
+mod batches;
 mod blocking;
 mod budgets;
 mod caller;

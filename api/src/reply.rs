@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::any::Any;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::{JobError, RawJson, RawObject};
-use turnstone_ojs::{OjsError, QUEUE_FULL};
-use turnstone_store::{NotContinued, Page, StoreError};
+use turnstone_domain::{Job, JobError, RawJson, RawObject};
+use turnstone_ojs::{OjsError, QUEUE_FULL, job_to_json};
+use turnstone_store::{JobOrder, NotContinued, Page, StoreError};
 use turnstone_telemetry::redact;
 
 /// The header that prevents proxies from buffering a stream.
@@ -63,6 +63,10 @@ impl From<StoreError> for Failure {
                 .with("queue", queue.as_str()),
             ),
             StoreError::DuplicateJob(id) => Self(OjsError::duplicate(id.as_str())),
+            StoreError::UnknownPlace(_) => Self(OjsError::invalid_request(
+                "after",
+                "is the id of no job that is stored; begin the list again, or page with `offset` or `page`",
+            )),
             StoreError::DuplicateWorkflow(id) => Self(OjsError::duplicate_workflow(id)),
             StoreError::QueueFull { queue, depth, bound } => {
                 Self(OjsError::queue_full(queue, depth.unsigned_abs(), bound.unsigned_abs()))
@@ -174,12 +178,33 @@ pub(crate) fn slice(
     part: Page,
     total: u64,
 ) -> RawObject {
+    listed(name, items, place(part, total))
+}
+
+/// Returns the position of a part in its list.
+pub(crate) fn place(part: Page, total: u64) -> Value {
     let next = u64::from(part.offset) + u64::from(part.limit);
     let has_more = next < total;
     let next_cursor = has_more.then(|| next.to_string());
-    let place = json!({"total": total, "limit": part.limit, "offset": part.offset, "has_more": has_more,
-                       "next_cursor": next_cursor});
-    listed(name, items, place)
+    json!({"total": total, "limit": part.limit, "offset": part.offset, "has_more": has_more,
+           "next_cursor": next_cursor})
+}
+
+/// Returns a part of a list of jobs. `listed` has one job more than the part where more follow. The part of a list by
+/// acceptance then names its last job, after which the next part begins.
+pub(crate) fn jobs(
+    name: &'static str,
+    mut listed: Vec<Job>,
+    (limit, order): (u32, JobOrder),
+    mut place: Value,
+) -> RawObject {
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = listed.len() > most;
+    listed.truncate(most);
+    place["has_more"] = has_more.into();
+    place["next_after"] =
+        listed.last().filter(|_| has_more && order == JobOrder::Accepted).map(|job| job.id.as_str()).into();
+    self::listed(name, listed.iter().map(job_to_json), place)
 }
 
 /// Returns a page of an admin list.

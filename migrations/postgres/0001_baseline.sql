@@ -154,8 +154,29 @@ CREATE TABLE job_errors (
     attempt BIGINT  NOT NULL,
     error   TEXT    NOT NULL,
     at      BIGINT  NOT NULL,
+    code    TEXT    NOT NULL,                          -- of the error; in the clear, because lists filter by it
     PRIMARY KEY (job_seq, failure)
 ) PARTITION BY RANGE (job_seq);
+
+-- One row per tag of a job that has tags. Tags are stored as they were sent, even when payloads are encrypted.
+CREATE TABLE job_tags (
+    tag     TEXT    NOT NULL,
+    job_seq BIGINT  NOT NULL,
+    PRIMARY KEY (tag, job_seq)
+);
+CREATE INDEX job_tags_job ON job_tags (job_seq);
+
+-- One row per batch that was closed: the jobs with a tag, of a tenant or of all.
+CREATE TABLE batches (
+    tag       TEXT    NOT NULL,
+    tenant    TEXT    NOT NULL,                        -- empty: the jobs of all tenants
+    closed_at BIGINT  NOT NULL,
+    ended_at  BIGINT ,
+    event_seq BIGINT ,                                 -- the stream of the event of its end
+    PRIMARY KEY (tag, tenant)
+);
+CREATE INDEX batches_open ON batches (closed_at) WHERE ended_at IS NULL;
+CREATE INDEX batches_event ON batches (event_seq) WHERE event_seq IS NOT NULL;
 
 -- One row per job with a state that its worker over HTTP saved (OJS durable execution).
 CREATE TABLE saved_states (

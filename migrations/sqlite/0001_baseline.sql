@@ -151,8 +151,29 @@ CREATE TABLE job_errors (
     attempt INTEGER NOT NULL,
     error   TEXT    NOT NULL,
     at      INTEGER NOT NULL,
+    code    TEXT    NOT NULL,                          -- of the error; in the clear, because lists filter by it
     PRIMARY KEY (job_seq, failure)
 ) WITHOUT ROWID;
+
+-- One row per tag of a job that has tags. Tags are stored as they were sent, even when payloads are encrypted.
+CREATE TABLE job_tags (
+    tag     TEXT    NOT NULL,
+    job_seq INTEGER NOT NULL,
+    PRIMARY KEY (tag, job_seq)
+) WITHOUT ROWID;
+CREATE INDEX job_tags_job ON job_tags (job_seq);
+
+-- One row per batch that was closed: the jobs with a tag, of a tenant or of all.
+CREATE TABLE batches (
+    tag       TEXT    NOT NULL,
+    tenant    TEXT    NOT NULL,                        -- empty: the jobs of all tenants
+    closed_at INTEGER NOT NULL,
+    ended_at  INTEGER,
+    event_seq INTEGER,                                 -- the stream of the event of its end
+    PRIMARY KEY (tag, tenant)
+) WITHOUT ROWID;
+CREATE INDEX batches_open ON batches (closed_at) WHERE ended_at IS NULL;
+CREATE INDEX batches_event ON batches (event_seq) WHERE event_seq IS NOT NULL;
 
 -- One row per job with a state that its worker over HTTP saved (OJS durable execution).
 CREATE TABLE saved_states (

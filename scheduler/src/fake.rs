@@ -119,6 +119,7 @@ impl Upkeep for Fake {
             Duty::ExpireReviews => ("expire_reviews", now),
             Duty::RemindReviews => ("remind_reviews", now),
             Duty::TimeOutJobs => ("time_out_jobs", now),
+            Duty::EndBatches => ("end_batches", now),
             Duty::Prune { before } => ("prune", before.plus_ms(-1)),
             Duty::FoldStatistics { until } => ("fold_statistics", until.plus_ms(-1)),
         };

@@ -6,6 +6,7 @@ mod a2a;
 mod agent_protocol;
 mod agent_spec;
 mod bad_input;
+mod batches;
 mod budget;
 mod budgets;
 mod cancel;

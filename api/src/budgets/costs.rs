@@ -1,4 +1,4 @@
-//! `GET /costs?days=`: spending on models, by day, tenant and model.
+//! `GET /costs?days=&tag=`: spending on models, by day, tenant and model.
 
 use super::{DAYS, date, rows, since};
 use crate::api::Shared;
@@ -34,12 +34,20 @@ struct Costs {
 /// Spending on models, by day, tenant and model, as far as history is kept.
 #[utoipa::path(
     get, path = "/costs", tag = "budgets",
-    params(("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said.")),
+    params(
+        ("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said."),
+        ("tag" = Option<String>, Query, description = "Only jobs with this tag, and their delegates."),
+    ),
     responses((status = 200, description = "What was spent.", body = Costs, content_type = "application/json")),
 )]
 pub(crate) async fn costs(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let days = params.word("days", |text| text.parse().ok(), "a number of days")?.unwrap_or(DAYS);
-    let daily = app.api.store.budgets.daily(tenant.name(), since(app.api.clock.now(), days)).await?;
+    let daily = app
+        .api
+        .store
+        .budgets
+        .daily(tenant.name(), params.text("tag"), since(app.api.clock.now(), days))
+        .await?;
     let shown: Vec<Value> = daily
         .iter()
         .map(|daily| {

@@ -1,5 +1,6 @@
 //! The duties: one file each, and the table in which they run.
 
+mod end_batches;
 mod expire_jobs;
 mod expire_reviews;
 mod fire_cron;
@@ -31,6 +32,7 @@ pub(crate) const DUTIES: &[Entry] = &[
     time_out_jobs::ENTRY,
     reap_expired::ENTRY,
     promote_due::ENTRY,
+    end_batches::ENTRY,
     fold_statistics::ENTRY,
     prune::ENTRY,
 ];

@@ -172,6 +172,8 @@ events! {
     QueuePaused = "queue.paused", "queue, subject";
     /// The queue was resumed.
     QueueResumed = "queue.resumed", "queue, subject";
+    /// Every job of a closed batch has ended.
+    BatchEnded = "batch.ended", "tag, subject, jobs, completed, discarded, cancelled";
 }
 
 impl EventName {

@@ -19,6 +19,8 @@ pub struct Terms {
     pub rate_limit: Option<RateLimit>,
     /// The tags that the runtime of its worker must offer.
     pub runtime_tags: Vec<String>,
+    /// The tags by which lists find it, each once.
+    pub tags: Vec<String>,
     /// The cron entry that made it.
     pub cron: Option<String>,
     /// The results of the predecessors in its workflow, the immediate one first: JSON texts.
@@ -27,6 +29,13 @@ pub struct Terms {
     pub works_for: Option<JobId>,
     /// The existing engagement that it continues with a further input, instead of beginning one.
     pub continues: Option<Continues>,
+}
+
+impl Terms {
+    /// The most tags of a job.
+    pub const MOST_TAGS: usize = 32;
+    /// The most characters of a tag.
+    pub const LONGEST_TAG: usize = 255;
 }
 
 /// When an engagement takes a further input.

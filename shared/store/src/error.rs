@@ -76,6 +76,9 @@ pub enum StoreError {
     /// A job with this id exists already (OJS core §6.1).
     #[error("a job with id {0} exists already")]
     DuplicateJob(JobId),
+    /// A list was to continue after a job that is not stored.
+    #[error("the list cannot continue after job {0}, which is not stored")]
+    UnknownPlace(JobId),
     /// A workflow with this id exists already.
     #[error("a workflow with id {0} exists already")]
     DuplicateWorkflow(String),

@@ -38,6 +38,7 @@ pub use cipher::EncryptionKeys;
 pub use damage::{damaged_rows, unreadable};
 pub use doorbell::{Doorbell, Ring};
 pub use engine::artifacts::Artifacts;
+pub use engine::batches::{Batch, Batches};
 pub use engine::budgets::{
     BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending,
 };
@@ -143,6 +144,8 @@ pub struct Store {
     pub credentials: Credentials,
     /// Agents that work for agents.
     pub delegations: Delegations,
+    /// The jobs with one tag, as a unit.
+    pub batches: Batches,
     /// Budgets that engagements share, what an engagement may spend, and what was spent.
     pub budgets: Budgets,
     /// Engagements that continue from a turn of another one, whose past they share.

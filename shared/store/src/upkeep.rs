@@ -39,6 +39,8 @@ pub enum Duty {
         /// Ended before this.
         before: Timestamp,
     },
+    /// Notes the end of closed batches whose jobs have all ended.
+    EndBatches,
     /// Adds the jobs that ended before this time to the hourly statistics, each once.
     FoldStatistics {
         /// Ended before this.

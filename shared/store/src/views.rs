@@ -44,6 +44,14 @@ pub struct JobFilter {
     pub since: Option<Timestamp>,
     /// Accepted before then.
     pub until: Option<Timestamp>,
+    /// With this tag.
+    pub tag: Option<String>,
+    /// Of an engagement of this agent.
+    pub agent: Option<String>,
+    /// With this code of their last error.
+    pub error_code: Option<String>,
+    /// Behind the job with this id in a list by acceptance.
+    pub after: Option<JobId>,
     /// The order of the list.
     pub order: JobOrder,
     /// The least first, instead of the greatest.

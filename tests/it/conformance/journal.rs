@@ -143,7 +143,7 @@ async fn a_write_over_two_turns_is_read_in_parts(store: &Opened) {
 
 async fn costs_are_those_of_each_model(store: &Opened) {
     let (held, _) = wrote(store).await;
-    let daily = store.store.budgets.daily(None, Timestamp(0)).await.unwrap();
+    let daily = store.store.budgets.daily(None, None, Timestamp(0)).await.unwrap();
     let daily: Vec<(&str, i64, i64, i64)> = daily
         .iter()
         .map(|day| (day.model.as_str(), day.spent.runs, day.spent.tokens_in, day.spent.cost))

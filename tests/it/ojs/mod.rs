@@ -3,6 +3,7 @@
 
 mod attest;
 mod batch;
+mod batches;
 mod clients;
 mod control;
 mod cron;

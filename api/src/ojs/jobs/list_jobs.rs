@@ -1,13 +1,14 @@
 //! `GET /ojs/v1/admin/jobs`: jobs by the filters of operators.
 
-use crate::api::Shared;
+use crate::api::{App, Shared};
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use turnstone_domain::JobState;
-use turnstone_ojs::job_to_json;
-use turnstone_store::{JobFilter, JobOrder};
+use serde_json::json;
+use turnstone_domain::{JobId, JobState};
+use turnstone_ojs::OjsError;
+use turnstone_store::{JobFilter, JobOrder, Page};
 
 /// Lists jobs, newest first by default.
 #[utoipa::path(
@@ -16,6 +17,11 @@ use turnstone_store::{JobFilter, JobOrder};
         ("state" = Option<String>, Query, description = "One of the eight states."),
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),
+        ("tag" = Option<String>, Query, description = "With this tag."),
+        ("agent" = Option<String>, Query, description = "Of this agent."),
+        ("error_code" = Option<String>, Query, description = "Whose last error has this code."),
+        ("after" = Option<String>, Query, description = "After the job with this id, in an order by created_at: `next_after` of the part before."),
+        ("tenant" = Option<String>, Query, description = "Of this tenant, as the header X-OJS-Tenant."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
         ("sort" = Option<String>, Query, description = "created_at unless said otherwise; priority, attempt, scheduled_at or ended_at."),
@@ -26,10 +32,33 @@ use turnstone_store::{JobFilter, JobOrder};
     responses((status = 200, description = "The jobs.", body = docs::JobPage, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
-    let filter = JobFilter { tenant: tenant.0, ..filter(&params)? };
+    answer(&app, &filter_of(tenant, &params)?, &params).await
+}
+
+/// Answers with a page of the jobs of a filter.
+pub(in crate::ojs) async fn answer(app: &App, filter: &JobFilter, params: &Params) -> Answer {
     let (page, slice) = params.page()?;
-    let (jobs, total) = app.api.store.views.jobs(&filter, slice).await?;
-    Ok(reply::ok(&reply::page(jobs.iter().map(job_to_json), page, slice, total)))
+    let (jobs, total) = app.api.store.views.jobs(filter, one_more(slice)).await?;
+    let mut place = json!({"total": total, "per_page": slice.limit});
+    if filter.after.is_none() {
+        place["page"] = page.into();
+    }
+    Ok(reply::ok(&reply::jobs("items", jobs, (slice.limit, filter.order), place)))
+}
+
+/// Returns a part with one element more, which shows that more follow.
+pub(super) fn one_more(slice: Page) -> Page {
+    Page { limit: slice.limit.saturating_add(1), ..slice }
+}
+
+/// Returns the filter of the query, for the tenant of the header or of the query.
+pub(super) fn filter_of(Tenant(header): Tenant, params: &Params) -> Result<JobFilter, Failure> {
+    let named = params.text("tenant").map(str::to_owned);
+    if header.is_some() && named.is_some() && header != named {
+        let why = "differs from the tenant of the request, whose jobs alone are listed; leave it out";
+        return Err(OjsError::invalid_request("tenant", why).into());
+    }
+    Ok(JobFilter { tenant: header.or(named), ..filter(params)? })
 }
 
 /// Returns the filter of the query.
@@ -48,6 +77,20 @@ pub(in crate::ojs) fn filter(params: &Params) -> Result<JobFilter, Failure> {
         "desc" => Some(false),
         _ => None,
     };
+    let by = params.word("sort", order, "created_at, priority, attempt, scheduled_at, ended_at")?;
+    let after = params.text("after").map(|id| JobId(id.to_owned()));
+    if after.is_some() && by.unwrap_or_default() != JobOrder::Accepted {
+        let why = "continues a list by created_at only; page with `offset` or `page` in another order";
+        return Err(OjsError::invalid_request("after", why).into());
+    }
+    if after.is_some()
+        && ["page", "offset", "cursor"]
+            .iter()
+            .any(|name| params.text(name).is_some_and(|at| !["0", "1"].contains(&at)))
+    {
+        let why = "replaces `page`, `offset` and `cursor`; send it without them";
+        return Err(OjsError::invalid_request("after", why).into());
+    }
     Ok(JobFilter {
         state: params.word("state", JobState::parse, &words)?,
         queue: params.text("queue").map(str::to_owned),
@@ -55,9 +98,11 @@ pub(in crate::ojs) fn filter(params: &Params) -> Result<JobFilter, Failure> {
         tenant: None,
         since: params.time("since")?,
         until: params.time("until")?,
-        order: params
-            .word("sort", order, "created_at, priority, attempt, scheduled_at, ended_at")?
-            .unwrap_or_default(),
+        tag: params.text("tag").map(str::to_owned),
+        agent: params.text("agent").map(str::to_owned),
+        error_code: params.text("error_code").map(str::to_owned),
+        after,
+        order: by.unwrap_or_default(),
         ascending: params.word("order", ascending, "asc, desc")?.unwrap_or_default(),
     })
 }

@@ -1,12 +1,12 @@
 //! `GET /ojs/v1/jobs`: jobs by the filters of clients, newest first.
 
+use super::list_jobs::{filter_of, one_more};
 use crate::api::Shared;
 use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use turnstone_ojs::job_to_json;
-use turnstone_store::JobFilter;
+use serde_json::json;
 
 /// Lists jobs, newest first.
 #[utoipa::path(
@@ -15,6 +15,11 @@ use turnstone_store::JobFilter;
         ("state" = Option<String>, Query, description = "One of the eight states."),
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),
+        ("tag" = Option<String>, Query, description = "With this tag."),
+        ("agent" = Option<String>, Query, description = "Of this agent."),
+        ("error_code" = Option<String>, Query, description = "Whose last error has this code."),
+        ("after" = Option<String>, Query, description = "After the job with this id, in an order by created_at: `next_after` of the part before."),
+        ("tenant" = Option<String>, Query, description = "Of this tenant, as the header X-OJS-Tenant."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
         ("sort" = Option<String>, Query, description = "created_at unless said otherwise; priority, attempt, scheduled_at or ended_at."),
@@ -26,8 +31,13 @@ use turnstone_store::JobFilter;
     responses((status = 200, description = "The jobs.", body = docs::JobSlice, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
-    let filter = JobFilter { tenant: tenant.0, ..super::list_jobs::filter(&params)? };
+    let filter = filter_of(tenant, &params)?;
     let slice = params.slice(200)?;
-    let (jobs, total) = app.api.store.views.jobs(&filter, slice).await?;
-    Ok(reply::ok(&reply::slice("jobs", jobs.iter().map(job_to_json), slice, total)))
+    let (jobs, total) = app.api.store.views.jobs(&filter, one_more(slice)).await?;
+    let place = if filter.after.is_some() {
+        json!({"total": total, "limit": slice.limit})
+    } else {
+        reply::place(slice, total)
+    };
+    Ok(reply::ok(&reply::jobs("jobs", jobs, (slice.limit, filter.order), place)))
 }

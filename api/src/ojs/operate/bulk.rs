@@ -42,6 +42,11 @@ pub(crate) struct BulkFilter {
     since: Option<String>,
     /// Accepted before then, RFC 3339.
     until: Option<String>,
+    /// With this tag; not for dead letters, like the two members below.
+    tag: Option<String>,
+    agent: Option<String>,
+    /// Whose last error has this code.
+    error_code: Option<String>,
 }
 
 /// The outcome.
@@ -116,6 +121,9 @@ fn in_words(bulk: &Bulk) -> String {
         filter.tenant.as_ref().map(|tenant| format!("of tenant {tenant}")),
         filter.since.map(|at| format!("since {}", at.to_rfc3339())),
         filter.until.map(|at| format!("until {}", at.to_rfc3339())),
+        filter.tag.as_ref().map(|tag| format!("with tag {tag}")),
+        filter.agent.as_ref().map(|agent| format!("of agent {agent}")),
+        filter.error_code.as_ref().map(|code| format!("with error {code}")),
     ];
     let said: Vec<String> = parts.into_iter().flatten().collect();
     if said.is_empty() { format!("all {kind}") } else { format!("{kind} {}", said.join(" ")) }
@@ -144,7 +152,7 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
 /// Reads a filter. An unknown member is refused: ignoring it would reach more jobs than were meant.
 fn read(filter: &Fields, with_states: bool) -> Result<(Vec<JobState>, JobFilter), OjsError> {
     let known: &[&str] = if with_states {
-        &["state", "states", "queue", "type", "since", "until"]
+        &["state", "states", "queue", "type", "since", "until", "tag", "agent", "error_code"]
     } else {
         &["queue", "type", "since", "until"]
     };
@@ -172,6 +180,9 @@ fn read(filter: &Fields, with_states: bool) -> Result<(Vec<JobState>, JobFilter)
         job_type: text("type")?,
         since: time("since")?,
         until: time("until")?,
+        tag: text("tag")?,
+        agent: text("agent")?,
+        error_code: text("error_code")?,
         ..JobFilter::default()
     };
     Ok((states(words.iter().map(String::as_str), "filter.states")?, job_filter))

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use turnstone_domain::RawObject;
 use turnstone_domain::terms::Rate;
-use turnstone_ojs::{Fields, OjsError, check_tenant, job_to_json, read_limit};
+use turnstone_ojs::{Fields, OjsError, check_tenant, read_limit};
 use turnstone_store::{JobFilter, TenantLimits, TenantSetup};
 use utoipa::ToSchema;
 
@@ -159,6 +159,10 @@ pub(crate) async fn forget(State(app): State<Shared>, Segment(id): Segment, oper
         ("state" = Option<String>, Query, description = "One of the eight states."),
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),
+        ("tag" = Option<String>, Query, description = "With this tag."),
+        ("agent" = Option<String>, Query, description = "Of this agent."),
+        ("error_code" = Option<String>, Query, description = "Whose last error has this code."),
+        ("after" = Option<String>, Query, description = "After the job with this id, in an order by created_at: `next_after` of the part before."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
         ("sort" = Option<String>, Query, description = "created_at unless said otherwise; priority, attempt, scheduled_at or ended_at."),
@@ -176,9 +180,7 @@ pub(crate) async fn jobs(
 ) -> Answer {
     checked(&id, &tenant)?;
     let filter = JobFilter { tenant: Some(id), ..list_jobs::filter(&params)? };
-    let (page, slice) = params.page()?;
-    let (jobs, total) = app.api.store.views.jobs(&filter, slice).await?;
-    Ok(reply::ok(&reply::page(jobs.iter().map(job_to_json), page, slice, total)))
+    list_jobs::answer(&app, &filter, &params).await
 }
 
 /// A tenant sees itself only.

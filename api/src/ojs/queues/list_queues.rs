@@ -7,8 +7,11 @@ use crate::request::{Params, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
+use turnstone_domain::JobState;
 use turnstone_store::Page;
 use utoipa::ToSchema;
+
+const HOUR_MS: i64 = 3_600_000;
 
 /// Queues by name.
 #[derive(Serialize, ToSchema)]
@@ -59,6 +62,29 @@ pub(super) struct CountedQueues {
     pagination: PagePosition,
 }
 
+/// Jobs that ended, by how they ended.
+#[derive(Serialize, ToSchema)]
+pub(super) struct EndedCounts {
+    completed: u64,
+    discarded: u64,
+    cancelled: u64,
+}
+
+impl EndedCounts {
+    /// Returns those of one queue among the counts of several.
+    fn of(queue: &str, counted: &[(String, JobState, u64)]) -> Self {
+        let jobs = |wanted: JobState| {
+            let mut found = counted.iter().filter(|(name, state, _)| name == queue && *state == wanted);
+            found.next().map_or(0, |(.., jobs)| *jobs)
+        };
+        Self {
+            completed: jobs(JobState::Completed),
+            discarded: jobs(JobState::Discarded),
+            cancelled: jobs(JobState::Cancelled),
+        }
+    }
+}
+
 /// A queue with its jobs.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CountedQueue {
@@ -69,6 +95,8 @@ pub(super) struct CountedQueue {
     state: &'static str,
     paused: bool,
     counts: Counts,
+    /// Jobs that ended within the last hour.
+    last_hour: EndedCounts,
     /// Available, scheduled and retryable jobs.
     depth: u64,
     /// The pool in which it shares workers.
@@ -97,6 +125,8 @@ pub(crate) async fn list_all(State(app): State<Shared>, tenant: Tenant, params: 
     let (queues, total) = app.api.store.queues.page(tenant.name(), slice).await?;
     let names: Vec<String> = queues.iter().map(|queue| queue.name.clone()).collect();
     let counted = app.api.store.queues.counts(&names, tenant.name()).await?;
+    let since = app.api.clock.now().plus_ms(-HOUR_MS);
+    let ended = app.api.store.queues.ended(&names, tenant.name(), since).await?;
     let items = queues
         .into_iter()
         .map(|queue| {
@@ -105,6 +135,7 @@ pub(crate) async fn list_all(State(app): State<Shared>, tenant: Tenant, params: 
                 state: status(queue.paused),
                 paused: queue.paused,
                 counts,
+                last_hour: EndedCounts::of(&queue.name, &ended),
                 depth: counts.depth(),
                 pool: queue.pool,
                 name: queue.name,

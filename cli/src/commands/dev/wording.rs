@@ -74,7 +74,7 @@ pub fn of(event: &SeenEvent) -> Words {
 
 /// Returns true if an event belongs to a turn of an agent.
 fn is_of_a_turn(name: &str) -> bool {
-    !["agent.", "budget.changed", "cron.", "engagement.", "queue.", "workflow."]
+    !["agent.", "batch.", "budget.changed", "cron.", "engagement.", "queue.", "workflow."]
         .iter()
         .any(|prefix| name.starts_with(prefix))
 }
@@ -105,6 +105,7 @@ fn around(name: EventName, data: &Fields<'_>) -> Words {
         }
         E::QueuePaused => ("queue", format!("{} was paused", data.text("queue")), "running"),
         E::BudgetChanged => ("budget", format!("{} was changed", data.text("subject")), "running"),
+        E::BatchEnded => ("batch", format!("{} has ended", data.text("tag")), "running"),
         E::QueueResumed => ("queue", format!("{} was resumed", data.text("queue")), "running"),
         E::WorkflowStepCompleted => ("workflow", format!("step {} completed", data.text("step")), "running"),
         _ => {

@@ -51,7 +51,6 @@ impl JobOptions {
         let time =
             |name: &str| sent.given(name, |value| read::text(value).and_then(|text| when::read(text, now)));
         let (delay_until, scheduled_at) = (time("delay_until")?, time("scheduled_at")?);
-        sent.given("tags", read::texts)?;
         sent.object("metadata")?;
         let policy = members.given("retry").or_else(|| members.given("retry_policy"));
         let visibility = match sent.given("visibility_timeout_ms", milliseconds)? {
@@ -73,10 +72,28 @@ impl JobOptions {
                     .object("rate_limit")?
                     .map(|limit| rate_limit::rate_limit(&limit))
                     .transpose()?,
+                tags: sent.given("tags", tags)?.unwrap_or_default(),
                 ..Terms::default()
             },
         })
     }
+}
+
+/// Reads tags, each once.
+fn tags(value: &Value) -> Result<Vec<String>, String> {
+    let mut tags = read::texts(value)?;
+    let wrong =
+        |tag: &&String| tag.is_empty() || tag.contains('\0') || tag.chars().count() > Terms::LONGEST_TAG;
+    if let Some(tag) = tags.iter().find(wrong) {
+        let (shown, most) = (read::shortened(tag, 40), Terms::LONGEST_TAG);
+        return Err(format!("`{shown}` must have 1 to {most} characters and no NUL"));
+    }
+    if tags.len() > Terms::MOST_TAGS {
+        return Err(format!("must have at most {} tags, not {}", Terms::MOST_TAGS, tags.len()));
+    }
+    tags.sort_unstable();
+    tags.dedup();
+    Ok(tags)
 }
 
 fn flag(value: &Value) -> Result<bool, String> {

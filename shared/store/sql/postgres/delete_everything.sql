@@ -48,6 +48,8 @@ WITH
     of_elsewhere AS (DELETE FROM elsewhere),
     of_idempotency_keys AS (DELETE FROM idempotency_keys),
     of_input_definitions AS (DELETE FROM input_definitions),
+    of_job_tags AS (DELETE FROM job_tags),
+    of_batches AS (DELETE FROM batches),
     of_guardrail_checks AS (DELETE FROM guardrail_checks),
     of_delegations AS (DELETE FROM delegations)
 SELECT 1 AS done

@@ -44,6 +44,8 @@ DELETE FROM forks;
 DELETE FROM inheritances;
 DELETE FROM stubs;
 DELETE FROM input_definitions;
+DELETE FROM job_tags;
+DELETE FROM batches;
 DELETE FROM guardrail_checks;
 DELETE FROM memories;
 DELETE FROM elsewhere;

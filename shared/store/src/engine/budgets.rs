@@ -2,7 +2,7 @@
 
 use super::ops::budgets as ops;
 use super::rows::{self, Fields, Inconsistency, get, wrong};
-use super::session::Row;
+use super::session::{Arg, Row};
 use super::views::{all, many};
 use super::{Engine, journal};
 use crate::{StoreError, sql};
@@ -227,10 +227,18 @@ impl Budgets {
         Ok(EngagementCost { phases, tools })
     }
 
-    /// Returns the spending on models, by day, tenant and model, newest day first.
-    pub async fn daily(&self, tenant: Option<&str>, since: Timestamp) -> Result<Vec<DailyCost>, StoreError> {
-        let values = [since.0.into(), tenant.into()];
-        many(&self.0.readers, "add up costs", &sql::SELECT_DAILY_COSTS, &values, |row| {
+    /// Returns the spending on models, by day, tenant and model, newest day first; that of all jobs, or of those with a
+    /// tag and their delegates.
+    pub async fn daily(
+        &self,
+        tenant: Option<&str>,
+        tag: Option<&str>,
+        since: Timestamp,
+    ) -> Result<Vec<DailyCost>, StoreError> {
+        let text = if tag.is_some() { &sql::SELECT_DAILY_COSTS_OF_TAG } else { &sql::SELECT_DAILY_COSTS };
+        let values: Vec<Arg<'_>> =
+            [since.0.into(), tenant.into()].into_iter().chain(tag.map(Arg::from)).collect();
+        many(&self.0.readers, "add up costs", text, &values, |row| {
             let spent = Spending {
                 runs: get(row, "runs")?,
                 duration_ms: 0,

@@ -3,6 +3,7 @@
 //! Only [`session`] knows which database it is: a connection that writes, and others that read.
 
 pub(crate) mod artifacts;
+pub(crate) mod batches;
 mod breakers;
 pub(crate) mod budgets;
 mod caller;
@@ -19,6 +20,7 @@ mod held;
 pub(crate) mod idempotency;
 pub(crate) mod inspect;
 pub(crate) mod intake;
+mod job_filter;
 mod jobs;
 mod journal;
 mod limit_name;
@@ -48,6 +50,7 @@ mod writer;
 use crate::limits::RateLimits;
 use crate::{Doorbell, Store, StoreError};
 use artifacts::Artifacts;
+use batches::Batches;
 use budgets::Budgets;
 use control::Control;
 use credentials::Credentials;
@@ -152,6 +155,7 @@ pub(crate) fn start(
         artifacts: Artifacts(handle()),
         breakers: handle(),
         remote_calls: RemoteCalls(handle()),
+        batches: Batches(handle()),
         budgets: Budgets(handle()),
         credentials: Credentials(handle()),
         forks: Forks(handle()),

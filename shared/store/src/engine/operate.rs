@@ -1,9 +1,10 @@
 //! Operations on many jobs at once: dead letters, bulk operations, statistics, tenants.
 
+use super::job_filter::{matching, of_tag};
 use super::ops::operate as ops;
 use super::rows::{self, JobRow, get};
 use super::session::{Arg, Row};
-use super::views::{all, many, matching, one};
+use super::views::{all, many, one};
 use super::{Engine, inspect};
 use crate::sql::{self, Text};
 use crate::{HourlyCount, JobFilter, Page, RawRow, StoreError};
@@ -132,8 +133,13 @@ const AT_ONCE: usize = 250;
 
 /// Returns the first parameters of every statement over dead letters: all of a filter but the state.
 fn dead(filter: &JobFilter) -> [Arg<'_>; 5] {
-    let [_, queue, job_type, tenant, since, until] = matching(filter);
-    [queue, job_type, tenant, since, until]
+    [
+        filter.queue.as_deref().into(),
+        filter.job_type.as_deref().into(),
+        filter.tenant.as_deref().into(),
+        Arg::Int(filter.since.map(|at| at.0)),
+        Arg::Int(filter.until.map(|at| at.0)),
+    ]
 }
 
 /// A statement over the filter of a [`Bulk`], with what it takes first.
@@ -143,7 +149,7 @@ fn chosen<'a>(
     of_jobs: &'static Text,
     of_dead: &'static Text,
 ) -> (&'static Text, Vec<Arg<'a>>) {
-    if bulk.dead_letters { (of_dead, dead(filter).into()) } else { (of_jobs, matching(filter).into()) }
+    if bulk.dead_letters { (of_dead, dead(filter).into()) } else { (of_jobs, matching(filter)) }
 }
 
 /// Operations on many jobs at once: dead letters, bulk operations, statistics, tenants. `tenant` limits each
@@ -310,8 +316,12 @@ impl Operate {
         after: i64,
         limit: usize,
     ) -> Result<Vec<(i64, JobId)>, StoreError> {
-        let (text, mut values) =
-            chosen(bulk, filter, &sql::SELECT_JOBS_BY_TEXT, &sql::SELECT_DEAD_JOBS_BY_TEXT);
+        let (text, mut values) = chosen(
+            bulk,
+            filter,
+            of_tag(filter, &sql::SELECT_JOBS_BY_TEXT, &sql::SELECT_TAGGED_JOBS_BY_TEXT),
+            &sql::SELECT_DEAD_JOBS_BY_TEXT,
+        );
         values.push(after.into());
         values.push(i64::try_from(limit).unwrap_or(i64::MAX).into());
         all(&self.0.readers, "look for jobs", text, &values, |row| {
@@ -327,7 +337,12 @@ impl Operate {
         filter: &JobFilter,
         outcome: &mut BulkOutcome,
     ) -> Result<(), StoreError> {
-        let (text, values) = chosen(bulk, filter, &sql::SELECT_JOB_COUNTS, &sql::SELECT_DEAD_COUNT);
+        let (text, values) = chosen(
+            bulk,
+            filter,
+            of_tag(filter, &sql::SELECT_JOB_COUNTS, &sql::SELECT_TAGGED_JOB_COUNTS),
+            &sql::SELECT_DEAD_COUNT,
+        );
         let count = one(&self.0.readers, "count jobs", text, &values, |row| get::<i64>(row, "jobs")).await?;
         outcome.matched += count.unwrap_or_default().unsigned_abs();
         let waits = filter.state.is_some_and(|state| !state.is_terminal() && state != JobState::Active);

@@ -258,6 +258,22 @@ impl Queues {
         .await
     }
 
+    /// Jobs of these queues that ended from `since` on, per state; with a tenant only its own.
+    pub async fn ended(
+        &self,
+        queues: &[String],
+        tenant: Option<&str>,
+        since: Timestamp,
+    ) -> Result<Vec<(String, JobState, u64)>, StoreError> {
+        let values = [tenant.into(), since.0.into()];
+        let keys = (queues.to_vec(), values.as_slice());
+        many_by_keys(&self.0.readers, "count ended jobs", &sql::SELECT_QUEUE_ENDED_COUNTS, keys, |row| {
+            let jobs: i64 = get(row, "jobs")?;
+            Ok((get(row, "queue")?, get::<JobState>(row, "state")?, jobs.unsigned_abs()))
+        })
+        .await
+    }
+
     /// Pauses or resumes a queue, which is created if it is unknown. Returns true when that changed anything.
     pub async fn pause(&self, name: &str, paused: bool, now: Timestamp) -> Result<bool, StoreError> {
         self.0

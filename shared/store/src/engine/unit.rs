@@ -427,14 +427,20 @@ impl Unit {
     /// Appends a failed attempt.
     pub(super) fn error(&mut self, job_seq: i64, error: &JobError, at: Timestamp) -> Result<(), StoreError> {
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);
-        self.errors.push(NewError { job_seq, attempt, error: as_json(error)?, at });
+        self.errors.push(NewError {
+            job_seq,
+            attempt,
+            error: as_json(error)?,
+            at,
+            code: error.code().to_owned(),
+        });
         Ok(())
     }
 
     /// Appends a failed attempt as it is on record.
     pub(super) fn failed_attempt(&mut self, job_seq: i64, failed: &FailedAttempt) -> Result<(), StoreError> {
-        let error = as_json(&failed.error)?;
-        self.errors.push(NewError { job_seq, attempt: failed.attempt, error, at: failed.at });
+        let (error, code) = (as_json(&failed.error)?, failed.error.code().to_owned());
+        self.errors.push(NewError { job_seq, attempt: failed.attempt, error, at: failed.at, code });
         Ok(())
     }
 

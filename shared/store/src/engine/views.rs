@@ -1,6 +1,7 @@
 //! Reads, on connections of their own.
 
 use super::columns::Columns;
+use super::job_filter::{listed, matching, of_tag, place_of};
 use super::ops::reviews::between_breaks;
 use super::rows::{self, Batch, EngagementRow, Fields, Inconsistency, JobRow, get, json};
 use super::session::{Arg, Args, Reader, Row};
@@ -8,7 +9,7 @@ use super::statement::{decode_all, decode_readable};
 use super::{Engine, feed, journal, recall};
 use crate::sql::{self, Text};
 use crate::{
-    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobOrder,
+    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter,
     ListedEngagement, Page, ReviewFilter, StoreError, TaskFilter, TaskPlace, WorkerBeat,
 };
 use std::sync::Arc;
@@ -97,32 +98,6 @@ pub(super) async fn many_by_keys<K: Batch, T>(
     Ok(decode_readable(action, &reader.read(action, text, keys).await?, decode))
 }
 
-/// Returns the first parameters of every statement over a filter of jobs.
-pub(super) fn matching(filter: &JobFilter) -> [Arg<'_>; 6] {
-    [
-        filter.state.map(JobState::as_str).into(),
-        filter.queue.as_deref().into(),
-        filter.job_type.as_deref().into(),
-        filter.tenant.as_deref().into(),
-        Arg::Int(filter.since.map(|at| at.0)),
-        Arg::Int(filter.until.map(|at| at.0)),
-    ]
-}
-
-/// The statement that lists in this order, and what it takes after the filter.
-fn listed(filter: &JobFilter) -> (&'static Text, Vec<Arg<'static>>) {
-    let column = match filter.order {
-        JobOrder::Accepted if filter.ascending => return (&sql::SELECT_OLDEST_JOBS, Vec::new()),
-        JobOrder::Accepted => return (&sql::SELECT_JOBS, Vec::new()),
-        JobOrder::Priority => "priority",
-        JobOrder::Attempt => "attempt",
-        JobOrder::Due => "run_at",
-        JobOrder::Ended => "ended_at",
-    };
-    let direction = if filter.ascending { 1_i64 } else { -1 };
-    (&sql::SELECT_SORTED_JOBS, vec![column.into(), direction.into()])
-}
-
 /// The handle for reads of every kind.
 #[derive(Clone)]
 pub struct Views(pub(super) Arc<Engine>);
@@ -146,12 +121,13 @@ impl Views {
     /// cannot be read whole is there with what can, and says so ([`Job::damaged`]).
     pub async fn jobs(&self, filter: &JobFilter, page: Page) -> Result<(Vec<Job>, u64), StoreError> {
         let readers = &self.0.readers;
+        let counts = of_tag(filter, &sql::SELECT_JOB_COUNTS, &sql::SELECT_TAGGED_JOB_COUNTS);
         let values = matching(filter);
-        let total =
-            one(readers, "count jobs", &sql::SELECT_JOB_COUNTS, &values, |row| get::<i64>(row, "jobs"))
-                .await?
-                .unwrap_or_default();
-        let (text, sort) = listed(filter);
+        let total = one(readers, "count jobs", counts, &values, |row| get::<i64>(row, "jobs"))
+            .await?
+            .unwrap_or_default();
+        let after = place_of(readers, filter).await?;
+        let (text, sort) = listed(filter, after);
         let part = [page.limit.into(), page.offset.into()];
         let values: Vec<Arg<'_>> = matching(filter).into_iter().chain(sort).chain(part).collect();
         let rows = many(readers, "list jobs", text, &values, JobRow::decode).await?;

@@ -12,7 +12,7 @@ use turnstone_tests::OjsServer;
 const SUBSCRIPTIONS: &str = "/ojs/v1/webhooks/subscriptions";
 
 /// Creates a subscription and returns it with its secret.
-async fn subscribe(server: &OjsServer, url: &str, more: &Value) -> Value {
+pub(super) async fn subscribe(server: &OjsServer, url: &str, more: &Value) -> Value {
     let mut body = json!({"url": url, "events": ["*"]});
     for (name, value) in more.as_object().unwrap() {
         body[name] = value.clone();
@@ -25,14 +25,18 @@ fn path(subscription: &Value, rest: &str) -> String {
 }
 
 /// Returns the deliveries of a subscription, newest first.
-async fn deliveries(server: &OjsServer, subscription: &Value) -> Vec<Value> {
+pub(super) async fn deliveries(server: &OjsServer, subscription: &Value) -> Vec<Value> {
     let list = server.get(&path(subscription, "/deliveries?limit=200")).await.expect(200).json();
     list["deliveries"].as_array().unwrap().clone()
 }
 
 /// Runs the scheduler until it has made this many deliveries. On PostgreSQL a transaction of another test may delay
 /// an event.
-async fn settled_deliveries(server: &OjsServer, subscription: &Value, enough: usize) -> Vec<Value> {
+pub(super) async fn settled_deliveries(
+    server: &OjsServer,
+    subscription: &Value,
+    enough: usize,
+) -> Vec<Value> {
     let mut made = Vec::new();
     server
         .fleet

@@ -31,8 +31,8 @@ pub(in super::super) async fn apply(
     let own = unique(session, record, ids).await?;
     let record = &*own;
     let mut job = record.job.clone();
-    let (tenant, parent_results) = (job.terms.tenant, job.terms.parent_results);
-    job.terms = Terms { tenant, parent_results, ..Terms::default() };
+    let Terms { tenant, parent_results, tags, .. } = job.terms;
+    job.terms = Terms { tenant, parent_results, tags, ..Terms::default() };
     let mut pushing = Unit::default();
     let pushed = push::apply(session, &mut pushing, &[std::slice::from_ref(&job)]).await?;
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;

@@ -3,6 +3,7 @@
 pub(super) mod agents;
 pub(super) mod answer;
 pub(super) mod artifacts;
+pub(super) mod batches;
 pub(super) mod breakers;
 pub(super) mod budgets;
 pub(super) mod cancel;

@@ -44,6 +44,7 @@ pub(in super::super) async fn apply(
     session
         .execute("forget old writers", &sql::DELETE_OLD_WRITERS, Args::Values(&[oldest.as_str().into()]))
         .await?;
+    session.execute("forget old batches", &sql::DELETE_OLD_BATCHES, Args::Values(&values)).await?;
     session.execute("forget old breakers", &sql::DELETE_OLD_BREAKERS, Args::Values(&values)).await?;
     let day = [turnstone_domain::budget::day_of(before).into()];
     session

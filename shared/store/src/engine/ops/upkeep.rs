@@ -5,8 +5,8 @@ use super::super::session::{Arg, Args, Session, limit as row_limit};
 use super::super::statement::read;
 use super::super::unit::Unit;
 use super::{
-    breakers, budgets, control, delegations, leader, prune, remote, reviews, statistics, time_out, turns,
-    unreadable,
+    batches, breakers, budgets, control, delegations, leader, prune, remote, reviews, statistics, time_out,
+    turns, unreadable,
 };
 use crate::sql::{self, Text};
 use crate::{Claim, Duty, Ring, StoreError, Term, WorkerBeat};
@@ -56,6 +56,7 @@ pub(in super::super) async fn perform(
             Ok(late + time_out::apply(session, unit, now, limit.saturating_sub(late)).await?)
         }
         Duty::Prune { before } => prune::apply(session, before, now, limit).await,
+        Duty::EndBatches => batches::end(session, unit, now, limit).await,
         Duty::FoldStatistics { until } => statistics::fold(session, until, limit).await,
     };
     done.map(Ok)

@@ -120,6 +120,14 @@ declare! {
         attempt: i64,
         error: String => sealed,
         at: Timestamp,
+        /// Of the error, for filters.
+        code: String,
+    }
+
+    /// A tag of a job.
+    struct TagRow into job_tags [tag, job_seq] {
+        tag: String,
+        job_seq: i64,
     }
 
     /// How far a job is.

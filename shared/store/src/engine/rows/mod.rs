@@ -201,14 +201,13 @@ impl Inserts {
         let set = columns.iter().filter(|column| !key.contains(column));
         let key = key.join(", ");
         let set: Vec<String> = set.map(|column| format!("{column} = excluded.{column}")).collect();
+        // A row that is nothing but its key is the same row.
+        let over =
+            if set.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", set.join(", ")) };
         Self {
             new: Text::insert(table, columns, ""),
             missing: Text::insert(table, columns, &format!("\nON CONFLICT ({key}) DO NOTHING")),
-            over: Text::insert(
-                table,
-                columns,
-                &format!("\nON CONFLICT ({key}) DO UPDATE SET {}", set.join(", ")),
-            ),
+            over: Text::insert(table, columns, &format!("\nON CONFLICT ({key}) DO {over}")),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::super::super::journal::Journal;
 use super::super::super::rows::{
     ChildCount, DefinitionRow, DelegationRow, EngagementAgent, InputCount, InputDefinition, NewEngagementRow,
-    NewEnvelope, NewJobRow, NewTotals, QueueName,
+    NewEnvelope, NewJobRow, NewTotals, QueueName, TagRow,
 };
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, as_json};
@@ -67,6 +67,7 @@ pub(super) struct Rows {
     numbers: std::vec::IntoIter<i64>,
     jobs: Vec<NewJobRow>,
     envelopes: Vec<NewEnvelope>,
+    tags: Vec<TagRow>,
     queues: BTreeMap<String, Timestamp>,
     definitions: Vec<DefinitionRow>,
     own_definitions: Vec<InputDefinition>,
@@ -124,6 +125,7 @@ impl Rows {
             dead_letter: job.retry.on_exhaustion == OnExhaustion::DeadLetter,
             runtime_tags: Some(terms.runtime_tags.clone()).filter(|tags| !tags.is_empty()),
         });
+        self.tags.extend(terms.tags.iter().map(|tag| TagRow { tag: tag.clone(), job_seq: seq }));
         let sent = &job.envelope;
         self.envelopes.push(NewEnvelope {
             job_seq: seq,
@@ -288,6 +290,7 @@ impl Rows {
         writes.all("give engagements their agents", &sql::UPDATE_CONTINUED_ENGAGEMENTS, given);
         writes.insert("write jobs", self.jobs);
         writes.insert("write envelopes", self.envelopes);
+        writes.insert("write tags", self.tags);
         self.journal.flush(&mut writes)?;
         writes.insert("write delegations", self.delegations);
         let adopted = self.adopted.into_iter().map(|(seq, many)| ChildCount { seq, many }).collect();
