@@ -6,7 +6,7 @@ use crate::commands::{
     agent, bench, breaker, budget, completions, config, conformance, credential, cron, dead_letter, dev,
     doctor, engagement, job, mcp, policy, queue, review, webhook, worker, workflow,
 };
-use crate::output::Format;
+use crate::output::OutputForm;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub struct GlobalArgs {
     /// Reference to the API key: env:NAME or file:/path [default: env:TURNSTONE_API_KEY, if it is set]
     #[arg(long, global = true, value_name = "REF")]
     pub api_key_ref: Option<String>,
-    /// The form of the output: table, json or ids
+    /// The form of the output: table, json, jsonl (one object per line) or ids
     #[arg(
         short,
         long,
@@ -53,7 +53,7 @@ pub struct GlobalArgs {
         value_name = "FORM",
         hide_possible_values = true
     )]
-    pub output: Format,
+    pub output: OutputForm,
     /// The configuration file [default: ./turnstone.toml, if it is there]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -175,7 +175,7 @@ mod tests {
     fn global_flags_may_stand_behind_the_command() {
         let cli = Cli::try_parse_from(["turnstone", "job", "get", "x", "-o", "json", "--url", "http://h:1"])
             .unwrap();
-        assert_eq!(cli.global.output, Format::Json);
+        assert_eq!(cli.global.output, OutputForm::Json);
         assert_eq!(cli.global.overrides(), [("client.url", "http://h:1".to_owned())]);
     }
 

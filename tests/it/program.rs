@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Plain, Stdio};
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::watch;
 use turnstone_tests::processes::{self, Process};
@@ -140,16 +140,27 @@ impl Ran {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end; nothing is at its prompt.
 pub async fn run(folder: &Path, arguments: &[&str], env: Env<'_>) -> Ran {
+    run_with_input(folder, arguments, env, "").await
+}
+
+/// Runs a command to its end, with a text at its prompt.
+pub async fn run_with_input(folder: &Path, arguments: &[&str], env: Env<'_>, input: &str) -> Ran {
     let mut command = Command::new(binaries::turnstone());
     let command = without_environment(&mut command)
         .args(arguments)
         .envs(env.iter().copied())
         .current_dir(folder)
-        .stdin(Stdio::null());
-    let running = command.kill_on_drop(true).output();
-    let output = wait::output(&format!("{arguments:?} ends"), running).await.expect("it starts");
+        .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut process = command.kill_on_drop(true).spawn().expect("it starts");
+    if let Some(mut prompt) = process.stdin.take() {
+        prompt.write_all(input.as_bytes()).await.expect("it reads");
+    }
+    let running = process.wait_with_output();
+    let output = wait::output(&format!("{arguments:?} ends"), running).await.expect("it ends");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }

@@ -8,6 +8,7 @@ use crate::output::Output;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
+use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 use turnstone_telemetry::SecretRef;
@@ -103,17 +104,19 @@ impl Client {
     ) -> Result<(Vec<Value>, Option<u64>), Failure> {
         let per_page = limit.clamp(1, PAGE);
         let (mut list, mut total): (Vec<Value>, _) = (Vec::new(), None);
+        let mut after: Option<String> = None;
         for page in 1.. {
-            // Admin lists count pages, data lists count elements; each ignores the other's parameters.
-            let part = [
-                ("page", page.to_string()),
-                ("per_page", per_page.to_string()),
-                ("limit", per_page.to_string()),
-                ("offset", list.len().to_string()),
-            ];
-            let answer = self.get(path, &[filters, &part].concat()).await?;
+            // Admin lists count pages, data lists count elements; each ignores the other's parameters. A list that names
+            // its last element continues after it.
+            let part = [("per_page", per_page.to_string()), ("limit", per_page.to_string())];
+            let place = match &after {
+                Some(after) => vec![("after", after.clone())],
+                None => vec![("page", page.to_string()), ("offset", list.len().to_string())],
+            };
+            let answer = self.get(path, &[filters, &part, &place].concat()).await?;
             total = answer["pagination"]["total"].as_u64();
             let paged = answer["pagination"].is_object();
+            after = answer["pagination"]["next_after"].as_str().map(str::to_owned);
             let found = elements(answer, name);
             let is_last = !paged || found.len() < per_page;
             list.extend(found);
@@ -123,6 +126,30 @@ impl Client {
         }
         list.truncate(limit);
         Ok((list, total))
+    }
+
+    /// Gives every job of a filter to `seen`, part by part, so that any number of jobs takes little memory.
+    ///
+    /// # Errors
+    /// The error of the server or of the connection, or `seen` failed.
+    pub async fn each_job(
+        &self,
+        filters: &[(&str, String)],
+        mut seen: impl FnMut(&Value) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut place = Vec::new();
+        loop {
+            let part = [("limit", PAGE.to_string())];
+            let answer = self.get(&["ojs", "v1", "jobs"], &[filters, &part, &place].concat()).await?;
+            let next = answer["pagination"]["next_after"].as_str().map(str::to_owned);
+            for job in elements(answer, "jobs") {
+                seen(&job)?;
+            }
+            match next {
+                Some(next) => place = vec![("after", next)],
+                None => return Ok(()),
+            }
+        }
     }
 
     /// Reads a document as text.
@@ -353,7 +380,14 @@ mod tests {
     use serde_json::json;
 
     fn client(url: &str) -> Client {
-        let output = Output { format: Format::Table, tty: false, color: false, quiet: true, verbose: false };
+        let output = Output {
+            format: Format::Table,
+            compact: false,
+            tty: false,
+            color: false,
+            quiet: true,
+            verbose: false,
+        };
         Client::new(&ClientConfig { url: url.into(), api_key: None }, output).unwrap()
     }
 

@@ -9,6 +9,7 @@ use reqwest::Method;
 use reqwest::header::ACCEPT;
 use serde_json::Value;
 use std::io;
+use std::ops::ControlFlow;
 use std::time::Duration;
 use turnstone_domain::JobState;
 use turnstone_domain::event::EventName;
@@ -65,9 +66,11 @@ impl Client {
     ) -> anyhow::Result<Ending> {
         let mut progress = Progress::default();
         let mut pauses = pauses();
+        let mut seen = |_: &str, event: &Value| seen(event).map(ControlFlow::Continue);
         loop {
             let arrived_before = progress.arrived;
-            let followed = self.follow(job_id, &mut progress, &mut seen).await;
+            let path = ["ojs", "v1", "jobs", job_id, "events"];
+            let followed = self.follow(&path, &mut progress, &mut seen).await;
             let broke = followed.is_err();
             if let Err(error) = followed {
                 self.passing(error, &progress)?;
@@ -86,14 +89,69 @@ impl Client {
         }
     }
 
-    /// One connection, from after the last event on, until the server ends it.
+    /// Gives every event of an engagement after `cursor`, and every `delta` of an answer that is being written, to `seen`
+    /// with its name. Returns true when `seen` stopped it, and false when the engagement has ended. The cursor moves with
+    /// the events, so that a later call resumes.
+    ///
+    /// # Errors
+    /// There is no such engagement, the server cannot be reached any more, or `seen` failed.
+    pub async fn follow_engagement(
+        &self,
+        id: &str,
+        cursor: &mut String,
+        mut seen: impl FnMut(&str, &Value) -> io::Result<ControlFlow<()>>,
+    ) -> anyhow::Result<bool> {
+        let mut progress = Progress { cursor: cursor.clone(), ..Progress::default() };
+        let mut pauses = pauses();
+        let path = ["engagements", id, "events"];
+        loop {
+            let arrived_before = progress.arrived;
+            let followed = self.follow(&path, &mut progress, &mut seen).await;
+            cursor.clone_from(&progress.cursor);
+            let broke = followed.is_err();
+            match followed {
+                Ok(ControlFlow::Break(())) => return Ok(true),
+                Ok(ControlFlow::Continue(())) => {}
+                Err(error) => self.passing(error, &progress)?,
+            }
+            let at_end = progress.at_end || (!broke && progress.arrived == arrived_before);
+            if at_end && self.has_ended(id).await? {
+                return Ok(false);
+            }
+            if progress.arrived > arrived_before {
+                pauses = self::pauses();
+            }
+            let Some(pause) = pauses.next() else {
+                let failure =
+                    Failure::failed(format!("the events of engagement {id} stopped before its end"));
+                let hint =
+                    format!("it is not affected; `turnstone engagement follow {id}` takes it up again");
+                return Err(failure.hint(hint).into());
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Returns true if the job that works on the newest input of an engagement has ended.
+    async fn has_ended(&self, id: &str) -> Result<bool, Failure> {
+        match self.get(&["engagements", id], &[]).await {
+            Ok(engagement) => {
+                let job = engagement["job_id"].as_str().unwrap_or_default();
+                Ok(self.ended(job).await?.is_some())
+            }
+            Err(failure) if failure.is_passing() => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// One connection, from after the last event on, until the server ends it or `seen` stops it.
     async fn follow(
         &self,
-        job_id: &str,
+        path: &[&str],
         progress: &mut Progress,
-        seen: &mut impl FnMut(&Value) -> io::Result<()>,
-    ) -> anyhow::Result<()> {
-        let mut request = self.request(Method::GET, &["ojs", "v1", "jobs", job_id, "events"], &[]);
+        seen: &mut impl FnMut(&str, &Value) -> io::Result<ControlFlow<()>>,
+    ) -> anyhow::Result<ControlFlow<()>> {
+        let mut request = self.request(Method::GET, path, &[]);
         request = request.header(ACCEPT, "text/event-stream");
         if !progress.cursor.is_empty() {
             request = request.header("Last-Event-ID", progress.cursor.as_str());
@@ -113,9 +171,11 @@ impl Client {
             }
             progress.arrived += 1;
             progress.at_end |= EventName::parse(&event.event).is_some_and(EventName::ends_job);
-            seen(&data)?;
+            if seen(&event.event, &data)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Ignores an error when resuming the stream may help.
@@ -183,7 +243,14 @@ mod tests {
             }
             requested
         });
-        let output = Output { format: Format::Table, tty: false, color: false, quiet: true, verbose: false };
+        let output = Output {
+            format: Format::Table,
+            compact: false,
+            tty: false,
+            color: false,
+            quiet: true,
+            verbose: false,
+        };
         (Client::new(&ClientConfig { url, api_key: None }, output).unwrap(), requested)
     }
 

@@ -15,7 +15,7 @@ use turnstone_domain::JobState;
 #[derive(Clone, Debug, Args)]
 pub struct JobsArgs {
     /// The jobs' ids; `-` reads them from standard input, one per line
-    #[arg(value_name = "ID", required_unless_present_any = ["all", "state", "queue", "job_type"])]
+    #[arg(value_name = "ID", required_unless_present_any = ["all", "state", "queue", "job_type", "tag", "agent", "error_code"])]
     pub ids: Vec<String>,
     /// Every job in this state, instead of ids
     #[arg(long, conflicts_with = "ids", value_parser = PossibleValuesParser::new(JobState::ALL.map(JobState::as_str)))]
@@ -26,6 +26,15 @@ pub struct JobsArgs {
     /// Every job of this type, instead of ids
     #[arg(long = "type", conflicts_with = "ids", value_name = "TYPE")]
     pub job_type: Option<String>,
+    /// Every job with this tag, instead of ids
+    #[arg(long, conflicts_with = "ids", value_name = "TAG")]
+    pub tag: Option<String>,
+    /// Every job of this agent, instead of ids
+    #[arg(long, conflicts_with = "ids", value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Every job whose last error has this code, instead of ids
+    #[arg(long, conflicts_with = "ids", value_name = "CODE")]
+    pub error_code: Option<String>,
     /// Every job that the action applies to, instead of ids
     #[arg(long, conflicts_with = "ids")]
     pub all: bool,
@@ -83,7 +92,14 @@ impl JobsArgs {
     }
 
     fn filter(&self) -> Map<String, Value> {
-        let given = [("state", &self.state), ("queue", &self.queue), ("type", &self.job_type)];
+        let given = [
+            ("state", &self.state),
+            ("queue", &self.queue),
+            ("type", &self.job_type),
+            ("tag", &self.tag),
+            ("agent", &self.agent),
+            ("error_code", &self.error_code),
+        ];
         given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into()))).collect()
     }
 

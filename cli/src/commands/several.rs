@@ -73,7 +73,14 @@ mod tests {
 
     #[test]
     fn the_first_failure_decides_and_an_unreachable_server_ends_everything() {
-        let output = Output { format: Format::Table, tty: false, color: false, quiet: true, verbose: false };
+        let output = Output {
+            format: Format::Table,
+            compact: false,
+            tty: false,
+            color: false,
+            quiet: true,
+            verbose: false,
+        };
         let mut outcome = Outcome::new(output);
         assert_eq!(outcome.failed("a", Failure::of_answer(409, "")), Ok(()));
         assert_eq!(outcome.failed("b", Failure::of_answer(404, "")), Ok(()));

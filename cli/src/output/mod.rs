@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal as _, Write};
 use turnstone_telemetry::redact;
 
 /// The form of the output.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Format {
     /// For people: a table or a timeline.
     #[default]
@@ -20,11 +20,37 @@ pub enum Format {
     Ids,
 }
 
+/// The forms that `-o` names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum OutputForm {
+    /// [`Format::Table`].
+    #[default]
+    Table,
+    /// [`Format::Json`], indented.
+    Json,
+    /// [`Format::Json`], with each element of a list, or the one object, on a line of its own.
+    Jsonl,
+    /// [`Format::Ids`].
+    Ids,
+}
+
+impl OutputForm {
+    fn format(self) -> Format {
+        match self {
+            Self::Table => Format::Table,
+            Self::Json | Self::Jsonl => Format::Json,
+            Self::Ids => Format::Ids,
+        }
+    }
+}
+
 /// Where and how this run prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     /// The requested form.
     pub format: Format,
+    /// True if JSON is printed on one line.
+    pub compact: bool,
     /// True if standard output is a terminal that obeys cursor movements.
     pub tty: bool,
     /// True if colours may be used.
@@ -38,11 +64,18 @@ pub struct Output {
 impl Output {
     /// Checks the terminal and the environment. `NO_COLOR` counts when it is set and not empty.
     #[must_use]
-    pub fn detect(format: Format, no_color: bool, quiet: bool, verbose: bool) -> Self {
+    pub fn detect(form: OutputForm, no_color: bool, quiet: bool, verbose: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let tty = io::stdout().is_terminal() && !dumb;
-        Self { format, tty, color: tty && !no_color && !set("NO_COLOR"), quiet, verbose }
+        Self {
+            format: form.format(),
+            compact: form == OutputForm::Jsonl,
+            tty,
+            color: tty && !no_color && !set("NO_COLOR"),
+            quiet,
+            verbose,
+        }
     }
 
     /// Prints one line.
@@ -53,11 +86,14 @@ impl Output {
         writeln!(io::stdout().lock(), "{line}")
     }
 
-    /// Prints a value as indented JSON.
+    /// Prints a value as indented JSON, or on one line where that was requested.
     ///
     /// # Errors
     /// Standard output cannot be written.
     pub fn json(&self, value: &impl Serialize) -> io::Result<()> {
+        if self.compact {
+            return self.ndjson(value);
+        }
         self.line(&text::json(&serde_json::to_string_pretty(value)?))
     }
 
@@ -75,6 +111,7 @@ impl Output {
     /// Standard output cannot be written.
     pub fn list(&self, items: &[Value], id: &str, columns: &[table::Column]) -> io::Result<()> {
         match self.format {
+            Format::Json if self.compact => items.iter().try_for_each(|item| self.ndjson(item)),
             Format::Json => self.json(&items),
             Format::Ids => items
                 .iter()

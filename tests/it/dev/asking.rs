@@ -1,6 +1,7 @@
 //! A job that waits for its user: every view names the question and the command that answers it.
 
 use super::Dev;
+use crate::program::run_with_input;
 use serde_json::json;
 
 const SETTINGS: &str = "[providers.script]\nkind = 'scripted'\nscript = 'script.yaml'\n[models]\ndefault_provider = 'script'\n\
@@ -14,15 +15,56 @@ rules:
 const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: travel\ndescription: An agent that books.\nintent: You book.\n\
                      owner: tests\ncapabilities: {ask-user: {}}\n";
 
-#[tokio::test]
-async fn a_question_to_the_user_is_shown_with_the_command_that_answers_it() {
+/// A `dev` with an agent that asks its user.
+async fn dev() -> (Dev, tempfile::TempDir) {
     let folder = turnstone_tests::scratch::folder();
     std::fs::create_dir(folder.path().join("agents")).unwrap();
     for (file, text) in [("turnstone.toml", SETTINGS), ("script.yaml", SCRIPT), ("agents/travel.yaml", AGENT)]
     {
         std::fs::write(folder.path().join(file), text).unwrap();
     }
-    let dev = Dev::start(folder.path(), &[]).await;
+    (Dev::start(folder.path(), &[]).await, folder)
+}
+
+#[tokio::test]
+async fn an_agent_is_run_and_answered_at_the_prompt() {
+    let (dev, folder) = dev().await;
+    let arguments = ["agent", "run", "travel", "a trip", "--url", &dev.url];
+    let ran = run_with_input(folder.path(), &arguments, &[], "Oslo\nMonday\n").await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("Where to?") && ran.stderr.contains("When?"), "{ran:?}");
+    assert_eq!(ran.stdout.trim(), "booked", "the answer is printed once: {ran:?}");
+    assert!(ran.stderr.contains(" tokens, cost "), "{ran:?}");
+    let unknown = dev.run(&["agent", "run", "unknown", "hi"]).await;
+    assert!(unknown.code != Some(0) && unknown.stderr.contains("`unknown`"), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn a_run_whose_prompt_is_closed_waits_and_is_answered_later() {
+    let (dev, _folder) = dev().await;
+    let closed = dev.run(&["agent", "run", "travel", "a trip"]).await;
+    assert_eq!(closed.code, Some(1), "{closed:?}");
+    assert!(closed.stderr.contains("the run waits for an answer"), "{closed:?}");
+    let command = closed.stderr.split("turnstone ").nth(1).unwrap_or_default();
+    let answer = command.lines().next().unwrap().replacen("VALUE", "Oslo", 1).replacen("VALUE", "Monday", 1);
+    let words: Vec<&str> = answer.split_whitespace().collect();
+    let answered = dev.run(&words).await;
+    assert_eq!(answered.code, Some(0), "{words:?}: {answered:?}");
+    let engagement = words[2];
+    let followed = dev.run(&["engagement", "follow", engagement, "-o", "json"]).await;
+    assert_eq!(followed.code, Some(0), "{followed:?}");
+    assert_eq!(followed.lines().last().unwrap()["name"], "job.completed");
+    let messages = dev.run(&["engagement", "messages", engagement]).await;
+    for part in ["user (turn 1)", "a trip", "calls ask-user", "booked"] {
+        assert!(messages.stdout.contains(part), "{part}: {messages:?}");
+    }
+    let lines = dev.run(&["engagement", "messages", engagement, "-o", "jsonl"]).await;
+    assert_eq!(lines.lines()[0]["role"], "user", "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_question_to_the_user_is_shown_with_the_command_that_answers_it() {
+    let (dev, _folder) = dev().await;
     let pushed = dev
         .run(&[
             "job",

@@ -2,6 +2,7 @@
 
 mod agents;
 mod asking;
+mod batches;
 mod commands;
 mod delegates;
 mod demo_job;

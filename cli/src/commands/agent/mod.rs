@@ -7,6 +7,7 @@ mod lint;
 mod list;
 pub mod problem;
 mod reach;
+mod run;
 mod show;
 mod svg;
 pub mod tree;
@@ -25,6 +26,7 @@ pub enum AgentCommand {
     /// Register agents from files, or replace them
     Apply(ApplyArgs),
     /// List the registered agents
+    #[command(visible_alias = "ls")]
     List,
     /// Print an agent's document as it was written
     Show {
@@ -37,6 +39,9 @@ pub enum AgentCommand {
         #[arg(long)]
         svg: bool,
     },
+    /// Give an agent a text, print its answer as it is written, and answer its questions at the prompt
+    #[command(after_help = "Example: turnstone agent run researcher \"What is a turnstone?\"")]
+    Run(run::RunArgs),
     /// Print an agent in the canonical form of a format, with references in the place of secrets
     Export(export::ExportArgs),
     /// Remove agents; engagements that run keep the definition they began with
@@ -114,6 +119,7 @@ pub async fn run(command: AgentCommand, session: &Session) -> anyhow::Result<Exi
             };
             show::run(&name, form, session).await
         }
+        AgentCommand::Run(args) => run::run(args, session).await,
         AgentCommand::Export(args) => export::run(&args, session).await,
         AgentCommand::Delete(args) => delete::run(args, session).await,
     }

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 #[derive(Debug, Subcommand)]
 pub enum BreakerCommand {
     /// List the breakers that are open or half-open, or that count failures
+    #[command(visible_alias = "ls")]
     List,
     /// Close breakers and release the jobs that wait for them
     Reset(NamesArgs),

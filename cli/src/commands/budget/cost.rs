@@ -10,13 +10,18 @@ use std::process::ExitCode;
 
 /// `turnstone budget cost`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:\n  turnstone budget cost --days 30\n  turnstone budget cost 0190a7b2-…")]
+#[command(
+    after_help = "Examples:\n  turnstone budget cost --days 30\n  turnstone budget cost --tag run=7\n  turnstone budget cost 0190a7b2-…"
+)]
 pub struct CostArgs {
     /// An engagement, by phase and tool; without one, all models by day and tenant
     pub engagement: Option<String>,
     /// How many days, today included
     #[arg(long, value_name = "N", default_value_t = 7, conflicts_with = "engagement")]
     pub days: u32,
+    /// Only jobs with this tag, and their delegates
+    #[arg(long, value_name = "TAG", conflicts_with = "engagement")]
+    pub tag: Option<String>,
 }
 
 /// Returns the cost of a row; `unknown` where a model was called and nothing is booked: the model has no price.
@@ -65,7 +70,9 @@ const PARTS: &[Column] = &[
 pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, &session.output);
     let Some(id) = &args.engagement else {
-        let answer = client.get(&["costs"], &[("days", args.days.to_string())]).await?;
+        let mut query = vec![("days", args.days.to_string())];
+        query.extend(args.tag.clone().map(|tag| ("tag", tag)));
+        let answer = client.get(&["costs"], &query).await?;
         let costs = elements(answer, "costs");
         output.list(&costs, "day", DAILY)?;
         if output.format == Format::Table && costs.iter().any(|row| cost(row) == "unknown") {

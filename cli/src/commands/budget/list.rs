@@ -38,10 +38,16 @@ fn used(budget: &Value, side: &str) -> String {
         return unspent(budget, side);
     }
     let purse = &newest(budget)[side];
-    match (plain(&purse["used"]), plain(&purse["limit"])) {
-        (used, limit) if used.is_empty() && limit.is_empty() => String::new(),
+    let spent = match (plain(&purse["used"]), plain(&purse["limit"])) {
+        (used, limit) if used.is_empty() && limit.is_empty() => return String::new(),
         (used, limit) if limit.is_empty() => used,
         (used, limit) => format!("{used} of {limit}"),
+    };
+    let reserved = plain(&purse["reserved"]);
+    if reserved.chars().any(|digit| digit.is_ascii_digit() && digit != '0') {
+        format!("{spent} + {reserved} reserved")
+    } else {
+        spent
     }
 }
 
@@ -87,5 +93,8 @@ mod tests {
         );
         let whole = json!({"rows": [], "limits": {"tokens": null, "cost": "5.00", "tokens_per_day": null, "cost_per_day": null}});
         assert_eq!((used(&whole, "cost"), period(&whole)), ("0 of 5.00".into(), "altogether".into()));
+        let under_way =
+            json!({"rows": [{"day": null, "tokens": {"used": 40, "limit": 100, "reserved": 25}}]});
+        assert_eq!(used(&under_way, "tokens"), "40 of 100 + 25 reserved");
     }
 }

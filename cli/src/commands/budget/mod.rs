@@ -14,6 +14,7 @@ use std::process::ExitCode;
 #[derive(Debug, Subcommand)]
 pub enum BudgetCommand {
     /// List the budgets that engagements share, with the rest of today
+    #[command(visible_alias = "ls")]
     List,
     /// Show a budget, day by day
     Show(ShowArgs),

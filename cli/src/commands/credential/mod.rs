@@ -13,6 +13,7 @@ use turnstone_telemetry::SecretRef;
 #[derive(Debug, Subcommand)]
 pub enum CredentialCommand {
     /// List the credentials, without the secrets
+    #[command(visible_alias = "ls")]
     List,
     /// Store a header that is sent with the calls of a tool
     Set(SetArgs),

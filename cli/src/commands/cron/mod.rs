@@ -17,6 +17,7 @@ const CRONS: Listed = Listed { path: &["ojs", "v1", "cron"], list: "crons", name
 #[derive(Debug, Subcommand)]
 pub enum CronCommand {
     /// List cron entries with their next time
+    #[command(visible_alias = "ls")]
     List,
     /// Make or replace an entry, from flags or from a JSON file
     Apply(apply::ApplyArgs),

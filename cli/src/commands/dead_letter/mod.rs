@@ -13,6 +13,7 @@ use std::process::ExitCode;
 #[derive(Debug, Subcommand)]
 pub enum DeadLetterCommand {
     /// List dead letters, with their last error
+    #[command(visible_alias = "ls")]
     List(list::ListArgs),
     /// Run dead letters again, with all their attempts
     #[command(after_help = "\
@@ -47,7 +48,7 @@ pub struct LettersArgs {
 impl From<LettersArgs> for super::bulk::JobsArgs {
     fn from(args: LettersArgs) -> Self {
         let LettersArgs { ids, queue, job_type, all, dry_run } = args;
-        Self { ids, state: None, queue, job_type, all, dry_run }
+        Self { ids, state: None, queue, job_type, tag: None, agent: None, error_code: None, all, dry_run }
     }
 }
 

@@ -3,8 +3,10 @@
 mod answer;
 mod artifacts;
 mod diff;
+mod follow;
 mod fork;
 pub mod list;
+mod messages;
 mod replay;
 mod send;
 mod show;
@@ -19,6 +21,7 @@ use std::process::ExitCode;
 #[derive(Clone, Debug, Subcommand)]
 pub enum EngagementCommand {
     /// List engagements, newest first
+    #[command(visible_alias = "ls")]
     List(list::ListArgs),
     /// Show the state of an engagement, and its delegates
     Show {
@@ -27,6 +30,16 @@ pub enum EngagementCommand {
         /// Print the tree of its Agent Spec document instead, with a mark at the node that runs or waits
         #[arg(long)]
         tree: bool,
+    },
+    /// Print the conversation of an engagement
+    Messages {
+        /// Its id
+        id: String,
+    },
+    /// Follow the events of an engagement until it ends: exit code 0 when it completed, 1 when it did not
+    Follow {
+        /// Its id
+        id: String,
     },
     /// Send a further input to an engagement; it is processed after the earlier inputs
     Send(send::SendArgs),
@@ -75,6 +88,8 @@ pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Resul
     match command {
         EngagementCommand::List(args) => list::run(&args, session).await,
         EngagementCommand::Show { id, tree } => show::run(&id, tree, session).await,
+        EngagementCommand::Messages { id } => messages::run(&id, session).await,
+        EngagementCommand::Follow { id } => follow::run(&id, session).await,
         EngagementCommand::Answer(args) => answer::run(args, session).await,
         EngagementCommand::Send(args) => send::run(args, session).await,
         EngagementCommand::Fork(args) => fork::run(args, session).await,

@@ -26,6 +26,25 @@ pub fn put(job: &mut Map<String, Value>, set: &[String], agent: Option<&str>) ->
     Ok(())
 }
 
+/// Adds tags to a job, beside those that it has.
+///
+/// # Errors
+/// The job's own tags are not a list.
+pub fn tag(job: &mut Value, tags: &[String]) -> Result<(), Failure> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    // The server reads the option before the member at the top.
+    let within_options = !job["options"]["tags"].is_null();
+    let own = if within_options { &mut job["options"]["tags"] } else { &mut job["tags"] };
+    match own {
+        Value::Null => *own = json!(tags),
+        Value::Array(own) => own.extend(tags.iter().map(|tag| json!(tag))),
+        _ => return Err(Failure::usage("`tags` of a job is not a JSON array")),
+    }
+    Ok(())
+}
+
 /// Sets a field; a name with dots is a member of an object, as in `meta.user`.
 fn set_at(job: &mut Map<String, Value>, name: &str, value: Value) -> Result<(), Failure> {
     let Some((object, rest)) =
@@ -67,6 +86,18 @@ mod tests {
         let meta = json!({"user": {"id": "ada"}, "tenant_id": "acme", "agent": "desk"});
         assert_eq!(Value::Object(job.clone()), json!({"meta": meta, "ext_agent_model": "m"}));
         assert!(put(&mut job, &["ext_agent_model.x=1".to_owned()], None).is_err());
+    }
+
+    #[test]
+    fn tags_are_added_to_those_of_the_job() {
+        let mut job = json!({"type": "a", "options": {"tags": ["x"]}});
+        tag(&mut job, &["run=7".to_owned()]).unwrap();
+        assert_eq!(job, json!({"type": "a", "options": {"tags": ["x", "run=7"]}}));
+        let mut job = json!({"type": "a", "options": {"queue": "q"}});
+        tag(&mut job, &["run=7".to_owned()]).unwrap();
+        assert_eq!(job, json!({"type": "a", "options": {"queue": "q"}, "tags": ["run=7"]}));
+        tag(&mut job, &[]).unwrap();
+        assert!(tag(&mut json!({"tags": "x"}), &["y".to_owned()]).is_err());
     }
 
     #[test]

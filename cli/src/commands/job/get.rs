@@ -40,7 +40,7 @@ pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> 
             // The job is shown even if the key may not read the rest, such as a tenant's key.
             let fleet = if job["state"] == "available" { Fleet::ask(&client).await.ok() } else { None };
             let waits_for = reason(&job, fleet.as_ref(), &client).await.ok().flatten();
-            output.line(&fields(&with_wait(&job, waits_for)))?;
+            output.line(&fields(&folded(&with_wait(&job, waits_for))))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -62,6 +62,40 @@ fn with_wait(job: &Value, waits_for: Option<String>) -> Value {
         }
     }
     Value::Object(shown)
+}
+
+/// The fields that are shown first.
+const FIRST: [&str; 6] = ["id", "state", "waits for", "result", "error", "errors"];
+
+/// Returns the job with its outcome first, and nothing twice. An error is its code and its message. Earlier errors are one
+/// line each.
+fn folded(job: &Value) -> Value {
+    let mut shown = Map::new();
+    for name in FIRST.into_iter().filter(|name| !job[*name].is_null()) {
+        let value = match name {
+            "error" => said(&job[name]).into(),
+            "errors" => {
+                let all = job[name].as_array().map(Vec::as_slice).unwrap_or_default();
+                let earlier =
+                    if job["error"].is_null() { all } else { all.split_last().map_or(all, |(_, rest)| rest) };
+                if earlier.is_empty() {
+                    continue;
+                }
+                let lines =
+                    earlier.iter().map(|error| format!("attempt {}: {}", error["attempt"], said(error)));
+                Value::String(lines.collect::<Vec<_>>().join("\n"))
+            }
+            _ => job[name].clone(),
+        };
+        shown.insert(if name == "errors" { "earlier errors" } else { name }.to_owned(), value);
+    }
+    let rest = job.as_object().into_iter().flatten().filter(|(name, _)| !FIRST.contains(&name.as_str()));
+    shown.extend(rest.map(|(name, value)| (name.clone(), value.clone())));
+    Value::Object(shown)
+}
+
+fn said(error: &Value) -> String {
+    format!("{}: {}", table::plain(&error["code"]), table::plain(&error["message"]))
 }
 
 /// Returns the failures that count against the most attempts. Those in an outage of the model's provider are counted
@@ -136,6 +170,26 @@ mod tests {
             "1 of 3, and 16 of 25 in an outage"
         );
         assert_eq!(failures(&job(vec![counted.clone(), refused, held, counted]), &most), "2 of 3");
+    }
+
+    #[test]
+    fn the_outcome_is_first_and_earlier_errors_are_one_line_each() {
+        let error = |attempt: u32, code: &str| json!({ "attempt": attempt, "code": code, "message": "no" });
+        let (first, last) = (error(1, "A"), error(2, "B"));
+        let job =
+            json!({ "id": "j", "queue": "q", "errors": [first, last], "error": last, "state": "discarded" });
+        assert_eq!(
+            fields(&folded(&job)),
+            "id              j\nstate           discarded\nerror           B: no\nearlier errors  attempt 1: A: no\n\
+             queue           q"
+        );
+        let done =
+            json!({ "id": "j", "queue": "q", "errors": [first], "state": "completed", "result": "yes" });
+        assert_eq!(
+            fields(&folded(&done)),
+            "id              j\nstate           completed\nresult          yes\nearlier errors  attempt 1: A: no\n\
+             queue           q"
+        );
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! `turnstone job list`: jobs, newest first.
 
+use super::chosen::Filters;
 use super::waiting::{Fleet, WAITS_FOR, reason, with_reasons};
 use crate::client::Client;
-use crate::commands::Session;
+use crate::commands::{Session, since};
 use crate::output::Format;
-use crate::output::table::{Column, column, plain, time};
+use crate::output::table::{Column, column, plain};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::Value;
@@ -18,7 +19,8 @@ const COLUMNS: &[Column] = &[
     column("AGENT", |job| plain(&job["meta"]["agent"])),
     column("QUEUE", |job| plain(&job["queue"])),
     column("ATTEMPT", |job| plain(&job["attempt"])),
-    column("ENQUEUED", |job| time(&job["enqueued_at"])),
+    column("AGE", |job| since::age(&job["enqueued_at"])),
+    column("DURATION", since::duration),
 ];
 
 /// `turnstone job list`.
@@ -33,6 +35,8 @@ pub struct ListArgs {
     /// Only jobs of this type
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: Option<String>,
+    #[command(flatten)]
+    pub filters: Filters,
     /// At most this many
     #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
     pub limit: usize,
@@ -45,8 +49,9 @@ pub struct ListArgs {
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
     let filters = [("state", &args.state), ("queue", &args.queue), ("type", &args.job_type)];
-    let filters: Vec<(&str, String)> =
+    let mut filters: Vec<(&str, String)> =
         filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
+    filters.extend(args.filters.query());
     let (jobs, total) = client.list(&["ojs", "v1", "admin", "jobs"], &filters, args.limit).await?;
     let waiting = if session.output.format == Format::Table { waiting(&jobs, &client).await } else { None };
     match waiting {

@@ -1,11 +1,14 @@
 //! `turnstone job`: enqueue, read, watch, cancel and retry jobs.
 
+mod batch;
 mod cancel;
+pub mod chosen;
 pub mod fields;
 mod get;
 mod list;
 mod push;
 pub mod question;
+mod results;
 mod retry;
 pub mod waiting;
 pub mod watch;
@@ -22,18 +25,30 @@ pub enum JobCommand {
     Push(push::PushArgs),
     /// Print a job with its result and errors, or with --raw its rows as they are stored
     Get(get::GetArgs),
-    /// Follow a job until it ends: exit code 0 when it completed, 1 when it did not
+    /// Follow a job, or all jobs with a tag, until they end: exit code 0 when they completed, 1 when not
+    #[command(after_help = "\
+Examples:
+  turnstone job watch 0190a7b2-…
+  turnstone job watch --tag run=7")]
     Watch(watch::WatchArgs),
+    /// Print the outcome of each job with a tag that has ended, one JSON object per line
+    #[command(after_help = "Example: turnstone job results --tag run=7 > results.jsonl")]
+    Results(results::ResultsArgs),
     /// Cancel jobs; active ones stop within a second
     #[command(after_help = "\
 Examples:
   turnstone job cancel --queue mail --state scheduled --dry-run
+  turnstone job cancel --tag run=7
   turnstone job list --state active -o ids | turnstone job cancel -")]
     Cancel(JobsArgs),
     /// Run discarded jobs again, with all their attempts, and failed ones before their time; reviews that were rejected
     /// are opened again
     Retry(JobsArgs),
     /// List jobs, newest first
+    #[command(
+        visible_alias = "ls",
+        after_help = "Example: turnstone job list --tag run=7 --state discarded --error-code TIMEOUT"
+    )]
     List(list::ListArgs),
 }
 
@@ -45,7 +60,11 @@ pub async fn run(command: JobCommand, session: &Session) -> anyhow::Result<ExitC
     match command {
         JobCommand::Push(args) => push::run(args, session).await,
         JobCommand::Get(args) => get::run(&args, session).await,
-        JobCommand::Watch(args) => watch::run(&args.id, &session.client()?, session).await,
+        JobCommand::Watch(args) => match (args.id, args.tag) {
+            (_, Some(tag)) => batch::watch(&tag, &session.client()?, session).await,
+            (id, None) => watch::run(&id.unwrap_or_default(), &session.client()?, session).await,
+        },
+        JobCommand::Results(args) => results::run(&args, session).await,
         JobCommand::Cancel(args) => cancel::run(args, session).await,
         JobCommand::Retry(args) => retry::run(args, session).await,
         JobCommand::List(args) => list::run(&args, session).await,

@@ -1,7 +1,7 @@
 //! `turnstone job push`: enqueue jobs.
 
 use super::waiting::Fleet;
-use super::{fields, watch};
+use super::{batch, fields, watch};
 use crate::client::{Client, unwrapped};
 use crate::commands::{Session, several};
 use crate::failure::Failure;
@@ -12,6 +12,8 @@ use serde_json::{Map, Value, json};
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
+use turnstone_domain::Ids as _;
+use turnstone_domain::ids::SystemIds;
 
 /// How many jobs are sent at once; the server accepts no more.
 const BATCH: usize = 1_000;
@@ -30,6 +32,7 @@ struct JobsInput {
 Examples:
   turnstone job push job.json --watch
   generate | turnstone job push -
+  turnstone job push jobs.jsonl --tag run=7 --last --watch
   turnstone job push --type agent.research --agent researcher --args '[\"What is a turnstone?\"]' --queue ai-agents
   turnstone job push --type agent.research --args '[]' --set ext_agent_model=gpt-4o --set ext_agent_token_budget=5000
 What a job may contain: docs/JOBS.md")]
@@ -56,9 +59,15 @@ pub struct PushArgs {
     /// taken as JSON
     #[arg(long, requires = "job_type", value_name = "FIELD=VALUE")]
     pub set: Vec<String>,
-    /// Follow the job until it ends
+    /// Give each job this tag; commands that take --tag find the jobs by it
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Follow the job until it ends, or the progress of several; these get a tag of their own when --tag gives none
     #[arg(long, short)]
     pub watch: bool,
+    /// Close the batch of each --tag: when its last job has ended, the event batch.ended follows
+    #[arg(long, requires = "tag")]
+    pub last: bool,
 }
 
 /// Enqueues in the order given and prints the ids. An array is enqueued whole or not at all. Of jobs one per line, a
@@ -66,11 +75,13 @@ pub struct PushArgs {
 ///
 /// # Errors
 /// The jobs cannot be read, the request fails, or a job was refused.
-pub async fn run(args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    let JobsInput { jobs, together } = jobs_of(&args)?;
-    if args.watch && jobs.len() != 1 {
-        let message = format!("--watch follows one job, and there are {}", jobs.len());
-        return Err(Failure::usage(message).hint("push them, then `turnstone job watch ID`").into());
+pub async fn run(mut args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let JobsInput { mut jobs, together } = jobs_of(&args)?;
+    if args.watch && args.tag.is_empty() && jobs.len() > 1 {
+        args.tag.push(format!("push-{}", SystemIds.next()));
+    }
+    for job in &mut jobs {
+        fields::tag(job, &args.tag)?;
     }
     if together && jobs.len() > BATCH {
         let message =
@@ -81,7 +92,7 @@ pub async fn run(args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> 
         session.output.remark(&format!("warning: {remark}"));
     }
     let client = session.client()?;
-    if let (true, [job]) = (args.watch, jobs.as_slice()) {
+    if let (true, false, [job]) = (args.watch, args.last, jobs.as_slice()) {
         let pushed = unwrapped(client.post(&["ojs", "v1", "jobs"], job).await?, "job");
         let id = pushed["id"].as_str().context("the server's answer has no job id")?.to_owned();
         if session.output.format == Format::Table {
@@ -89,8 +100,13 @@ pub async fn run(args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> 
         }
         return watch::run(&id, &client, session).await;
     }
-    let mut sent =
-        Sent { output: session.output, outcome: several::Outcome::new(session.output), stored: Vec::new() };
+    let mut sent = Sent {
+        output: session.output,
+        silent: args.watch,
+        count: 0,
+        outcome: several::Outcome::new(session.output),
+        stored: Vec::new(),
+    };
     if let ([job], false) = (jobs.as_slice(), together) {
         let answer = client.post(&["ojs", "v1", "jobs"], job).await?;
         sent.stored(unwrapped(answer, "job"))?;
@@ -99,13 +115,36 @@ pub async fn run(args: PushArgs, session: &Session) -> anyhow::Result<ExitCode> 
     } else {
         sent.one_after_the_other(&client, &jobs).await?;
     }
-    remark_on_silence(&client, &sent.stored, session).await;
-    sent.outcome.finish("jobs were refused; those with an id above are enqueued")
+    if args.last && sent.count > 0 {
+        for tag in &args.tag {
+            client.post(&["batches", tag, "close"], &json!({})).await?;
+        }
+    }
+    let (count, stored) = (sent.count, sent.stored);
+    let refused = sent.outcome.finish("jobs were refused; the others are enqueued")?;
+    match args.tag.first().filter(|_| args.watch && count > 0) {
+        Some(tag) => {
+            if session.output.format == Format::Table {
+                let jobs = text::counted(i64::try_from(count).unwrap_or(i64::MAX), "job");
+                session.output.line(&text::line(&format!("{jobs} enqueued with tag {tag}")))?;
+            }
+            let ended = batch::watch(tag, &client, session).await?;
+            Ok(if refused == ExitCode::SUCCESS { ended } else { refused })
+        }
+        None => {
+            remark_on_silence(&client, &stored, session).await;
+            Ok(refused)
+        }
+    }
 }
 
 /// The outcome of the jobs that were sent.
 struct Sent {
     output: Output,
+    /// True if the jobs are watched instead of printed.
+    silent: bool,
+    /// The jobs that were enqueued.
+    count: usize,
     outcome: several::Outcome,
     /// One plain job per queue, for the remarks.
     stored: Vec<Value>,
@@ -113,7 +152,9 @@ struct Sent {
 
 impl Sent {
     fn stored(&mut self, job: Value) -> io::Result<()> {
+        self.count += 1;
         match self.output.format {
+            _ if self.silent => {}
             Format::Json => self.output.ndjson(&job)?,
             _ => self.output.line(&text::line(job["id"].as_str().unwrap_or_default()))?,
         }

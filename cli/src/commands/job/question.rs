@@ -36,6 +36,18 @@ impl Question {
         }
     }
 
+    /// Returns the call that asks.
+    #[must_use]
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// Returns the requested keys, each with its meaning.
+    #[must_use]
+    pub fn keys(&self) -> &[(String, String)] {
+        &self.keys
+    }
+
     /// Returns the command that answers it, ready for a POSIX shell once each `VALUE` is replaced.
     #[must_use]
     pub fn command(&self) -> String {

@@ -19,7 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, Args)]
 pub struct WatchArgs {
     /// The job's id
-    pub id: String,
+    #[arg(required_unless_present = "tag")]
+    pub id: Option<String>,
+    /// Follow all jobs with this tag instead
+    #[arg(long, conflicts_with = "id", value_name = "TAG")]
+    pub tag: Option<String>,
 }
 
 /// Follows the job to its end and prints its result or its error. Ctrl-C ends the watching, not the job.

@@ -1,4 +1,4 @@
-//! `turnstone queue list`: queues with the jobs in each.
+//! `turnstone queue list`: queues with the jobs in each, and those that ended within the last hour.
 
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
@@ -13,6 +13,8 @@ const COLUMNS: &[Column] = &[
     column("RETRYABLE", |queue| plain(&queue["counts"]["retryable"])),
     column("PENDING", |queue| plain(&queue["counts"]["pending"])),
     column("DISCARDED", |queue| plain(&queue["counts"]["discarded"])),
+    column("COMPLETED/H", |queue| plain(&queue["last_hour"]["completed"])),
+    column("FAILED/H", |queue| plain(&queue["last_hour"]["discarded"])),
 ];
 
 /// Prints the list.

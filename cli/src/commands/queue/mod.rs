@@ -19,6 +19,7 @@ const QUEUES: Listed = Listed { path: &["ojs", "v1", "admin", "queues"], list: "
 #[derive(Debug, Subcommand)]
 pub enum QueueCommand {
     /// List queues with the jobs in each
+    #[command(visible_alias = "ls")]
     List,
     /// Print the jobs of a queue, by state
     Show(NameArgs),

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 #[derive(Clone, Debug, Subcommand)]
 pub enum ReviewCommand {
     /// List reviews, oldest first
+    #[command(visible_alias = "ls")]
     List(list::ListArgs),
     /// Print the question, in full
     Show(show::ShowArgs),

@@ -18,6 +18,7 @@ const SUBSCRIPTIONS: Listed =
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {
     /// List subscriptions
+    #[command(visible_alias = "ls")]
     List,
     /// Subscribe a URL to events; the secret that signs them is printed once
     Add(add::AddArgs),

@@ -3,8 +3,10 @@
 use crate::client::elements;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain, time};
+use clap::Args;
 use serde_json::Value;
 use std::process::ExitCode;
+use std::time::Duration;
 
 const COLUMNS: &[Column] = &[
     column("NAME", |worker| plain(&worker["name"])),
@@ -18,14 +20,36 @@ const COLUMNS: &[Column] = &[
     column("SEEN", |worker| time(&worker["seen_at"])),
 ];
 
+/// `turnstone worker list`.
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// Print the list again every two seconds, until Ctrl-C
+    #[arg(long, short)]
+    pub watch: bool,
+}
+
+/// How often a watched list is printed.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Clears a terminal.
+const CLEAR: &str = "\x1b[2J\x1b[H";
+
 /// Prints the list.
 ///
 /// # Errors
 /// The request fails.
-pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
-    let workers = elements(session.client()?.get(&["workers"], &[]).await?, "workers");
-    session.output.list(&workers, "name", COLUMNS)?;
-    Ok(ExitCode::SUCCESS)
+pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    let (client, output) = (session.client()?, session.output);
+    loop {
+        let workers = elements(client.get(&["workers"], &[]).await?, "workers");
+        if args.watch && output.tty {
+            output.line(CLEAR)?;
+        }
+        output.list(&workers, "name", COLUMNS)?;
+        if !args.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
 /// Returns the state that it reported last, unless that is too long ago.

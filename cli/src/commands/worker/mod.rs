@@ -25,7 +25,8 @@ pub struct WorkerArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum WorkerCommand {
     /// List the workers of the fleet, with the turns in flight and the last heartbeat of each
-    List,
+    #[command(visible_alias = "ls")]
+    List(list::ListArgs),
     /// Direct workers over HTTP to take no further jobs; one of Turnstone itself drains when its process gets SIGTERM
     Quiet(Chosen),
     /// Direct workers over HTTP to end; one of Turnstone itself ends when its process gets SIGTERM
@@ -38,7 +39,7 @@ pub enum WorkerCommand {
 /// The request fails.
 pub async fn run(command: WorkerCommand, session: &Session) -> anyhow::Result<ExitCode> {
     match command {
-        WorkerCommand::List => list::run(session).await,
+        WorkerCommand::List(args) => list::run(&args, session).await,
         WorkerCommand::Quiet(chosen) => direct::quiet(chosen, session).await,
         WorkerCommand::Terminate(chosen) => direct::terminate(chosen, session).await,
     }

@@ -3,6 +3,7 @@
 mod list;
 mod show;
 mod start;
+mod watch;
 
 use super::Session;
 use super::chosen::{Chosen, Deed, Listed};
@@ -17,12 +18,15 @@ const WORKFLOWS: Listed = Listed { path: &["ojs", "v1", "workflows"], list: "wor
 #[derive(Debug, Subcommand)]
 pub enum WorkflowCommand {
     /// Start a chain, group, batch or graph from a JSON file
-    #[command(after_help = "Example: turnstone workflow start release.json")]
+    #[command(after_help = "Example: turnstone workflow start release.json --watch")]
     Start(start::StartArgs),
     /// List workflows, newest first
+    #[command(visible_alias = "ls")]
     List(list::ListArgs),
     /// Print a workflow with its steps
     Get(IdArgs),
+    /// Follow a workflow until it ends: exit code 0 when it completed, 1 when it did not
+    Watch(IdArgs),
     /// End workflows: jobs that have not started never start
     Cancel(Chosen),
 }
@@ -42,6 +46,7 @@ pub async fn run(command: WorkflowCommand, session: &Session) -> anyhow::Result<
     match command {
         WorkflowCommand::Start(args) => start::run(&args, session).await,
         WorkflowCommand::List(args) => list::run(&args, session).await,
+        WorkflowCommand::Watch(args) => watch::run(&args.id, &session.client()?, session).await,
         WorkflowCommand::Get(args) => show::run(&args.id, session).await,
         WorkflowCommand::Cancel(chosen) => {
             let deed = Deed { verb: "cancel", done: "cancelled", inside: "workflow" };

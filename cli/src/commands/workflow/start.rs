@@ -15,6 +15,9 @@ use std::process::ExitCode;
 pub struct StartArgs {
     /// A JSON file such as {"type": "chain", "steps": [{"type": "a", "args": []}]}; `-` is standard input
     pub file: String,
+    /// Follow its progress until it ends: exit code 0 when it completed, 1 when it did not
+    #[arg(long, short)]
+    pub watch: bool,
 }
 
 /// Sends it and prints its id.
@@ -39,11 +42,16 @@ pub async fn run(args: &StartArgs, session: &Session) -> anyhow::Result<ExitCode
         client.post_text((super::WORKFLOWS.path, &[]), "application/json", body).await?,
         "workflow",
     );
+    let id = workflow["id"].as_str().unwrap_or_default();
+    if args.watch {
+        if output.format == Format::Table {
+            output.line(&text::line(id))?;
+        }
+        return super::watch::run(id, &client, session).await;
+    }
     match output.format {
         Format::Json => output.json(&workflow)?,
-        Format::Ids | Format::Table => {
-            output.line(&text::line(workflow["id"].as_str().unwrap_or_default()))?
-        }
+        Format::Ids | Format::Table => output.line(&text::line(id))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,87 @@
+//! Times of the past on the command line, and how long ago something was.
+
+use crate::output::table::plain;
+use crate::output::text;
+use serde_json::Value;
+use turnstone_domain::{Clock as _, SystemClock, Timestamp};
+
+/// Reads `--since`: a time (RFC 3339), or how long ago it was, such as `90s`, `15m`, `1h` or `7d`. Returns it as RFC
+/// 3339.
+///
+/// # Errors
+/// The text is neither; the message says how to write one.
+pub fn time(text: &str) -> Result<String, String> {
+    if Timestamp::parse_rfc3339(text).is_some() {
+        return Ok(text.to_owned());
+    }
+    let wrong =
+        || "write a time such as 2026-01-31T12:00:00Z, or how long ago: 90s, 15m, 1h or 7d".to_owned();
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let number = text.strip_suffix(unit).unwrap_or_default();
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return Err(wrong()),
+    };
+    let count = number.parse::<u32>().map_err(|_| wrong())?;
+    Ok(SystemClock.now().plus_ms(-i64::from(count) * seconds * 1_000).to_rfc3339())
+}
+
+/// Returns a span as a table shows it: `4s`, `12m`, `22h55m`.
+#[must_use]
+pub fn span(ms: i64) -> String {
+    if ms < 60_000 { format!("{}s", ms.max(0) / 1_000) } else { text::span(ms) }
+}
+
+/// Returns how long ago a time was; empty for an absent one.
+#[must_use]
+pub fn age(time: &Value) -> String {
+    read(time).map(|at| span(SystemClock.now().since(at))).unwrap_or_default()
+}
+
+/// Returns how long a job has run, or ran.
+#[must_use]
+pub fn duration(job: &Value) -> String {
+    let ends = ["completed_at", "discarded_at", "cancelled_at"];
+    let end = ends.iter().find_map(|name| read(&job[*name]));
+    let Some(started) = read(&job["started_at"]) else { return String::new() };
+    match end {
+        Some(end) if end.since(started) < 1_000 => format!("{}ms", end.since(started).max(0)),
+        Some(end) => span(end.since(started)),
+        None if job["state"] == "active" => span(SystemClock.now().since(started)),
+        None => String::new(),
+    }
+}
+
+fn read(time: &Value) -> Option<Timestamp> {
+    Timestamp::parse_rfc3339(&plain(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_time_is_absolute_or_counts_from_now() {
+        assert_eq!(time("2026-01-31T12:00:00Z").unwrap(), "2026-01-31T12:00:00Z");
+        let ago = SystemClock.now().since(Timestamp::parse_rfc3339(&time("1h").unwrap()).unwrap());
+        assert!((3_600_000..3_660_000).contains(&ago), "{ago}");
+        for wrong in ["yesterday", "h", "", "-1h", "1w", "é"] {
+            assert!(time(wrong).unwrap_err().contains("1h"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_has_not_begun_has_no_duration() {
+        assert_eq!(duration(&json!({"state": "available"})), "");
+        let at = "2026-01-31T12:00:00Z";
+        let ended =
+            |end: &str| duration(&json!({"state": "completed", "started_at": at, "completed_at": end}));
+        assert_eq!(ended("2026-01-31T12:00:00.250Z"), "250ms");
+        assert_eq!(ended("2026-01-31T12:00:07Z"), "7s");
+        assert_eq!(ended("2026-01-31T13:30:00Z"), "1h30m");
+    }
+}
