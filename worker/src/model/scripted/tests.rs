@@ -164,3 +164,11 @@ async fn the_no_op_model_takes_its_time_and_no_more() {
     let said = NoopModel { delay: Duration::from_millis(50) }.answer(&request(conversation())).await.unwrap();
     assert_eq!((said.content.as_deref(), began.elapsed().as_millis()), (Some("ok"), 50));
 }
+
+/// The example of the page is a script, and its rules answer as the page says.
+#[test]
+fn the_script_of_the_page_is_read() {
+    let page = include_str!("../../../../docs/SCRIPTED-MODEL.md");
+    let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    Script::from_yaml(example).unwrap();
+}
