@@ -15,17 +15,17 @@ use turnstone_domain::webhook::{AfterAttempt, Attempted, Delivery, Webhook};
 use turnstone_domain::{Clock, Ids, Timestamp};
 use turnstone_store::{Doorbell, Feed, Ring, Store, StoreError, Taking, Term, Webhooks};
 
-/// Posts that are under way at once.
+/// The most posts under way at once.
 const UNDER_WAY: usize = 64;
-/// Posts to one webhook beyond which no more of its deliveries are taken.
+/// The most posts under way to one webhook; beyond it, no more of its deliveries are taken.
 const PER_WEBHOOK: usize = 8;
 /// Notifications within this time are handled by one query.
 const GATHER: Duration = Duration::from_millis(20);
-/// After a notification the events may still wait for an older transaction to end: the sender queries this often …
+/// The number of queries after a notification: its events may still wait for an older transaction to end.
 const LOOKS: u32 = 5;
-/// … with this between two queries.
+/// The pause between two of these queries.
 const SOON: Duration = Duration::from_millis(100);
-/// A delivery that was taken is taken again this long after the time that its post may take, in milliseconds.
+/// The time in milliseconds after the timeout of its post at which an unsettled delivery is taken again.
 const MARGIN_MS: i64 = 60_000;
 
 /// The settings of webhooks.
@@ -58,12 +58,12 @@ pub struct WebhookSender {
     taken_ms: i64,
 }
 
-/// Posts under way, and how many of each webhook.
+/// The posts under way, and their number by webhook.
 #[derive(Default)]
 struct UnderWay {
     posts: JoinSet<String>,
     of: HashMap<String, usize>,
-    /// Queries that are left to be made soon.
+    /// The number of queries that are still to be made after a notification.
     looks: u32,
     /// True if there is no active webhook: then events are ignored.
     idle: bool,
@@ -190,7 +190,7 @@ impl WebhookSender {
         Ok(if soon { wait.min(SOON) } else { wait })
     }
 
-    /// Makes deliveries of new events and begins to post due ones. `None` when there is nothing more to do.
+    /// Makes deliveries of new events and begins to post due ones. Returns `None` when there is nothing more to do.
     async fn step(&self, term: &Term, under_way: &mut UnderWay) -> Result<Option<()>, StoreError> {
         let hooks = self.webhooks.active_webhooks().await?;
         under_way.idle = hooks.is_empty();
@@ -263,7 +263,7 @@ fn attempted(answer: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Att
     }
 }
 
-/// Waits for an event that may concern a webhook, or for a change of a webhook. Missed notifications count.
+/// Waits for an event that may concern a webhook, or for a change of a webhook. A missed notification also ends the wait.
 async fn hint_arrives(ear: &mut Receiver<Ring>, idle: bool) {
     loop {
         match ear.recv().await {

@@ -2,6 +2,11 @@
 //!
 //! Clients follow no redirect, use no proxy of the environment, send no referer and never retry by themselves.
 //! [`PublicResolver`] restricts a client to public addresses.
+//!
+//! ```text
+//!  model, tool, webhook ─▶ client ─ PublicResolver ─▶ public addresses
+//!                             ╰──── without it ─────▶ any address
+//! ```
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;

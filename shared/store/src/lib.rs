@@ -1,5 +1,20 @@
 //! The only place that knows SQL. [`Store`] has one handle per concern; each method that writes is one transaction. [`Ledger`],
 //! [`Upkeep`], [`Breakers`] and [`RateLimits`] are traits, because other crates replace or decorate them.
+//!
+//! ```text
+//!  api, worker, scheduler
+//!    │ handles (the fields of [`Store`])
+//!    ▼
+//!  engine ── reads ──▶ session of a reading connection ─────────────╮
+//!    │                                                              │
+//!    ╰─ writes ─▶ writer: one transaction for all that wait         │
+//!                   │ ops: decide in memory                         ├─▶ cipher ─▶ sqlite, postgres
+//!                   │ unit: the rows that changed ─▶ flush ─────────╯
+//!                   ▼
+//!                doorbell ─▶ claimers and streams, in this and in other processes (redis, LISTEN)
+//!
+//!  beside the engine: limits (rate limits in memory, database or Redis), live (text of models), migrations
+//! ```
 
 pub mod breakers;
 mod cipher;

@@ -237,18 +237,15 @@ impl Views {
             .await
     }
 
-    /// Messages after position `after`, oldest first.
+    /// Messages after position `after`, oldest first; fewer than `limit` only when there are no more. A message whose
+    /// retention is over keeps its position and is left out.
     pub async fn messages(
         &self,
         id: &EngagementId,
         after: i64,
         limit: u32,
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        let values = [id.as_str().into(), after.into(), limit.into()];
-        let found =
-            all(&self.0.readers, "read messages", &sql::SELECT_MESSAGES_AFTER, &values, journal::messages);
-        let wanted = |stored: &StoredMessage| stored.seq > after && stored.seq - after <= i64::from(limit);
-        Ok(found.await?.into_iter().flatten().filter(wanted).collect())
+        recall::messages_after(&self.0.readers, id, after, limit as usize).await
     }
 
     /// Checkpoints, oldest first.
