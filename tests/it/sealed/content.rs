@@ -171,7 +171,8 @@ async fn fetched(server: &OjsServer) -> Value {
 async fn plain_job(server: &OjsServer) {
     let job = json!({
         "type": "mail.send", "args": [WORD, 0.10], "meta": {"about": WORD, "test_directive": "quiet"}, "x_note": WORD,
-        "options": {"queue": "q", "tags": [WORD], "unique": {"keys": ["type", "args"], "period": "PT1H"},
+        "options": {"queue": "q", "tags": ["in-the-clear"], "metadata": {"of": WORD},
+                    "unique": {"keys": ["type", "args"], "period": "PT1H"},
                     "retry": {"max_attempts": 3, "initial_interval": "PT1S", "jitter": false}},
         "ext_attest": {"required": true},
     });
