@@ -1,18 +1,22 @@
 //! The parts of the API, and its router.
 
+use crate::access::{Access, AccessTable, UndeclaredAccess};
 use crate::agent_protocol::RunStream;
+use crate::auth::Guarded;
 use crate::caller::Peer;
 use crate::doorbell::Bells;
 use crate::metrics::Metrics;
 use crate::names::Names;
 use crate::ojs::schemas::SchemaBook;
+use crate::principals::{Keyring, Principals};
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
 use crate::{
-    a2a, agent_protocol, agents, artifacts, auth, budgets, credentials, docs, engagements, fleet, ojs,
+    a2a, agent_protocol, agents, artifacts, auth, budgets, credentials, docs, engagements, fleet, keys, ojs,
     probes, query, reply, reviews, stamp,
 };
 use axum::Router;
+use axum::http::Method;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -111,6 +115,8 @@ pub(crate) struct App {
     pub(crate) started_at: Timestamp,
     /// The metrics for Prometheus.
     pub(crate) metrics: Option<Metrics>,
+    /// Keys, and the principals that they open.
+    pub(crate) principals: Principals,
     /// Compiled schemas of arguments.
     pub(crate) schemas: SchemaBook,
     /// Flows that were used lately.
@@ -132,10 +138,15 @@ pub(crate) type Shared = Arc<App>;
 impl Api {
     /// Returns the router with all endpoints. Every response, errors and panics included, has the headers and the error
     /// shape of the OJS HTTP binding.
-    pub fn router(self) -> Router {
+    ///
+    /// # Errors
+    /// An operation does not declare the roles and the scope that it needs.
+    pub fn router(self) -> Result<Router, UndeclaredAccess> {
         let started_at = self.clock.now();
         let reset = if self.options.enable_reset { ojs::reset() } else { Router::new() };
+        let keyring = Keyring::new(self.store.keys.clone(), Arc::clone(&self.clock), self.shutdown.clone());
         let app = Arc::new(App {
+            principals: Principals::of(&self.options, keyring),
             bells: Bells::new(self.store.clone(), self.shutdown.clone()),
             feeds: Streams::default(),
             runs: Streams::default(),
@@ -156,21 +167,24 @@ impl Api {
             .merge(engagements::routes())
             .merge(budgets::routes())
             .merge(credentials::routes())
+            .merge(keys::routes())
             .merge(reviews::routes())
             .merge(fleet::routes())
             .merge(probes::routes())
             .split_for_parts();
         let document = Arc::new(docs::finish(document));
-        routes
+        let access = AccessTable::of(&document)?.with(Method::POST, ojs::RESET, Access::FLEET_ADMIN);
+        let guarded = Guarded { app: Arc::clone(&app), access: Arc::new(access) };
+        Ok(routes
             .route_layer(from_fn_with_state(query::Described::by(&document), query::check))
             .merge(reset)
             .route("/openapi.json", get(move || async move { docs::answer(&document) }))
             .fallback(reply::unknown_route)
             .method_not_allowed_fallback(reply::wrong_method)
             .with_state(app.clone())
-            .layer(from_fn_with_state(app.clone(), auth::guard))
+            .layer(from_fn_with_state(guarded, auth::guard))
             .layer(from_fn(stamp::check_version))
             .layer(CatchPanicLayer::custom(reply::panicked))
-            .layer(from_fn_with_state(app, stamp::stamp))
+            .layer(from_fn_with_state(app, stamp::stamp)))
     }
 }

@@ -1,72 +1,94 @@
-//! Authentication by API keys.
+//! Authentication by keys and tokens, and the check of what the operation needs.
 
-use crate::api::{App, Shared};
-use crate::caller::Caller;
+use crate::access::AccessTable;
+use crate::api::Shared;
+use crate::principals::{FoundPrincipal, until};
 use crate::reply::{Answer, Failure};
-use axum::extract::{Request, State};
+use crate::request::sent_tenant;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::IntoResponse;
 use std::net::IpAddr;
-use turnstone_domain::digest;
+use std::sync::Arc;
+use turnstone_domain::principal::Principal;
 use turnstone_ojs::OjsError;
 
-/// Probes and the manifest answer without a key.
-const OPEN_PATHS: [&str; 6] = ["/livez", "/readyz", "/ready", "/health", "/ojs/v1/health", "/ojs/manifest"];
+/// The state of the guard.
+#[derive(Clone)]
+pub(crate) struct Guarded {
+    pub(crate) app: Shared,
+    pub(crate) access: Arc<AccessTable>,
+}
 
-/// Lets a request pass that carries a key or needs none.
-pub(crate) async fn guard(State(app): State<Shared>, mut request: Request, next: Next) -> Answer {
-    if !OPEN_PATHS.contains(&request.uri().path()) {
-        let peer = presented(request.headers()).and_then(|key| peer(&app, &key));
-        if let Some(caller) = peer {
-            if !caller.may(request.method(), request.uri().path()) {
-                let hint = "A peer may read agents, engage them, and read engagements.";
-                let message = "This key is another server's, and such may not do this.";
-                return Err(Failure(OjsError::new(403, "forbidden", message, hint)));
-            }
-            request.extensions_mut().insert(caller);
-        } else if app.api.options.api_keys.is_empty() {
-            refuse_other_sites(request.headers())?;
-        } else if !carries_key(&app, request.headers()) {
-            let mut refusal = Failure(OjsError::unauthorized()).into_response();
+/// Lets a request pass whose principal may use the operation, or that needs none.
+pub(crate) async fn guard(State(on): State<Guarded>, mut request: Request, next: Next) -> Answer {
+    let route = request.extensions().get::<MatchedPath>();
+    let needed = route.and_then(|route| on.access.of_operation(request.method(), route.as_str()));
+    if needed.is_some_and(|needed| needed.is_open()) {
+        return Ok(next.run(request).await);
+    }
+    let presented = presented(request.headers());
+    let known = match on.app.principals.find(presented).await {
+        Ok(known) => known,
+        Err(Failure(error)) if error.status == 401 => {
+            let mut refusal = Failure(error).into_response();
             refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             return Ok(refusal);
         }
+        Err(failure) => return Err(failure),
+    };
+    if known.principal.is_local() {
+        refuse_other_sites(request.headers())?;
     }
-    Ok(next.run(request).await)
-}
-
-/// Returns the digest of the key that a request carries.
-pub(crate) fn presented(headers: &HeaderMap) -> Option<String> {
-    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok())?;
-    let (scheme, key) = header.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| digest::of_text(key.trim()))
-}
-
-/// Returns the peer whose key this is; all are compared, as below.
-fn peer(app: &App, presented: &str) -> Option<Caller> {
-    app.api.options.peers.iter().fold(None, |found, peer| {
-        match equal(presented, &digest::of_text(peer.key.expose())) {
-            true => Some(Caller::Peer(peer.name.clone())),
-            false => found,
-        }
+    let caller = known.caller();
+    if let Some(peer) = &known.peer
+        && !peer.may(request.method(), request.uri().path())
+    {
+        let hint = "A peer may read agents, engage them, and read engagements.";
+        let message = "This key is another server's, and such may not do this.";
+        return Err(Failure(OjsError::new(403, "forbidden", message, hint)));
+    }
+    let principal = narrowed(&known, request.headers())?;
+    if let Some(needed) = needed {
+        needed.check(&principal)?;
+    }
+    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(principal);
+    let response = next.run(request).await;
+    Ok(match &known.held {
+        Some(held) => until(&on.app.principals.keyring, held, response),
+        None => response,
     })
 }
 
-fn carries_key(app: &App, headers: &HeaderMap) -> bool {
-    let Some(presented) = presented(headers) else { return false };
-    // Every key is compared, and digests are compared in full, so the time reveals nothing about any key.
-    app.api
-        .options
-        .api_keys
-        .iter()
-        .fold(false, |found, key| found | equal(&presented, &digest::of_text(key.expose())))
+/// Returns the token of the header `Authorization: Bearer <token>`.
+fn presented(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok())?;
+    let (scheme, key) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// Compares two texts of equal length in constant time.
-fn equal(a: &str, b: &str) -> bool {
-    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+/// Returns the principal with the tenant of the header: one of the fleet takes the place of that tenant for the request.
+///
+/// # Errors
+/// 403 when a tenant names another one.
+fn narrowed(known: &FoundPrincipal, headers: &HeaderMap) -> Result<Arc<Principal>, Failure> {
+    let principal = &known.principal;
+    match (sent_tenant(headers)?, &principal.tenant) {
+        (None, _) => Ok(Arc::clone(principal)),
+        (Some(sent), Some(own)) if sent == *own => Ok(Arc::clone(principal)),
+        (Some(sent), None) => Ok(Arc::new(Principal { tenant: Some(sent), ..(**principal).clone() })),
+        (Some(_), Some(own)) => {
+            let message = format!(
+                "{} belongs to tenant {own}, and the header X-OJS-Tenant names another one.",
+                principal.name
+            );
+            let hint = "Leave the header out, or use a key of that tenant.";
+            Err(OjsError::new(403, "forbidden", message, hint).into())
+        }
+    }
 }
 
 /// Without a key, a web page that the operator happens to visit could enqueue jobs on loopback. Browsers name the
@@ -132,11 +154,5 @@ mod tests {
                 && !allowed(Some("null"))
                 && !allowed(Some("http://127.0.0.1"))
         );
-    }
-
-    #[test]
-    fn comparison_needs_every_character() {
-        assert!(equal("abc", "abc"));
-        assert!(!equal("abc", "abd") && !equal("abc", "ab") && !equal("", "a"));
     }
 }

@@ -6,6 +6,7 @@
 //! One endpoint is one file; the routes are in the `mod.rs` beside it.
 
 mod a2a;
+mod access;
 mod agent_protocol;
 mod agents;
 mod api;
@@ -22,9 +23,11 @@ mod doorbell;
 mod engagements;
 mod exposure;
 mod fleet;
+mod keys;
 mod metrics;
 mod names;
 mod ojs;
+mod principals;
 mod probes;
 mod query;
 mod reply;
@@ -41,6 +44,7 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
+pub use access::UndeclaredAccess;
 pub use api::{Api, ApiOptions, DEFAULT_MAX_BODY_BYTES};
 pub use caller::Peer;
 pub use exposure::{ExposureError, check_exposure};

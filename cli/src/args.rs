@@ -4,7 +4,7 @@ use crate::commands::serve::api::ApiArgs;
 use crate::commands::serve::scheduler::SchedulerArgs;
 use crate::commands::{
     agent, bench, breaker, budget, completions, config, conformance, credential, cron, dead_letter, dev,
-    engagement, job, mcp, policy, queue, review, webhook, worker, workflow,
+    engagement, job, key, mcp, policy, queue, review, webhook, worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -145,6 +145,9 @@ Examples:
     /// Store credentials that tools are called with, for users and for static identities
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
+    /// Create, list, rotate and revoke API keys
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),

@@ -208,7 +208,13 @@ impl FleetBuilder {
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let serving = turnstone_api::serve(listener, None, api.router(), self.serve_limits, shutdown.clone());
+        let serving = turnstone_api::serve(
+            listener,
+            None,
+            api.router().expect("declared access"),
+            self.serve_limits,
+            shutdown.clone(),
+        );
         let serving = tokio::spawn(serving);
         let mut fleet = Fleet {
             place,

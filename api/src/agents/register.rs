@@ -22,6 +22,7 @@ use turnstone_store::NewAgent;
 /// Registers or replaces an agent. Engagements that run keep the definition they began with.
 #[utoipa::path(
     post, path = "/agents", operation_id = "register_agent", tag = "agents",
+    security(("tenant" = ["operator"])),
     params(("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is.")),
     request_body(description = "A YAML or JSON document: an OpenAgentSpec agent, an OSSA manifest, or an Agent Spec flow; the flow alone, or with what it refers to.", content(
         (String = "application/yaml"),

@@ -29,6 +29,7 @@ const PAGE: u32 = 500;
 /// `POST /engagements/import`, and `turnstone engagement replay` runs it again.
 #[utoipa::path(
     get, path = "/engagements/{id}/export", tag = "engagements",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The document.", body = String, content_type = "application/x-ndjson")),
 )]

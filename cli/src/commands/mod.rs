@@ -16,6 +16,7 @@ pub mod dev;
 mod doctor;
 pub mod engagement;
 pub mod job;
+pub mod key;
 pub mod mcp;
 mod migrate;
 pub mod policy;
@@ -129,6 +130,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Breaker(command) => until_interrupted(breaker::run(command, &session)).await,
             Command::Budget(command) => until_interrupted(budget::run(command, &session)).await,
             Command::Credential(command) => until_interrupted(credential::run(command, &session)).await,
+            Command::Key(command) => until_interrupted(key::run(command, &session)).await,
             Command::Queue(command) => until_interrupted(queue::run(command, &session)).await,
             Command::DeadLetter(command) => until_interrupted(dead_letter::run(command, &session)).await,
             Command::Cron(command) => until_interrupted(cron::run(command, &session)).await,

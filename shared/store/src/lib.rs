@@ -21,6 +21,8 @@
 //! | [`Breakers`] | worker: circuit breakers |
 //! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
 //! | [`Elsewhere`](elsewhere::Elsewhere) | worker: calls that agents of other servers work for, and that nobody waits for |
+//! | [`Audit`] | the chain of entries about changes and refused requests |
+//! | [`Keys`] | API keys of principals |
 //! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
 //! | [`Delegations`] | agents that work for agents: who for whom |
 //! | [`Forks`] | engagements that go on from a turn of another one, whose past they share |
@@ -50,6 +52,7 @@ pub use cipher::EncryptionKeys;
 pub use damage::{damaged_rows, unreadable};
 pub use doorbell::{Doorbell, Ring};
 pub use engine::artifacts::Artifacts;
+pub use engine::audit::{Audit, AuditNote, audited};
 pub use engine::budgets::{
     BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending,
 };
@@ -66,6 +69,7 @@ pub use engine::intake::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent,
     NewAnswer, Pressure, Pushed,
 };
+pub use engine::keys::{Keys, NewKeyOutcome, Rotation};
 pub use engine::operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
 pub use engine::questions::{GivenAnswer, Questions};
 pub use engine::queues::{
@@ -150,6 +154,10 @@ pub struct Store {
     pub breakers: Arc<dyn Breakers>,
     /// What tools are called with for users and static identities.
     pub credentials: Credentials,
+    /// The audit of changes.
+    pub audit: Audit,
+    /// API keys of principals.
+    pub keys: Keys,
     /// Agents that work for agents: who for whom.
     pub delegations: Delegations,
     /// Budgets that engagements share, what an engagement may spend, and what was spent.

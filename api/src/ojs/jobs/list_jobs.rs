@@ -12,6 +12,7 @@ use turnstone_store::{JobFilter, JobOrder};
 /// Lists jobs, newest first by default.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/jobs", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(
         ("state" = Option<String>, Query, description = "One of the eight states."),
         ("queue" = Option<String>, Query, description = "In this queue."),
@@ -26,7 +27,7 @@ use turnstone_store::{JobFilter, JobOrder};
     responses((status = 200, description = "The jobs.", body = docs::JobPage, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
-    let filter = JobFilter { tenant: tenant.0, ..filter(&params)? };
+    let filter = JobFilter { tenant: tenant.into_name(), ..filter(&params)? };
     let (page, slice) = params.page()?;
     let (jobs, total) = app.api.store.views.jobs(&filter, slice).await?;
     Ok(reply::ok(&reply::page(jobs.iter().map(job_to_json), page, slice, total)))

@@ -11,6 +11,7 @@ use turnstone_store::JobFilter;
 /// Lists jobs, newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs", operation_id = "list_jobs_slice", tag = "jobs",
+    security(("tenant" = ["viewer"])),
     params(
         ("state" = Option<String>, Query, description = "One of the eight states."),
         ("queue" = Option<String>, Query, description = "In this queue."),
@@ -26,7 +27,7 @@ use turnstone_store::JobFilter;
     responses((status = 200, description = "The jobs.", body = docs::JobSlice, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
-    let filter = JobFilter { tenant: tenant.0, ..super::list_jobs::filter(&params)? };
+    let filter = JobFilter { tenant: tenant.into_name(), ..super::list_jobs::filter(&params)? };
     let slice = params.slice(200)?;
     let (jobs, total) = app.api.store.views.jobs(&filter, slice).await?;
     Ok(reply::ok(&reply::slice("jobs", jobs.iter().map(job_to_json), slice, total)))

@@ -95,8 +95,11 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
         };
         let backend = backend.to_owned();
         let api = Api { store, clock, ids, tools, backend, options, shutdown: shutdown.clone() };
-        let serving = turnstone_api::serve(listener, tls, api.router(), limits, shutdown);
-        async { serving.await.context("the listener failed") }
+        let router = api.router();
+        async move {
+            let serving = turnstone_api::serve(listener, tls, router?, limits, shutdown);
+            serving.await.context("the listener failed")
+        }
     })
 }
 

@@ -9,8 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use turnstone_api::{Peer, ServeLimits, Tls};
+use turnstone_domain::principal::check_secret;
 use turnstone_ojs::attest::Signer;
-use turnstone_telemetry::Secret;
+use turnstone_telemetry::{Secret, SecretRef};
 
 /// An address that is listened on, and the keys that open it.
 #[derive(Debug)]
@@ -99,11 +100,19 @@ impl Listening {
 /// Returns the keys of the configuration.
 ///
 /// # Errors
-/// A reference cannot be resolved.
+/// A reference cannot be resolved, or a key is too short to be random.
 pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
-    let keys = config.server.api_keys.iter();
-    keys.map(|key| key.resolve().map_err(|problem| Failure::usage(format!("`server.api_keys`: {problem}"))))
-        .collect()
+    let wrong = |problem: String| {
+        Failure::usage(format!("`server.api_keys`: {problem}"))
+            .hint("make a key of 32 random bytes: `openssl rand -hex 32`")
+    };
+    let resolve = |key: &SecretRef| {
+        let secret =
+            key.resolve().map_err(|problem| Failure::usage(format!("`server.api_keys`: {problem}")))?;
+        check_secret(secret.expose()).map_err(|why| wrong(format!("{key} {why}")))?;
+        Ok(secret)
+    };
+    config.server.api_keys.iter().map(resolve).collect()
 }
 
 /// Raises the limit of open files as far as this process needs it, and returns the limits of its connections.
@@ -144,7 +153,14 @@ pub fn peers(config: &Config) -> Result<Vec<Peer>, Failure> {
         if keys.contains(&key) || peers.iter().any(|other| other.key == key) {
             return Err(wrong("is the key of another client too; a peer needs one of its own".to_owned()));
         }
-        peers.push(Peer { name: name.clone(), key });
+        check_secret(key.expose()).map_err(|why| wrong(why.to_owned()))?;
+        peers.push(Peer {
+            name: name.clone(),
+            key,
+            tenant: peer.tenant.clone(),
+            agents: peer.agents.clone(),
+            users: peer.users.clone(),
+        });
     }
     Ok(peers)
 }

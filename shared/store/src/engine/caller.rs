@@ -95,7 +95,7 @@ impl Ledger for Engine {
         let mut pauses = again().build();
         while let Some(ask) = self.work_for(&asked, &request).await? {
             let claimed = self.write(ask, |tx, ask| {
-                let Transaction { session, unit, ids, definitions } = tx;
+                let Transaction { session, unit, ids, definitions, .. } = tx;
                 Box::pin(claim::apply(session, unit, ask, definitions, &**ids))
             });
             let claimed = claimed.await?;

@@ -86,6 +86,8 @@ pub struct Decision {
     pub approve: bool,
     /// Who answers.
     pub by: String,
+    /// The principal of the request, of whom a review takes one vote; `None` for clients that cannot be told apart.
+    pub principal: Option<String>,
     /// Why.
     pub reason: Option<String>,
     /// Now.

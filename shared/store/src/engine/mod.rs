@@ -3,6 +3,7 @@
 //! Only [`session`] knows which database it is: a connection that writes, and others that read.
 
 pub(crate) mod artifacts;
+pub(crate) mod audit;
 mod breakers;
 pub(crate) mod budgets;
 mod caller;
@@ -21,6 +22,7 @@ pub(crate) mod idempotency;
 pub(crate) mod intake;
 mod jobs;
 mod journal;
+pub(crate) mod keys;
 mod limit_name;
 mod limited;
 mod memories;
@@ -47,6 +49,7 @@ mod writer;
 use crate::limits::RateLimits;
 use crate::{Doorbell, Store, StoreError};
 use artifacts::Artifacts;
+use audit::Audit;
 use budgets::Budgets;
 use control::Control;
 use credentials::Credentials;
@@ -58,6 +61,7 @@ use forks::Forks;
 use held::Held;
 use idempotency::IdempotentPushes;
 use intake::Intake;
+use keys::Keys;
 use limited::LimitedQueues;
 use operate::Operate;
 use questions::Questions;
@@ -151,6 +155,8 @@ pub(crate) fn start(
         elsewhere: Elsewhere(handle()),
         budgets: Budgets(handle()),
         credentials: Credentials(handle()),
+        keys: Keys(handle()),
+        audit: Audit(handle()),
         forks: Forks(handle()),
         questions: Questions(handle()),
         runs: Runs(handle()),

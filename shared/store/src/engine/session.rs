@@ -273,12 +273,19 @@ impl Readers {
 pub(crate) struct Session {
     inner: Connection,
     ring: Option<Arc<Keyring>>,
+    /// Rows that were written.
+    changes: u64,
 }
 
 impl Session {
     /// `inner` with its values sealed by `ring`; without one it is as it is.
     pub(crate) fn new(inner: Connection, ring: Option<Arc<Keyring>>) -> Self {
-        Self { inner, ring }
+        Self { inner, ring, changes: 0 }
+    }
+
+    /// Returns how many rows were written so far: a write that raises it changed something.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// As [`Connection::blocks`].
@@ -346,10 +353,12 @@ impl Session {
         text: &Text,
         args: Args<'_>,
     ) -> Result<u64, StoreError> {
-        match &self.ring {
-            Some(ring) => self.inner.execute(action, text, sealed(ring, text, args)?).await,
-            None => self.inner.execute(action, text, args).await,
-        }
+        let changed = match &self.ring {
+            Some(ring) => self.inner.execute(action, text, sealed(ring, text, args)?).await?,
+            None => self.inner.execute(action, text, args).await?,
+        };
+        self.changes += changed;
+        Ok(changed)
     }
 
     /// As [`Connection::write`].
@@ -359,6 +368,7 @@ impl Session {
                 ring.seal_columns(write.text, &mut write.rows)?;
             }
         }
+        self.changes += writes.iter().map(|write| write.rows.rows as u64).sum::<u64>();
         self.inner.write(writes).await
     }
 

@@ -1,6 +1,7 @@
 //! What callers ask the writer to do, and where their answers wait for the commit.
 
 use super::Engine;
+use super::audit::{self, AuditNote};
 use super::definitions::Definitions;
 use super::jobs::Reported;
 use super::ops::turns::TurnStep;
@@ -19,6 +20,8 @@ pub(super) struct Transaction {
     pub unit: Unit,
     pub ids: Arc<dyn Ids>,
     pub definitions: Definitions,
+    /// The hash of what the current write replaces, for its audit entry.
+    pub before: Option<String>,
 }
 
 /// Applies a write with these arguments. It may run several times: nothing that it does outlives its transaction.
@@ -59,12 +62,15 @@ impl<A: Send, T: Send, E: From<StoreError> + Send> Pending for Request<A, T, E> 
 struct Write<A, T> {
     request: Request<A, T>,
     apply: Apply<A, T>,
+    note: Option<Arc<AuditNote>>,
 }
 
 /// A write that shares no statement with others.
 pub(super) trait Alone: Pending {
     /// Applies it and keeps its answer.
     fn apply<'a>(&'a mut self, tx: &'a mut Transaction) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// Returns the facts for its audit entry, if it is audited.
+    fn note(&self) -> Option<&AuditNote>;
 }
 
 impl<A: Send, T: Send> Pending for Write<A, T> {
@@ -87,6 +93,10 @@ impl<A: Send + Sync, T: Send> Alone for Write<A, T> {
             self.request.answer = Some(Ok((self.apply)(tx, &self.request.asked).await?));
             Ok(())
         })
+    }
+
+    fn note(&self) -> Option<&AuditNote> {
+        self.note.as_deref()
     }
 }
 
@@ -146,6 +156,9 @@ impl Engine {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.ask(asked, |request| Work::Alone(Box::new(Write { request: *request, apply }))).await
+        self.ask(asked, |request| {
+            Work::Alone(Box::new(Write { request: *request, apply, note: audit::current() }))
+        })
+        .await
     }
 }

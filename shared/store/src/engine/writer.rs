@@ -12,7 +12,7 @@ use super::held::{Held, Learnt};
 use super::jobs::Reported;
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
-use super::ops::{delegations, inputs, push, remote, turns, workflows};
+use super::ops::{audit, delegations, inputs, push, remote, turns, workflows};
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use super::write::{Alone, Asked, Request, Transaction, Work};
@@ -23,6 +23,7 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
+use turnstone_domain::audit::AuditEntry;
 use turnstone_domain::{Ids, NewJob};
 
 /// At most this many requests share a commit: the bound of a commit's duration.
@@ -34,6 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 struct Outcome {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
+    audited: Vec<AuditEntry>,
 }
 
 /// What the units of a transaction leave to be done: in it, or after it.
@@ -88,7 +90,13 @@ impl Writer {
         held: Arc<Held>,
         limited: Arc<LimitedQueues>,
     ) -> Self {
-        let tx = Transaction { session, unit: Unit::default(), ids, definitions: Definitions::default() };
+        let tx = Transaction {
+            session,
+            unit: Unit::default(),
+            ids,
+            definitions: Definitions::default(),
+            before: None,
+        };
         Self { tx, doorbell, held, limited }
     }
 
@@ -137,6 +145,7 @@ impl Writer {
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
         self.held.learn(outcome.learnt);
+        outcome.audited.iter().for_each(tell_audited);
         // First, so that who has an answer finds everybody notified.
         outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
         batch.into_iter().for_each(|asked| asked.work.into_pending().give());
@@ -213,9 +222,14 @@ impl Writer {
             keep(reports, answers.into_iter().map(Ok));
             yielded.take(take(&mut tx.unit));
         }
+        let mut audited = Vec::new();
         for write in alone {
+            let (changes, _) = (tx.session.changes(), tx.before.take());
             write.apply(tx).await?;
             yielded.take(take(&mut tx.unit));
+            if let Some(note) = write.note().filter(|_| tx.session.changes() > changes) {
+                audited.push(note.entry("done", tx.before.take()));
+            }
         }
         // What is enqueued may replace a step of another workflow; what is cancelled may have children of its own.
         while !yielded.is_settled() {
@@ -230,12 +244,15 @@ impl Writer {
                 yielded.take(take(&mut tx.unit));
             }
         }
+        if !audited.is_empty() {
+            audited = audit::append(&mut tx.session, audited).await?;
+        }
         let Yielded { mut rings, learnt, left, .. } = yielded;
         if self.limited.any_of(&left) {
             rings.push(Ring::Available);
         }
         rings.dedup();
-        Ok(Outcome { rings, learnt })
+        Ok(Outcome { rings, learnt, audited })
     }
 }
 
@@ -273,6 +290,12 @@ fn keep<A, T, E>(requests: Vec<&mut Request<A, T, E>>, answers: impl IntoIterato
 /// Gives an error to the callers of requests.
 fn refuse(batch: Vec<Asked>, error: &StoreError) {
     batch.into_iter().for_each(|asked| asked.work.into_pending().refuse(error));
+}
+
+/// Writes an entry of the audit to the log as well, from where it is exported.
+fn tell_audited(entry: &AuditEntry) {
+    let AuditEntry { seq, principal, action, target, outcome, hash, .. } = entry;
+    tracing::info!(seq, who = principal, action, target, outcome, hash, "audited");
 }
 
 /// The pauses between attempts.
