@@ -38,7 +38,7 @@ def shape(services):
             yield f"{name}: {replicas} of them, not {FLEET[name]}"
         if name != "migrate":
             if "healthcheck" not in service:
-                yield f"{name}: nobody looks whether it is well (healthcheck)"
+                yield f"{name}: has no healthcheck"
             if service.get("restart") != "unless-stopped":
                 yield f"{name}: is not started again when it ends (restart: unless-stopped)"
         for port in service.get("ports", []):
@@ -72,7 +72,7 @@ def draining(services, config):
 
 
 def secrecy(services, secrets):
-    """Whether secrets stand in files only, can be read in the containers, and fit one another."""
+    """Checks that secrets are in files only, can be read in the containers, and fit one another."""
     texts = {}
     for name, secret in secrets.items():
         path = Path(secret["file"])
@@ -97,8 +97,8 @@ def secrecy(services, secrets):
         yield "secret api-key: is empty or short"
     url = urlsplit(texts["database-url"])
     made = services["postgres"]["environment"]
-    told = (unquote(url.username or ""), unquote(url.password or ""), url.hostname, url.path.lstrip("/"))
-    if told != (made["POSTGRES_USER"], texts["postgres-password"], "postgres", made["POSTGRES_DB"]):
+    given = (unquote(url.username or ""), unquote(url.password or ""), url.hostname, url.path.lstrip("/"))
+    if given != (made["POSTGRES_USER"], texts["postgres-password"], "postgres", made["POSTGRES_DB"]):
         yield "secret database-url: its user, password, host or database is not that of the service postgres"
 
 

@@ -14,7 +14,7 @@
     python3 agent_client.py URL lead artifacts RUN_ID [--to FOLDER]
 
 Events are printed one JSON object a line. The server may be killed at any moment: a request is sent again under the same name,
-and a stream goes on after the last event that was read, so every event is printed once."""
+and a stream resumes after the last event that was read, so every event is printed once."""
 import argparse, http.client, json, os, sys, time, urllib.error, urllib.parse, urllib.request, uuid
 
 def open_url(url, body=None, headers=None, timeout=30):
@@ -81,7 +81,7 @@ class Agent:
                     if name is None:
                         self.since, self.last = number, event
                         print(json.dumps(event), flush=True)
-                    elif self.live:  # What a model says while it speaks: it has no number, and is not told again.
+                    elif self.live:  # Text of a model that is still answering: it has no number, and is not repeated.
                         print(event["content"], end="", file=sys.stderr, flush=True)
         except (OSError, ValueError, http.client.HTTPException):
             pass  # The stream broke; the next one begins after the last event.
@@ -95,7 +95,7 @@ class Agent:
         return self.last
 
     def stream(self, text, run_id):
-        """Sends a text and prints its events, all in one call; a stream that breaks goes on where events are followed."""
+        """Sends a text and prints its events, all in one call; a stream that breaks resumes with the next event."""
         name = f"req-{uuid.uuid4()}"
         self.since, self.last = None, None
         over = self.hear("stream_request", {"request_id": name, "input": text, **({"run_id": run_id} if run_id else {})})

@@ -43,12 +43,12 @@ class Model(BaseHTTPRequestHandler):
             message = call("submit_result", {"city": "Rome"})
         body = {"model": "scripted", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
                 "usage": {"prompt_tokens": 10, "completion_tokens": 5}}
-        told = json.dumps(body).encode()
+        answer = json.dumps(body).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(told)))
+        self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
-        self.wfile.write(told)
+        self.wfile.write(answer)
 
 
 def call(name, arguments):
@@ -78,7 +78,7 @@ def documents(url):
     desk = Agent(name="example-desk", llm_config=llm, system_prompt="You are a {{role}}.")
     yield desk, {"role": "sailor"}, [], "Boats float."
 
-    clock = ServerTool(name="clock", description="Tells the time", inputs=[], outputs=[text("time")])
+    clock = ServerTool(name="clock", description="Returns the time", inputs=[], outputs=[text("time")])
     timed = Agent(name="example-timed", llm_config=llm, system_prompt="Tell the time first.", tools=[clock])
     yield timed, {}, [], "Boats float."
 

@@ -39,7 +39,7 @@ def handle(job):
     return {"echo": job["args"]}
 
 def outcome(job):
-    """How a job is reported: its result, its failure, or (when we are to stop) that somebody else may have it."""
+    """How a job is reported: its result, its failure, or (when this worker stops) that another worker may have it."""
     if stopping.is_set():
         return "nack", {"requeue": True}
     try:

@@ -144,7 +144,7 @@ async def main():
             ok(f"a message is answered {how}", states[-1] == TaskState.TASK_STATE_COMPLETED, states)
             ok(f"the answer is there {how}", text == "done as you said", text)
             again, states, _ = await last(client, message("more", context_id=task.context_id))
-            ok(f"a context goes on {how}", again.context_id == task.context_id and again.id != task.id, again)
+            ok(f"a context continues {how}", again.context_id == task.context_id and again.id != task.id, again)
             got = await client.get_task(GetTaskRequest(id=task.id))
             ok("a task is read again", got.status.state == TaskState.TASK_STATE_COMPLETED, got)
             page = await client.list_tasks(ListTasksRequest(context_id=task.context_id, include_artifacts=True))
@@ -155,13 +155,13 @@ async def main():
         ok("a task asks its user", states[-1] == TaskState.TASK_STATE_INPUT_REQUIRED, states)
         answer = message("Oslo", task_id=task.id, context_id=task.context_id)
         task, states, text = await last(asker, answer)
-        ok("the answer lets it go on", states[-1] == TaskState.TASK_STATE_COMPLETED, states)
+        ok("the answer resumes it", states[-1] == TaskState.TASK_STATE_COMPLETED, states)
 
         task, states, _ = await last(asker, message("ask me again"))
         told = await asker.cancel_task(CancelTaskRequest(id=task.id))
         ok("a task is canceled", told.status.state == TaskState.TASK_STATE_CANCELED, told)
         for what, call in (("a second time", asker.cancel_task(CancelTaskRequest(id=task.id))),
-                           ("of nobody", asker.get_task(GetTaskRequest(id="nope")))):
+                           ("of an unknown task", asker.get_task(GetTaskRequest(id="nope")))):
             try:
                 await call
                 ok(f"an error {what}", False, "it was answered")

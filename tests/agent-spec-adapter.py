@@ -44,12 +44,12 @@ class Unwrapped(BaseHTTPRequestHandler):
     def do_POST(self):
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         status, body = request("POST", self.path, json.loads(sent or b"{}"), base=self.base)
-        told = json.dumps(body["result"] if status == 200 else body).encode()
+        answer = json.dumps(body["result"] if status == 200 else body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(told)))
+        self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
-        self.wfile.write(told)
+        self.wfile.write(answer)
 
 
 def setup(env):
@@ -135,7 +135,7 @@ def wait(job_id):
         job = request("GET", "/ojs/v1/jobs/" + job_id)[1]["job"]
         if job["state"] in ("completed", "discarded", "cancelled"):
             return state(job)
-        # A job whose parallel flows run as jobs of their own is pending, too, and waits for nobody.
+        # A job whose parallel flows run as jobs of their own is pending, too, and waits for no answer.
         if job["state"] == "pending" and awaited(job):
             return state(job)
         if time.monotonic() > until:

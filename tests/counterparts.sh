@@ -19,7 +19,7 @@ cleanup() {
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 reachable() {
     for _ in $(seq 300); do (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.1; done
-    cannot_run "nobody listens on port $1"
+    cannot_run "no server listens on port $1"
 }
 start() {
     (cd "$place" && exec "$TURNSTONE" dev >>"$place/dev.log" 2>&1) &

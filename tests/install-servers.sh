@@ -73,7 +73,7 @@ if [ "${1:-}" != in-own-session ]; then
     exec setsid --wait "$0" in-own-session
 fi
 
-# One at a time, also from several checkouts; whoever waited looks again. The watcher and apt-get keep the lock as well.
+# One at a time, also from several checkouts; a process that waited looks again. The watcher and apt-get keep the lock as well.
 exec 9>/var/lock/turnstone-install-servers
 flock 9
 put_back

@@ -6,7 +6,7 @@ use turnstone_telemetry::Secret;
 /// The API would be open to the network without a key.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
-    "{bind} can be reached from other machines, and no API key is configured: anybody could run jobs and tools. \
+    "{bind} can be reached from other machines, and no API key is configured: any client could run jobs and tools. \
      Bind to 127.0.0.1 or [::1], or configure at least one API key."
 )]
 pub struct ExposureError {

@@ -121,9 +121,9 @@ impl Metrics {
 
     async fn read(&self, app: &App, now: Timestamp) -> Result<(), StoreError> {
         let views = &app.api.store.views;
-        let asked = Instant::now();
+        let requested = Instant::now();
         views.ping().await?;
-        self.store_seconds.set(asked.elapsed().as_secs_f64());
+        self.store_seconds.set(requested.elapsed().as_secs_f64());
         let counts = views.counts(None).await?;
         for state in JobState::ALL {
             let count = counts.iter().find(|(known, _)| *known == state).map_or(0, |(_, count)| *count);

@@ -126,8 +126,8 @@ mod tests {
         assert!(wrong("/crons", &["enabeld"]).unwrap().contains("did you mean `enabled`?"));
         assert!(wrong("/jobs", &["statee"]).unwrap().contains("did you mean `state`?"));
         assert!(wrong("/jobs", &["limit"]).unwrap().contains("did you mean `per_page`?"));
-        assert_eq!(wrong("/jobs", &["limit", "per_page"]), None, "whoever says both is understood");
-        let told = wrong("/jobs", &["colour"]).unwrap();
-        assert!(told.contains("which has `page`, `per_page`, `state`"), "{told}");
+        assert_eq!(wrong("/jobs", &["limit", "per_page"]), None, "both together are understood");
+        let reported = wrong("/jobs", &["colour"]).unwrap();
+        assert!(reported.contains("which has `page`, `per_page`, `state`"), "{reported}");
     }
 }

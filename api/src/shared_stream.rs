@@ -17,13 +17,13 @@ const KEPT_BYTES: usize = 256 * 1024;
 pub(crate) trait Placed {
     /// Returns its place; later items have greater ones.
     fn place(&self) -> i64;
-    /// About how many bytes it takes.
+    /// Returns its approximate size in bytes.
     fn size(&self) -> usize;
 }
 
 /// The result of one read.
 pub(crate) struct Page<E> {
-    /// In their order.
+    /// The items, in order.
     pub(crate) events: Vec<Arc<E>>,
     /// True if there may be more already.
     pub(crate) more: bool,
@@ -54,9 +54,9 @@ fn unread(error: &impl std::fmt::Display) {
 
 /// The outcome of a read.
 pub(crate) enum Look<E> {
-    /// The items that follow; perhaps none.
+    /// The next items; there may be none.
     Found(Page<E>),
-    /// The others are further: the reader reads by itself until it has caught up.
+    /// The other readers are further: this reader reads by itself until it has caught up.
     Behind,
     /// The store did not answer. A notification follows when it is time to read again.
     Failed,
@@ -110,9 +110,9 @@ impl<E: Placed> SharedStream<E> {
             return Look::Behind;
         }
         if tail.rings.is_none_or(|seen| seen < rings) || (tail.more && after >= tail.last) {
-            let rung = self.bell.rings();
+            let wakes = self.bell.rings();
             let page = read(tail.last).await;
-            (tail.rings, tail.failed) = (Some(rung), page.is_err());
+            (tail.rings, tail.failed) = (Some(wakes), page.is_err());
             match page {
                 Ok(page) => tail.append(page),
                 Err(error) => {
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(places(counted.look(&at, 1, 300, true).await).len(), 150);
         assert_eq!(at.tail.lock().await.as_ref().unwrap().kept.len(), KEPT);
         places(counted.look(&at, 1, 450, false).await);
-        assert!(at.tail.lock().await.as_ref().unwrap().kept.is_empty(), "nobody else follows");
+        assert!(at.tail.lock().await.as_ref().unwrap().kept.is_empty(), "no other client follows");
     }
 
     #[tokio::test]

@@ -201,7 +201,7 @@ pub(crate) struct Feed {
     source: Source,
     form: Form,
     followed: Arc<Followed>,
-    rung: watch::Receiver<u64>,
+    wakes: watch::Receiver<u64>,
     ear: Option<Ear>,
     /// The newest turn whose answer was sent as an event: pieces that arrive afterwards are late.
     answered: Option<(JobId, i64)>,
@@ -260,7 +260,7 @@ impl Feed {
         let followed = app.feeds.follow(source.filter.clone(), || {
             Followed::new(&app.bells, source.filter.clone(), &source.bell_name)
         });
-        let rung = followed.together.bell.listen();
+        let wakes = followed.together.bell.listen();
         let ear = source.live.as_ref().map(|id| app.api.store.doorbell.live().listen(id));
         let first = followed.read(&app, since).await?;
         Ok(Self {
@@ -268,7 +268,7 @@ impl Feed {
             source,
             form: Form::default(),
             followed,
-            rung,
+            wakes,
             ear,
             answered: None,
             cursor: since,
@@ -298,7 +298,7 @@ impl Feed {
                 return None;
             }
             if !self.more {
-                match self.rung().await {
+                match self.woken().await {
                     Woken::Look if self.followed.together.bell.rang_for_the_last_time() => return None,
                     Woken::Look => {}
                     Woken::Heard(piece) if self.is_late(&piece) => continue,
@@ -311,7 +311,7 @@ impl Feed {
     }
 
     async fn look(&mut self) {
-        let (rings, others) = (*self.rung.borrow_and_update(), Arc::strong_count(&self.followed) > 1);
+        let (rings, others) = (*self.wakes.borrow_and_update(), Arc::strong_count(&self.followed) > 1);
         let (app, followed) = (&self.app, &self.followed);
         let look =
             followed.together.look(rings, self.cursor, others, |after| followed.read(app, after)).await;
@@ -328,12 +328,12 @@ impl Feed {
 
     /// Waits until there may be something new. Notifications go before pieces: an event from before a model's piece is
     /// sent before that piece.
-    async fn rung(&mut self) -> Woken {
+    async fn woken(&mut self) -> Woken {
         tokio::select! {
             biased;
             () = self.app.api.shutdown.cancelled() => Woken::Draining,
             // The hook exists as long as the stream is followed.
-            _ = self.rung.changed() => Woken::Look,
+            _ = self.wakes.changed() => Woken::Look,
             piece = heard(&mut self.ear) => Woken::Heard(piece),
         }
     }

@@ -1,6 +1,6 @@
 //! Assertions: how long one takes on a long history, what the first one costs, and a backtest of recorded engagements.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot go on has to stop")]
+#![expect(clippy::expect_used, reason = "a bench that cannot continue has to stop")]
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::json;

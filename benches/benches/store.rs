@@ -2,7 +2,7 @@
 //!
 //! One call after another, and many at once, which share a commit.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot go on has to stop")]
+#![expect(clippy::expect_used, reason = "a bench that cannot continue has to stop")]
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures::future::join_all;

@@ -109,7 +109,7 @@ Examples:
     /// Look through jobs that failed for good, and retry or delete them
     #[command(subcommand)]
     DeadLetter(dead_letter::DeadLetterCommand),
-    /// Make jobs at times
+    /// Enqueue jobs on a schedule
     #[command(subcommand)]
     Cron(cron::CronCommand),
     /// Start jobs that wait for one another, and follow them
@@ -124,7 +124,7 @@ Examples:
     /// List the configured MCP servers, and show the tools that agents get from them
     #[command(subcommand)]
     Mcp(mcp::McpCommand),
-    /// Look at what agents do, and at their delegates
+    /// Show, answer, fork, compare and move engagements of agents
     #[command(subcommand)]
     Engagement(engagement::EngagementCommand),
     /// Evaluate an agent's assertions over recorded engagements

@@ -157,14 +157,14 @@ pub(crate) struct Running {
 
 impl Bench {
     pub(crate) fn new(waiting: Vec<(&'static str, i64)>) -> Self {
-        let (sender, asked) = mpsc::unbounded_channel();
+        let (sender, requested) = mpsc::unbounded_channel();
         let clock = Arc::new(Virtual(Instant::now()));
         let rows = Mutex::new(Rows { waiting, ..Rows::default() });
         Self {
             store: Arc::new(Fake { rows, clock: Arc::clone(&clock), asked: sender }),
             doorbell: Doorbell::default(),
             clock,
-            asked: AsyncMutex::new(asked),
+            asked: AsyncMutex::new(requested),
         }
     }
 
@@ -194,14 +194,14 @@ impl Bench {
 
     /// Returns the next call that does not concern the leadership.
     pub(crate) async fn next(&self) -> StoreCall {
-        self.next_that(|asked| asked.what != "lead").await
+        self.next_that(|requested| requested.what != "lead").await
     }
 
     /// Returns the next call that matches.
     pub(crate) async fn next_that(&self, wanted: impl Fn(&StoreCall) -> bool) -> StoreCall {
-        let mut asked = self.asked.lock().await;
+        let mut requested = self.asked.lock().await;
         loop {
-            let next = tokio::time::timeout(Duration::from_secs(600), asked.recv()).await;
+            let next = tokio::time::timeout(Duration::from_secs(600), requested.recv()).await;
             let next = next.expect("the store is asked within ten minutes of the test's time").unwrap();
             if wanted(&next) {
                 return next;
@@ -221,13 +221,15 @@ impl Bench {
 
     /// Returns all calls so far that were not returned yet, except those of the leadership.
     pub(crate) async fn rest(&self) -> Vec<StoreCall> {
-        let mut asked = self.asked.lock().await;
-        std::iter::from_fn(|| asked.try_recv().ok()).filter(|asked| asked.what != "lead").collect()
+        let mut requested = self.asked.lock().await;
+        std::iter::from_fn(|| requested.try_recv().ok())
+            .filter(|requested| requested.what != "lead")
+            .collect()
     }
 
     /// [`Bench::rest`] without callers and times.
     pub(crate) async fn rest_in_words(&self) -> Vec<&'static str> {
-        self.rest().await.into_iter().map(|asked| asked.what).collect()
+        self.rest().await.into_iter().map(|requested| requested.what).collect()
     }
 }
 

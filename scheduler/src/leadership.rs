@@ -1,4 +1,4 @@
-//! The leadership: of several schedulers only the one acts whose lease on the store's row of leaders has not run out.
+//! The leadership: of several schedulers, only the holder of the lease on the store's row of leaders acts.
 //!
 //! The leader's own belief is never enough to act: the store checks the term in the transaction of every duty.
 
@@ -78,12 +78,12 @@ impl Leadership {
     /// Requests the leadership three times per term, as leader or not, until `shutdown`; then it resigns. The call
     /// under way at `shutdown` is waited for, so that no unknown term is left behind.
     pub(crate) async fn hold(&self, shutdown: &CancellationToken) {
-        let (mut setback, mut told) = (Setback::none(), false);
+        let (mut setback, mut reported) = (Setback::none(), false);
         while !shutdown.is_cancelled() {
             let mut wait = self.term / 3;
             match self.take().await {
                 Ok(_) => {
-                    if setback.recovered() && std::mem::take(&mut told) {
+                    if setback.recovered() && std::mem::take(&mut reported) {
                         tracing::info!("the store answers the scheduler again");
                     }
                 }
@@ -92,7 +92,7 @@ impl Leadership {
                     wait = wait.min(longer);
                     // The leader's duties fail as well, and log it.
                     if first && self.current().is_none() {
-                        told = true;
+                        reported = true;
                         tracing::warn!(%error, "the store does not answer requests for the leadership; the scheduler tries again until it does");
                     }
                 }
@@ -144,20 +144,20 @@ mod tests {
     use crate::fake::{BEGIN, Bench, StoreCall};
 
     /// Returns true if this is a call of a duty by `who`.
-    fn acts(asked: &StoreCall, who: &str) -> bool {
-        asked.who == who && !["lead", "resign"].contains(&asked.what)
+    fn acts(requested: &StoreCall, who: &str) -> bool {
+        requested.who == who && !["lead", "resign"].contains(&requested.what)
     }
 
     #[tokio::test(start_paused = true)]
     async fn of_two_schedulers_one_acts() {
         let bench = Bench::new((0..100).map(|n| ("promote_due", BEGIN + n * 1_000)).collect());
         let leader = bench.start("a");
-        bench.next_that(|asked| acts(asked, "a")).await;
+        bench.next_that(|requested| acts(requested, "a")).await;
         let standby = bench.start("b");
-        let asked = bench.watch(120).await;
+        let requested = bench.watch(120).await;
         assert!(bench.store.rows().waiting.is_empty(), "the leader has not stopped");
-        assert!(asked.iter().any(|asked| acts(asked, "a")));
-        assert_eq!(asked.iter().find(|asked| acts(asked, "b")), None);
+        assert!(requested.iter().any(|requested| acts(requested, "a")));
+        assert_eq!(requested.iter().find(|requested| acts(requested, "b")), None);
         leader.end().await;
         standby.end().await;
     }
@@ -166,26 +166,26 @@ mod tests {
     async fn a_dead_leader_is_replaced_within_four_thirds_of_its_term() {
         let bench = Bench::new(Vec::new());
         let leader = bench.start("a");
-        bench.next_that(|asked| acts(asked, "a")).await;
+        bench.next_that(|requested| acts(requested, "a")).await;
         let standby = bench.start("b");
         bench.watch(10).await;
         leader.kill().await;
         let died = bench.now();
-        let took_over = bench.next_that(|asked| acts(asked, "b")).await.at - died;
+        let took_over = bench.next_that(|requested| acts(requested, "b")).await.at - died;
         assert!((800..=1_600).contains(&took_over), "{took_over} ms");
         standby.end().await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_leader_that_ends_in_order_is_replaced_as_soon_as_anybody_asks() {
+    async fn a_leader_that_ends_in_order_is_replaced_as_soon_as_another_asks() {
         let bench = Bench::new(Vec::new());
         let leader = bench.start("a");
-        bench.next_that(|asked| acts(asked, "a")).await;
+        bench.next_that(|requested| acts(requested, "a")).await;
         let standby = bench.start("b");
         bench.watch(10).await;
         leader.end().await;
         let ended = bench.now();
-        let took_over = bench.next_that(|asked| acts(asked, "b")).await.at - ended;
+        let took_over = bench.next_that(|requested| acts(requested, "b")).await.at - ended;
         assert!(took_over <= 400, "{took_over} ms");
         standby.end().await;
     }
@@ -195,9 +195,9 @@ mod tests {
         let bench = Bench::new(vec![("promote_due", BEGIN + 10_000), ("promote_due", BEGIN + 12_000)]);
         bench.store.rows().overthrown_before = Some("promote_due");
         let running = bench.start("a");
-        assert_eq!(bench.next_that(|asked| asked.what == "promote_due").await.at, BEGIN + 10_000);
+        assert_eq!(bench.next_that(|requested| requested.what == "promote_due").await.at, BEGIN + 10_000);
         // The rival's term lasts five seconds and is not renewed.
-        let next = bench.next_that(|asked| acts(asked, "a")).await;
+        let next = bench.next_that(|requested| acts(requested, "a")).await;
         assert!((BEGIN + 15_000..=BEGIN + 15_400).contains(&next.at), "{next:?}");
         bench.watch(1).await;
         assert!(bench.store.rows().waiting.is_empty());
@@ -211,10 +211,13 @@ mod tests {
             let running =
                 tokio::spawn(bench.scheduler_with(SchedulerOptions::alone()).run(Default::default()));
             let born = bench.now();
-            assert_eq!(bench.next_that(|asked| asked.what == "prune").await.at, born, "life {life}");
-            let asked = bench.watch(3_000).await;
-            let renewed: Vec<i64> =
-                asked.iter().filter(|asked| asked.what == "lead").map(|asked| asked.at - born).collect();
+            assert_eq!(bench.next_that(|requested| requested.what == "prune").await.at, born, "life {life}");
+            let requested = bench.watch(3_000).await;
+            let renewed: Vec<i64> = requested
+                .iter()
+                .filter(|requested| requested.what == "lead")
+                .map(|requested| requested.at - born)
+                .collect();
             assert_eq!(renewed, [1_200_000, 2_400_000]);
             running.abort();
             let _ = running.await;
@@ -228,7 +231,7 @@ mod tests {
         bench.store.rows().failing = vec!["lead"; 5];
         let running = bench.start("a");
         for _ in 0..6 {
-            bench.next_that(|asked| asked.what == "lead").await;
+            bench.next_that(|requested| requested.what == "lead").await;
         }
         assert_eq!(bench.next().await.what, "next_due");
         running.end().await;

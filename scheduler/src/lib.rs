@@ -2,7 +2,7 @@
 //!
 //! It knows nothing about turns, models or tools, and uses HTTP only to post events to webhooks. All it has is a clock,
 //! the store and the doorbell. Without it nothing that is available waits; only what waits for a time does. Any number
-//! may run: one leads and acts, the others stand by.
+//! may run: one leads and acts, the others wait.
 //!
 //! To add a duty: one file in `duties/`, one line in its table.
 

@@ -255,9 +255,9 @@ mod tests {
     async fn ends_come_before_anything_is_made_available_and_counting_before_pruning() {
         let bench = Bench::new(Vec::new());
         tick(&bench.scheduler("a")).await;
-        let asked = bench.rest_in_words().await;
-        assert_eq!(asked[..6], FOR_DUE);
-        assert_eq!(asked[6..], ["fold_statistics", "prune"]);
+        let requested = bench.rest_in_words().await;
+        assert_eq!(requested[..6], FOR_DUE);
+        assert_eq!(requested[6..], ["fold_statistics", "prune"]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -265,7 +265,7 @@ mod tests {
         let bench = Bench::new(vec![("promote_due", BEGIN); BATCHES * BATCH + 1]);
         let scheduler = bench.scheduler("a");
         assert_eq!(tick(&scheduler).await, BATCHES * BATCH);
-        let promoted = bench.rest().await.iter().filter(|asked| asked.what == "promote_due").count();
+        let promoted = bench.rest().await.iter().filter(|requested| requested.what == "promote_due").count();
         assert_eq!(promoted, BATCHES);
         assert_eq!(tick(&scheduler).await, 1);
     }
@@ -326,13 +326,17 @@ mod tests {
         for _ in 0..100 {
             bench.ring(Ring::Available);
         }
-        let asked = bench.next().await;
-        assert_eq!((asked.what, asked.at), ("next_due", BEGIN + 2_000), "nothing but the fallback wakes it");
+        let requested = bench.next().await;
+        assert_eq!(
+            (requested.what, requested.at),
+            ("next_due", BEGIN + 2_000),
+            "nothing but the fallback wakes it"
+        );
         bench.store.rows().waiting = vec![("promote_due", BEGIN + 2_000)];
         bench.ring(Ring::Due);
         for expected in ["next_due"].into_iter().chain(FOR_DUE) {
-            let asked = bench.next().await;
-            assert_eq!((asked.what, asked.at), (expected, BEGIN + 2_005));
+            let requested = bench.next().await;
+            assert_eq!((requested.what, requested.at), (expected, BEGIN + 2_005));
         }
         running.end().await;
         assert_eq!(bench.rest_in_words().await, ["resign"]);
@@ -342,15 +346,18 @@ mod tests {
     async fn an_idle_leader_asks_the_store_once_every_two_seconds() {
         let bench = Bench::new(Vec::new());
         let leader = bench.start("a");
-        assert_eq!(bench.next_that(|asked| asked.what == "next_due").await.at, BEGIN);
+        assert_eq!(bench.next_that(|requested| requested.what == "next_due").await.at, BEGIN);
         let standby = bench.start("b");
-        let asked = bench.watch(121).await;
-        let looks: Vec<i64> =
-            asked.iter().filter(|asked| asked.what == "next_due").map(|asked| asked.at - BEGIN).collect();
+        let requested = bench.watch(121).await;
+        let looks: Vec<i64> = requested
+            .iter()
+            .filter(|requested| requested.what == "next_due")
+            .map(|requested| requested.at - BEGIN)
+            .collect();
         assert_eq!(looks, (1..=60).map(|look| look * 2_000).collect::<Vec<_>>());
         // A row that becomes due without a notification waits for the next query.
         bench.store.rows().waiting = vec![("promote_due", bench.now())];
-        let promoted = bench.next_that(|asked| asked.what == "promote_due").await;
+        let promoted = bench.next_that(|requested| requested.what == "promote_due").await;
         assert_eq!(promoted.at - BEGIN, 122_000);
         leader.end().await;
         standby.end().await;
@@ -364,9 +371,9 @@ mod tests {
         let running = tokio::spawn(bench.scheduler_with(options).run(stop.clone()));
         let mut runs = Vec::new();
         while bench.now() < BEGIN + 125_000 {
-            let asked = bench.next().await;
-            if ["fold_statistics", "prune"].contains(&asked.what) {
-                runs.push((asked.what, (asked.at - BEGIN) / 1_000));
+            let requested = bench.next().await;
+            if ["fold_statistics", "prune"].contains(&requested.what) {
+                runs.push((requested.what, (requested.at - BEGIN) / 1_000));
             }
         }
         stop.cancel();

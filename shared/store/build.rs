@@ -90,7 +90,7 @@ struct Constants(BTreeMap<String, Vec<Made>>);
 impl Constants {
     fn add(&mut self, name: &str, texts: Vec<Made>) -> Result<(), String> {
         match self.0.insert(name.to_uppercase(), texts) {
-            Some(_) => Err(format!("{name} stands in two places of sql")),
+            Some(_) => Err(format!("{name} is in two files of sql")),
             None => Ok(()),
         }
     }
@@ -116,7 +116,7 @@ impl Constants {
                 }
             }
         }
-        writeln!(out, "/// Every statement by name: more than one text where a file stands for several.")?;
+        writeln!(out, "/// Every statement by name: more than one text where a file expands to several.")?;
         writeln!(out, "pub(crate) static ALL: &[(&str, &[Text])] = &[\n{all}];")?;
         Ok(out)
     }

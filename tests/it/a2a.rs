@@ -175,7 +175,7 @@ async fn a_stream_has_the_answer_while_it_is_generated() {
         let answer = request(&fleet, "clerk", &call).send().await.unwrap();
         assert!(answer.headers()["content-type"].to_str().unwrap().starts_with("text/event-stream"));
         let mut stream = Box::pin(eventsource_stream::Eventsource::eventsource(answer.bytes_stream()));
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         while let Some(event) = wait::output("an event of the task", stream.next()).await {
             let event: Value = serde_json::from_str(&event.unwrap().data).unwrap();
             assert_eq!(event["id"], "s");
@@ -183,22 +183,25 @@ async fn a_stream_has_the_answer_while_it_is_generated() {
             if event["result"]["artifactUpdate"].is_object() {
                 gate.open();
             }
-            told.push(event["result"].clone());
+            reported.push(event["result"].clone());
         }
-        assert!(told[0]["task"]["id"].is_string(), "{told:#?}");
+        assert!(reported[0]["task"]["id"].is_string(), "{reported:#?}");
         let states: Vec<_> =
-            told.iter().filter_map(|t| t["statusUpdate"]["status"]["state"].as_str()).collect();
-        assert_eq!(states.last(), Some(&"TASK_STATE_COMPLETED"), "{told:#?}");
+            reported.iter().filter_map(|t| t["statusUpdate"]["status"]["state"].as_str()).collect();
+        assert_eq!(states.last(), Some(&"TASK_STATE_COMPLETED"), "{reported:#?}");
         assert_eq!(states.iter().filter(|state| **state == "TASK_STATE_COMPLETED").count(), 1);
-        let updates: Vec<_> =
-            told.iter().filter(|t| t["artifactUpdate"].is_object()).map(|t| &t["artifactUpdate"]).collect();
-        assert_eq!(updates[0]["append"], false, "{told:#?}");
+        let updates: Vec<_> = reported
+            .iter()
+            .filter(|t| t["artifactUpdate"].is_object())
+            .map(|t| &t["artifactUpdate"])
+            .collect();
+        assert_eq!(updates[0]["append"], false, "{reported:#?}");
         let last = updates.last().unwrap();
         assert_eq!(
             (&last["lastChunk"], &last["artifact"]["parts"][0]["text"]),
             (&json!(true), &json!("one two"))
         );
-        assert!(told.last().unwrap()["statusUpdate"].is_object(), "the end is the last");
+        assert!(reported.last().unwrap()["statusUpdate"].is_object(), "the end is the last");
         fleet.end().await;
     }
 }
@@ -361,10 +364,10 @@ async fn a_repeated_message_answers_one_question() {
         let named = json!({"taskId": task["id"], "contextId": task["contextId"]});
         let answer = said("m-2", json!([{"text": "yes"}]), &named);
         for _ in 0..2 {
-            let asked = rpc(&fleet, "asker", "SendMessage", answer.clone()).await;
-            let status = &asked["result"]["task"]["status"];
-            assert_eq!(status["state"], "TASK_STATE_INPUT_REQUIRED", "{asked:#}");
-            assert_eq!(status["message"]["parts"][0]["text"], "Delete all?", "{asked:#}");
+            let requested = rpc(&fleet, "asker", "SendMessage", answer.clone()).await;
+            let status = &requested["result"]["task"]["status"];
+            assert_eq!(status["state"], "TASK_STATE_INPUT_REQUIRED", "{requested:#}");
+            assert_eq!(status["message"]["parts"][0]["text"], "Delete all?", "{requested:#}");
         }
         let no = said("m-3", json!([{"text": "no"}]), &named);
         for _ in 0..2 {
@@ -457,8 +460,8 @@ async fn a_message_keeps_its_trace() {
         let call = json!({"jsonrpc": "2.0", "id": 7, "method": "SendMessage", "params": params});
         let sent = request(&fleet, "clerk", &call).header("traceparent", &trace).header("tracestate", "v=1");
         let sent = sent.header("baggage", "a=b").header("x-request-id", format!("http-{number}"));
-        let told: Value = sent.send().await.unwrap().json().await.unwrap();
-        let task = told["result"]["task"].clone();
+        let reported: Value = sent.send().await.unwrap().json().await.unwrap();
+        let task = reported["result"]["task"].clone();
         let meta = fleet.job(task["id"].as_str().unwrap()).await["meta"].clone();
         assert_eq!(
             json!([meta["traceparent"], meta["tracestate"], meta["baggage"], meta["request_id"]]),

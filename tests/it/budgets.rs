@@ -191,7 +191,7 @@ async fn a_parked_job_is_discarded_without_a_raise() {
         fleet.clock.advance_ms(3 * DAY);
         // A raise that is too small does not restart the week.
         raise(&fleet, "model/test/m", json!({"cost": "0.001"})).await;
-        let twice = &turnstone_tests::journal::told("job.parked");
+        let twice = &turnstone_tests::journal::event_count("job.parked");
         fleet.until("it parks again", async || fleet.number(twice).await == 2).await;
         fleet.clock.advance_ms(4 * DAY);
         fleet.tick().await;
@@ -273,8 +273,8 @@ async fn an_answer_is_capped_by_what_is_left_in_money() {
     set(&fleet, "fleet", json!({"cost": "0.30"})).await;
     let id = fleet.push(&job(json!({"ext_agent_max_tokens": 100_000}))).await;
     assert_eq!(fleet.settled(&id).await["state"], "completed");
-    let asked = fleet.models.calls()[0].request.clone();
-    let most = asked["max_completion_tokens"].as_i64().or(asked["max_tokens"].as_i64()).unwrap();
+    let requested = fleet.models.calls()[0].request.clone();
+    let most = requested["max_completion_tokens"].as_i64().or(requested["max_tokens"].as_i64()).unwrap();
     assert!((1..150).contains(&most), "{most}");
     fleet.end().await;
 }
@@ -285,13 +285,13 @@ async fn tenants_do_not_see_each_others_budgets() {
     set(&fleet, "tenant/acme", json!({"tokens": 1_000_000, "warn_at": 50})).await;
     set(&fleet, "fleet", json!({"tokens": 1_000_000})).await;
     let http = turnstone_tests::http::client();
-    let asked = async |method: Method, path: &str, body: &'static str| {
+    let requested = async |method: Method, path: &str, body: &'static str| {
         let request = http.request(method, format!("{}{path}", fleet.url)).body(body);
         let answer =
             request.header("x-ojs-tenant", "other").header("content-type", "application/json").send();
         answer.await.unwrap()
     };
-    let seen: Value = asked(Method::GET, "/budgets", "").await.json().await.unwrap();
+    let seen: Value = requested(Method::GET, "/budgets", "").await.json().await.unwrap();
     assert_eq!(seen["budgets"], json!([]));
     for (method, path, body) in [
         (Method::GET, "/budgets/tenant%2Facme", ""),
@@ -300,7 +300,7 @@ async fn tenants_do_not_see_each_others_budgets() {
         (Method::POST, "/budgets/tenant%2Facme/raise", r#"{"tokens": 5}"#),
         (Method::DELETE, "/budgets/tenant%2Facme", ""),
     ] {
-        assert_eq!(asked(method.clone(), path, body).await.status(), 404, "{method} {path}");
+        assert_eq!(requested(method.clone(), path, body).await.status(), 404, "{method} {path}");
     }
     assert_eq!(budget(&fleet, "tenant/acme").await["limits"]["tokens"], 1_000_000);
     fleet.end().await;

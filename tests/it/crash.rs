@@ -140,8 +140,8 @@ async fn an_unknown_outcome_of_a_call_that_is_not_idempotent_becomes_a_review() 
         drop(third);
         assert_eq!(done["state"], "completed");
         assert_eq!(fleet.tools.calls().len(), reached, "at {point}: a rejected repetition is not made");
-        let told = &fleet.models.calls()[1].request["messages"];
-        assert!(told.to_string().contains("outcome of this call is unknown"), "{told:#}");
+        let prompt = &fleet.models.calls()[1].request["messages"];
+        assert!(prompt.to_string().contains("outcome of this call is unknown"), "{prompt:#}");
         assert_paid_once(&fleet, &id).await;
     }
 }

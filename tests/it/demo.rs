@@ -37,7 +37,7 @@ async fn play(input: &str, tools: &[&str], refuse: Option<&str>) -> (String, Vec
         if answer.tool_calls.is_empty() {
             return (answer.content.unwrap(), calls);
         }
-        let mut asked = Message::text(Role::Assistant, answer.content.unwrap_or_default());
+        let mut requested = Message::text(Role::Assistant, answer.content.unwrap_or_default());
         let mut outcomes = Vec::new();
         for (position, call) in answer.tool_calls.into_iter().enumerate() {
             let call_id = format!("call-{turn}-{position}").into();
@@ -56,9 +56,9 @@ async fn play(input: &str, tools: &[&str], refuse: Option<&str>) -> (String, Vec
             };
             outcomes.push(Message::tool(call_id.clone(), outcome.for_model()));
             calls.push((call.name.clone(), call.arguments.clone()));
-            asked.tool_calls.push(RequestedCall { call_id, name: call.name, arguments: call.arguments });
+            requested.tool_calls.push(RequestedCall { call_id, name: call.name, arguments: call.arguments });
         }
-        messages.push(asked);
+        messages.push(requested);
         messages.extend(outcomes);
     }
     panic!("the script does not come to an end: {calls:?}");

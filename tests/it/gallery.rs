@@ -78,16 +78,16 @@ impl Gallery {
         let began = self.http.post(format!("{}/agents/{agent}", self.url)).json(&body).send().await.unwrap();
         let state = began.url().clone();
         assert!(state.path().starts_with("/engagements/"), "the redirect leads to the state: {state}");
-        let mut told = Value::Null;
+        let mut answer = Value::Null;
         wait::until("the engagement ends", async || {
             let now: Value = self.http.get(state.clone()).send().await.unwrap().json().await.unwrap();
             let status = now["status"].as_str().unwrap();
             assert!(!["failed", "cancelled"].contains(&status), "{agent}: {now:#}");
-            told = now["results"].clone();
+            answer = now["results"].clone();
             status == "completed"
         })
         .await;
-        told
+        answer
     }
 
     /// Returns the bodies of the tool calls at this path.
@@ -103,9 +103,9 @@ impl Gallery {
 #[tokio::test]
 async fn the_people_desk_reads_one_shelf() {
     let gallery = Gallery::open().await;
-    let told = gallery.ask("people-desk", "How many holidays may be carried over?").await;
-    assert!(told["text"].as_str().unwrap().contains("end of March"), "{told}");
-    assert_eq!(told["pages"][0], "people/holidays");
+    let answer = gallery.ask("people-desk", "How many holidays may be carried over?").await;
+    assert!(answer["text"].as_str().unwrap().contains("end of March"), "{answer}");
+    assert_eq!(answer["pages"][0], "people/holidays");
     let refused = gallery.ask("people-desk", "What salary does a welder get?").await;
     assert_eq!(refused["text"], "The handbook has no answer to that for me.");
     assert!(gallery.calls("/handbook/search").await.iter().all(|call| call["shelf"] == "people/"));
@@ -116,8 +116,8 @@ async fn the_people_desk_reads_one_shelf() {
 #[tokio::test]
 async fn the_writer_makes_a_file() {
     let gallery = Gallery::open().await;
-    let told = gallery.ask("notice-writer", "How many holidays may be carried over?").await;
-    let path = told["notice"].as_str().unwrap_or_else(|| panic!("{told:#}"));
+    let answer = gallery.ask("notice-writer", "How many holidays may be carried over?").await;
+    let path = answer["notice"].as_str().unwrap_or_else(|| panic!("{answer:#}"));
     let file = gallery.http.get(format!("{}{path}", gallery.url)).send().await.unwrap();
     assert_eq!(file.headers()["content-type"], "text/markdown");
     let text = file.text().await.unwrap();
@@ -129,9 +129,9 @@ async fn the_writer_makes_a_file() {
 #[tokio::test]
 async fn the_scheduler_makes_a_meeting_as_the_user() {
     let gallery = Gallery::open().await;
-    let told = gallery.ask("meeting-scheduler", "I want to meet Bo on 2 March.").await;
-    assert!(told["text"].as_str().unwrap().ends_with("ada@shoreline.example invites."), "{told}");
-    assert_eq!(told["meeting"], "2026-03-02 11:00");
+    let answer = gallery.ask("meeting-scheduler", "I want to meet Bo on 2 March.").await;
+    assert!(answer["text"].as_str().unwrap().ends_with("ada@shoreline.example invites."), "{answer}");
+    assert_eq!(answer["meeting"], "2026-03-02 11:00");
     let refused = gallery.ask("meeting-scheduler", "Make one with Bo at once.").await;
     assert!(refused["text"].as_str().unwrap().starts_with("No meeting was made"), "{refused}");
     assert_eq!(gallery.calls("/calendar/create").await.len(), 1);
@@ -142,10 +142,10 @@ async fn the_scheduler_makes_a_meeting_as_the_user() {
 #[tokio::test]
 async fn the_assistant_calls_the_desks() {
     let gallery = Gallery::open().await;
-    let told = gallery.ask("executive-assistant", "Holidays, and a meeting with Bo, please.").await;
-    let text = told["text"].as_str().unwrap();
-    assert!(text.contains("end of March") && text.contains("ada@shoreline.example invites."), "{told}");
-    assert_eq!(told["asked"], json!(["people-desk", "meeting-scheduler"]));
+    let answer = gallery.ask("executive-assistant", "Holidays, and a meeting with Bo, please.").await;
+    let text = answer["text"].as_str().unwrap();
+    assert!(text.contains("end of March") && text.contains("ada@shoreline.example invites."), "{answer}");
+    assert_eq!(answer["asked"], json!(["people-desk", "meeting-scheduler"]));
     gallery.program.stop().await;
 }
 
@@ -153,8 +153,8 @@ async fn the_assistant_calls_the_desks() {
 #[tokio::test]
 async fn support_answers_or_opens_a_ticket() {
     let gallery = Gallery::open().await;
-    let told = gallery.ask("tech-support", "When do I get my refund?").await;
-    assert_eq!((&told["pages"][0], &told["ticket_id"]), (&json!("public/refunds"), &Value::Null));
+    let answer = gallery.ask("tech-support", "When do I get my refund?").await;
+    assert_eq!((&answer["pages"][0], &answer["ticket_id"]), (&json!("public/refunds"), &Value::Null));
     let opened = gallery.ask("tech-support", "My barometer hums").await;
     assert_eq!(opened["ticket_id"], "SD-0001", "{opened}");
     gallery.program.stop().await;
@@ -164,9 +164,9 @@ async fn support_answers_or_opens_a_ticket() {
 #[tokio::test]
 async fn the_browser_follows_a_link() {
     let gallery = Gallery::open().await;
-    let told = gallery.ask("web-browser", "When is the workshop open?").await;
-    assert!(told["text"].as_str().unwrap().contains("8 to 16"), "{told}");
-    assert_eq!(told["read"], json!(["/", "/opening-hours"]));
+    let answer = gallery.ask("web-browser", "When is the workshop open?").await;
+    assert!(answer["text"].as_str().unwrap().contains("8 to 16"), "{answer}");
+    assert_eq!(answer["read"], json!(["/", "/opening-hours"]));
     gallery.program.stop().await;
 }
 

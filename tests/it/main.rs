@@ -1,6 +1,6 @@
 //! The end-to-end suites, in one program so that the dependencies are linked once.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot continue fails")]
 
 mod a2a;
 mod agent_protocol;
@@ -19,7 +19,6 @@ mod delegation;
 mod demo;
 mod dev;
 mod drain;
-mod elsewhere;
 mod errors;
 mod faults;
 mod fleet;
@@ -43,6 +42,7 @@ mod program;
 mod random;
 mod recorded;
 mod redis;
+mod remote_agents;
 mod replay;
 mod retry;
 mod review;

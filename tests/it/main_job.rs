@@ -173,9 +173,9 @@ async fn a_long_outcome_does_not_push_the_answer_out_of_the_window() {
     let done = fleet.settled(&id).await;
     assert_eq!(done["result"], "read", "{:#}", done["error"]);
     let calls = fleet.models.calls();
-    let told = calls[1].request["messages"].as_array().unwrap();
+    let reported = calls[1].request["messages"].as_array().unwrap();
     assert!(
-        told.iter().any(|m| m["role"] == "assistant" && m["tool_calls"].is_array()),
+        reported.iter().any(|m| m["role"] == "assistant" && m["tool_calls"].is_array()),
         "the call stays with its outcome"
     );
     fleet.end().await;
@@ -183,9 +183,9 @@ async fn a_long_outcome_does_not_push_the_answer_out_of_the_window() {
 
 #[tokio::test]
 async fn a_retry_after_a_wrong_format_calls_the_model_again() {
-    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let requested = std::sync::atomic::AtomicUsize::new(0);
     let fleet = Fleet::builder()
-        .model(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+        .model(move |_| match requested.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
             0 | 1 => Reply::text("no JSON"),
             _ => Reply::text("{}"),
         })

@@ -202,17 +202,17 @@ async fn an_agent_reviews() {
             let id = fleet.push(&job).await;
             let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
             assert_eq!(fleet.tools.calls().len(), usize::from(confirmed), "{verdict}: {done:#}");
-            let asked = fleet.models.calls()[1].request["messages"].to_string();
+            let requested = fleet.models.calls()[1].request["messages"].to_string();
             for seen in ["started_at", "history", "_total", "640"] {
-                assert!(asked.contains(seen), "the reviewer sees {seen}: {asked}");
+                assert!(requested.contains(seen), "the reviewer sees {seen}: {requested}");
             }
             let engagement = fleet.engagement_of(&id).await;
             let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
             assert_eq!(audit["engagement"]["history"]["_total"], i32::from(confirmed), "{audit:#}");
             // The caller does not receive a reviewer's answer about an output (AP-A16, §6.1.3).
-            let told = fleet.get(&format!("/agents/booker/getevents/{engagement}")).await;
-            let told = told.as_array().unwrap();
-            assert!(told.len() > 2 && told.iter().all(|event| event["depth"] == 0), "{told:#?}");
+            let reported = fleet.get(&format!("/agents/booker/getevents/{engagement}")).await;
+            let reported = reported.as_array().unwrap();
+            assert!(reported.len() > 2 && reported.iter().all(|event| event["depth"] == 0), "{reported:#?}");
             match confirmed {
                 true => assert_eq!(done["result"], "booked"),
                 false => assert_eq!(done["error"]["details"]["oas_rule"], "OAS-32", "{done:#}"),
@@ -310,13 +310,13 @@ async fn a_retried_job_opens_a_new_review() {
 #[tokio::test]
 async fn a_retried_job_calls_its_reviewing_agent_again() {
     for backend in turnstone_tests::Backend::ALL {
-        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let requested = std::sync::atomic::AtomicUsize::new(0);
         let script = move |request: &Value| {
             let system = request["messages"][0]["content"].as_str().unwrap_or_default();
             let verdicts = ["REJECT not now", "APPROVE it is cheap"];
             match (system.starts_with("You review"), model_server::outcomes(request)) {
                 (true, _) => {
-                    Reply::text(verdicts[asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst).min(1)])
+                    Reply::text(verdicts[requested.fetch_add(1, std::sync::atomic::Ordering::SeqCst).min(1)])
                 }
                 (false, 0) => Reply::call("book", json!({"price": 640})),
                 _ => Reply::text("booked"),

@@ -243,11 +243,11 @@ async fn one_person_is_no_quorum_of_two() {
             let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
             // Without other reviewers the call is not made, and no review is opened.
             assert_eq!(fleet.tools.calls().len(), usize::from(next.is_some()), "{done:#}");
-            let asked = fleet.get("/reviews").await;
+            let requested = fleet.get("/reviews").await;
             assert_eq!(
-                asked["items"].as_array().map(Vec::len),
+                requested["items"].as_array().map(Vec::len),
                 Some(usize::from(next.is_some())),
-                "{asked:#}"
+                "{requested:#}"
             );
             fleet.end().await;
         }

@@ -155,8 +155,8 @@ async fn pgbouncer_gives_each_transaction_any_connection() {
     let mut psql = tokio::process::Command::new(psql());
     psql.args(["-X", "-q", "-A", "-t", bouncer.url()]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut staying = psql.kill_on_drop(true).spawn().unwrap();
-    let mut asked = staying.stdin.take().unwrap();
-    asked.write_all(b"SELECT pg_backend_pid();\n").await.unwrap();
+    let mut requested = staying.stdin.take().unwrap();
+    requested.write_all(b"SELECT pg_backend_pid();\n").await.unwrap();
     let mut lines = BufReader::new(staying.stdout.take().unwrap()).lines();
     let pid = wait::output("an answer", lines.next_line()).await.unwrap().unwrap();
     assert_eq!(psql_at(bouncer.url(), "SELECT pg_backend_pid()").await.unwrap(), pid);

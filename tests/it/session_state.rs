@@ -1,7 +1,7 @@
 //! State of agents between turns: tools of the model, committed by PERSIST or rolled back (OSSA §1.6 and §3, RS-28 …
 //! RS-31, RS-44; facts §6.2 cases 3 and 4).
 
-use crate::inputs::{bodies, desk, job, register, told};
+use crate::inputs::{bodies, desk, events_named, job, register};
 use crate::paused_timers::PausedTimers;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -47,8 +47,9 @@ fn keys(state: &Value) -> Value {
 fn outcomes(fleet: &Fleet) -> Vec<Value> {
     let calls = fleet.models.calls();
     let messages = calls.last().unwrap().request["messages"].as_array().unwrap().clone();
-    let told = messages.iter().filter(|message| message["role"] == "tool");
-    told.map(|m| m["content"].as_str().map(|c| serde_json::from_str(c).unwrap_or(json!(c))).unwrap())
+    let reported = messages.iter().filter(|message| message["role"] == "tool");
+    reported
+        .map(|m| m["content"].as_str().map(|c| serde_json::from_str(c).unwrap_or(json!(c))).unwrap())
         .collect()
 }
 
@@ -82,7 +83,7 @@ async fn state_is_kept_across_turns_and_recorded() {
     assert_eq!((&second["key"], &second["operation"]), (&json!("log"), &json!("append")));
     assert_eq!((&second["previous_value"], &second["new_value"]), (&json!(["a"]), &json!(["a", "b"])));
     assert!(second["timestamp"].as_str().unwrap().ends_with('Z'));
-    let events = told(&fleet, &id, "state.changed").await;
+    let events = events_named(&fleet, &id, "state.changed").await;
     assert_eq!(events.len(), 3);
     assert_eq!(events[0]["transaction_id"], records[0]["transaction_id"]);
     fleet.end().await;
@@ -109,7 +110,7 @@ async fn a_failed_turn_rolls_its_changes_back() {
     let done = fleet.settled(&id).await;
     assert_eq!(done["state"], "discarded", "{done:#}");
     assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));
-    let rolled_back = told(&fleet, &id, "state.rolled_back").await;
+    let rolled_back = events_named(&fleet, &id, "state.rolled_back").await;
     assert_eq!(rolled_back[0]["changes"].as_array().unwrap().len(), 2, "{rolled_back:#?}");
     fleet.end().await;
 }
@@ -132,7 +133,7 @@ async fn read_uncommitted_keeps_everything() {
     PausedTimers::skip(Duration::from_millis(TIMEOUT_MS)).await;
     assert_eq!(fleet.settled(&id).await["state"], "discarded");
     assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));
-    assert!(told(&fleet, &id, "state.rolled_back").await.is_empty());
+    assert!(events_named(&fleet, &id, "state.rolled_back").await.is_empty());
     fleet.end().await;
 }
 
@@ -234,9 +235,9 @@ async fn a_conflict_runs_the_turn_again() {
     assert_eq!(done["state"], "completed", "{done:#}");
     let shown = state(&fleet, &slow).await;
     assert_eq!(shown["entries"][0]["value"], json!([1, 2]), "no update is lost: {shown:#}");
-    let failed = told(&fleet, &slow, "job.failed").await;
+    let failed = events_named(&fleet, &slow, "job.failed").await;
     assert_eq!((failed.len(), &failed[0]["code"]), (1, &json!("BACKEND_ERROR")), "{failed:#?}");
-    assert_eq!(told(&fleet, &slow, "state.rolled_back").await.len(), 1);
+    assert_eq!(events_named(&fleet, &slow, "state.rolled_back").await.len(), 1);
     let engagement = fleet.engagement_of(&slow).await;
     let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
     let status = [&audit["state"][0]["status"], &audit["state"][1]["status"]];
@@ -416,7 +417,7 @@ async fn levels(backend: Backend) {
             assert_eq!(read[0]["value"], 0);
             let second = if level.unrepeatable { 1 } else { 0 };
             assert_eq!(read[3]["value"], second, "{name} on {backend:?}: the second read of a key");
-            let lost = told(&fleet, &slow, "state.rolled_back").await.len();
+            let lost = events_named(&fleet, &slow, "state.rolled_back").await.len();
             assert_eq!(lost == 0, commits, "{name} on {backend:?}: a turn that writes {key} commits");
             let kept = keys(&state(&fleet, &slow).await);
             assert_eq!(kept[key], if commits { 2 } else { 3 }, "{name} on {backend:?}: {kept:#}");

@@ -52,8 +52,9 @@ async fn every_stream_is_read_by_an_independent_client() {
     let http = turnstone_tests::http::client();
     let (status, body) = fleet.send(reqwest::Method::POST, "/agents", AGENT).await;
     assert!(status.is_success(), "{body:#}");
-    let asked = http.post(format!("{}/agents/lead/stream_request", fleet.url)).json(&json!({"input": "go"}));
-    let streamed = read(asked, "request_completed").await;
+    let requested =
+        http.post(format!("{}/agents/lead/stream_request", fleet.url)).json(&json!({"input": "go"}));
+    let streamed = read(requested, "request_completed").await;
     let first: Value = serde_json::from_str(&streamed[0].data).unwrap();
     let (request, run) = (first["request_id"].as_str().unwrap(), first["run_id"].as_str().unwrap());
     let numbers: Vec<String> = (1..=ids(&streamed).len()).map(|number| number.to_string()).collect();
@@ -78,8 +79,8 @@ async fn every_stream_is_read_by_an_independent_client() {
 
     let message = json!({"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "go"}]}});
     let call = json!({"jsonrpc": "2.0", "id": 7, "method": "SendStreamingMessage", "params": message});
-    let asked = http.post(format!("{}/a2a/lead", fleet.url)).header("a2a-version", "1.0").json(&call);
-    let told = read(asked, "TASK_STATE_COMPLETED").await;
-    assert!(told.iter().all(|event| event.event == "message" && event.data.contains("\"jsonrpc\"")));
+    let requested = http.post(format!("{}/a2a/lead", fleet.url)).header("a2a-version", "1.0").json(&call);
+    let reported = read(requested, "TASK_STATE_COMPLETED").await;
+    assert!(reported.iter().all(|event| event.event == "message" && event.data.contains("\"jsonrpc\"")));
     fleet.end().await;
 }

@@ -4,7 +4,7 @@
 //! or a `postgres://` address. The settings are those of [`worker::with_settings`], the points those of
 //! [`Point::parse`]. The process ends when its standard input does.
 
-#![expect(clippy::expect_used, reason = "a program of the tests that cannot go on says so and fails")]
+#![expect(clippy::expect_used, reason = "a program of the tests that cannot continue says so and fails")]
 
 use std::io::Read;
 use std::sync::Arc;

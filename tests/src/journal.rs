@@ -19,7 +19,7 @@ pub fn times(name: &str) -> String {
 
 /// Returns a query for the number of all events of this name.
 #[must_use]
-pub fn told(name: &str) -> String {
+pub fn event_count(name: &str) -> String {
     format!("SELECT CAST(coalesce(sum({}), 0) AS BIGINT) FROM journal", times(name))
 }
 

@@ -4,7 +4,7 @@
 //! log. Faults come from a decorating ledger ([`crash::CrashLedger`]) or from SIGKILL, and time from a clock
 //! that tests move.
 
-#![expect(clippy::expect_used, reason = "a harness that cannot go on says so and fails")]
+#![expect(clippy::expect_used, reason = "a harness that cannot continue says so and fails")]
 
 pub mod binaries;
 pub mod clock;

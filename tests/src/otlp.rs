@@ -178,7 +178,10 @@ impl Collector {
         if wait::ends(wait::PATIENCE, requests.wait_for(|_| enough(self))).await.is_none() {
             let names: Vec<String> = self.spans().into_iter().map(|span| span.name).collect();
             let metrics: Vec<String> = self.readings().into_iter().map(|reading| reading.name).collect();
-            panic!("waited {:?} in vain: {what}; spans {names:?}, metrics {metrics:?}", wait::PATIENCE);
+            panic!(
+                "waited {:?} without success: {what}; spans {names:?}, metrics {metrics:?}",
+                wait::PATIENCE
+            );
         }
     }
 }

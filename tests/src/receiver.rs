@@ -14,7 +14,7 @@ pub enum Receipt {
     /// A status with a text.
     Status(u16, String),
     /// A redirect to this address.
-    Elsewhere(String),
+    Redirect(String),
     /// A failure whose body never ends.
     Endless,
     /// Nothing, for ever.
@@ -105,7 +105,7 @@ async fn receive(State(log): State<Arc<Log>>, headers: HeaderMap, body: Bytes) -
     let status = |status| StatusCode::from_u16(status).expect("a status");
     match (log.script)(number) {
         Receipt::Status(code, text) => (status(code), text).into_response(),
-        Receipt::Elsewhere(place) => (status(307), [(header::LOCATION, place)]).into_response(),
+        Receipt::Redirect(place) => (status(307), [(header::LOCATION, place)]).into_response(),
         Receipt::Endless => {
             let chunks =
                 futures::stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 4096])));

@@ -123,7 +123,7 @@ impl Pauses {
 }
 
 fn late(what: &str, patience: Duration) -> String {
-    format!("waited {patience:?} in vain: {what}")
+    format!("waited {patience:?} without success: {what}")
 }
 
 /// Ends when this much real time has passed. A thread waits, because the runtime's timers may be paused.
@@ -154,9 +154,9 @@ mod tests {
     #[tokio::test]
     async fn a_late_wait_names_its_event_and_its_deadline() {
         let never = until_within("the moon is full", SOON, async || false);
-        assert_eq!(complaint(never).await, "waited 50ms in vain: the moon is full");
+        assert_eq!(complaint(never).await, "waited 50ms without success: the moon is full");
         let hangs = until_within("the moon answers", SOON, async || std::future::pending().await);
-        assert_eq!(complaint(hangs).await, "waited 50ms in vain: the moon answers");
+        assert_eq!(complaint(hangs).await, "waited 50ms without success: the moon answers");
     }
 
     #[tokio::test]
@@ -177,7 +177,7 @@ mod tests {
     #[tokio::test]
     async fn a_stopped_thread_comes_no_nearer_to_the_deadline() {
         let stopped = std::cell::Cell::new(false);
-        let looks = until_within("the thread goes on", 2 * STEP, async || {
+        let looks = until_within("the thread continues", 2 * STEP, async || {
             let seen = stopped.get();
             tokio::task::yield_now().await;
             seen

@@ -135,7 +135,8 @@ impl BreakerWatch {
             return Passage::Free;
         }
         let step = BreakerStep::Pass { lease: lease.clone() };
-        told(keeper.step(key, rule, step, clock.now()).await).map_or(Passage::Free, |stepped| stepped.passage)
+        logged(keeper.step(key, rule, step, clock.now()).await)
+            .map_or(Passage::Free, |stepped| stepped.passage)
     }
 
     /// Counts a failed call of a job; returns the time until which the breaker is open, when this failure
@@ -150,7 +151,7 @@ impl BreakerWatch {
         let keeper = self.keeper(rule)?;
         let successes = self.known().successes.remove(key).unwrap_or_default().successes;
         let step = BreakerStep::Failed { job: job.0.clone(), successes };
-        let stepped = told(keeper.step(key, rule, step, clock.now()).await)?;
+        let stepped = logged(keeper.step(key, rule, step, clock.now()).await)?;
         self.known().troubled.insert(key.clone());
         stepped.opened_until
     }
@@ -192,7 +193,7 @@ impl BreakerWatch {
         let Success { key, rule, step } = success;
         let Some(keeper) = self.keeper(&rule) else { return };
         let is_trial = matches!(step, BreakerStep::TrialSucceeded { .. });
-        told(keeper.step(&key, &rule, step, clock.now()).await);
+        logged(keeper.step(&key, &rule, step, clock.now()).await);
         if is_trial {
             // The next call reads if this closed it.
             self.known().looked = None;
@@ -209,7 +210,7 @@ impl BreakerWatch {
     ) {
         if let Some(keeper) = self.keeper(rule) {
             let step = BreakerStep::TrialNotMade { job: job.0.clone() };
-            told(keeper.step(key, rule, step, clock.now()).await);
+            logged(keeper.step(key, rule, step, clock.now()).await);
         }
     }
 
@@ -224,7 +225,7 @@ impl BreakerWatch {
         if self.is_fresh() {
             return;
         }
-        let troubled = told(keeper.troubled().await);
+        let troubled = logged(keeper.troubled().await);
         let mut known = self.known();
         known.looked = Some(Instant::now());
         if let Some(troubled) = troubled {
@@ -237,7 +238,7 @@ impl BreakerWatch {
     }
 }
 
-fn told<T>(outcome: Result<T, StoreError>) -> Option<T> {
+fn logged<T>(outcome: Result<T, StoreError>) -> Option<T> {
     outcome
         .inspect_err(|error| tracing::debug!(%error, "the circuit breakers cannot be asked; calls are made"))
         .ok()

@@ -15,7 +15,7 @@ use turnstone_domain::{AgentDefinition, Clock, Ids};
 use turnstone_specs::agent_spec::Flows;
 use turnstone_store::breakers::Breakers;
 use turnstone_store::credentials::Credentials;
-use turnstone_store::elsewhere::Elsewhere;
+use turnstone_store::remote_calls::RemoteCalls;
 use turnstone_store::{Doorbell, Ledger};
 
 /// The most compiled schemas and expressions of each kind; beyond that the cache is emptied.
@@ -40,7 +40,7 @@ pub struct Deps {
     /// The credentials of users and static identities; without it, there are none.
     pub credentials: Option<Credentials>,
     /// The cancellations for other servers; without it, none is sent.
-    pub elsewhere: Option<Elsewhere>,
+    pub remote_calls: Option<RemoteCalls>,
     /// The prices of models and tools.
     pub prices: Prices,
     /// The groups of reviewers, and the consequence of a missed deadline.
@@ -114,7 +114,7 @@ impl Deps {
             limits,
             breakers,
             credentials: None,
-            elsewhere: None,
+            remote_calls: None,
             prices,
             reviews: ReviewRules::default(),
             toolbox,
@@ -144,8 +144,8 @@ impl Deps {
 
     /// Adds the cancellations for other servers.
     #[must_use]
-    pub fn with_elsewhere(self, elsewhere: Elsewhere) -> Self {
-        Self { elsewhere: Some(elsewhere), ..self }
+    pub fn with_remote_calls(self, remote_calls: RemoteCalls) -> Self {
+        Self { remote_calls: Some(remote_calls), ..self }
     }
 
     /// Adds these reviewers.

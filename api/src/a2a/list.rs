@@ -55,14 +55,14 @@ pub(super) async fn tasks(
     let mut shown = Vec::with_capacity(found.len());
     for (id, _) in &found {
         let Some(job) = app.api.store.views.job(id).await? else { continue };
-        let mut told = task::shown(app, origin, &job, length).await?;
-        if state.is_some_and(|wanted| told["status"]["state"] != wanted) {
+        let mut answer = task::shown(app, origin, &job, length).await?;
+        if state.is_some_and(|wanted| answer["status"]["state"] != wanted) {
             continue;
         }
-        if let Some(fields) = told.as_object_mut().filter(|_| !with_artifacts) {
+        if let Some(fields) = answer.as_object_mut().filter(|_| !with_artifacts) {
             fields.remove("artifacts");
         }
-        shown.push(told);
+        shown.push(answer);
     }
     Ok(json!({"tasks": shown, "nextPageToken": next, "pageSize": size, "totalSize": total}))
 }

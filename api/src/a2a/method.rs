@@ -41,7 +41,7 @@ pub(super) async fn answer(app: &Shared, from: &Sender<'_>, headers: &HeaderMap,
     };
     let origin = origin(app, headers);
     match reach(app, from, headers, &call).await {
-        Ok(Outcome::Told(result)) => rpc::answer(&call.id, Ok(result)),
+        Ok(Outcome::Answer(result)) => rpc::answer(&call.id, Ok(result)),
         Ok(Outcome::Stream(watched)) => watch::stream(app.clone(), origin, call.id, *watched).await,
         Err(refusal) => rpc::answer(&call.id, Err(refusal)),
     }
@@ -49,7 +49,7 @@ pub(super) async fn answer(app: &Shared, from: &Sender<'_>, headers: &HeaderMap,
 
 /// The result of a call.
 enum Outcome {
-    Told(Value),
+    Answer(Value),
     Stream(Box<Job>),
 }
 
@@ -70,7 +70,7 @@ async fn reach(
             let sent = send::Sending::read(params)?;
             let job = send::send(app, from, &sent).await?;
             let job = if sent.at_once { job } else { watch::until_it_rests(app, job).await? };
-            Ok(Outcome::Told(
+            Ok(Outcome::Answer(
                 serde_json::json!({"task": task::shown(app, origin, &job, sent.history).await?}),
             ))
         }
@@ -80,16 +80,16 @@ async fn reach(
         }
         "GetTask" => {
             let job = find(app, from, id()?).await?;
-            let mut told = task::shown(app, origin, &job, history(params)?).await?;
+            let mut shown = task::shown(app, origin, &job, history(params)?).await?;
             if let (Some(_), Some(side)) = (from.who.caller.peer(), &job.agent) {
                 // The usage of a call by another server's agent is booked there.
                 let used = app.api.store.views.budget(&side.engagement_id).await?.settled;
-                told["metadata"] = serde_json::json!({"tokensUsed": used});
+                shown["metadata"] = serde_json::json!({"tokensUsed": used});
             }
-            Ok(Outcome::Told(told))
+            Ok(Outcome::Answer(shown))
         }
-        "ListTasks" => list::tasks(app, from, origin, params).await.map(Outcome::Told),
-        "CancelTask" => cancel(app, from, origin, id()?).await.map(Outcome::Told),
+        "ListTasks" => list::tasks(app, from, origin, params).await.map(Outcome::Answer),
+        "CancelTask" => cancel(app, from, origin, id()?).await.map(Outcome::Answer),
         "SubscribeToTask" => {
             let job = find(app, from, id()?).await?;
             if job.state.is_terminal() {

@@ -43,11 +43,11 @@ pub(super) async fn status(app: &App, job: &Job) -> Result<Value, RpcRefusal> {
     };
     let review = review.filter(|review| review.job_id == job.id);
     let mut status = json!({"state": state(job), "timestamp": changed_at(job, review.as_ref())});
-    if let Some(asked) = asks(app, job).await? {
+    if let Some(requested) = asks(app, job).await? {
         status["state"] = json!("TASK_STATE_INPUT_REQUIRED");
-        let keys = json!({"request_keys": asked.question.request_keys()});
-        status["message"] = json!({"messageId": asked.call_id, "contextId": context(job), "taskId": job.id,
-                                   "role": "ROLE_AGENT", "parts": [{"text": asked.question.prompt()}, {"data": keys}]});
+        let keys = json!({"request_keys": requested.question.request_keys()});
+        status["message"] = json!({"messageId": requested.call_id, "contextId": context(job), "taskId": job.id,
+                                   "role": "ROLE_AGENT", "parts": [{"text": requested.question.prompt()}, {"data": keys}]});
     } else if let Some(words) = words(job, review.as_ref()) {
         let id = review.as_ref().map_or_else(|| format!("{}-end", job.id), |review| review.id.to_string());
         status["message"] = json!({"messageId": id, "contextId": context(job), "taskId": job.id,
@@ -67,7 +67,7 @@ async fn asks(app: &App, job: &Job) -> Result<Option<AskedUser>, RpcRefusal> {
     waiting.truncate(1);
     waiting::note_displayed(app, &waiting).await?;
     Ok(waiting.pop().and_then(|one| match one.wanted {
-        Wanted::Answer(asked) => Some(asked),
+        Wanted::Answer(requested) => Some(requested),
         Wanted::Word(_) => None,
     }))
 }
@@ -85,8 +85,8 @@ pub(super) fn context(job: &Job) -> &str {
 
 /// Returns the agent's answer.
 pub(super) fn artifact(job: &Job) -> Option<Value> {
-    let told = results(&job.result.as_ref()?.parse().unwrap_or_default());
-    let mut fields = told.as_object()?.clone();
+    let answer = results(&job.result.as_ref()?.parse().unwrap_or_default());
+    let mut fields = answer.as_object()?.clone();
     let text = fields.remove("text");
     let parts: Vec<Value> = match fields.remove("output") {
         Some(output) if fields.is_empty() => vec![json!({"data": output, "mediaType": "application/json"})],
@@ -146,8 +146,8 @@ fn state(job: &Job) -> &'static str {
 fn words(job: &Job, review: Option<&Review>) -> Option<String> {
     match job.state {
         JobState::Discarded | JobState::Retryable => {
-            let told = job.errors.last()?.error.told();
-            Some(format!("{}: {}", told["code"].as_str()?, told["message"].as_str()?))
+            let answer = job.errors.last()?.error.event_data();
+            Some(format!("{}: {}", answer["code"].as_str()?, answer["message"].as_str()?))
         }
         JobState::Pending => review.map(prompt),
         _ => None,

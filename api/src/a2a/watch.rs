@@ -57,12 +57,12 @@ pub(super) async fn stream(app: Shared, origin: String, id: Value, job: Job) -> 
         feed,
         state,
         spoken: false,
-        told: VecDeque::from([json!({"task": task})]),
+        updates: VecDeque::from([json!({"task": task})]),
         over,
     };
     let frames = futures::stream::unfold(watched, |mut watched| async move {
-        let told = watched.next().await?;
-        let answer = rpc::body(&watched.id, told);
+        let update = watched.next().await?;
+        let answer = rpc::body(&watched.id, update);
         Some((Ok::<_, Infallible>(Frame::default().data(answer.to_string())), watched))
     });
     Sse::new(frames).keep_alive(KeepAlive::default()).into_response()
@@ -118,7 +118,7 @@ struct TaskStream {
     state: Value,
     /// True if a part of the answer was sent.
     spoken: bool,
-    told: VecDeque<Value>,
+    updates: VecDeque<Value>,
     over: bool,
 }
 
@@ -126,8 +126,8 @@ impl TaskStream {
     /// Returns the next frame; `None` when there are no more.
     async fn next(&mut self) -> Option<Result<Value, RpcRefusal>> {
         loop {
-            if let Some(told) = self.told.pop_front() {
-                return Some(Ok(told));
+            if let Some(update) = self.updates.pop_front() {
+                return Some(Ok(update));
             }
             if self.over {
                 return None;
@@ -164,7 +164,7 @@ impl TaskStream {
         }
         let append = piece.offset != 0;
         self.spoken = true;
-        self.told.push_back(self.answer(json!([{"text": piece.text}]), append, false));
+        self.updates.push_back(self.answer(json!([{"text": piece.text}]), append, false));
     }
 
     /// Sends files that the client does not know.
@@ -172,7 +172,7 @@ impl TaskStream {
         for file in task::files(&self.app, &self.origin, &self.job).await? {
             let id = file["artifactId"].as_str().unwrap_or_default().to_owned();
             if self.files.insert(id) {
-                self.told.push_back(self.update(&file, false, true));
+                self.updates.push_back(self.update(&file, false, true));
             }
         }
         Ok(())
@@ -188,10 +188,11 @@ impl TaskStream {
         }
         self.look_at_files().await?;
         if let Some(artifact) = task::artifact(&self.job) {
-            self.told.push_back(self.answer(artifact["parts"].clone(), false, true));
+            self.updates.push_back(self.answer(artifact["parts"].clone(), false, true));
         }
         let (task, context) = (&self.job.id, task::context(&self.job));
-        self.told.push_back(json!({"statusUpdate": {"taskId": task, "contextId": context, "status": state}}));
+        self.updates
+            .push_back(json!({"statusUpdate": {"taskId": task, "contextId": context, "status": state}}));
         self.over = task::rests(&state);
         self.state = state;
         Ok(())

@@ -36,19 +36,19 @@ pub(super) struct Begun {
 pub(super) async fn begin(
     app: &App,
     agent: &str,
-    asked: &ProtocolRequest,
+    requested: &ProtocolRequest,
     tenant: &Tenant,
     trace: &RequestId,
 ) -> Result<Begun, Failure> {
     let names = names(app).await?;
-    let name = asked.request_id.as_deref().map(|id| request_id::of_name(agent, tenant.name(), id));
+    let name = requested.request_id.as_deref().map(|id| request_id::of_name(agent, tenant.name(), id));
     let named = name.as_ref().map(|name| names.id(name));
     if let Some(name) = &name
         && let Some(job) = names.find(app, name, tenant.name()).await?
     {
-        return again(app, agent, asked, job, tenant).await;
+        return again(app, agent, requested, job, tenant).await;
     }
-    if let Some(id) = &asked.request_id
+    if let Some(id) = &requested.request_id
         && find::run(app, agent, id, tenant).await.is_ok()
     {
         return Err(OjsError::conflict(format!(
@@ -56,13 +56,13 @@ pub(super) async fn begin(
         ))
         .into());
     }
-    let run = match &asked.run_id {
+    let run = match &requested.run_id {
         Some(id) => Some(find::run(app, agent, id, tenant).await?),
         None => None,
     };
     let id = match &run {
-        Some(run) => further(app, agent, asked, tenant, (run, trace, named.clone())).await,
-        None => new(app, agent, asked, tenant, (trace, named.clone())).await,
+        Some(run) => further(app, agent, requested, tenant, (run, trace, named.clone())).await,
+        None => new(app, agent, requested, tenant, (trace, named.clone())).await,
     };
     let (id, run) = match id {
         Ok(begun) => begun,
@@ -72,11 +72,11 @@ pub(super) async fn begin(
                 Some(name) => names.find(app, name, tenant.name()).await?,
                 None => None,
             };
-            return again(app, agent, asked, before.ok_or(Failure(error))?, tenant).await;
+            return again(app, agent, requested, before.ok_or(Failure(error))?, tenant).await;
         }
         Err(failure) => return Err(failure),
     };
-    let request_id = asked.request_id.clone().unwrap_or_else(|| id.0.clone());
+    let request_id = requested.request_id.clone().unwrap_or_else(|| id.0.clone());
     Ok(Begun { job: id, request_id, run: find::run(app, agent, run.as_str(), tenant).await? })
 }
 
@@ -84,16 +84,16 @@ pub(super) async fn begin(
 async fn new(
     app: &App,
     agent: &str,
-    asked: &ProtocolRequest,
+    requested: &ProtocolRequest,
     tenant: &Tenant,
     (trace, named): (&RequestId, Option<JobId>),
 ) -> Result<(JobId, EngagementId), Failure> {
     let mut fields = RawObject::new();
     fields.insert("type", JOB_TYPE);
-    fields.insert("args", args(asked));
-    fields.insert("meta", meta(agent, asked));
+    fields.insert("args", args(requested));
+    fields.insert("meta", meta(agent, requested));
     configure::apply(app, agent, tenant, None, &mut fields).await?;
-    if let Wish::Operation(operation, _) = &asked.wish
+    if let Wish::Operation(operation, _) = &requested.wish
         && let Some(schema) = &operation.output_schema
     {
         fields.insert("ext_agent_output_schema", schema.clone());
@@ -101,13 +101,13 @@ async fn new(
     if let Some(id) = &named {
         fields.insert("id", id.as_str());
     }
-    if let Some(limit) = asked.peer_request.as_ref().and_then(|peer_request| peer_request.token_budget) {
+    if let Some(limit) = requested.peer_request.as_ref().and_then(|peer_request| peer_request.token_budget) {
         let own = fields.given(TOKEN_BUDGET).and_then(|own| own.parse::<i64>().ok());
         fields.insert(TOKEN_BUDGET, own.map_or(limit, |own| own.min(limit)));
     }
     trace.keep(&mut fields);
     let mut job = accept(app, fields, tenant, app.api.clock.now()).await?;
-    if let Some(peer_request) = &asked.peer_request {
+    if let Some(peer_request) = &requested.peer_request {
         place(&mut job, peer_request)?;
     }
     let id = job.id.clone();
@@ -120,23 +120,23 @@ async fn new(
 async fn further(
     app: &App,
     agent: &str,
-    asked: &ProtocolRequest,
+    requested: &ProtocolRequest,
     tenant: &Tenant,
     (run, trace, named): (&Engagement, &RequestId, Option<JobId>),
 ) -> Result<(JobId, EngagementId), Failure> {
-    if let Wish::Operation(operation, _) = &asked.wish {
+    if let Wish::Operation(operation, _) = &requested.wish {
         let message = format!("`{}` begins a run of its own; leave run_id out.", operation.name);
         return Err(OjsError::validation("run_id", message).into());
     }
     let mut settings = RawObject::new();
     configure::apply(app, agent, tenant, Some(run), &mut settings).await?;
     let mut sent = RawObject::new();
-    sent.insert("meta", meta(agent, asked));
+    sent.insert("meta", meta(agent, requested));
     trace.keep(&mut sent);
     let metadata = sent.remove("meta").and_then(|meta| meta.parse().ok()).unwrap_or_default();
     let said = Further {
         job: named,
-        args: RawJson::of(&args(asked)),
+        args: RawJson::of(&args(requested)),
         metadata,
         settings,
         continues: Continues::Always,
@@ -149,13 +149,13 @@ async fn further(
 async fn again(
     app: &App,
     agent: &str,
-    asked: &ProtocolRequest,
+    requested: &ProtocolRequest,
     job: Job,
     tenant: &Tenant,
 ) -> Result<Begun, Failure> {
     let request_id = name::of(names(app).await?, &job);
     let sent = name::kept(&job);
-    if sent["digest"] != asked.digest.as_str() || sent["peer"].as_str() != asked.peer.as_deref() {
+    if sent["digest"] != requested.digest.as_str() || sent["peer"].as_str() != requested.peer.as_deref() {
         let message =
             format!("Request `{request_id}` was sent before with another body, or by another client.");
         return Err(OjsError::conflict(message).with("request_id", request_id).into());
@@ -166,8 +166,8 @@ async fn again(
 }
 
 /// Returns the `args` of its job: the input of the agent.
-fn args(asked: &ProtocolRequest) -> Value {
-    match &asked.wish {
+fn args(requested: &ProtocolRequest) -> Value {
+    match &requested.wish {
         Wish::Chat(text) => json!([text]),
         // As a text: an object could be taken for a message of another author.
         Wish::Operation(_, input) => json!([input.to_string()]),
@@ -178,17 +178,17 @@ fn args(asked: &ProtocolRequest) -> Value {
 /// Returns the `meta` of its job. `request_metadata.user_id`, or `user` with an id and an e-mail address, names the
 /// user of the request, as `metadata.user` does where engagements are begun (AP-A15). Other members are kept and have no
 /// effect.
-fn meta(agent: &str, asked: &ProtocolRequest) -> RawObject {
-    let mut own = asked.kept.clone();
-    own.insert("request_id".to_owned(), asked.request_id.as_deref().into());
-    own.insert("digest".to_owned(), asked.digest.as_str().into());
-    if let Some(peer) = &asked.peer {
+fn meta(agent: &str, requested: &ProtocolRequest) -> RawObject {
+    let mut own = requested.kept.clone();
+    own.insert("request_id".to_owned(), requested.request_id.as_deref().into());
+    own.insert("digest".to_owned(), requested.digest.as_str().into());
+    if let Some(peer) = &requested.peer {
         own.insert("peer".to_owned(), peer.as_str().into());
     }
-    let metadata = asked.kept.get("request_metadata").cloned().unwrap_or_default();
+    let metadata = requested.kept.get("request_metadata").cloned().unwrap_or_default();
     let by_id = || Some(json!({"id": metadata.get("user_id").filter(|id| !id.is_null())?}));
     let said = metadata.get("user").filter(|user| !user.is_null()).cloned().or_else(by_id);
-    let user = match &asked.peer_request {
+    let user = match &requested.peer_request {
         Some(peer_request) => {
             peer_request.user.as_ref().map(|user| json!({"id": user.id, "email": user.email}))
         }

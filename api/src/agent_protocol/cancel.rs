@@ -39,8 +39,9 @@ pub(super) async fn edge(
 ) -> Result<Option<Box<RawValue>>, StoreError> {
     run_events::catch_up(app, run).await?;
     let runs = &app.api.store.runs;
-    let told = runs.run_requests(&run.id).await?.into_iter().find(|request| request.job == *job);
-    let Some(number) = told.and_then(|told| if last { told.ended } else { Some(told.began) }) else {
+    let numbered = runs.run_requests(&run.id).await?.into_iter().find(|request| request.job == *job);
+    let Some(number) = numbered.and_then(|numbered| if last { numbered.ended } else { Some(numbered.began) })
+    else {
         return Ok(None);
     };
     let event = runs.run_events(&run.id, number - 1, Some(job), 1).await?.events.pop();

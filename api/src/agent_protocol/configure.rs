@@ -37,11 +37,11 @@ const OF_THE_BEGINNING: [&str; 2] = ["token_budget", "cost_budget"];
 pub(super) async fn configure(
     app: &App,
     agent: &str,
-    asked: &ProtocolRequest,
+    requested: &ProtocolRequest,
     args: &Map<String, Value>,
     tenant: &Tenant,
 ) -> Result<Value, Failure> {
-    let run = match &asked.run_id {
+    let run = match &requested.run_id {
         Some(id) => Some(find::run(app, agent, id, tenant).await?),
         None => None,
     };
@@ -61,7 +61,7 @@ pub(super) async fn configure(
         "role": "system",
         "depth": 0,
         "timestamp": app.api.clock.now().to_rfc3339(),
-        "request_id": asked.request_id,
+        "request_id": requested.request_id,
         "finish_reason": reason,
         "result": null,
         "error": error,

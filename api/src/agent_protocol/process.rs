@@ -101,21 +101,22 @@ pub(crate) async fn process(
     let record = app.api.store.views.agent(&agent).await?;
     let wait = params.flag("wait")?.unwrap_or(false);
     let operations = record.as_ref().map_or(&[][..], |record| &record.definition.operations);
-    let asked = read(body?, &params, operations).await;
+    let requested = read(body?, &params, operations).await;
     // Runs of an agent that is no longer registered continue, and can be ended and answered.
-    let goes_on = asked.as_ref().is_ok_and(|asked| matches!(asked.wish, Wish::Cancel | Wish::Resume(_)));
-    if record.is_none() && !goes_on {
+    let continues =
+        requested.as_ref().is_ok_and(|requested| matches!(requested.wish, Wish::Cancel | Wish::Resume(_)));
+    if record.is_none() && !continues {
         return Err(OjsError::not_found("agent", &agent).into());
     }
-    let asked = asked?.from((&caller, &tenant.principal), &headers)?;
-    let about = &about(&app, &agent, &asked, &tenant).await?;
-    match &asked.wish {
+    let requested = requested?.from((&caller, &tenant.principal), &headers)?;
+    let about = &about(&app, &agent, &requested, &tenant).await?;
+    match &requested.wish {
         Wish::Chat(_) | Wish::Operation(..) => {
-            let begun = begin(&app, &agent, &asked, &tenant, &trace).await?;
+            let begun = begin(&app, &agent, &requested, &tenant, &trace).await?;
             answer(&app, &agent, &begun, wait, false).await
         }
         Wish::Configure(args) => {
-            let completed = configure::configure(&app, &agent, &asked, args, &tenant).await?;
+            let completed = configure::configure(&app, &agent, &requested, args, &tenant).await?;
             configured(&completed, wait)
         }
         Wish::Cancel => {
@@ -124,7 +125,7 @@ pub(crate) async fn process(
             answer(&app, &agent, &begun, wait, true).await
         }
         Wish::Resume(keys) => {
-            let (call, by) = (asked.call(), asked.user());
+            let (call, by) = (requested.call(), requested.user());
             let principal = Arc::clone(&tenant.principal);
             let given = UserAnswer {
                 said: Said::Values(keys.clone()),
@@ -141,9 +142,14 @@ pub(crate) async fn process(
 }
 
 /// Returns the request that is ended or answered. Another server may do so only with its own requests.
-async fn about(app: &App, agent: &str, asked: &ProtocolRequest, tenant: &Tenant) -> Result<String, Failure> {
-    let id = asked.request_id.as_deref().unwrap_or_default();
-    match (&asked.peer, &asked.wish) {
+async fn about(
+    app: &App,
+    agent: &str,
+    requested: &ProtocolRequest,
+    tenant: &Tenant,
+) -> Result<String, Failure> {
+    let id = requested.request_id.as_deref().unwrap_or_default();
+    match (&requested.peer, &requested.wish) {
         (Some(peer), Wish::Cancel | Wish::Resume(_)) => find::own(app, agent, id, tenant, peer).await,
         _ => Ok(id.to_owned()),
     }
@@ -177,12 +183,12 @@ pub(crate) async fn stream_request(
 ) -> Answer {
     check_json(&headers)?;
     let record = find::agent(&app, &agent).await?;
-    let asked = read(body?, &params, &record.definition.operations).await?;
-    let (Wish::Chat(_) | Wish::Operation(..)) = &asked.wish else {
-        let message = format!("A {} cannot be streamed; send it to process.", asked.wish.name());
+    let requested = read(body?, &params, &record.definition.operations).await?;
+    let (Wish::Chat(_) | Wish::Operation(..)) = &requested.wish else {
+        let message = format!("A {} cannot be streamed; send it to process.", requested.wish.name());
         return Err(OjsError::validation("type", message).into());
     };
-    let begun = begin(&app, &agent, &asked, &tenant, &trace).await?;
+    let begun = begin(&app, &agent, &requested, &tenant, &trace).await?;
     let mut response = stream::answer(app, begun.run.clone(), Some(begun.job.clone()), None);
     name_it(&mut response, &agent, &begun);
     Ok(response)

@@ -294,7 +294,7 @@ mod tests {
 
     fn read(body: &Value) -> Result<Wish, u16> {
         ProtocolRequest::read(body.to_string().as_bytes(), None, &[])
-            .map(|asked| asked.wish)
+            .map(|requested| requested.wish)
             .map_err(|failure| failure.0.status)
     }
 
@@ -345,9 +345,9 @@ mod tests {
             output_schema: None,
         };
         let read = |body: Value| {
-            let asked =
+            let requested =
                 ProtocolRequest::read(body.to_string().as_bytes(), None, std::slice::from_ref(&operation));
-            asked.map(|asked| asked.wish).map_err(|failure| failure.0.status)
+            requested.map(|requested| requested.wish).map_err(|failure| failure.0.status)
         };
         let input = json!({"numbers": [1, 2]});
         assert_eq!(

@@ -52,5 +52,5 @@ pub(super) async fn note_displayed(app: &App, events: &[RunEvent]) -> Result<(),
         let name = event["call_id"].as_str().or_else(|| event["review_id"].as_str());
         name.filter(|_| asks).map(str::to_owned)
     };
-    app.api.store.questions.questions_told(events.iter().filter_map(question).collect()).await
+    app.api.store.questions.record_displayed(events.iter().filter_map(question).collect()).await
 }

@@ -69,8 +69,11 @@ pub(crate) async fn status(
     let kept = name::kept(&job);
     let waiting = waiting(&app, &run, &job, Among::Reviews).await?;
     let asks = waiting.iter().any(|one| matches!(one.wanted, Wanted::Answer(_)));
-    let told =
-        job.errors.last().filter(|_| job.state == JobState::Discarded).map(|failed| failed.error.told());
+    let reported = job
+        .errors
+        .last()
+        .filter(|_| job.state == JobState::Discarded)
+        .map(|failed| failed.error.event_data());
     let (text, mut exposes) = result(&job);
     if asks {
         exposes = exposed::now(&app, &run).await?;
@@ -83,7 +86,7 @@ pub(crate) async fn status(
         "finish_reason": finish_reason(job.state),
         "result": text,
         "exposes": exposes,
-        "error": told,
+        "error": reported,
         "created_at": job.created_at.to_rfc3339(),
         "started_at": job.started_at.map(|at| at.to_rfc3339()),
         "completed_at": job.ended_at.map(|at| at.to_rfc3339()),

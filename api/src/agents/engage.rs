@@ -200,11 +200,11 @@ pub(crate) fn see(id: &EngagementId) -> axum::response::Response {
 }
 
 /// Returns the same, with further members.
-pub(crate) fn see_with(id: &EngagementId, mut told: Value) -> axum::response::Response {
+pub(crate) fn see_with(id: &EngagementId, mut reported: Value) -> axum::response::Response {
     let state = format!("/engagements/{id}");
-    told["engagement_id"] = id.as_str().into();
-    told["location"] = state.as_str().into();
-    let mut response = reply::json(StatusCode::SEE_OTHER, &told);
+    reported["engagement_id"] = id.as_str().into();
+    reported["location"] = state.as_str().into();
+    let mut response = reply::json(StatusCode::SEE_OTHER, &reported);
     response.headers_mut().extend(HeaderValue::from_str(&state).ok().map(|value| (LOCATION, value)));
     response
 }

@@ -90,8 +90,8 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
 /// # Errors
 /// 406.
 pub(crate) fn check_accepted(headers: &HeaderMap, offered: &[&str]) -> Result<(), Failure> {
-    let mut asked = headers.get_all(ACCEPT).iter().peekable();
-    if asked.peek().is_none() {
+    let mut requested = headers.get_all(ACCEPT).iter().peekable();
+    if requested.peek().is_none() {
         return Ok(());
     }
     let takes = |range: &str| {
@@ -106,7 +106,7 @@ pub(crate) fn check_accepted(headers: &HeaderMap, offered: &[&str]) -> Result<()
                     *offer == range || kind.is_some_and(|kind| offer.split('/').next() == Some(kind))
                 }))
     };
-    if asked.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(takes) {
+    if requested.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(takes) {
         return Ok(());
     }
     let message = format!("The answer is {}, and the request takes none of that.", offered.join(" or "));

@@ -134,11 +134,11 @@ pub(crate) async fn put(
 ) -> Answer {
     let (owner, tool) = place(&owner, &tool, &tenant)?;
     // The message of a reader could repeat the secret.
-    let asked: CredentialRequest = serde_json::from_slice(&body).map_err(|_| {
+    let requested: CredentialRequest = serde_json::from_slice(&body).map_err(|_| {
         OjsError::invalid_request("the body", "must be an object with header, prefix, and secret or value")
     })?;
     let keeper = &app.api.store.credentials;
-    let (header, prefix, content) = asked.content(keeper.seals())?;
+    let (header, prefix, content) = requested.content(keeper.seals())?;
     let updated_at = app.api.clock.now();
     let form = content.form();
     let shown = json!({"owner": owner.to_string(), "tool": tool, "header": header, "form": form,

@@ -100,24 +100,24 @@ pub(crate) async fn give_if_asked(
             }
         }
     }
-    let Some((open, told)) = open else { return Ok(None) };
+    let Some((open, displayed)) = open else { return Ok(None) };
     if given.by.as_ref().is_some_and(|by| *by != of.user.id) {
         return Err(OjsError::forbidden(format!("Engagement {} is another user's.", of.id)).into());
     }
     // A repetition with a key would be known by the key; the answer may still be for an earlier question.
-    let is_plain = given.call.is_some() || (told && (given.key.is_some() || fits(&open, given)));
+    let is_plain = given.call.is_some() || (displayed && (given.key.is_some() || fits(&open, given)));
     if !is_plain {
         match before(app, (of, job), given, among).await? {
             Before::Same(taken) if given.key.is_none() => return Ok(Some(taken)),
-            Before::Same(_) | Before::Different if !told => return Err(different()),
+            Before::Same(_) | Before::Different if !displayed => return Err(different()),
             Before::Same(_) | Before::Different | Before::Nothing => {}
         }
     }
     match &open.wanted {
         Wanted::Word(review) => decide(app, review, &of.user.id, given).await.map(Some),
-        Wanted::Answer(asked) => {
-            let Some(values) = given.said.to(&asked.question) else { return Err(several(&open)) };
-            answer(app, &open.seat, tenant, given, (asked.call_id.clone(), values)).await.map(Some)
+        Wanted::Answer(requested) => {
+            let Some(values) = given.said.to(&requested.question) else { return Err(several(&open)) };
+            answer(app, &open.seat, tenant, given, (requested.call_id.clone(), values)).await.map(Some)
         }
     }
 }
@@ -132,16 +132,16 @@ async fn meant(
     waiting.retain(|one| given.call.as_ref().is_none_or(|call| call.as_str() == one.name()));
     let mut candidates = Vec::with_capacity(waiting.len());
     for one in &waiting {
-        let told = app.api.store.questions.was_told(one.name()).await?;
-        candidates.push(Candidate { told, fits: fits(one, given) });
+        let displayed = app.api.store.questions.was_displayed(one.name()).await?;
+        candidates.push(Candidate { displayed, fits: fits(one, given) });
     }
     let at = chosen(&candidates, among != Among::Delegates);
-    Ok(at.map(|at| (waiting.swap_remove(at), candidates[at].told)))
+    Ok(at.map(|at| (waiting.swap_remove(at), candidates[at].displayed)))
 }
 
 /// A question that an answer may be for.
 struct Candidate {
-    told: bool,
+    displayed: bool,
     fits: bool,
 }
 
@@ -149,13 +149,13 @@ struct Candidate {
 /// first. Where one is displayed at a time, an answer that does not fit it fits no other.
 fn chosen(candidates: &[Candidate], all_at_once: bool) -> Option<usize> {
     let first = |wanted: &dyn Fn(&Candidate) -> bool| candidates.iter().position(wanted);
-    let fitting = first(&|one| one.told && one.fits).filter(|_| all_at_once);
-    fitting.or_else(|| first(&|one| one.told)).or_else(|| first(&|_| true))
+    let fitting = first(&|one| one.displayed && one.fits).filter(|_| all_at_once);
+    fitting.or_else(|| first(&|one| one.displayed)).or_else(|| first(&|_| true))
 }
 
 fn fits(one: &Waiting, given: &UserAnswer) -> bool {
     match &one.wanted {
-        Wanted::Answer(asked) => given.said.fits(&asked.question),
+        Wanted::Answer(requested) => given.said.fits(&requested.question),
         Wanted::Word(_) => agreement(given).is_some(),
     }
 }
@@ -247,7 +247,7 @@ fn several(open: &Waiting) -> Failure {
     let message = format!("Engagement {id} waits for several answers.");
     let hint = "POST /engagements/{id}/answer with a value for each key of `awaiting.request_keys`.";
     let keys = match &open.wanted {
-        Wanted::Answer(asked) => asked.question.request_keys(),
+        Wanted::Answer(requested) => requested.question.request_keys(),
         Wanted::Word(_) => Value::Null,
     };
     OjsError::new(409, "conflict", message, hint).with(SEVERAL, keys).into()
@@ -378,11 +378,11 @@ mod tests {
     /// AP §6.3.6: a question that was not displayed is answered only when there is no other, however well it fits.
     #[test]
     fn a_displayed_question_precedes_one_that_was_not() {
-        let of = |told, fits| Candidate { told, fits };
+        let of = |displayed, fits| Candidate { displayed, fits };
         assert_eq!(chosen(&[], true), None);
         assert_eq!(chosen(&[of(true, false), of(false, true)], true), Some(0), "the other one is not shown");
         assert_eq!(chosen(&[of(false, true), of(true, true)], true), Some(1), "it came later");
-        assert_eq!(chosen(&[of(true, false), of(true, true)], true), Some(1), "its keys tell it");
+        assert_eq!(chosen(&[of(true, false), of(true, true)], true), Some(1), "its keys match it");
         assert_eq!(chosen(&[of(true, false), of(true, true)], false), Some(0), "the one that is shown");
         assert_eq!(chosen(&[of(false, false), of(false, true)], true), Some(0));
     }

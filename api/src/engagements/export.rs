@@ -156,9 +156,9 @@ async fn record(
         Some(scope) => views.session_state(&scope, app.api.clock.now()).await?.entries,
         None => Vec::new(),
     };
-    let mut deputies = Vec::new();
+    let mut delegates = Vec::new();
     for name in agents_of(app, &agent) {
-        deputies.extend(views.agent(&name).await?.map(|found| found.definition));
+        delegates.extend(views.agent(&name).await?.map(|found| found.definition));
     }
     let names: BTreeSet<&str> =
         agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
@@ -167,9 +167,9 @@ async fn record(
     let past = past::of(app, &job.id, &calls).await?;
     let events = past.events.into_iter().chain(events).collect();
     let reviews = past.reviews.into_iter().chain(reviews).collect();
-    let depth = app.api.store.delegations.kindred(&job.id, 1).await?.depth;
+    let depth = app.api.store.delegations.links(&job.id, 1).await?.depth;
     let (job, end) = parted(engagement, agent, job, depth);
-    Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, deputies, tools })
+    Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, delegates, tools })
 }
 
 /// Returns a job as it was enqueued, and how it ended.

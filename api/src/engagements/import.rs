@@ -57,7 +57,7 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
     let mut record =
         read.map_err(|_| OjsError::internal("Reading the document failed."))?.map_err(refused)?;
     record.belongs_to(tenant.into_name());
-    let told = Imported {
+    let reported = Imported {
         engagement_id: record.engagement_id().0,
         job_id: record.job.id.0.clone(),
         turns: record.checkpoints.iter().map(|done| done.turn).max().unwrap_or(0),
@@ -65,7 +65,7 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
         messages: record.messages.len(),
     };
     match app.api.store.transfers.import(record, app.api.clock.now()).await? {
-        Ok(()) => Ok(reply::json(StatusCode::CREATED, &json!(told))),
+        Ok(()) => Ok(reply::json(StatusCode::CREATED, &json!(reported))),
         Err(ImportRefusal::Known(what)) => {
             Err(OjsError::conflict(format!("{what} is here already; nothing was taken in.")).into())
         }

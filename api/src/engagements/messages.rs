@@ -46,7 +46,7 @@ pub(crate) async fn messages(
     // The user's messages; the caller of a guarded agent's delegate is a model.
     let by_user = |role: Role| role == Role::User && !agent.guardrails.for_guarded;
     messages.retain(|stored| stored.turn <= released || by_user(stored.message.role));
-    // What agents of a team tell one another is no part of the conversation with the user.
+    // Messages between agents of a team are no part of the conversation with the user.
     messages.retain(|stored| stored.message.thread.is_none());
     let messages: Vec<Value> = messages.iter().map(show::message).collect();
     Ok(reply::ok(&json!({"messages": messages, "cursor": cursor, "has_more": has_more})))

@@ -11,10 +11,10 @@ use turnstone_domain::event::Event;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{EngagementId, Job, JobId, JobState};
 use turnstone_ojs::OjsError;
-use turnstone_store::{EventFilter, Kindred, Page, ReviewFilter};
+use turnstone_store::{DelegationLinks, EventFilter, Page, ReviewFilter};
 
 /// The most engagements of a tree that are shown.
-const MOST_KIN: u32 = 1000;
+const MOST_LINKS: u32 = 1000;
 
 /// The most open reviews of an engagement at one time.
 const MOST_REVIEWS: u32 = 100;
@@ -29,24 +29,24 @@ const MOST_REVIEWS: u32 = 100;
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
     let views = &app.api.store.views;
-    let (job, kindred, review) = at_once(&app, &engagement.id, &job_id).await?;
+    let (job, links, review) = at_once(&app, &engagement.id, &job_id).await?;
     let budget = views.budget(&engagement.id).await?;
     let mut waiting = waiting(&app, &engagement, &job, Among::Delegates).await?;
     // One question is displayed at a time.
     waiting.truncate(1);
-    let asked = waiting.first().and_then(|one| match &one.wanted {
-        Wanted::Answer(asked) => Some(asked),
+    let requested = waiting.first().and_then(|one| match &one.wanted {
+        Wanted::Answer(requested) => Some(requested),
         Wanted::Word(_) => None,
     });
     let exposed = match job.state {
         JobState::Completed => exposed::of(&app, &engagement, &agent).await?,
-        _ if asked.is_some() => exposed::of(&app, &engagement, &agent).await?,
+        _ if requested.is_some() => exposed::of(&app, &engagement, &agent).await?,
         _ => Exposed::default(),
     };
-    let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &kindred, &exposed.warnings);
-    if let Some(asked) = asked {
-        let call = app.api.store.questions.tool_call(&engagement.id, &asked.call_id).await?;
-        shown["awaiting"] = state::awaiting_input(asked, call.as_ref().map(|call| &call.input));
+    let mut shown = state::of(&engagement, &job, &budget, review.as_ref(), &links, &exposed.warnings);
+    if let Some(requested) = requested {
+        let call = app.api.store.questions.tool_call(&engagement.id, &requested.call_id).await?;
+        shown["awaiting"] = state::awaiting_input(requested, call.as_ref().map(|call| &call.input));
         shown["status"] = "waiting-for-input".into();
         if !exposed.values.is_empty() {
             shown["results"] = exposed.values.into();
@@ -88,14 +88,14 @@ async fn at_once(
     app: &App,
     engagement: &EngagementId,
     id: &JobId,
-) -> Result<(Job, Kindred, Option<Review>), Failure> {
+) -> Result<(Job, DelegationLinks, Option<Review>), Failure> {
     let read = async || -> Result<Job, Failure> {
         let found = app.api.store.views.job(id).await?;
         found.ok_or_else(|| OjsError::not_found("job", id.as_str()).into())
     };
     let mut job = read().await?;
     for look in 1.. {
-        let kindred = app.api.store.delegations.kindred(id, MOST_KIN).await?;
+        let links = app.api.store.delegations.links(id, MOST_LINKS).await?;
         let review = match job.state {
             JobState::Pending => open_review(app, engagement).await?,
             _ => None,
@@ -103,7 +103,7 @@ async fn at_once(
         let now = read().await?;
         // Every way out of waiting and back into it is a claim.
         if (now.state, now.attempt) == (job.state, job.attempt) || look >= LOOKS {
-            return Ok((now, kindred, review));
+            return Ok((now, links, review));
         }
         job = now;
     }

@@ -7,7 +7,7 @@ use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::AskedUser;
 use turnstone_domain::review::{Review, ReviewKind};
 use turnstone_domain::{Job, JobState, Timestamp};
-use turnstone_store::{Kin, Kindred};
+use turnstone_store::{DelegationLink, DelegationLinks};
 use utoipa::ToSchema;
 
 /// An engagement as its caller sees it.
@@ -146,12 +146,12 @@ pub(crate) fn of(
     job: &Job,
     budget: &Budget,
     review: Option<&Review>,
-    kindred: &Kindred,
+    links: &DelegationLinks,
     warnings: &[Value],
 ) -> Value {
-    let waits = job.state == JobState::Pending && kindred.below.iter().any(|kin| works_for(kin, job));
+    let waits = job.state == JobState::Pending && links.below.iter().any(|link| works_for(link, job));
     let own = job.agent.as_ref().map_or(0, |agent| agent.tokens_used);
-    let tokens_used = kindred.below.iter().map(|kin| kin.tokens_used).sum::<i64>().saturating_add(own);
+    let tokens_used = links.below.iter().map(|link| link.tokens_used).sum::<i64>().saturating_add(own);
     let failed = job.errors.last().filter(|_| matches!(job.state, JobState::Retryable | JobState::Discarded));
     json!({
         "engagement_id": engagement.id,
@@ -168,7 +168,7 @@ pub(crate) fn of(
         })),
         "results": job.result.as_ref().map(|result| results(&result.parse().unwrap_or_default())),
         "warnings": warnings,
-        "error": failed.map(|failed| failed.error.told()),
+        "error": failed.map(|failed| failed.error.event_data()),
         "job_id": job.id,
         "turns": engagement.turns,
         "tokens": {
@@ -177,19 +177,19 @@ pub(crate) fn of(
             "limit": budget.limit,
             "left": budget.left(),
         },
-        "depth": kindred.depth,
-        "parent": kindred.parent.as_ref().map(|(job, engagement)| json!({"engagement_id": engagement, "job_id": job})),
-        "children": kindred.below,
-        "tree": {"engagements": 1 + kindred.below.len(), "tokens_used": tokens_used},
+        "depth": links.depth,
+        "parent": links.parent.as_ref().map(|(job, engagement)| json!({"engagement_id": engagement, "job_id": job})),
+        "children": links.below,
+        "tree": {"engagements": 1 + links.below.len(), "tokens_used": tokens_used},
         "cost": crate::budgets::rows::purse(&budget.money),
     })
 }
 
 /// Returns the question to the user, or the call that the client has to make: of a tool of a flow that the
 /// client executes.
-pub(crate) fn awaiting_input(asked: &AskedUser, input: Option<&Value>) -> Value {
-    let mut shown = json!({"kind": "input", "call_id": asked.call_id, "prompt": asked.question.prompt(),
-                           "request_keys": asked.question.request_keys()});
+pub(crate) fn awaiting_input(requested: &AskedUser, input: Option<&Value>) -> Value {
+    let mut shown = json!({"kind": "input", "call_id": requested.call_id, "prompt": requested.question.prompt(),
+                           "request_keys": requested.question.request_keys()});
     if let Some(input) = input.filter(|input| input["tool"].is_string()) {
         shown["kind"] = "tool".into();
         shown["tool"] = input["tool"].clone();
@@ -215,8 +215,8 @@ pub(crate) fn prompt(review: &Review) -> String {
 }
 
 /// Returns true if a delegate works for a call of this job.
-fn works_for(kin: &Kin, job: &Job) -> bool {
-    kin.parent_job_id == job.id && kin.call_id.is_some() && kin.status == DelegationState::Open
+fn works_for(link: &DelegationLink, job: &Job) -> bool {
+    link.parent_job_id == job.id && link.call_id.is_some() && link.status == DelegationState::Open
 }
 
 fn status(state: JobState, review: Option<&Review>) -> &'static str {

@@ -10,10 +10,10 @@ use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::{AskedUser, Question};
 use turnstone_domain::review::{Review, ReviewState, is_call_of_review};
 use turnstone_domain::{EngagementId, Job, JobId, JobState};
-use turnstone_store::{Kin, Page, ReviewFilter};
+use turnstone_store::{DelegationLink, Page, ReviewFilter};
 
 /// The most engagements of a tree that are searched.
-const MOST_KIN: u32 = 1000;
+const MOST_LINKS: u32 = 1000;
 /// The most reviews of an engagement that are searched.
 const REVIEWS: u32 = 1000;
 
@@ -57,7 +57,7 @@ impl Waiting {
     /// Returns its unique name: the call that asks, or the review.
     pub(crate) fn name(&self) -> &str {
         match &self.wanted {
-            Wanted::Answer(asked) => asked.call_id.as_str(),
+            Wanted::Answer(requested) => requested.call_id.as_str(),
             Wanted::Word(review) => review.id.as_str(),
         }
     }
@@ -114,17 +114,18 @@ pub(crate) async fn seats(
 
 /// Returns the delegates of a job; with `parked`, those whose own job waits.
 async fn below(app: &App, job: &JobId, parked: bool) -> Result<Vec<(EngagementId, JobId)>, Failure> {
-    let kindred = app.api.store.delegations.kindred(job, MOST_KIN).await?;
+    let links = app.api.store.delegations.links(job, MOST_LINKS).await?;
     // The reviewed agent calls reviewing agents; no user answers them.
-    let reviews = |kin: &Kin| kin.call_id.as_ref().is_some_and(|call| is_call_of_review(call.as_str()));
-    let below = kindred.below.into_iter().filter(|kin| !reviews(kin));
-    let below = below.filter(|kin| !parked || kin.state == JobState::Pending);
-    Ok(below.map(|kin| (kin.engagement_id, kin.job_id)).collect())
+    let reviews =
+        |link: &DelegationLink| link.call_id.as_ref().is_some_and(|call| is_call_of_review(call.as_str()));
+    let below = links.below.into_iter().filter(|link| !reviews(link));
+    let below = below.filter(|link| !parked || link.state == JobState::Pending);
+    Ok(below.map(|link| (link.engagement_id, link.job_id)).collect())
 }
 
 async fn wanted(app: &App, of: &Engagement, job: &Job, among: Among) -> Result<Option<Wanted>, Failure> {
-    if let Some(asked) = asked(app, &of.id, job).await? {
-        return Ok(Some(Wanted::Answer(asked)));
+    if let Some(requested) = open_question(app, &of.id, job).await? {
+        return Ok(Some(Wanted::Answer(requested)));
     }
     if !among.reviews() || job.state != JobState::Pending {
         return Ok(None);
@@ -135,7 +136,11 @@ async fn wanted(app: &App, of: &Engagement, job: &Job, among: Among) -> Result<O
 }
 
 /// Returns the question that a job waits with.
-async fn asked(app: &App, engagement: &EngagementId, job: &Job) -> Result<Option<AskedUser>, Failure> {
+async fn open_question(
+    app: &App,
+    engagement: &EngagementId,
+    job: &Job,
+) -> Result<Option<AskedUser>, Failure> {
     let asks = job.agent.as_ref().and_then(|agent| agent.position.asks.clone());
     let Some(call_id) = asks.filter(|_| job.state == JobState::Pending) else { return Ok(None) };
     let call = app.api.store.questions.tool_call(engagement, &call_id).await?;
@@ -150,7 +155,7 @@ async fn asked(app: &App, engagement: &EngagementId, job: &Job) -> Result<Option
 pub(crate) async fn note_displayed(app: &App, waiting: &[Waiting]) -> Result<(), Failure> {
     let questions: Vec<String> = waiting.iter().map(|one| one.name().to_owned()).collect();
     if !questions.is_empty() {
-        app.api.store.questions.questions_told(questions).await?;
+        app.api.store.questions.record_displayed(questions).await?;
     }
     Ok(())
 }

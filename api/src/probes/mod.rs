@@ -38,9 +38,9 @@ pub(crate) async fn about_the_store<T: Serialize>(
     views: &Views,
     body: impl FnOnce(bool, u64) -> T,
 ) -> Response {
-    let asked = Instant::now();
+    let requested = Instant::now();
     let answers = store_answers(views).await;
-    let took_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let took_ms = u64::try_from(requested.elapsed().as_millis()).unwrap_or(u64::MAX);
     let status = if answers { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     reply::json(status, &body(answers, took_ms))
 }

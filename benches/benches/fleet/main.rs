@@ -5,7 +5,7 @@
 //! or all of them without a name. Without `--bench`, as `cargo test --benches` runs it, everything is tried once and
 //! shortly, to see that it works. Nothing here can fail because of a figure.
 
-#![expect(clippy::expect_used, reason = "a bench that cannot go on has to stop")]
+#![expect(clippy::expect_used, reason = "a bench that cannot continue has to stop")]
 
 #[path = "../../../cli/src/commands/bench/disk.rs"]
 #[expect(dead_code, reason = "`turnstone bench` uses the rest of it")]
@@ -60,7 +60,7 @@ const SUBJECTS: [(&str, &str); 9] = [
         "scale-out",
         "jobs completed a second by more and more worker processes, with a model that answers after 200 ms",
     ),
-    ("takeover", "time until somebody else does the work of a process that was ended with SIGKILL"),
+    ("takeover", "time until another process does the work of one that was ended with SIGKILL"),
     (
         "long",
         "an engagement of 1,000 turns: its turns 900 to 990 beside 10 to 100, and a death in the middle",

@@ -122,7 +122,7 @@ impl Client {
     fn passing(&self, error: anyhow::Error, progress: &Progress) -> anyhow::Result<()> {
         match error.downcast_ref::<Failure>() {
             Some(failure) if progress.connected && failure.is_passing() => {
-                self.output.detail(&format!("{failure}; going on after event {}", progress.cursor));
+                self.output.detail(&format!("{failure}; resuming after event {}", progress.cursor));
                 Ok(())
             }
             _ => Err(error),
@@ -170,21 +170,21 @@ mod tests {
     async fn server(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked = tokio::spawn(async move {
-            let mut asked = Vec::new();
+        let requested = tokio::spawn(async move {
+            let mut requested = Vec::new();
             for answer in answers {
                 let (mut socket, _) = listener.accept().await.unwrap();
                 let mut request = Vec::new();
                 while !request.ends_with(b"\r\n\r\n") {
                     request.push(socket.read_u8().await.unwrap());
                 }
-                asked.push(String::from_utf8(request).unwrap().to_ascii_lowercase());
+                requested.push(String::from_utf8(request).unwrap().to_ascii_lowercase());
                 socket.write_all(answer.as_bytes()).await.unwrap();
             }
-            asked
+            requested
         });
         let output = Output { format: Format::Table, tty: false, color: false, quiet: true, verbose: false };
-        (Client::new(&ClientConfig { url, api_key: None }, output).unwrap(), asked)
+        (Client::new(&ClientConfig { url, api_key: None }, output).unwrap(), requested)
     }
 
     fn event(seq: u32, name: &str) -> String {
@@ -208,7 +208,7 @@ mod tests {
     async fn a_broken_stream_resumes_after_the_last_event() {
         let first = broken_off(&(event(1, "job.enqueued") + &event(2, "job.started")));
         let last = complete("200 OK", &event(3, "job.completed"));
-        let (client, asked) = server(vec![first, last, complete("200 OK", &job("completed"))]).await;
+        let (client, requested) = server(vec![first, last, complete("200 OK", &job("completed"))]).await;
         let mut seen = Vec::new();
         let ending = client
             .watch("j", |event| {
@@ -218,12 +218,12 @@ mod tests {
             .await
             .unwrap();
         assert_eq!((ending, seen), (Ending::Completed, vec![1, 2, 3]));
-        let asked = asked.await.unwrap();
+        let requested = requested.await.unwrap();
         assert!(
-            asked[0].starts_with("get /ojs/v1/jobs/j/events ") && !asked[0].contains("last-event-id"),
-            "{asked:?}"
+            requested[0].starts_with("get /ojs/v1/jobs/j/events ") && !requested[0].contains("last-event-id"),
+            "{requested:?}"
         );
-        assert!(asked[1].contains("last-event-id: 2\r\n"), "{asked:?}");
+        assert!(requested[1].contains("last-event-id: 2\r\n"), "{requested:?}");
     }
 
     #[tokio::test]
@@ -237,9 +237,9 @@ mod tests {
     async fn a_stream_that_ends_early_is_read_to_its_end_although_the_job_has_ended() {
         let first = complete("200 OK", &event(1, "job.started"));
         let rest = complete("200 OK", &event(2, "job.cancelled"));
-        let (client, asked) = server(vec![first, rest, complete("200 OK", &job("cancelled"))]).await;
+        let (client, requested) = server(vec![first, rest, complete("200 OK", &job("cancelled"))]).await;
         assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Unsuccessful);
-        assert!(asked.await.unwrap()[1].contains("last-event-id: 1\r\n"));
+        assert!(requested.await.unwrap()[1].contains("last-event-id: 1\r\n"));
     }
 
     #[tokio::test]
@@ -255,9 +255,9 @@ mod tests {
             rest,
             complete("200 OK", &job("completed")),
         ];
-        let (client, asked) = server(answers).await;
+        let (client, requested) = server(answers).await;
         assert_eq!(client.watch("j", |_| Ok(())).await.unwrap(), Ending::Completed);
-        assert_eq!(asked.await.unwrap().len(), 6);
+        assert_eq!(requested.await.unwrap().len(), 6);
     }
 
     #[tokio::test]

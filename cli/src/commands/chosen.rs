@@ -16,7 +16,7 @@ pub struct Chosen {
     /// The names; `-` reads them from standard input, one per line
     #[arg(value_name = "NAME", required_unless_present = "matching", conflicts_with = "matching")]
     pub names: Vec<String>,
-    /// All whose name matches; `*` matches anything, `?` one character
+    /// Every name that matches; `*` matches anything, `?` one character
     #[arg(long, value_name = "PATTERN")]
     pub matching: Option<String>,
     /// Only print their names

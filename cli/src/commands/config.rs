@@ -19,7 +19,7 @@ use turnstone_worker::tool::Toolbox;
 pub enum ConfigCommand {
     /// Print every value and where it came from; secrets by reference only
     Show,
-    /// Check the file, the environment, and that every secret and directory named is there
+    /// Check the file, the environment, and that every named secret and directory exists
     Check,
 }
 

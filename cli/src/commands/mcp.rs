@@ -138,10 +138,10 @@ async fn check(config: &Config, args: CheckArgs, output: &Output) -> anyhow::Res
             .hint("`turnstone mcp list` shows those that are")
             .into());
     }
-    let asked = toolbox
+    let requested = toolbox
         .servers()
         .filter(|server| args.names.is_empty() || args.names.iter().any(|name| name == server.name()));
-    let checked: Vec<Checked> = futures::future::join_all(asked.map(look)).await;
+    let checked: Vec<Checked> = futures::future::join_all(requested.map(look)).await;
     toolbox.close().await;
     let ok = checked.iter().all(|server| server.ok);
     match output.format {

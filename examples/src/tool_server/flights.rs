@@ -46,14 +46,14 @@ impl Bookings {
     }
 
     /// Books, unless this key has booked before: then it is answered again. `None` when it asked for something else then.
-    fn book(&self, key: Option<String>, asked: &Value) -> Option<Value> {
+    fn book(&self, key: Option<String>, requested: &Value) -> Option<Value> {
         let mut bookings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = bookings.iter().find(|booking| key.is_some() && booking.key == key) {
-            return (before.asked == *asked).then(|| before.answer.clone());
+            return (before.asked == *requested).then(|| before.answer.clone());
         }
         let reference = format!("TS-{:04}", bookings.len() + 1);
-        let answer = json!({"reference": reference, "status": "booked", "booking": asked});
-        bookings.push(Booking { key, asked: asked.clone(), answer: answer.clone() });
+        let answer = json!({"reference": reference, "status": "booked", "booking": requested});
+        bookings.push(Booking { key, asked: requested.clone(), answer: answer.clone() });
         Some(answer)
     }
 }

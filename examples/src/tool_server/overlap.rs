@@ -10,8 +10,8 @@ const FILLER: [&str; 24] = [
 
 /// How well a text answers a question: shared words of the title count twice.
 pub(crate) fn score(question: &str, title: &str, text: &str) -> usize {
-    let asked = words(question);
-    2 * asked.intersection(&words(title)).count() + asked.intersection(&words(text)).count()
+    let requested = words(question);
+    2 * requested.intersection(&words(title)).count() + requested.intersection(&words(text)).count()
 }
 
 /// The best matches first, at most `limit`, none without a shared word.

@@ -57,12 +57,12 @@ async fn search_ranks_by_shared_words() {
 #[tokio::test]
 async fn the_same_key_books_once_and_the_log_shows_every_call() {
     let address = serve().await;
-    let asked = json!({"flight": "TS204", "price": 640});
-    let (status, first) = send(address, "POST", "/flights/book", "k1", asked.clone()).await;
+    let requested = json!({"flight": "TS204", "price": 640});
+    let (status, first) = send(address, "POST", "/flights/book", "k1", requested.clone()).await;
     assert_eq!((status, &first["reference"]), (201, &json!("TS-0001")));
-    assert_eq!(send(address, "POST", "/flights/book", "k1", asked.clone()).await.1, first);
+    assert_eq!(send(address, "POST", "/flights/book", "k1", requested.clone()).await.1, first);
     assert_eq!(send(address, "POST", "/flights/book", "k1", json!({"flight": "TS118"})).await.0, 422);
-    assert_eq!(send(address, "POST", "/flights/book", "k2", asked).await.1["reference"], "TS-0002");
+    assert_eq!(send(address, "POST", "/flights/book", "k2", requested).await.1["reference"], "TS-0002");
     assert_eq!(send(address, "POST", "/flights/book", "k3", json!({"flight": "XX1"})).await.0, 404);
     let (_, log) = send(address, "GET", "/log", "", Value::Null).await;
     assert_eq!((&log["total"], log["bookings"].as_array().unwrap().len()), (&json!(5), 2));

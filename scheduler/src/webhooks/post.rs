@@ -73,13 +73,13 @@ impl Post {
             request = request.header(header, sign::ojs(secret, &timestamp, body));
         }
         match request.body(delivery.body.clone()).send().await {
-            Ok(response) => told(response).await,
+            Ok(response) => receiver_answer(response).await,
             Err(error) => ReceiverAnswer::Silent(describe(&error)),
         }
     }
 }
 
-async fn told(response: Response) -> ReceiverAnswer {
+async fn receiver_answer(response: Response) -> ReceiverAnswer {
     let status = response.status();
     if status.is_success() {
         return ReceiverAnswer::Taken(status.as_u16());

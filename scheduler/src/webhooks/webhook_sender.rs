@@ -161,7 +161,7 @@ impl WebhookSender {
             tokio::select! {
                 () = under_way.one_ended() => {}
                 () = tokio::time::sleep(wait) => {}
-                () = rung(&mut ear, idle) => {
+                () = hint_arrives(&mut ear, idle) => {
                     tokio::time::sleep(GATHER).await;
                     ear = ear.resubscribe();
                     under_way.looks = LOOKS;
@@ -212,9 +212,9 @@ impl WebhookSender {
         let (post, clock, webhooks) =
             (Arc::clone(&self.post), Arc::clone(&self.clock), self.webhooks.clone());
         async move {
-            let told = post.send(&webhook, &delivery, clock.now()).await;
+            let answer = post.send(&webhook, &delivery, clock.now()).await;
             let now = clock.now();
-            let attempted = attempted(told, &delivery, now);
+            let attempted = attempted(answer, &delivery, now);
             if let Some(why) = &attempted.error {
                 tracing::debug!(
                     webhook = webhook.id,
@@ -230,19 +230,19 @@ impl WebhookSender {
                 );
             }
             if let Err(error) = webhooks.settle_delivery(&delivery, attempted, now).await {
-                tracing::warn!(%error, delivery = delivery.id, "what became of a delivery could not be written; it is repeated");
+                tracing::warn!(%error, delivery = delivery.id, "the outcome of a delivery could not be written; the delivery is repeated");
             }
             webhook.id
         }
     }
 }
 
-fn attempted(told: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Attempted {
+fn attempted(answer: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Attempted {
     let again = || match retry::delay_ms(&delivery.id, delivery.attempts) {
         Some(ms) => AfterAttempt::Again(now.plus_ms(ms)),
         None => AfterAttempt::GiveUp,
     };
-    match told {
+    match answer {
         ReceiverAnswer::Taken(status) => {
             Attempted { status: Some(status.into()), error: None, next: AfterAttempt::Delivered }
         }
@@ -257,7 +257,7 @@ fn attempted(told: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Attem
 }
 
 /// Waits for an event that may concern a webhook, or for a change of a webhook. Missed notifications count.
-async fn rung(ear: &mut Receiver<Ring>, idle: bool) {
+async fn hint_arrives(ear: &mut Receiver<Ring>, idle: bool) {
     loop {
         match ear.recv().await {
             Ok(Ring::Events(_)) | Err(RecvError::Lagged(_)) if !idle => return,

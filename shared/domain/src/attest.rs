@@ -22,12 +22,12 @@ impl AttestRequest {
     /// Reads the member from a job's extension members.
     #[must_use]
     pub fn of(extra: &RawObject) -> Self {
-        let asked: serde_json::Value =
-            extra.given("ext_attest").and_then(|asked| asked.parse().ok()).unwrap_or_default();
-        let quote = asked.pointer("/quote/type").and_then(|kind| kind.as_str());
+        let requested: serde_json::Value =
+            extra.given("ext_attest").and_then(|requested| requested.parse().ok()).unwrap_or_default();
+        let quote = requested.pointer("/quote/type").and_then(|kind| kind.as_str());
         Self {
-            enabled: asked["enabled"].as_bool(),
-            algorithm: asked["algorithm"].as_str().map(str::to_owned),
+            enabled: requested["enabled"].as_bool(),
+            algorithm: requested["algorithm"].as_str().map(str::to_owned),
             quote: quote.filter(|kind| QUOTES.contains(kind)).unwrap_or("none").to_owned(),
         }
     }
@@ -49,15 +49,15 @@ impl AttestPolicy {
     /// # Errors
     /// A sentence that says why the job is refused.
     pub fn check(&self, extra: &RawObject) -> Result<(), String> {
-        let asked = AttestRequest::of(extra);
-        if asked.enabled != Some(true) {
+        let requested = AttestRequest::of(extra);
+        if requested.enabled != Some(true) {
             return if self.required {
                 Err("asks for no attestation (ext_attest.enabled)".to_owned())
             } else {
                 Ok(())
             };
         }
-        let algorithm = asked.algorithm.as_deref().unwrap_or(ALGORITHM);
+        let algorithm = requested.algorithm.as_deref().unwrap_or(ALGORITHM);
         if self.allowed_algorithms.is_empty() || self.allowed_algorithms.iter().any(|one| one == algorithm) {
             return Ok(());
         }

@@ -215,10 +215,10 @@ impl<'a> Turn<'a> {
             let (tokens_in, tokens_out, cost) = (done.tokens_in, done.tokens_out, done.spent.cost);
             sum.plus(Cost { tokens_in, tokens_out, cost })
         });
-        let asked = self.answer().map(|answer| answer.tool_calls.as_slice()).unwrap_or_default();
+        let requested = self.answer().map(|answer| answer.tool_calls.as_slice()).unwrap_or_default();
         Some(TurnFacts {
             model: self.text(Phase::Infer, "model").as_str().map(str::to_owned),
-            tool_calls: asked.iter().map(|call| call.name.clone()).collect(),
+            tool_calls: requested.iter().map(|call| call.name.clone()).collect(),
             cost,
         })
     }

@@ -46,7 +46,7 @@ events! {
     JobScheduled = "job.scheduled", "scheduled_at";
     /// A worker claimed the job.
     JobStarted = "job.started", "attempt, worker_id";
-    /// The job ended well.
+    /// The job completed.
     JobCompleted = "job.completed", "attempt, duration_ms, result (result_bytes instead when it is longer than 8 KiB, neither for a delegate of a guarded agent); tokens_used, model_used (agent jobs)";
     /// An attempt failed; `job.retrying` or `job.discarded` follows with the outcome for the job.
     JobFailed = "job.failed", "attempt, code, message, type, ossa_code, recoverable; retry_after_ms, cause, escalation (when there are)";

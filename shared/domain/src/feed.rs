@@ -272,7 +272,7 @@ mod tests {
         assert!(!names_by_default().contains(&EventName::PhaseCompleted));
         assert!(names_matching(["*", "phase.*"]).contains(&EventName::PhaseCompleted));
         assert_eq!(names_matching(["tool.called", "no.such"]), [EventName::ToolCalled]);
-        assert_eq!(names_matching(["job*"]), [], "a star stands for whole words only");
+        assert_eq!(names_matching(["job*"]), [], "a star matches whole words only");
     }
 
     /// RS-35: the types of OSSA are requested by their names.
@@ -301,10 +301,10 @@ mod tests {
         assert_eq!(form(["io.ossa.*", "phase.*"], &completed("norm")), Some(Form::Own));
         let mut failed = completed("emit");
         failed.data["failed"] = true.into();
-        assert_eq!(form(["io.ossa.*"], &failed), None, "turn.failed is told instead");
+        assert_eq!(form(["io.ossa.*"], &failed), None, "turn.failed is published instead");
         assert_eq!(form(["*"], &completed("emit")), None);
         let child = event(EventName::DelegationStarted, serde_json::json!({"role": "child"}));
-        assert_eq!(form(["io.ossa.*"], &child), None, "it is told in the parent's stream");
+        assert_eq!(form(["io.ossa.*"], &child), None, "it is published in the parent's stream");
     }
 
     #[test]

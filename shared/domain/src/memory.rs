@@ -61,26 +61,30 @@ impl Exchange {
             let message = &stored.message;
             stored.turn == began && message.role == Role::User && message.metadata.is_some()
         };
-        let asked: Vec<&str> =
+        let requested: Vec<&str> =
             said.iter().filter(by_user).map(|stored| stored.message.content.as_str()).collect();
         let answered = said.iter().rev().find(|stored| {
             let message = &stored.message;
             stored.turn == ended && message.role == Role::Assistant && message.metadata.is_none()
         })?;
-        let (asked, answered) = (asked.join("\n\n"), answered.message.content.clone());
-        (!asked.is_empty() && !answered.is_empty()).then_some(Self { engagement, asked, answered })
+        let (requested, answered) = (requested.join("\n\n"), answered.message.content.clone());
+        (!requested.is_empty() && !answered.is_empty()).then_some(Self {
+            engagement,
+            asked: requested,
+            answered,
+        })
     }
 
     /// Returns the exchanges that these messages recall, in order: the inverse of [`recalled`].
     pub fn of_recalled<'m>(messages: impl Iterator<Item = &'m Message>) -> Vec<Self> {
-        let (mut exchanges, mut asked) = (Vec::new(), None);
+        let (mut exchanges, mut requested) = (Vec::new(), None);
         for message in messages {
             let Some(engagement) = message.recalled_from.clone() else { continue };
-            match asked.take() {
-                Some(asked) if message.role == Role::Assistant => {
-                    exchanges.push(Self { engagement, asked, answered: message.content.clone() });
+            match requested.take() {
+                Some(requested) if message.role == Role::Assistant => {
+                    exchanges.push(Self { engagement, asked: requested, answered: message.content.clone() });
                 }
-                _ => asked = Some(message.content.clone()),
+                _ => requested = Some(message.content.clone()),
             }
         }
         exchanges
@@ -147,8 +151,8 @@ mod tests {
         let recall = |count, bytes, most| {
             let memory = Memory { max_history_tokens: most, ..Memory::default() };
             let said = recalled((0..count).map(|number| exchange(number, bytes)).collect(), &memory, None);
-            let asked = said.iter().filter(|message| message.role == Role::User);
-            asked.map(|message| message.content.clone()).collect::<Vec<_>>()
+            let requested = said.iter().filter(|message| message.role == Role::User);
+            requested.map(|message| message.content.clone()).collect::<Vec<_>>()
         };
         assert_eq!(recall(3, 10, None), ["0000", "0001", "0002"]);
         assert_eq!(recall(12, 10, None).len(), MOST_EXCHANGES as usize);

@@ -117,7 +117,7 @@ impl Question {
             (Value::String(question), Value::Null) => vec![(ANSWER.to_owned(), question.clone())],
             (Value::Null, Value::Object(keys)) => keys
                 .iter()
-                .map(|(key, asked)| (key.clone(), asked.as_str().unwrap_or_default().to_owned()))
+                .map(|(key, requested)| (key.clone(), requested.as_str().unwrap_or_default().to_owned()))
                 .collect(),
             _ => return Err("give either `question`, or `request_keys` with what each key means".to_owned()),
         };
@@ -134,7 +134,7 @@ impl Question {
     #[must_use]
     pub fn request_keys(&self) -> Value {
         let keys: Map<String, Value> =
-            self.keys.iter().map(|(key, asked)| (key.clone(), asked.as_str().into())).collect();
+            self.keys.iter().map(|(key, requested)| (key.clone(), requested.as_str().into())).collect();
         keys.into()
     }
 
@@ -151,8 +151,12 @@ impl Question {
     #[must_use]
     pub fn prompt(&self) -> String {
         match self.keys.as_slice() {
-            [(_, asked)] if !asked.is_empty() => asked.clone(),
-            keys => keys.iter().map(|(key, asked)| format!("{key}: {asked}")).collect::<Vec<_>>().join("\n"),
+            [(_, requested)] if !requested.is_empty() => requested.clone(),
+            keys => keys
+                .iter()
+                .map(|(key, requested)| format!("{key}: {requested}"))
+                .collect::<Vec<_>>()
+                .join("\n"),
         }
     }
 

@@ -42,7 +42,7 @@ pub struct EngagementRecord {
     /// The agent's state as it was when the document was made.
     pub state: Vec<StateEntry>,
     /// The agents that it may call, as they were then.
-    pub deputies: Vec<AgentDefinition>,
+    pub delegates: Vec<AgentDefinition>,
     /// The server's definitions of its tools then.
     pub tools: Vec<ToolSpec>,
 }
@@ -87,7 +87,8 @@ enum Part {
     Review(Box<Review>),
     Event(Box<Event>),
     State(Box<StateEntry>),
-    Deputy(Box<AgentDefinition>),
+    #[serde(rename = "deputy")]
+    Delegate(Box<AgentDefinition>),
     Tool(Box<ToolSpec>),
 }
 
@@ -135,7 +136,7 @@ impl EngagementRecord {
         self.reviews.iter().try_for_each(|row| add(Part::Review(Box::new(row.clone()))))?;
         self.events.iter().try_for_each(|row| add(Part::Event(Box::new(row.clone()))))?;
         self.state.iter().try_for_each(|row| add(Part::State(Box::new(row.clone()))))?;
-        self.deputies.iter().try_for_each(|row| add(Part::Deputy(Box::new(row.clone()))))?;
+        self.delegates.iter().try_for_each(|row| add(Part::Delegate(Box::new(row.clone()))))?;
         self.tools.iter().try_for_each(|row| add(Part::Tool(Box::new(row.clone()))))?;
         let mut text = lines.join("\n");
         text.push('\n');
@@ -167,7 +168,7 @@ impl EngagementRecord {
         let (mut job, mut end) = (None, None);
         let (mut checkpoints, mut messages, mut calls) = (Vec::new(), Vec::new(), Vec::new());
         let (mut reviews, mut events, mut state) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut deputies, mut tools) = (Vec::new(), Vec::new());
+        let (mut delegates, mut tools) = (Vec::new(), Vec::new());
         for (at, line) in body.lines().enumerate().skip(1) {
             let part = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))?;
             match part {
@@ -179,13 +180,14 @@ impl EngagementRecord {
                 Part::Review(row) => reviews.push(*row),
                 Part::Event(row) => events.push(*row),
                 Part::State(row) => state.push(*row),
-                Part::Deputy(row) => deputies.push(*row),
+                Part::Delegate(row) => delegates.push(*row),
                 Part::Tool(row) => tools.push(*row),
             }
         }
         let job = job.filter(|job| job.engagement.is_some()).ok_or("the document has no job of an agent")?;
         let end = end.ok_or("the document does not say how the job ended")?;
-        let record = Self { job, end, checkpoints, messages, calls, reviews, events, state, deputies, tools };
+        let record =
+            Self { job, end, checkpoints, messages, calls, reviews, events, state, delegates, tools };
         record.agrees(&head.engagement_id)?;
         Ok(record)
     }

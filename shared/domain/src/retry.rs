@@ -151,9 +151,9 @@ impl RetryPolicy {
             return Decision::Exhausted;
         }
         // The requested wait is capped: a job must not sleep for years because of one header.
-        let asked =
+        let requested =
             error.retry_after_ms.map_or(0, |ms| i64::try_from(ms.min(MAX_RETRY_AFTER_MS)).unwrap_or(0));
-        Decision::After { delay_ms: self.delay_ms(failures, random).max(asked) }
+        Decision::After { delay_ms: self.delay_ms(failures, random).max(requested) }
     }
 
     /// Returns the number of a failure (this one included) among those that are counted with it, as
@@ -224,8 +224,8 @@ mod tests {
         assert_eq!(p.decide(1, &error, 0.0), Decision::After { delay_ms: 1000 });
         assert_eq!(p.decide(3, &error, 0.0), Decision::Exhausted);
         assert_eq!(p.decide(1, &JobError::new(FailureKind::Policy, "x"), 0.0), Decision::Exhausted);
-        let asked = JobError::new(FailureKind::RateLimited, "x").retry_after(Some(7000));
-        assert_eq!(p.decide(1, &asked, 0.0), Decision::After { delay_ms: 7000 });
+        let requested = JobError::new(FailureKind::RateLimited, "x").retry_after(Some(7000));
+        assert_eq!(p.decide(1, &requested, 0.0), Decision::After { delay_ms: 7000 });
         for max_attempts in [0, 1] {
             assert_eq!(RetryPolicy { max_attempts, ..policy() }.decide(1, &error, 0.0), Decision::Exhausted);
         }

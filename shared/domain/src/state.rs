@@ -32,7 +32,7 @@ pub enum Trigger {
     Promote,
     /// A worker takes the job.
     Claim,
-    /// The job ended well.
+    /// The job completed.
     Complete,
     /// The job failed and may be tried again.
     Retry,

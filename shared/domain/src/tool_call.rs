@@ -115,14 +115,14 @@ impl ToolOutcome {
         Some(JobError { retryable: retryable.unwrap_or(error.retryable), ..error })
     }
 
-    /// Returns the error in the form of event data (see [`JobError::told`]), with the code that the tool gave; `None`
+    /// Returns the error in the form of event data (see [`JobError::event_data`]), with the code that the tool gave; `None`
     /// for a success.
     #[must_use]
-    pub fn told(&self) -> Option<Value> {
+    pub fn event_data(&self) -> Option<Value> {
         let Self::Error { code, .. } = self else { return None };
-        let mut told = self.as_error()?.told();
-        told["code"] = code.as_str().into();
-        Some(told)
+        let mut data = self.as_error()?.event_data();
+        data["code"] = code.as_str().into();
+        Some(data)
     }
 
     /// Returns the outcome as clients see it: an error with OSSA's code, the OJS type and whether it is recoverable,

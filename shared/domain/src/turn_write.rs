@@ -78,8 +78,8 @@ pub struct Position {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise_until: Option<Timestamp>,
     /// The agent to which control was handed over, by its name: it is the agent of the inputs that follow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub heir: Option<String>,
+    #[serde(rename = "heir", default, skip_serializing_if = "Option::is_none")]
+    pub handoff_agent: Option<String>,
     /// How often an attempt ended because the provider of the model was away or busy; no failure of the work (see
     /// [`RetryPolicy::number`](crate::retry::RetryPolicy::number)).
     #[serde(default, skip_serializing_if = "is_none")]

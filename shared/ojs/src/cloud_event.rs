@@ -48,10 +48,10 @@ pub fn in_form(event: &FeedEvent, form: Form) -> Map<String, Value> {
 
 /// Returns an event of OSSA: its source is the agent and the worker instance, its subject the session.
 fn ossa_event(event: &FeedEvent, form: OssaEvent) -> Map<String, Value> {
-    let mut told = cloud_event(event);
+    let mut reported = cloud_event(event);
     let agent = event.agent.as_deref().unwrap_or_default();
     let mut source = format!("/ossa/agents/{agent}");
-    if let Some(Value::Object(data)) = told.get_mut("data") {
+    if let Some(Value::Object(data)) = reported.get_mut("data") {
         data.shift_remove("phase");
         if let Some(Value::String(instance)) = data.get("instance_id") {
             source.push_str("/instances/");
@@ -61,12 +61,12 @@ fn ossa_event(event: &FeedEvent, form: OssaEvent) -> Map<String, Value> {
         data.insert("turn_number".to_owned(), turn);
         data.insert("agent_id".to_owned(), agent.into());
     }
-    told.insert("type".to_owned(), form.as_str().into());
-    told.insert("source".to_owned(), source.into());
+    reported.insert("type".to_owned(), form.as_str().into());
+    reported.insert("source".to_owned(), source.into());
     if let Some(session) = &event.engagement_id {
-        told.insert("subject".to_owned(), session.as_str().into());
+        reported.insert("subject".to_owned(), session.as_str().into());
     }
-    told
+    reported
 }
 
 /// Returns the test event of a webhook. It is not in the feed.

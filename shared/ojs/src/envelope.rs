@@ -85,20 +85,20 @@ impl EnqueueRequest {
             meta.extend_new(metadata);
         }
         let agent = agent_request(&top, &meta)?;
-        let mut asked = JobOptions::read(&options, now)?;
-        asked.terms.works_for = agent_fields::works_for(&top);
-        if let Some(policy) = asked.unique.take() {
-            asked.terms.unique = Some(policy.of_job(&job_type, &asked.queue, &args, &meta)?);
+        let mut requested = JobOptions::read(&options, now)?;
+        requested.terms.works_for = agent_fields::works_for(&top);
+        if let Some(policy) = requested.unique.take() {
+            requested.terms.unique = Some(policy.of_job(&job_type, &requested.queue, &args, &meta)?);
         }
-        asked.terms.runtime_tags = runtime_tags(&meta)?;
+        requested.terms.runtime_tags = runtime_tags(&meta)?;
         if let Some(tenant) = tenant::tenant(tenant, &top, &meta)? {
             meta.insert_new(tenant::META_MEMBER, tenant.as_str());
-            asked.terms.tenant = Some(tenant);
+            requested.terms.tenant = Some(tenant);
         }
         Ok(Self {
             id,
             job_type,
-            options: asked,
+            options: requested,
             envelope: Envelope { args, meta, options, extra: top },
             agent,
             received_at: now,
@@ -293,7 +293,7 @@ mod tests {
         read(body)?.into_new_job(registered, &CountedIds::default())
     }
 
-    /// Returns the shape of the agent extension's own example, with our words.
+    /// Returns a job in the shape of the agent extension's own example.
     fn research() -> Value {
         json!({
             "type": "agent.research",

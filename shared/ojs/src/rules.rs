@@ -19,9 +19,9 @@ pub fn check(job: &NewJob) -> Result<(), OjsError> {
 
 /// A client that sets `meta.ojs_validate` wants a job without arguments refused.
 fn promised_arguments(job: &NewJob) -> Result<(), OjsError> {
-    let asked = job.envelope.meta.get("ojs_validate").is_some_and(|value| value.as_str() == "true");
+    let requested = job.envelope.meta.get("ojs_validate").is_some_and(|value| value.as_str() == "true");
     let empty = job.envelope.args.parse::<Vec<serde::de::IgnoredAny>>().is_ok_and(|args| args.is_empty());
-    if asked && empty {
+    if requested && empty {
         let message = "args is empty, and meta.ojs_validate asks to refuse a job without arguments";
         return Err(OjsError::validation("args", message));
     }

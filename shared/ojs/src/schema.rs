@@ -49,9 +49,9 @@ impl ArgsSchemas {
     /// Returns the schema of the version that the job names, else the newest one; `None` when its mode is `off`.
     fn asked_by(&self, job: &NewJob) -> Option<&Compiled> {
         let found = match job.envelope.extra.given("version") {
-            Some(asked) => {
-                let asked = names::schema_version_of(asked)?;
-                self.versions.iter().find(|known| known.version == asked)
+            Some(requested) => {
+                let requested = names::schema_version_of(requested)?;
+                self.versions.iter().find(|known| known.version == requested)
             }
             None => self.versions.first(),
         };

@@ -238,8 +238,9 @@ mod tests {
             {"type": "a", "args": [], "expires_at": "+PT5S", "scheduled_at": "2099-01-01T00:00:00Z"},
         ]);
         let read = read(&json!({"type": "chain", "steps": steps})).unwrap();
-        let told: Vec<_> = read.steps.iter().map(|step| (step.run_relative, step.expiry_relative)).collect();
-        assert_eq!(told, [(true, false), (false, true)]);
+        let reported: Vec<_> =
+            read.steps.iter().map(|step| (step.run_relative, step.expiry_relative)).collect();
+        assert_eq!(reported, [(true, false), (false, true)]);
     }
 
     #[test]

@@ -23,14 +23,20 @@ const NAMES: Names<'static> = Names {
 
 /// Returns `rule@line:column` of every problem, errors only.
 fn errors(source: &str, names: Option<&Names<'_>>) -> Vec<String> {
-    told(read(source, names).map_or_else(|problems| problems, |(_, warnings)| warnings), Severity::Error)
+    problem_names(
+        read(source, names).map_or_else(|problems| problems, |(_, warnings)| warnings),
+        Severity::Error,
+    )
 }
 
 fn warnings(source: &str) -> Vec<String> {
-    told(read(source, None).map_or_else(|problems| problems, |(_, warnings)| warnings), Severity::Warning)
+    problem_names(
+        read(source, None).map_or_else(|problems| problems, |(_, warnings)| warnings),
+        Severity::Warning,
+    )
 }
 
-fn told(problems: Vec<crate::Problem>, severity: Severity) -> Vec<String> {
+fn problem_names(problems: Vec<crate::Problem>, severity: Severity) -> Vec<String> {
     let shown = problems.into_iter().filter(|p| p.severity == severity);
     shown.map(|p| format!("{}@{}:{}", p.rule, p.line, p.column)).collect()
 }
@@ -247,8 +253,8 @@ fn tools_of_a_manifest_say_how_they_are_reached() {
     let sets: Vec<_> = agent.toolsets.iter().map(|set| (set.server.as_str(), set.like.timeout_ms)).collect();
     assert_eq!(sets, [("github", Some(900)), ("gitlab", None)]);
     // RS-14: an unavailable tool is a warning, and the agent is accepted.
-    let told: Vec<u32> = warnings.iter().map(|warning| warning.line).collect();
-    assert_eq!(told, [11, 13, 14], "{warnings:?}");
+    let lines: Vec<u32> = warnings.iter().map(|warning| warning.line).collect();
+    assert_eq!(lines, [11, 13, 14], "{warnings:?}");
     let known = "kind: \"openagentspec:v1/agent\"\nname: d\ndescription: d\nintent: i\nowner: o\ncapabilities:\n  github.search: {}\n";
     assert!(read(known, Some(&NAMES)).is_ok());
     assert!(read(&known.replace("github.", "gitlab."), Some(&NAMES)).is_err());

@@ -195,7 +195,7 @@ fn locked(inner: &str) -> Result<String, String> {
 }
 
 /// Appends a text, its parameters numbered on from those of the rows. SQLite gets all rows as one parameter. It numbers
-/// `$2` by where it stands and `?2` by its number.
+/// `$2` by its place and `?2` by its number.
 fn parameters(out: &mut String, text: &str, columns: usize, dialect: Dialect) -> Result<(), String> {
     let (mark, shift) = match dialect {
         Dialect::Sqlite => ('?', 0),

@@ -1,12 +1,12 @@
 //! Makes the statements of the files in `sql`: one each, or several that begin alike.
 //!
-//! `{columns of job}` stands for a list of `sql/columns.txt`. `{each: jobs.seq, job_errors.job_seq}` makes one statement for
-//! each table, with `{table}` and its `{key}`.
+//! `{columns of job}` is replaced by a list of `sql/columns.txt`. `{each: jobs.seq, job_errors.job_seq}` makes one
+//! statement for each table, with `{table}` and its `{key}`.
 
 use std::collections::BTreeMap;
 
 /// Returns the statements of a file by name. One without sections is a statement that is named like the file. A section
-/// begins with `--- name` and comments; what stands before the first one is the beginning of all of them.
+/// begins with `--- name` and comments; the text before the first one begins all of them.
 ///
 /// # Errors
 /// Says which section has no text.
@@ -45,11 +45,11 @@ pub fn filled(text: String, parts: &BTreeMap<String, String>) -> String {
     parts.iter().fold(text, |text, (name, columns)| text.replace(&format!("{{columns of {name}}}"), columns))
 }
 
-/// Returns the statements that a file stands for, with their placeholders: one, or one for each `table.key` in
+/// Returns the statements that a file expands to, with their placeholders: one, or one for each `table.key` in
 /// `{each: table.key, …}`.
 ///
 /// # Errors
-/// Says what in the list is no table with a key.
+/// Names the entry of the list that is not a table with a key.
 pub fn texts(text: &str) -> Result<Vec<String>, String> {
     let Some((before, after)) = text.split_once("{each:") else { return Ok(vec![text.to_owned()]) };
     let (list, after) = after.split_once("}\n").ok_or("`{each:` is not closed")?;

@@ -67,7 +67,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// Whether calls are refused at this time.
+    /// Returns true when calls are refused at this time.
     #[must_use]
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.open_until.is_some_and(|until| now < until)

@@ -1,4 +1,4 @@
-//! Volatile hints between the parts of a fleet. Losing one is harmless: everybody polls as well.
+//! Volatile hints between the parts of a fleet. Losing one is harmless, because every part polls as well.
 
 use crate::live::Live;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use tokio::sync::{broadcast, mpsc};
 /// Rings that may wait for a slow listener, or hints for a slow relay, before it has to look again.
 const KEPT: usize = 4096;
 
-/// What may have happened.
+/// A hint that something may have happened.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ring {
@@ -26,19 +26,19 @@ pub enum Ring {
     Events(String),
 }
 
-/// The bell itself; clones ring and hear the same one.
+/// The doorbell; its clones send and receive the same hints.
 ///
-/// It reaches the parts of this process. A relay carries what is rung here to other processes, and brings in what was
-/// rung there; what came in is never carried out again.
+/// It reaches the parts of this process. A relay carries the hints of this process to other processes, and brings
+/// in theirs. A hint that came in is never carried out again.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
     heard: Ears,
-    rung: broadcast::Sender<Ring>,
+    sent_here: broadcast::Sender<Ring>,
     revoked: Arc<Mutex<Vec<mpsc::UnboundedSender<Ring>>>>,
     live: Live,
 }
 
-/// Who is notified of a ring. Events are most of all rings, and only readers of events wait for them.
+/// The receivers of a hint. Most hints are about events, and only readers of events wait for those.
 #[derive(Clone, Debug)]
 struct Ears {
     all: broadcast::Sender<Ring>,
@@ -57,28 +57,29 @@ impl Ears {
 impl Default for Doorbell {
     fn default() -> Self {
         let heard = Ears { all: broadcast::channel(KEPT).0, work: broadcast::channel(KEPT).0 };
-        Self { heard, rung: broadcast::channel(KEPT).0, revoked: Arc::default(), live: Live::default() }
+        Self { heard, sent_here: broadcast::channel(KEPT).0, revoked: Arc::default(), live: Live::default() }
     }
 }
 
 impl Doorbell {
-    /// Rings, here and wherever a relay carries it. Nobody needs to listen.
+    /// Sends a hint, here and wherever a relay carries it. It need not have a receiver.
     pub fn ring(&self, ring: Ring) {
         if is_about_a_lease(&ring) {
             let mut relays = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
             relays.retain(|relay| relay.send(ring.clone()).is_ok());
-        } else if self.rung.receiver_count() > 0 {
-            let _ = self.rung.send(ring.clone());
+        } else if self.sent_here.receiver_count() > 0 {
+            let _ = self.sent_here.send(ring.clone());
         }
         self.heard.hear(ring);
     }
 
-    /// Lets the parts of this process hear what was rung elsewhere.
+    /// Passes on to the parts of this process a hint of another process.
     pub fn bring_in(&self, ring: Ring) {
         self.heard.hear(ring);
     }
 
-    /// A doorbell that does not keep this one alive: for a relay, which ends when nobody else uses the bell.
+    /// Returns a doorbell that does not keep this one alive. A relay holds it, and ends when all other users have
+    /// gone.
     pub(crate) fn downgrade(&self) -> WeakDoorbell {
         WeakDoorbell { all: self.heard.all.downgrade(), work: self.heard.work.downgrade() }
     }
@@ -89,44 +90,44 @@ impl Doorbell {
         self.heard.all.subscribe()
     }
 
-    /// The same for a listener that events are nothing to: it is notified of every ring but [`Ring::Events`].
+    /// The same for a listener that does not read events: it receives every hint but [`Ring::Events`].
     #[must_use]
     pub fn listen_for_work(&self) -> broadcast::Receiver<Ring> {
         self.heard.work.subscribe()
     }
 
-    /// Where models are heard while they speak: as volatile as a ring, and carried by the same relays.
+    /// The live text of models: as volatile as a hint, and carried by the same relays.
     #[must_use]
     pub fn live(&self) -> &Live {
         &self.live
     }
 
-    /// Returns what is rung in this process from now on, for one relay.
+    /// Returns the hints of this process from now on, for one relay.
     #[must_use]
     pub(crate) fn outgoing(&self) -> Outgoing {
         let (relay, revoked) = mpsc::unbounded_channel();
         self.revoked.lock().unwrap_or_else(PoisonError::into_inner).push(relay);
-        Outgoing { hints: self.rung.subscribe(), revoked, unsent: Vec::new() }
+        Outgoing { hints: self.sent_here.subscribe(), revoked, unsent: Vec::new() }
     }
 }
 
-/// Returns true for a ring that only the holder of one lease waits for. No later ring replaces it.
+/// Returns true for a hint that only the holder of one lease waits for. No later hint replaces it.
 fn is_about_a_lease(ring: &Ring) -> bool {
     matches!(ring, Ring::Revoked(_) | Ring::Asked(_))
 }
 
-/// What is rung in a process, for one relay. A relay that lags misses hints, and lets all look instead; it misses no ring about a
-/// lease.
+/// The hints of one process, for one relay. A relay that lags misses hints, and makes every part look instead. It
+/// misses no hint about a lease.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     hints: broadcast::Receiver<Ring>,
     revoked: mpsc::UnboundedReceiver<Ring>,
-    /// Rings about leases that were gathered, and of which nobody said that they were sent.
+    /// Hints about leases that were gathered, and are not confirmed as sent.
     unsent: Vec<Ring>,
 }
 
 impl Outgoing {
-    /// Waits for a ring and returns it with those that have gathered, each once, until their sizes fill `room`. Returns `None`
+    /// Waits for a hint and returns it with those that have gathered, each once, until their sizes fill `room`. Returns `None`
     /// when the doorbell is gone. Rings about leases come again until they are [sent](Outgoing::sent).
     pub(crate) async fn gather(&mut self, room: usize, size: fn(&Ring) -> usize) -> Option<Vec<Ring>> {
         let mut gathered = Gathered { rings: Vec::new(), seen: HashSet::new(), room, size };
@@ -203,7 +204,7 @@ pub(crate) struct WeakDoorbell {
 }
 
 impl WeakDoorbell {
-    /// Lets the parts of this process hear what was rung elsewhere.
+    /// Passes on to the parts of this process a hint of another process.
     pub(crate) fn bring_in(&self, ring: Ring) {
         if let (Some(all), Some(work)) = (self.all.upgrade(), self.work.upgrade()) {
             Ears { all, work }.hear(ring);
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_relay_that_lags_lets_everybody_look() {
+    async fn a_relay_that_lags_makes_all_parts_look() {
         let doorbell = Doorbell::default();
         let mut ringing = doorbell.outgoing();
         for number in 0..10_000 {

@@ -1,4 +1,4 @@
-//! What can go wrong with a store.
+//! The errors of a store.
 
 use turnstone_domain::budget::Short;
 use turnstone_domain::{EngagementId, JobId, JobState};
@@ -23,7 +23,7 @@ pub enum StoreError {
     /// The database did not answer, or answered with an error.
     #[error("the database failed while it was asked to {action}: {message}")]
     Database {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
         /// The database's own words.
         message: String,
@@ -32,7 +32,7 @@ pub enum StoreError {
     /// helps.
     #[error("the database could not {action}: {message}")]
     Unavailable {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
         /// The database's own words.
         message: String,
@@ -40,9 +40,9 @@ pub enum StoreError {
     /// Redis did not answer, or answered with an error.
     #[error("Redis failed while it was asked to {action}: {message}")]
     Redis {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// What happened.
+        /// The error.
         message: String,
     },
     /// A row was written by a version that this one does not understand, or is damaged.
@@ -50,10 +50,10 @@ pub enum StoreError {
     Unreadable {
         /// The column.
         column: String,
-        /// What is wrong with it.
+        /// The fault in it.
         message: String,
     },
-    /// A row does not stand where the rules say it must.
+    /// A row violates a rule of the store.
     #[error("table {table}, row {row}: column {column} cannot be read: {message}")]
     Inconsistent {
         /// The table.
@@ -62,7 +62,7 @@ pub enum StoreError {
         column: &'static str,
         /// The row's key.
         row: String,
-        /// What is wrong with it.
+        /// The fault in it.
         message: String,
     },
     /// The queue takes only jobs that ask for attestation; nothing was stored.
@@ -70,7 +70,7 @@ pub enum StoreError {
     NotAttested {
         /// The queue.
         queue: String,
-        /// What the job lacks.
+        /// The property that the job lacks.
         why: String,
     },
     /// A job with this id exists already (OJS core §6.1).
@@ -92,7 +92,7 @@ pub enum StoreError {
     QueueFull {
         /// The queue.
         queue: String,
-        /// What waits: jobs, or bytes where those are bounded.
+        /// The number of waiting jobs, or of their bytes where those are bounded.
         depth: i64,
         /// The most that may wait.
         bound: i64,
@@ -104,7 +104,7 @@ pub enum StoreError {
         tenant: String,
         /// Which limit, as on the wire.
         limit: &'static str,
-        /// What it has.
+        /// The current number.
         current: i64,
         /// The most it may have.
         maximum: i64,
@@ -114,7 +114,7 @@ pub enum StoreError {
     TooDeep {
         /// The job.
         job: JobId,
-        /// How deep it would stand.
+        /// The depth that it would have.
         depth: i64,
         /// How deep it may.
         most: i64,
@@ -173,15 +173,15 @@ impl StoreError {
 /// Why a write under a lease was refused.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LedgerError {
-    /// Zero rows matched the fencing token: somebody else owns the job now, or it was cancelled. Touch nothing.
+    /// Zero rows matched the fencing token: another worker owns the job now, or it was cancelled. Touch nothing.
     #[error("the lease on job {0} is lost")]
     LeaseLost(JobId),
-    /// What was to be reserved does not fit into a budget; nothing of the write was applied.
+    /// A reservation does not fit into a budget; nothing of the write was applied.
     #[error("the budget has {left} left, {needed} are needed")]
     BudgetExceeded {
-        /// What is left: tokens, or millionths of a currency.
+        /// The amount left: tokens, or millionths of a currency.
         left: i64,
-        /// What was to be reserved.
+        /// The amount to reserve.
         needed: i64,
         /// Which budget it is.
         of: Box<Short>,

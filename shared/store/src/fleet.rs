@@ -3,7 +3,7 @@
 use serde::Serialize;
 use turnstone_domain::Timestamp;
 
-/// What a worker says of itself, every [`WorkerBeat::EVERY_MS`].
+/// The report that a worker sends every [`WorkerBeat::EVERY_MS`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct WorkerBeat {
     /// Its name, unique in the fleet.
@@ -16,13 +16,13 @@ pub struct WorkerBeat {
     pub pid: i64,
     /// The version of Turnstone.
     pub version: String,
-    /// The queues it serves; `*` stands for all.
+    /// The queues it serves; `*` means all.
     pub queues: Vec<String>,
     /// The most turns at once.
     pub slots: i64,
     /// Turns in flight.
     pub busy: i64,
-    /// Whether it takes on new jobs.
+    /// Its state: whether it takes new jobs.
     pub state: WorkerState,
     /// When this run began.
     pub started_at: Timestamp,
@@ -30,7 +30,7 @@ pub struct WorkerBeat {
     pub seen_at: Timestamp,
     /// One of ours, or one over HTTP.
     pub kind: WorkerKind,
-    /// What an operator wants of it.
+    /// The directive of an operator.
     pub directive: Option<Directive>,
 }
 
@@ -42,7 +42,7 @@ impl WorkerBeat {
     /// A worker over HTTP is taken for dead after this time (OJS worker protocol §7).
     pub const HTTP_SILENT_MS: i64 = 30_000;
 
-    /// Whether it has been heard of lately.
+    /// Returns true when it has sent a beat lately.
     #[must_use]
     pub fn is_alive(&self, now: Timestamp) -> bool {
         let silent_ms = match self.kind {
@@ -84,7 +84,7 @@ impl WorkerKind {
     }
 }
 
-/// What a worker over HTTP is told to do by the answer to its beat (OJS worker protocol §4.3).
+/// A directive to a worker over HTTP, in the answer to its beat (OJS worker protocol §4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Directive {
@@ -111,7 +111,7 @@ impl Directive {
     }
 }
 
-/// Whether a worker takes on new jobs.
+/// The state of a worker: it takes new jobs, or it drains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkerState {

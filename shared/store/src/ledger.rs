@@ -1,4 +1,4 @@
-//! What a worker writes: claims, checkpoints, settlements; every write but the claim is fenced by a lease.
+//! The writes of a worker: claims, checkpoints, settlements. Every write but the claim is fenced by a lease.
 
 use crate::{LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
@@ -22,7 +22,7 @@ use turnstone_domain::{
     Settlement, Timestamp, TurnWrite,
 };
 
-/// Who serves a job: plain jobs wait for any OJS worker, agent jobs for ours.
+/// The kind of a job: any OJS worker serves plain jobs, ours serve agent jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobKind {
     /// It carries an input into an engagement.
@@ -54,28 +54,28 @@ impl JobKind {
     }
 }
 
-/// What a worker asks for.
+/// A worker's request for jobs.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
     /// Which kind of jobs.
     pub kind: JobKind,
-    /// Which queues, in order of preference; `*` stands for all.
+    /// The queues, in order of preference; `*` means all.
     pub queues: Vec<String>,
     /// At most this many jobs: the free slots.
     pub limit: usize,
-    /// Who asks; empty for a worker over HTTP that does not say.
+    /// The worker; empty for a worker over HTTP that gives no name.
     pub worker_id: String,
     /// How long the leases last, in milliseconds. A plain job that says how long it is to be reserved has that instead.
     pub lease_ms: i64,
     /// Only jobs of this tenant; `None` is any.
     pub tenant: Option<String>,
-    /// What the worker's runtime has to offer: only jobs that need no more. `None` serves every job.
+    /// The features of the worker's runtime: it gets only jobs that need no more. `None` serves every job.
     pub runtime_tags: Option<Vec<String>>,
     /// Now.
     pub now: Timestamp,
 }
 
-/// A claimed job with everything that is needed to go on where it stopped.
+/// A claimed job with everything that is needed to resume where it stopped.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// The job.
@@ -92,9 +92,9 @@ pub struct Claim {
     pub retry: RetryPolicy,
     /// The longest this attempt may be active, in milliseconds.
     pub timeout_ms: Option<i64>,
-    /// What the client sent.
+    /// The job as its client sent it.
     pub envelope: Envelope,
-    /// What the predecessors in its workflow returned, the immediate one first: JSON texts.
+    /// The results of the predecessors in its workflow, the immediate one first: JSON texts.
     pub parent_results: Option<Vec<String>>,
     /// −100 to 100; higher goes first.
     pub priority: i64,
@@ -124,21 +124,21 @@ pub struct EngagementClaim {
     pub engagement: Engagement,
     /// The agent, as it was when the engagement began; shared between claims of the same definition.
     pub agent: Arc<AgentDefinition>,
-    /// Where the job stands.
+    /// The position of the job.
     pub position: Position,
     /// The checkpoints of the unfinished turn, in order.
     pub checkpoints: Vec<Checkpoint>,
     /// The budget.
     pub budget: Budget,
-    /// How many agents stand above it (agent extension §2.3), counted by the store.
+    /// The number of agents above it (agent extension §2.3), counted by the store.
     pub depth: i64,
     /// The shared budgets that it may have to pay into as well, as of the claim.
     pub budgets: Vec<AppliedBudget>,
-    /// What the engagement remembers.
+    /// The memory of the engagement.
     pub past: Past,
 }
 
-/// What an engagement remembers, as a claim knows it.
+/// The memory of an engagement, as a claim returns it.
 #[derive(Clone, Debug)]
 pub enum Past {
     /// Nothing: its first turn begins.
@@ -149,7 +149,7 @@ pub enum Past {
     Stored,
 }
 
-/// What an engagement remembers, for a turn that has to go on with it.
+/// The memory of an engagement, for a turn that continues it.
 #[derive(Clone, Debug, Default)]
 pub struct Recall {
     /// The newest messages, oldest first.
@@ -160,26 +160,26 @@ pub struct Recall {
     pub tool_calls: Vec<ToolCall>,
     /// Reviews about calls of the current turn, oldest first.
     pub reviews: Vec<ReviewAnswer>,
-    /// What other agents do for calls of the current turn, or did, in the order in which they were asked.
+    /// The delegations of the current turn, in the order in which they were asked for.
     pub delegations: Vec<Delegated>,
-    /// Where the engagement was forked from, and what stands for its calls.
+    /// The origin of a fork, and the recorded outcomes that replace its calls.
     pub fork: Option<(Origin, Recorded)>,
 }
 
-/// What another agent does for a call, or did.
+/// A call's work by another agent.
 #[derive(Clone, Debug)]
 pub struct Delegated {
     /// The call.
     pub call_id: CallId,
-    /// Who works.
+    /// The agent that works.
     pub agent: String,
     /// On which terms.
     pub mode: DelegationMode,
-    /// Where it stands.
+    /// Its state.
     pub state: DelegationState,
     /// Its job.
     pub job: JobId,
-    /// What it answered.
+    /// Its answer.
     pub result: Option<RawJson>,
     /// Why it failed last.
     pub error: Option<JobError>,
@@ -189,10 +189,10 @@ pub struct Delegated {
     pub ended_at: Option<Timestamp>,
 }
 
-/// How leases stand, by their tokens.
+/// The states of leases, by their tokens.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
-    /// They are somebody else's, or nobody's.
+    /// The leases that belong to another worker, or to none.
     pub lost: Vec<String>,
     /// Their jobs are paused: they are to be given back after the current phase.
     pub paused: Vec<String>,
@@ -246,7 +246,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// Gives unstarted jobs back: `active → available`, no failure.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;
 
-    /// Tells the fleet that this worker lives. Its first beat registers it.
+    /// Reports that this worker is alive. Its first beat registers it.
     ///
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when another instance of this name was seen less than `silent_ms` ago.
@@ -262,11 +262,11 @@ pub trait Ledger: Send + Sync + 'static {
 /// The worker's reads. They change nothing.
 #[async_trait]
 pub trait LedgerReads: Send + Sync + 'static {
-    /// How these leases stand; writes nothing.
+    /// Returns the states of these leases; writes nothing.
     async fn standing(&self, leases: &[Lease]) -> Result<Standing, StoreError>;
 
-    /// The highest priority of an agent job that could be claimed at once from one of these queues (`*` stands for all);
-    /// writes nothing. Queues that are paused or limited are left out.
+    /// Returns the highest priority of an agent job that could be claimed at once from one of these queues (`*`
+    /// means all); writes nothing. Queues that are paused or limited are left out.
     async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError>;
 
     /// The tokens of those leases that are lost; writes nothing.
@@ -280,24 +280,26 @@ pub trait LedgerReads: Send + Sync + 'static {
     /// The artifacts that an engagement keeps, in order.
     async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError>;
 
-    /// What is in an artifact; `None` when it is not kept.
+    /// Returns the content of an artifact; `None` when it is not kept.
     async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// The registered agents of these names, as they are now; names that nobody has are left out.
+    /// Returns the registered agents of these names, as they are now; unknown names are left out.
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError>;
 
     /// One of the calls that are on record for a fork's job ([`Recorded`]), with what it came to.
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError>;
 
-    /// What was said in the newest completed jobs that the agent of this one remembers of its user, under these
-    /// [rules](turnstone_domain::memory::rules), the oldest first (OAS-51). Nothing for a delegate, a fork or a branch.
+    /// Returns what was said in the newest completed jobs that the agent of this one remembers of its user, oldest
+    /// first (OAS-51). The [rules](turnstone_domain::memory::rules) choose the jobs. A delegate, a fork and a
+    /// branch get nothing.
     async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError>;
 
     /// The bodies of PERSIST's checkpoints of a job in the turns from `from` up to, but not including,
     /// `until`, oldest first: the results of a flow's nodes.
     async fn persisted(&self, job: &JobId, from: i64, until: i64) -> Result<Vec<Value>, StoreError>;
 
-    /// What the engagement remembers. `window` is the number of messages; `whole_journal` asks for every tool call.
+    /// Returns the memory of the engagement. `window` is the number of messages; `whole_journal` asks for every
+    /// tool call.
     async fn recall(
         &self,
         job: &JobId,

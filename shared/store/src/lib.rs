@@ -5,30 +5,30 @@
 //! |---|---|
 //! | [`Intake`] | api: what enters |
 //! | [`IdempotentPushes`] | pushes that are applied once per idempotency key |
-//! | [`Ledger`], [`LedgerReads`] | worker: claims, checkpoints, settlements; what a turn reads of its past |
-//! | [`Upkeep`] | scheduler: what time does |
-//! | [`Views`] | everybody: reads |
-//! | [`Remote`] | what workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress |
-//! | [`Queues`] | queues as operators see them: paused, bounded, limited, weighted |
-//! | [`Operate`] | what operators do to many jobs at once: dead letters, bulk, statistics, tenants |
+//! | [`Ledger`], [`LedgerReads`] | worker: claims, checkpoints, settlements; the reads of a turn's past |
+//! | [`Upkeep`] | scheduler: its duties |
+//! | [`Views`] | every process: reads |
+//! | [`Remote`] | workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress |
+//! | [`Queues`] | queues: paused, bounded, limited, weighted |
+//! | [`Operate`] | operations on many jobs at once: dead letters, bulk operations, statistics, tenants |
 //! | [`Workflows`] | chains, groups and batches: jobs that wait for one another |
-//! | [`Crons`] | entries that make a job at times |
-//! | [`Schemas`] | what the arguments of a job type have to look like |
-//! | [`Tenants`] | what operators allow tenants |
+//! | [`Crons`] | entries that make jobs at set times |
+//! | [`Schemas`] | the schemas of job types' arguments |
+//! | [`Tenants`] | the limits of tenants |
 //! | [`Feed`] | all events in one order |
-//! | [`Webhooks`] | who is told of events, and what became of it |
-//! | [`Artifacts`] | files that agents made |
+//! | [`Webhooks`] | subscribers to events, and the outcome of each delivery |
+//! | [`Artifacts`] | files that agents save |
 //! | [`Breakers`] | worker: circuit breakers |
-//! | [`Credentials`](credentials::Credentials) | what tools are called with for users and static identities |
-//! | [`Elsewhere`](elsewhere::Elsewhere) | worker: calls that agents of other servers work for, and that nobody waits for |
+//! | [`Credentials`](credentials::Credentials) | credentials of tools, for users and static identities |
+//! | [`RemoteCalls`](remote_calls::RemoteCalls) | worker: calls of remote agents to cancel |
 //! | [`Audit`] | the chain of entries about changes and refused requests |
 //! | [`Keys`] | API keys of principals |
-//! | [`Budgets`] | budgets that engagements share, what an engagement may spend, and what was spent |
-//! | [`Delegations`] | agents that work for agents: who for whom |
-//! | [`Forks`] | engagements that go on from a turn of another one, whose past they share |
-//! | [`Runs`] | runs as the Agent Protocol tells them |
+//! | [`Budgets`] | budgets of engagements, shared budgets, and the spending |
+//! | [`Delegations`] | agents that work for agents |
+//! | [`Forks`] | engagements that continue from a turn of another one, whose past they share |
+//! | [`Runs`] | runs as the Agent Protocol shows them |
 //! | [`Transfers`] | engagements that come from another store |
-//! | [`Control`] | an engagement is paused, resumed, forked, merged, or one of its calls made again |
+//! | [`Control`] | control of an engagement: pause, resume, fork, merge, repeat a call |
 
 pub mod breakers;
 mod cipher;
@@ -61,7 +61,7 @@ pub use engine::control::{
     ToolRetry,
 };
 pub use engine::crons::{Crons, Firing};
-pub use engine::delegations::{Delegations, Kin, Kindred};
+pub use engine::delegations::{DelegationLink, DelegationLinks, Delegations};
 pub use engine::feed::{Feed, FeedPage};
 pub use engine::forks::{ForkRefusal, Forks, NewFork};
 pub use engine::idempotency::{AnswerOfPush, IdempotentPush, IdempotentPushes, RecordedPush};
@@ -79,12 +79,14 @@ pub use engine::remote::{
     DEFAULT_VISIBILITY_MS, Heartbeat, HeartbeatAnswer, NewProgress, Progress, Remote, RemoteOutcome, Report,
     ReportedEnd,
 };
-pub use engine::runs::{Configured, News, RunEvent, RunPage, RunRequest, RunRow, RunSettings, Runs, Told};
+pub use engine::runs::{
+    Configured, News, RunEvent, RunPage, RunPosition, RunRequest, RunRow, RunSettings, Runs,
+};
 pub use engine::schemas::Schemas;
 pub use engine::tenants::{TenantLimits, TenantSetup, Tenants};
 pub use engine::transfers::{ImportRefusal, Transfers};
 pub use engine::views::Views;
-pub use engine::{credentials, elsewhere};
+pub use engine::{credentials, remote_calls};
 pub use error::{LedgerError, NotContinued, StoreError};
 pub use fleet::{Directive, WorkerBeat, WorkerKind, WorkerState};
 pub use ledger::{
@@ -109,64 +111,64 @@ pub(crate) use engine::{control, idempotency, runs};
 
 use breakers::Breakers;
 use engine::credentials::Credentials;
-use engine::elsewhere::Elsewhere;
+use engine::remote_calls::RemoteCalls;
 use limits::RateLimits;
 use std::sync::Arc;
 
 /// The handles of a store: one per concern.
 #[derive(Clone)]
 pub struct Store {
-    /// What enters.
+    /// Takes in jobs, agents, answers and cancellations.
     pub intake: Intake,
     /// Pushes that are applied once per idempotency key.
     pub idempotency: IdempotentPushes,
     /// Claims, checkpoints, settlements.
     pub ledger: Arc<dyn Ledger>,
-    /// What time does.
+    /// The scheduler's duties.
     pub upkeep: Arc<dyn Upkeep>,
     /// Reads.
     pub views: Views,
-    /// What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress.
+    /// The writes of workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress.
     pub remote: Remote,
     /// Queues as operators see them: paused, bounded, limited, weighted.
     pub queues: Queues,
-    /// What operators do to many jobs at once: dead letters, bulk, statistics, tenants.
+    /// Operations on many jobs at once: dead letters, bulk operations, statistics, tenants.
     pub operate: Operate,
     /// Chains, groups and batches: jobs that wait for one another.
     pub workflows: Workflows,
-    /// Entries that make a job at times.
+    /// Entries that make jobs at set times.
     pub crons: Crons,
-    /// What the arguments of a job type have to look like.
+    /// The schemas of job types' arguments.
     pub schemas: Schemas,
     /// All events in one order.
     pub feed: Feed,
-    /// Who is told of events, and what became of it.
+    /// Webhooks: the subscribers to events, and the outcome of each delivery.
     pub webhooks: Webhooks,
-    /// What operators allow tenants.
+    /// The limits that operators set for tenants.
     pub tenants: Tenants,
-    /// An engagement is paused, resumed, forked, merged, or one of its calls made again.
+    /// Control of an engagement: pause, resume, fork, merge, repeat a call.
     pub control: Control,
-    /// Files that agents made.
+    /// Files that agents save.
     pub artifacts: Artifacts,
-    /// Calls that agents of other servers work for, and that nobody waits for any more.
-    pub elsewhere: Elsewhere,
+    /// Calls of remote agents whose results are no longer needed.
+    pub remote_calls: RemoteCalls,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
-    /// What tools are called with for users and static identities.
+    /// The credentials that tools are called with, for users and static identities.
     pub credentials: Credentials,
     /// The audit of changes.
     pub audit: Audit,
     /// API keys of principals.
     pub keys: Keys,
-    /// Agents that work for agents: who for whom.
+    /// Agents that work for agents.
     pub delegations: Delegations,
     /// Budgets that engagements share, what an engagement may spend, and what was spent.
     pub budgets: Budgets,
-    /// Engagements that go on from a turn of another one, whose past they share.
+    /// Engagements that continue from a turn of another one, whose past they share.
     pub forks: Forks,
-    /// What agents ask, and how it was answered.
+    /// The questions of agents, and how they were answered.
     pub questions: Questions,
-    /// Runs as the Agent Protocol tells them.
+    /// Runs as the Agent Protocol shows them.
     pub runs: Runs,
     /// Engagements that come from another store.
     pub transfers: Transfers,

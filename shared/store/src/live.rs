@@ -1,5 +1,5 @@
-//! What models say while they still speak. Nothing of it is stored: the whole answer becomes a message and an event when
-//! it is durable, so losing a piece, or all of them, loses nothing.
+//! The text of models while they still produce it. None of it is stored: the whole answer becomes a message and an
+//! event when it is durable. So losing a piece, or all of them, loses nothing.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -25,14 +25,14 @@ pub struct Piece {
     pub job: JobId,
     /// The turn.
     pub turn: i64,
-    /// How many characters of the answer were said before. 0 begins anew, as when another model is asked; another number
-    /// than what a listener has heard tells it that pieces are missing.
+    /// The number of characters of the answer before this piece. 0 begins anew, as when another model is asked. A
+    /// number that differs from what a listener has received shows that pieces are missing.
     pub offset: u64,
     /// The text.
     pub text: String,
 }
 
-/// Where pieces are said and heard; clones are the same place.
+/// The exchange of live text; its clones share the same listeners.
 ///
 /// It reaches the parts of this process. A relay carries what is said here to other processes, and brings in what is said
 /// there; what came in is never carried out again.
@@ -42,7 +42,7 @@ pub struct Live(Arc<Place>);
 #[derive(Debug)]
 struct Place {
     listened: Mutex<HashMap<EngagementId, broadcast::Sender<Arc<Piece>>>>,
-    /// Counts up when somebody begins or ceases to listen to an engagement.
+    /// Counts up when a listener of an engagement comes or goes.
     changed: watch::Sender<u64>,
     carried: broadcast::Sender<Piece>,
 }
@@ -70,7 +70,7 @@ impl Place {
 }
 
 impl Live {
-    /// Somebody who says one answer, from its beginning.
+    /// Returns a speaker for one answer, from its beginning.
     #[must_use]
     pub fn speaker(&self, engagement: EngagementId, job: JobId, turn: i64) -> Speaker {
         Speaker { live: self.clone(), engagement, job, turn, said: AtomicU64::new(0) }
@@ -104,12 +104,13 @@ impl Live {
         self.0.carried.subscribe()
     }
 
-    /// For a relay: tells when somebody begins or ceases to listen.
+    /// Returns a receiver for a relay, notified when a listener comes or goes.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.0.changed.subscribe()
     }
 
-    /// The place without keeping it alive: for a relay, which ends when nobody else uses it.
+    /// Returns a handle that does not keep this one alive. A relay holds it, and ends when all other users have
+    /// gone.
     pub(crate) fn downgrade(&self) -> WeakLive {
         WeakLive(Arc::downgrade(&self.0))
     }
@@ -120,14 +121,14 @@ impl Live {
 pub(crate) struct WeakLive(Weak<Place>);
 
 impl WeakLive {
-    /// Lets this process hear what was said elsewhere.
+    /// Passes on a piece of another process to the listeners of this one.
     pub(crate) fn bring_in(&self, piece: Piece) {
         if let Some(place) = self.0.upgrade() {
             place.hear(piece);
         }
     }
 
-    /// The engagements that somebody listens to.
+    /// Returns the engagements that have a listener.
     pub(crate) fn listened(&self) -> HashSet<EngagementId> {
         self.0.upgrade().map(|place| place.listened().keys().cloned().collect()).unwrap_or_default()
     }
@@ -144,7 +145,7 @@ pub struct Speaker {
 }
 
 impl Speaker {
-    /// Says what follows. It never waits, and costs nothing when nobody listens.
+    /// Sends the next piece. It never waits, and costs nothing without a listener.
     pub fn say(&self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -163,7 +164,7 @@ impl Speaker {
     }
 }
 
-/// Hears what is said in one engagement.
+/// A listener to one engagement.
 #[derive(Debug)]
 pub struct Ear {
     place: Arc<Place>,
@@ -172,7 +173,7 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// Waits for the next piece. One who is too slow misses pieces, and sees it by their offsets.
+    /// Waits for the next piece. A slow listener misses pieces, and sees it by their offsets.
     pub async fn hear(&mut self) -> Arc<Piece> {
         loop {
             match self.heard.recv().await {
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_engagement_is_heard_by_those_who_listen_to_it_and_by_nobody_else() {
+    async fn a_piece_reaches_the_listeners_of_its_engagement_alone() {
         let live = Live::default();
         speaker(&live, "a").say("before anybody listens");
         let (mut one, mut two, mut other) =
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_too_slow_misses_the_oldest_and_holds_nobody_up() {
+    async fn a_slow_listener_misses_the_oldest_pieces_and_delays_no_other() {
         let live = Live::default();
         let mut ear = live.listen(&"a".into());
         let speaker = speaker(&live, "a");

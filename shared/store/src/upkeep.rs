@@ -1,4 +1,4 @@
-//! What time does: each duty is bounded, idempotent and one transaction, and fenced by the leader's term.
+//! The scheduler's duties: each is bounded, idempotent and one transaction, and fenced by the leader's term.
 
 use crate::StoreError;
 use async_trait::async_trait;
@@ -7,7 +7,7 @@ use turnstone_domain::Timestamp;
 /// The right of one scheduler to act, until it runs out or another takes over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
-    /// Who leads.
+    /// The scheduler that leads.
     pub holder: String,
     /// Proves it: random per term.
     pub token: String,
@@ -15,7 +15,7 @@ pub struct Term {
     pub expires_at: Timestamp,
 }
 
-/// What the leader does.
+/// A duty of the leader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Duty {
     /// `scheduled → available` and `retryable → available` for jobs whose time has come.
@@ -32,10 +32,9 @@ pub enum Duty {
     /// `active → retryable | discarded` for attempts that have taken longer than their timeout, where the worker did
     /// not end them itself (OJS core §4.2.3).
     TimeOutJobs,
-    /// Deletes engagements and plain jobs that have ended before this time, or longer ago than their queue keeps them,
-    /// with everything that belongs to them.
-    /// Whoever keeps everything performs it as well: it makes room for the history of the next jobs, where the store
-    /// needs room to be made.
+    /// Deletes engagements and plain jobs that have ended before this time, or longer ago than their queue keeps
+    /// them, with everything that belongs to them. A fleet that keeps everything performs it as well: it makes room
+    /// for the history of the next jobs, where the store needs room to be made.
     Prune {
         /// Ended before this.
         before: Timestamp,

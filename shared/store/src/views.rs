@@ -13,7 +13,7 @@ pub struct Page {
     pub offset: u32,
 }
 
-/// What a list of jobs is ordered by.
+/// The order of a list of jobs.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum JobOrder {
     /// When they were accepted.
@@ -38,13 +38,13 @@ pub struct JobFilter {
     pub queue: Option<String>,
     /// Of this type.
     pub job_type: Option<String>,
-    /// Of this tenant; `None` is everybody's.
+    /// Jobs of this tenant; `None` means any tenant.
     pub tenant: Option<String>,
     /// Accepted then or later.
     pub since: Option<Timestamp>,
     /// Accepted before then.
     pub until: Option<Timestamp>,
-    /// What they are ordered by.
+    /// The order of the list.
     pub order: JobOrder,
     /// The least first, instead of the greatest.
     pub ascending: bool,
@@ -55,13 +55,13 @@ pub struct JobFilter {
 pub struct TaskFilter {
     /// The agent.
     pub agent: String,
-    /// Of this tenant; `None` is everybody's.
+    /// Of this tenant; `None` means any tenant.
     pub tenant: Option<String>,
     /// In this engagement.
     pub engagement: Option<EngagementId>,
     /// In one of these states; none is any.
     pub states: Vec<JobState>,
-    /// Whether somebody has begun.
+    /// True for those that have begun, false for those that have not.
     pub begun: Option<bool>,
     /// That ended, began or were accepted then or later.
     pub since: Option<Timestamp>,
@@ -69,7 +69,7 @@ pub struct TaskFilter {
     pub after: Option<TaskPlace>,
 }
 
-/// Where a task stands in a list.
+/// The position of a task in a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskPlace {
     /// When it ended, or else began, or else was accepted.
@@ -85,7 +85,7 @@ pub struct ReviewFilter {
     pub state: Option<ReviewState>,
     /// Asked of this reviewer.
     pub reviewer: Option<String>,
-    /// About jobs of this tenant; `None` is everybody's.
+    /// Reviews about jobs of this tenant; `None` means any tenant.
     pub tenant: Option<String>,
     /// About this engagement.
     pub engagement: Option<EngagementId>,
@@ -98,7 +98,7 @@ pub struct EngagementFilter {
     pub agent: Option<String>,
     /// Begun then or later.
     pub since: Option<Timestamp>,
-    /// With a job of this tenant; `None` is everybody's.
+    /// Engagements with a job of this tenant; `None` means any tenant.
     pub tenant: Option<String>,
     /// Those behind this position of the list.
     pub after: Option<i64>,
@@ -107,7 +107,7 @@ pub struct EngagementFilter {
 /// An engagement as listed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ListedEngagement {
-    /// Where it stands; the list goes on behind it with [`EngagementFilter::after`].
+    /// Its position; [`EngagementFilter::after`] continues the list behind it.
     pub position: i64,
     /// The engagement.
     pub engagement: Engagement,
@@ -129,7 +129,7 @@ pub enum EventFilter {
 /// A registered agent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AgentRecord {
-    /// What the document means.
+    /// The definition that the document was read as.
     pub definition: AgentDefinition,
     /// The document as it was written.
     pub source: String,
@@ -164,7 +164,7 @@ pub struct HourlyCount {
     pub took_ms: i64,
 }
 
-/// What operators are to be warned by, as of now.
+/// The numbers that operators watch and alert on, as of now.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Gauges {
     /// How many jobs ever ended, per queue and state; those of the last minute may be missing.

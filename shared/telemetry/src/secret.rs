@@ -117,7 +117,7 @@ fn remember(value: &str, used: u64) {
     if value.len() < SHORTEST_REDACTED {
         return;
     }
-    // Inside a JSON string or a `{:?}` the value stands with quotes and backslashes escaped; in a log line both meet.
+    // Inside a JSON string or a `{:?}` the value has its quotes and backslashes escaped; in a log line both meet.
     let escape = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let once = escape(value);
     let forms = [value.to_owned(), escape(&once), once];

@@ -55,7 +55,7 @@ async fn listed(fleet: &Fleet, engagement: &str) -> Vec<Value> {
 }
 
 /// Returns the events of a request once it has ended or waits, without the deltas of its models.
-async fn told(fleet: &Fleet, agent: &str, request: &str) -> Vec<Value> {
+async fn file_events(fleet: &Fleet, agent: &str, request: &str) -> Vec<Value> {
     let url = format!("{}/agents/{agent}/getevents/{request}?stream=true", fleet.url);
     let frames = turnstone_tests::sse::read(&url, None, |_| false).await;
     let events = frames.iter().filter(|frame| frame.event != "delta");
@@ -76,7 +76,7 @@ async fn a_file_is_announced_listed_and_downloaded() {
         register(&fleet, &document("maker", CAPABLE)).await;
         register(&fleet, &document("boss", "capabilities: {\"oagent://maker\": {}}\n")).await;
         let started = ask(&fleet, "boss", None).await;
-        let events = told(&fleet, "boss", started["request_id"].as_str().unwrap()).await;
+        let events = file_events(&fleet, "boss", started["request_id"].as_str().unwrap()).await;
         let numbers: Vec<i64> = events.iter().map(|event| event["id"].as_i64().unwrap()).collect();
         assert_eq!(numbers, (1..=i64::try_from(events.len()).unwrap()).collect::<Vec<_>>());
         let files = of_files(&events);
@@ -213,7 +213,7 @@ async fn a_guarded_file_is_hidden_until_it_passes() {
                 assert!(of_files(events.as_array().unwrap()).is_empty(), "{events:#}");
             }
             gate.open();
-            let events = told(&fleet, "quiet", request).await;
+            let events = file_events(&fleet, "quiet", request).await;
             assert_eq!(of_files(&events).len(), usize::from(passes), "{assertion}: {events:#?}");
             assert_eq!(listed(&fleet, run).await.len(), usize::from(passes), "{assertion}");
             if passes {
@@ -236,14 +236,14 @@ async fn a_guarded_file_stays_hidden_after_its_request_is_deleted() {
         register(&fleet, &document("quiet", &format!("{CAPABLE}{guard}"))).await;
         let first = ask(&fleet, "quiet", None).await;
         let run = first["run_id"].as_str().unwrap();
-        told(&fleet, "quiet", first["request_id"].as_str().unwrap()).await;
+        file_events(&fleet, "quiet", first["request_id"].as_str().unwrap()).await;
         let id = announced(&fleet, run).await;
         let before = fleet.now().plus_ms(500).to_rfc3339();
         fleet.clock.advance_ms(1_000);
         let request = client().post(format!("{}/agents/quiet/process?wait=true", fleet.url));
         let second: Value =
             request.json(&json!({"input": "go", "run_id": run})).send().await.unwrap().json().await.unwrap();
-        told(&fleet, "quiet", second["request_id"].as_str().unwrap()).await;
+        file_events(&fleet, "quiet", second["request_id"].as_str().unwrap()).await;
         let body = json!({"filter": {"state": "discarded", "until": before}, "confirm": true});
         let (status, answer) = fleet.post("/ojs/v1/admin/jobs/bulk/delete", &body).await;
         assert_eq!((status, &answer["ids"][0]), (StatusCode::OK, &first["request_id"]), "{answer}");
@@ -285,7 +285,7 @@ async fn a_reviewed_file_exists_after_its_approval() {
         let review = fleet.get("/reviews?state=open").await["items"][0]["id"].as_str().unwrap().to_owned();
         let (status, body) = fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "ann"})).await;
         assert!(status.is_success(), "{body}");
-        let events = told(&fleet, "maker", request).await;
+        let events = file_events(&fleet, "maker", request).await;
         assert_eq!(of_files(&events).len(), 1, "{events:#?}");
         assert_eq!(listed(&fleet, run).await.len(), 1);
         fleet.end().await;
@@ -343,9 +343,9 @@ async fn a_file_is_an_artifact_of_its_task() {
     assert_eq!(get(&fleet, &url, &[]).await.text().await.unwrap(), PAGE);
 
     let stream = call("SendStreamingMessage", message("m-2")).await.unwrap().text().await.unwrap();
-    let told = stream.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
-    let told: Vec<Value> = told.map(|line| serde_json::from_str(line).unwrap()).collect();
-    let files: Vec<&Value> = told
+    let reported = stream.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+    let reported: Vec<Value> = reported.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let files: Vec<&Value> = reported
         .iter()
         .flat_map(|one| {
             let first = one["result"]["task"]["artifacts"].as_array().into_iter().flatten();
@@ -353,7 +353,7 @@ async fn a_file_is_an_artifact_of_its_task() {
         })
         .filter(|artifact| artifact["artifactId"].as_str().is_some_and(|id| id.starts_with("art_")))
         .collect();
-    assert_eq!(files.len(), 1, "{told:#?}");
+    assert_eq!(files.len(), 1, "{reported:#?}");
     assert_eq!(files[0]["name"], "Übersicht.html");
     let (status, _) = fleet.send(Method::GET, "/artifacts/art_none", "").await;
     assert_eq!(status, StatusCode::NOT_FOUND);

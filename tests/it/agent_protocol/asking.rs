@@ -1,6 +1,6 @@
 //! Requests: sent, named, configured, streamed, and refused.
 
-use super::{ask, fleet, kinds, told};
+use super::{ask, fleet, kinds, request_events};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet, Gate, Reply};
@@ -30,7 +30,7 @@ async fn a_request_returns_its_first_event_or_202() {
     assert_eq!(header("location"), format!("/agents/lead/getevents/{request}"));
     assert!(answer.text().await.unwrap().is_empty());
     gate.open();
-    let events = told(&fleet, &request).await;
+    let events = request_events(&fleet, &request).await;
     assert_eq!((&events[0]["run_id"], &events[1]["input"]), (&json!(run), &json!("hi")));
     assert_eq!(
         kinds(&events).into_iter().map(|(kind, _)| kind).collect::<Vec<_>>(),
@@ -51,7 +51,7 @@ async fn a_request_returns_its_first_event_or_202() {
     );
     let engagement = fleet.get(&format!("/engagements/{run}")).await;
     assert_eq!(engagement["user"]["id"], "u", "seed: the metadata names the user");
-    told(&fleet, "r-1").await;
+    request_events(&fleet, "r-1").await;
     fleet.end().await;
 }
 
@@ -66,7 +66,7 @@ async fn a_request_id_identifies_one_request() {
     let (status, error) =
         fleet.post("/agents/lead/process", &json!({"input": "other", "request_id": "mine"})).await;
     assert_eq!((status, &error["error"]["code"]), (StatusCode::CONFLICT, &json!("conflict")));
-    told(&fleet, "mine").await;
+    request_events(&fleet, "mine").await;
     assert_eq!(fleet.get("/agents/lead/runs").await.as_array().unwrap().len(), 1, "one run, one request");
     let run = first["run_id"].as_str().unwrap();
     let (status, _) = fleet.post("/agents/lead/process", &json!({"input": "go", "request_id": run})).await;
@@ -156,9 +156,13 @@ async fn settings_apply_to_later_requests() {
         );
         configure(json!({"temperature": null})).await;
         let started = ask(&fleet, &json!({"input": "go"})).await;
-        told(&fleet, started["request_id"].as_str().unwrap()).await;
-        let asked = fleet.models.calls().pop().unwrap().request;
-        assert_eq!((asked["max_tokens"].as_i64(), asked.get("temperature")), (Some(77), None), "{asked}");
+        request_events(&fleet, started["request_id"].as_str().unwrap()).await;
+        let requested = fleet.models.calls().pop().unwrap().request;
+        assert_eq!(
+            (requested["max_tokens"].as_i64(), requested.get("temperature")),
+            (Some(77), None),
+            "{requested}"
+        );
         fleet.end().await;
     }
 }
@@ -218,7 +222,7 @@ guardrails:
     let (status, body) = fleet.send(Method::POST, "/agents", GUARDED).await;
     assert!(status.is_success(), "{body:#}");
     let started = ask(&fleet, &json!({"input": "go"})).await;
-    let events = told(&fleet, started["request_id"].as_str().unwrap()).await;
+    let events = request_events(&fleet, started["request_id"].as_str().unwrap()).await;
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds[kinds.len() - 2..], ["text_output", "request_completed"], "{kinds:?}");
     let last = events.last().unwrap();
@@ -261,7 +265,7 @@ extensions:
         fleet.post("/agents/lead/process", &json!({"type": "sum", "input": {"n": 1}})).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{error}");
     let started = ask(&fleet, &json!({"type": "sum", "input": {"numbers": [1, 2]}, "request_id": "s"})).await;
-    let last = told(&fleet, "s").await.pop().unwrap();
+    let last = request_events(&fleet, "s").await.pop().unwrap();
     assert_eq!(
         (&last["finish_reason"], &last["result"]),
         (&json!("success"), &json!(r#"{"total":3}"#)),

@@ -1,6 +1,6 @@
 //! Calls that fail before a tool runs are announced like all others.
 
-use super::{ask, every_result_follows_its_call, told};
+use super::{ask, every_result_follows_its_call, request_events};
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::{Fleet, Reply, model_server};
@@ -30,7 +30,7 @@ async fn a_refused_call_is_announced_before_its_error() {
     let (status, body) = fleet.send(Method::POST, "/agents", LEAD).await;
     assert!(status.is_success(), "{body:#}");
     ask(&fleet, &json!({"input": "go", "request_id": "r"})).await;
-    let events = told(&fleet, "r").await;
+    let events = request_events(&fleet, "r").await;
     every_result_follows_its_call(&events);
     let kinds: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
     assert_eq!(kinds.iter().filter(|kind| **kind == "tool_error").count(), 2, "{events:#?}");

@@ -248,9 +248,9 @@ async fn answers_survive_the_death_of_the_server() {
     let ids: Vec<i64> = events.iter().map(|event| event["id"].as_i64().unwrap()).collect();
     assert_eq!(ids, (1..=i64::try_from(events.len()).unwrap()).collect::<Vec<_>>(), "{events:#?}");
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<_>>();
-    let (asked, answered) = (of("wait_for_input"), of("tool_result"));
-    assert_eq!((asked.len(), answered.len()), (2, 2), "{events:#?}");
-    for (question, answer) in asked.iter().zip(&answered) {
+    let (requested, answered) = (of("wait_for_input"), of("tool_result"));
+    assert_eq!((requested.len(), answered.len()), (2, 2), "{events:#?}");
+    for (question, answer) in requested.iter().zip(&answered) {
         assert_eq!(question["call_id"], answer["call_id"]);
         assert_eq!(answer["text_result"], r#"{"answer":"yes"}"#);
     }

@@ -1,6 +1,6 @@
 //! Runs with several requests: requests of one run wait for each other, share its history, and are numbered together.
 
-use super::{ask, kinds, register, told};
+use super::{ask, kinds, register, request_events};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet, Gate, Reply};
@@ -35,18 +35,22 @@ async fn requests_of_a_run_wait_for_each_other() {
         assert_eq!(fleet.get("/agents/lead/request/b").await["status"], "queued");
         let other = ask(&fleet, &json!({"input": "another run", "request_id": "o"})).await;
         assert_ne!(&other["run_id"], run);
-        assert_eq!(told(&fleet, "o").await.last().unwrap()["result"], "quick", "another run does not wait");
+        assert_eq!(
+            request_events(&fleet, "o").await.last().unwrap()["result"],
+            "quick",
+            "another run does not wait"
+        );
         gate.open();
-        told(&fleet, "c").await;
+        request_events(&fleet, "c").await;
         let all = fleet.get(&format!("/agents/lead/getevents/{}", run.as_str().unwrap())).await;
         let all = all.as_array().unwrap();
         let ids: Vec<i64> = all.iter().map(|event| event["id"].as_i64().unwrap()).collect();
         assert_eq!(ids, (1..=18).collect::<Vec<_>>(), "{:?}", kinds(all));
         let requests: Vec<&str> = all.iter().map(|event| event["request_id"].as_str().unwrap()).collect();
         assert!(requests.is_sorted(), "turns never interleave: {requests:?}");
-        let asked = fleet.models.calls().pop().unwrap().request["messages"].to_string();
+        let requested = fleet.models.calls().pop().unwrap().request["messages"].to_string();
         for said in ["slowly", "one", "second", "quick", "third"] {
-            assert!(asked.contains(said), "{said} is remembered: {asked}");
+            assert!(requested.contains(said), "{said} is remembered: {requested}");
         }
         fleet.end().await;
     }
@@ -60,7 +64,7 @@ async fn a_run_has_settings_of_its_own() {
         let fleet = Fleet::builder().on(backend).workers(1).model(|_| Reply::text("ok")).start().await;
         register(&fleet).await;
         let first = ask(&fleet, &json!({"input": "go", "request_id": "a"})).await;
-        told(&fleet, "a").await;
+        request_events(&fleet, "a").await;
         let run = &first["run_id"];
         let configure = async |args: Value| {
             ask(&fleet, &json!({"args": args, "run_id": run})).await["finish_reason"]
@@ -71,10 +75,10 @@ async fn a_run_has_settings_of_its_own() {
         assert_eq!(configure(json!({"max_tokens": 55})).await, "success");
         assert_eq!(configure(json!({"token_budget": 5})).await, "error", "it was set when the run began");
         later(&fleet, run, "b", "again").await;
-        told(&fleet, "b").await;
+        request_events(&fleet, "b").await;
         assert_eq!(fleet.models.calls().pop().unwrap().request["max_tokens"], 55);
         ask(&fleet, &json!({"input": "go", "request_id": "new"})).await;
-        told(&fleet, "new").await;
+        request_events(&fleet, "new").await;
         assert_ne!(fleet.models.calls().pop().unwrap().request["max_tokens"], 55, "another run");
         fleet.end().await;
     }
@@ -88,7 +92,7 @@ async fn every_input_of_a_run_has_its_own_name_and_trace() {
     let fleet = Fleet::builder().workers(1).model(|_| Reply::text("ok")).start().await;
     register(&fleet).await;
     let first = ask(&fleet, &json!({"input": "go", "request_id": "a"})).await;
-    told(&fleet, "a").await;
+    request_events(&fleet, "a").await;
     let run = first["run_id"].as_str().unwrap();
     let client = turnstone_tests::http::client();
     let body = json!({"input": "on", "run_id": run, "request_id": "b"});
@@ -96,7 +100,7 @@ async fn every_input_of_a_run_has_its_own_name_and_trace() {
         client.post(format!("{}/agents/lead/process", fleet.url)).header("content-type", "application/json");
     let sent = sent.header("traceparent", PARENT).header("x-request-id", "http-7").body(body.to_string());
     assert_eq!(sent.send().await.unwrap().status(), StatusCode::ACCEPTED);
-    told(&fleet, "b").await;
+    request_events(&fleet, "b").await;
     let state = fleet.get(&format!("/engagements/{run}")).await;
     let meta = fleet.job(state["job_id"].as_str().unwrap()).await["meta"].clone();
     assert_eq!((&meta["traceparent"], &meta["request_id"]), (&json!(PARENT), &json!("http-7")), "{meta:#}");
@@ -105,7 +109,7 @@ async fn every_input_of_a_run_has_its_own_name_and_trace() {
     let posted = posted.header("content-type", "application/json").body(json!("and now?").to_string());
     assert!(posted.send().await.unwrap().status().is_success());
     let job = fleet.get(&format!("/engagements/{run}")).await["job_id"].as_str().unwrap().to_owned();
-    let events = told(&fleet, &job).await;
+    let events = request_events(&fleet, &job).await;
     assert!(events.iter().all(|event| event["request_id"] == job.as_str()), "{events:#?}");
     assert_eq!(fleet.get("/agents/lead/runs").await[0]["requests"], json!(["a", "b", job]));
     let meta = fleet.job(&job).await["meta"].clone();

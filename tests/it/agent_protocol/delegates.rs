@@ -1,6 +1,6 @@
 //! Questions of delegates: the caller finds them in the run that it follows, and answers there.
 
-use super::told;
+use super::request_events;
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -42,9 +42,9 @@ async fn a_delegates_question_reaches_the_caller() {
             assert!(status.is_success(), "{body:#}");
         }
         let user = json!({"user": {"id": "ada"}});
-        let asked = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
-        assert_eq!(send(&fleet, asked).await.0, StatusCode::ACCEPTED);
-        let events = told(&fleet, "r").await;
+        let requested = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
+        assert_eq!(send(&fleet, requested).await.0, StatusCode::ACCEPTED);
+        let events = request_events(&fleet, "r").await;
         let question = events.last().unwrap();
         assert_eq!(
             (&question["type"], &question["agent"], &question["depth"]),

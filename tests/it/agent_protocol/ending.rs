@@ -1,6 +1,6 @@
 //! Requests that are cancelled in each of their states.
 
-use super::{ask, register, told};
+use super::{ask, register, request_events};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
@@ -12,7 +12,7 @@ async fn cancelled(fleet: &Fleet, request: &str) -> Vec<Value> {
     let ended = ask(fleet, &cancel).await;
     assert_eq!((&ended["type"], &ended["finish_reason"]), (&json!("request_completed"), &json!("canceled")));
     assert_eq!(ask(fleet, &cancel).await, ended, "a finished request stays as it is");
-    let events = told(fleet, request).await;
+    let events = request_events(fleet, request).await;
     let ends = events.iter().filter(|event| event["type"] == "request_completed").count();
     assert_eq!((ends, events.last()), (1, Some(&ended)));
     let status = fleet.get(&format!("/agents/lead/request/{request}")).await;
@@ -49,7 +49,7 @@ async fn a_request_is_cancelled_while_queued_and_during_a_model_call() {
         fleet.models.seen(1).await;
         cancelled(&fleet, "asked").await;
         post(&fleet, "next", "go").await;
-        assert_eq!(told(&fleet, "next").await.last().unwrap()["finish_reason"], "success");
+        assert_eq!(request_events(&fleet, "next").await.last().unwrap()["finish_reason"], "success");
         assert_eq!(fleet.models.count(), 2, "a cancelled request calls no model");
         fleet.end().await;
     }
@@ -75,7 +75,7 @@ async fn a_request_ends_while_a_tool_works() {
     // A stopped worker has received the tool's result.
     fleet.stop_workers().await;
     assert!(events.iter().all(|event| event["type"] != "tool_result"));
-    assert_eq!(told(&fleet, "tool").await, events, "nothing comes after the end");
+    assert_eq!(request_events(&fleet, "tool").await, events, "nothing comes after the end");
     assert_eq!(fleet.models.count(), 1);
     fleet.end().await;
 }

@@ -129,7 +129,7 @@ fn every_result_follows_its_call(events: &[Value]) {
 }
 
 /// Returns all events of a request, once it has ended.
-async fn told(fleet: &Fleet, request: &str) -> Vec<Value> {
+async fn request_events(fleet: &Fleet, request: &str) -> Vec<Value> {
     let url = format!("{}/agents/lead/getevents/{request}?stream=true", fleet.url);
     let frames = turnstone_tests::sse::read(&url, None, |_| false).await;
     frames.iter().map(|frame| serde_json::from_str(&frame.data).unwrap()).collect()

@@ -75,9 +75,9 @@ async fn a_tenant_cannot_take_the_name_of_another_tenant() {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params});
         let mut tasks = Vec::new();
         for _ in 0..2 {
-            let (_, _, told) = post(&fleet, "/a2a/lead", &call, &[acme, ("a2a-version", "1.0")]).await;
-            assert!(told["result"]["task"]["id"].is_string(), "{told:#}");
-            tasks.push(told["result"]["task"]["id"].clone());
+            let (_, _, reply) = post(&fleet, "/a2a/lead", &call, &[acme, ("a2a-version", "1.0")]).await;
+            assert!(reply["result"]["task"]["id"].is_string(), "{reply:#}");
+            tasks.push(reply["result"]["task"]["id"].clone());
         }
         assert_eq!(tasks[0], tasks[1]);
         let led = "SELECT count(*) FROM jobs AS j JOIN engagements AS e ON e.seq = j.engagement_seq \

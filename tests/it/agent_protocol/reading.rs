@@ -1,6 +1,6 @@
 //! Discovery, descriptors, and the events of a run: polled, listed and streamed.
 
-use super::{ask, fleet, kinds, led, told};
+use super::{ask, fleet, kinds, led, request_events};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -42,10 +42,10 @@ async fn agents_are_found_and_describe_themselves() {
 /// cause precedes its effects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_lists_every_event_once_and_in_order() {
-    join_all(Backend::ALL.map(told_on)).await;
+    join_all(Backend::ALL.map(numbers_on)).await;
 }
 
-async fn told_on(backend: Backend) {
+async fn numbers_on(backend: Backend) {
     let fleet = fleet(backend).await;
     let (request, run) = led(&fleet).await;
     let events = list(&fleet, &format!("/agents/lead/getevents/{run}")).await;
@@ -157,10 +157,10 @@ async fn a_call_to_a_model_names_the_model_of_its_agent() {
     fleet.wait_for(&request, &[JobState::Completed, JobState::Discarded]).await;
     let events = list(&fleet, &format!("/agents/lead/getevents/{request}?since=0")).await;
     let calls = events.iter().filter(|event| event["type"] == "completion_call");
-    let told: Vec<_> =
+    let labels: Vec<_> =
         calls.map(|event| (event["depth"].as_i64().unwrap(), event["model"].as_str())).collect();
     let own = (0, Some("leads-own"));
-    assert_eq!(told, [own, own, (1, None), (1, None), own]);
+    assert_eq!(labels, [own, own, (1, None), (1, None), own]);
     fleet.end().await;
 }
 
@@ -171,7 +171,7 @@ async fn a_request_for_more_detail_gets_it_in_the_events_of_model_calls() {
     for (level, expected) in [(json!("debug"), true), (Value::Null, false)] {
         let chat = json!({"type": "ChatRequest", "input": "go", "logging_level": level});
         let started = ask(&fleet, &chat).await;
-        let events = told(&fleet, started["request_id"].as_str().unwrap()).await;
+        let events = request_events(&fleet, started["request_id"].as_str().unwrap()).await;
         let calls: Vec<_> = events
             .iter()
             .filter(|event| event["type"].as_str().unwrap().starts_with("completion_"))

@@ -1,6 +1,6 @@
 //! Humans in the loop: a request waits for its user without a worker slot, and resumes with the answer.
 
-use super::{ask, every_result_follows_its_call, told};
+use super::{ask, every_result_follows_its_call, request_events};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -54,8 +54,8 @@ async fn a_request_waits_for_its_user_and_resumes() {
         let user = json!({"user": {"id": "ada"}});
         let job = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
         ask(&fleet, &job).await;
-        let asked = told(&fleet, "r").await;
-        let question = asked.last().unwrap();
+        let requested = request_events(&fleet, "r").await;
+        let question = requested.last().unwrap();
         assert_eq!(question["type"], "wait_for_input", "the stream ends: it is the caller's turn");
         assert_eq!(question["request_keys"], json!({"city": "Where to?", "day": "When?"}));
         assert_eq!(fleet.get("/agents/lead/request/r").await["status"], "waiting_for_input");
@@ -98,7 +98,7 @@ async fn a_request_waits_for_its_user_and_resumes() {
         let last: Value = serde_json::from_str(&rest.last().unwrap().data).unwrap();
         assert_eq!((&last["type"], &last["result"]), (&json!("request_completed"), &json!("booked")));
         assert_eq!(fleet.tools.calls_of("book"), 1, "one effect");
-        let all = told(&fleet, "r").await;
+        let all = request_events(&fleet, "r").await;
         every_result_follows_its_call(&all);
         let ids: Vec<i64> = all.iter().map(|event| event["id"].as_i64().unwrap()).collect();
         assert_eq!(ids, (1..=i64::try_from(all.len()).unwrap()).collect::<Vec<_>>());
@@ -154,7 +154,7 @@ async fn a_repeated_answer_does_not_answer_the_next_question() {
             request["call_id"] = call.clone();
             request
         };
-        let first = told(&fleet, "r").await.pop().unwrap();
+        let first = request_events(&fleet, "r").await.pop().unwrap();
         let yes = || resume(json!({"answer": "yes"}));
         assert_eq!(send(&fleet, yes()).await.0, StatusCode::OK);
         asks_after(&fleet, 2).await;
@@ -166,7 +166,7 @@ async fn a_repeated_answer_does_not_answer_the_next_question() {
             assert_eq!(send(&fleet, other).await.0, StatusCode::CONFLICT);
         }
         asks_after(&fleet, 2).await;
-        let second = told(&fleet, "r").await.pop().unwrap();
+        let second = request_events(&fleet, "r").await.pop().unwrap();
         assert_eq!(
             (&second["type"], &second["request_keys"]["answer"]),
             (&json!("wait_for_input"), &json!("Delete all?"))
@@ -186,7 +186,7 @@ async fn a_repeated_answer_does_not_answer_the_next_question() {
         };
         let agree = || resume(json!({"approve": true}));
         let one = review(&Value::Null).await;
-        told(&fleet, "r").await;
+        request_events(&fleet, "r").await;
         assert_eq!(send(&fleet, agree()).await.0, StatusCode::OK);
         let two = review(&one).await;
         assert_eq!(send(&fleet, agree()).await.0, StatusCode::OK, "the earlier answer");
@@ -194,7 +194,7 @@ async fn a_repeated_answer_does_not_answer_the_next_question() {
         let mut by_name = agree();
         by_name["review_id"] = two;
         assert_eq!(send(&fleet, by_name).await.0, StatusCode::OK);
-        let last = told(&fleet, "r").await.pop().unwrap();
+        let last = request_events(&fleet, "r").await.pop().unwrap();
         assert_eq!((&last["type"], &last["result"]), (&json!("request_completed"), &json!("booked")));
         assert_eq!((fleet.models.count(), fleet.tools.calls_of("book")), (5, 2));
         fleet.end().await;
@@ -218,8 +218,8 @@ async fn the_caller_is_one_of_several_reviewers() {
     assert!(status.is_success(), "{body:#}");
     let user = json!({"user": {"id": "ada"}});
     ask(&fleet, &json!({"input": "a trip", "request_id": "r", "request_metadata": user})).await;
-    let asked = told(&fleet, "r").await.pop().unwrap();
-    assert_eq!(asked["type"], "wait_for_input", "{asked}");
+    let requested = request_events(&fleet, "r").await.pop().unwrap();
+    assert_eq!(requested["type"], "wait_for_input", "{requested}");
     let agree = |by: &str| {
         let mut request = resume(json!({"approve": true}));
         request["request_metadata"] = json!({"user": {"id": by}});
@@ -231,12 +231,12 @@ async fn the_caller_is_one_of_several_reviewers() {
         assert_eq!(status, StatusCode::OK, "{answer}");
     }
     assert_eq!(send(&fleet, resume(json!({"approve": false}))).await.0, StatusCode::CONFLICT, "it was a yes");
-    let path = format!("/reviews/{}", asked["review_id"].as_str().unwrap());
+    let path = format!("/reviews/{}", requested["review_id"].as_str().unwrap());
     let review = fleet.get(&path).await;
     assert_eq!((&review["state"], &review["quorum"]["approvals"]), (&json!("open"), &json!(1)), "{review:#}");
     let (status, _) = fleet.post(&format!("{path}/approve"), &json!({"by": "ben"})).await;
     assert_eq!(status, StatusCode::OK);
-    assert_eq!(told(&fleet, "r").await.last().unwrap()["result"], "booked");
+    assert_eq!(request_events(&fleet, "r").await.last().unwrap()["result"], "booked");
     fleet.end().await;
 }
 
@@ -246,7 +246,7 @@ async fn requests_of_a_deleted_agent_continue() {
     let fleet = fleet(Backend::Sqlite).await;
     for id in ["r", "c"] {
         ask(&fleet, &json!({"input": "a trip", "request_id": id})).await;
-        assert_eq!(told(&fleet, id).await.last().unwrap()["type"], "wait_for_input");
+        assert_eq!(request_events(&fleet, id).await.last().unwrap()["type"], "wait_for_input");
     }
     let (status, body) = fleet.send(Method::DELETE, "/agents/lead?allow_unresolved=1", "").await;
     assert!(status.is_success(), "{body:#}");
@@ -254,7 +254,7 @@ async fn requests_of_a_deleted_agent_continue() {
     assert_eq!((status, &ended["finish_reason"]), (StatusCode::OK, &json!("canceled")));
     let (status, answer) = send(&fleet, resume(json!({"city": "Oslo", "day": "Monday"}))).await;
     assert_eq!(status, StatusCode::OK, "{answer}");
-    fleet.until("it went on", async || fleet.models.count() == 3).await;
+    fleet.until("it continued", async || fleet.models.count() == 3).await;
     assert_eq!(fleet.get("/agents/lead/runs").await.as_array().unwrap().len(), 2);
     for new in [
         json!({"input": "x"}),

@@ -29,11 +29,11 @@ async fn tell_much(fleet: &Fleet, run: &EngagementId, events: i64) {
     let request = runs.run_requests(run).await.unwrap()[0].job.clone();
     let text = "x".repeat(LENGTH);
     for _ in 0..events / TOGETHER {
-        let told = runs.told(run).await.unwrap();
+        let reported = runs.position(run).await.unwrap();
         let event = |id: i64| json!({"id": id, "type": "tool_result", "text_result": text}).to_string();
-        let events = (1..=TOGETHER).map(|next| (request.clone(), event(told.last + next))).collect();
-        let news = News { events, requests: Vec::new(), marks: told.marks };
-        assert!(runs.tell(run, told.last, news).await.unwrap());
+        let events = (1..=TOGETHER).map(|next| (request.clone(), event(reported.last + next))).collect();
+        let news = News { events, requests: Vec::new(), marks: reported.marks };
+        assert!(runs.advance(run, reported.last, news).await.unwrap());
     }
 }
 
@@ -74,9 +74,9 @@ async fn long_run(fleet: &Fleet, events: i64) -> (String, i64) {
     register(fleet).await;
     let started = ask(fleet, &json!({"input": "go"})).await;
     let (request, run) = (started["request_id"].as_str().unwrap(), started["run_id"].as_str().unwrap());
-    assert!(!super::told(fleet, request).await.is_empty());
+    assert!(!super::request_events(fleet, request).await.is_empty());
     tell_much(fleet, &run.into(), events).await;
-    let last = fleet.store.runs.told(&run.into()).await.unwrap().last;
+    let last = fleet.store.runs.position(&run.into()).await.unwrap().last;
     (run.to_owned(), last)
 }
 

@@ -21,7 +21,7 @@ fn data(event: &Event) -> Value {
 
 /// Returns the parts of the events that are equal in every run of the same story, without deltas.
 fn story(events: &[Event]) -> Vec<Value> {
-    let told = events.iter().filter(|event| event.event == "message").map(data);
+    let events_seen = events.iter().filter(|event| event.event == "message").map(data);
     let of = |event: Value| {
         json!([
             event["id"],
@@ -36,7 +36,7 @@ fn story(events: &[Event]) -> Vec<Value> {
             event["exposes"]
         ])
     };
-    told.map(of).collect()
+    events_seen.map(of).collect()
 }
 
 /// Returns the parts of the A2A tasks that are equal in every run: the last state and its result.
@@ -104,9 +104,9 @@ async fn subscribed(url: &watch::Receiver<String>, id: &str) -> Value {
             if let Ok(answer) = sent.body(call.clone()).send().await
                 && let Ok(text) = answer.text().await
             {
-                let mut told = text.lines().rev().filter_map(|line| line.strip_prefix("data:"));
-                if let Some(told) = told.next() {
-                    last = serde_json::from_str(told).unwrap();
+                let mut events_seen = text.lines().rev().filter_map(|line| line.strip_prefix("data:"));
+                if let Some(events_seen) = events_seen.next() {
+                    last = serde_json::from_str(events_seen).unwrap();
                 } else if !text.is_empty() {
                     // A task that has ended cannot be subscribed to.
                     return last;

@@ -49,8 +49,8 @@ async fn an_agent_calls_its_tools_and_waits_for_its_user() {
         let job = json!({"type": "agent.run", "meta": {"agent": name},
                          "args": [{"role": "poet"}, {"role": "user", "content": "Tell me."}]});
         let job = fleet.settled(&fleet.push(&job).await).await;
-        let asked = awaiting(&fleet, &job).await;
-        assert_eq!(asked["request_keys"], json!({"user_input": "Boats float."}), "{job:#}");
+        let requested = awaiting(&fleet, &job).await;
+        assert_eq!(requested["request_keys"], json!({"user_input": "Boats float."}), "{job:#}");
         let first = &fleet.models.calls()[0].request;
         assert_eq!(first["messages"][0], json!({"role": "system", "content": "You are a poet."}));
         assert_eq!(first["tools"][0]["function"]["description"], "A tool.");
@@ -154,9 +154,9 @@ async fn a_tool_of_the_client_is_confirmed_and_answered_once_with_its_type() {
     let (status, _) = fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "operator"})).await;
     assert!(status.is_success());
     fleet.until("the client is asked", async || awaiting(&fleet, &job).await["kind"] == "tool").await;
-    let asked = awaiting(&fleet, &job).await;
-    assert_eq!((&asked["tool"], &asked["arguments"]), (&json!("measure"), &json!({"q": "t1"})));
-    let call = asked["call_id"].clone();
+    let requested = awaiting(&fleet, &job).await;
+    assert_eq!((&requested["tool"], &requested["arguments"]), (&json!("measure"), &json!({"q": "t1"})));
+    let call = requested["call_id"].clone();
     let body = json!({"answers": {"result": "warm"}, "call_id": call});
     let (status, body) = answer_with(&fleet, &job, &body).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body:#}");
@@ -189,9 +189,9 @@ async fn a_specialized_agent_has_the_instructions_and_tools_of_both() {
         part("SpecializedAgent", "special", json!({"agent": base, "agent_specialization_parameters": more}));
     let job = run(&fleet, special, json!({"who": "sage", "lang": "Latin"})).await;
     assert_eq!(awaiting(&fleet, &job).await["prompt"], "Salve.", "{job:#}");
-    let asked = &fleet.models.calls()[0].request;
-    assert_eq!(asked["messages"][0]["content"], "Base sage.\n\nSpeak Latin.");
-    assert_eq!(offered(asked), ["search", "book"]);
+    let requested = &fleet.models.calls()[0].request;
+    assert_eq!(requested["messages"][0]["content"], "Base sage.\n\nSpeak Latin.");
+    assert_eq!(offered(requested), ["search", "book"]);
     fleet.end().await;
 }
 
@@ -199,8 +199,8 @@ async fn a_specialized_agent_has_the_instructions_and_tools_of_both() {
 #[tokio::test]
 async fn a_long_conversation_is_summarized_once_for_the_model_alone() {
     let script = |request: &Value| match request["messages"].to_string() {
-        asked if asked.contains("Sum up.") => Reply::text("they spoke of boats"),
-        asked if asked.contains("they spoke of boats") && !asked.contains("first") => {
+        requested if requested.contains("Sum up.") => Reply::text("they spoke of boats"),
+        requested if requested.contains("they spoke of boats") && !requested.contains("first") => {
             Reply::text("from the summary")
         }
         _ => Reply::text("from everything"),

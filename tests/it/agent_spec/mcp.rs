@@ -98,7 +98,7 @@ async fn a_filter_that_does_not_fit_its_server_fails_the_run() {
     }
 }
 
-/// AGS-36: without the operator's word no program is started, and the error says what to add.
+/// AGS-36: without the operator's permission no program is started, and the error says what to add.
 #[tokio::test]
 async fn a_program_that_is_not_allowed_is_not_started() {
     let fleet = fleet(&[]).await;

@@ -123,7 +123,7 @@ pub async fn result(fleet: &Fleet, flow: Value, inputs: Value) -> Value {
     job["result"].clone()
 }
 
-/// What the engagement of a job waits for.
+/// Returns what the engagement of a job waits for.
 pub async fn awaiting(fleet: &Fleet, job: &Value) -> Value {
     let engagement = fleet.engagement_of(job["id"].as_str().unwrap()).await;
     fleet.get(&format!("/engagements/{engagement}")).await["awaiting"].clone()

@@ -45,8 +45,8 @@ async fn llm_node_returns_the_text_of_the_model() {
             .await;
     assert_eq!(found["outputs"], json!({"generated_text": "Boats float."}));
     assert_eq!((&found["end_node"], &found["branch"]), (&json!("end"), &json!("next")));
-    let asked = &fleet.models.calls()[0].request;
-    assert_eq!(asked["messages"], json!([{"role": "user", "content": "About boats:"}]));
+    let requested = &fleet.models.calls()[0].request;
+    assert_eq!(requested["messages"], json!([{"role": "user", "content": "About boats:"}]));
     fleet.end().await;
 }
 
@@ -182,8 +182,8 @@ async fn flows_of_a_parallel_node_run_at_once_and_are_joined_in_order() {
         let gate = Gate::default();
         let held = gate.clone();
         let script = move |request: &Value| {
-            let asked = request["messages"][0]["content"].as_str().unwrap_or_default();
-            Reply::text(format!("seen {asked}")).behind(&held)
+            let requested = request["messages"][0]["content"].as_str().unwrap_or_default();
+            Reply::text(format!("seen {requested}")).behind(&held)
         };
         let fleet = Fleet::builder().on(backend).model(script).start().await;
         let look = |id: &str, prompt: &str, io: &[Value]| {
@@ -366,8 +366,8 @@ async fn a_map_of_tools_calls_each_item_once() {
     .await;
     let outputs = result(&fleet, found, json!({"qs": ["a", "b", "c"]})).await["outputs"].clone();
     assert_eq!(outputs["collected_tool"], json!(["search", "search", "search"]));
-    let asked: Vec<Value> = fleet.tools.calls().into_iter().map(|call| call.input["q"].clone()).collect();
-    assert_eq!(asked, ["a", "b", "c"]);
+    let requested: Vec<Value> = fleet.tools.calls().into_iter().map(|call| call.input["q"].clone()).collect();
+    assert_eq!(requested, ["a", "b", "c"]);
     fleet.end().await;
 }
 

@@ -1,5 +1,4 @@
-//! What is refused: documents that cannot be run, inputs that do not cast, flows without an end, secrets that
-//! are shown.
+//! Refusals: documents that cannot be run, inputs that do not cast, flows without an end, secrets that are shown.
 
 use super::{end, flow, job, llm, part, property, register, run, start, then};
 use reqwest::{Method, StatusCode};

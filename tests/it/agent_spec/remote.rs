@@ -86,9 +86,9 @@ async fn a_remote_agent_holds_the_conversation_with_the_user() {
         let (fleet, far) = (Fleet::builder().on(backend).start().await, Far::start().await);
         let job = run(&fleet, agent("far", &far.url), json!({})).await;
         assert_eq!(awaiting(&fleet, &job).await["kind"], "input", "{job:#}");
-        for (message, told) in [("Look.", "a boat"), ("Which?", "The red one?"), ("Yes.", "heard Yes.")] {
+        for (message, reported) in [("Look.", "a boat"), ("Which?", "The red one?"), ("Yes.", "heard Yes.")] {
             let job = answer(&fleet, &job, json!({"user_input": message})).await;
-            assert_eq!(awaiting(&fleet, &job).await["prompt"], told, "{job:#}");
+            assert_eq!(awaiting(&fleet, &job).await["prompt"], reported, "{job:#}");
         }
         let sent: Vec<Value> = far
             .messages()
@@ -143,9 +143,9 @@ async fn a_remote_agent_with_a_card_is_called_by_its_version() {
     let (status, body) = fleet.send(reqwest::Method::POST, "/agents", near.to_owned()).await;
     assert!(status.is_success(), "{body:#}");
     let job = run(&fleet, agent("far", &format!("{}/a2a/near", fleet.url)), json!({})).await;
-    for told in ["answer 1", "answer 2"] {
+    for reported in ["answer 1", "answer 2"] {
         let job = answer(&fleet, &job, json!({"user_input": "go"})).await;
-        assert_eq!(awaiting(&fleet, &job).await["prompt"], told, "{job:#}");
+        assert_eq!(awaiting(&fleet, &job).await["prompt"], reported, "{job:#}");
     }
     fleet.end().await;
 }

@@ -49,7 +49,7 @@ async fn a_handoff_gives_the_conversation_to_the_other_agent() {
     }
 }
 
-/// AGS-38: What agents tell one another is their own, and the answer is the outcome of the call.
+/// AGS-38: Messages between agents are private, and the answer is the outcome of the call.
 #[tokio::test]
 async fn a_message_to_another_agent_is_answered_in_private() {
     let script = |request: &Value| match (role(request).contains("front"), request["messages"].to_string()) {
@@ -63,8 +63,11 @@ async fn a_message_to_another_agent_is_answered_in_private() {
         assert_eq!(awaiting(&fleet, &job).await["prompt"], "4, says math.", "{job:#}");
         let calls = fleet.models.calls();
         assert_eq!(offered(&calls[0].request), ["send_message"]);
-        let asked = &calls[1].request["messages"];
-        assert_eq!((asked.as_array().unwrap().len(), &asked[1]["content"]), (2, &json!("two and two?")));
+        let requested = &calls[1].request["messages"];
+        assert_eq!(
+            (requested.as_array().unwrap().len(), &requested[1]["content"]),
+            (2, &json!("two and two?"))
+        );
         let texts: Vec<Value> = said(&fleet, &job).await.into_iter().filter(|one| one[0] != "tool").collect();
         assert_eq!(texts.last().unwrap()[1], "4, says math.");
         assert!(!json!(texts).to_string().contains("two and two?"), "{texts:?}");

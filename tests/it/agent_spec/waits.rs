@@ -23,9 +23,9 @@ async fn input_message_node_asks_the_user_and_the_answer_is_said() {
         let nodes = [start("start", &[text("who")]), ask, say, end("end", &[text("colour")])];
         let control = [then("start", "ask"), then("ask", "say"), then("say", "end")];
         let job = run(&fleet, flow("asking", &nodes, &control, &[]), json!({"who": "Bo"})).await;
-        let asked = awaiting(&fleet, &job).await;
-        assert_eq!((&asked["kind"], &asked["prompt"]), (&json!("input"), &json!("Hi Bo, colour?")));
-        assert_eq!(asked["request_keys"], json!({"colour": "Hi Bo, colour?"}));
+        let requested = awaiting(&fleet, &job).await;
+        assert_eq!((&requested["kind"], &requested["prompt"]), (&json!("input"), &json!("Hi Bo, colour?")));
+        assert_eq!(requested["request_keys"], json!({"colour": "Hi Bo, colour?"}));
         let done = answer(&fleet, &job, json!({"colour": "red"})).await;
         assert_eq!(done["result"]["outputs"], json!({"colour": "red"}), "{done:#}");
         let engagement = fleet.engagement_of(done["id"].as_str().unwrap()).await;
@@ -66,9 +66,12 @@ fn with_tool(class: &str, name: &str, more: Value) -> Value {
 async fn client_tool_waits_for_the_result_of_the_client() {
     let fleet = Fleet::builder().start().await;
     let job = run(&fleet, with_tool("ClientTool", "ask_device", json!({})), json!({"sensor": "t1"})).await;
-    let asked = awaiting(&fleet, &job).await;
-    assert_eq!(asked["kind"], "tool");
-    assert_eq!((&asked["tool"], &asked["arguments"]), (&json!("ask_device"), &json!({"sensor": "t1"})));
+    let requested = awaiting(&fleet, &job).await;
+    assert_eq!(requested["kind"], "tool");
+    assert_eq!(
+        (&requested["tool"], &requested["arguments"]),
+        (&json!("ask_device"), &json!({"sensor": "t1"}))
+    );
     let done = answer(&fleet, &job, json!({"result": 21.5})).await;
     assert_eq!(done["result"]["outputs"], json!({"reading": 21.5}), "{done:#}");
     fleet.end().await;
@@ -88,8 +91,8 @@ async fn a_tool_that_requires_confirmation_waits_for_a_review() {
         parts["end"]["outputs"] = json!([text("tool")]);
         confirmed["outputs"] = json!([text("tool")]);
         let job = run(&fleet, confirmed, json!({"sensor": "t1"})).await;
-        let asked = awaiting(&fleet, &job).await;
-        let review = asked["review_id"].as_str().unwrap();
+        let requested = awaiting(&fleet, &job).await;
+        let review = requested["review_id"].as_str().unwrap();
         let shown = fleet.get(&format!("/reviews/{review}")).await;
         assert_eq!(shown["question"]["name"], "book", "{shown:#}");
         let (status, body) =

@@ -72,8 +72,8 @@ async fn the_fifth_failure_in_a_row_opens_it(at: &Opened) {
     assert_eq!(fail(at, 1, NOW).await, Some(AFTER));
     assert_eq!(pass(at, &lease, AFTER.plus_ms(-1)).await, Passage::Refused { until: AFTER });
     let other = BreakerKey::tool("other", "search");
-    let asked = BreakerStep::Pass { lease };
-    let stepped = at.store.breakers.step(&other, &RULE, asked, NOW).await.unwrap();
+    let requested = BreakerStep::Pass { lease };
+    let stepped = at.store.breakers.step(&other, &RULE, requested, NOW).await.unwrap();
     assert_eq!(stepped.passage, Passage::Free);
     let troubled = at.store.breakers.troubled().await.unwrap();
     assert_eq!((troubled.len(), troubled[0].open_until, troubled[0].failures), (1, Some(AFTER), 5));

@@ -40,9 +40,9 @@ fn child(timeout_ms: Option<i64>) -> NewChild {
 
 /// Parks a job with so many children, and claims those.
 async fn family(at: &Opened, parent: &Claim, children: usize, timeout_ms: Option<i64>) -> Vec<Claim> {
-    let asked: Vec<NewChild> = (0..children).map(|_| child(timeout_ms)).collect();
-    let ids: Vec<JobId> = asked.iter().map(|child| child.job.clone()).collect();
-    at.settle(&parent.lease, Settlement::Park { wait: Wait::Children(asked) }).await;
+    let requested: Vec<NewChild> = (0..children).map(|_| child(timeout_ms)).collect();
+    let ids: Vec<JobId> = requested.iter().map(|child| child.job.clone()).collect();
+    at.settle(&parent.lease, Settlement::Park { wait: Wait::Children(requested) }).await;
     assert_eq!(at.state(&parent.job).await, JobState::Pending);
     let claims = at.claim(JobKind::Agent, children + 1).await;
     assert_eq!(
@@ -81,10 +81,10 @@ async fn a_parent_resumes_after_the_last_of_its_children(at: &Opened) {
     let states: Vec<DelegationState> = recalled.iter().map(|done| done.state).collect();
     assert_eq!(states, [DelegationState::Error, DelegationState::Success]);
     assert!(recalled[0].error.is_some() && recalled[1].result.is_some(), "{recalled:?}");
-    let kindred = at.store.delegations.kindred(&parent.job, 10).await.unwrap();
-    assert_eq!((kindred.depth, kindred.parent, kindred.below.len()), (0, None, 2));
-    let kindred = at.store.delegations.kindred(&children[0].job, 10).await.unwrap();
-    assert_eq!((kindred.depth, kindred.parent.map(|(job, _)| job)), (1, Some(parent.job)));
+    let links = at.store.delegations.links(&parent.job, 10).await.unwrap();
+    assert_eq!((links.depth, links.parent, links.below.len()), (0, None, 2));
+    let links = at.store.delegations.links(&children[0].job, 10).await.unwrap();
+    assert_eq!((links.depth, links.parent.map(|(job, _)| job)), (1, Some(parent.job)));
 }
 
 async fn a_parent_without_open_children_resumes_at_once(at: &Opened) {

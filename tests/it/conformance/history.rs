@@ -40,7 +40,7 @@ impl<'a> History<'a> {
 
     /// Makes a step and compares.
     pub async fn step(&mut self, number: usize, op: Op) {
-        let told = format!("step {number}, {op:?}");
+        let reported = format!("step {number}, {op:?}");
         match op {
             Op::Push(job) => self.push(job.at(self.now)).await,
             Op::PushKnown { known } => self.push_known(known).await,
@@ -59,12 +59,12 @@ impl<'a> History<'a> {
             Op::ReleaseAll => {
                 let held =
                     self.each(|job, _| job.shown.state == JobState::Active && job.is_agent(), ModelJob::reap);
-                assert_eq!(self.at.store.upkeep.release_all(self.now).await.unwrap(), held, "{told}");
+                assert_eq!(self.at.store.upkeep.release_all(self.now).await.unwrap(), held, "{reported}");
             }
-            duty => self.duty(&duty, &told).await,
+            duty => self.duty(&duty, &reported).await,
         }
         let lost = self.lost_in_model();
-        shown::compare(self.at, &mut self.jobs, &self.given, &lost, &told).await;
+        shown::compare(self.at, &mut self.jobs, &self.given, &lost, &reported).await;
     }
 
     async fn push(&mut self, new: turnstone_domain::NewJob) {
@@ -100,11 +100,11 @@ impl<'a> History<'a> {
     }
 
     async fn claim(&mut self, kind: Kind, queues: &[usize], limit: usize) {
-        let asked: Vec<&str> = queues.iter().map(|queue| QUEUES[*queue]).collect();
-        let served = if asked == ["*"] { vec!["a", "b"] } else { asked.clone() };
+        let requested: Vec<&str> = queues.iter().map(|queue| QUEUES[*queue]).collect();
+        let served = if requested == ["*"] { vec!["a", "b"] } else { requested.clone() };
         let request = ClaimRequest {
             kind: if kind == Kind::Agent { JobKind::Agent } else { JobKind::Plain },
-            queues: asked.iter().map(|queue| (*queue).to_owned()).collect(),
+            queues: requested.iter().map(|queue| (*queue).to_owned()).collect(),
             limit,
             worker_id: "w".into(),
             lease_ms: LEASE,
@@ -364,7 +364,7 @@ impl<'a> History<'a> {
         concerned.map(|job| change(job, now)).count()
     }
 
-    async fn duty(&mut self, op: &Op, told: &str) {
+    async fn duty(&mut self, op: &Op, reported: &str) {
         let (duty, expected) = match op {
             Op::Promote => (Duty::PromoteDue, self.each(|job, now| job.is_due(now), |job, _| job.promote())),
             Op::Reap => (Duty::ReapExpired, self.each(|job, now| job.lease_has_lapsed(now), ModelJob::reap)),
@@ -382,7 +382,7 @@ impl<'a> History<'a> {
             other => panic!("{other:?} is no duty"),
         };
         let changed = self.at.store.upkeep.perform(duty, &self.term, self.now, 1_000).await.unwrap();
-        assert_eq!(changed, expected, "{told}");
+        assert_eq!(changed, expected, "{reported}");
     }
 }
 

@@ -417,8 +417,8 @@ impl<'a> History<'a> {
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig { cases: asked.unwrap_or(cases), max_shrink_iters: 500, ..ProptestConfig::default() }
+    let requested = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig { cases: requested.unwrap_or(cases), max_shrink_iters: 500, ..ProptestConfig::default() }
 }
 
 fn run(backend: Backend, ops: Vec<Op>) {

@@ -46,7 +46,7 @@ fn event(turn: i64, name: EventName, data: Value, ms: i64) -> NewEvent {
 }
 
 /// Returns the event of a phase.
-fn told(done: &NewCheckpoint, more: Value) -> NewEvent {
+fn phase_event(done: &NewCheckpoint, more: Value) -> NewEvent {
     let (phase, duration_ms) = (done.phase, done.duration_ms);
     let data = EventData::Phase(PhaseCompleted { phase, duration_ms, more: RawJson::of(&more) });
     NewEvent { data, ..event(done.turn, EventName::PhaseCompleted, Value::Null, duration_ms) }
@@ -55,9 +55,9 @@ fn told(done: &NewCheckpoint, more: Value) -> NewEvent {
 /// Returns the end of turn 1 and the beginning of turn 2. An unrelated event is in the middle of a phase, one event
 /// contradicts its checkpoint, and one checkpoint has no event.
 fn two_turns() -> TurnWrite {
-    let asked = paid(1, Phase::Infer, "p/a", 7);
+    let requested = paid(1, Phase::Infer, "p/a", 7);
     let checkpoints = vec![
-        asked.clone(),
+        requested.clone(),
         checkpoint(1, Phase::Exec, 3),
         paid(1, Phase::Persist, "p/b", 5),
         checkpoint(1, Phase::Emit, 4),
@@ -66,13 +66,13 @@ fn two_turns() -> TurnWrite {
         paid(2, Phase::Resol, "p/a", 1),
     ];
     let events = vec![
-        told(&asked, json!({"model": "a", "cost": 7, "z": null, "budget_left": {"b": 1, "a": 2}})),
+        phase_event(&requested, json!({"model": "a", "cost": 7, "z": null, "budget_left": {"b": 1, "a": 2}})),
         event(1, EventName::ToolCalled, json!({"call_id": "c"}), 2),
         event(1, EventName::PhaseCompleted, json!({"duration_ms": 3, "phase": "exec"}), 9),
-        told(&checkpoints[2], json!({})),
-        told(&checkpoints[3], json!({"tool_calls": 1})),
-        told(&checkpoints[4], json!({})),
-        told(&checkpoints[6], json!({"model": "a"})),
+        phase_event(&checkpoints[2], json!({})),
+        phase_event(&checkpoints[3], json!({"tool_calls": 1})),
+        phase_event(&checkpoints[4], json!({})),
+        phase_event(&checkpoints[6], json!({"model": "a"})),
         event(2, EventName::ModelFailed, json!({"model": "b"}), 8),
     ];
     let said = |turn, text: &str| (turn, Message::text(Role::User, text).into());

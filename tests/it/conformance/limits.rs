@@ -130,9 +130,9 @@ async fn a_window_that_opens_notifies_workers_once(at: &Opened) {
     let opens = NOW.plus_ms(1_000);
     assert_eq!(at.store.upkeep.next_due().await.unwrap(), Some(opens));
     let mut rings = at.store.doorbell.listen();
-    for (now, told) in [(opens.plus_ms(-1), false), (opens, true), (opens, false)] {
+    for (now, reported) in [(opens.plus_ms(-1), false), (opens, true), (opens, false)] {
         at.perform(Duty::PromoteDue, now).await;
-        assert_eq!(rang(&mut rings), told);
+        assert_eq!(rang(&mut rings), reported);
     }
     assert_eq!(claimed(at, opens).await.len(), 2);
 }

@@ -47,9 +47,9 @@ async fn pausing_is_one_event_of_the_queue(at: &Opened) {
     for (paused, changes) in [(true, true), (true, false), (false, true), (false, false)] {
         assert_eq!(at.store.queues.pause("new", paused, NOW).await.unwrap(), changes);
     }
-    let told = "SELECT count(*) FROM journal WHERE names IN ('queue.paused', 'queue.resumed') AND last_event = 1 \
+    let reported = "SELECT count(*) FROM journal WHERE names IN ('queue.paused', 'queue.resumed') AND last_event = 1 \
                 AND (body = '[{\"event\":{\"data\":{\"queue\":\"new\",\"subject\":\"new\"}}}]' OR body LIKE 'sealed:1:%')";
-    assert_eq!(at.query(told).await, 2);
+    assert_eq!(at.query(reported).await, 2);
     assert_eq!(at.query("SELECT count(DISTINCT stream) FROM journal").await, 2);
 }
 
@@ -124,12 +124,12 @@ async fn the_bound_of_bytes_counts_stored_bytes(at: &Opened) {
 async fn a_filling_queue_warns_its_clients(at: &Opened) {
     let limits = QueueLimits { max_depth: Some(4), warn_at: Some(2), ..QueueLimits::default() };
     bound(at, "q", limits).await;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..3 {
-        told.push(at.store.intake.push(vec![plain(0)]).await.unwrap().remove(0).pressure);
+        reported.push(at.store.intake.push(vec![plain(0)]).await.unwrap().remove(0).pressure);
     }
     let pressure = |depth| Some(Pressure { depth, bound: Some(4) });
-    assert_eq!(told, [None, pressure(2), pressure(3)]);
+    assert_eq!(reported, [None, pressure(2), pressure(3)]);
     let elsewhere = at.store.intake.push(vec![named("x")]).await.unwrap().remove(0);
     assert_eq!(elsewhere.pressure, None);
 }

@@ -83,8 +83,8 @@ async fn a_quorum_approves(at: &Opened) {
 }
 
 async fn inbox(at: &Opened, reviewer: &str) -> Vec<Review> {
-    let asked = ReviewFilter { reviewer: Some(reviewer.into()), ..ReviewFilter::default() };
-    at.store.views.reviews(&asked, Page { limit: 10, offset: 0 }).await.unwrap()
+    let requested = ReviewFilter { reviewer: Some(reviewer.into()), ..ReviewFilter::default() };
+    at.store.views.reviews(&requested, Page { limit: 10, offset: 0 }).await.unwrap()
 }
 
 /// Asserts that after two approvals a later vote is recorded and changes nothing.
@@ -95,8 +95,8 @@ async fn and_is_over(at: &Opened, job: &JobId, id: &ReviewId) {
     assert_eq!(vote(at, id, "cem", false, NOW).await, DecisionOutcome::TooLate(ReviewState::Approved));
     assert_eq!(review(at, id).await, decided);
     use EventName::{JobAvailable, ReviewAnsweredLate, ReviewDecided, ReviewVoted};
-    let told = [ReviewVoted, ReviewVoted, ReviewDecided, JobAvailable, ReviewAnsweredLate];
-    assert_eq!(at.events(job).await[4..], told);
+    let reported = [ReviewVoted, ReviewVoted, ReviewDecided, JobAvailable, ReviewAnsweredLate];
+    assert_eq!(at.events(job).await[4..], reported);
     let recalled = at.store.ledger.reads().recall(job, 1, 10, true).await.unwrap();
     assert_eq!(recalled.reviews[0].state, ReviewState::Approved);
 }
@@ -181,9 +181,11 @@ async fn an_agent_is_in_the_inbox_until_its_engagement_ends(at: &Opened) {
     ] {
         let held = at.held(Some(100)).await;
         let engagement: EngagementId = SystemIds.next().into();
-        let asked = NewReview { asked: Some(engagement.clone()), ..question(Some(NOW.plus_ms(50))) };
-        let (id, about) =
-            (asked.id.clone(), turnstone_domain::review::call_of_review(&asked.call_id, asked.kind));
+        let requested = NewReview { asked: Some(engagement.clone()), ..question(Some(NOW.plus_ms(50))) };
+        let (id, about) = (
+            requested.id.clone(),
+            turnstone_domain::review::call_of_review(&requested.call_id, requested.kind),
+        );
         let child = NewChild {
             job: JobId(SystemIds.next()),
             engagement: engagement.clone(),
@@ -194,7 +196,7 @@ async fn an_agent_is_in_the_inbox_until_its_engagement_ends(at: &Opened) {
             args: RawJson::of(&json!(["may it?"])),
             meta: RawObject::new(),
             timeout_ms: Some(50),
-            review: Some(Box::new(asked)),
+            review: Some(Box::new(requested)),
         };
         at.settle(&held.lease, Settlement::Park { wait: Wait::Children(vec![child]) }).await;
         let open = review(at, &id).await;

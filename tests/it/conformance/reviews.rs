@@ -153,8 +153,8 @@ async fn a_rejection_does_not_count_after_a_retry(at: &Opened) {
     at.settle(&granted.lease, complete()).await;
     let filter = ReviewFilter { engagement: Some(engagement(&held)), ..ReviewFilter::default() };
     let all = at.store.views.reviews(&filter, EVERYTHING).await.unwrap();
-    let told: Vec<_> = all.iter().map(|review| (&review.id, review.spent)).collect();
-    assert_eq!(told, [(&id, true), (&second, false)]);
+    let reported: Vec<_> = all.iter().map(|review| (&review.id, review.spent)).collect();
+    assert_eq!(reported, [(&id, true), (&second, false)]);
     let fork = NewFork {
         from: engagement(&held),
         tenant: None,

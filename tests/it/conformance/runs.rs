@@ -32,7 +32,7 @@ fn news(request: &JobId, said: &[&str]) -> News {
     }
 }
 
-async fn told(at: &Opened, run: &EngagementId) -> Vec<(i64, String)> {
+async fn numbered_events(at: &Opened, run: &EngagementId) -> Vec<(i64, String)> {
     let events = at.store.runs.run_events(run, 0, None, 1000).await.unwrap();
     assert!(!events.more);
     events.events.into_iter().map(|event| (event.id, event.body)).collect()
@@ -41,16 +41,16 @@ async fn told(at: &Opened, run: &EngagementId) -> Vec<(i64, String)> {
 async fn numbers_have_no_gaps_and_are_given_once(at: &Opened) {
     let (run, request) = begun(at).await;
     let runs = &at.store.runs;
-    assert!(told(at, &run).await.is_empty());
+    assert!(numbered_events(at, &run).await.is_empty());
     let first = News { requests: vec![(request.clone(), 1, None)], ..news(&request, &["a", "b"]) };
-    assert!(runs.tell(&run, 0, first).await.unwrap());
-    assert!(!runs.tell(&run, 0, news(&request, &["x"])).await.unwrap(), "a concurrent writer was first");
-    assert!(!runs.tell(&run, 1, news(&request, &["x"])).await.unwrap());
+    assert!(runs.advance(&run, 0, first).await.unwrap());
+    assert!(!runs.advance(&run, 0, news(&request, &["x"])).await.unwrap(), "a concurrent writer was first");
+    assert!(!runs.advance(&run, 1, news(&request, &["x"])).await.unwrap());
     let end = News { requests: vec![(request.clone(), 0, Some(3))], ..news(&request, &["c"]) };
-    assert!(runs.tell(&run, 2, end).await.unwrap());
+    assert!(runs.advance(&run, 2, end).await.unwrap());
     let said = |said: &str| json!({"said": said}).to_string();
-    assert_eq!(told(at, &run).await, [(1, said("a")), (2, said("b")), (3, said("c"))]);
-    assert_eq!(runs.told(&run).await.unwrap().last, 3);
+    assert_eq!(numbered_events(at, &run).await, [(1, said("a")), (2, said("b")), (3, said("c"))]);
+    assert_eq!(runs.position(&run).await.unwrap().last, 3);
     let listed = runs.run_requests(&run).await.unwrap();
     assert_eq!((listed[0].began, listed[0].ended), (1, Some(3)), "its beginning stays");
     let own = runs.run_events(&run, 1, Some(&request), 1).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_page_ends_when_its_events_are_long(at: &Opened) {
     let (run, request) = begun(at).await;
     let runs = &at.store.runs;
     let long = "x".repeat(600 * 1024);
-    assert!(runs.tell(&run, 0, news(&request, &[long.as_str(); 5])).await.unwrap());
+    assert!(runs.advance(&run, 0, news(&request, &[long.as_str(); 5])).await.unwrap());
     let mut read = Vec::new();
     loop {
         let page = runs.run_events(&run, i64::try_from(read.len()).unwrap(), None, 200).await.unwrap();
@@ -99,14 +99,14 @@ async fn concurrent_writers_of_a_run_are_numbered_one_after_another(at: &Opened)
     let runs = &at.store.runs;
     let one = async |name: String| {
         loop {
-            let last = runs.told(&run).await.unwrap().last;
-            if runs.tell(&run, last, news(&request, &[&name, &name])).await.unwrap() {
+            let last = runs.position(&run).await.unwrap().last;
+            if runs.advance(&run, last, news(&request, &[&name, &name])).await.unwrap() {
                 return;
             }
         }
     };
     futures::future::join_all((0..8).map(|n| one(n.to_string()))).await;
-    let all = told(at, &run).await;
+    let all = numbered_events(at, &run).await;
     assert_eq!(all.iter().map(|(id, _)| *id).collect::<Vec<_>>(), (1..=16).collect::<Vec<_>>());
     let pairs: BTreeSet<&String> = all.iter().map(|(_, body)| body).collect();
     assert_eq!(pairs.len(), 8, "the events of all writers are there");
@@ -117,7 +117,7 @@ async fn a_poll_advances_once(at: &Opened) {
     let (run, request) = begun(at).await;
     let runs = &at.store.runs;
     let first = News { requests: vec![(request.clone(), 1, None)], ..news(&request, &["a", "b"]) };
-    runs.tell(&run, 0, first).await.unwrap();
+    runs.advance(&run, 0, first).await.unwrap();
     assert!(runs.polled(&request, 0, 2).await.unwrap());
     assert!(!runs.polled(&request, 0, 1).await.unwrap(), "a concurrent poll was first");
     assert_eq!(runs.run_requests(&run).await.unwrap()[0].seen, 2);
@@ -147,15 +147,15 @@ async fn events_are_deleted_with_their_run(at: &Opened) {
     let (run, request) = (engagement(&held), held.job.clone());
     let runs = &at.store.runs;
     let first = News { requests: vec![(request.clone(), 1, None)], ..news(&request, &["a"]) };
-    runs.tell(&run, 0, first).await.unwrap();
+    runs.advance(&run, 0, first).await.unwrap();
     let of = Configured { agent: "lead".into(), tenant: None, run: Some(run.clone()) };
     runs.configure(&of, 0, Map::new()).await.unwrap();
     at.settle(&held.lease, complete()).await;
     let later = NOW.plus_ms(1_000_000);
     while at.perform(Duty::FoldStatistics { until: later }, later).await > 0 {}
-    assert_eq!(told(at, &run).await.len(), 1);
+    assert_eq!(numbered_events(at, &run).await.len(), 1);
     assert_eq!(at.perform(Duty::Prune { before: later }, later).await, 1);
-    assert!(told(at, &run).await.is_empty());
+    assert!(numbered_events(at, &run).await.is_empty());
     for table in ["runs", "run_events", "run_requests", "run_settings"] {
         assert_eq!(at.query(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }

@@ -184,7 +184,7 @@ fn walk(from: JobState, path: &[Trigger]) -> Option<JobState> {
 }
 
 /// Returns the number of a job's events, with the start that is written with what comes next.
-async fn told(at: &Opened, id: &JobId) -> usize {
+async fn event_count(at: &Opened, id: &JobId) -> usize {
     let untold = format!("SELECT events FROM jobs WHERE id = '{id}' AND engagement_seq IS NOT NULL");
     at.events(id).await.len() + usize::try_from(at.query(&untold).await).unwrap()
 }
@@ -198,10 +198,10 @@ async fn every_operation_in_every_state_takes_an_edge_of_the_table_or_changes_no
                 _ => OnLimit::Wait,
             };
             let subject = Subject::bring(at, state, format!("{operation:?}-{state}"), on_limit).await;
-            let (before, events) = (at.job(&subject.id).await, told(at, &subject.id).await);
+            let (before, events) = (at.job(&subject.id).await, event_count(at, &subject.id).await);
             assert_eq!(before.state, state);
             subject.apply(at, *operation).await;
-            let (after, news) = (at.job(&subject.id).await, told(at, &subject.id).await - events);
+            let (after, news) = (at.job(&subject.id).await, event_count(at, &subject.id).await - events);
             let Some(path) = paths.iter().find(|path| walk(state, path).is_some()) else {
                 let may_write = matches!((operation, state), (Operation::Checkpoint, JobState::Active));
                 assert_eq!(after, before, "{operation:?} in {state}");

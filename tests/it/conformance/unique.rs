@@ -196,5 +196,5 @@ async fn of_many_at_once_exactly_one_is_left(at: &Opened) {
     assert!(futures::future::join_all(pushes).await.iter().all(Result::is_ok));
     assert_eq!(at.query("SELECT count(*) FROM jobs WHERE ended_at IS NULL").await, 1);
     assert_eq!(at.query("SELECT count(*) FROM jobs WHERE state = 'cancelled'").await, 39);
-    assert_eq!(at.query(&turnstone_tests::journal::told("job.cancelled")).await, 39);
+    assert_eq!(at.query(&turnstone_tests::journal::event_count("job.cancelled")).await, 39);
 }

@@ -340,7 +340,7 @@ async fn of_two_ends_in_two_processes_each_counts_once(at: &Opened) {
         assert_eq!(at.end_of(&new).await, (WorkflowState::Completed, 8));
         at.settle(&at.one().await.lease, complete()).await;
     }
-    assert_eq!(at.query(&turnstone_tests::journal::told("workflow.completed")).await, 10);
+    assert_eq!(at.query(&turnstone_tests::journal::event_count("workflow.completed")).await, 10);
 }
 
 async fn a_thousand_members_end_in_one_go(at: &Opened) {

@@ -1,7 +1,7 @@
 //! A worker process is killed while budgets in money and shared budgets apply. Every durable answer is booked, and a
 //! killed worker leaves nothing reserved.
 
-use super::every_write::{Kill, Left, Repeated, Scene, assert_left, goes_on, kills, undisturbed};
+use super::every_write::{Kill, Left, Repeated, Scene, assert_left, continues, kills, undisturbed};
 use super::{on_every_store, script, shared_out};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ async fn with_budgets(backend: Backend, tool: &'static str) -> Scene {
 async fn books_every_durable_answer(backend: Backend, kill: &Kill, plain: &Left) {
     let at = format!("{kill:?} on {backend:?}");
     let set = |backend| with_budgets(backend, "book");
-    let scene = goes_on(set, (backend, kill), (plain, Some(TOOL))).await;
+    let scene = continues(set, (backend, kill), (plain, Some(TOOL))).await;
     assert_eq!(paid_for_guardrails(&scene.fleet).await, 0, "money without a recorded call, {at}");
     assert_booked(&scene.fleet, &SHARED, &at).await;
 }

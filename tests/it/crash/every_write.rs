@@ -237,7 +237,7 @@ pub async fn assert_left(scene: &Scene, plain: &Left, kill: &Kill, again: Repeat
 /// Kills a worker of the scene, lets another one end it, and compares. A call of a tool that is not idempotent is in
 /// doubt after the kill; it is repeated only after the reviewer's approval. `price` is the price of such a call, if
 /// the scene has one.
-pub async fn goes_on<F: Future<Output = Scene>>(
+pub async fn continues<F: Future<Output = Scene>>(
     set: impl Fn(Backend) -> F,
     (backend, kill): (Backend, &Kill),
     (plain, price): (&Left, Option<i64>),
@@ -269,7 +269,7 @@ pub async fn around<F: Future<Output = Scene>>(kind: &str, set: impl Fn(Backend)
     let kills: Vec<_> = kills(&writes).into_iter().filter(|kill| kill.write.kind == kind).collect();
     assert!(!kills.is_empty(), "no write is a {kind}: {writes:#?}");
     for (backend, kill) in shared_out(&kills) {
-        goes_on(&set, (backend, kill), (&plain, price)).await;
+        continues(&set, (backend, kill), (&plain, price)).await;
     }
 }
 
@@ -305,7 +305,7 @@ pub async fn at_every_write<F: Future<Output = Scene>>(set: impl Fn(Backend) -> 
     join_all(Backend::ALL.map(async |backend| {
         let (writes, plain) = undisturbed(set(backend).await).await;
         for kill in kills(&writes) {
-            goes_on(&set, (backend, &kill), (&plain, price)).await;
+            continues(&set, (backend, &kill), (&plain, price)).await;
         }
     }))
     .await;

@@ -14,7 +14,7 @@ const SHARED: [&str; 2] = ["fleet", "model/test/m"];
 const SIDES: [&str; 2] = ["input", "output"];
 
 /// Returns the keys under which the guardrail of this side was called.
-fn asked(fleet: &Fleet, side: &str) -> Vec<String> {
+fn checked_texts(fleet: &Fleet, side: &str) -> Vec<String> {
     let calls = fleet.tools.calls().into_iter();
     calls
         .filter(|call| call.tool == "search" && call.input.get(side).is_some())
@@ -63,7 +63,7 @@ async fn is_guarded(backend: Backend, kill: &Kill, passes: bool, plain: &Left) {
     // The answer has passed only after the last settlement.
     let is_over = kill.after && kill.write.kind == "complete";
     assert_eq!(seen.contains(SAID), is_over, "after the kill {at}: {seen}");
-    let before = SIDES.map(|side| asked(fleet, side).len());
+    let before = SIDES.map(|side| checked_texts(fleet, side).len());
     let known = [recorded(fleet, "input").await, recorded(fleet, "output").await];
     let paid = paid_for_guardrails(fleet).await / TOOL;
     let requests = i64::try_from(before.iter().sum::<usize>()).unwrap();
@@ -71,13 +71,13 @@ async fn is_guarded(backend: Backend, kill: &Kill, passes: bool, plain: &Left) {
 
     scene.end().await;
     for (n, side) in SIDES.iter().enumerate() {
-        let keys = asked(fleet, side);
+        let keys = checked_texts(fleet, side);
         let again = usize::from(known[n] == 0);
         assert_eq!(keys.len(), before[n] + again, "requests of the {side} guardrail, {at}");
         assert!(keys.iter().all(|key| *key == keys[0]), "one key, {at}: {keys:?}");
         assert_eq!(recorded(fleet, side).await, 1, "verdicts of the {side} guardrail, {at}");
     }
-    let since = SIDES.iter().map(|side| asked(fleet, side).len()).sum::<usize>();
+    let since = SIDES.iter().map(|side| checked_texts(fleet, side).len()).sum::<usize>();
     let since = i64::try_from(since).unwrap() - requests;
     let all = paid_for_guardrails(fleet).await / TOOL;
     assert_eq!(all, paid + since, "requests paid for, {at}");

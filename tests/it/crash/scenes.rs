@@ -1,6 +1,6 @@
 //! Engagements with every kind of write, and kills around each write.
 
-use super::every_write::{Scene, around, at_every_write, goes_on, killed_at_each_wait, kills, undisturbed};
+use super::every_write::{Scene, around, at_every_write, continues, killed_at_each_wait, kills, undisturbed};
 use super::{FREE, job, script, shared_out};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -252,7 +252,7 @@ async fn a_killed_workers_job_resumes_after_each_write() {
         assert!(writes.iter().any(|write| write.has(phase)), "{phase} is never committed: {writes:#?}");
     }
     for (backend, kill) in shared_out(&kills(&writes)) {
-        goes_on(with_a_tool, (backend, kill), (&plain, Some(0))).await;
+        continues(with_a_tool, (backend, kill), (&plain, Some(0))).await;
     }
 }
 
@@ -263,7 +263,7 @@ async fn a_killed_flow_resumes_at_its_node() {
     let (writes, plain) = undisturbed(with_a_flow(Backend::Sqlite).await).await;
     let kills: Vec<_> = kills(&writes).into_iter().step_by(3).collect();
     for (backend, kill) in shared_out(&kills) {
-        goes_on(with_a_flow, (backend, kill), (&plain, Some(0))).await;
+        continues(with_a_flow, (backend, kill), (&plain, Some(0))).await;
     }
 }
 
@@ -318,7 +318,7 @@ async fn a_worker_killed_at_or_around_every_wait_changes_nothing_on_both_databas
 /// No write of a team is lost, and none happens twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: every write of a team on both databases, about 100 killed processes"]
-async fn a_killed_team_goes_on_after_every_write_on_both_databases() {
+async fn a_killed_team_resumes_after_every_write_on_both_databases() {
     at_every_write(with_a_team, Some(0)).await;
 }
 

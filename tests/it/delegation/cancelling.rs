@@ -1,6 +1,6 @@
 //! Cancelling a parent cancels all of its delegates, in whichever process they run.
 
-use super::{ask, calls, engagement, may_ask, oas, ossa, register, told, who};
+use super::{ask, calls, engagement, events_named, may_ask, oas, ossa, register, who};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -37,12 +37,12 @@ async fn cancelled(backend: Backend) {
         "on {backend:?}"
     );
     let seen = engagement(&fleet, &id).await;
-    let kin = seen["children"].as_array().unwrap();
-    assert!(kin.iter().all(|kin| kin["status"] == "error" && kin["state"] == "cancelled"), "{seen:#}");
+    let links = seen["children"].as_array().unwrap();
+    assert!(links.iter().all(|link| link["status"] == "error" && link["state"] == "cancelled"), "{seen:#}");
     assert_eq!(seen["tokens"]["reserved"], 0, "no reservation stays: {seen:#}");
     assert_eq!(seen["tokens"]["used"], 3 * 19);
     assert_eq!(fleet.event_names(&id).await.last().unwrap(), "job.cancelled", "no event follows the end");
-    assert!(told(&fleet, &id, "delegation.completed").await.is_empty());
+    assert!(events_named(&fleet, &id, "delegation.completed").await.is_empty());
     // Every slot is free again: the next jobs find one in either process.
     for _ in 0..4 {
         let next = fleet.push(&json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"})).await;

@@ -6,7 +6,7 @@ use turnstone_domain::JobState;
 use turnstone_tests::{Fleet, Reply};
 
 /// Returns the prompt of an expert under a desk on these terms, and the meta of the expert's job.
-async fn told(terms: &str) -> (String, Value) {
+async fn delegate_input(terms: &str) -> (String, Value) {
     let script = |request: &Value| match (who(request), answers(request).len()) {
         ("desk", 0) => Reply::call("state_set", json!({"key": "mood", "value": "angry"})),
         ("desk", 1) => calls(&[("expert", "help")]),
@@ -32,7 +32,7 @@ const HISTORY: &str = "The conversation so far:";
 /// OSSA §5: each flag adds its own part of the context; without flags it is the session's id only.
 #[tokio::test]
 async fn flags_select_the_context_of_a_delegate() {
-    let (said, meta) = told(&may_ask("expert", "max_depth: 3")).await;
+    let (said, meta) = delegate_input(&may_ask("expert", "max_depth: 3")).await;
     assert_eq!(said, "help");
     let sessions = (&meta["ossa.parent.session.id"], &meta["session_id"]);
     assert_eq!(
@@ -43,12 +43,12 @@ async fn flags_select_the_context_of_a_delegate() {
     assert_eq!(meta["baggage"], "ossa.session.id=s-7,a=b");
 
     let flags = "context_propagation: {include_state: true, include_session_id: false}";
-    let (said, meta) = told(&may_ask("expert", flags)).await;
+    let (said, meta) = delegate_input(&may_ask("expert", flags)).await;
     assert!(said.starts_with("help") && said.contains(STATE) && !said.contains(HISTORY), "{said}");
     assert!(meta.get("ossa.parent.session.id").is_none() && meta.get("session_id").is_none(), "{meta:#}");
     assert_eq!(meta["baggage"], "a=b", "nor by baggage");
 
-    let (said, _) = told(&may_ask("expert", "context_propagation: {include_history: true}")).await;
+    let (said, _) = delegate_input(&may_ask("expert", "context_propagation: {include_history: true}")).await;
     assert!(said.contains(HISTORY) && !said.contains(STATE), "{said}");
 }
 
@@ -58,8 +58,8 @@ async fn a_full_transfer_carries_the_state() {
     let handoff = |more: &str| {
         format!("collaboration: {{handoffs: [{{target_agent: expert, context_transfer: full{more}}}]}}")
     };
-    let (said, _) = told(&handoff("")).await;
+    let (said, _) = delegate_input(&handoff("")).await;
     assert!(said.contains(STATE) && said.contains(HISTORY), "{said}");
-    let (said, _) = told(&handoff(", context_propagation: {include_state: false}")).await;
+    let (said, _) = delegate_input(&handoff(", context_propagation: {include_state: false}")).await;
     assert!(!said.contains(STATE) && said.contains(HISTORY), "{said}");
 }

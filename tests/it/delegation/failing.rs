@@ -1,6 +1,6 @@
 //! OSSA §5 `on_failure` and `timeout_ms`.
 
-use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, told, who};
+use super::{answers, ask, calls, engagement, events_named, may_ask, oas, ossa, register, said, who};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
@@ -11,9 +11,9 @@ fn once() -> Value {
     json!({"options": {"retry": {"max_attempts": 1}}})
 }
 
-fn lead(request: &Value, asked: &[(&str, &str)]) -> Reply {
-    let told = answers(request);
-    if told.is_empty() { calls(asked) } else { Reply::text(told.join("|")) }
+fn lead(request: &Value, requested: &[(&str, &str)]) -> Reply {
+    let received = answers(request);
+    if received.is_empty() { calls(requested) } else { Reply::text(received.join("|")) }
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn one_failure_does_not_lose_the_others() {
     assert!(result.starts_with("{\"text\":\"good\"}|error OSSA_DELEGATION_FAILED:"), "{result}");
     assert!(result.ends_with("|{\"text\":\"fine\"}"), "{result}");
     assert_eq!(
-        told(&fleet, &id, "delegation.completed").await.len(),
+        events_named(&fleet, &id, "delegation.completed").await.len(),
         4,
         "two were tried for the one that failed"
     );
@@ -100,8 +100,8 @@ async fn failing(times: usize, rest: &str) -> Fleet {
 /// Runs the job of `failing` to its end; returns it and the number of calls of `scout`.
 async fn ended(fleet: &Fleet, id: &str) -> (Value, usize) {
     let done = fleet.wait_for(id, &[JobState::Completed, JobState::Discarded]).await;
-    let asked = fleet.models.calls().iter().filter(|call| who(&call.request) == "scout").count();
-    (done, asked)
+    let requested = fleet.models.calls().iter().filter(|call| who(&call.request) == "scout").count();
+    (done, requested)
 }
 
 /// RS-50: without a handler and a reviewer the model receives the failure, and no job waits.
@@ -109,12 +109,12 @@ async fn ended(fleet: &Fleet, id: &str) -> (Value, usize) {
 async fn a_failure_without_handler_or_reviewer_reaches_the_model() {
     let fleet = failing(1, "").await;
     let id = ask(&fleet, "lead", &once()).await;
-    let (done, asked) = ended(&fleet, &id).await;
+    let (done, requested) = ended(&fleet, &id).await;
     let result = done["result"].as_str().unwrap_or_default();
     assert!(result.starts_with("error OSSA_DELEGATION_FAILED:"), "{done:#}");
-    assert_eq!((asked, fleet.get("/reviews").await["items"].as_array().unwrap().len()), (1, 0));
+    assert_eq!((requested, fleet.get("/reviews").await["items"].as_array().unwrap().len()), (1, 0));
     assert_eq!(
-        told(&fleet, &id, "error.escalated").await.len(),
+        events_named(&fleet, &id, "error.escalated").await.len(),
         1,
         "operators see that it wanted to escalate"
     );
@@ -135,8 +135,8 @@ async fn a_handler_decides_about_a_failed_delegate() {
         let rest = format!("{reviewed}\n  error_handlers: [{{error_codes: [DELEGATION_FAILED], {handler}}}]");
         let fleet = failing(2, &rest).await;
         let id = ask(&fleet, "lead", &once()).await;
-        let (done, asked) = ended(&fleet, &id).await;
-        assert_eq!((&done["state"], asked), (&json!(state), times), "{handler}: {done:#}");
+        let (done, requested) = ended(&fleet, &id).await;
+        assert_eq!((&done["state"], requested), (&json!(state), times), "{handler}: {done:#}");
         assert_eq!(done["result"].as_str().unwrap_or_default(), result, "{handler}");
         if state == "discarded" {
             assert_eq!(done["error"]["details"]["ossa_code"], "DELEGATION_FAILED", "{done:#}");
@@ -180,14 +180,14 @@ async fn the_manifests_contact_is_asked_once_about_a_failed_delegate() {
                 let path = format!("/reviews/{}/{verb}", review["id"].as_str().unwrap());
                 fleet.post(&path, &json!({"by": reviewer, "reason": "because"})).await;
             }
-            let (done, asked) = ended(&fleet, &id).await;
+            let (done, requested) = ended(&fleet, &id).await;
             if verb == "approve" {
                 let start = if fails == 1 { "{\"text\":\"found\"}" } else { "error OSSA_DELEGATION_FAILED:" };
                 assert!(done["result"].as_str().unwrap().starts_with(start), "{done:#}");
-                assert_eq!(asked, 2);
+                assert_eq!(requested, 2);
             } else {
                 assert_eq!(
-                    (&done["state"], &done["error"]["code"], asked),
+                    (&done["state"], &done["error"]["code"], requested),
                     (&json!("discarded"), &json!("OSSA_DELEGATION_FAILED"), 1),
                     "{done:#}"
                 );
@@ -203,8 +203,8 @@ async fn the_manifests_contact_is_asked_once_about_a_failed_delegate() {
 async fn a_supervising_agent_decides_about_a_failed_delegate() {
     let fleet = failing(1, "autonomy: {escalation_policy: {type: supervisor, target: boss}}").await;
     let id = ask(&fleet, "lead", &once()).await;
-    let (done, asked) = ended(&fleet, &id).await;
-    assert_eq!((done["result"].as_str(), asked), (Some("{\"text\":\"found\"}"), 2), "{done:#}");
+    let (done, requested) = ended(&fleet, &id).await;
+    assert_eq!((done["result"].as_str(), requested), (Some("{\"text\":\"found\"}"), 2), "{done:#}");
     let reviews = fleet.get("/reviews").await["items"].clone();
     assert_eq!(
         (reviews.as_array().unwrap().len(), &reviews[0]["state"], &reviews[0]["reviewer"]),
@@ -243,7 +243,7 @@ async fn a_child_that_takes_too_long_is_cancelled() {
     assert_eq!(result.matches("status timeout").count(), 2, "{result}");
     assert!(result.ends_with("|{\"text\":\"noted\"}"), "{result}");
     let children = engagement(&fleet, &id).await["children"].clone();
-    let late = children.as_array().unwrap().iter().filter(|kin| kin["status"] == "timeout");
-    assert_eq!(late.filter(|kin| kin["state"] == "cancelled").count(), 4, "{children:#}");
+    let late = children.as_array().unwrap().iter().filter(|link| link["status"] == "timeout");
+    assert_eq!(late.filter(|link| link["state"] == "cancelled").count(), 4, "{children:#}");
     fleet.end().await;
 }

@@ -61,18 +61,18 @@ const MANY: Size = Size { children: 60, workers: 4, kills: 12, scout: CHEAP };
 fn script(size: Size, gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
     let children = size.children;
     move |request| match (who(request), answers(request)) {
-        ("boss", told) if told.is_empty() => {
+        ("boss", received) if received.is_empty() => {
             let groups: Vec<String> = (0..children.div_ceil(GROUP)).map(|group| group.to_string()).collect();
             calls(&groups.iter().map(|group| ("lead", group.as_str())).collect::<Vec<_>>())
         }
-        ("lead", told) if told.is_empty() => {
+        ("lead", received) if received.is_empty() => {
             let group: usize = said(request).parse().unwrap();
             let own: Vec<String> =
                 (group * GROUP..children.min((group + 1) * GROUP)).map(|scout| scout.to_string()).collect();
             calls(&own.iter().map(|scout| ("scout", scout.as_str())).collect::<Vec<_>>())
         }
         ("scout", _) => Reply::Text(format!("<{}>", said(request)), size.scout).behind(&gate),
-        (_, told) => Reply::text(told.concat()),
+        (_, received) => Reply::text(received.concat()),
     }
 }
 
@@ -152,8 +152,8 @@ async fn completed(backend: Backend, size: Size, ended: &Ended) {
     assert_eq!(job["state"], "completed", "on {backend:?}: {job:#}");
     let result = job["result"].as_str().unwrap();
     for scout in 0..size.children {
-        let told = result.matches(&format!("<{scout}>")).count();
-        assert_eq!(told, 1, "scout {scout} on {backend:?}: {result}");
+        let received = result.matches(&format!("<{scout}>")).count();
+        assert_eq!(received, 1, "scout {scout} on {backend:?}: {result}");
     }
     let seen = engagement(fleet, &ended.id).await;
     assert_eq!(

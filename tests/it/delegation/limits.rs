@@ -1,6 +1,6 @@
 //! Depth and budget of a tree (agent extension §2.3 and §3, D8).
 
-use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, told, who};
+use super::{answers, ask, calls, engagement, events_named, may_ask, oas, ossa, register, said, who};
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -20,7 +20,8 @@ async fn a_chain_ends_at_its_depth() {
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert!(done["result"].as_str().unwrap().contains("AGENT_MAX_DELEGATION_DEPTH"), "{done:#}");
     let seen = engagement(&fleet, &id).await;
-    let depths: Vec<&Value> = seen["children"].as_array().unwrap().iter().map(|kin| &kin["depth"]).collect();
+    let depths: Vec<&Value> =
+        seen["children"].as_array().unwrap().iter().map(|link| &link["depth"]).collect();
     assert_eq!(depths, [&json!(1), &json!(2)]);
     fleet.end().await;
 }
@@ -63,7 +64,7 @@ async fn a_job_from_outside_joins_the_tree_that_it_names() {
     }
     let seen = engagement(&fleet, &root).await;
     assert_eq!((&seen["tree"]["engagements"], &seen["tokens"]["used"]), (&json!(3), &json!(30)), "{seen:#}");
-    assert_eq!(told(&fleet, &root, "delegation.started").await.len(), 1);
+    assert_eq!(events_named(&fleet, &root, "delegation.started").await.len(), 1);
     // Its own agent may go to depth 10; the root's maximum applies to the whole chain.
     let (status, body) = below(&parent).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
@@ -128,8 +129,8 @@ async fn the_larger_depth_counts() {
 #[tokio::test]
 async fn a_tree_spends_from_one_budget() {
     let script = |request: &Value| match (who(request), answers(request)) {
-        ("lead", told) if told.is_empty() => calls(&[("scout", "a"), ("scout", "b")]),
-        ("lead", told) => Reply::text(told.join("|")),
+        ("lead", received) if received.is_empty() => calls(&[("scout", "a"), ("scout", "b")]),
+        ("lead", received) => Reply::text(received.join("|")),
         // The first child uses nearly the whole budget.
         _ if said(request) == "a" => Reply::Text("much".into(), (100, 1000)),
         _ => Reply::text("little"),
@@ -178,9 +179,9 @@ async fn a_delegate_has_a_limit_of_its_own_within_the_tree() {
 
 async fn own_limit(backend: Backend) {
     let script = |request: &Value| match (who(request), answers(request)) {
-        ("lead", told) if told.is_empty() => calls(&[("mid", "a")]),
-        ("lead", told) => Reply::text(told.join("|")),
-        ("mid", told) if told.is_empty() => calls(&[("leaf", "b")]),
+        ("lead", received) if received.is_empty() => calls(&[("mid", "a")]),
+        ("lead", received) => Reply::text(received.join("|")),
+        ("mid", received) if received.is_empty() => calls(&[("leaf", "b")]),
         ("mid", _) => Reply::text("bought beyond the limit"),
         _ => Reply::Text("much".into(), (50, 1_000)),
     };

@@ -74,13 +74,13 @@ fn said(request: &Value) -> &str {
 }
 
 /// Calls of agents with these inputs, which cost 12 + 7 tokens.
-fn calls(asked: &[(&str, &str)]) -> Reply {
+fn calls(requested: &[(&str, &str)]) -> Reply {
     let call = |(name, input): &(&str, &str)| ((*name).to_owned(), json!({"input": input}));
-    Reply::Calls(asked.iter().map(call).collect(), (12, 7))
+    Reply::Calls(requested.iter().map(call).collect(), (12, 7))
 }
 
 /// Returns the data of a job's events with this name.
-async fn told(fleet: &Fleet, job: &str, name: &str) -> Vec<Value> {
+async fn events_named(fleet: &Fleet, job: &str, name: &str) -> Vec<Value> {
     let events = fleet.get(&format!("/ojs/v1/jobs/{job}/events")).await;
     let events = events["events"].as_array().cloned().unwrap_or_default();
     events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()

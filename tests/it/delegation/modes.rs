@@ -1,6 +1,6 @@
 //! OSSA §5, Delegation Patterns: supervisor, parallel, handoff.
 
-use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, told, who};
+use super::{answers, ask, calls, engagement, events_named, may_ask, oas, ossa, register, said, who};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::json;
@@ -47,8 +47,10 @@ async fn supervised(backend: Backend) {
     assert_eq!((&own["user"]["id"], &own["parent"]["job_id"]), (&json!("u-7"), &json!(id)));
     for (job, role) in [(&done, "parent"), (&job, "child")] {
         let id = job["id"].as_str().unwrap();
-        let (began, ended) =
-            (told(&fleet, id, "delegation.started").await, told(&fleet, id, "delegation.completed").await);
+        let (began, ended) = (
+            events_named(&fleet, id, "delegation.started").await,
+            events_named(&fleet, id, "delegation.completed").await,
+        );
         assert_eq!(
             (began.len(), &began[0]["role"], &began[0]["agent_id"]),
             (1, &json!(role), &json!("scout"))
@@ -72,10 +74,10 @@ async fn parallel(backend: Backend) {
     let gate = Gate::default();
     let held = gate.clone();
     let script = move |request: &serde_json::Value| match (who(request), answers(request)) {
-        ("lead", told) if told.is_empty() => {
+        ("lead", received) if received.is_empty() => {
             calls(&[("scout", "north"), ("scout", "south"), ("clerk", "east")])
         }
-        ("lead", told) => Reply::text(told.join("|")),
+        ("lead", received) => Reply::text(received.join("|")),
         (name, _) => Reply::text(format!("{name} {}", said(request))).behind(&held),
     };
     let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
@@ -111,8 +113,9 @@ async fn after_a_handoff_the_childs_answer_is_the_result() {
     let id = ask(&fleet, "desk", &json!({})).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], "calm down, true", "the whole conversation was handed over: {done:#}");
-    let asked: Vec<String> = fleet.models.calls().iter().map(|call| who(&call.request).to_owned()).collect();
-    assert_eq!(asked, ["desk", "expert"], "control was handed over once, and never came back");
+    let requested: Vec<String> =
+        fleet.models.calls().iter().map(|call| who(&call.request).to_owned()).collect();
+    assert_eq!(requested, ["desk", "expert"], "control was handed over once, and never came back");
     // Agent Protocol: an event names the agent that answers.
     let events = fleet.get(&format!("/agents/desk/getevents/{id}?since=0")).await;
     let spoken = |at: usize| (&events[at]["type"], &events[at]["agent"]);
@@ -159,10 +162,10 @@ async fn after_a_handoff_the_child_answers_later_inputs() {
         let spoken = run.as_array().unwrap().iter().rev().take_while(|event| event["type"] != "chat_request");
         let names: Vec<&serde_json::Value> = spoken.map(|event| &event["agent"]).collect();
         assert!(names.len() > 2 && names.iter().all(|name| **name == "expert"), "{run:#}");
-        let told = fleet.models.calls().pop().unwrap().request["messages"].to_string();
+        let received = fleet.models.calls().pop().unwrap().request["messages"].to_string();
         assert!(
-            told.contains("\"go\"") && told.contains("expert: he is angry"),
-            "the same conversation: {told}"
+            received.contains("\"go\"") && received.contains("expert: he is angry"),
+            "the same conversation: {received}"
         );
         assert_eq!(say("higher").await, "chief: he is still angry");
         assert_eq!(say("thanks").await, "chief: thanks");

@@ -40,9 +40,9 @@ async fn a_question_to_the_user_is_shown_with_the_command_that_answers_it() {
     assert_eq!(pushed.code, Some(0), "{pushed:?}");
     let id = pushed.stdout.trim();
     let events = dev.events(id, |name, _| name == "job.parked").await;
-    let asked = events.iter().find(|event| event["name"] == "input.requested").expect("a question");
-    let call = asked["data"]["call_id"].as_str().unwrap();
-    let engagement = asked["engagement_id"].as_str().unwrap();
+    let requested = events.iter().find(|event| event["name"] == "input.requested").expect("a question");
+    let call = requested["data"]["call_id"].as_str().unwrap();
+    let engagement = requested["engagement_id"].as_str().unwrap();
     let command = format!("turnstone engagement answer {engagement} --call {call} city=VALUE day=VALUE");
     for view in [
         &["job", "get", id][..],

@@ -60,7 +60,7 @@ fn asking(calls: &[(&str, &str, &str)]) -> Reply {
 fn script(request: &Value) -> Reply {
     let call = model_server::ModelCall { request: request.clone(), reported: 0 };
     if call.outcomes() > 0 {
-        return Reply::text("it went on");
+        return Reply::text("it continued");
     }
     match call.input() {
         "unknown tool" => asking(&[("no_such_tool", "a", "{}")]),
@@ -143,17 +143,18 @@ async fn hostile_tools_and_models_cost_no_memory_and_have_their_codes() {
         }
         assert_eq!(
             (&done["state"], &done["result"]),
-            (&json!("completed"), &json!("it went on")),
+            (&json!("completed"), &json!("it continued")),
             "{input}: {done:#}"
         );
         let calls = models.calls();
         let messages = calls.last().unwrap().request["messages"].as_array().unwrap().clone();
-        let told: Vec<&Value> = messages.iter().filter(|message| message["role"] == "tool").collect();
+        let outcomes: Vec<&Value> = messages.iter().filter(|message| message["role"] == "tool").collect();
         assert!(
-            told.iter().all(|told| told["content"].as_str().unwrap().contains(words)),
-            "{input}: {told:#?}"
+            outcomes.iter().all(|outcome| outcome["content"].as_str().unwrap().contains(words)),
+            "{input}: {outcomes:#?}"
         );
-        let mut ids: Vec<&str> = told.iter().map(|told| told["tool_call_id"].as_str().unwrap()).collect();
+        let mut ids: Vec<&str> =
+            outcomes.iter().map(|outcome| outcome["tool_call_id"].as_str().unwrap()).collect();
         ids.dedup();
         assert_eq!(
             ids.len(),

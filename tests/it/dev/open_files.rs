@@ -52,7 +52,7 @@ async fn a_worker_raises_its_open_files_or_warns() {
 
     let mut short = limited(folder.path(), "ulimit -n 260", &format!("{dev} 100")).spawn().unwrap();
     let mut lines = BufReader::new(short.stderr.take().unwrap()).lines();
-    let told = async {
+    let reported = async {
         loop {
             let line = lines.next_line().await.unwrap().expect("it warns before it ends");
             if line.contains("may open 260 files here, and 100 turns") && line.contains("LimitNOFILE") {
@@ -60,6 +60,6 @@ async fn a_worker_raises_its_open_files_or_warns() {
             }
         }
     };
-    wait::output("the program warns", told).await;
+    wait::output("the program warns", reported).await;
     short.kill().await.unwrap();
 }

@@ -130,8 +130,8 @@ async fn blocked_actions_are_never_called() {
         assert!(called.len() == 2 && !called.contains(&refused.to_owned()), "{autonomy}: {called:?}");
         let request = &fleet.models.calls()[0].request;
         assert!(!request["tools"].to_string().contains(&format!("\"{refused}\"")), "{request:#}");
-        let told = fleet.models.calls()[1].request["messages"].to_string();
-        assert!(told.contains("OSSA_POLICY_VIOLATION"), "{told}");
+        let prompt = fleet.models.calls()[1].request["messages"].to_string();
+        assert!(prompt.contains("OSSA_POLICY_VIOLATION"), "{prompt}");
         fleet.end().await;
     }
     let handler = "  error_handlers: [{error_codes: [POLICY_VIOLATION], strategy: abort}]\n";

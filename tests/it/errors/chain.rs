@@ -249,12 +249,12 @@ async fn a_turn_uses_no_more_tokens_than_the_document_allows_it() {
         let done = fleet.settled(&id).await;
         assert_eq!(done["error"]["code"].as_str().unwrap_or_default(), code, "{limit}: {done:#}");
         assert_eq!(done["state"], if code.is_empty() { "completed" } else { "discarded" });
-        let asked = fleet.models.calls();
-        assert_eq!(asked.len(), calls, "{limit}");
+        let requested = fleet.models.calls();
+        assert_eq!(requested.len(), calls, "{limit}");
         let most = |request: &Value| {
             request["max_completion_tokens"].as_i64().or_else(|| request["max_tokens"].as_i64()).unwrap()
         };
-        assert!(asked.iter().all(|call| most(&call.request) < 900), "{asked:#?}");
+        assert!(requested.iter().all(|call| most(&call.request) < 900), "{requested:#?}");
         if !code.is_empty() {
             let details = &done["error"]["details"];
             assert_eq!(

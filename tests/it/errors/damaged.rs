@@ -37,7 +37,7 @@ async fn damaged(backend: Backend) {
         "SELECT count(*) FROM jobs WHERE state = 'discarded' AND dead_letter = 1 AND lease_token IS NULL";
     fleet.until("the broken ones are set aside", async || fleet.number(gone).await == 3).await;
     assert_eq!(fleet.models.calls().len(), 1, "no model call for {broken:?}");
-    let told = "SELECT count(*) FROM job_errors WHERE error LIKE '%cannot be read%'";
-    assert_eq!(fleet.number(told).await, 3);
+    let errors_of_jobs = "SELECT count(*) FROM job_errors WHERE error LIKE '%cannot be read%'";
+    assert_eq!(fleet.number(errors_of_jobs).await, 3);
     fleet.stop_workers().await;
 }

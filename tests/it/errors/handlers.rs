@@ -58,8 +58,8 @@ async fn a_skipped_call_is_no_error_for_the_model() {
         let fleet = desk(Fleet::builder(), &spec, &["broken"]).await;
         let (id, done) = run(&fleet).await;
         assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 1), "{done:#}");
-        let told = fleet.models.calls()[1].request["messages"].to_string();
-        assert!(told.contains("without its result") && !told.contains("AGENT_TOOL"), "{told}");
+        let prompt = fleet.models.calls()[1].request["messages"].to_string();
+        assert!(prompt.contains("without its result") && !prompt.contains("AGENT_TOOL"), "{prompt}");
         let call = attempts(&fleet, &id).await[0].clone();
         assert_eq!(
             (&call["handled"]["strategy"], &call["outcome"]["status"]),
@@ -137,8 +137,12 @@ async fn an_output_has_the_form_that_its_capability_declares() {
         let fleet = desk(Fleet::builder(), &spec, &["search"]).await;
         let (_, done) = run(&fleet).await;
         assert_eq!((&done["state"], fleet.tools.calls().len()), (&json!("completed"), 1), "{done:#}");
-        let told = fleet.models.calls()[1].request["messages"].to_string();
-        assert_eq!(told.contains("SCHEMA_VIOLATION") && told.contains("output_schema"), !fits, "{told}");
+        let prompt = fleet.models.calls()[1].request["messages"].to_string();
+        assert_eq!(
+            prompt.contains("SCHEMA_VIOLATION") && prompt.contains("output_schema"),
+            !fits,
+            "{prompt}"
+        );
         fleet.end().await;
     }
 }

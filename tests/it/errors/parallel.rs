@@ -25,7 +25,7 @@ async fn parallel_tools_overlap_and_are_reported_in_request_order() {
         assert_eq!(done["state"], "completed", "{done:#}");
         assert_eq!(fleet.tools.most_at_once(), 3);
         let messages = fleet.models.calls()[1].request["messages"].clone();
-        let asked: Vec<&Value> = messages
+        let requested: Vec<&Value> = messages
             .as_array()
             .unwrap()
             .iter()
@@ -33,14 +33,14 @@ async fn parallel_tools_overlap_and_are_reported_in_request_order() {
             .flatten()
             .map(|call| &call["id"])
             .collect();
-        let told: Vec<&Value> = messages
+        let prompt: Vec<&Value> = messages
             .as_array()
             .unwrap()
             .iter()
             .filter(|message| message["role"] == "tool")
             .map(|message| &message["tool_call_id"])
             .collect();
-        assert_eq!((asked.len(), &told), (3, &asked));
+        assert_eq!((requested.len(), &prompt), (3, &requested));
         // One barrier for all intents, one for all outcomes: there is no write per call.
         let names: Vec<Value> =
             attempts(&fleet, &id).await.iter().map(|attempt| attempt["name"].clone()).collect();

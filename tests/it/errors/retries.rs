@@ -52,8 +52,8 @@ async fn a_fourth_failure_reaches_the_model() {
         (&json!(true), &json!("agent.tool")),
         "{outcome:#}"
     );
-    let told = fleet.models.calls()[1].request["messages"].to_string();
-    assert!(told.contains("AGENT_TOOL_EXECUTION_FAILED") && told.contains("500"), "{told}");
+    let prompt = fleet.models.calls()[1].request["messages"].to_string();
+    assert!(prompt.contains("AGENT_TOOL_EXECUTION_FAILED") && prompt.contains("500"), "{prompt}");
     fleet.end().await;
 }
 
@@ -70,8 +70,8 @@ async fn an_answered_error_of_a_tool_that_is_not_idempotent_reaches_the_model_at
         assert_eq!(fleet.tools.calls_of("book"), 1, "{status}");
         let call = attempts(&fleet, &id).await[0].clone();
         assert_eq!((&call["retries"], &call["sends"]), (&json!(0), &json!(1)), "{call:#}");
-        let told = fleet.models.calls()[1].request["messages"].to_string();
-        assert!(told.contains(status.as_str()) && !told.contains("unknown"), "{told}");
+        let prompt = fleet.models.calls()[1].request["messages"].to_string();
+        assert!(prompt.contains(status.as_str()) && !prompt.contains("unknown"), "{prompt}");
         fleet.end().await;
     }
 }
@@ -115,8 +115,8 @@ async fn a_refused_connection_is_tried_again() {
     assert_eq!(done["state"], "completed", "{done:#}");
     let call = attempts(&fleet, &id).await[0].clone();
     assert_eq!(call["retries"], 3, "{call:#}");
-    let told = fleet.models.calls()[1].request["messages"].to_string();
-    assert!(told.contains("cannot connect") && !told.contains("unknown"), "{told}");
+    let prompt = fleet.models.calls()[1].request["messages"].to_string();
+    assert!(prompt.contains("cannot connect") && !prompt.contains("unknown"), "{prompt}");
     fleet.end().await;
 }
 
@@ -149,8 +149,8 @@ async fn a_timeout_is_tried_twice_more_unless_it_may_have_had_its_effect() {
     let attempts = attempts(&fleet, &id).await;
     assert_eq!((&attempts[0]["retries"], &attempts[1]["retries"]), (&json!(2), &json!(0)));
     assert_eq!(attempts[1]["outcome"]["status"], "timeout", "{:#}", attempts[1]);
-    let told = fleet.models.calls()[1].request["messages"].to_string();
-    assert_eq!(told.matches("the outcome of this call is unknown").count(), 1, "of `book` only: {told}");
+    let prompt = fleet.models.calls()[1].request["messages"].to_string();
+    assert_eq!(prompt.matches("the outcome of this call is unknown").count(), 1, "of `book` only: {prompt}");
     fleet.end().await;
 }
 

@@ -13,17 +13,17 @@ use turnstone_tests::{Backend, Fleet, Reply};
 async fn a_more_urgent_job_gets_the_slot_between_two_turns() {
     for backend in Backend::ALL {
         let seen = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&seen);
+        let was_sent = Arc::clone(&seen);
         let mut fleet = Fleet::builder()
             .on(backend)
             .workers(0)
             .model(move |request: &Value| {
                 let input = request["messages"].to_string();
                 if input.contains("urgent") {
-                    told.store(true, Ordering::SeqCst);
+                    was_sent.store(true, Ordering::SeqCst);
                 }
                 // The long job continues until the urgent one has run.
-                match input.contains("long") && !told.load(Ordering::SeqCst) {
+                match input.contains("long") && !was_sent.load(Ordering::SeqCst) {
                     true => Reply::call("search", json!({})),
                     false => Reply::text("done"),
                 }

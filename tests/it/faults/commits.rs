@@ -12,8 +12,8 @@ use turnstone_tests::servers::TcpProxy;
 /// Pushes a job, and waits until its transaction is in its commit.
 async fn pushed(site: &Site, api: &Api, gate: &Gate) -> (String, JoinHandle<Option<u16>>) {
     let id = SystemIds.next();
-    let (url, asked) = (api.url.clone(), job(&id));
-    let pushing = tokio::spawn(async move { push(&client(), &url, &asked).await });
+    let (url, requested) = (api.url.clone(), job(&id));
+    let pushing = tokio::spawn(async move { push(&client(), &url, &requested).await });
     gate.reached(site).await;
     (id, pushing)
 }

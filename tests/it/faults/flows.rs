@@ -103,9 +103,9 @@ impl Drop for Workers {
 
 async fn work(url: String, name: String, stop: CancellationToken) {
     let http = client();
-    let asked = json!({"queues": ["q"], "count": 3, "worker_id": name, "visibility_timeout_ms": 2000});
+    let requested = json!({"queues": ["q"], "count": 3, "worker_id": name, "visibility_timeout_ms": 2000});
     while !stop.is_cancelled() {
-        let (status, answer) = insist(&http, Method::POST, &format!("{url}/fetch"), &asked).await;
+        let (status, answer) = insist(&http, Method::POST, &format!("{url}/fetch"), &requested).await;
         assert_eq!(status, 200, "{answer}");
         let jobs = answer["jobs"].as_array().expect("jobs").clone();
         for job in &jobs {
@@ -225,7 +225,7 @@ async fn workflows_cron_and_webhooks_continue_after_an_outage() {
     let heard: BTreeSet<String> = receiver
         .received()
         .iter()
-        .map(|told| told.json()["data"]["job_id"].as_str().unwrap().to_owned())
+        .map(|reported| reported.json()["data"]["job_id"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(i64::try_from(heard.len()).unwrap(), completed, "an end of a job was not sent to a webhook");
     api.program.stop().await;

@@ -68,8 +68,8 @@ fn number_of(input: &str) -> usize {
 }
 
 fn answer(request: &Value) -> Reply {
-    let asked = turnstone_tests::model_server::ModelCall { request: request.clone(), reported: 0 };
-    let (n, turn) = (number_of(asked.input()), asked.outcomes());
+    let requested = turnstone_tests::model_server::ModelCall { request: request.clone(), reported: 0 };
+    let (n, turn) = (number_of(requested.input()), requested.outcomes());
     match plan(n).get(turn) {
         Some(tool) => {
             let arguments = json!({"job": n, "turn": turn});
@@ -232,10 +232,10 @@ async fn break_something(
 }
 
 /// Waits for so many model calls, or until no job is left.
-async fn goes_on(fleet: &Fleet, calls: usize, jobs: usize) {
+async fn continues(fleet: &Fleet, calls: usize, jobs: usize) {
     until("the jobs continue", async || {
-        let asked = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(calls)).await;
-        asked.is_ok() || is_over(fleet, jobs).await
+        let requested = tokio::time::timeout(Duration::from_millis(250), fleet.models.seen(calls)).await;
+        requested.is_ok() || is_over(fleet, jobs).await
     })
     .await;
 }
@@ -275,7 +275,7 @@ async fn survive(jobs: usize, rounds: usize) {
         let mut calls = 0;
         for round in 1..=rounds {
             calls += random.below(2 * 2 * jobs / rounds);
-            goes_on(&fleet, calls, jobs).await;
+            continues(&fleet, calls, jobs).await;
             let broken = break_something(&mut crew, &api, &postgres, &mut random).await;
             println!("round {round:>2}, {} calls: {broken}", fleet.models.count());
         }
@@ -339,9 +339,9 @@ async fn fates(fleet: &Fleet) -> Vec<Fate> {
 }
 
 async fn invariants(fleet: &Fleet, jobs: usize) {
-    let mut asked: HashMap<usize, HashMap<usize, usize>> = HashMap::new();
+    let mut requested: HashMap<usize, HashMap<usize, usize>> = HashMap::new();
     for call in fleet.models.calls() {
-        *asked.entry(number_of(call.input())).or_default().entry(call.outcomes()).or_default() += 1;
+        *requested.entry(number_of(call.input())).or_default().entry(call.outcomes()).or_default() += 1;
     }
     let fates = fates(fleet).await;
     assert_eq!(fates.len(), jobs, "jobs were lost, or accepted twice");
@@ -364,7 +364,7 @@ async fn invariants(fleet: &Fleet, jobs: usize) {
         // lost.
         let booked_for: i64 = (0..*answers).map(|turn| price(*n, turn)).map(|(i, o)| i + o).sum();
         assert_eq!(*booked, booked_for, "{fate:?}");
-        let calls = &asked[n];
+        let calls = &requested[n];
         assert!((0..*answers).all(|turn| calls.contains_key(&turn)), "an answer without a call: {fate:?}");
         let made: usize = calls.values().sum();
         assert!((*answers..answers + attempts).contains(&made), "{made} calls for {fate:?}");

@@ -16,10 +16,10 @@ fn off_by<'a>(library: &'a str, by: &'a str) -> [(&'a str, &'a str); 3] {
 }
 
 /// Returns how many seconds the clock of a process with this environment is off.
-fn told(env: Env<'_>) -> i64 {
+fn shown_time(env: Env<'_>) -> i64 {
     let date = std::process::Command::new("date").arg("+%s").envs(env.iter().copied()).output().unwrap();
-    let told: i64 = String::from_utf8(date.stdout).unwrap().trim().parse().unwrap();
-    told - SystemClock.now().0 / 1_000
+    let shown: i64 = String::from_utf8(date.stdout).unwrap().trim().parse().unwrap();
+    shown - SystemClock.now().0 / 1_000
 }
 
 fn has_loaded(program: &Program, library: &str) -> bool {
@@ -57,7 +57,10 @@ async fn every_lease_is_kept(lease: &str, meanwhile: impl AsyncFnOnce(&Site)) {
     let path = tokio::task::spawn_blocking(faketime_path).await.unwrap();
     let library = path.to_str().unwrap();
     let (ahead, behind) = (off_by(library, "+5m"), off_by(library, "-5m"));
-    assert!((290..310).contains(&told(&ahead)) && (-310..-290).contains(&told(&behind)), "clocks are right");
+    assert!(
+        (290..310).contains(&shown_time(&ahead)) && (-310..-290).contains(&shown_time(&behind)),
+        "clocks are right"
+    );
 
     let mut jobs = Vec::new();
     let mut programs = Vec::new();

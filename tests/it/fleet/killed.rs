@@ -54,12 +54,12 @@ async fn other_workers_resume_the_turns_of_a_killed_one() {
         assert_ne!(site.last_worker(id).await, name, "{done:#}");
         assert_eq!(done["ext_agent_tokens_used"], 12 + 7 + 10 + 5, "{done:#}");
     }
-    let mut asked: HashMap<(String, usize), usize> = HashMap::new();
+    let mut requested: HashMap<(String, usize), usize> = HashMap::new();
     for call in site.fleet.models.calls() {
-        *asked.entry((call.input().to_owned(), call.outcomes())).or_default() += 1;
+        *requested.entry((call.input().to_owned(), call.outcomes())).or_default() += 1;
     }
     for (n, id) in jobs.iter().enumerate() {
-        let times = |turn| asked[&(format!("job {n}"), turn)];
+        let times = |turn| requested[&(format!("job {n}"), turn)];
         assert_eq!(times(0), 1, "an answer that was durable was bought again: {id}");
         assert_eq!(times(1), 1 + usize::from(orphans.contains(id)), "{id}");
     }

@@ -104,11 +104,11 @@ async fn questions_and_answers_pass_the_guardrails() {
     assert_eq!((fleet.tools.calls_of("search"), fleet.tools.calls_of("book")), (2, 2));
     let (id, job) = begin(&fleet, "another").await;
     fleet.wait_for(&job, &[JobState::Pending]).await;
-    let asked = fleet.models.calls().len();
+    let requested = fleet.models.calls().len();
     send(&fleet, &id, "Mordor", "").await;
     let failed = fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(failed["state"], "discarded", "{failed:#}");
-    assert_eq!(fleet.models.calls().len(), asked, "no model has seen it");
+    assert_eq!(fleet.models.calls().len(), requested, "no model has seen it");
     fleet.end().await;
 }
 
@@ -246,9 +246,9 @@ async fn a_repeated_input_is_no_answer() {
     let say = async || post(&fleet, &path, &json!("ask me"), &[("idempotency-key", "k")]).await;
     let (status, taken) = say().await;
     assert_eq!(status, 303, "{taken:#}");
-    let asked = asks(&fleet, &id, "Delete all?").await;
+    let requested = asks(&fleet, &id, "Delete all?").await;
     assert_eq!(say().await.0, 303);
-    assert_eq!(asks(&fleet, &id, "Delete all?").await, asked, "it is open");
+    assert_eq!(asks(&fleet, &id, "Delete all?").await, requested, "it is open");
     send(&fleet, &id, "no", "").await;
     let second = taken["job_id"].as_str().unwrap();
     let done = fleet.wait_for(second, &[JobState::Completed, JobState::Discarded]).await;

@@ -69,13 +69,13 @@ async fn a_question_of_a_killed_process_is_answered_in_another() {
         fleet.add_worker(4);
         let done = fleet.wait_for(&asking, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("re ask")), "{done:#}");
-        let told = fleet.models.calls().pop().unwrap().request;
+        let reported = fleet.models.calls().pop().unwrap().request;
         let outcomes: Vec<&Value> =
-            told["messages"].as_array().unwrap().iter().filter(|m| m["role"] == "tool").collect();
+            reported["messages"].as_array().unwrap().iter().filter(|m| m["role"] == "tool").collect();
         assert_eq!(
             (outcomes.len(), &outcomes[0]["content"]),
             (1, &json!("{\"answer\":\"fine\"}")),
-            "{told:#}"
+            "{reported:#}"
         );
         assert_eq!(fleet.models.calls().len(), 2, "no question was repeated");
         fleet.end().await;

@@ -243,8 +243,8 @@ async fn a_guarded_agents_input_to_a_delegate_is_hidden() {
         let id = ask(&fleet, "parent").await;
         fleet.models.seen(3).await;
         let engagement = fleet.engagement_of(&id).await;
-        let kin = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
-        let [job, child] = ["job_id", "engagement_id"].map(|name| kin[name].as_str().unwrap().to_owned());
+        let link = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
+        let [job, child] = ["job_id", "engagement_id"].map(|name| link[name].as_str().unwrap().to_owned());
         let seen = visible(&fleet, &job, &child).await + &visible(&fleet, &id, &engagement).await;
         assert!(!seen.contains("spoken-word"), "while it works: {seen}");
         gate.open();
@@ -269,10 +269,10 @@ async fn a_guarded_agents_input_to_a_delegate_is_hidden() {
 #[tokio::test]
 async fn a_withheld_answer_is_in_no_comparison_and_no_tenants_audit() {
     on_every_store(async |backend| {
-        let asked = AtomicUsize::new(0);
+        let requested = AtomicUsize::new(0);
         let script = move |request: &Value| match (
             model_server::outcomes(request),
-            asked.fetch_add(1, Ordering::SeqCst),
+            requested.fetch_add(1, Ordering::SeqCst),
         ) {
             (0, nth) => Reply::call("book", json!({"note": format!("spoken-word {nth}")})),
             _ => Reply::text("a spoken-word answer"),
@@ -301,8 +301,9 @@ async fn a_withheld_answer_is_in_no_comparison_and_no_tenants_audit() {
                 assert_eq!(job["state"] == "completed", passes, "{job:#}");
                 ids.push(fleet.engagement_of(&id).await);
             }
-            let told = fleet.get(&format!("/engagements/{}/diff?with={}", ids[0], ids[1])).await.to_string();
-            assert_eq!(told.contains("spoken-word"), passes, "{told}");
+            let reported =
+                fleet.get(&format!("/engagements/{}/diff?with={}", ids[0], ids[1])).await.to_string();
+            assert_eq!(reported.contains("spoken-word"), passes, "{reported}");
             for part in ["audit", "export"] {
                 let path = format!("/engagements/{}/{part}", ids[0]);
                 let status = if passes { 200 } else { 403 };
@@ -335,8 +336,8 @@ async fn a_sub_agents_guardrails_apply_before_its_parent() {
     let id = ask(&fleet, "parent").await;
     let job = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(job["result"], "done", "{job:#}");
-    let told = fleet.models.calls().last().unwrap().request["messages"].to_string();
-    assert!(told.contains("guardrail") && !told.contains("a rude word"), "{told}");
+    let reported = fleet.models.calls().last().unwrap().request["messages"].to_string();
+    assert!(reported.contains("guardrail") && !reported.contains("a rude word"), "{reported}");
     let checked: Vec<_> = fleet.tools.calls().into_iter().map(|call| call.input).collect();
     assert_eq!(checked, [json!({"input": "be kind"}), json!({"output": "a rude word"})]);
     fleet.end().await;
@@ -417,8 +418,11 @@ async fn a_delegates_answer_is_hidden_in_a_guarded_agents_run() {
         gate.open();
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["result"], "all is well", "{done:#}");
-        let told = fleet.get(&format!("/agents/parent/getevents/{engagement}")).await.to_string();
-        assert!(told.contains("all is well") && !told.contains("spoken-word"), "at the end: {told}");
+        let reported = fleet.get(&format!("/agents/parent/getevents/{engagement}")).await.to_string();
+        assert!(
+            reported.contains("all is well") && !reported.contains("spoken-word"),
+            "at the end: {reported}"
+        );
         fleet.end().await;
     })
     .await;
@@ -447,8 +451,8 @@ async fn no_endpoint_exposes_a_guarded_agents_delegates_answer() {
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["result"], "all is well", "{done:#}");
         let engagement = fleet.engagement_of(&id).await;
-        let kin = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
-        let [job, child] = ["job_id", "engagement_id"].map(|name| kin[name].as_str().unwrap().to_owned());
+        let link = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
+        let [job, child] = ["job_id", "engagement_id"].map(|name| link[name].as_str().unwrap().to_owned());
         let mut seen = visible(&fleet, &job, &child).await;
         assert!(seen.contains("job.completed"), "{seen}");
         let list =
@@ -467,11 +471,11 @@ async fn no_endpoint_exposes_a_guarded_agents_delegates_answer() {
             seen += &fleet.get(&path).await.to_string();
         }
         let ends = |sent: &Value| sent["type"] == "job.completed";
-        let told = || receiver.received().iter().filter(|sent| ends(&sent.json())).count();
+        let reported = || receiver.received().iter().filter(|sent| ends(&sent.json())).count();
         fleet
             .until("the webhook receives both ends", async || {
                 fleet.tick().await;
-                told() >= 2
+                reported() >= 2
             })
             .await;
         receiver.received().iter().for_each(|sent| seen += &sent.body);
@@ -501,8 +505,8 @@ async fn a_guarded_agents_delegate_cannot_ask_the_user() {
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["result"], "all is well", "{done:#}");
         let engagement = fleet.engagement_of(&id).await;
-        let kin = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
-        let [job, child] = ["job_id", "engagement_id"].map(|name| kin[name].as_str().unwrap().to_owned());
+        let link = fleet.get(&format!("/engagements/{engagement}")).await["children"][0].clone();
+        let [job, child] = ["job_id", "engagement_id"].map(|name| link[name].as_str().unwrap().to_owned());
         let seen = visible(&fleet, &job, &child).await;
         assert!(!seen.contains("spoken-word") && !seen.contains("input.requested"), "{seen}");
         let heard = fleet.models.calls()[2].request.to_string();

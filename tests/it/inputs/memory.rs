@@ -1,6 +1,6 @@
 //! Messages beyond the window (OSSA §4, RS-52).
 
-use super::{conversation, desk, job, told};
+use super::{conversation, desk, events_named, job};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
 use turnstone_domain::JobState;
@@ -14,12 +14,12 @@ fn is_summary(request: &Value) -> bool {
 
 /// Makes nine calls, and summarizes on request.
 fn nine_calls() -> impl Fn(&Value) -> Reply + Send + Sync {
-    let asked = AtomicI64::new(0);
+    let requested = AtomicI64::new(0);
     move |request| {
         if is_summary(request) {
             return Reply::Text("they searched".to_owned(), (40, 4));
         }
-        match asked.fetch_add(1, Ordering::SeqCst) {
+        match requested.fetch_add(1, Ordering::SeqCst) {
             n @ 0..9 => Reply::call("search", json!({"n": n})),
             _ => Reply::text("done"),
         }
@@ -39,7 +39,7 @@ async fn a_summary_is_charged_and_replaces_its_messages() {
     assert!((2..=5).contains(&summaries), "{summaries}");
     let reported: i64 = calls.iter().map(|call| call.reported).sum();
     assert_eq!(done["ext_agent_tokens_used"], reported, "also the summaries");
-    let events = told(&fleet, &id, "history.summarized").await;
+    let events = events_named(&fleet, &id, "history.summarized").await;
     assert_eq!(events.len(), summaries);
     assert_eq!((&events[0]["tokens_in"], &events[0]["tokens_out"]), (&json!(40), &json!(4)));
     let last = calls.last().unwrap().request["messages"].as_array().unwrap().clone();
@@ -78,16 +78,16 @@ async fn a_summary_is_not_bought_again_after_a_crash() {
 fn seen_last(fleet: &Fleet) -> (Vec<Value>, Vec<i64>) {
     let last = fleet.models.calls().pop().unwrap().request;
     let messages = last["messages"].as_array().unwrap()[1..].to_vec();
-    let asked =
+    let requested =
         messages.iter().filter_map(|message| message["tool_calls"][0]["function"]["arguments"].as_str());
-    let numbers = asked.map(|text| serde_json::from_str::<Value>(text).unwrap()["n"].as_i64().unwrap());
+    let numbers = requested.map(|text| serde_json::from_str::<Value>(text).unwrap()["n"].as_i64().unwrap());
     (messages.clone(), numbers.collect())
 }
 
 /// Makes so many searches with arguments of so many bytes, and answers.
 fn searches(calls: i64, bytes: usize) -> impl Fn(&Value) -> Reply + Send + Sync {
-    let asked = AtomicI64::new(0);
-    move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+    let requested = AtomicI64::new(0);
+    move |_| match requested.fetch_add(1, Ordering::SeqCst) {
         n if n < calls => Reply::call("search", json!({"n": n, "words": "x".repeat(bytes)})),
         _ => Reply::text("done"),
     }

@@ -55,7 +55,7 @@ pub async fn conversation(fleet: &Fleet, id: &str) -> Vec<Value> {
 }
 
 /// Returns the data of a job's events of one name.
-pub async fn told(fleet: &Fleet, id: &str, name: &str) -> Vec<Value> {
+pub async fn events_named(fleet: &Fleet, id: &str, name: &str) -> Vec<Value> {
     let events = fleet.get(&format!("/ojs/v1/jobs/{id}/events?limit=1000")).await;
     let events = events["events"].as_array().cloned().unwrap();
     events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()

@@ -116,13 +116,13 @@ async fn every_keeper_decides_like_the_memory_of_one_process() {
             let limit = per_minute(bounds[dice.below(3) as usize], bounds[dice.below(3) as usize]);
             let (key, local, mut now) = (key(&round.to_string()), LocalLimits::one_of(1), NOW);
             for step in 0..25 {
-                let told = format!("{}: round {round}, step {step}, {limit:?}", shared.name);
+                let reported = format!("{}: round {round}, step {step}, {limit:?}", shared.name);
                 // The clock of one process is sometimes behind.
                 now = now.plus_ms(dice.signed_below(2_000) - 200);
                 let tokens = dice.signed_below(500);
                 let shared = [&shared.one, &shared.other][step % 2];
                 let admission = shared.admit(&key, &limit, tokens, now).await.unwrap();
-                assert_eq!(admission, local.admit(&key, &limit, tokens, now).await.unwrap(), "{told}");
+                assert_eq!(admission, local.admit(&key, &limit, tokens, now).await.unwrap(), "{reported}");
                 let Admission::Granted(grant) = admission else { continue };
                 let used = dice.signed_below(tokens.unsigned_abs() + 1);
                 for keeper in [&**shared, &local] {

@@ -157,13 +157,23 @@ async fn a_fleet_outlives_its_redis_and_logs_it() {
         worker.warned().contains("rate limits are shared by the whole fleet again")
     })
     .await;
-    for told in
+    for reported in
         ["keeps to its own share", "Redis does not answer", "Redis is back", "by the whole fleet again"]
     {
-        assert_eq!(worker.warned().matches(told).count(), 1, "{told:?} is logged once:\n{}", worker.warned());
+        assert_eq!(
+            worker.warned().matches(reported).count(),
+            1,
+            "{reported:?} is logged once:\n{}",
+            worker.warned()
+        );
     }
-    for told in ["Redis does not answer", "Redis is back"] {
-        assert_eq!(api.warned().matches(told).count(), 1, "{told:?} is logged once:\n{}", api.warned());
+    for reported in ["Redis does not answer", "Redis is back"] {
+        assert_eq!(
+            api.warned().matches(reported).count(),
+            1,
+            "{reported:?} is logged once:\n{}",
+            api.warned()
+        );
     }
     worker.stop().await;
     api.stop().await;

@@ -175,9 +175,10 @@ async fn a_held_model_is_skipped_for_another_model() {
         let id = fleet.push(&job).await;
         fleet.wait_for(&id, &[JobState::Completed]).await;
     }
-    let asked: Vec<Value> = fleet.models.calls().iter().map(|call| call.request["model"].clone()).collect();
+    let requested: Vec<Value> =
+        fleet.models.calls().iter().map(|call| call.request["model"].clone()).collect();
     assert_eq!(
-        asked,
+        requested,
         ["first", "second", "second", "second"],
         "the first model is called once and then held"
     );

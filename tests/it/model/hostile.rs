@@ -126,9 +126,9 @@ async fn cached_tokens_are_reported_and_never_exceed_the_input() {
         let events = fleet.get(&format!("/ojs/v1/jobs/{id}/events?limit=1000")).await;
         let events = events["events"].as_array().unwrap();
         let infer = events.iter().find(|event| event["data"]["phase"] == "infer").unwrap();
-        let told =
+        let reported =
             ["tokens_in", "tokens_cached", "tokens_out"].map(|name| infer["data"][name].as_i64().unwrap());
-        assert_eq!(told, [20, cached, 5], "{input}");
+        assert_eq!(reported, [20, cached, 5], "{input}");
     }
     fleet.end().await;
 }

@@ -166,12 +166,12 @@ async fn a_batch_that_does_not_fit_is_refused_whole(server: &OjsServer) {
 
 async fn clients_receive_a_warning_when_a_queue_fills(server: &OjsServer) {
     bound(server, "w", json!({"backpressure": {"max_depth": 4, "warning_threshold": 0.5}})).await;
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for _ in 0..3 {
         let reply = server.post("/ojs/v1/jobs", &job("w")).await.expect(201);
-        told.push(reply.header("x-ojs-queue-pressure").to_owned());
+        reported.push(reply.header("x-ojs-queue-pressure").to_owned());
     }
-    assert_eq!(told, ["", "2/4", "3/4"]);
+    assert_eq!(reported, ["", "2/4", "3/4"]);
 }
 
 async fn a_queue_keeps_to_its_rate_and_reports_the_remainder(server: &OjsServer) {

@@ -121,8 +121,9 @@ async fn every_request_in_every_state_takes_an_edge_of_the_table_or_is_refused(s
             }
         }
     }
-    let asked: Vec<Trigger> = REQUESTS.iter().flat_map(|(_, triggers)| triggers.iter().copied()).collect();
-    let of_table = TRANSITIONS.iter().filter(|(_, by, _)| asked.contains(by));
+    let requested: Vec<Trigger> =
+        REQUESTS.iter().flat_map(|(_, triggers)| triggers.iter().copied()).collect();
+    let of_table = TRANSITIONS.iter().filter(|(_, by, _)| requested.contains(by));
     let of_table: BTreeSet<_> = of_table.map(|(from, by, _)| format!("{from} {by:?}")).collect();
     assert_eq!(walked, of_table, "an edge that no request takes, or one too many");
 }

@@ -127,8 +127,8 @@ async fn a_static_identity_needs_credentials() {
     assert_eq!(fleet.send(Method::POST, "/agents", text).await.0.as_u16(), 201);
     let job = json!({"type": "a.b", "args": ["go"], "meta": {"agent": "desk"}});
     let id = fleet.push(&job).await;
-    let told = fleet.settled(&id).await["result"].as_str().unwrap().to_owned();
-    assert!(told.contains("turnstone credential set static:desk search"), "{told}");
+    let reported = fleet.settled(&id).await["result"].as_str().unwrap().to_owned();
+    assert!(reported.contains("turnstone credential set static:desk search"), "{reported}");
     assert!(fleet.tools.calls().is_empty());
     let everywhere = json!({"header": "X-Key", "value": "everywhere-1"});
     let (status, refused) = keep(&fleet, "desk/search", everywhere.clone()).await;

@@ -113,7 +113,7 @@ fn who(request: &Value) -> String {
 }
 
 /// Returns the last tool outcome in a model request.
-fn told(request: &Value) -> String {
+fn tool_outcome(request: &Value) -> String {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let last = messages.iter().rev().find(|message| message["role"] == "tool");
     last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()
@@ -126,10 +126,10 @@ fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
         ("clerk", 0) => Reply::call("archive", json!({"input": "look it up"})),
         ("archive", _) => Reply::text("it is in the archive").behind(&gate),
         ("desk" | "deskless", 0) => Reply::call("guide", json!({"input": "plan a trip"})),
-        ("desk" | "deskless", _) => Reply::text(format!("desk has heard {}", told(request))),
+        ("desk" | "deskless", _) => Reply::text(format!("desk has heard {}", tool_outcome(request))),
         ("guide", 0) => Reply::call("ask-user", json!({"question": "Which city?"})),
         ("guide", 1) => Reply::call("ask-user", json!({"question": "And when?"})),
-        ("guide", _) => Reply::text(format!("going on {}", told(request))),
+        ("guide", _) => Reply::text(format!("going on {}", tool_outcome(request))),
         ("ping", 0) => Reply::call("pong", json!({"input": "again"})),
         ("pong", 0) => Reply::call("ping", json!({"input": "again"})),
         (name, _) => Reply::text(format!("{name} received")),

@@ -233,14 +233,14 @@ async fn a_post_begins_an_engagement_that_can_be_followed() {
             }
         }
         assert_eq!(fleet.get(&begun[2]).await["user"]["id"], "u-9");
-        told(&fleet.models.calls()[0].request);
+        check_prompt(&fleet.models.calls()[0].request);
         fleet.end().await;
     }))
     .await;
 }
 
 /// Asserts that the model receives the intent, and of each tool its name, description and parameters.
-fn told(request: &Value) {
+fn check_prompt(request: &Value) {
     let prompt = request["messages"][0]["content"].as_str().unwrap();
     assert!(prompt.starts_with("You are desk."), "{request:#}");
     let tools: Vec<&Value> =

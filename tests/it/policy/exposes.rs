@@ -49,9 +49,9 @@ async fn the_exposed_keys_are_beside_a_json_answer() {
         let replies = vec![Reply::call("search", json!({"q": "tides"})), Reply::text("{\"level\": 3}")];
         let fleet = fleet(backend, replies).await;
         register(&fleet, &document("open", BODY)).await;
-        let asked = json!({"type": "agent.policy", "args": ["go"], "meta": {"agent": "open", "user": {"id": "u-17"}},
+        let requested = json!({"type": "agent.policy", "args": ["go"], "meta": {"agent": "open", "user": {"id": "u-17"}},
                            "ext_agent_output_schema": {"type": "object", "required": ["level"]}});
-        let id = fleet.push(&asked).await;
+        let id = fleet.push(&requested).await;
         let job = fleet.settled(&id).await;
         let engagement = fleet.engagement_of(&id).await;
         let exposed = json!({"text": "{\"level\":3}", "output": {"level": 3}, "found": "tides", "calls": 1,

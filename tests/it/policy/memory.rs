@@ -10,15 +10,15 @@ use turnstone_tests::{Backend, Fleet, Reply, model_server};
 /// Answers with its last input; "look" calls a tool before, and "loop" calls one for ever.
 pub fn parrot(request: &Value) -> Reply {
     let messages = request["messages"].as_array().unwrap();
-    let asked = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
-    let asked = asked["content"].as_str().unwrap();
-    match asked.split(' ').next() {
+    let requested = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
+    let requested = requested["content"].as_str().unwrap();
+    match requested.split(' ').next() {
         Some("look") if model_server::outcomes(request) == 0 => Reply::call("search", json!({"q": "tides"})),
         Some("loop") => Reply::call("search", json!({"q": "again"})),
         Some("pass") if model_server::outcomes(request) == 0 => {
             Reply::call("kept", json!({"input": "hello"}))
         }
-        _ => Reply::text(format!("answer to {asked}")),
+        _ => Reply::text(format!("answer to {requested}")),
     }
 }
 
@@ -61,11 +61,11 @@ pub async fn said(fleet: &Fleet, agent: &str, text: &str) -> String {
 }
 
 /// Returns the messages of the last model call with this input, without the system prompt.
-pub fn told(fleet: &Fleet, asked: &str) -> Vec<String> {
+pub fn texts_sent(fleet: &Fleet, requested: &str) -> Vec<String> {
     let about = |request: &Value| {
         let messages = request["messages"].as_array().unwrap().clone();
         let last = messages.iter().rev().find(|message| message["role"] == "user").unwrap();
-        (last["content"] == asked).then_some(messages)
+        (last["content"] == requested).then_some(messages)
     };
     let calls = fleet.models.calls();
     let messages =
@@ -94,10 +94,10 @@ async fn earlier_engagements_are_recalled() {
         let first = said(&fleet, "kept", "look it up").await;
         assert!(events(&fleet, &first).await.is_empty());
         let second = said(&fleet, "kept", "and then").await;
-        assert_eq!(told(&fleet, "and then"), ["look it up", "answer to look it up", "and then"]);
+        assert_eq!(texts_sent(&fleet, "and then"), ["look it up", "answer to look it up", "and then"]);
         said(&fleet, "kept", "at last").await;
         let all = ["look it up", "answer to look it up", "and then", "answer to and then", "at last"];
-        assert_eq!(told(&fleet, "at last"), all);
+        assert_eq!(texts_sent(&fleet, "at last"), all);
 
         assert_eq!(events(&fleet, &second).await, [json!({"engagements": 1, "messages": 2})]);
         let page = fleet.get(&format!("/engagements/{second}/messages")).await;
@@ -132,11 +132,11 @@ async fn a_further_input_recalls_nothing_again() {
         let open = "SELECT count(*) FROM jobs WHERE state <> 'completed'";
         fleet.until("all inputs are answered", async || fleet.number(open).await == 0).await;
         let all = ["first", "answer to first", "second", "answer to second", "third"];
-        assert_eq!(told(&fleet, "third"), all);
+        assert_eq!(texts_sent(&fleet, "third"), all);
         assert_eq!(events(&fleet, &engagement).await, [json!({"engagements": 1, "messages": 2})]);
         // Both of its inputs are recalled, as one engagement.
         let last = said(&fleet, "kept", "last").await;
-        assert_eq!(told(&fleet, "last").len(), 7);
+        assert_eq!(texts_sent(&fleet, "last").len(), 7);
         assert_eq!(events(&fleet, &last).await, [json!({"engagements": 2, "messages": 6})]);
         fleet.end().await;
     })
@@ -171,7 +171,7 @@ async fn memory_is_not_recalled_for_others() {
         for (number, (agent, user, tenant)) in cases.into_iter().enumerate() {
             let text = format!("secret {number}");
             fleet.settled(&push(&fleet, agent, user, tenant, &text).await).await;
-            assert_eq!(told(&fleet, &text), [text.as_str()], "{agent} {user:?} {tenant:?}");
+            assert_eq!(texts_sent(&fleet, &text), [text.as_str()], "{agent} {user:?} {tenant:?}");
         }
         for (number, (agent, user, tenant)) in cases.into_iter().enumerate() {
             let (before, text) = (format!("secret {number}"), format!("again {number}"));
@@ -180,20 +180,23 @@ async fn memory_is_not_recalled_for_others() {
             let remembers = user.is_some() && !["fresh", "plain"].contains(&agent);
             let all = [before.as_str(), answer.as_str(), text.as_str()];
             let expected = if remembers { &all[..] } else { &all[2..] };
-            assert_eq!(told(&fleet, &text), expected, "{agent} {user:?} {tenant:?}");
+            assert_eq!(texts_sent(&fleet, &text), expected, "{agent} {user:?} {tenant:?}");
         }
         // The input of another agent is not the user's.
         said(&fleet, "parent", "pass it on").await;
-        assert_eq!(told(&fleet, "hello"), ["hello"]);
+        assert_eq!(texts_sent(&fleet, "hello"), ["hello"]);
         said(&fleet, "kept", "and now").await;
-        assert!(!told(&fleet, "and now").iter().any(|text| text.contains("hello")), "and it is not recalled");
+        assert!(
+            !texts_sent(&fleet, "and now").iter().any(|text| text.contains("hello")),
+            "and it is not recalled"
+        );
         // Nor is anything recalled from before `retain_memory` was set, or after it was removed.
         register(&fleet, &retaining("plain", KEPT)).await;
         said(&fleet, "plain", "first").await;
-        assert_eq!(told(&fleet, "first"), ["first"]);
+        assert_eq!(texts_sent(&fleet, "first"), ["first"]);
         register(&fleet, &retaining("plain", "lifespan: {retain_memory: false}")).await;
         said(&fleet, "plain", "second").await;
-        assert_eq!(told(&fleet, "second"), ["second"]);
+        assert_eq!(texts_sent(&fleet, "second"), ["second"]);
         fleet.end().await;
     })
     .await;
@@ -216,10 +219,10 @@ async fn refused_and_failed_engagements_are_not_recalled() {
             assert_eq!(fleet.settled(&id).await["state"], ends, "{text}");
         }
         said(&fleet, "kept", "well").await;
-        assert_eq!(told(&fleet, "well"), ["fine", "answer to fine", "well"]);
+        assert_eq!(texts_sent(&fleet, "well"), ["fine", "answer to fine", "well"]);
         register(&fleet, &guarded("fine")).await;
         said(&fleet, "kept", "so").await;
-        assert_eq!(told(&fleet, "so"), ["so"]);
+        assert_eq!(texts_sent(&fleet, "so"), ["so"]);
         fleet.end().await;
     })
     .await;
@@ -250,9 +253,13 @@ async fn a_resumed_turn_has_the_same_memory() {
             let done = fleet.wait_for(&second, &[JobState::Completed, JobState::Discarded]).await;
             drop(worker);
             assert_eq!(done["state"], "completed", "at {point}: {done:#}");
-            let seen = told(&fleet, "look here");
+            let seen = texts_sent(&fleet, "look here");
             assert_eq!(seen[..3], ["first", "answer to first", "look here"], "at {point}");
-            assert_eq!(told(&fleet, "meanwhile"), ["first", "answer to first", "meanwhile"], "at {point}");
+            assert_eq!(
+                texts_sent(&fleet, "meanwhile"),
+                ["first", "answer to first", "meanwhile"],
+                "at {point}"
+            );
             fleet.end().await;
         }
     })

@@ -42,8 +42,8 @@ capabilities:
                 ("book".to_owned(), json!({"price": 640})),
             ]
         );
-        let told = fleet.models.calls()[3].request["messages"].to_string();
-        assert!(told.contains("the input restriction of `book` does not allow this call"), "{told}");
+        let prompt = fleet.models.calls()[3].request["messages"].to_string();
+        assert!(prompt.contains("the input restriction of `book` does not allow this call"), "{prompt}");
         fleet.end().await;
     })
     .await;
@@ -98,7 +98,7 @@ exposes:
 /// OAS-35: with `collect_results: false` only the output's own restriction sees it (OAS-A11).
 #[tokio::test]
 async fn an_uncollected_output_is_still_checked() {
-    for (holds, told) in [("== 'x'", true), ("!= 'x'", false)] {
+    for (holds, prompt) in [("== 'x'", true), ("!= 'x'", false)] {
         let replies = vec![Reply::call("search", json!({"q": "x"})), Reply::text("done")];
         let fleet = fleet(Backend::Sqlite, replies).await;
         let body = format!(
@@ -109,7 +109,7 @@ async fn an_uncollected_output_is_still_checked() {
         let (job, _) = run(&fleet, "forgetful").await;
         assert_eq!(job["result"]["found"], serde_json::Value::Null, "{job:#}");
         let request = fleet.models.calls()[1].request["messages"].to_string();
-        assert_eq!(request.contains("\\\"echo\\\""), told, "{request}");
+        assert_eq!(request.contains("\\\"echo\\\""), prompt, "{request}");
         fleet.end().await;
     }
 }

@@ -66,7 +66,7 @@ impl Site {
         assert_eq!(done["ext_agent_tokens_used"], 10 + 5, "{done:#}");
         assert_eq!(self.fleet.models.count(), 1, "the model was asked twice");
         assert_eq!(self.beside.number(journal::CHECKPOINTS).await, 7);
-        assert_eq!(self.beside.number(&journal::told("job.completed")).await, 1);
+        assert_eq!(self.beside.number(&journal::event_count("job.completed")).await, 1);
     }
 }
 
@@ -123,7 +123,7 @@ async fn a_claim_whose_answer_is_lost_is_released() {
     let said = site.wire.said();
     let at = |words: &[&str]| said.iter().position(|said| has(said, words));
     assert!(at(LOOK_UP).zip(at(GIVE_BACK)).is_some_and(|(looked, gave)| looked < gave), "{said:#?}");
-    assert_eq!(site.beside.number(&journal::told("job.yielded")).await, 1);
+    assert_eq!(site.beside.number(&journal::event_count("job.yielded")).await, 1);
     assert!(site.fleet.job(&id).await["errors"].as_array().is_none_or(Vec::is_empty));
     site.fleet.end().await;
 }

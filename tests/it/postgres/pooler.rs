@@ -101,9 +101,9 @@ async fn many_processes_share_the_connections_of_a_pooler() {
     stores[0].upkeep.perform(Duty::Prune { before: NOW }, &term, NOW, 10).await.unwrap();
     let (key, limit) =
         (LimitKey::new("p", "m", "t"), Limit { requests_per_minute: Some(10), tokens_per_minute: None });
-    let asked = (0..30_usize).map(|at| stores[at % 6].limits.admit(&key, &limit, 1, NOW));
+    let requested = (0..30_usize).map(|at| stores[at % 6].limits.admit(&key, &limit, 1, NOW));
     let granted =
-        join_all(asked).await.into_iter().filter(|a| matches!(a, Ok(Admission::Granted(_)))).count();
+        join_all(requested).await.into_iter().filter(|a| matches!(a, Ok(Admission::Granted(_)))).count();
     assert!((1..=10).contains(&granted), "{granted} calls were let through");
 }
 

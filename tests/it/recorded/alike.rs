@@ -35,16 +35,16 @@ pub fn beyond(value: &Value, other: &Value) -> Value {
 pub fn rows_beyond(rows: &[Value], others: &[Value]) -> Value {
     let ahead = rows.len().saturating_sub(others.len());
     let spare = others.len().saturating_sub(rows.len());
-    let mut told: Vec<(usize, usize, Value)> = Vec::new();
+    let mut reported: Vec<(usize, usize, Value)> = Vec::new();
     for (at, row) in rows.iter().enumerate().skip(ahead) {
         let more = beyond(row, &others[spare + at - ahead]);
-        match told.last_mut() {
+        match reported.last_mut() {
             Some((_, last, same)) if *same == more => *last = at,
-            _ => told.push((at, at, more)),
+            _ => reported.push((at, at, more)),
         }
     }
     let mut all: Vec<Value> = rows[..ahead].to_vec();
-    all.extend(told.into_iter().map(|(first, last, more)| {
+    all.extend(reported.into_iter().map(|(first, last, more)| {
         let rows =
             if first == last { format!("{}", first + 1) } else { format!("{}-{}", first + 1, last + 1) };
         json!({"rows": rows, "beyond": more})
@@ -81,9 +81,9 @@ fn rows_are_recorded_by_their_difference() {
         json!({"a": 1, "b": {"c": 3}, "d": 4}),
     ];
     let others = [json!({"a": 1, "b": {"c": 3}}), json!({"a": 1, "b": {"c": 3}, "e": 5})];
-    let told = rows_beyond(&rows, &others);
+    let reported = rows_beyond(&rows, &others);
     assert_eq!(
-        told,
+        reported,
         json!([rows[0], {"rows": "2", "beyond": null}, {"rows": "3", "beyond": {"d": 4, "without": ["e"]}}])
     );
     assert_eq!(

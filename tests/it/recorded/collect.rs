@@ -160,9 +160,9 @@ async fn export(stage: &Stage, engagement: &str, pages: &mut Map<String, Value>)
     pages.insert("GET /export".to_owned(), exported(document, pages));
     let record = EngagementRecord::read(document).unwrap();
     let again = match rerun(&record).await {
-        Ok(told) => {
-            let difference = told.difference.map(|found| format!("{found:?}"));
-            json!({"turns": told.turns, "phases": told.phases, "difference": difference})
+        Ok(reported) => {
+            let difference = reported.difference.map(|found| format!("{found:?}"));
+            json!({"turns": reported.turns, "phases": reported.phases, "difference": difference})
         }
         Err(error) => json!({"error": error.to_string()}),
     };
@@ -172,7 +172,7 @@ async fn export(stage: &Stage, engagement: &str, pages: &mut Map<String, Value>)
 /// Returns the lines of a document by their kind. Rows that are in a page of the engagement are recorded as their
 /// difference from it.
 fn exported(document: &str, pages: &Map<String, Value>) -> Value {
-    let mut told = Map::new();
+    let mut reported = Map::new();
     let mut order: Vec<(String, usize)> = Vec::new();
     for line in document.lines() {
         let mut line: Value = serde_json::from_str(line).unwrap();
@@ -190,7 +190,7 @@ fn exported(document: &str, pages: &Map<String, Value>) -> Value {
             Some((same, count)) if *same == kind => *count += 1,
             _ => order.push((kind.clone(), 1)),
         }
-        told.entry(kind).or_insert_with(|| json!([])).as_array_mut().unwrap().push(row);
+        reported.entry(kind).or_insert_with(|| json!([])).as_array_mut().unwrap().push(row);
     }
     for (kind, page, member) in [
         ("checkpoint", CHECKPOINTS, "checkpoints"),
@@ -198,13 +198,14 @@ fn exported(document: &str, pages: &Map<String, Value>) -> Value {
         ("call", CALLS, "tool_calls"),
         ("event", OWN, "events"),
     ] {
-        if let (Some(Value::Array(rows)), Some(others)) = (told.get(kind), pages[page][member].as_array()) {
+        if let (Some(Value::Array(rows)), Some(others)) = (reported.get(kind), pages[page][member].as_array())
+        {
             let beyond = rows_beyond(rows, others);
-            told.insert(kind.to_owned(), beyond);
+            reported.insert(kind.to_owned(), beyond);
         }
     }
-    told.insert("lines".to_owned(), json!(order));
-    Value::Object(told)
+    reported.insert("lines".to_owned(), json!(order));
+    Value::Object(reported)
 }
 
 /// Adds the views of the Agent Protocol and of A2A.
@@ -253,7 +254,7 @@ async fn feed(stage: &Stage, all: &Map<String, Value>, types: &str) -> Value {
     let events = answer(stage, &path).await["events"].as_array().cloned().unwrap();
     let events = events.into_iter().filter(|event| event["subject"] != LAST);
     let places = places(all);
-    let told = events.map(|mut event| {
+    let reported = events.map(|mut event| {
         let id = text(&event["id"]);
         event.as_object_mut().unwrap().shift_remove("id");
         let shown = match places.iter().find(|place| place.cursor == id) {
@@ -264,7 +265,7 @@ async fn feed(stage: &Stage, all: &Map<String, Value>, types: &str) -> Value {
         (text(stream), shown)
     });
     let mut by_stream: Map<String, Value> = Map::new();
-    for (stream, shown) in told {
+    for (stream, shown) in reported {
         let events = by_stream.entry(stream).or_insert_with(|| json!([]));
         events.as_array_mut().unwrap().push(shown);
     }

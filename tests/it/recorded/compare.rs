@@ -51,11 +51,12 @@ fn check(kind: &str, ground: Ground, answered: Value) {
     if differences.is_empty() {
         return;
     }
-    let mut told = format!("{kind} on {ground:?}: {} answers differ from the recording\n", differences.len());
+    let mut reported =
+        format!("{kind} on {ground:?}: {} answers differ from the recording\n", differences.len());
     for (path, recorded, answered) in differences.iter().take(SHOWN) {
-        writeln!(told, "at {path}\n  recorded: {recorded}\n  answered: {answered}").unwrap();
+        writeln!(reported, "at {path}\n  recorded: {recorded}\n  answered: {answered}").unwrap();
     }
-    panic!("{told}When the change is meant, {bless}, and read the diff.");
+    panic!("{reported}When the change is meant, {bless}, and read the diff.");
 }
 
 /// Returns the answers with names in place of ids. Jobs and engagements are named first, in the order in which they were made.

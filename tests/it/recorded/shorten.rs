@@ -17,8 +17,8 @@ pub fn shorten(all: &mut Value) {
         let engagement = text(&pages["GET "]["job"]["ext_agent_engagement_id"]);
         if let Some(events) = engagements[engagement][OWN]["events"].as_array() {
             let of_job = events.iter().filter(|event| event["job_id"] == id.as_str()).cloned();
-            let told = pages[OWN]["events"].as_array().cloned().unwrap_or_default();
-            pages[OWN]["events"] = rows_beyond(&told, &of_job.collect::<Vec<_>>());
+            let reported = pages[OWN]["events"].as_array().cloned().unwrap_or_default();
+            pages[OWN]["events"] = rows_beyond(&reported, &of_job.collect::<Vec<_>>());
         }
     }
     let mut phases = Map::new();
@@ -57,9 +57,9 @@ fn shorten_jobs(all: &mut Value) {
 fn shorten_engagement(pages: &mut Value, phases: &mut Map<String, Value>) {
     let rows = |page: &Value| page.as_array().cloned().unwrap_or_default();
     let own = rows(&pages[OWN]["events"]);
-    if let Some(told) = pages[CLOUD]["events"].as_array() {
+    if let Some(reported) = pages[CLOUD]["events"].as_array() {
         let same: Vec<Value> = own.iter().map(as_cloud_event).collect();
-        pages[CLOUD]["events"] = rows_beyond(&without_cursors(told), &same);
+        pages[CLOUD]["events"] = rows_beyond(&without_cursors(reported), &same);
     }
     let mut names = Map::new();
     let events = own.iter().map(|event| {
@@ -85,10 +85,10 @@ fn shorten_engagement(pages: &mut Value, phases: &mut Map<String, Value>) {
         (MESSAGES, "/messages", &["created_at", "turn"][..]),
         ("Agent Protocol", "", &["agent", "depth", "request_id", "run_id", "timestamp"][..]),
     ] {
-        if let Some(told) =
-            pages.get_mut(page).and_then(|page| page.pointer_mut(part)).filter(|told| told.is_array())
+        if let Some(reported) =
+            pages.get_mut(page).and_then(|page| page.pointer_mut(part)).filter(|reported| reported.is_array())
         {
-            *told = grouped(&rows(told), each);
+            *reported = grouped(&rows(reported), each);
         }
     }
     if let Some(agent) = pages["GET /export"].pointer_mut("/job/0/engagement/agent") {
@@ -99,14 +99,14 @@ fn shorten_engagement(pages: &mut Value, phases: &mut Map<String, Value>) {
 
 /// Returns a row with this member by its difference from the last row of the same kind.
 fn beyond_last(row: &Value, member: &str, kind: String, last: &mut Map<String, Value>) -> Value {
-    let mut told = row.clone();
+    let mut reported = row.clone();
     if let Some(last) = last.get(&kind).filter(|_| row[member].is_object()) {
-        let members = told.as_object_mut().unwrap();
+        let members = reported.as_object_mut().unwrap();
         members.shift_remove(member);
         members.insert(format!("{member} beyond the last"), beyond(&row[member], last));
     }
     last.insert(kind, row[member].clone());
-    told
+    reported
 }
 
 fn without_cursors(events: &[Value]) -> Vec<Value> {

@@ -35,15 +35,15 @@ async fn two_runs_have_a_first_difference(backend: Backend) {
     ] {
         let (fork, done) = fork_ran(&fleet, &engagement, body).await;
         assert_eq!(done["state"], "completed", "{done:#}");
-        let told = diff(&fleet, &engagement, &fork).await;
-        let at = &told["parts_at"];
+        let reported = diff(&fleet, &engagement, &fork).await;
+        let at = &reported["parts_at"];
         assert_eq!(
             (&at["turn"], &at["phase"], &at["what"]),
             (&json!(turn), &json!(phase), &json!(what)),
-            "{told:#}"
+            "{reported:#}"
         );
-        let turns = told["turns"].as_array().unwrap();
-        assert_eq!(turns.iter().filter(|turn| turn["shared"] == true).count(), turn - 1, "{told:#}");
+        let turns = reported["turns"].as_array().unwrap();
+        assert_eq!(turns.iter().filter(|turn| turn["shared"] == true).count(), turn - 1, "{reported:#}");
         assert_eq!(turns[0]["a"], turns[0]["b"]);
         assert_eq!(turns[0]["a"]["tool_calls"], json!(["search"]));
     }

@@ -28,7 +28,7 @@ async fn every_phase_can_be_forked(backend: Backend) {
     assert_eq!((fleet.models.calls().len(), fleet.tools.calls().len()), (4, 3));
 
     // Turn 2 of 4 is the second search: the remaining model calls depend on the phase.
-    for (phase, asked) in
+    for (phase, requested) in
         [("init", 3), ("norm", 3), ("resol", 3), ("infer", 3), ("exec", 2), ("persist", 2), ("emit", 2)]
     {
         let (models, messages) = (fleet.models.calls().len(), fleet.number(MESSAGES).await);
@@ -39,7 +39,7 @@ async fn every_phase_can_be_forked(backend: Backend) {
             "{phase}: {done:#}"
         );
         assert_eq!(said(&fleet, &fork).await, past, "{phase}: another conversation");
-        assert_eq!(fleet.models.calls().len() - models, asked, "{phase}");
+        assert_eq!(fleet.models.calls().len() - models, requested, "{phase}");
         assert_eq!(fleet.tools.calls().len(), 3, "{phase}: a tool was called");
         // The three messages of turn 1 are shared; the fork has rows of its own for turns 2 to 4 only.
         assert_eq!(fleet.number(MESSAGES).await - messages, 5, "{phase}: the past was copied");
@@ -53,7 +53,7 @@ async fn every_phase_can_be_forked(backend: Backend) {
             (&json!(2), &json!(phase))
         );
         // The fork is charged for its own calls only, from a budget of its own.
-        let paid: i64 = [19, 19, 15].iter().rev().take(asked).sum();
+        let paid: i64 = [19, 19, 15].iter().rev().take(requested).sum();
         assert_eq!(
             (&state["tokens"]["used"], &state["tokens"]["limit"]),
             (&json!(paid), &json!(50_000)),
@@ -74,13 +74,13 @@ async fn a_changed_prompt_or_model_is_used(backend: Backend) {
     let (fork, done) =
         fork_ran(&fleet, &engagement, json!({"at_turn": 4, "phase": "infer", "set": set})).await;
     assert_eq!(done["state"], "completed", "{done:#}");
-    let asked = fleet.models.calls().pop().unwrap().request;
+    let requested = fleet.models.calls().pop().unwrap().request;
     assert_eq!(
-        (&asked["model"], &asked["messages"][0]["content"]),
+        (&requested["model"], &requested["messages"][0]["content"]),
         (&json!("small"), &json!("Be terse.")),
-        "{asked:#}"
+        "{requested:#}"
     );
-    assert_eq!(asked["messages"].as_array().unwrap().len(), 8, "system, input and three exchanges");
+    assert_eq!(requested["messages"].as_array().unwrap().len(), 8, "system, input and three exchanges");
     let state = fleet.get(&format!("/engagements/{fork}")).await;
     assert_eq!(state["forked_from"]["set"], json!(["prompt", "model"]));
     fleet.end().await;
@@ -186,9 +186,9 @@ async fn a_fork_with_further_inputs_keeps_its_past(backend: Backend) {
     let before = fleet.now().plus_ms(500).to_rfc3339();
     fleet.clock.advance_ms(1_000);
     let next = crate::further::send(&fleet, &fork, "and then?", "?reopen=true").await;
-    let asked = fleet.models.count();
+    let requested = fleet.models.count();
     fleet.wait_for(&next, &[JobState::Active]).await;
-    fleet.models.seen(asked.max(6)).await;
+    fleet.models.seen(requested.max(6)).await;
     let early = || json!({"state": "completed", "until": before});
     let delete = async |filter: Value| {
         let body = json!({"confirm": true, "filter": filter});

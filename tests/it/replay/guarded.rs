@@ -74,7 +74,7 @@ async fn verdicts_of_guardrails_are_replayed(backend: Backend) {
     assert!(found.what.contains("does not say what the input guardrail came to"), "{found:?}");
 
     // The same text needs no call, passed or not.
-    let asked = fleet.tools.calls_of("search");
+    let requested = fleet.tools.calls_of("search");
     for (of, state) in [(&engagement, "completed"), (&refused, "discarded")] {
         for (turn, phase) in [(1, "init"), (2, "infer"), (2, "emit")] {
             if (state, phase) == ("discarded", "infer") || (state, phase) == ("discarded", "init") {
@@ -84,7 +84,7 @@ async fn verdicts_of_guardrails_are_replayed(backend: Backend) {
             assert_eq!(done["state"], state, "{phase}: {done:#}");
             assert_eq!(
                 fleet.tools.calls_of("search"),
-                asked,
+                requested,
                 "{state} {phase}: the guardrail's tool was asked"
             );
             let again = exported(&fleet, &fork).await;
@@ -95,12 +95,12 @@ async fn verdicts_of_guardrails_are_replayed(backend: Backend) {
     let rude = json!({"at_turn": 1, "set": {"prompt": "Be rude."}});
     let (fork, done) = fork_ran(&fleet, &engagement, rude).await;
     assert_eq!(done["error"]["details"]["oas_rule"], "OAS-46", "{done:#}");
-    assert_eq!(fleet.tools.calls_of("search"), asked + 1);
+    assert_eq!(fleet.tools.calls_of("search"), requested + 1);
     assert_eq!(fleet.tools.calls().last().unwrap().input, json!({"output": "a rude word"}));
     runs_again(&exported(&fleet, &fork).await).await;
     // With live tools every check is made.
     let (_, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 1, "live_tools": true})).await;
-    assert_eq!((&done["state"], fleet.tools.calls_of("search")), (&json!("completed"), asked + 3));
+    assert_eq!((&done["state"], fleet.tools.calls_of("search")), (&json!("completed"), requested + 3));
     fleet.end().await;
 }
 
@@ -160,17 +160,17 @@ async fn decisions_of_a_reviewing_agent_are_replayed(backend: Backend) {
     register(&fleet, &document("auditor", "")).await;
     register(&fleet, &reviewed_by("oagent://auditor")).await;
     let engagement = ran(&fleet, &job("booker")).await;
-    let asked = || fleet.models.calls().iter().filter(|call| is_of(&call.request, "auditor")).count();
-    assert_eq!((asked(), fleet.models.calls().len()), (1, 3));
+    let requested = || fleet.models.calls().iter().filter(|call| is_of(&call.request, "auditor")).count();
+    assert_eq!((requested(), fleet.models.calls().len()), (1, 3));
     let document = exported(&fleet, &engagement).await;
     assert_eq!(runs_again(&document).await, (2, 14));
     let record = EngagementRecord::read(&document).unwrap();
-    let named: Vec<&str> = record.deputies.iter().map(|agent| agent.name.as_str()).collect();
+    let named: Vec<&str> = record.delegates.iter().map(|agent| agent.name.as_str()).collect();
     assert_eq!(named, ["auditor"], "whom it may ask is in its document");
     for phase in ["init", "exec"] {
         let (fork, done) = fork_ran(&fleet, &engagement, json!({"at_turn": 1, "phase": phase})).await;
         assert_eq!(done["result"], "booked", "{phase}: {done:#}");
-        assert_eq!((asked(), fleet.tools.calls().len()), (1, 1), "{phase}");
+        assert_eq!((requested(), fleet.tools.calls().len()), (1, 1), "{phase}");
         assert_eq!(runs_again(&exported(&fleet, &fork).await).await, (2, 14));
     }
     fleet.end().await;

@@ -135,8 +135,9 @@ async fn a_killed_import_or_fork_leaves_nothing_on_sqlite() {
         drop(server);
         let answered = sent.await.unwrap();
         let found = [rows("jobs").await, rows("engagements").await, place.number(journal::MESSAGES).await];
-        let (done, told) = (place.number(journal::CHECKPOINTS).await, place.number(journal::EVENTS).await);
-        let found = (found, done, rows("tool_calls").await, told > 0);
+        let (done, reported) =
+            (place.number(journal::CHECKPOINTS).await, place.number(journal::EVENTS).await);
+        let found = (found, done, rows("tool_calls").await, reported > 0);
         let is_here = rows("jobs").await == 1;
         let expected = if is_here { ([1, 1, 8], 28, 3, true) } else { ([0, 0, 0], 0, 0, false) };
         assert_eq!(found, expected, "step {step}");

@@ -1,7 +1,7 @@
 //! Recalled messages are recorded with their engagement: forks, exports and replays read no other engagement.
 
 use super::{exported, fork_ran, imported, runs_again, said as spoken};
-use crate::policy::memory::{fleet, parrot, retaining, said, told};
+use crate::policy::memory::{fleet, parrot, retaining, said, texts_sent};
 use crate::policy::register;
 use crate::stores::on_stores;
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn a_fork_begins_with_its_origins_memory(backend: Backend) {
     for phase in ["init", "resol", "infer"] {
         let (fork, job) = fork_ran(&fleet, &second, json!({"at_turn": 1, "phase": phase})).await;
         assert_eq!(job["state"], "completed", "{job:#}");
-        assert_eq!(told(&fleet, "second"), ["first", "answer to first", "second"], "{phase}");
+        assert_eq!(texts_sent(&fleet, "second"), ["first", "answer to first", "second"], "{phase}");
         assert_eq!(spoken(&fleet, &fork).await, spoken(&fleet, &second).await, "{phase}");
         assert_eq!(runs_again(&exported(&fleet, &fork).await).await, (1, 7));
     }
@@ -33,11 +33,11 @@ async fn a_fork_begins_with_its_origins_memory(backend: Backend) {
     assert!(status.is_success(), "{status}: {branch:#}");
     let open = "SELECT count(*) FROM jobs WHERE ended_at IS NULL";
     fleet.until("the branch has ended", async || fleet.number(open).await == 0).await;
-    assert_eq!(told(&fleet, "second"), ["first", "answer to first", "second"]);
+    assert_eq!(texts_sent(&fleet, "second"), ["first", "answer to first", "second"]);
     said(&fleet, "kept", "fourth").await;
     let all =
         ["first", "answer to first", "second", "answer to second", "third", "answer to third", "fourth"];
-    assert_eq!(told(&fleet, "fourth"), all);
+    assert_eq!(texts_sent(&fleet, "fourth"), all);
     fleet.end().await;
 }
 
@@ -66,7 +66,7 @@ async fn it_moves_with_the_engagement(backend: Backend) {
     assert_eq!(spoken(&from, &second).await, recalled);
     assert_eq!(exported(&from, &second).await.lines().count(), document.lines().count());
     said(&from, "kept", "third").await;
-    assert_eq!(told(&from, "third"), ["second", "answer to second", "third"]);
+    assert_eq!(texts_sent(&from, "third"), ["second", "answer to second", "third"]);
     from.end().await;
 }
 
@@ -80,7 +80,7 @@ async fn moved(backend: Backend, document: &str) -> Fleet {
     register(&to, &retaining("kept", KEPT)).await;
     assert_eq!(imported(&to, document).await.0, 201);
     said(&to, "kept", "here").await;
-    assert_eq!(told(&to, "here"), ["here"]);
+    assert_eq!(texts_sent(&to, "here"), ["here"]);
     to
 }
 

@@ -85,7 +85,7 @@ async fn imported(fleet: &Fleet, document: &str) -> (u16, Value) {
 /// Replays a document and asserts that it is equal.
 async fn runs_again(document: &str) -> (i64, i64) {
     let record = EngagementRecord::read(document).unwrap();
-    let told = rerun(&record).await.unwrap();
-    assert_eq!(told.difference, None, "{told:#?}");
-    (told.turns, told.phases)
+    let reported = rerun(&record).await.unwrap();
+    assert_eq!(reported.difference, None, "{reported:#?}");
+    (reported.turns, reported.phases)
 }

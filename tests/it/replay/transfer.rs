@@ -32,10 +32,10 @@ async fn an_engagement_moves_between_stores_and_is_replayed_bit_for_bit() {
         assert_eq!(said(&to, &engagement).await, said(&from, &engagement).await);
         assert_eq!(bodies(&to, &engagement).await, bodies(&from, &engagement).await);
         let again = exported(&to, &engagement).await;
-        let (asked, called) = (from.models.calls().len(), from.tools.calls().len());
+        let (requested, called) = (from.models.calls().len(), from.tools.calls().len());
         assert_eq!(runs_again(&document).await, (4, 28));
         assert_eq!(runs_again(&again).await, (4, 28));
-        assert_eq!((from.models.calls().len(), from.tools.calls().len()), (asked, called));
+        assert_eq!((from.models.calls().len(), from.tools.calls().len()), (requested, called));
         assert_eq!((to.models.calls().len(), to.tools.calls().len()), (0, 0));
         // A second import is refused.
         let (status, answer) = imported(&to, &document).await;
@@ -115,8 +115,8 @@ async fn a_changed_record_differs_where_it_was_changed() {
         (2, Some("emit".to_owned())),
         "{found:?}"
     );
-    let told = (found.what.as_str(), found.recorded.as_deref(), found.rerun.as_deref());
-    assert_eq!(told, ("`tool_calls` of its checkpoint", Some("7"), Some("1")), "{found:?}");
+    let reported = (found.what.as_str(), found.recorded.as_deref(), found.rerun.as_deref());
+    assert_eq!(reported, ("`tool_calls` of its checkpoint", Some("7"), Some("1")), "{found:?}");
     let mut outcome = record.clone();
     outcome.calls[0].outcome = None;
     let found = rerun(&outcome).await.unwrap().difference.unwrap();

@@ -185,8 +185,8 @@ async fn plain_job(server: &OjsServer) {
     let job = fetched(server).await;
     assert_eq!(job["args"], json!([WORD, 0.10]));
     let beat = json!({"worker_id": "w", "active_jobs": [id]});
-    let told = server.post("/ojs/v1/workers/heartbeat", &beat).await.expect(200).json();
-    assert_eq!(told["state"], "quiet", "a job's directive for its worker is readable: {told}");
+    let reported = server.post("/ojs/v1/workers/heartbeat", &beat).await.expect(200).json();
+    assert_eq!(reported["state"], "quiet", "a job's directive for its worker is readable: {reported}");
     let path = format!("/ojs/v1/jobs/{id}");
     let said = json!({"progress": 0.5, "message": WORD, "data": {"at": WORD}});
     server.put(&format!("{path}/progress"), &said).await.expect(200);

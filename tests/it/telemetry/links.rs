@@ -88,7 +88,7 @@ async fn ossas_events_reach_streams_and_webhooks() {
         seen.last().is_some_and(|event| event.event == "io.ossa.agent.turn.failed")
     });
     let seen = wait::output("the last event", reading).await;
-    let told: Vec<Value> = seen.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect();
+    let reported: Vec<Value> = seen.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect();
     for name in [
         "agent.turn.started",
         "agent.turn.completed",
@@ -101,30 +101,36 @@ async fn ossas_events_reach_streams_and_webhooks() {
         "delegation.completed",
     ] {
         let name = format!("io.ossa.{name}");
-        assert!(told.iter().any(|event| event["type"] == name.as_str()), "{name} is not among {told:#?}");
+        assert!(
+            reported.iter().any(|event| event["type"] == name.as_str()),
+            "{name} is not among {reported:#?}"
+        );
     }
-    for event in &told {
+    for event in &reported {
         assert_eq!(event["specversion"], "1.0");
         assert!(event["source"].as_str().unwrap().starts_with("/ossa/agents/"), "{event:#}");
         assert_eq!(event["subject"], event["data"]["engagement_id"], "{event:#}");
         assert!(event["data"]["turn_number"].is_i64() && event["id"].is_string(), "{event:#}");
     }
-    let started = told.iter().find(|event| event["type"] == "io.ossa.agent.turn.started").unwrap();
+    let started = reported.iter().find(|event| event["type"] == "io.ossa.agent.turn.started").unwrap();
     assert!(started["source"].as_str().unwrap().contains("/ossa/agents/lead/instances/"), "{started:#}");
     assert!(started["data"]["interaction_id"].is_string(), "{started:#}");
     // The turn of `short` with a tool call was its last: it failed, and is not published as completed as well.
-    let failed = told.iter().find(|event| event["type"] == "io.ossa.agent.turn.failed").unwrap();
-    let both = told.iter().filter(|event| event["type"] == "io.ossa.agent.turn.completed").any(|event| {
+    let failed = reported.iter().find(|event| event["type"] == "io.ossa.agent.turn.failed").unwrap();
+    let both = reported.iter().filter(|event| event["type"] == "io.ossa.agent.turn.completed").any(|event| {
         event["subject"] == failed["subject"] && event["data"]["turn_number"] == failed["data"]["turn_number"]
     });
-    assert!(!both, "{told:#?}");
+    assert!(!both, "{reported:#?}");
     let pairs: std::collections::BTreeSet<String> =
-        told.iter().map(|event| format!("{} {}", event["source"], event["id"])).collect();
-    assert_eq!(pairs.len(), told.len(), "source and id are unique");
-    wait::until("the webhook is delivered", async || receiver.count() >= told.len()).await;
+        reported.iter().map(|event| format!("{} {}", event["source"], event["id"])).collect();
+    assert_eq!(pairs.len(), reported.len(), "source and id are unique");
+    wait::until("the webhook is delivered", async || receiver.count() >= reported.len()).await;
     let sent: Vec<Value> =
         receiver.received().iter().map(turnstone_tests::receiver::Received::json).collect();
-    assert!(told.iter().all(|event| sent.contains(event)), "the webhook receives the events of the stream");
+    assert!(
+        reported.iter().all(|event| sent.contains(event)),
+        "the webhook receives the events of the stream"
+    );
     // Webhooks are sent in parallel, so the order of arrival varies.
     for sent in receiver.received() {
         assert_eq!(sent.header("x-ojs-event"), sent.json()["type"].as_str().unwrap());

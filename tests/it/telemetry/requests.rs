@@ -19,8 +19,10 @@ async fn a_request_is_a_span_in_the_trace_of_its_sender() {
     }
     // The last span; the earlier ones have arrived as well.
     site.run("desk", json!({})).await;
-    let told = "GET /ojs/v1/jobs/{id}";
-    site.collector.until("the span of a request", |told_of| !named(&told_of.spans(), told).is_empty()).await;
+    let reported = "GET /ojs/v1/jobs/{id}";
+    site.collector
+        .until("the span of a request", |told_of| !named(&told_of.spans(), reported).is_empty())
+        .await;
     let collector = site.end().await;
     let spans = collector.spans();
     for (name, route, status) in [
@@ -58,12 +60,12 @@ async fn an_mcp_server_receives_the_trace_of_a_call() {
                      "meta": {"traceparent": format!("00-{TRACE}-{PARENT}-01"), "tracestate": "v=1"}});
     let pushed = site.send(Method::POST, "/ojs/v1/jobs", &job).await;
     site.followed(pushed["job"]["id"].as_str().unwrap()).await;
-    let told = |collector: &Collector| !named(&collector.spans(), "ossa.tool.call").is_empty();
-    site.collector.until("the span of the call", told).await;
+    let reported = |collector: &Collector| !named(&collector.spans(), "ossa.tool.call").is_empty();
+    site.collector.until("the span of the call", reported).await;
     let spans = site.collector.spans();
     let call = named(&spans, "ossa.tool.call")[0].id.clone();
-    let told = site.models.calls()[1].request["messages"].to_string();
-    assert!(told.contains(&format!("00-{TRACE}-{call}-01")), "{told}");
-    assert!(told.contains("tracestate") && told.contains("v=1"), "{told}");
+    let reported = site.models.calls()[1].request["messages"].to_string();
+    assert!(reported.contains(&format!("00-{TRACE}-{call}-01")), "{reported}");
+    assert!(reported.contains("tracestate") && reported.contains("v=1"), "{reported}");
     site.end().await;
 }

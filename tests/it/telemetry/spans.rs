@@ -170,9 +170,9 @@ async fn a_worker_without_telemetry_passes_the_context_on() {
         assert_eq!(headers["traceparent"], sent.as_str());
         assert_eq!(headers["baggage"], "a=b");
     }
-    let asked = site.models.count();
+    let requested = site.models.count();
     assert_eq!(site.run("desk", json!({"traceparent": "00-zz-1-1"})).await["state"], "completed");
-    assert!(site.models.headers()[asked..].iter().all(|headers| !headers.contains_key("traceparent")));
+    assert!(site.models.headers()[requested..].iter().all(|headers| !headers.contains_key("traceparent")));
     assert_eq!(site.end().await.requests(), 0, "it is switched off");
 }
 

@@ -21,8 +21,8 @@ pub const ROWS: &[(&str, &str, &str)] = &[
     ("AGS-17", "must", "a ParallelFlowNode and a ParallelMapNode join their outputs in order"),
     ("AGS-18", "must", "a CatchExceptionNode takes the failures of its flow"),
     ("AGS-19", "must", "an ApiNode sends its request and reads the response"),
-    ("AGS-20", "must", "an InputMessageNode says its message and waits for the user"),
-    ("AGS-21", "must", "an OutputMessageNode says its message"),
+    ("AGS-20", "must", "an InputMessageNode shows its message and waits for the user"),
+    ("AGS-21", "must", "an OutputMessageNode shows its message"),
     ("AGS-22", "must", "data edges, or names without edges, fill inputs; the newest value counts"),
     ("AGS-23", "must", "an Agent calls its model with its rendered prompt, the conversation and its tools"),
     ("AGS-24", "must", "an Agent without outputs waits for its user after each answer"),
@@ -32,7 +32,7 @@ pub const ROWS: &[(&str, &str, &str)] = &[
         "an Agent with outputs ends when it has submitted them, and submits again what is incomplete",
     ),
     ("AGS-26", "must", "an Agent without a human in the loop never waits for the user"),
-    ("AGS-27", "must", "a failed tool is told to the model, and ends nothing"),
+    ("AGS-27", "must", "the failure of a tool is returned to the model, and the agent continues"),
     ("AGS-28", "must", "an AgentNode shares the conversation of its flow"),
     ("AGS-29", "must", "a SpecializedAgent adds instructions and tools to its agent"),
     ("AGS-30", "must", "a ServerTool is found by its name, and a missing one is refused"),
@@ -58,7 +58,7 @@ pub const ROWS: &[(&str, &str, &str)] = &[
     ("AGS-42", "must", "a retry policy bounds the retries of models and requests"),
     ("AGS-43", "may", "an A2AAgent is asked on another server"),
     ("AGS-44", "may", "an OciAgent and models of Oracle's cloud are asked"),
-    ("AGS-45", "must", "after a crash nothing that was finished runs again"),
+    ("AGS-45", "must", "after a crash no finished node runs again"),
 ];
 
 /// Rows that this version does not do.

@@ -120,13 +120,12 @@ impl Checklist {
         let mut page = format!(
             "# {title}
 
-This page is generated from the doc comments of the tests: a test that shows a row names it (`/// {example}: …`), and the
-sentence after it is what the test shows. Do not
-edit it; change `{source}` or a test's comment and run
+Use this page to find the tests that show a rule of the specification. Run one with `cargo test --workspace <name>`.
+
+This page is generated. A test names its rows in its doc comment (`/// {example}: …`), and the sentence after the name says
+what the test shows. Do not edit this page: change `{source}` or a test's comment, and run
 `TURNSTONE_BLESS=1 cargo test --workspace --test tidy checklist`. A row without a test fails that check, unless it is
 marked as not supported yet.
-
-Run one with `cargo test --workspace <name>`.
 
 | row | rule | what it asks for | shown by |
 |---|---|---|---|

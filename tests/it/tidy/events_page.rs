@@ -7,8 +7,10 @@ use turnstone_telemetry::names::{self, Kind};
 
 const HEAD: &str = "# Events, spans and attributes
 
-This page is generated from `EventName` in `shared/domain/src/event.rs` and from `shared/telemetry/src/names.rs`.
-Do not edit it; run `TURNSTONE_BLESS=1 cargo test -p turnstone-tests --test tidy events`.
+Use this page to look up the names of events, spans, attributes and metrics, and the data of each.
+
+The page is generated from `EventName` in `shared/domain/src/event.rs` and from `shared/telemetry/src/names.rs`. Do not
+edit it; run `TURNSTONE_BLESS=1 cargo test -p turnstone-tests --test tidy events`.
 
 ## Events
 

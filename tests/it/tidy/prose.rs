@@ -11,15 +11,6 @@ const SENTENCE: usize = 30;
 /// Pages that a test writes from the code.
 const GENERATED: &[&str] = &["docs/EVENTS.md", "docs/LINT.md", "docs/OAS-ROWS.md", "docs/OSSA-ROWS.md"];
 
-/// Folders and pages whose texts are not yet written by these rules. An entry goes when its texts are.
-const NOT_YET: &[&str] = &[
-    "docs/AGENT-SPEC.md",
-    "shared/specs/src/agent_spec",
-    "shared/store",
-    "tests/it/agent_spec",
-    "worker/src/flow",
-];
-
 /// Idioms, and the field's terms.
 const IDIOMS: &[(&str, &str)] = &[
     ("told", "receives, is notified, is reported"),
@@ -52,18 +43,14 @@ const ALLOWED: &[(&str, &str)] = &[];
 /// How no doc comment begins, because it then says nothing about the item itself.
 const BEGINNINGS: &[&str] = &["What", "Whether", "Who"];
 
-fn is_in(path: &Path, list: &[&str]) -> bool {
-    list.iter().any(|entry| path.starts_with(entry))
-}
-
 /// Returns the pages that are written by hand.
 fn pages() -> Vec<PathBuf> {
-    files("", ".md").into_iter().filter(|page| !is_in(page, GENERATED) && !is_in(page, NOT_YET)).collect()
+    files("", ".md").into_iter().filter(|page| !GENERATED.iter().any(|entry| page == Path::new(entry))).collect()
 }
 
 /// Returns the Rust files whose comments are checked.
 fn sources() -> Vec<PathBuf> {
-    files("", ".rs").into_iter().filter(|path| !is_in(path, NOT_YET)).collect()
+    files("", ".rs")
 }
 
 /// A text on consecutive lines, with the number of its first line.
@@ -141,6 +128,24 @@ fn comment_paragraphs(path: &Path, docs: bool) -> Vec<Paragraph> {
     for (at, line) in read(path).lines().enumerate() {
         match comment(line).filter(|(marker, _)| !docs || *marker != "//") {
             Some((_, text)) => collector.line(at + 1, text),
+            None => done.extend(std::mem::take(&mut collector).finish()),
+        }
+    }
+    done.extend(collector.finish());
+    done
+}
+
+/// The endings of other files with comments, and the markers of their comments.
+const OTHERS: &[(&str, &str)] =
+    &[(".sql", "--"), (".py", "#"), (".sh", "#"), (".toml", "#"), (".yaml", "#"), (".service", "#")];
+
+/// Returns the paragraphs of the comments of a file that is not Rust.
+fn other_paragraphs(path: &Path, marker: &str) -> Vec<Paragraph> {
+    let mut done = Vec::new();
+    let mut collector = Collector::default();
+    for (at, line) in read(path).lines().enumerate() {
+        match line.trim_start().strip_prefix(marker) {
+            Some(text) => collector.line(at + 1, text),
             None => done.extend(std::mem::take(&mut collector).finish()),
         }
     }
@@ -258,6 +263,11 @@ fn pages_and_comments_use_the_terms_of_the_field() {
     }
     for path in sources() {
         check_idioms(&path, comment_paragraphs(&path, false), &mut problems);
+    }
+    for (ending, marker) in OTHERS {
+        for path in files("", ending) {
+            check_idioms(&path, other_paragraphs(&path, marker), &mut problems);
+        }
     }
     none("Write the field's term instead of an idiom:", &problems);
 }

@@ -95,7 +95,7 @@ async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
     assert_eq!((&lookup["source"]["tool_index"], &lookup["timeout_ms"]), (&json!(3), &json!(9_000)));
     assert_eq!(lookup["transport"], "http");
 
-    let told = events(&fleet, &id, "tool.unavailable").await;
+    let reported = events(&fleet, &id, "tool.unavailable").await;
     for (name, word) in [
         ("elsewhere", "allowed_hosts"),
         ("secretive", "OTHER"),
@@ -104,8 +104,9 @@ async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
         ("stream", "type grpc"),
         ("pods", "type kubernetes"),
     ] {
-        let event = told.iter().find(|event| event["data"]["name"] == name);
-        let message = event.unwrap_or_else(|| panic!("{name} in {told:#?}"))["data"]["message"].to_string();
+        let event = reported.iter().find(|event| event["data"]["name"] == name);
+        let message =
+            event.unwrap_or_else(|| panic!("{name} in {reported:#?}"))["data"]["message"].to_string();
         assert!(message.contains(word), "{name}: {message}");
     }
     fleet.end().await;

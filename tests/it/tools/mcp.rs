@@ -56,12 +56,13 @@ async fn a_turn_has_the_tools_of_answering_servers_and_continues() {
     assert_eq!(echo["source"], json!({"type": "mcp", "server_uri": "stdio:python3", "capability": "echo"}));
     assert_eq!((&echo["timeout_ms"], echo["digest"].as_str().map(str::len)), (&json!(30_000), Some(64)));
 
-    let told = events(&fleet, &id, "tool.unavailable").await;
+    let reported = events(&fleet, &id, "tool.unavailable").await;
     for (name, word) in
         [("parrot.broken", "JSON Schema"), ("deaf.echo", "shake hands"), ("gone.echo", "[tools]")]
     {
-        let event = told.iter().find(|event| event["data"]["name"] == name);
-        let message = event.unwrap_or_else(|| panic!("{name} in {told:#?}"))["data"]["message"].to_string();
+        let event = reported.iter().find(|event| event["data"]["name"] == name);
+        let message =
+            event.unwrap_or_else(|| panic!("{name} in {reported:#?}"))["data"]["message"].to_string();
         assert!(message.contains(word), "{name}: {message}");
     }
     fleet.end().await;
@@ -149,9 +150,9 @@ async fn read_only_tools_run_in_parallel() {
     let id = fleet.push(&job(&["parrot.echo"])).await;
     assert_eq!(fleet.settled(&id).await["state"], "completed");
     let messages = fleet.models.calls()[1].request["messages"].clone();
-    let told = messages.as_array().unwrap().iter().filter(|message| message["role"] == "tool");
-    let told: Vec<&Value> = told.map(|message| &message["content"]).collect();
-    assert_eq!(told, [&json!("first"), &json!("second")], "{messages:#}");
+    let reported = messages.as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+    let reported: Vec<&Value> = reported.map(|message| &message["content"]).collect();
+    assert_eq!(reported, [&json!("first"), &json!("second")], "{messages:#}");
     fleet.end().await;
 }
 
@@ -253,10 +254,10 @@ async fn a_resumed_turn_offers_checkpointed_tools_only() {
     });
     assert_eq!(fleet.settled(&id).await["state"], "completed");
     assert_eq!(offered(&fleet.models.calls()[0].request), ["search"]);
-    let told = events(&fleet, &id, "tool.unavailable").await;
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert_eq!(told[0]["data"]["name"], "web_search");
-    assert!(told[0]["data"]["message"].to_string().contains("changed while the turn was interrupted"));
+    let reported = events(&fleet, &id, "tool.unavailable").await;
+    assert_eq!(reported.len(), 1, "{reported:#?}");
+    assert_eq!(reported[0]["data"]["name"], "web_search");
+    assert!(reported[0]["data"]["message"].to_string().contains("changed while the turn was interrupted"));
     fleet.end().await;
 }
 

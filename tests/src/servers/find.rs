@@ -79,8 +79,8 @@ pub fn can_install() -> bool {
 /// Returns the folder of PostgreSQL's programs: that of `pg_config`, else of the newest version, else of the
 /// PATH.
 pub fn postgres_dir() -> Option<PathBuf> {
-    let told = Command::new("pg_config").arg("--bindir").output().ok();
-    let told = told.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    let reported = Command::new("pg_config").arg("--bindir").output().ok();
+    let reported = reported.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
     // Debian and Ubuntu; Fedora and its kin with PostgreSQL's own packages; Homebrew.
     let mut versions = entries("/usr/lib/postgresql", "");
     versions.extend(entries("/usr", "pgsql-"));
@@ -88,7 +88,7 @@ pub fn postgres_dir() -> Option<PathBuf> {
     versions.extend(entries("/usr/local/opt", "postgresql@"));
     versions.sort_by_key(|dir| std::cmp::Reverse(version_of(dir)));
     let versions = versions.into_iter().map(|dir| dir.join("bin"));
-    told.into_iter().chain(versions).chain(path_dirs()).find(|dir| is_server(dir))
+    reported.into_iter().chain(versions).chain(path_dirs()).find(|dir| is_server(dir))
 }
 
 /// Returns true if a folder has the server's programs: a client's package has only the others.

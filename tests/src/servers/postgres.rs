@@ -151,9 +151,9 @@ impl Postgres {
 }
 
 fn accepts(port: u16) -> bool {
-    let mut asked = Command::new(postgres_dir().join("pg_isready"));
-    asked.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]).stderr(Stdio::null());
-    asked.status().is_ok_and(|status| status.success())
+    let mut requested = Command::new(postgres_dir().join("pg_isready"));
+    requested.args(["-q", "-h", "127.0.0.1", "-p", &port.to_string()]).stderr(Stdio::null());
+    requested.status().is_ok_and(|status| status.success())
 }
 
 /// The name under which `psql` connects here.

@@ -83,8 +83,8 @@ impl Supervised {
         let mut shell = self.shell.lock().unwrap_or_else(PoisonError::into_inner);
         let words = shell.words.as_mut().expect("the shell is asked nothing after it was dismissed");
         let mut answer = String::new();
-        let asked = writeln!(words, "{word}").and_then(|()| shell.answers.read_line(&mut answer));
-        asked.unwrap_or_else(|error| panic!("the shell of {} is gone: {error}", self.name));
+        let requested = writeln!(words, "{word}").and_then(|()| shell.answers.read_line(&mut answer));
+        requested.unwrap_or_else(|error| panic!("the shell of {} is gone: {error}", self.name));
         answer.trim().to_owned()
     }
 
@@ -102,12 +102,13 @@ impl Supervised {
         ready: impl Fn() -> bool + Send + Sync + 'static,
     ) -> bool {
         let ready = Arc::new(ready);
-        let asked = Arc::clone(self);
-        beside(move || asked.ask(&format!("start {arguments}"))).await;
+        let requested = Arc::clone(self);
+        beside(move || requested.ask(&format!("start {arguments}"))).await;
         let since = Instant::now();
         loop {
-            let (asked, ready) = (Arc::clone(self), Arc::clone(&ready));
-            match beside(move || if ready() { Some(true) } else { asked.ended().then_some(false) }).await {
+            let (requested, ready) = (Arc::clone(self), Arc::clone(&ready));
+            match beside(move || if ready() { Some(true) } else { requested.ended().then_some(false) }).await
+            {
                 Some(runs) => return runs,
                 None if since.elapsed() > PATIENCE => {
                     panic!(
@@ -128,8 +129,8 @@ impl Supervised {
 
     /// Sends a signal and waits until the process has ended.
     pub(super) async fn end(self: &Arc<Self>, signal: &'static str) {
-        let asked = Arc::clone(self);
-        beside(move || asked.ask(signal)).await;
+        let requested = Arc::clone(self);
+        beside(move || requested.ask(signal)).await;
     }
 
     /// Returns the last lines of the server's output, for messages.

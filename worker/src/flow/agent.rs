@@ -88,7 +88,7 @@ pub fn exhausted(turn: &mut Turn) -> Option<NodeAnswer> {
     Some(NodeAnswer { call: asks.then(|| user_is_next(turn, &text)), ..NodeAnswer::default() })
 }
 
-/// What INFER leaves of an answer without calls: the wait for the user, if the user is next.
+/// Returns the plan that INFER stores for an answer without calls: the wait for the user, if the user is next.
 pub fn planned(turn: &Turn, content: &str, calls: &[RequestedCall]) -> Option<NodeAnswer> {
     let asks = turn.crew()?.team.may_ask_user() && calls.is_empty();
     asks.then(|| NodeAnswer { call: Some(user_is_next(turn, content)), ..NodeAnswer::default() })
@@ -111,8 +111,8 @@ pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
     if turn.crew().is_none() {
         return Ok(());
     }
-    if let Some(asked) = asks {
-        return execution::wait_for_user(turn, asked);
+    if let Some(requested) = asks {
+        return execution::wait_for_user(turn, requested);
     }
     say_consequence(turn)
 }
@@ -133,7 +133,7 @@ pub fn say_consequence(turn: &mut Turn) -> Result<(), Stop> {
 /// The effect of the turn on its team; `None` outside of an agent's turn.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` stands around it.
+/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
 pub fn result(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<Step>), Stop> {
     let Some(crew) = turn.crew() else { return Ok((None, None)) };
     let node = crew.node.head.id.clone();

@@ -4,10 +4,10 @@ use super::machine::Values;
 use serde_json::{Map, Value, json};
 use turnstone_specs::agent_spec::{Property, Type};
 
-/// What stands around the answer of a model that was asked to mark it.
+/// The tags around the answer of a model that was asked to mark it.
 const TAGS: (&str, &str) = ("<final_answer>", "</final_answer>");
 
-/// Returns whether the answer is the output as it stands.
+/// Returns true when the whole answer is the output.
 pub fn is_text(outputs: &[Property]) -> bool {
     matches!(outputs, [only] if only.r#type == Type::String)
 }

@@ -23,25 +23,29 @@ use turnstone_specs::agent_spec::model::{NodeKind, Tool, ToolKind};
 /// As those of calls of an agent; [`Stop::Park`] until the user or the client has answered.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<CallId>, Stop> {
     let planned = turn.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
-    let Some(asked) = planned else { return Ok(Vec::new()) };
-    let calls = vec![asked.call_id.clone()];
+    let Some(requested) = planned else { return Ok(Vec::new()) };
+    let calls = vec![requested.call_id.clone()];
     let node = turn.node().map(|current| Arc::clone(&current.node));
     match node.as_ref().map(|node| &node.kind) {
-        Some(NodeKind::InputMessageNode { .. }) => wait_for_user(turn, asked)?,
-        Some(NodeKind::AgentNode(_)) if asked.name == ASK => wait_for_user(turn, asked)?,
+        Some(NodeKind::InputMessageNode { .. }) => wait_for_user(turn, requested)?,
+        Some(NodeKind::AgentNode(_)) if requested.name == ASK => wait_for_user(turn, requested)?,
         Some(NodeKind::ToolNode(tool)) if matches!(tool.kind, ToolKind::ClientTool) => {
-            let arguments = asked.arguments["arguments"].clone();
-            let outcome =
-                by_client(turn, tool, RequestedCall { name: tool.head.name.clone(), arguments, ..asked }, 0)?;
+            let arguments = requested.arguments["arguments"].clone();
+            let outcome = by_client(
+                turn,
+                tool,
+                RequestedCall { name: tool.head.name.clone(), arguments, ..requested },
+                0,
+            )?;
             if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
                 node.outcome = Some(outcome);
             }
         }
         Some(NodeKind::ParallelMapNode { .. } | NodeKind::ParallelFlowNode(_)) => {
-            parallel::run(turn, &asked)?
+            parallel::run(turn, &requested)?
         }
-        _ if stub::answered(turn, 0, &asked).await? => {}
-        _ => batch::run(turn, vec![(0, asked)], 1, draining).await?,
+        _ if stub::answered(turn, 0, &requested).await? => {}
+        _ => batch::run(turn, vec![(0, requested)], 1, draining).await?,
     }
     if matches!(node.as_ref().map(|node| &node.kind), Some(NodeKind::AgentNode(_))) {
         super::agent::say_consequence(turn)?;
@@ -62,17 +66,17 @@ pub fn client_tool(turn: &Turn, name: &str) -> Option<Arc<Tool>> {
 pub fn call_client(
     turn: &mut Turn,
     tool: &Tool,
-    asked: RequestedCall,
+    requested: RequestedCall,
     position: usize,
     allowed: usize,
 ) -> Result<(), Stop> {
-    let call_id = asked.call_id.clone();
-    let call = Call { asked: asked.clone(), position, journalled: None, stub_of: None };
+    let call_id = requested.call_id.clone();
+    let call = Call { asked: requested.clone(), position, journalled: None, stub_of: None };
     let is_new = !turn.recalled_calls.iter().any(|row| row.call_id == call_id);
     let refusal = call::callable(turn, &call, position < allowed).err().filter(|_| is_new);
     let outcome = match refusal {
         Some(refusal) => refusal,
-        None => by_client(turn, tool, asked, position)?,
+        None => by_client(turn, tool, requested, position)?,
     };
     turn.say(Message::tool(call_id, outcome.for_model()));
     Ok(())
@@ -82,10 +86,10 @@ pub fn call_client(
 fn by_client(
     turn: &mut Turn,
     tool: &Tool,
-    asked: RequestedCall,
+    requested: RequestedCall,
     position: usize,
 ) -> Result<ToolOutcome, Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id);
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
     let journalled = row.map(|row| row.state);
     if let Some(outcome) = row.and_then(|row| row.outcome.clone()) {
         return Ok(match outcome {
@@ -95,9 +99,9 @@ fn by_client(
             other => other,
         });
     }
-    let arguments = to_client(tool, &asked.arguments);
-    let question = RequestedCall { call_id: asked.call_id.clone(), name: ASK.to_owned(), arguments };
-    let original = Call { asked, position, journalled, stub_of: None };
+    let arguments = to_client(tool, &requested.arguments);
+    let question = RequestedCall { call_id: requested.call_id.clone(), name: ASK.to_owned(), arguments };
+    let original = Call { asked: requested, position, journalled, stub_of: None };
     let mut call = Call { asked: question, position, journalled, stub_of: None };
     if journalled.is_none() {
         call::called(turn, &original);
@@ -115,8 +119,8 @@ fn by_client(
 ///
 /// # Errors
 /// [`Stop::Park`] until the user has answered.
-pub fn wait_for_user(turn: &mut Turn, asked: RequestedCall) -> Result<(), Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
+pub fn wait_for_user(turn: &mut Turn, requested: RequestedCall) -> Result<(), Stop> {
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let journalled = row.as_ref().map(|row| row.state);
     if let Some(outcome) = row.and_then(|row| row.outcome) {
         if let ToolOutcome::Success { output } = &outcome {
@@ -126,7 +130,7 @@ pub fn wait_for_user(turn: &mut Turn, asked: RequestedCall) -> Result<(), Stop> 
         }
         return Ok(());
     }
-    let mut call = Call { asked, position: 0, journalled, stub_of: None };
+    let mut call = Call { asked: requested, position: 0, journalled, stub_of: None };
     if call.journalled.is_none() {
         call::called(turn, &call);
     }
@@ -138,6 +142,6 @@ fn park(call: Call) -> Result<Stop, Stop> {
     let question = Question::read(&call.asked.arguments).map_err(|why| {
         Stop::from(JobError { retryable: false, ..JobError::new(FailureKind::Internal, why) })
     })?;
-    let asked = AskedUser { call_id: call.asked.call_id, question, exposes: serde_json::Map::new() };
-    Ok(Stop::Park(Box::new(Wait::Input(asked))))
+    let requested = AskedUser { call_id: call.asked.call_id, question, exposes: serde_json::Map::new() };
+    Ok(Stop::Park(Box::new(Wait::Input(requested))))
 }

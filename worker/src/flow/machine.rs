@@ -34,7 +34,7 @@ pub struct NodeResult {
     pub failed: Option<String>,
 }
 
-/// What a run does next.
+/// The next action of a run.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A node works with these inputs.
@@ -56,7 +56,7 @@ pub struct Branch {
     pub inputs: Values,
 }
 
-/// What became of entering a node.
+/// The result of entering a node.
 enum Entered {
     /// It works with these inputs.
     Work(Values),
@@ -101,7 +101,7 @@ struct Frame {
     thread: Option<String>,
 }
 
-/// What runs a flow.
+/// The owner of a flow: the job, or a node of another flow.
 enum Around {
     /// The job.
     Job,
@@ -187,7 +187,7 @@ impl Machine {
         }
     }
 
-    /// Returns whether a `CatchExceptionNode` stands around the current node.
+    /// Returns true when a `CatchExceptionNode` contains the current node.
     pub fn catches(&self) -> bool {
         self.frames.iter().any(|frame| matches!(frame.around, Around::Catch))
     }

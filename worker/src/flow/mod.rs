@@ -83,7 +83,7 @@ impl Turn {
 /// Prepares the turn: finds the node that is next, and makes its agent the agent of the turn.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the flow cannot go on; [`Stop::Store`] when its record cannot be read.
+/// [`Stop::Fail`] when the flow cannot continue; [`Stop::Store`] when its record cannot be read.
 pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
     if turn.flow.is_none() {
         let Some(document) = &turn.agent.flow else { return Ok(()) };
@@ -139,7 +139,7 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
     }
 }
 
-/// What follows a node that is done: `None` when another one is next, else the result of the job.
+/// Returns the result of the job when the node ended the run; `None` when another node is next.
 ///
 /// # Errors
 /// [`Stop::Fail`] when the flow has failed.
@@ -182,7 +182,7 @@ fn crew(
 /// The effect of the turn on the flow: the result of its node, or the step of the node's agents.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` stands around it.
+/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
 pub fn effect(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<TeamStep>), Stop> {
     match turn.crew() {
         Some(_) => agent::result(turn),

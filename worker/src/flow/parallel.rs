@@ -32,13 +32,13 @@ pub fn plan(turn: &Turn, branches: &[Branch]) -> NodeAnswer {
 ///
 /// # Errors
 /// [`Stop::Park`] until all have ended.
-pub fn run(turn: &mut Turn, asked: &RequestedCall) -> Result<(), Stop> {
+pub fn run(turn: &mut Turn, requested: &RequestedCall) -> Result<(), Stop> {
     let Some((node, branches)) =
         turn.node().and_then(|node| Some((node.node.clone(), node.branches.clone()?)))
     else {
         return Err(JobError::new(FailureKind::Internal, "the node has no flows of its own").into());
     };
-    let call_of = |at: usize| CallId(format!("{}-{at}", asked.call_id.as_str()));
+    let call_of = |at: usize| CallId(format!("{}-{at}", requested.call_id.as_str()));
     let begun: Vec<Option<&Delegated>> = (0..branches.len())
         .map(|at| turn.delegations.iter().rev().find(|done| done.call_id == call_of(at)))
         .collect();

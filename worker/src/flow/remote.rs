@@ -34,7 +34,7 @@ pub fn plan(turn: &Turn) -> Option<NodeAnswer> {
     Some(NodeAnswer { call: Some(call), ..NodeAnswer::default() })
 }
 
-/// What follows the call of a remote agent, or the message of the user.
+/// Returns what follows the call of a remote agent, or the message of the user.
 ///
 /// # Errors
 /// The failure of the agent, unless another agent asked it: then the failure is the outcome of that agent's call.

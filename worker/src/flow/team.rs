@@ -161,7 +161,7 @@ pub struct RemotePlace {
     pub task: Option<String>,
 }
 
-/// What follows an answer of a model.
+/// The consequence of a model's answer.
 pub struct Consequence {
     /// Messages with the conversation that each belongs to.
     pub said: Vec<(Option<String>, Message)>,
@@ -320,9 +320,9 @@ impl Team {
         }
         let mut found = Consequence { said: Vec::new(), step: Step::Continue };
         for call in answer.tool_calls.iter().filter(|call| self.controls(&call.name)) {
-            let told = self.control(base, call, &mut found);
+            let reported = self.control(base, call, &mut found);
             let outcome = |text: String| (own.clone(), Message::tool(call.call_id.clone(), text));
-            found.said.extend(told.map(outcome));
+            found.said.extend(reported.map(outcome));
         }
         Ok(match (&found.step, self.talks.last()) {
             // The outputs of an agent that was asked are its answer.
@@ -483,7 +483,8 @@ impl Team {
         }
     }
 
-    /// The offer to return the outputs: also of an agent without outputs that no user hears.
+    /// Returns the offer of the tool that returns the outputs. An agent that answers no user gets it even without
+    /// outputs.
     fn submission(&self) -> Option<ToolOffer> {
         let (agent, is_main) = (self.agent()?, self.talks.is_empty());
         let input_schema = match agent.outputs.as_slice() {

@@ -1,4 +1,4 @@
-//! What a node does in the phases of its turn.
+//! The work of a node in the phases of its turn.
 
 use super::machine::{NEXT, NodeResult, Values};
 use super::template::{render, text};
@@ -20,7 +20,7 @@ use turnstone_domain::{CallId, JobError};
 use turnstone_specs::agent_spec::Property;
 use turnstone_specs::agent_spec::model::{NodeKind, ToolKind};
 
-/// What INFER leaves of a node: the text of its model, or the call that EXEC makes.
+/// The result of INFER for a node: the text of its model, or the call that EXEC makes.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct NodeAnswer {
     /// The text of the model.
@@ -59,7 +59,7 @@ fn not_a_message() -> JobError {
     JobError { retryable: false, ..JobError::new(FailureKind::Validation, message) }
 }
 
-/// What the model of the node is asked; `None` when the turn has no such node.
+/// Returns the messages for the node's model; `None` when the turn has no such node.
 pub fn messages(turn: &Turn) -> Option<Vec<Arc<Message>>> {
     let node = turn.node()?;
     let NodeKind::LlmNode { prompt_template, .. } = &node.node.kind else { return None };
@@ -129,11 +129,11 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
         NodeKind::InputMessageNode { message } => {
             let message = message.as_deref().map(|message| render(message, inputs)).unwrap_or_default();
             let key = node.outputs.first().map_or("user_input", |output| output.title.as_str());
-            let asked = call(turn, ASK, json!({"request_keys": {key: message}}));
+            let requested = call(turn, ASK, json!({"request_keys": {key: message}}));
             if !message.is_empty() {
                 turn.say(Message::text(Role::Assistant, message));
             }
-            asked
+            requested
         }
         NodeKind::OutputMessageNode { message } => {
             let message = render(message, inputs);
@@ -147,7 +147,7 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
 /// The result of the node, when EXEC is done.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` stands around it.
+/// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
 pub fn result(turn: &mut Turn) -> Result<Option<NodeResult>, Stop> {
     let inferred = turn.inferred()?;
     let Some(current) = turn.node() else { return Ok(None) };

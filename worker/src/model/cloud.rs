@@ -187,10 +187,10 @@ impl VertexModel {
         }
         let body = outbound::read_body(response, MOST_BYTES).await;
         let body = body.map_err(|error| ModelError::Unavailable(about(&error.to_string())))?;
-        let told: Value = serde_json::from_slice(&body).unwrap_or_default();
-        let token = told["access_token"].as_str();
+        let reported: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let token = reported["access_token"].as_str();
         let token = token.ok_or_else(|| ModelError::Malformed(about("the answer has none")))?;
-        Ok((Secret::given(token), told["expires_in"].as_i64().unwrap_or(LIFETIME)))
+        Ok((Secret::given(token), reported["expires_in"].as_i64().unwrap_or(LIFETIME)))
     }
 }
 

@@ -135,7 +135,7 @@ impl ModelLimits {
         let key = LimitKey::new(call.provider, call.model, call.tenant);
         let place = LinePlace::at_the_end(self, &key);
         let _first = place.line.lock().await;
-        let mut told = false;
+        let mut reported = false;
         loop {
             let now = clock.now();
             let (until, held) = match keeper.admit(&key, &limit, call.tokens, now).await {
@@ -149,7 +149,7 @@ impl ModelLimits {
             if held && wait > call.patience {
                 return Err(LimitRefusal::Held(until));
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 let LimitedCall { provider, model, tenant, .. } = call;
                 tracing::debug!(provider, model, tenant, %until, held, "a call waits for its rate limit");
             }
@@ -266,7 +266,7 @@ mod tests {
         }
         let unlimited = LimitedCall { provider: "other", ..call("slow", "") };
         assert!(matches!(enters(unlimited), Some(Ok(None))));
-        assert!(limits.lines().is_empty(), "nobody waits any more");
+        assert!(limits.lines().is_empty(), "no call waits any more");
     }
 
     #[tokio::test(start_paused = true)]

@@ -113,7 +113,7 @@ async fn beat_on(
     shutdown: &CancellationToken,
     ended: &CancellationToken,
 ) -> Result<(), StoreError> {
-    let mut told = false;
+    let mut reported = false;
     let mut state = WorkerState::Running;
     loop {
         state = tokio::select! {
@@ -127,11 +127,11 @@ async fn beat_on(
             () = async { ended.cancelled().await; tokio::time::sleep(LEAVE_TIMEOUT).await } => return Ok(()),
         };
         match beaten {
-            Ok(()) => told = false,
+            Ok(()) => reported = false,
             Err(error @ StoreError::WorkerNameTaken { .. }) => return Err(error),
-            Err(error) if !told => {
+            Err(error) if !reported => {
                 tracing::warn!(%error, "the heartbeat of this worker cannot be written; trying again");
-                told = true;
+                reported = true;
             }
             Err(_) => {}
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::Timestamp;
-use turnstone_store::elsewhere::{CallOff, CalledOff, Elsewhere};
+use turnstone_store::remote_calls::{CallToCancel, CancelAttempt, RemoteCalls};
 
 /// The interval at which due cancellations are looked up.
 const POLL: Duration = Duration::from_secs(1);
@@ -32,14 +32,15 @@ const SLOWEST: Duration = Duration::from_secs(300);
 
 /// Sends cancellations until the worker drains. A worker that knows no other server has none to send.
 pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
-    let Some(elsewhere) = deps.elsewhere.clone().filter(|_| deps.toolbox.reaches_out()) else { return };
+    let Some(remote_calls) = deps.remote_calls.clone().filter(|_| deps.toolbox.reaches_out()) else { return };
     while !draining.is_cancelled() {
         let now = deps.clock.now();
-        match elsewhere.call_offs(now, now.plus_ms(TAKEN_MS), AT_ONCE).await {
+        match remote_calls.take(now, now.plus_ms(TAKEN_MS), AT_ONCE).await {
             Ok(due) if !due.is_empty() => {
-                let told = futures::future::join_all(due.iter().map(|one| call_off(&deps, &elsewhere, one)));
+                let attempts =
+                    futures::future::join_all(due.iter().map(|one| cancel(&deps, &remote_calls, one)));
                 tokio::select! {
-                    _ = told => {}
+                    _ = attempts => {}
                     // The next worker that looks sends them again.
                     () = draining.cancelled() => {}
                 }
@@ -55,13 +56,13 @@ pub async fn run(deps: Arc<Deps>, draining: CancellationToken) {
     }
 }
 
-async fn call_off(deps: &Deps, elsewhere: &Elsewhere, one: &CallOff) {
-    let told = deps.toolbox.call_off(&one.place, &one.call, one.handle.as_ref());
-    let told = tokio::time::timeout(CANCEL_TIMEOUT, told).await;
-    let told = told.unwrap_or_else(|_| Err(ToolError::Timeout("it does not answer".into())));
+async fn cancel(deps: &Deps, remote_calls: &RemoteCalls, one: &CallToCancel) {
+    let answer = deps.toolbox.cancel(&one.place, &one.call, one.handle.as_ref());
+    let answer = tokio::time::timeout(CANCEL_TIMEOUT, answer).await;
+    let answer = answer.unwrap_or_else(|_| Err(ToolError::Timeout("it does not answer".into())));
     let now = deps.clock.now();
-    let how = after(one, told, now);
-    if let CalledOff::GivenUp(error) = &how {
+    let how = after(one, answer, now);
+    if let CancelAttempt::GivenUp(error) = &how {
         tracing::warn!(
             job = %one.job,
             agent = one.place,
@@ -69,13 +70,13 @@ async fn call_off(deps: &Deps, elsewhere: &Elsewhere, one: &CallOff) {
             "a remote call could not be cancelled"
         );
     }
-    if let Err(error) = elsewhere.called_off(one, how, now).await {
+    if let Err(error) = remote_calls.record(one, how, now).await {
         tracing::warn!(%error, "the outcome of a remote cancellation cannot be written; it is repeated");
     }
 }
 
 /// Returns the result of a try.
-fn after(one: &CallOff, told: Result<RemoteCancellation, ToolError>, now: Timestamp) -> CalledOff {
+fn after(one: &CallToCancel, answer: Result<RemoteCancellation, ToolError>, now: Timestamp) -> CancelAttempt {
     let again = || {
         let mut pauses = ExponentialBuilder::default()
             .with_min_delay(POLL)
@@ -85,17 +86,17 @@ fn after(one: &CallOff, told: Result<RemoteCancellation, ToolError>, now: Timest
             .build();
         let tried = usize::try_from(one.tries.max(1) - 1).unwrap_or_default();
         let pause = pauses.nth(tried).unwrap_or(SLOWEST);
-        CalledOff::Again(now.plus_ms(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)))
+        CancelAttempt::Again(now.plus_ms(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX)))
     };
-    match told {
-        Ok(RemoteCancellation::Ends) => CalledOff::Done,
+    match answer {
+        Ok(RemoteCancellation::Ends) => CancelAttempt::Done,
         Ok(RemoteCancellation::Unknown) if one.handle.is_some() => {
-            CalledOff::GivenUp(format!("agent {}: what was begun there is not known there", one.place))
+            CancelAttempt::GivenUp(format!("agent {}: what was begun there is not known there", one.place))
         }
-        Ok(RemoteCancellation::Unknown) if one.tries >= MOST_UNKNOWN => CalledOff::Done,
+        Ok(RemoteCancellation::Unknown) if one.tries >= MOST_UNKNOWN => CancelAttempt::Done,
         Ok(RemoteCancellation::Unknown) => again(),
-        Err(ToolError::Final(why)) => CalledOff::GivenUp(why),
-        Err(error) if one.tries >= MOST_TRIES => CalledOff::GivenUp(error.to_string()),
+        Err(ToolError::Final(why)) => CancelAttempt::GivenUp(why),
+        Err(error) if one.tries >= MOST_TRIES => CancelAttempt::GivenUp(error.to_string()),
         Err(_) => again(),
     }
 }
@@ -106,9 +107,9 @@ mod tests {
     use serde_json::json;
     use turnstone_domain::{CallId, JobId};
 
-    fn one(tries: i64, begun: bool) -> CallOff {
+    fn one(tries: i64, begun: bool) -> CallToCancel {
         let (call, job) = (CallId("c".into()), JobId("j".into()));
-        CallOff { call, place: "scout".into(), handle: begun.then(|| json!({"task": "t"})), tries, job }
+        CallToCancel { call, place: "scout".into(), handle: begun.then(|| json!({"task": "t"})), tries, job }
     }
 
     /// Issue 7, "Cancel": tries are repeated with growing delays up to a limit. A final refusal is not
@@ -117,19 +118,22 @@ mod tests {
     fn tries_are_bounded() {
         let now = Timestamp(1_000);
         let failed = || Err(ToolError::Failed("down".into()));
-        let again = |ms: i64| CalledOff::Again(now.plus_ms(ms));
+        let again = |ms: i64| CancelAttempt::Again(now.plus_ms(ms));
         for (tries, ms) in [(1, 1_000), (2, 2_000), (5, 16_000), (MOST_TRIES - 1, 300_000)] {
             assert_eq!(after(&one(tries, true), failed(), now), again(ms), "{tries}");
         }
-        assert_eq!(after(&one(MOST_TRIES, true), failed(), now), CalledOff::GivenUp("down".into()));
+        assert_eq!(after(&one(MOST_TRIES, true), failed(), now), CancelAttempt::GivenUp("down".into()));
         let refused = Err(ToolError::Refused("no key".into()));
         assert_eq!(after(&one(1, true), refused, now), again(1_000), "another worker may have it");
         let no = Err(ToolError::Final("no".into()));
-        assert_eq!(after(&one(1, true), no, now), CalledOff::GivenUp("no".into()));
-        assert_eq!(after(&one(1, true), Ok(RemoteCancellation::Ends), now), CalledOff::Done);
+        assert_eq!(after(&one(1, true), no, now), CancelAttempt::GivenUp("no".into()));
+        assert_eq!(after(&one(1, true), Ok(RemoteCancellation::Ends), now), CancelAttempt::Done);
         let unknown = after(&one(1, true), Ok(RemoteCancellation::Unknown), now);
-        assert!(matches!(unknown, CalledOff::GivenUp(_)), "{unknown:?}");
+        assert!(matches!(unknown, CancelAttempt::GivenUp(_)), "{unknown:?}");
         assert_eq!(after(&one(1, false), Ok(RemoteCancellation::Unknown), now), again(1_000));
-        assert_eq!(after(&one(MOST_UNKNOWN, false), Ok(RemoteCancellation::Unknown), now), CalledOff::Done);
+        assert_eq!(
+            after(&one(MOST_UNKNOWN, false), Ok(RemoteCancellation::Unknown), now),
+            CancelAttempt::Done
+        );
     }
 }

@@ -138,7 +138,7 @@ impl Declared {
     }
 
     /// Cancels the work of a remote agent that a document names, without the headers of the document.
-    pub(super) async fn call_off(
+    pub(super) async fn cancel(
         &self,
         place: &str,
         call: &CallId,

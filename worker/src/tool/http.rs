@@ -117,17 +117,17 @@ impl HttpTool {
         let (defers, wait_ms) = (response.headers().contains_key(RETRY_AFTER), retry_after_ms(&response));
         if !status.is_success() {
             let media_type = outbound::media_type(&response);
-            let (told, is_answer) = match outbound::read_start(response, 4 * EXCERPT).await {
+            let (reported, is_answer) = match outbound::read_start(response, 4 * EXCERPT).await {
                 Ok((body, whole)) => {
-                    let told = excerpt(&String::from_utf8_lossy(&body), EXCERPT);
-                    (told, is_json(&media_type, &body, whole))
+                    let reported = excerpt(&String::from_utf8_lossy(&body), EXCERPT);
+                    (reported, is_json(&media_type, &body, whole))
                 }
                 Err(error) => (error.to_string(), false),
             };
             let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
             let code = status.as_u16();
-            let told = if told.is_empty() { told } else { format!(": {told}") };
-            let text = format!("tool {}:{STATUS}{code}{hint}{told}", self.spec.name);
+            let reported = if reported.is_empty() { reported } else { format!(": {reported}") };
+            let text = format!("tool {}:{STATUS}{code}{hint}{reported}", self.spec.name);
             return Err(match code {
                 429 => ToolError::Busy(text, wait_ms),
                 503 if defers => ToolError::Busy(text, wait_ms),

@@ -99,12 +99,12 @@ pub enum ToolError {
     Begun(Box<Value>),
     /// No failure: a remote agent waits for an answer of its user.
     #[error("it asks its user")]
-    Asks(Box<AskedElsewhere>),
+    Asks(Box<RemoteQuestion>),
 }
 
 /// A remote agent's question to its user.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AskedElsewhere {
+pub struct RemoteQuestion {
     /// The id that distinguishes this question from its others.
     pub id: String,
     /// The question.

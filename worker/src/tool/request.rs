@@ -118,8 +118,8 @@ impl RequestTool {
 
     async fn send(&self, (client, request): (&Client, reqwest::Request)) -> Result<Tried, ToolError> {
         let lost = |error: &reqwest::Error| {
-            let told = format!("request {}: {}", self.spec.name, outbound::describe(error));
-            if error.is_connect() { ToolError::Unreached(told) } else { ToolError::Lost(told) }
+            let reported = format!("request {}: {}", self.spec.name, outbound::describe(error));
+            if error.is_connect() { ToolError::Unreached(reported) } else { ToolError::Lost(reported) }
         };
         let response = client.execute(request).await.map_err(|error| lost(&error))?;
         let status = response.status();
@@ -153,11 +153,11 @@ impl RequestTool {
         if !covered || tries > policy.max_attempts {
             return None;
         }
-        let asked = tried.as_ref().ok().and_then(|tried| tried.wait_ms).map(Duration::from_millis);
+        let requested = tried.as_ref().ok().and_then(|tried| tried.wait_ms).map(Duration::from_millis);
         let power = i32::try_from(tries.saturating_sub(1)).unwrap_or(i32::MAX);
         let seconds = policy.initial_retry_delay * policy.backoff_factor.powi(power);
         let own = Duration::try_from_secs_f64(seconds.min(policy.max_retry_delay).max(0.0));
-        Some(asked.unwrap_or(own.unwrap_or(Duration::ZERO)).min(Duration::from_secs(30)))
+        Some(requested.unwrap_or(own.unwrap_or(Duration::ZERO)).min(Duration::from_secs(30)))
     }
 
     async fn sent(&self, call_id: &CallId, inputs: &Values) -> Result<Value, ToolError> {
@@ -180,9 +180,9 @@ impl RequestTool {
         };
         let Tried { status, body, .. } = tried;
         if !status.is_success() {
-            let told = excerpt(&body, EXCERPT);
+            let reported = excerpt(&body, EXCERPT);
             let text =
-                format!("request {}: answered with status {}: {told}", self.spec.name, status.as_u16());
+                format!("request {}: answered with status {}: {reported}", self.spec.name, status.as_u16());
             return Err(ToolError::Final(text));
         }
         Ok(match self.whole {

@@ -157,19 +157,19 @@ impl Toolbox {
     ///
     /// # Errors
     /// The reason why the agent was not notified.
-    pub async fn call_off(
+    pub async fn cancel(
         &self,
         place: &str,
         call: &CallId,
         handle: Option<&Value>,
     ) -> Result<RemoteCancellation, ToolError> {
         match (&self.remote, &self.declared) {
-            (Some(book), None) => book.call_off(place, call, handle).await,
+            (Some(book), None) => book.cancel(place, call, handle).await,
             // The agents of documents have handles of A2A, and no name here.
             (Some(book), _) if book.names(place) || handle.is_none_or(|handle| handle["rpc"].is_null()) => {
-                book.call_off(place, call, handle).await
+                book.cancel(place, call, handle).await
             }
-            (_, Some(declared)) => declared.call_off(place, call, handle).await,
+            (_, Some(declared)) => declared.cancel(place, call, handle).await,
             (None, None) => {
                 Err(ToolError::Refused(format!("this worker has no remote agents; {place} is one")))
             }
@@ -321,8 +321,8 @@ impl Toolbox {
     /// Returns the descriptions of the tools, by name.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
-        let elsewhere = self.remote.iter().flat_map(|book| book.specs());
-        self.tools.values().map(|tool| tool.spec().clone()).chain(elsewhere).collect()
+        let remote = self.remote.iter().flat_map(|book| book.specs());
+        self.tools.values().map(|tool| tool.spec().clone()).chain(remote).collect()
     }
 
     /// Returns the names of the tools that take no credentials.

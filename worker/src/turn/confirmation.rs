@@ -35,11 +35,11 @@ pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
     let Some(call) = turn.conversation.answer().and_then(|answer| answer.tool_calls.first()).cloned() else {
         return Ok(());
     };
-    let asked = turn.recalled_calls.iter().find(|row| is_confirmation(row, &call.call_id));
-    if let Some(ToolOutcome::Success { output }) = asked.and_then(|row| row.outcome.as_ref()) {
+    let requested = turn.recalled_calls.iter().find(|row| is_confirmation(row, &call.call_id));
+    if let Some(ToolOutcome::Success { output }) = requested.and_then(|row| row.outcome.as_ref()) {
         return if is_yes(&output[KEY]) { Ok(()) } else { Err(refused(turn).into()) };
     }
-    let call_id = asked.map(|row| row.call_id.clone());
+    let call_id = requested.map(|row| row.call_id.clone());
     let is_known = call_id.is_some();
     let call_id = call_id.unwrap_or_else(|| next_note(turn, &call.call_id));
     let prompt = format!(

@@ -237,8 +237,9 @@ impl Conversation {
 /// No model accepts one without the other.
 fn is_broken_off(stored: &StoredMessage, recall: &Recall, begins: i64) -> bool {
     let of_turn = || recall.messages.iter().filter(|other| other.turn == stored.turn);
-    let told = |id: &CallId| of_turn().any(|other| other.message.call_id.as_ref() == Some(id));
-    let lacks = |asking: &StoredMessage| asking.message.tool_calls.iter().any(|call| !told(&call.call_id));
+    let reported = |id: &CallId| of_turn().any(|other| other.message.call_id.as_ref() == Some(id));
+    let lacks =
+        |asking: &StoredMessage| asking.message.tool_calls.iter().any(|call| !reported(&call.call_id));
     stored.turn < begins
         && (lacks(stored)
             || stored.message.call_id.as_ref().is_some_and(|id| {

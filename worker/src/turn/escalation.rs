@@ -113,8 +113,8 @@ pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
         .find(|review| review.kind == ReviewKind::Escalation && review.call_id.as_str().is_empty());
     match newest {
         Some(review) if matches!(review.state, ReviewState::Rejected | ReviewState::Expired) => {
-            let asked = FailureKind::ALL.iter().find(|kind| of_kind(**kind) == review.arguments_hash);
-            let kind = asked.copied().unwrap_or(FailureKind::Escalation);
+            let requested = FailureKind::ALL.iter().find(|kind| of_kind(**kind) == review.arguments_hash);
+            let kind = requested.copied().unwrap_or(FailureKind::Escalation);
             Err(refusal(kind, "the error was not forgiven", review).into())
         }
         _ => Ok(()),

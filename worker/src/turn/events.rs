@@ -38,9 +38,9 @@ impl Turn {
 
     /// Returns the fields of events that OSSA defines as well: the turn and the instance.
     pub(super) fn named(&self) -> Named<'_> {
-        let heir = self.position.heir.as_deref().filter(|heir| *heir == self.agent.name);
+        let handoff_agent = self.position.handoff_agent.as_deref().filter(|name| *name == self.agent.name);
         let (interaction_id, instance_id) = (self.interaction_id.as_str(), instance_id(self));
-        Named { interaction_id, instance_id, agent: heir, node: flow::place(self) }
+        Named { interaction_id, instance_id, agent: handoff_agent, node: flow::place(self) }
     }
 
     /// Returns the facts of an event, without those that its readers may not see.

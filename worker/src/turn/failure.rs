@@ -19,10 +19,18 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would fail again in the same way: the next attempt asks the model anew.
         let Position { begins, granted, outages, .. } = turn.position;
-        let (model_used, heir) = (turn.position.model_used.clone(), turn.position.heir.clone());
+        let (model_used, handoff_agent) =
+            (turn.position.model_used.clone(), turn.position.handoff_agent.clone());
         let turn_number = turn.position.turn + 1;
-        let position =
-            Position { turn: turn_number, begins, model_used, granted, heir, outages, ..Position::default() };
+        let position = Position {
+            turn: turn_number,
+            begins,
+            model_used,
+            granted,
+            handoff_agent,
+            outages,
+            ..Position::default()
+        };
         turn.pending().position = Some(position);
     }
     if error.details.contains_key("needed") {
@@ -106,8 +114,8 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
         Strategy::Fallback => match handler.and_then(|handler| handler.fallback_value) {
             Some(value) => {
                 turn.roll_back_state(&error, true);
-                let told = error.told();
-                turn.event(EventName::ErrorReplaced, told);
+                let reported = error.event_data();
+                turn.event(EventName::ErrorReplaced, reported);
                 Ok(turn.complete(&value))
             }
             None => Err(error),
@@ -129,20 +137,20 @@ fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
         let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
         turn.roll_back_state(&error, true);
         let error = JobError { retryable: false, ..error }.escalated(alert);
-        let told = error.told();
-        turn.event(EventName::ErrorEscalated, told);
+        let reported = error.event_data();
+        turn.event(EventName::ErrorEscalated, reported);
         return Settlement::Discard { error };
     };
     let to = if contact.supervisor { EscalationType::Supervisor } else { EscalationType::Human };
-    let asked = Escalation { to, target: Some(contact.target.clone()), context: None };
-    let told = error.clone().escalated(asked).told();
+    let requested = Escalation { to, target: Some(contact.target.clone()), context: None };
+    let reported = error.clone().escalated(requested).event_data();
     let approve = match error.kind {
         FailureKind::MaxTurns => "as many turns again",
         _ => "try once more",
     };
     let question =
-        json!({"error": told, "approve_means": approve, "reject_means": "end the job with the error"});
-    turn.event(EventName::ErrorEscalated, told);
+        json!({"error": reported, "approve_means": approve, "reject_means": "end the job with the error"});
+    turn.event(EventName::ErrorEscalated, reported);
     let subject = escalation::subject(&error);
     let (kind, about) = (ReviewKind::Escalation, CallId(String::new()));
     match escalation::ask(turn, kind, about, subject, question, &contact) {

@@ -91,11 +91,11 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
         CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
     let text_sha256 = digest::of_text(text);
     let known = on_record(turn, side, position, &text_sha256)?;
-    let mut asked = GuardrailCall::default();
+    let mut checked_call = GuardrailCall::default();
     let outcome = match known {
         Some(true) => Ok(()),
         Some(false) => Err(No::Denied("as the record says; a fork with live tools asks it again".to_owned())),
-        None => held(turn, guardrail, (side, &call_id), text, &mut asked).await?,
+        None => held(turn, guardrail, (side, &call_id), text, &mut checked_call).await?,
     };
     let passed = outcome.is_ok();
     let mut data = json!({"side": side, "tool": guardrail.tool_name, "passed": passed, "position": position});
@@ -117,7 +117,7 @@ async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Resu
             side,
             tool,
             passed,
-            asked,
+            asked: checked_call,
             at,
         });
     }
@@ -186,7 +186,7 @@ async fn held(
     guardrail: &Guardrail,
     (side, call_id): (Side, &CallId),
     text: &str,
-    asked: &mut GuardrailCall,
+    checked_call: &mut GuardrailCall,
 ) -> Result<Result<(), No>, Stop> {
     let name = &guardrail.tool_name;
     // The text was paid for: it is durable before the tool is called, because the call may take long.
@@ -195,19 +195,19 @@ async fn held(
         // Its call is the first of its phase.
         turn.unless_draining()?;
     }
-    asked.input = side.arguments(&Value::Null, text);
+    checked_call.input = side.arguments(&Value::Null, text);
     let tool = match tool(turn, turn.secured()?, name).await {
         Ok(tool) => tool,
         Err((no, error)) => {
-            asked.error = Some(error);
+            checked_call.error = Some(error);
             return Ok(Err(no));
         }
     };
-    asked.input = side.arguments(&tool.spec().input_schema, text);
-    let output = match called(turn, &tool, name, call_id, &asked.input).await? {
+    checked_call.input = side.arguments(&tool.spec().input_schema, text);
+    let output = match called(turn, &tool, name, call_id, &checked_call.input).await? {
         Ok(output) => output,
         Err(error) => {
-            asked.error = Some(error.to_string());
+            checked_call.error = Some(error.to_string());
             let why = format!("its tool `{name}` {}", cause(&error));
             return Ok(Err(match error {
                 ToolError::Final(_) | ToolError::Refused(_) => No::Denied(why),
@@ -227,8 +227,8 @@ async fn held(
         let expression = Expression::compile_over_output(&guardrail.assertion).map_err(|e| e.to_string())?;
         expression.assert_over_output(&output).map_err(|denial| denial.to_string())
     });
-    asked.output = Some(output);
-    asked.denial = holds.as_ref().err().cloned();
+    checked_call.output = Some(output);
+    checked_call.denial = holds.as_ref().err().cloned();
     Ok(holds.map_err(No::Denied))
 }
 

@@ -18,7 +18,7 @@ pub fn name(turn: &mut Turn) {
     if agent.guardrails.output.is_some() {
         return;
     }
-    turn.position.heir = Some(agent.name.clone());
+    turn.position.handoff_agent = Some(agent.name.clone());
     let position = turn.position.clone();
     turn.pending().position = Some(position);
 }
@@ -30,8 +30,8 @@ pub fn name(turn: &mut Turn) {
 /// [`Stop::Store`].
 pub async fn of(deps: &Deps, side: &EngagementClaim) -> Result<Arc<AgentDefinition>, Stop> {
     let own = Arc::clone(&side.agent);
-    let Some(heir) = side.position.heir.clone() else { return Ok(own) };
-    let found = deps.ledger.reads().agents(&[heir]).await?.pop();
+    let Some(handoff_agent) = side.position.handoff_agent.clone() else { return Ok(own) };
+    let found = deps.ledger.reads().agents(&[handoff_agent]).await?.pop();
     Ok(found.filter(|agent| agent.guardrails.output.is_none()).map_or(own, |agent| {
         let mut agent = agent.taking_over_from(&side.agent);
         agent.identity.clone_from(&side.agent.identity);

@@ -35,8 +35,8 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
     }
     let engagements: BTreeSet<_> =
         said.iter().filter_map(|message| message.recalled_from.as_ref().map(|id| id.as_str())).collect();
-    let told = serde_json::json!({"engagements": engagements.len(), "messages": said.len()});
-    turn.event(EventName::MemoryRecalled, told);
+    let data = serde_json::json!({"engagements": engagements.len(), "messages": said.len()});
+    turn.event(EventName::MemoryRecalled, data);
     for message in said {
         turn.say_before(message);
     }
@@ -46,7 +46,7 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
 /// Returns the request to remember the exchange with which the job completes. After a handoff another agent
 /// answers, and in a workflow the input holds the results of other jobs.
 pub fn remember(turn: &Turn) -> Option<Remember> {
-    let handed_over = turn.position.heir.is_some() || exec::took_over(turn).is_some();
+    let handed_over = turn.position.handoff_agent.is_some() || exec::took_over(turn).is_some();
     let is_users = turn.job.parent_results.is_none();
     (has_memory(turn) && !handed_over && is_users).then(|| Remember {
         began: turn.position.begins.max(1),

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Signal {
-    /// The lease expired, because this worker or its store stood still: stop at once, write nothing, and log
+    /// The lease expired, because this worker or its store was paused: stop at once, write nothing, and log
     /// it.
     Lost = 1,
     /// A cancellation ended the lease: stop at once, and write nothing.

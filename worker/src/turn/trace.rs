@@ -196,11 +196,11 @@ pub fn answered(turn: &Turn, span: &Span, answer: &ModelAnswer) {
 }
 
 /// Begins the span of one try of a call to a tool.
-pub fn call(turn: &Turn, asked: &RequestedCall, tool: &dyn Tool, capability: &Capability) -> Span {
+pub fn call(turn: &Turn, requested: &RequestedCall, tool: &dyn Tool, capability: &Capability) -> Span {
     let span = tracing::info_span!(
         names::TOOL_CALL,
-        { names::TOOL_NAME } = asked.name,
-        { names::CALL_ID } = %asked.call_id,
+        { names::TOOL_NAME } = requested.name,
+        { names::CALL_ID } = %requested.call_id,
     );
     let transport = match tool.transport() {
         Transport::Function => "function",
@@ -208,16 +208,18 @@ pub fn call(turn: &Turn, asked: &RequestedCall, tool: &dyn Tool, capability: &Ca
         Transport::Mcp => "mcp",
     };
     span::say(&span, names::OPERATION, "execute_tool");
-    span::say(&span, names::GEN_AI_TOOL, asked.name.as_str());
+    span::say(&span, names::GEN_AI_TOOL, requested.name.as_str());
     span::say(&span, names::GEN_AI_TOOL_TYPE, "function");
-    span::say(&span, names::GEN_AI_CALL_ID, asked.call_id.as_str());
+    span::say(&span, names::GEN_AI_CALL_ID, requested.call_id.as_str());
     span::say(&span, names::CAPABILITY_NAME, capability.name.as_str());
     if let Some(version) = &capability.version {
         span::say(&span, names::CAPABILITY_VERSION, version.as_str());
     }
     span::say(&span, names::TOOL_TYPE, transport);
     span::say(&span, names::TOOL_SOURCE, if capability.origin.is_some() { "manifest" } else { "registry" });
-    span::say_content(&span, names::TOOL_ARGUMENTS, || turn.screened(asked.arguments.clone()).to_string());
+    span::say_content(&span, names::TOOL_ARGUMENTS, || {
+        turn.screened(requested.arguments.clone()).to_string()
+    });
     span
 }
 

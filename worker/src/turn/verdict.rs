@@ -81,7 +81,7 @@ fn following(turn: &Turn, granted: i64) -> Position {
     Position {
         turn: turn.position.turn + 1,
         begins: turn.position.begins,
-        heir: turn.position.heir.clone(),
+        handoff_agent: turn.position.handoff_agent.clone(),
         granted,
         outages: turn.position.outages,
         model_used: turn.position.model_used.clone(),

@@ -38,7 +38,7 @@ pub(super) struct Heard {
     /// The number of its last event.
     pub last: i64,
     /// The engagements whose events announce more.
-    pub bells: Vec<String>,
+    pub streams: Vec<String>,
 }
 
 /// Writes all new events of a run and returns its position.
@@ -49,17 +49,17 @@ pub(super) async fn catch_up(app: &App, run: &Engagement) -> Result<Heard, Store
     let (whole, agent, run) = (run, &run.agent, &run.id);
     let runs = &app.api.store.runs;
     loop {
-        let told = runs.told(run).await?;
-        let marks = Marks::read(&told.marks, run, agent);
-        let mut round = Round::begin(app, whole, told.last, &marks).await?;
+        let reported = runs.position(run).await?;
+        let marks = Marks::read(&reported.marks, run, agent);
+        let mut round = Round::begin(app, whole, reported.last, &marks).await?;
         let complete = round.walk(run.clone(), true).await?;
-        let last = told.last + i64::try_from(round.events.len()).unwrap_or(i64::MAX);
+        let last = reported.last + i64::try_from(round.events.len()).unwrap_or(i64::MAX);
         if round.events.is_empty() && round.marks == marks {
-            return Ok(Heard { last, bells: marks.all() });
+            return Ok(Heard { last, streams: marks.all() });
         }
-        let (news, bells) = (round.news(), round.marks.all());
-        if runs.tell(run, told.last, news).await? && complete {
-            return Ok(Heard { last, bells });
+        let (news, streams) = (round.news(), round.marks.all());
+        if runs.advance(run, reported.last, news).await? && complete {
+            return Ok(Heard { last, streams });
         }
     }
 }
@@ -221,20 +221,20 @@ impl<'a> Round<'a> {
         if state == Some(true) || (state.is_none() && !begins) {
             return Ok(());
         }
-        let asked = self.asked(&job).await?;
+        let requested = self.request_facts(&job).await?;
         let part = RunAgent {
             agent: mark.agent.clone(),
             depth: mark.depth,
-            request: asked.name.clone(),
+            request: requested.name.clone(),
             caller: self.caller.clone(),
         };
         if state.is_none() {
-            let drafts = render::beginning(&part, event.at, Some(&asked.input));
+            let drafts = render::beginning(&part, event.at, Some(&requested.input));
             self.requests.insert(job.clone(), (self.next(), None));
             self.begun.insert(job.clone(), false);
             self.put(&job, drafts);
         }
-        let beside = self.beside(engagement, event, &asked).await?;
+        let beside = self.beside(engagement, event, &requested).await?;
         let drafts = render::drafts(&part, event, &beside);
         self.put(&job, drafts);
         if mark.depth == 0 && event.name.ends_job() {
@@ -277,12 +277,12 @@ impl<'a> Round<'a> {
     }
 
     /// Returns the job of a request.
-    async fn asked(&mut self, job: &JobId) -> Result<RequestFacts, StoreError> {
+    async fn request_facts(&mut self, job: &JobId) -> Result<RequestFacts, StoreError> {
         if let Some(known) = self.jobs.get(job) {
             return Ok(known.clone());
         }
         let (found, names) = (self.app.api.store.views.job(job).await?, names(self.app).await?);
-        let asked = found.map_or_else(
+        let requested = found.map_or_else(
             || RequestFacts { name: job.0.clone(), ..RequestFacts::default() },
             |job| RequestFacts {
                 name: super::name::of(names, &job),
@@ -291,8 +291,8 @@ impl<'a> Round<'a> {
                 debug: super::name::kept(&job)["logging_level"] == "debug",
             },
         );
-        self.jobs.insert(job.clone(), asked.clone());
-        Ok(asked)
+        self.jobs.insert(job.clone(), requested.clone());
+        Ok(requested)
     }
 
     /// Returns the facts that the event does not carry itself.
@@ -300,12 +300,12 @@ impl<'a> Round<'a> {
         &mut self,
         id: &EngagementId,
         event: &Event,
-        asked: &RequestFacts,
+        requested: &RequestFacts,
     ) -> Result<Beside, StoreError> {
-        let mut beside = Beside { debug: asked.debug && *id == self.run, ..Beside::default() };
+        let mut beside = Beside { debug: requested.debug && *id == self.run, ..Beside::default() };
         if event.name == EventName::PhaseCompleted && event.data["phase"] == "resol" {
             // The job of a request names the model of the caller's own agent only.
-            let own = asked.model.clone().filter(|_| *id == self.run);
+            let own = requested.model.clone().filter(|_| *id == self.run);
             beside.model = if own.is_some() { own } else { self.model_of(id).await? };
         }
         let store = &self.app.api.store;

@@ -287,9 +287,12 @@ mod tests {
     fn a_text_of_a_tool_precedes_its_result() {
         let data = |output: Value| json!({"call_id": "c", "name": "look", "output": output});
         let none = Beside::default();
-        let told = drafts(&part(0), &event(EventName::ToolCompleted, data(json!("a text"))), &none);
-        assert_eq!((&told[0]["type"], &told[0]["content"]), (&json!("tool_text_output"), &json!("a text")));
-        assert_eq!(told[1]["type"], "tool_result");
+        let drafted = drafts(&part(0), &event(EventName::ToolCompleted, data(json!("a text"))), &none);
+        assert_eq!(
+            (&drafted[0]["type"], &drafted[0]["content"]),
+            (&json!("tool_text_output"), &json!("a text"))
+        );
+        assert_eq!(drafted[1]["type"], "tool_result");
         assert_eq!(kinds(0, EventName::ToolCompleted, data(json!({"a": 1})), &none), ["tool_result"]);
     }
 
@@ -327,16 +330,16 @@ mod tests {
         assert!(kinds(0, EventName::ReviewOpened, review("bob"), &none).is_empty());
         let among = Beside { caller_is_asked: true, ..Beside::default() };
         assert_eq!(kinds(0, EventName::ReviewOpened, review("auditors"), &among), ["wait_for_input"]);
-        let asked = || json!({"call_id": "c", "request_keys": {"city": "Where?"}});
-        let told = drafts(&part(0), &event(EventName::InputRequested, asked()), &none);
+        let requested = || json!({"call_id": "c", "request_keys": {"city": "Where?"}});
+        let drafted = drafts(&part(0), &event(EventName::InputRequested, requested()), &none);
         assert_eq!(
-            (&told[0]["type"], &told[0]["request_keys"]["city"]),
+            (&drafted[0]["type"], &drafted[0]["request_keys"]["city"]),
             (&json!("wait_for_input"), &json!("Where?"))
         );
-        assert_eq!(kinds(1, EventName::InputRequested, asked(), &none), ["wait_for_input"]);
+        assert_eq!(kinds(1, EventName::InputRequested, requested(), &none), ["wait_for_input"]);
         assert_eq!(kinds(1, EventName::ReviewOpened, review("ada"), &none), ["wait_for_input"]);
         let guarded = Beside { guarded: true, ..Beside::default() };
-        assert!(kinds(1, EventName::InputRequested, asked(), &guarded).is_empty());
+        assert!(kinds(1, EventName::InputRequested, requested(), &guarded).is_empty());
         assert!(kinds(1, EventName::ReviewOpened, review("ada"), &guarded).is_empty());
     }
 
@@ -346,12 +349,12 @@ mod tests {
     fn a_file_is_announced_when_it_is_available() {
         let none = Beside::default();
         let data = json!({"artifact_id": "art_1", "call_id": "c", "bytes": 3, "file": "a.txt", "media_type": "text/plain"});
-        let told = drafts(&part(1), &event(EventName::ArtifactGenerated, data), &none);
+        let drafted = drafts(&part(1), &event(EventName::ArtifactGenerated, data), &none);
         assert_eq!(
-            (&told[0]["type"], &told[0]["url"]),
+            (&drafted[0]["type"], &drafted[0]["url"]),
             (&json!("artifact_generated"), &json!("/artifacts/art_1"))
         );
-        assert_eq!((&told[0]["name"], &told[0]["mime_type"]), (&json!("a.txt"), &json!("text/plain")));
+        assert_eq!((&drafted[0]["name"], &drafted[0]["mime_type"]), (&json!("a.txt"), &json!("text/plain")));
         let held = json!({"artifact_id": "art_1", "call_id": "c", "bytes": 3});
         assert!(kinds(0, EventName::ArtifactGenerated, held, &none).is_empty());
     }

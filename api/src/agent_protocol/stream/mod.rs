@@ -51,12 +51,12 @@ pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<i64>, Failure> {
 /// Streams a request from its first event, or a run from its beginning, or either after `since`.
 pub(super) fn answer(app: Shared, run: Engagement, request: Option<JobId>, since: Option<i64>) -> Response {
     let stream = app.runs.follow(run.id.clone(), || RunStream::new(&app.bells, run));
-    let rung = stream.together.bell.listen();
+    let wakes = stream.together.bell.listen();
     let mut reader = Reader {
         app,
         stream,
         request,
-        rung,
+        wakes,
         ears: Vec::new(),
         parts: Arc::from([]),
         spoken: Spoken::default(),
@@ -78,7 +78,7 @@ struct Reader {
     app: Shared,
     stream: Arc<RunStream>,
     request: Option<JobId>,
-    rung: watch::Receiver<u64>,
+    wakes: watch::Receiver<u64>,
     ears: Vec<Ear>,
     /// The engagements whose pieces are received.
     parts: Arc<[EngagementId]>,
@@ -116,15 +116,15 @@ impl Reader {
     /// was sent, or the server drains.
     async fn next(&mut self) -> Option<Frame> {
         loop {
-            if let Some(told) = self.read.pop_front() {
-                self.cursor = told.id;
-                self.spoken.note(&told);
-                if !self.is_mine(told.request.as_ref()) {
+            if let Some(reported) = self.read.pop_front() {
+                self.cursor = reported.id;
+                self.spoken.note(&reported);
+                if !self.is_mine(reported.request.as_ref()) {
                     continue;
                 }
-                self.over |= self.request.is_some() && matches!(told.what, What::Ends);
-                self.asked |= self.request.is_some() && matches!(told.what, What::Asks);
-                return Some(Frame::default().id(told.id.to_string()).data(&told.body));
+                self.over |= self.request.is_some() && matches!(reported.what, What::Ends);
+                self.asked |= self.request.is_some() && matches!(reported.what, What::Asks);
+                return Some(Frame::default().id(reported.id.to_string()).data(&reported.body));
             }
             if self.over || self.app.api.shutdown.is_cancelled() {
                 return None;
@@ -169,7 +169,7 @@ impl Reader {
     }
 
     async fn look(&mut self) {
-        let (rings, others) = (*self.rung.borrow_and_update(), Arc::strong_count(&self.stream) > 1);
+        let (rings, others) = (*self.wakes.borrow_and_update(), Arc::strong_count(&self.stream) > 1);
         let (app, stream) = (&self.app, &self.stream);
         let read = |after| stream.read(app, after);
         let page = match stream.together.look(rings, self.cursor, others, read).await {
@@ -256,7 +256,7 @@ impl Reader {
             biased;
             () = self.app.api.shutdown.cancelled() => Woken::Draining,
             // The hook exists as long as the stream is followed.
-            _ = self.rung.changed() => Woken::Look,
+            _ = self.wakes.changed() => Woken::Look,
             piece = heard(&mut self.ears) => Woken::Heard(piece),
         }
     }

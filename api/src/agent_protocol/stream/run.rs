@@ -141,13 +141,13 @@ impl RunStream {
 
     /// Reads the events after a number.
     pub(super) async fn read(&self, app: &App, after: i64) -> Result<Page<RunFrame>, String> {
-        let told = self.tell(app, after).await;
-        told.map_err(|Failure(error)| error.message)
+        let frame = self.tell(app, after).await;
+        frame.map_err(|Failure(error)| error.message)
     }
 
     async fn tell(&self, app: &App, after: i64) -> Result<Page<RunFrame>, Failure> {
         // An engagement whose hook is new may have had events before.
-        while self.follow(&run_events::catch_up(app, &self.run).await?.bells) {}
+        while self.follow(&run_events::catch_up(app, &self.run).await?.streams) {}
         let page = app.api.store.runs.run_events(&self.run.id, after, None, PAGE).await?;
         let events = page.events.into_iter().map(|event| Arc::new(event.into())).collect();
         Ok(Page { events, more: page.more })

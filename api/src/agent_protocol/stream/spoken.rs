@@ -28,11 +28,11 @@ pub(super) struct Spoken {
 
 impl Spoken {
     /// Notes an event that was read.
-    pub fn note(&mut self, told: &RunFrame) {
-        match &told.what {
+    pub fn note(&mut self, frame: &RunFrame) {
+        match &frame.what {
             What::Calls(answer, caller) => {
                 let AnswerKey { engagement, turn } = answer.clone();
-                let (request, caller) = (told.request.clone(), Arc::new(caller.clone()));
+                let (request, caller) = (frame.request.clone(), Arc::new(caller.clone()));
                 self.calls.insert(engagement, Called { turn, request, caller, answered: false });
             }
             What::Answers(answer) => {
@@ -40,7 +40,7 @@ impl Spoken {
                     call.answered |= call.turn <= answer.turn;
                 }
             }
-            What::Ends => self.calls.retain(|_, call| call.request != told.request),
+            What::Ends => self.calls.retain(|_, call| call.request != frame.request),
             What::Asks | What::Other => {}
         }
     }
@@ -73,7 +73,7 @@ impl Spoken {
 mod tests {
     use super::*;
 
-    fn told(what: What) -> RunFrame {
+    fn frame(what: What) -> RunFrame {
         RunFrame { id: 1, request: Some("j".into()), body: String::new(), what }
     }
 
@@ -83,7 +83,7 @@ mod tests {
 
     fn called(turn: i64) -> RunFrame {
         let caller = Caller { agent: "a".into(), depth: 0, request_id: "r".into() };
-        told(What::Calls(answer(turn), caller))
+        frame(What::Calls(answer(turn), caller))
     }
 
     fn piece(turn: i64, offset: u64) -> Arc<Piece> {
@@ -100,12 +100,12 @@ mod tests {
         let mut spoken = Spoken::default();
         spoken.hear(piece(1, 0));
         spoken.hear(piece(1, 1));
-        assert!(spoken.next().is_none(), "nobody knows of the call yet");
+        assert!(spoken.next().is_none(), "no reader knows the call yet");
         spoken.note(&called(1));
         assert_eq!(offsets(&mut spoken), [0, 1]);
         spoken.hear(piece(1, 2));
         spoken.hear(piece(2, 0));
-        spoken.note(&told(What::Answers(answer(1))));
+        spoken.note(&frame(What::Answers(answer(1))));
         assert!(spoken.next().is_none(), "one is late and one early");
         spoken.note(&called(2));
         assert_eq!(offsets(&mut spoken), [0]);

@@ -60,6 +60,6 @@ pub(super) async fn of(app: &App, job: &JobId, calls: &[ToolCall]) -> Result<Pas
 
 /// Returns true if a guardrail checked it before the fork point.
 fn is_shared(event: &Event, point: ForkPoint) -> bool {
-    RecordedCheck::told(event.turn, &event.data)
+    RecordedCheck::of_event(event.turn, &event.data)
         .is_some_and(|check| (check.turn, check.phase()) < (point.turn, point.phase))
 }

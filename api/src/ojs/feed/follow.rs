@@ -69,8 +69,9 @@ fn frames(follower: Follower) -> impl Stream<Item = Result<Frame, Infallible>> +
     futures::stream::unfold(follower, |mut follower| async move {
         loop {
             let event = follower.next().await?;
-            if let Some((name, told)) = follower.types.rendered(&event) {
-                let frame = Frame::default().id(event.cursor.to_string()).event(name).data(told.to_string());
+            if let Some((name, reported)) = follower.types.rendered(&event) {
+                let frame =
+                    Frame::default().id(event.cursor.to_string()).event(name).data(reported.to_string());
                 return Some((Ok(frame), follower));
             }
         }
@@ -85,7 +86,7 @@ impl Follower {
                 return Some(event);
             }
             let draining = self.app.api.shutdown.is_cancelled();
-            if draining || (!self.more && !self.rung().await) {
+            if draining || (!self.more && !self.woken().await) {
                 return None;
             }
             self.look().await;
@@ -107,7 +108,7 @@ impl Follower {
     }
 
     /// Waits until there may be something new; returns `false` when the server drains.
-    async fn rung(&mut self) -> bool {
+    async fn woken(&mut self) -> bool {
         let wait = if self.looks > 0 { SOON } else { POLL };
         self.looks = self.looks.saturating_sub(1);
         let poll = tokio::time::sleep(wait);

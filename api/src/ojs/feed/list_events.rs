@@ -49,7 +49,7 @@ pub(crate) async fn list_events(
     let limit = params.number("limit", USUAL, 1, MOST)?;
     let page = app.api.store.feed.feed(&filter, after, limit).await?;
     let events: Vec<Value> =
-        page.events.iter().filter_map(|event| types.rendered(event)).map(|(_, told)| told).collect();
+        page.events.iter().filter_map(|event| types.rendered(event)).map(|(_, reported)| reported).collect();
     let cursor = page.cursor.to_string();
     Ok(reply::ok(&json!({"events": events, "cursor": cursor, "has_more": page.has_more})))
 }

@@ -1,5 +1,5 @@
 //! Turns a client's members into a job that can be pushed. Bodies, members of a batch, steps of a workflow and
-//! templates of cron entries all take this way.
+//! templates of cron entries are read in the same way.
 
 use super::{flow, submitter};
 use crate::api::App;

@@ -100,7 +100,7 @@ async fn repeated(app: &App, key: &KeyedRequest, recorded: RecordedPush) -> Answ
 
 fn one(pushed: Vec<Pushed>) -> Result<Pushed, Failure> {
     let pushed = pushed.into_iter().next();
-    Ok(pushed.ok_or_else(|| OjsError::internal("The store did not say what became of the job."))?)
+    Ok(pushed.ok_or_else(|| OjsError::internal("The store returned no outcome for the job."))?)
 }
 
 fn text(job: &Job, pushed: &Pushed, warnings: &[String]) -> Result<String, Failure> {

@@ -62,7 +62,7 @@ pub(crate) async fn retry(
             Ok(reply::ok(&job_reply(&job)))
         }
         ActionOutcome::Forked => Err(super::forked(&id).into()),
-        ActionOutcome::GoesOn => Err(super::goes_on(&id).into()),
+        ActionOutcome::HasFurtherInputs => Err(super::has_further_inputs(&id).into()),
         ActionOutcome::NotUnique(other) => Err(OjsError::not_unique(other.as_str()).into()),
         ActionOutcome::Refused(state) => {
             let message =

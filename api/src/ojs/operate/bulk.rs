@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 /// The most jobs of one request, which bounds its duration. `remaining` counts the rest.
 pub(super) const MOST: usize = 10_000;
 /// The most refusals that are listed.
-const TOLD: usize = 100;
+const LISTED: usize = 100;
 
 /// The action's jobs and conditions.
 #[derive(ToSchema)]
@@ -125,7 +125,7 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
     let BulkOutcome { matched, done, refused } = outcome;
     let (succeeded, failed) = (done.len(), refused.len());
     let reached = u64::try_from(succeeded + failed).unwrap_or(u64::MAX);
-    let told = |(id, state): (String, JobState)| {
+    let reported = |(id, state): (String, JobState)| {
         let message = format!("It is {state}; in this state it cannot be done.");
         BulkRefusal { id, code: "conflict", message }
     };
@@ -137,7 +137,7 @@ fn answer(action: JobAction, dry_run: bool, outcome: BulkOutcome) -> BulkReply {
         failed,
         remaining: matched.saturating_sub(reached),
         ids: done.into_iter().map(|id| id.0).collect(),
-        errors: refused.into_iter().take(TOLD).map(|(id, state)| told((id.0, state))).collect(),
+        errors: refused.into_iter().take(LISTED).map(|(id, state)| reported((id.0, state))).collect(),
     }
 }
 

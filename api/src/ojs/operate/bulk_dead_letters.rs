@@ -14,7 +14,7 @@ use turnstone_store::JobAction;
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
@@ -31,7 +31,7 @@ pub(crate) async fn retry(
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn purge(
     State(app): State<Shared>,

@@ -15,7 +15,7 @@ use turnstone_store::JobAction;
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
@@ -32,7 +32,7 @@ pub(crate) async fn retry(
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn cancel(
     State(app): State<Shared>,
@@ -50,7 +50,7 @@ pub(crate) async fn cancel(
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn delete(
     State(app): State<Shared>,
@@ -67,7 +67,7 @@ pub(crate) async fn delete(
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn retry_for_clients(
     app: State<Shared>,
@@ -84,7 +84,7 @@ pub(crate) async fn retry_for_clients(
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn cancel_for_clients(
     app: State<Shared>,
@@ -101,7 +101,7 @@ pub(crate) async fn cancel_for_clients(
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "What became of it.", body = BulkReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn delete_for_clients(
     app: State<Shared>,

@@ -63,7 +63,7 @@ async fn remove(app: &App, id: &str, tenant: &Tenant, operator: &Operator) -> Re
             Ok(())
         }
         ActionOutcome::Forked => Err(super::forked(id).into()),
-        ActionOutcome::GoesOn => Err(super::goes_on(id).into()),
+        ActionOutcome::HasFurtherInputs => Err(super::has_further_inputs(id).into()),
         ActionOutcome::NotUnique(_) | ActionOutcome::Refused(_) | ActionOutcome::NotFound => {
             Err(OjsError::not_found("dead letter", id).into())
         }

@@ -63,6 +63,6 @@ async fn direct(app: &App, id: String, directive: Directive, operator: &Operator
         return Err(OjsError::not_found("worker", &id).into());
     }
     operator.did("worker.direct", &id, directive.as_str());
-    let told = DirectedWorker { id: id.clone(), worker_id: id, directive: directive.as_str() };
-    Ok(reply::json(StatusCode::OK, &told))
+    let reported = DirectedWorker { id: id.clone(), worker_id: id, directive: directive.as_str() };
+    Ok(reply::json(StatusCode::OK, &reported))
 }

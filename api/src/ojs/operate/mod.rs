@@ -32,7 +32,7 @@ fn forked(id: &str) -> OjsError {
 }
 
 /// Returns the error for a job whose engagement has not ended.
-fn goes_on(id: &str) -> OjsError {
+fn has_further_inputs(id: &str) -> OjsError {
     OjsError::conflict(format!(
         "Job {id} stays until its engagement has ended, which continues with a further input."
     ))

@@ -38,10 +38,10 @@ pub(crate) async fn add_headers(
 }
 
 /// Returns the limit, the starts that are left at `now`, and the end of the window. The scarcest limit counts.
-fn left(known: Option<&Limit>, asked: &RateLimit, now: Timestamp) -> (i64, i64, i64) {
+fn left(known: Option<&Limit>, requested: &RateLimit, now: Timestamp) -> (i64, i64, i64) {
     let seconds = |at: Timestamp| at.0.div_euclid(1_000) + i64::from(at.0.rem_euclid(1_000) > 0);
     let Some(limit) = known else {
-        let most = asked.rate.map(|rate| rate.limit).or(asked.concurrency).unwrap_or(1);
+        let most = requested.rate.map(|rate| rate.limit).or(requested.concurrency).unwrap_or(1);
         return (most, most, seconds(now));
     };
     let free = limit.concurrency.map(|most| (most, (most - limit.active).max(0), now));
@@ -73,15 +73,15 @@ mod tests {
             started: 4,
             next_at: Timestamp(0),
         };
-        let asked = RateLimit { concurrency: Some(7), ..RateLimit::default() };
-        assert_eq!(left(Some(&limit), &asked, now), (5, 3, 11));
+        let requested = RateLimit { concurrency: Some(7), ..RateLimit::default() };
+        assert_eq!(left(Some(&limit), &requested, now), (5, 3, 11));
         limit.started = 10;
-        assert_eq!(left(Some(&limit), &asked, now), (10, 0, 12));
+        assert_eq!(left(Some(&limit), &requested, now), (10, 0, 12));
         limit.window_at = Timestamp(8_000);
-        assert_eq!(left(Some(&limit), &asked, now), (5, 3, 11), "the window is over");
+        assert_eq!(left(Some(&limit), &requested, now), (5, 3, 11), "the window is over");
         limit.throttle_ms = Some(700);
         limit.next_at = Timestamp(11_200);
-        assert_eq!(left(Some(&limit), &asked, now), (1, 0, 12));
-        assert_eq!(left(None, &asked, now), (7, 7, 11));
+        assert_eq!(left(Some(&limit), &requested, now), (1, 0, 12));
+        assert_eq!(left(None, &requested, now), (7, 7, 11));
     }
 }

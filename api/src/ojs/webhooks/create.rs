@@ -38,18 +38,18 @@ pub(crate) struct New {
     responses((status = 201, description = "It is made.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
-    let asked = read_new(&body, app.api.options.private_webhooks)?;
+    let requested = read_new(&body, app.api.options.private_webhooks)?;
     let (ids, now) = (app.api.ids.as_ref(), app.api.clock.now());
     let webhook = Webhook {
         id: format!("sub_{}", ids.next()),
         tenant: tenant.into_name(),
-        url: asked.url,
-        events: asked.events,
-        filter: asked.filter,
-        metadata: asked.metadata,
-        secret: asked.secret.unwrap_or_else(|| made_secret(ids)),
+        url: requested.url,
+        events: requested.events,
+        filter: requested.filter,
+        metadata: requested.metadata,
+        secret: requested.secret.unwrap_or_else(|| made_secret(ids)),
         old_secret: None,
-        active: asked.active,
+        active: requested.active,
         since: 0,
         created_at: now,
         updated_at: now,

@@ -39,15 +39,15 @@ pub(crate) async fn fetch_with_runtime(
 }
 
 async fn claim(app: &App, tenant: Tenant, body: &[u8]) -> Answer {
-    let asked = FetchBody::read(body)?;
+    let requested = FetchBody::read(body)?;
     let request = ClaimRequest {
         kind: JobKind::Plain,
-        queues: asked.queues,
-        limit: asked.count,
-        worker_id: asked.worker.unwrap_or_default(),
-        lease_ms: asked.visibility_ms.unwrap_or(DEFAULT_VISIBILITY_MS),
+        queues: requested.queues,
+        limit: requested.count,
+        worker_id: requested.worker.unwrap_or_default(),
+        lease_ms: requested.visibility_ms.unwrap_or(DEFAULT_VISIBILITY_MS),
         tenant: tenant.into_name(),
-        runtime_tags: asked.runtime_tags,
+        runtime_tags: requested.runtime_tags,
         now: app.api.clock.now(),
     };
     let jobs = app.api.store.remote.fetch(request).await?;

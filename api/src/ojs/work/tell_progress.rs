@@ -28,13 +28,13 @@ pub(crate) async fn tell_progress(
 ) -> Answer {
     let body = ProgressBody::read(&body)?;
     let (job_id, at) = (JobId(id), app.api.clock.now());
-    let told = NewProgress {
+    let reported = NewProgress {
         millionths: body.millionths,
         message: body.message,
         data: body.data.map(RawJson::into_text),
         state: body.state.map(RawJson::into_text),
     };
-    match app.api.store.remote.tell_progress(&job_id, tenant.name(), told, at).await? {
+    match app.api.store.remote.tell_progress(&job_id, tenant.name(), reported, at).await? {
         Some(progress) => Ok(reply::ok(&show_progress::shown(&job_id, progress)?)),
         None => Err(OjsError::not_found("job", job_id.as_str()).into()),
     }

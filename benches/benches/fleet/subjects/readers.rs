@@ -178,7 +178,7 @@ async fn open(
         let (mut late, mut line, mut buffer) = (Vec::new(), Vec::new(), [0; 2048]);
         loop {
             let read = tokio::select! {
-                read = stream.read(&mut buffer) => read.expect("the stream goes on"),
+                read = stream.read(&mut buffer) => read.expect("the stream continues"),
                 _ = over.changed() => return late,
             };
             assert!(read > 0, "the stream ended");
@@ -217,13 +217,13 @@ async fn at(readers: usize, runs: usize, pace: Pace) -> Vec<Figure> {
     let busy = (scene.api.processor_s() - ticks) / watched.elapsed().as_secs_f64() * 100.0;
 
     // One run in twenty is asked in each round, and each of its clients has to see the end.
-    let (of_each, asked) = (readers / runs, (runs / 20).max(1));
+    let (of_each, requested) = (readers / runs, (runs / 20).max(1));
     let mut seen = readers;
     for round in 0..pace.times(20) {
-        for run in (0..runs).cycle().skip(round * asked).take(asked) {
+        for run in (0..runs).cycle().skip(round * requested).take(requested) {
             scene.ask(Some(&scene.runs[run])).await;
         }
-        seen += asked * of_each;
+        seen += requested * of_each;
         audience.until(seen).await;
         tokio::time::sleep(pace.seconds(1) / 2).await;
     }

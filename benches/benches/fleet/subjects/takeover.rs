@@ -43,7 +43,7 @@ async fn workers(pace: Pace, lease: &str) -> Vec<f64> {
     for job in &jobs {
         held.push((job, event(&site, job, EventName::JobStarted, 1).await.1));
     }
-    let _heir = site.worker("heir", 16, Duration::ZERO, lease).await;
+    let _successor = site.worker("successor", 16, Duration::ZERO, lease).await;
     let mut killed = Vec::new();
     for (number, victim) in victims.iter_mut().enumerate() {
         tokio::time::sleep(APART).await;
@@ -105,6 +105,6 @@ async fn another_leader(site: &Site, than: &str) -> String {
         if let Some(leads) = site.witness().leader().await.filter(|leads| leads != than) {
             return leads;
         }
-        assert!(since.elapsed() < PATIENCE, "nobody leads");
+        assert!(since.elapsed() < PATIENCE, "no scheduler leads");
     }
 }

@@ -40,11 +40,11 @@ async fn on(stage: &Stage, waiting: usize, fast: usize, pace: Pace) -> Vec<Figur
     stage.push(jobs(BEFORE, "fast")).await;
     stage.at_least(ENDED, ended(BEFORE)).await;
     let alone = latencies(stage, &worker, fast).await;
-    let (before, asked) = (worker.resident_kb(), models.count());
+    let (before, requested) = (worker.resident_kb(), models.count());
     let began = Instant::now();
     stage.push(jobs(waiting, "slow")).await;
-    let all = tokio::time::timeout(PATIENCE, models.seen(asked + waiting)).await;
-    assert!(all.is_ok(), "{} of {waiting} came to the model", models.count() - asked);
+    let all = tokio::time::timeout(PATIENCE, models.seen(requested + waiting)).await;
+    assert!(all.is_ok(), "{} of {waiting} came to the model", models.count() - requested);
     let filled = began.elapsed().as_secs_f64();
     tokio::time::sleep(pace.seconds(2)).await;
     let memory = (worker.resident_kb() - before) / waiting as f64;

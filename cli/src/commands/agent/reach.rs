@@ -259,8 +259,8 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let mut asked = [0; 1024];
-                let _ = stream.read(&mut asked).await;
+                let mut requested = [0; 1024];
+                let _ = stream.read(&mut requested).await;
                 let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").await;
             }
         });

@@ -72,10 +72,10 @@ fn append(dir: &Path) -> io::Result<Disk> {
     let (began, mut waits) = (Instant::now(), Vec::new());
     let mut file: File = tempfile::tempfile_in(dir)?;
     while began.elapsed() < WATCHED {
-        let asked = Instant::now();
+        let requested = Instant::now();
         file.write_all(&[7; PAGE])?;
         file.sync_data()?;
-        waits.push(asked.elapsed().as_secs_f64() * 1e3);
+        waits.push(requested.elapsed().as_secs_f64() * 1e3);
     }
     let total: f64 = waits.iter().sum();
     waits.sort_by(f64::total_cmp);

@@ -18,7 +18,7 @@ pub const PROVIDER: &str = "turnstone-bench";
 /// The input of each job: about as long as a short request of a user.
 const WORDS: &str = "Compare the three suppliers of the attached list by price, delivery time and the number of \
     complaints in the last quarter, name the one you would choose, and say in two sentences why; if a figure is \
-    missing, say which one and do not guess. Write for somebody who has a minute, and do not repeat the list.";
+    missing, say which one and do not guess. Write for a reader who has a minute, and do not repeat the list.";
 /// Jobs that are enqueued together before a measurement.
 const TOGETHER: usize = 500;
 

@@ -22,14 +22,14 @@ pub struct CostArgs {
 /// Returns the cost of a row; `unknown` where a model was called and nothing is booked: the model has no price.
 #[must_use]
 pub fn cost(row: &Value) -> String {
-    let asked = ["tokens_in", "tokens_out"].iter().any(|name| row[*name].as_i64().is_some_and(|n| n > 0));
-    priced(&row["cost"], asked)
+    let requested = ["tokens_in", "tokens_out"].iter().any(|name| row[*name].as_i64().is_some_and(|n| n > 0));
+    priced(&row["cost"], requested)
 }
 
 /// Returns an amount; `unknown` for zero where a model was called.
-fn priced(cost: &Value, asked: bool) -> String {
+fn priced(cost: &Value, requested: bool) -> String {
     let is_zero = cost.as_str().is_some_and(|cost| cost.chars().all(|digit| matches!(digit, '0' | '.')));
-    if is_zero && asked { "unknown".to_owned() } else { plain(cost) }
+    if is_zero && requested { "unknown".to_owned() } else { plain(cost) }
 }
 
 /// The advice for an unknown cost.

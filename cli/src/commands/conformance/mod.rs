@@ -17,7 +17,7 @@ use std::process::ExitCode;
 pub enum ConformanceCommand {
     /// Write the configuration of a server for these cases: a scripted model, and nothing else
     Setup {
-        /// A folder, which is made
+        /// The folder to create
         folder: PathBuf,
     },
     /// Run the cases against a server that was started with that configuration; exit code 1 when one fails

@@ -24,7 +24,7 @@ pub enum CronCommand {
     Pause(Chosen),
     /// Resume entries
     Resume(Chosen),
-    /// Make an entry's job now, besides its times
+    /// Make an entry's job now, in addition to its scheduled times
     Trigger(Chosen),
     /// Delete entries; jobs that they made stay
     Delete(Chosen),

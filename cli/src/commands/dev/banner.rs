@@ -150,12 +150,12 @@ mod tests {
 
     #[test]
     fn jobs_of_an_earlier_run_are_reported() {
-        let told = |unfinished| {
+        let reported = |unfinished| {
             let lines = Banner { unfinished, ..banner() }.lines();
             lines.into_iter().find(|(label, _)| *label == "unfinished").map(|(_, words)| words)
         };
-        assert_eq!(told(0), None);
-        assert!(told(1).unwrap().starts_with("1 job of an earlier run resumes"));
-        assert!(told(7).unwrap().starts_with("7 jobs of an earlier run resume"));
+        assert_eq!(reported(0), None);
+        assert!(reported(1).unwrap().starts_with("1 job of an earlier run resumes"));
+        assert!(reported(7).unwrap().starts_with("7 jobs of an earlier run resume"));
     }
 }

@@ -104,8 +104,8 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
             let pushed = unwrapped(client.post(&["ojs", "v1", "jobs"], &job).await?, "job");
             let id = pushed["id"].as_str().context("the server's answer has no job id")?.to_owned();
             if people {
-                let asked = text::line(job["args"][0].as_str().unwrap_or_default());
-                session.output.line(&format!("The demo asks \u{201c}{asked}\u{201d}, job {id}:\n"))?;
+                let requested = text::line(job["args"][0].as_str().unwrap_or_default());
+                session.output.line(&format!("The demo asks \u{201c}{requested}\u{201d}, job {id}:\n"))?;
             }
             id
         }
@@ -124,11 +124,11 @@ async fn unfinished(client: &Client, job: &Value) -> anyhow::Result<Option<Strin
     let wanted = job["type"].as_str().unwrap_or_default().to_owned();
     let path = ["ojs", "v1", "admin", "jobs"];
     let (jobs, _) = client.list(&path, &[("type", wanted)], LOOKED_THROUGH).await?;
-    let found = jobs.iter().find(|found| goes_on(found) && found["args"] == job["args"]);
+    let found = jobs.iter().find(|found| continues(found) && found["args"] == job["args"]);
     Ok(found.and_then(|found| found["id"].as_str()).map(str::to_owned))
 }
 
-fn goes_on(job: &Value) -> bool {
+fn continues(job: &Value) -> bool {
     let state = job["state"].as_str().and_then(JobState::parse);
     state.is_some_and(|state| !state.is_terminal() && state != JobState::Scheduled)
 }
@@ -164,7 +164,7 @@ mod tests {
             ("discarded", false),
             ("cancelled", false),
         ] {
-            assert_eq!(goes_on(&json!({ "state": state })), on, "{state}");
+            assert_eq!(continues(&json!({ "state": state })), on, "{state}");
         }
     }
 

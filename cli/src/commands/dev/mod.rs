@@ -159,7 +159,7 @@ async fn start(
     .with_limits(limits)
     .with_breakers(Arc::clone(&store.breakers))
     .with_credentials(store.credentials.clone())
-    .with_elsewhere(store.elsewhere.clone())
+    .with_remote_calls(store.remote_calls.clone())
     .with_prices(config.prices()?)
     .with_reviews(config.reviews.clone());
     let api = api::part(
@@ -189,10 +189,10 @@ async fn demo(config: &Config, url: String, session: &Session) -> anyhow::Result
 
 /// Returns the number of jobs that have neither ended nor wait for a time or a person.
 async fn unfinished(store: &Store) -> anyhow::Result<u64> {
-    let goes_on =
+    let continues =
         |state: &JobState| matches!(state, JobState::Available | JobState::Active | JobState::Retryable);
     let counts = store.views.counts(None).await?;
-    Ok(counts.iter().filter(|(state, _)| goes_on(state)).map(|(_, count)| count).sum())
+    Ok(counts.iter().filter(|(state, _)| continues(state)).map(|(_, count)| count).sum())
 }
 
 /// Unique among all workers so far: process ids repeat.

@@ -79,7 +79,7 @@ impl NextCommands {
      {reviews}
      {ids} | {approve}
 
-  4  kill -9 me in the middle of a job and start me again: it goes on where it stopped
+  4  kill -9 me in the middle of a job and start me again: it resumes where it stopped
      {push} && sleep 1 && kill -9 {process}; {again}
 
   5  point it at a real model: stop me with Ctrl-C, put your key in OPENAI_API_KEY, and start me again like this
@@ -87,7 +87,7 @@ impl NextCommands {
      export TURNSTONE_MODELS__DEFAULT_MODEL=gpt-4o-mini
      {again}
      (vLLM, Ollama, llama.cpp: TURNSTONE_PROVIDERS__OPENAI__BASE_URL=http://127.0.0.1:11434/v1 and jobs that name their
-     models; all of it can stand in turnstone.toml instead, see examples/turnstone.toml)
+     models; all of it can be written in turnstone.toml instead, see examples/turnstone.toml)
 
 Ctrl-C stops me."
         )

@@ -65,7 +65,7 @@ pub fn of(event: &SeenEvent) -> Words {
             of_job(name, &data)
         }
         Some(EventName::PhaseCompleted) => of_phase(&data),
-        Some(EventName::InputRequested) => asked(event),
+        Some(EventName::InputRequested) => input_requested(event),
         Some(name) if !is_of_a_turn(&event.name) => around(name, &data),
         Some(name) => of_step(name, &data),
         None => Words::new(&event.name, event.data.to_string(), Tone::Plain, "running"),
@@ -106,7 +106,7 @@ fn around(name: EventName, data: &Fields<'_>) -> Words {
         E::QueuePaused => ("queue", format!("{} was paused", data.text("queue")), "running"),
         E::BudgetChanged => ("budget", format!("{} was changed", data.text("subject")), "running"),
         E::QueueResumed => ("queue", format!("{} was resumed", data.text("queue")), "running"),
-        E::WorkflowStepCompleted => ("workflow", format!("step {} ended well", data.text("step")), "running"),
+        E::WorkflowStepCompleted => ("workflow", format!("step {} completed", data.text("step")), "running"),
         _ => {
             let what = name.as_str().rsplit('.').next().unwrap_or_default();
             ("workflow", format!("{} {what}", data.text("workflow_id")), "running")
@@ -217,10 +217,11 @@ fn parked(data: &Fields<'_>) -> Words {
 }
 
 /// Describes a question to the user, with the command that answers it.
-fn asked(event: &SeenEvent) -> Words {
+fn input_requested(event: &SeenEvent) -> Words {
     let question = Question::read(&event.engagement, &event.data);
-    let asked = question.as_ref().map(Question::asked).unwrap_or_default();
-    let words = Words::new("input", format!("asks the user: {asked}"), Tone::Warning, "waits for an answer");
+    let requested = question.as_ref().map(Question::asked).unwrap_or_default();
+    let words =
+        Words::new("input", format!("asks the user: {requested}"), Tone::Warning, "waits for an answer");
     Words { command: question.map(|question| question.command()), ..words }
 }
 

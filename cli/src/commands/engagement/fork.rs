@@ -11,7 +11,7 @@ use std::process::ExitCode;
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Example: turnstone engagement fork ID --at-turn 3 --phase infer --set model=small --set prompt=@brief.txt\n\
-                  A tool result replaces what a recorded call came to: --set tool-result=CALL=JSON"
+                  A tool result replaces the outcome of a recorded call: --set tool-result=CALL=JSON"
 )]
 pub struct ForkArgs {
     /// The engagement's id

@@ -18,9 +18,9 @@ use std::process::ExitCode;
 /// `turnstone engagement`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum EngagementCommand {
-    /// List them, newest first
+    /// List engagements, newest first
     List(list::ListArgs),
-    /// Show its state and its delegates
+    /// Show the state of an engagement, and its delegates
     Show {
         /// Its id
         id: String,
@@ -28,22 +28,22 @@ pub enum EngagementCommand {
         #[arg(long)]
         tree: bool,
     },
-    /// Send a further input to its agent; it is processed after the earlier inputs
+    /// Send a further input to an engagement; it is processed after the earlier inputs
     Send(send::SendArgs),
-    /// Answer its agent's question to the user
+    /// Answer an agent's question to its user
     Answer(answer::AnswerArgs),
-    /// Fork it: continue from one of its turns as a new engagement, with something changed
+    /// Fork an engagement: continue from one of its turns as a new engagement, with changes
     Fork(fork::ForkArgs),
-    /// Show the first difference of two of them, and the cost of each of their turns
+    /// Show the first difference of two engagements, and the cost of each of their turns
     Diff {
         /// The first one's id
         a: String,
         /// The second one's id
         b: String,
     },
-    /// List the files that its agent made, or save one of them
+    /// List the files of an engagement, or save one of them
     Artifacts(artifacts::ArtifactsArgs),
-    /// Write the whole record of one that has ended, in the clear, as one document
+    /// Write the whole record of an ended engagement, in the clear, as one document
     Export {
         /// Its id
         id: String,
@@ -59,7 +59,7 @@ pub enum EngagementCommand {
         /// The file; `-` is standard input
         file: String,
     },
-    /// Run one again from its record, without any model, tool or store, and compare the outcome of each phase
+    /// Run an engagement again from its record, without any model, tool or store, and compare each phase
     Replay {
         /// An exported document (`-` is standard input), or an id
         #[arg(value_name = "FILE|ID")]

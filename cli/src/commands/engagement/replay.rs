@@ -20,12 +20,12 @@ pub async fn run(what: &str, session: &Session) -> anyhow::Result<ExitCode> {
         session.client()?.get_text(&["engagements", what, "export"]).await?
     };
     let record = EngagementRecord::read(&document).map_err(Failure::failed)?;
-    let told = Box::pin(rerun(&record)).await.map_err(Failure::failed)?;
+    let reported = Box::pin(rerun(&record)).await.map_err(Failure::failed)?;
     let output = session.output;
-    let (turns, phases) = (told.turns, told.phases);
+    let (turns, phases) = (reported.turns, reported.phases);
     match output.format {
-        Format::Json => output.json(&told)?,
-        Format::Ids | Format::Table => match &told.difference {
+        Format::Json => output.json(&reported)?,
+        Format::Ids | Format::Table => match &reported.difference {
             None => output.line(&format!(
                 "the same: {}, {}, and the result",
                 text::counted(turns, "turn"),
@@ -34,7 +34,7 @@ pub async fn run(what: &str, session: &Session) -> anyhow::Result<ExitCode> {
             Some(difference) => output.line(&text::line(&sentence(difference)))?,
         },
     }
-    Ok(if told.difference.is_none() { ExitCode::SUCCESS } else { Exit::Failed.into() })
+    Ok(if reported.difference.is_none() { ExitCode::SUCCESS } else { Exit::Failed.into() })
 }
 
 fn sentence(difference: &Difference) -> String {

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// The most columns that a result or an error takes.
 const SHOWN: usize = 400;
 
-/// Prints it, or the tree of its Agent Spec document with a mark where it is.
+/// Prints the engagement, or the tree of its Agent Spec document with a mark at the current node.
 ///
 /// # Errors
 /// The request fails, or there is no such engagement.
@@ -87,7 +87,8 @@ fn standing(engagement: &Value) -> Vec<String> {
         (None, Some(_)) => format!("its user: {}", plain(&awaiting["prompt"])),
         (None, None) => String::new(),
     };
-    let answer = Question::read(&plain(&engagement["engagement_id"]), awaiting).map(|asked| asked.command());
+    let answer =
+        Question::read(&plain(&engagement["engagement_id"]), awaiting).map(|requested| requested.command());
     let error = match engagement["error"]["code"].as_str() {
         Some(code) => format!("{code}: {}", plain(&engagement["error"]["message"])),
         None => String::new(),
@@ -111,18 +112,18 @@ fn standing(engagement: &Value) -> Vec<String> {
 
 /// The delegates of one job, each with those below it.
 fn branch(lines: &mut Vec<String>, below: &[Value], parent: &Value, depth: usize) {
-    for kin in below.iter().filter(|kin| kin["parent_job_id"] == *parent) {
+    for link in below.iter().filter(|link| link["parent_job_id"] == *parent) {
         lines.push(format!(
             "{}{} {} ({}): {} turns, {} tokens, engagement {}",
             "  ".repeat(depth),
-            plain(&kin["agent"]),
-            plain(&kin["status"]),
-            plain(&kin["mode"]),
-            plain(&kin["turns"]),
-            plain(&kin["tokens_used"]),
-            plain(&kin["engagement_id"])
+            plain(&link["agent"]),
+            plain(&link["status"]),
+            plain(&link["mode"]),
+            plain(&link["turns"]),
+            plain(&link["tokens_used"]),
+            plain(&link["engagement_id"])
         ));
-        branch(lines, below, &kin["job_id"], depth + 1);
+        branch(lines, below, &link["job_id"], depth + 1);
     }
 }
 
@@ -150,13 +151,13 @@ mod tests {
 
     #[test]
     fn children_stand_below_their_parents() {
-        let kin = |job: &str, parent: &str, agent: &str| {
+        let link = |job: &str, parent: &str, agent: &str| {
             json!({"job_id": job, "parent_job_id": parent, "agent": agent, "status": "success", "mode": "parallel",
                    "turns": 1, "tokens_used": 15, "engagement_id": format!("e-{job}")})
         };
         let engagement = json!({"agent": "lead", "status": "completed", "turns": 2, "started_at": null, "job_id": "a",
             "tokens": {"used": 60, "reserved": 0, "limit": 100}, "parent": null,
-            "children": [kin("b", "a", "scout"), kin("c", "a", "scribe"), kin("d", "b", "clerk")],
+            "children": [link("b", "a", "scout"), link("c", "a", "scribe"), link("d", "b", "clerk")],
             "tree": {"engagements": 4, "tokens_used": 60}});
         let shown = lines(&engagement);
         assert_eq!(shown[2], "tokens  60 used of 100, 0 reserved");

@@ -69,16 +69,17 @@ pub(super) fn read(file: &str) -> Result<String, Failure> {
 pub async fn import(file: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let document = read(file)?;
     let client = session.client()?;
-    let told = client.post_text((&["engagements", "import"], &[]), "application/x-ndjson", document).await?;
-    let (output, id) = (session.output, told["engagement_id"].as_str().unwrap_or_default());
+    let reported =
+        client.post_text((&["engagements", "import"], &[]), "application/x-ndjson", document).await?;
+    let (output, id) = (session.output, reported["engagement_id"].as_str().unwrap_or_default());
     match output.format {
-        Format::Json => output.json(&told)?,
+        Format::Json => output.json(&reported)?,
         Format::Ids => output.line(&text::line(id))?,
         Format::Table => {
             output.line(&text::line(&format!(
                 "{id} is here: {}, {}",
-                text::counted(told["turns"].as_i64().unwrap_or_default(), "turn"),
-                text::counted(told["messages"].as_i64().unwrap_or_default(), "message")
+                text::counted(reported["turns"].as_i64().unwrap_or_default(), "turn"),
+                text::counted(reported["messages"].as_i64().unwrap_or_default(), "message")
             )))?;
         }
     }

@@ -44,14 +44,14 @@ fn set_at(job: &mut Map<String, Value>, name: &str, value: Value) -> Result<(), 
 /// Returns the remarks on jobs before they are sent, each once: fields that look like an agent's and are none.
 #[must_use]
 pub fn remarks(jobs: &[Value]) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
+    let mut reported: Vec<String> = Vec::new();
     let names = jobs.iter().filter_map(Value::as_object).flat_map(Map::keys);
     for remark in names.filter_map(|name| agent_fields::remark(name)) {
-        if !told.contains(&remark) {
-            told.push(remark);
+        if !reported.contains(&remark) {
+            reported.push(remark);
         }
     }
-    told
+    reported
 }
 
 #[cfg(test)]

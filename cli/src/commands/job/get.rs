@@ -33,7 +33,7 @@ pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> 
             // The job is shown even if the key may not read the rest, such as a tenant's key.
             let fleet = if job["state"] == "available" { Fleet::ask(&client).await.ok() } else { None };
             let waits_for = reason(&job, fleet.as_ref(), &client).await.ok().flatten();
-            output.line(&fields(&told(&job, waits_for)))?;
+            output.line(&fields(&with_wait(&job, waits_for)))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -41,7 +41,7 @@ pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> 
 
 /// Returns the job with its reason for waiting and its failures. The failures replace the attempts beside the most
 /// attempts: a claim after a review or a pause is an attempt too, but only failures count.
-fn told(job: &Value, waits_for: Option<String>) -> Value {
+fn with_wait(job: &Value, waits_for: Option<String>) -> Value {
     let Some(fields) = job.as_object() else { return job.clone() };
     let mut shown = Map::new();
     for (name, value) in fields {
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn failures_and_waits_are_reported() {
         let job = json!({ "state": "pending", "attempt": 3, "max_attempts": 3 });
-        let shown = fields(&told(&job, Some("review r by boss".to_owned())));
+        let shown = fields(&with_wait(&job, Some("review r by boss".to_owned())));
         for line in ["waits for  review r by boss", "failures   0 of 3", "attempt    3"] {
             assert!(shown.contains(line), "{shown}");
         }

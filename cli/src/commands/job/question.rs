@@ -18,7 +18,8 @@ impl Question {
     pub fn read(engagement: &str, data: &Value) -> Option<Self> {
         let call_id = data["call_id"].as_str()?.to_owned();
         let keys: &Map<String, Value> = data["request_keys"].as_object()?;
-        let keys = keys.iter().map(|(key, asked)| (text::line(key), text::line(&plain(asked)))).collect();
+        let keys =
+            keys.iter().map(|(key, requested)| (text::line(key), text::line(&plain(requested)))).collect();
         Some(Self { engagement: engagement.to_owned(), call_id, keys })
     }
 
@@ -26,8 +27,12 @@ impl Question {
     #[must_use]
     pub fn asked(&self) -> String {
         match self.keys.as_slice() {
-            [(_, asked)] if !asked.is_empty() => asked.clone(),
-            keys => keys.iter().map(|(key, asked)| format!("{key}: {asked}")).collect::<Vec<_>>().join("; "),
+            [(_, requested)] if !requested.is_empty() => requested.clone(),
+            keys => keys
+                .iter()
+                .map(|(key, requested)| format!("{key}: {requested}"))
+                .collect::<Vec<_>>()
+                .join("; "),
         }
     }
 

@@ -78,7 +78,9 @@ pub async fn reason(job: &Value, fleet: Option<&Fleet>, client: &Client) -> Resu
         Some("available") => fleet.and_then(|fleet| fleet.keeps(job)),
         Some("scheduled") => Some(format!("its time, {}", time(&job["scheduled_at"]))),
         Some("retryable") => Some(format!("its next attempt, at {}", time(&job["next_retry_at"]))),
-        Some("pending") if job["waits_for"].is_object() => Some(told(&job["waits_for"], job, client).await?),
+        Some("pending") if job["waits_for"].is_object() => {
+            Some(described(&job["waits_for"], job, client).await?)
+        }
         Some("pending") if !job["workflow_id"].is_null() => Some("earlier steps of its workflow".to_owned()),
         _ => None,
     })
@@ -103,7 +105,7 @@ pub async fn with_reasons(
     explained.iter().any(|item| !item[WAITING].is_null()).then_some(explained)
 }
 
-async fn told(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {
+async fn described(data: &Value, job: &Value, client: &Client) -> Result<String, Failure> {
     if let Some(children) = data["children"].as_i64() {
         return Ok(if children == 1 {
             "1 delegated job".to_owned()
@@ -191,9 +193,9 @@ mod tests {
         assert!(says(json!({"queue": "default"})).contains("--agent"));
         assert_eq!(says(json!({"queue": "mail"})), "");
         assert_eq!(says(json!({"queue": "default", "ext_agent_engagement_id": "e"})), "");
-        let nobody = Fleet { workers: Vec::new(), paused: Vec::new() };
+        let no_worker = Fleet { workers: Vec::new(), paused: Vec::new() };
         let job = json!({"queue": "default", "ext_agent_engagement_id": "e"});
-        assert!(nobody.keeps(&job).unwrap().contains("no worker serves queue default"));
+        assert!(no_worker.keeps(&job).unwrap().contains("no worker serves queue default"));
     }
 
     #[test]

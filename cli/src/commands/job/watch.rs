@@ -82,8 +82,8 @@ fn outcome(job: &Value, ending: Ending) -> Option<String> {
     }
     let error = &job["error"];
     let message = error["message"].as_str()?;
-    let told = format!("{}: {message}", table::plain(&error["code"]));
-    Some(format!("error of {id}:\n{}", text::block(&told)))
+    let reported = format!("{}: {message}", table::plain(&error["code"]));
+    Some(format!("error of {id}:\n{}", text::block(&reported)))
 }
 
 fn result(result: &Value) -> String {

@@ -22,10 +22,10 @@ pub enum QueueCommand {
     List,
     /// Print the jobs of a queue, by state
     Show(NameArgs),
-    /// Stop handing out jobs of queues; enqueueing continues
+    /// Pause queues: their jobs are not claimed; enqueueing continues
     #[command(after_help = "Example: turnstone queue pause --matching 'mail.*' --dry-run")]
     Pause(Chosen),
-    /// Hand out the jobs of queues again
+    /// Resume paused queues
     Resume(Chosen),
     /// Bound a queue, or limit how fast its jobs start
     Set(config::SetArgs),

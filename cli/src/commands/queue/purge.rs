@@ -15,7 +15,7 @@ pub struct PurgeArgs {
     /// Jobs that ended in this state
     #[arg(long, default_value = "completed", value_parser = PossibleValuesParser::new(["completed", "cancelled", "discarded"]))]
     pub state: String,
-    /// Only say how many they are
+    /// Only print their number
     #[arg(long)]
     pub dry_run: bool,
 }

@@ -43,8 +43,8 @@ fn reviewer(review: &Value) -> Result<String, Failure> {
     }
     let members = review["members"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
-    let asked = if names.is_empty() { text::line(&plain(&review["reviewer"])) } else { names.join(", ") };
-    let problem = format!("the answer has no name; reviewers: {asked}");
+    let requested = if names.is_empty() { text::line(&plain(&review["reviewer"])) } else { names.join(", ") };
+    let problem = format!("the answer has no name; reviewers: {requested}");
     Err(Failure::usage(problem).hint("say whose answer it is with --by NAME"))
 }
 

@@ -25,7 +25,9 @@ const COLUMNS: &[Column] = &[
     column("JOB", |review| plain(&review["job_id"])),
     column("ASKED", |review| time(&review["created_at"])),
     column("DEADLINE", |review| time(&review["deadline_at"])),
-    column("QUESTION", |review| text::fit(&text::line(&asked(&review["question"])), QUESTION).into_owned()),
+    column("QUESTION", |review| {
+        text::fit(&text::line(&question_text(&review["question"])), QUESTION).into_owned()
+    }),
 ];
 
 /// Returns the approvals, and the number that is needed.
@@ -40,7 +42,7 @@ fn votes(review: &Value) -> String {
 }
 
 /// Returns the question in a line: the tool with its inputs, or the error.
-fn asked(question: &Value) -> String {
+fn question_text(question: &Value) -> String {
     match (question["name"].as_str(), question.get("inputs")) {
         (Some(name), Some(inputs)) => format!("{name} {}", plain(inputs)),
         _ => match question["error"]["message"].as_str() {
@@ -92,16 +94,16 @@ pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode>
         if state.is_empty() { Vec::new() } else { vec![("state", state.to_owned())] };
     let client = session.client()?;
     let (reviews, _) = client.list(&["reviews"], &query, args.limit).await?;
-    let asked = match args.state {
+    let requested = match args.state {
         Which::Open | Which::All if session.output.format == Format::Table => {
             questions(&client, args.limit).await
         }
         _ => Vec::new(),
     };
-    if !reviews.is_empty() || asked.is_empty() {
+    if !reviews.is_empty() || requested.is_empty() {
         session.output.list(&reviews, "id", COLUMNS)?;
     }
-    for line in asked {
+    for line in requested {
         session.output.line(&text::line(&line))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -131,8 +133,8 @@ mod tests {
     #[test]
     fn a_question_shows_what_one_decides_about() {
         let question = json!({"call_id": "c", "engagement": {}, "inputs": {"amount": 100}, "name": "pay"});
-        assert_eq!(asked(&question), "pay {\"amount\":100}");
-        assert_eq!(asked(&json!({"error": {"code": "C", "message": "why"}})), "C: why");
-        assert_eq!(asked(&json!("go on?")), "go on?");
+        assert_eq!(question_text(&question), "pay {\"amount\":100}");
+        assert_eq!(question_text(&json!({"error": {"code": "C", "message": "why"}})), "C: why");
+        assert_eq!(question_text(&json!("go on?")), "go on?");
     }
 }

@@ -77,7 +77,7 @@ mod tests {
     fn as_many_files_as_turns_are_needed_and_a_few_more() {
         assert_eq!(shortage(64, Some(1_024)), None);
         assert_eq!(shortage(100_000, None), None);
-        let told = shortage(10_000, Some(1_024)).unwrap();
-        assert!(told.contains("1024 files") && told.contains("10000 turns"), "{told}");
+        let reported = shortage(10_000, Some(1_024)).unwrap();
+        assert!(reported.contains("1024 files") && reported.contains("10000 turns"), "{reported}");
     }
 }

@@ -50,12 +50,12 @@ pub(super) async fn find_person(
     Json(body): Json<Value>,
 ) -> CalendarReply {
     memory.calls.note("/people/find", &headers, &body);
-    let asked = body["name"].as_str().unwrap_or_default().to_lowercase();
+    let requested = body["name"].as_str().unwrap_or_default().to_lowercase();
     let person =
-        PEOPLE.iter().find(|person| !asked.is_empty() && person.name.to_lowercase().contains(&asked));
+        PEOPLE.iter().find(|person| !requested.is_empty() && person.name.to_lowercase().contains(&requested));
     match person {
         Some(person) => (StatusCode::OK, Json(json!({"name": person.name, "email": person.email}))),
-        None => refused(StatusCode::NOT_FOUND, "nobody of that name works here"),
+        None => refused(StatusCode::NOT_FOUND, "no colleague has that name"),
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn create(
     else {
         return refused(
             StatusCode::UNAUTHORIZED,
-            "a meeting is made in somebody's name: send that person's token",
+            "a meeting is made in a user's name: send that user's token",
         );
     };
     let event = json!({

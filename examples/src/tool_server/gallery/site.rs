@@ -45,14 +45,16 @@ const SITE: [Page; 3] = [
 pub(super) async fn page(
     State(memory): State<Arc<Memory>>,
     headers: HeaderMap,
-    Query(asked): Query<SiteQuery>,
+    Query(requested): Query<SiteQuery>,
 ) -> (StatusCode, Json<Value>) {
-    memory.calls.note("/site", &headers, &json!({"path": asked.path}));
-    match SITE.iter().find(|page| page.path == asked.path) {
+    memory.calls.note("/site", &headers, &json!({"path": requested.path}));
+    match SITE.iter().find(|page| page.path == requested.path) {
         Some(page) => {
             let body = json!({"title": page.title, "text": page.text, "links": page.links});
             (StatusCode::OK, Json(body))
         }
-        None => (StatusCode::NOT_FOUND, Json(json!({"error": format!("there is no page {:?}", asked.path)}))),
+        None => {
+            (StatusCode::NOT_FOUND, Json(json!({"error": format!("there is no page {:?}", requested.path)})))
+        }
     }
 }

@@ -16,11 +16,11 @@ pub(crate) struct Desk(Mutex<Vec<(Option<String>, Value)>>);
 
 impl Desk {
     /// The number of the ticket for this request; the one it got before, when it is sent again.
-    fn open(&self, key: Option<String>, asked: &Value) -> usize {
+    fn open(&self, key: Option<String>, requested: &Value) -> usize {
         let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = tickets.iter().position(|(other, _)| key.is_some() && *other == key);
         before.unwrap_or_else(|| {
-            tickets.push((key, asked.clone()));
+            tickets.push((key, requested.clone()));
             tickets.len() - 1
         }) + 1
     }

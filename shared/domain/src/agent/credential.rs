@@ -161,17 +161,17 @@ mod tests {
     #[test]
     fn the_truth_table_of_identities() {
         let known = User { id: "u-1".into(), email: None };
-        let nobody = User::default();
+        let unknown = User::default();
         let named = Acting::Static("desk".into());
         for (user_identity, user, is_set, expected) in [
             (true, &known, true, Ok(Acting::User)),
             (true, &known, false, Ok(Acting::User)),
-            (true, &nobody, true, Ok(named.clone())),
-            (true, &nobody, false, Err(())),
+            (true, &unknown, true, Ok(named.clone())),
+            (true, &unknown, false, Err(())),
             (false, &known, true, Ok(named.clone())),
-            (false, &nobody, true, Ok(named.clone())),
+            (false, &unknown, true, Ok(named.clone())),
             (false, &known, false, Ok(Acting::Anonymous)),
-            (false, &nobody, false, Ok(Acting::Anonymous)),
+            (false, &unknown, false, Ok(Acting::Anonymous)),
         ] {
             let static_identity = is_set.then(|| "desk".to_owned());
             let capability = Capability { user_identity, static_identity, ..Capability::named("t") };

@@ -216,7 +216,7 @@ impl DelegationState {
 }
 
 /// Returns the agents that an agent may call, if no tool has their names.
-fn asked(agent: &AgentDefinition) -> Vec<String> {
+fn called_agents(agent: &AgentDefinition) -> Vec<String> {
     agent.capabilities.iter().filter_map(|c| c.delegate(false)).map(|delegate| delegate.agent).collect()
 }
 
@@ -234,8 +234,8 @@ fn reviewers(agent: &AgentDefinition) -> Vec<String> {
 #[must_use]
 pub fn named_by(name: &str, agents: &[AgentDefinition]) -> Vec<String> {
     let others = agents.iter().filter(|agent| agent.name != name);
-    let naming =
-        others.filter(|agent| [asked(agent), reviewers(agent)].concat().iter().any(|one| one == name));
+    let naming = others
+        .filter(|agent| [called_agents(agent), reviewers(agent)].concat().iter().any(|one| one == name));
     naming.map(|agent| agent.name.clone()).collect()
 }
 
@@ -243,7 +243,7 @@ pub fn named_by(name: &str, agents: &[AgentDefinition]) -> Vec<String> {
 /// name comes first and last; `None` when there is no such cycle. Only names are compared: tools are not known here.
 #[must_use]
 pub fn circle(agent: &AgentDefinition, others: &[AgentDefinition]) -> Option<Vec<String>> {
-    let named = |agent: &AgentDefinition| [asked(agent), reviewers(agent)].concat();
+    let named = |agent: &AgentDefinition| [called_agents(agent), reviewers(agent)].concat();
     let mut ways: VecDeque<Vec<String>> =
         named(agent).into_iter().filter(|name| *name != agent.name).map(|name| vec![name]).collect();
     let mut seen = HashSet::new();

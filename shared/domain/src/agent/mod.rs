@@ -3,13 +3,13 @@
 
 mod approvals;
 pub mod credential;
+mod delegate;
 pub mod delegation;
 pub mod errors;
 mod flow;
 mod format;
 pub mod guardrails;
 pub mod identity;
-mod kin;
 mod live;
 mod operations;
 pub mod prompt;
@@ -469,7 +469,7 @@ impl AgentDefinition {
         self.tool_choice = match (self.tool_choice, fields.tool_choice) {
             (ToolChoice::None, _) | (_, Some(ToolChoice::None)) => ToolChoice::None,
             (ToolChoice::Required, _) => ToolChoice::Required,
-            (own, asked) => asked.unwrap_or(own),
+            (own, requested) => requested.unwrap_or(own),
         };
         self.output.schema = fields.output_schema.or(self.output.schema.take());
         self.output.format = match fields.output_format {
@@ -503,10 +503,10 @@ fn declared(tool: &ToolDeclaration) -> Capability {
     }
 }
 
-fn narrower(own: Option<i64>, asked: Option<i64>) -> Option<i64> {
-    match (own, asked) {
-        (Some(own), Some(asked)) => Some(own.min(asked)),
-        (own, asked) => own.or(asked),
+fn narrower(own: Option<i64>, requested: Option<i64>) -> Option<i64> {
+    match (own, requested) {
+        (Some(own), Some(requested)) => Some(own.min(requested)),
+        (own, requested) => own.or(requested),
     }
 }
 

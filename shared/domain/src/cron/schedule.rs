@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(
             occurrences("0 * * * *", "Europe/Berlin", "2026-03-29T00:00:00Z", 2),
             ["2026-03-29T01:00Z", "2026-03-29T02:00Z"],
-            "an hourly entry goes on every hour"
+            "an hourly entry continues every hour"
         );
     }
 

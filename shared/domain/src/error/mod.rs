@@ -120,13 +120,13 @@ impl JobError {
 
     /// Returns the error in the form of event data: code, message and type, and the [`facts`](Self::facts).
     #[must_use]
-    pub fn told(&self) -> Value {
-        let mut told = Map::new();
-        told.insert("code".to_owned(), self.code().into());
-        told.insert("message".to_owned(), self.message.as_str().into());
-        told.insert("type".to_owned(), self.error_type().into());
-        told.extend(self.facts());
-        Value::Object(told)
+    pub fn event_data(&self) -> Value {
+        let mut data = Map::new();
+        data.insert("code".to_owned(), self.code().into());
+        data.insert("message".to_owned(), self.message.as_str().into());
+        data.insert("type".to_owned(), self.error_type().into());
+        data.extend(self.facts());
+        Value::Object(data)
     }
 
     /// Returns the code of the error on the wire.

@@ -76,7 +76,7 @@ impl RecordedCheck {
 
     /// Reads the event `guardrail.checked` of a turn; `None` when the tool was away, because then there is no result.
     #[must_use]
-    pub fn told(turn: i64, data: &Value) -> Option<Self> {
+    pub fn of_event(turn: i64, data: &Value) -> Option<Self> {
         let CheckedData { side, passed, position, text_sha256, away } =
             CheckedData::deserialize(data).ok()?;
         (!away).then_some(Self { turn, side, position, text: text_sha256, passed })
@@ -196,19 +196,22 @@ mod tests {
 
     #[test]
     fn a_guardrail_is_known_by_what_it_was_asked_and_by_where() {
-        let told = |turn, data| RecordedCheck::told(turn, &data).unwrap();
+        let of_event = |turn, data| RecordedCheck::of_event(turn, &data).unwrap();
         let checks = vec![
-            told(3, json!({"side": "output", "passed": true, "position": 0, "text_sha256": "x"})),
-            told(2, json!({"side": "output", "passed": false, "position": 0, "tool": "t"})),
-            told(1, json!({"side": "input", "passed": true, "tool": "t"})),
+            of_event(3, json!({"side": "output", "passed": true, "position": 0, "text_sha256": "x"})),
+            of_event(2, json!({"side": "output", "passed": false, "position": 0, "tool": "t"})),
+            of_event(1, json!({"side": "input", "passed": true, "tool": "t"})),
         ];
         let recorded = Recorded { checks, ..Recorded::default() };
         assert_eq!(recorded.verdict_on(Side::Output, "x"), Some(true));
         assert_eq!(recorded.verdict_on(Side::Input, "x"), None);
         assert_eq!(recorded.verdict_at(2, Side::Output, 0), Some(false));
         assert_eq!(recorded.verdict_at(2, Side::Output, 1), None);
-        assert_eq!(recorded.verdict_at(1, Side::Input, 1), Some(true), "an older event stands for its turn");
-        assert_eq!(RecordedCheck::told(1, &json!({"side": "above", "passed": true})), None);
-        assert_eq!(RecordedCheck::told(1, &json!({"side": "input", "passed": false, "away": true})), None);
+        assert_eq!(recorded.verdict_at(1, Side::Input, 1), Some(true), "an older event is used for its turn");
+        assert_eq!(RecordedCheck::of_event(1, &json!({"side": "above", "passed": true})), None);
+        assert_eq!(
+            RecordedCheck::of_event(1, &json!({"side": "input", "passed": false, "away": true})),
+            None
+        );
     }
 }

@@ -231,8 +231,8 @@ fn parse(text: &str, as_written: bool, scope: Scope) -> Result<(Arc<Program>, Ve
             return PolicyError::Syntax("it cannot be parsed".to_owned());
         };
         // The parser's message continues with every token that it would have accepted.
-        let told = first.msg.split(" expecting {").next().unwrap_or_default();
-        let mut message: String = told.chars().take(200).collect();
+        let reported = first.msg.split(" expecting {").next().unwrap_or_default();
+        let mut message: String = reported.chars().take(200).collect();
         if as_written && first.pos.0 > 0 {
             message.push_str(&format!(" (line {}, column {} of the expression)", first.pos.0, first.pos.1));
         }

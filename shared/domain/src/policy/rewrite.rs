@@ -59,7 +59,7 @@ pub(super) fn addressable(source: &str, names: &[&str]) -> String {
     out
 }
 
-/// Returns the name that stands after the dot at the start of `rest`.
+/// Returns the name after the dot at the start of `rest`.
 fn longest_name<'a>(rest: &str, names: &[&'a str]) -> Option<&'a str> {
     let after = rest.strip_prefix('.')?;
     let fits = |name: &&&str| {

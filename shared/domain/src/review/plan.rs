@@ -143,8 +143,8 @@ impl Review {
     #[must_use]
     pub fn was_asked(&self, by: &str) -> bool {
         let before = self.plan.steps.iter().take(self.step);
-        let asked = before.flat_map(|step| &step.members).any(|member| member == by);
-        self.may_answer(by) || (self.asked.is_none() && asked)
+        let requested = before.flat_map(|step| &step.members).any(|member| member == by);
+        self.may_answer(by) || (self.asked.is_none() && requested)
     }
 
     /// Returns true if the deadline of the current step has passed.
@@ -228,10 +228,10 @@ mod tests {
 
     #[test]
     fn the_next_reviewers_begin_with_no_votes() {
-        let asked = Review { votes: vec![vote("ann", true, 0)], ..panel() };
-        assert!(asked.may_answer("ben") && !asked.may_answer("eve"));
-        assert_eq!(asked.missing(), ["ben", "cem"]);
-        let next = asked.escalated(Timestamp(1000)).unwrap();
+        let requested = Review { votes: vec![vote("ann", true, 0)], ..panel() };
+        assert!(requested.may_answer("ben") && !requested.may_answer("eve"));
+        assert_eq!(requested.missing(), ["ben", "cem"]);
+        let next = requested.escalated(Timestamp(1000)).unwrap();
         assert!(next.may_answer("eve") && !next.may_answer("ben"));
         assert_eq!((next.deadline_at, next.remind_at), (Some(Timestamp(1100)), Some(Timestamp(1010))));
         assert_eq!((next.tally().approvals, next.missing()), (0, vec!["eve"]));

@@ -260,7 +260,7 @@ mod tests {
             plan.unwrap().steps.into_iter().map(|step| step.name).collect::<Vec<_>>()
         };
         assert_eq!(names(rules.plan("pair", None, &itself)), ["ann"]);
-        assert_eq!(rules.plan("alone", None, &itself), None, "there is nobody else");
+        assert_eq!(rules.plan("alone", None, &itself), None, "there is no other reviewer");
         let two = |name: &str| Some(name.to_owned());
         assert_eq!(names(rules.plan("pair", None, &two)), ["pair", "ann"]);
     }

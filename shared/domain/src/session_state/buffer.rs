@@ -370,9 +370,10 @@ mod tests {
             run(&mut b, "state_get_many", json!({"keys": ["a", "l", "new"]})).unwrap(),
             json!({"values": {"a": {"n": 2}, "new": [1]}})
         );
-        let told: Vec<_> = b.changes().iter().map(|c| (c.operation.as_str(), &c.previous_value)).collect();
+        let reported: Vec<_> =
+            b.changes().iter().map(|c| (c.operation.as_str(), &c.previous_value)).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("set", &json!(1)),
                 ("append", &json!(["x"])),

@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_member_is_refused_and_another_unknown_one_is_kept() {
-        for (options, told) in [
+        for (options, reported) in [
             (json!({"prioritiy": 3}), "options.prioritiy is unknown; did you mean `priority`?"),
             (
                 json!({"unique": {"keys": ["type"], "on_conflit": "ignore"}}),
@@ -140,7 +140,7 @@ mod tests {
             ),
         ] {
             let refused = read(options.clone()).unwrap_err();
-            assert!(refused.message.contains(told), "{options}: {refused:?}");
+            assert!(refused.message.contains(reported), "{options}: {refused:?}");
         }
         for kept in [json!({"x_priorit": 1}), json!({"ext_tags": []}), json!({"shard": 4})] {
             assert!(read(kept.clone()).is_ok(), "{kept}");

@@ -66,8 +66,9 @@ impl fmt::Debug for Specification {
 /// Reads one document to run it. The registry holds what the document refers to and does not define.
 ///
 /// # Errors
-/// Every problem found, in document order, when at least one of them is an error: those of [`lint`], and what only a
-/// run cannot have, as an input that nothing fills. With a specification come the warnings.
+/// Every problem found, in document order, when at least one of them is an error. These are the problems of
+/// [`lint`], and those of a run alone, such as an input without a value. A specification is returned with its
+/// warnings.
 pub fn read(source: &str, registry: &Registry) -> Result<(Specification, Vec<Problem>), Vec<Problem>> {
     let mut problems = Problems::for_running();
     let read = parse(source, &mut problems).and_then(|root| {

@@ -76,8 +76,8 @@ const RUNNABLE: [&str; 50] = [
 /// Reads a flow, an agent or a team as an agent. `names` holds the tools of this server, when they are known.
 ///
 /// # Errors
-/// Every problem found, in document order: those of [`read`], AS-00 for each component that cannot be run
-/// yet, AS-19 for a secret that no registry gives, and AS-59 for a tool that the server lacks.
+/// Every problem found, in document order: those of [`read`], and three kinds of its own. AS-00 is for each component
+/// that this version cannot run, AS-19 for a secret that no registry gives, and AS-59 for a tool that the server lacks.
 pub fn agent(
     source: &str,
     registry: &Registry,

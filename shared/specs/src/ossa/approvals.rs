@@ -31,12 +31,12 @@ pub(super) fn read(
     let contact = contact(spec, errors);
     let every = spec.at_path(&["autonomy", "approval_required"]).and_then(Node::flag) == Some(true);
     let listed = spec.get("tools").map(Node::items).unwrap_or_default();
-    let asked = |capability: &Capability| {
+    let requested = |capability: &Capability| {
         let at = capability.origin.as_ref().and_then(|origin| usize::try_from(origin.tool_index).ok());
         every || at.and_then(|at| listed.get(at)).is_some_and(of_tool)
     };
     let own = tools.capabilities.iter_mut().chain(tools.toolsets.iter_mut().map(|set| &mut set.like));
-    for capability in own.filter(|capability| asked(capability)) {
+    for capability in own.filter(|capability| requested(capability)) {
         capability.input_restriction = Restriction {
             require_review: Some(contact.target.clone()),
             answer_within_ms: contact.timeout_ms,
@@ -119,9 +119,9 @@ mod tests {
              tools: [{{type: http, name: find, approval_required: true}}, {{type: http, name: look}}]\n  {rest}\n"
         );
         let (agent, _) = read(&source, None).unwrap_or_else(|problems| panic!("{rest}: {problems:?}"));
-        let asked = agent.capabilities.iter().map(|own| own.input_restriction.require_review.clone());
-        let asked = asked.collect();
-        (agent, asked)
+        let requested = agent.capabilities.iter().map(|own| own.input_restriction.require_review.clone());
+        let requested = requested.collect();
+        (agent, requested)
     }
 
     fn someone(name: &str) -> Option<String> {
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn approvals_are_reviews() {
         assert_eq!(agent("reasoning: {strategy: react}").1, [someone("operator"), None]);
-        let (desk, asked) = agent(
+        let (desk, requested) = agent(
             "autonomy: {approval_required: true, escalation_policy: {target: ann, timeout_seconds: 5}}",
         );
-        assert_eq!(asked, [someone("ann"), someone("ann")]);
+        assert_eq!(requested, [someone("ann"), someone("ann")]);
         assert_eq!(desk.capabilities[0].input_restriction.answer_within_ms, Some(5000));
     }
 
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn triggers_are_read() {
         let both = "timeout_seconds: 7, triggers: [high_risk_action, policy_violation]";
-        let (desk, asked) = agent(&format!("safety: {{human_in_loop: {{enabled: true, {both}}}}}"));
-        assert_eq!(asked, [someone("operator"), None]);
+        let (desk, requested) = agent(&format!("safety: {{human_in_loop: {{enabled: true, {both}}}}}"));
+        assert_eq!(requested, [someone("operator"), None]);
         let violation = desk.errors.handler(OssaCode::PolicyViolation).unwrap();
         assert_eq!(violation.strategy, Strategy::Escalate);
         let risky = desk.approvals.high_risk.unwrap();

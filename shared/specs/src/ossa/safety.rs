@@ -10,13 +10,13 @@ use turnstone_domain::agent::safety::{
 
 /// Reads the sections.
 pub(super) fn read(spec: &Node, problems: &mut Problems) -> Safety {
-    let asked = |path: &[&str]| spec.at_path(path).filter(|node| is_asked(node));
+    let requested = |path: &[&str]| spec.at_path(path).filter(|node| is_asked(node));
     let audited = spec.at_path(&["security", "audit", "pii_redaction"]).and_then(Node::flag) == Some(true);
     let everything = || PersonalRule { kinds: PersonalKind::ALL.to_vec(), action: FilterAction::Redact };
     Safety {
-        content: asked(&["safety", "content_filtering"]).map(content),
-        personal: asked(&["safety", "pii_detection"]).map(|node| personal(node, problems)),
-        output: asked(&["security", "output_filtering"])
+        content: requested(&["safety", "content_filtering"]).map(content),
+        personal: requested(&["safety", "pii_detection"]).map(|node| personal(node, problems)),
+        output: requested(&["security", "output_filtering"])
             .map(|node| personal(node, problems))
             .or_else(|| audited.then(everything)),
     }
@@ -58,10 +58,10 @@ fn personal(node: &Node, problems: &mut Problems) -> PersonalRule {
         );
         problems.error(node.at, "OSSA-safety", message);
     }
-    let asked =
+    let requested =
         |kind: &PersonalKind| list.is_none() || named.iter().any(|node| node.text() == Some(kind.as_str()));
     PersonalRule {
-        kinds: PersonalKind::ALL.into_iter().filter(asked).collect(),
+        kinds: PersonalKind::ALL.into_iter().filter(requested).collect(),
         action: action(node).unwrap_or(FilterAction::Redact),
     }
 }

@@ -1,3 +1,3 @@
--- Calls of agents elsewhere that are over.
+-- Deletes calls of remote agents that have ended.
 DELETE FROM elsewhere
 WHERE (call_id, place) IN (SELECT r.call_id, r.place FROM {rows: call_id, place})

@@ -48,13 +48,13 @@ job_schemas WHERE job_type = $1 AND version = $2
 -- Forgets workers that were last seen before $1.
 workers WHERE seen_at < $1
 --- delete_tenant_limits
--- Lets tenant $1 have as much as it likes.
+-- Deletes the limits of tenant $1.
 tenant_limits WHERE tenant = $1
 --- delete_unused_artifact_contents
--- Deletes what no artifact has any more: looked at again when somebody else has just used it.
+-- Deletes contents that no artifact uses. A content that a concurrent transaction has just used is looked at again.
 artifact_contents WHERE uses = 0
 --- delete_webhook
--- Deletes webhook $1, if it is tenant $2's (NULL: anybody's).
+-- Deletes webhook $1, if it is tenant $2's (NULL: any tenant's).
 webhooks WHERE id = $1 AND ($2 IS NULL OR tenant = $2)
 --- delete_worker
 -- Takes a worker off the list.

@@ -1,4 +1,4 @@
--- What the engagement $1 reads of $2 and of those that $2 reads: turns before $3, messages up to $4.
+-- The parts that engagement $1 reads of $2, and of those that $2 reads: turns before $3, messages up to $4.
 INSERT INTO inheritances (engagement_seq, source_seq, generation, turn_until, message_until)
 SELECT e.seq, p.seq, 1, $3, $4
 FROM engagements AS e

@@ -1,4 +1,4 @@
--- What an operator set for a queue; one that nobody knew is known from $13 on. A new limit counts from now.
+-- Sets an operator's configuration of a queue, which is created at $13 if it is unknown. A new limit counts from now.
 INSERT INTO queues (name, config, max_depth, max_bytes, warn_at, concurrency, rate, period_ms, throttle_ms,
                     keep_completed_ms, keep_discarded_ms, keep_cancelled_ms, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)

@@ -1,4 +1,4 @@
--- What jobs ask of limits. An operator's own stands.
+-- Sets the limits that jobs name. An operator's own limit stays.
 INSERT INTO rate_keys {values: name, asked, concurrency, rate, period_ms, throttle_ms}
 ON CONFLICT (name) DO UPDATE
 SET asked       = excluded.asked,

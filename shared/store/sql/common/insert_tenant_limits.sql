@@ -1,4 +1,4 @@
--- What tenant $1 may have: active jobs, waiting ones, scheduled ones, accepted ones per period; NULL: as much as it likes.
+-- The limits of tenant $1: active jobs, waiting ones, scheduled ones, accepted ones per period; NULL is unlimited.
 INSERT INTO tenant_limits (tenant, max_concurrency, max_queue_depth, max_scheduled, enqueue_rate, enqueue_period_ms, reason,
                            created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)

@@ -6,7 +6,7 @@ WHERE j.id {in: ids}
 ORDER BY j.seq
 {lock}
 --- lock_job
--- One job, to be changed. $1 id, $2 tenant; NULL stands for every tenant. The tenant stands in a form that no index
+-- One job, to be changed. $1 id, $2 tenant; NULL means every tenant. The tenant is compared in a form that no index
 -- serves: a job is found by its id, however few jobs a tenant has.
 FROM jobs AS j
 WHERE j.id = $1 AND coalesce(j.tenant = $2, $2 IS NULL)

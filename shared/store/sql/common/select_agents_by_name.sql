@@ -1,4 +1,4 @@
--- What registered agents mean.
+-- The definitions of registered agents.
 SELECT d.digest, d.definition
 FROM agents AS a
 JOIN agent_definitions AS d ON d.digest = a.digest

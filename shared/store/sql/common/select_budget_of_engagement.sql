@@ -1,4 +1,4 @@
--- The budget of an engagement, its own before that of its tree, and the job that works on its input, or its latest one. $1 id, $2 tenant of its jobs; NULL stands for every one.
+-- The budget of an engagement, its own before that of its tree, and the job that works on its input, or its latest one. $1 id, $2 tenant of its jobs; NULL means every one.
 SELECT b.seq, {columns of budget},
        (SELECT j.id FROM jobs AS j WHERE j.engagement_seq = e.seq
         ORDER BY CASE WHEN j.ended_at IS NULL THEN 0 ELSE 1 END, CASE WHEN j.ended_at IS NULL THEN j.seq ELSE -j.seq END

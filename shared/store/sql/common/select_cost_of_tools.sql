@@ -1,4 +1,4 @@
--- What the tools of an engagement were called for and cost, by job and name. Notes beside a call are no runs.
+-- The calls of an engagement's tools and their costs, by job and name. Notes beside a call are no runs.
 SELECT j.id AS job_id, t.name, CAST(sum(CASE WHEN t.call_id LIKE '%.note-%' THEN 0 ELSE 1 END) AS BIGINT) AS runs, CAST(coalesce(sum(t.duration_ms), 0) AS BIGINT) AS duration_ms,
        CAST(sum(t.cost) AS BIGINT) AS cost
 FROM engagements AS e

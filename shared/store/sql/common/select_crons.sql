@@ -1,7 +1,7 @@
 SELECT {columns of cron entry}
 FROM crons AS c
 --- select_crons
--- Cron entries by name, those of nobody in particular before those of tenants. $1 name, $2 tenant, $3 enabled; NULL
+-- Cron entries by name, those without a tenant before those of tenants. $1 name, $2 tenant, $3 enabled; NULL
 -- matches all.
 WHERE ($1 IS NULL OR c.name = $1) AND ($2 IS NULL OR c.tenant = $2) AND ($3 IS NULL OR c.enabled = $3)
 ORDER BY c.name, c.tenant

@@ -1,4 +1,4 @@
--- What models were used for and cost since $1, by day, tenant and model, newest day first. $2 tenant; NULL matches all.
+-- The uses of models and their costs since $1, by day, tenant and model, newest day first. $2 tenant; NULL matches all.
 SELECT v.paid_at / 86400000 AS day, j.tenant, v.model, count(*) AS runs,
        CAST(sum(v.tokens_in) AS BIGINT) AS tokens_in, CAST(sum(v.tokens_cached) AS BIGINT) AS tokens_cached,
        CAST(sum(v.tokens_out) AS BIGINT) AS tokens_out, CAST(sum(v.cost) AS BIGINT) AS cost

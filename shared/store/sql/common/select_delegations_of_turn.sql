@@ -1,4 +1,4 @@
--- What jobs did for turn $2 of job $1, or do, in the order in which they were asked.
+-- The delegations of turn $2 of job $1, in the order in which they were requested.
 SELECT d.job_seq, d.call_id, d.agent, d.mode, d.state, d.started_at, d.ended_at, j.id, v.result, f.error, f.attempt, f.at
 FROM jobs AS p
 JOIN delegations AS d ON d.parent_seq = p.seq

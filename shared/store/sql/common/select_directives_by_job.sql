@@ -1,4 +1,4 @@
--- The meta of jobs that may tell their worker what to do, and of those whose meta is sealed.
+-- The meta of jobs that may direct their worker, and of those whose meta is sealed.
 SELECT t.job_seq, t.meta
 FROM job_envelopes AS t
 WHERE t.job_seq {in: seqs}

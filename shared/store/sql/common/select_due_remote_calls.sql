@@ -1,4 +1,4 @@
--- Calls of agents elsewhere that are to be called off by $1, at most $2.
+-- Calls of remote agents to cancel by $1, at most $2.
 SELECT e.call_id, e.place, e.handle, e.tries, j.id AS job_id
 FROM elsewhere AS e
 JOIN jobs AS j ON j.seq = e.job_seq

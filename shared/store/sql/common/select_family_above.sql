@@ -1,4 +1,4 @@
--- For whom the engagement of job $1 works, and how deep it stands.
+-- The parent of the engagement of job $1, and its own depth.
 SELECT e.depth, p.id AS parent_id, o.id AS parent_engagement_id
 FROM jobs AS j
 JOIN engagements AS e ON e.seq = j.engagement_seq

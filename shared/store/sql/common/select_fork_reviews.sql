@@ -1,4 +1,4 @@
--- What was decided about calls of those that a job's engagement was forked from and still counts, oldest first.
+-- The decisions that still count about calls of the engagements that a job's engagement was forked from, oldest first.
 SELECT v.id, v.call_id, v.kind, v.arguments_hash, v.state, v.decided_by, v.reason
 FROM jobs AS j
 JOIN inheritances AS i ON i.engagement_seq = j.engagement_seq

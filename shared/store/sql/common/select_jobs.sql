@@ -23,10 +23,10 @@ ORDER BY $8 * CASE $7 WHEN 'priority' THEN j.priority WHEN 'attempt' THEN j.atte
                    WHEN 'run_at' THEN j.run_at ELSE coalesce(j.ended_at, 0) END, $8 * j.seq
 LIMIT $9 OFFSET $10
 --- select_job_by_id
--- One job, to look at. $1 id, $2 tenant; NULL stands for every tenant.
+-- One job, to look at. $1 id, $2 tenant; NULL means every tenant.
 WHERE j.id = $1 AND coalesce(j.tenant = $2, $2 IS NULL)
 --- select_dead_job
--- One dead letter. $1 id, $2 tenant; NULL stands for every tenant.
+-- One dead letter. $1 id, $2 tenant; NULL means every tenant.
 WHERE j.id = $1 AND j.state = 'discarded' AND j.dead_letter = 1 AND coalesce(j.tenant = $2, $2 IS NULL)
 --- select_dead_jobs
 -- Dead letters, newest first. $1 queue, $2 type, $3 tenant, accepted from $4 until before $5; NULL matches all.

@@ -1,6 +1,6 @@
--- What was asked and answered in the newest $3 jobs that the agent of job $1 remembers of its user, under the rules $2; the oldest of
+-- Questions and answers of the newest $3 jobs that the agent of job $1 remembers of its user, under the rules $2; the oldest of
 -- them first: of each the row with the first message of the turn that took its input (part 1), and the one with the last message of
--- the turn that answered (part 2). Nothing for a delegate, a fork or a branch: those begin with what they were given.
+-- the turn that answered (part 2). Nothing for a delegate, a fork or a branch: those begin with their own input.
 WITH newest AS (
     SELECT k.job_seq, k.engagement_seq, k.began, k.ended, k.completed_at
     FROM jobs AS j

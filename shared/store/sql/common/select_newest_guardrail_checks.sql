@@ -1,4 +1,4 @@
--- What the guardrails of an engagement said, newest first: at most $2.
+-- The results of an engagement's guardrails, newest first: at most $2.
 SELECT c.id, c.turn, c.side, c.tool, c.content, c.passed, c.created_at
 FROM guardrail_checks AS c
 JOIN engagements AS e ON e.seq = c.engagement_seq

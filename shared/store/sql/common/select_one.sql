@@ -1,2 +1,2 @@
--- Whether the database answers.
+-- A row when the database answers.
 SELECT 1 AS one

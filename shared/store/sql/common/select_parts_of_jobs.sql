@@ -1,4 +1,4 @@
--- What belongs to jobs beside their rows: what clients sent, results, what workers over HTTP saved of their progress, and
+-- The parts of jobs beside their rows: the sent job, the result, the state that a worker over HTTP saved, and
 -- whether there are failed attempts.
 SELECT v.job_seq, v.retry, v.args, v.meta, v.options, v.extra, s.state, s.sequence, s.at,
        (SELECT t.result FROM job_results AS t WHERE t.job_seq = v.job_seq) AS result,

@@ -10,7 +10,7 @@ WHERE ($1 IS NULL OR v.state = $1) AND ($2 IS NULL OR v.reviewer = $2 OR replace
 ORDER BY v.seq
 LIMIT $4 OFFSET $5
 --- select_review_by_id
--- One review. $2 tenant of its job; NULL stands for every one.
+-- One review. $2 tenant of its job; NULL means every one.
 WHERE v.id = $1 AND ($2 IS NULL OR j.tenant = $2)
 --- select_review_by_asked
 -- The open review that an agent is asked about in an engagement.

@@ -1,5 +1,5 @@
 -- A page of events of the run of engagement $1 after number $2, oldest first: at most $4 of them, and no further one when those
--- before it have $5 characters. $3 only those of this request; NULL stands for all, also those of requests that are pruned
+-- before it have $5 characters. $3 only those of this request; NULL means all, also those of requests that are pruned
 -- already. `found` counts what there was before the characters were looked at.
 SELECT p.run_id, p.id, p.request, p.body, p.found
 FROM (

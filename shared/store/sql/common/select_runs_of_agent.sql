@@ -1,4 +1,4 @@
--- Runs of agent $1, the newest first: engagements that have a job of tenant $2 (NULL: anybody's). $3 at most, after $4.
+-- Runs of agent $1, the newest first: engagements that have a job of tenant $2 (NULL: any tenant's). $3 at most, after $4.
 SELECT e.id, e.started_at, coalesce(r.told, 0) AS told,
        coalesce((SELECT v.at FROM journal AS v WHERE v.stream = e.seq AND v.events > 0 ORDER BY v.last_event DESC LIMIT 1), e.started_at) AS changed_at
 FROM engagements AS e

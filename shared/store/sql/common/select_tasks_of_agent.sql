@@ -1,5 +1,5 @@
 -- Tasks of agent $1, those that changed last first: its jobs of tenant $2 in engagement $3 (NULL: any), in one of the states
--- that stand between commas in $4 (NULL: any), that have begun ($5 = 1), have not (0), or either (NULL), that changed at $6 or
+-- that $4 lists between commas (NULL: any), that have begun ($5 = 1), have not (0), or either (NULL), that changed at $6 or
 -- later, behind the one that changed at $7 and has number $8; $9 at most.
 SELECT t.id, t.seq, t.changed_at
 FROM (SELECT j.id, j.seq, coalesce(j.ended_at, j.started_at, j.created_at) AS changed_at

@@ -5,6 +5,6 @@ FROM webhooks AS w
 WHERE ($1 IS NULL OR w.id = $1) AND ($2 IS NULL OR w.tenant = $2) AND ($3 IS NULL OR w.active = $3)
 ORDER BY w.created_at, w.id
 --- lock_webhook
--- Webhook $1, if it is tenant $2's (NULL: anybody's).
+-- Webhook $1, if it is tenant $2's (NULL: any tenant's).
 WHERE w.id = $1 AND ($2 IS NULL OR w.tenant = $2)
 {lock}

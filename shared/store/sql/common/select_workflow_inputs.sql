@@ -1,4 +1,4 @@
--- What steps of workflows get beside what their clients sent.
+-- The inputs of workflows' steps beside what their clients sent.
 SELECT v.job_seq, w.id, v.parent_results
 FROM jobs AS j
 JOIN workflows AS w ON w.seq = j.workflow_seq

@@ -1,4 +1,4 @@
--- What steps returned.
+-- The results of steps.
 SELECT s.workflow_seq, s.step, v.job_seq, v.result
 FROM {rows: workflow_seq, step}
 JOIN workflow_steps AS s ON s.workflow_seq = r.workflow_seq AND s.step = r.step

@@ -1,4 +1,4 @@
--- The steps of a workflow, with where their jobs stand.
+-- The steps of a workflow, with the states of their jobs.
 SELECT s.step, s.name, s.role, s.needs, s.state, s.job_id, s.job_type, j.state AS job_state
 FROM workflow_steps AS s
 LEFT JOIN jobs AS j ON j.id = s.job_id AND j.workflow_seq = s.workflow_seq

@@ -21,5 +21,5 @@ SET runs        = crons.runs + r.made,
 FROM {rows: tenant, name, made, last_job_id, at, last_error}
 WHERE crons.tenant = r.tenant AND crons.name = r.name
 --- update_cron_next_run
--- Moves the cron entry $2 of tenant $1 from the occurrence $3 to $4, unless somebody else has.
+-- Moves the cron entry $2 of tenant $1 from the occurrence $3 to $4, unless a concurrent transaction has.
 SET next_run_at = $4 WHERE tenant = $1 AND name = $2 AND next_run_at = $3

@@ -4,7 +4,7 @@ UPDATE deliveries
 SET state = 'pending', next_at = $3, attempts = 0, ended_at = NULL
 WHERE id = $1 AND webhook_id = $2
 --- update_settled_delivery
--- What became of attempt $2 of delivery $1. Changes nothing when another attempt has begun since.
+-- The outcome of attempt $2 of delivery $1. Changes nothing when another attempt has begun since.
 SET state = $3, next_at = $4, status = $5, error = $6, ended_at = $7
 WHERE id = $1 AND attempts = $2 AND state = 'pending'
 --- update_taken_deliveries

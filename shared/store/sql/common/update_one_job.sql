@@ -4,13 +4,13 @@ UPDATE jobs
 -- may be older than this.
 SET held = $2 WHERE seq = $1
 --- update_job_calls_again
--- Tells the worker that holds the job's lease that a call is to be made again.
+-- Asks the worker that holds the job's lease to make a call again.
 SET calls_again = calls_again + 1 WHERE seq = $1
 --- update_revived_job
--- What a job that is tried again after its end may be given anew. $1 seq. It is not held back either.
+-- The new settings of a job that is tried again after its end. $1 seq. The job is not paused.
 SET queue = $2, priority = $3, timeout_ms = $4, expires_at = $5, held = 0 WHERE seq = $1
 --- update_jobs_on_limit
--- What jobs want when their limit is used up.
+-- The reactions of jobs to a used-up limit.
 SET on_limit = r.on_limit FROM {rows: id, on_limit} WHERE jobs.id = r.id
 --- update_jobs_set_aside
 -- Sets jobs aside whose limit is used up.

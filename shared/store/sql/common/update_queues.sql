@@ -1,6 +1,6 @@
 UPDATE queues
 --- update_claimed_queues
--- What a claim used of queues.
+-- The use of queues by a claim.
 SET pass      = r.pass,
     claims    = r.claims,
     window_at = r.window_at,
@@ -10,7 +10,7 @@ SET pass      = r.pass,
 FROM {rows: name, pass, claims, window_at, started, next_at, opens_at}
 WHERE queues.name = r.name
 --- update_opened_queues
--- Queues whose limit allows something again at $1: whoever waits for them is told once.
+-- Queues whose limit allows something again at $1: the waiting jobs are released once.
 SET opens_at = NULL WHERE opens_at <= $1
 --- update_queue_limit
 -- The limit that jobs of a queue named last.

@@ -1,4 +1,4 @@
--- What tenants used of their rates.
+-- The use of tenants' rates.
 UPDATE tenant_limits
 SET window_at = r.window_at,
     enqueued  = r.enqueued

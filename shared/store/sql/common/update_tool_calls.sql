@@ -13,14 +13,14 @@ SET state = r.state, outcome = r.outcome, duration_ms = r.duration_ms, withheld 
 FROM {rows: call_id, state, outcome, duration_ms, withheld, sends, retries, tried, handled, provider, at}
 WHERE tool_calls.call_id = r.call_id
 --- update_tool_call_costs
--- What tool calls cost.
+-- The costs of tool calls.
 SET cost = tool_calls.cost + r.cost FROM {rows: call_id, cost}
 WHERE tool_calls.call_id = r.call_id
 --- update_answer_key
 -- The answer to call $1 was given by the key $2.
 SET answered_by = $2 WHERE call_id = $1
 --- update_question_shown
--- Somebody was told that call $1 asks.
+-- Records that a client has received the question of call $1.
 SET told = 1 WHERE call_id = $1 AND told = 0
 --- update_repeated_tool_call
 -- A call of the job $1 is to be made again, of the tool $3 when that is not NULL.

@@ -1,5 +1,5 @@
--- Agent definitions by content. Those that are there already are held until the end of the transaction, so that whoever
--- prunes does not take one that is about to be referred to.
+-- Agent definitions by content. Existing ones are locked until the end of the transaction, so that retention does not
+-- delete one that is about to be referred to.
 -- Differs from SQLite: many connections write.
 WITH held AS (
     SELECT d.digest FROM agent_definitions AS d WHERE d.digest = ANY($1) FOR KEY SHARE

@@ -1,4 +1,4 @@
--- What enqueueing jobs takes: a number for each of them and for $3 others, which of the ids $1 are taken, and which of the
+-- The reads before a push: a number for each job and for $3 others, which of the ids $1 are taken, and which of the
 -- queues $2 have a bound or do not take every job. Rows: a number, an id, or a queue.
 -- Differs from SQLite: an array per column; many writers, so a sequence gives the numbers.
 SELECT nextval('jobs_seq') AS seq, NULL AS id, NULL AS queue, CAST(NULL AS BIGINT) AS bounded, NULL AS config

@@ -1,5 +1,5 @@
 -- The rows with events of job $1 after ($2, $3, $4), oldest first, with these names ($5, commas between), if it is tenant $6's (NULL:
--- anybody's). Differs from SQLite: lists of words, and only what lies below the oldest transaction under way.
+-- any tenant's). Differs from SQLite: lists of words, and only what lies below the oldest transaction under way.
 SELECT v.tx, v.stream, v.last_event, v.last_message, v.events, v.turn, v.phase, v.names, v.at, v.body, j.id AS job_id, j.job_type, j.queue, e.id AS engagement_id, e.agent_name, j.tenant
 FROM jobs AS j
 JOIN journal AS v ON v.stream = j.stream AND v.job_seq = j.seq AND v.events > 0

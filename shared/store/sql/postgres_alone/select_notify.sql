@@ -1,2 +1,2 @@
--- Rings the bells of all processes: $1 is what was rung.
+-- Notifies all processes: $1 holds the hints.
 SELECT pg_notify('turnstone', $1)

@@ -1,6 +1,6 @@
--- Claims jobs in a statement that is a transaction of its own: picks them, takes them, tells it of plain jobs, and returns each
+-- Claims jobs in a statement that is a transaction of its own: picks them, takes them, writes the events of plain jobs, and returns each
 -- with its engagement, budget and envelope. $1 kind, $2 queues in their order (JSON; `*` is every queue), $3 how many, $4 now,
--- $5 tenant, $6 what the worker's runtime has to offer (JSON; NULL is anything), $7 worker, $8 how long a lease lasts,
+-- $5 tenant, $6 the features of the worker's runtime (JSON; NULL is any), $7 worker, $8 how long a lease lasts,
 -- $9 how the tokens begin, $10 writer, $11 the name of the transaction.
 -- It takes nothing where a rule could matter that takes more than one look, and the claim is made step by step: `rule` is
 -- then 1 for a rule that stays, and 2 for a job that is due, limited or a step of a workflow. One row is returned at least. Rows are looked for one by one, in the order of the index that has them: `EXISTS`
@@ -60,7 +60,7 @@ taken AS (
     RETURNING p.at, p.name, j.*
 ),
 started AS (
-    -- The body is what engine/journal makes of this one event. The start of an agent's job is told with what its turn writes first.
+    -- The body is what engine/journal makes of this one event. The first write of an agent's turn also writes the start of its job.
     INSERT INTO journal (stream, last_event, events, job_seq, turn, names, at, body)
     SELECT t.stream, t.events, 1, t.seq, 0, 'job.started', $4,
            '[{"event":{"data":' || json_build_object('attempt', t.attempt, 'worker_id', $7::text)::text || '}}]'
@@ -71,7 +71,7 @@ started AS (
 mark AS (
     UPDATE writers SET last_commit = $11 WHERE name = $10 AND EXISTS (SELECT 1 FROM taken) RETURNING 1
 )
--- What takes jobs and leaves no mark fails: its outcome was looked up already, and it was taken for not committed.
+-- A claim that takes jobs and leaves no mark fails: its outcome was already looked up, and found not committed.
 SELECT CAST(r.rule AS BIGINT)
        + coalesce(CAST(nullif('rows of w0 ' || (SELECT count(*) FROM mark),
                               'rows of w0 ' || (SELECT count(*) FROM (SELECT 1 FROM taken LIMIT 1) AS one)) AS BIGINT), 0) AS rule,

@@ -18,7 +18,7 @@ given AS (
     RETURNING j.*, h.worker_id AS worker
 ),
 told AS (
-    -- The start of an agent's job was not told yet. In the order in which totals are locked.
+    -- The event of the start of an agent's job is not written yet. In the order in which totals are locked.
     UPDATE totals AS c
     SET events = c.events + 2
     FROM (SELECT g.engagement_seq FROM given AS g WHERE g.engagement_seq IS NOT NULL ORDER BY g.engagement_seq DESC) AS g

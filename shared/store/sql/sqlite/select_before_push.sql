@@ -1,4 +1,4 @@
--- What enqueueing jobs takes: a number for each of them and for $2 others, which of their ids are taken, and which of their
+-- The reads before a push: a number for each job and for $2 others, which of their ids are taken, and which of their
 -- queues have a bound or do not take every job. $1: JSON rows of ids and queues. Rows: a number, an id, or a queue.
 -- Engagements, totals and workflows take numbers of their own or of their first job, and so do events that belong to no job.
 -- Differs from PostgreSQL: json_each; one writer, so the numbers follow the highest one.

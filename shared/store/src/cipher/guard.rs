@@ -1,5 +1,6 @@
-//! Keeps what is sealed whole: each column of text is declared sealed in `engine/rows`, or named here as clear, and each
-//! statement that touches a sealed one names the columns that it is given, and the key of the row.
+//! Checks that nothing sealed is stored in the clear. Each column of text is declared sealed in `engine/rows`, or
+//! named here as clear. Each statement that touches a sealed column names the columns that it receives, and the key
+//! of the row.
 
 use super::key::MARK;
 use super::sealing::{SEALED, of_statement, words, written};

@@ -18,15 +18,15 @@ pub(super) const MARK: &str = "sealed:1:";
 pub(super) const SECRET_LEN: usize = 32;
 /// The random bytes that the key of one value is made of.
 const SALT_LEN: usize = 12;
-/// What keys are made for, so that the same bytes elsewhere would make others.
+/// The purpose that each key is derived for. The same bytes, used for another purpose, give another key.
 const PURPOSE: &[u8] = b"turnstone encryption at rest 1";
 
-/// Where a value stands.
+/// The place of a value.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub table: &'static str,
     pub column: &'static str,
-    /// What tells its row from others.
+    /// The key of the row within its table.
     pub row: &'a str,
 }
 

@@ -1,8 +1,8 @@
-//! The data keys of one database: what values are sealed with.
+//! The data keys of one database, which seal the values.
 //!
-//! They are random, and kept in the table `data_keys`, each sealed with a key of the configuration. The first write under
-//! a new key of the configuration makes a data key under it and seals the older ones anew, in one transaction: from then
-//! on the key before is needed no more. Values stay as they are.
+//! They are random, and kept in the table `data_keys`, each sealed with a key of the configuration. The first write
+//! under a new key of the configuration makes a data key under it and seals the older data keys again, in one
+//! transaction. From then on the previous key of the configuration is not needed. Values stay as they are.
 
 use super::key::{Key, Place, SECRET_LEN, Sealed};
 use super::keys::EncryptionKeys;
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 const TABLE: &str = "data_keys";
-/// How often the next number is taken before somebody else's turns come to an end.
+/// The most attempts to take the next number while other processes take it first.
 const TRIES: usize = 8;
 const READ: &str = "read data keys";
 
@@ -105,7 +105,7 @@ impl Keyring {
         Ok(Some(Arc::new(ring)))
     }
 
-    /// What is known just now.
+    /// Returns the data keys that are known now.
     pub(super) fn known(&self) -> Arc<Known> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -136,7 +136,7 @@ impl Keyring {
         key.seal(&self.random, clear, place)
     }
 
-    /// Whether there is a data key to seal with.
+    /// Returns true when there is a data key to seal with.
     pub(crate) fn can_seal(&self) -> bool {
         self.known().sealing.is_some()
     }
@@ -227,7 +227,7 @@ fn fits(keys: Option<&EncryptionKeys>, rows: &[DataKey]) -> Result<(), StoreErro
     })
 }
 
-/// What there is to say about the encryption of a database with these data keys.
+/// Returns what `doctor` reports about the encryption of a database with these data keys.
 pub(crate) fn finding(keys: Option<&EncryptionKeys>, rows: &[DataKey]) -> Finding {
     if let Err(error) = fits(keys, rows) {
         let advice =

@@ -1,5 +1,5 @@
-//! Encryption at rest: what clients, models and tools said is sealed before it reaches the database, and opened on its
-//! way back. Of the engine, only its connections know of it.
+//! Encryption at rest: what clients, models and tools said is sealed before it reaches the database, and opened on
+//! its way back. Of the engine, only its connections use it.
 //!
 //! | part | is |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | [`Keyring`] | the data keys: random, kept in the table `data_keys`, each sealed with a key of the configuration |
 //! | [`sealing`] | seals what rows say is sealed, and opens it in the rows of statements that name its table |
 //!
-//! A new key of the configuration seals the data keys anew, a row or two, and never a value (envelope encryption). What
-//! stands in the clear from before a key was configured is read as it is.
+//! A new key of the configuration seals the data keys again, one or two rows, and never a value (envelope
+//! encryption). Values that were stored before a key was configured stay in the clear, and are read as they are.
 
 #[cfg(test)]
 mod guard;

@@ -68,12 +68,12 @@ pub(super) fn written(text: &Text) -> Option<(&'static str, &'static Sealing)> {
     SEALED.get_key_value(line.split_whitespace().next()?).map(|(table, sealing)| (*table, sealing))
 }
 
-/// What there is to open in the rows of a statement.
+/// Returns the sealed columns in the rows that a statement returns.
 fn found(text: &Text) -> &'static [Found] {
     FOUND.get(&ptr::from_ref(text).addr()).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What tells a row from others, as one text.
+/// Returns the key of a row as one text.
 fn row_key<'a>(mut parts: Vec<Cow<'a, str>>) -> Cow<'a, str> {
     match parts.len() {
         1 => parts.swap_remove(0),
@@ -82,7 +82,7 @@ fn row_key<'a>(mut parts: Vec<Cow<'a, str>>) -> Cow<'a, str> {
     }
 }
 
-/// What holds no more than that it is empty stays as it is.
+/// Returns true for a text without content, such as `{}`, which is stored in the clear.
 fn is_empty(text: &str) -> bool {
     matches!(text, "{}" | "[]")
 }
@@ -123,7 +123,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// Whether rows hold something that is sealed with a data key which is not known yet.
+    /// Returns true when rows hold a value that is sealed with a data key which is not known yet.
     pub(crate) fn lacks(&self, text: &Text, rows: &[Row]) -> bool {
         let known = self.known();
         let is_unknown = |row: &Row, column: &str| {

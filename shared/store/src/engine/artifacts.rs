@@ -57,7 +57,7 @@ impl Artifacts {
         of_engagement(&self.0.readers, engagement).await
     }
 
-    /// An artifact of this tenant; without one, of anybody.
+    /// An artifact of this tenant; without one, of any tenant.
     pub async fn artifact(
         &self,
         id: &ArtifactId,
@@ -67,7 +67,7 @@ impl Artifacts {
         one(&self.0.readers, "read an artifact", &sql::SELECT_ARTIFACT_BY_ID, &values, decode).await
     }
 
-    /// What is in an artifact.
+    /// Returns the content of an artifact.
     pub async fn artifact_content(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError> {
         content(&self.0.readers, id).await
     }

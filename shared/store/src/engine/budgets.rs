@@ -25,9 +25,9 @@ pub struct BudgetRow {
 /// A shared budget with the rows that have been used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedBudget {
-    /// What it limits.
+    /// The limit, and what it applies to.
     pub rule: BudgetRule,
-    /// What was spent: newest day first.
+    /// The spending, newest day first.
     pub rows: Vec<BudgetRow>,
 }
 
@@ -44,7 +44,7 @@ pub struct Raise {
     pub cost_per_day: i64,
 }
 
-/// What changes of an engagement's budget; what is `None` stays.
+/// A change of an engagement's budget; a field that is `None` stays as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OwnBudget {
     /// The most tokens; `Some(None)` is unlimited.
@@ -53,7 +53,7 @@ pub struct OwnBudget {
     pub cost: Option<Option<i64>>,
     /// Added to the limits, where there are any.
     pub raise: Raise,
-    /// What becomes of a job that needs more.
+    /// The effect on a job that needs more.
     pub on_exceed: Option<OnExceed>,
 }
 
@@ -74,7 +74,7 @@ pub struct Spending {
     pub cost: i64,
 }
 
-/// What an engagement has cost.
+/// The cost of an engagement.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EngagementCost {
     /// By job and phase.
@@ -83,7 +83,7 @@ pub struct EngagementCost {
     pub tools: Vec<(JobId, String, Spending)>,
 }
 
-/// What was spent on a model in a day.
+/// The spending on one model in one day.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DailyCost {
     /// Days since the epoch, UTC.
@@ -96,7 +96,7 @@ pub struct DailyCost {
     pub spent: Spending,
 }
 
-/// What a shared budget limits, and what the configuration or a manifest said of it last.
+/// Reads the limit of a shared budget, and the source that set it last: the configuration or a manifest.
 pub(super) fn rule(row: &impl Fields) -> Result<(BudgetRule, Option<String>), Inconsistency> {
     let rule = BudgetRule {
         name: get::<&str>(row, "name")?.parse().map_err(|e: String| wrong("name", e))?,
@@ -119,7 +119,7 @@ const ROWS: u32 = 256;
 pub struct Budgets(pub(super) Arc<Engine>);
 
 impl Budgets {
-    /// Makes a shared budget, or changes what it limits; jobs that wait for it go on. With `given`, which is what the
+    /// Makes a shared budget, or changes what it limits; jobs that wait for it resume. With `given`, which is what the
     /// configuration says of it, nothing is changed unless that is something else than the last time. Returns whether
     /// anything was.
     pub async fn set(
@@ -135,7 +135,7 @@ impl Budgets {
             .await
     }
 
-    /// Raises the limits that a shared budget has; jobs that wait for it go on. `None` when there is none of this name and
+    /// Raises the limits that a shared budget has; jobs that wait for it resume. `None` when there is none of this name and
     /// tenant.
     pub async fn raise(
         &self,
@@ -144,9 +144,9 @@ impl Budgets {
         by: Raise,
         now: Timestamp,
     ) -> Result<Option<BudgetRule>, StoreError> {
-        let asked = (name.to_owned(), tenant.map(str::to_owned), by, now);
+        let requested = (name.to_owned(), tenant.map(str::to_owned), by, now);
         self.0
-            .write(asked, |tx, (name, tenant, by, now)| {
+            .write(requested, |tx, (name, tenant, by, now)| {
                 Box::pin(ops::raise(&mut tx.session, &mut tx.unit, name, tenant.as_deref(), *by, *now))
             })
             .await
@@ -161,7 +161,7 @@ impl Budgets {
             .await
     }
 
-    /// Changes what an engagement and its delegates may spend; jobs that wait for it go on. `None` when there is no such
+    /// Changes what an engagement and its delegates may spend; jobs that wait for it resume. `None` when there is no such
     /// engagement of this tenant.
     pub async fn set_own(
         &self,
@@ -170,9 +170,9 @@ impl Budgets {
         change: OwnBudget,
         now: Timestamp,
     ) -> Result<Option<Budget>, StoreError> {
-        let asked = (engagement.clone(), tenant.map(str::to_owned), change, now);
+        let requested = (engagement.clone(), tenant.map(str::to_owned), change, now);
         self.0
-            .write(asked, |tx, (engagement, tenant, change, now)| {
+            .write(requested, |tx, (engagement, tenant, change, now)| {
                 Box::pin(ops::set_own(
                     &mut tx.session,
                     &mut tx.unit,
@@ -213,7 +213,7 @@ impl Budgets {
         Ok(rules.into_iter().map(shared).collect())
     }
 
-    /// What an engagement has cost.
+    /// Returns the cost of an engagement.
     pub async fn cost_of(&self, engagement: &EngagementId) -> Result<EngagementCost, StoreError> {
         let phases = self.cost_of_phases(engagement).await?;
         let values = [engagement.as_str().into()];
@@ -226,7 +226,7 @@ impl Budgets {
         Ok(EngagementCost { phases, tools })
     }
 
-    /// What was spent on models, by day, tenant and model, newest day first.
+    /// Returns the spending on models, by day, tenant and model, newest day first.
     pub async fn daily(&self, tenant: Option<&str>, since: Timestamp) -> Result<Vec<DailyCost>, StoreError> {
         let values = [since.0.into(), tenant.into()];
         all(&self.0.readers, "add up costs", &sql::SELECT_DAILY_COSTS, &values, |row| {
@@ -248,7 +248,7 @@ impl Budgets {
         .await
     }
 
-    /// What an engagement has used and cost, by job and phase.
+    /// Returns the tokens and the cost of an engagement, by job and phase.
     async fn cost_of_phases(
         &self,
         engagement: &EngagementId,

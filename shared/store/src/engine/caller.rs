@@ -34,14 +34,15 @@ const DAMAGED_MS: i64 = 3_600_000;
 const RULED_MS: i64 = 1_000;
 
 impl Engine {
-    /// Whether it is worth asking the writer for jobs, and of which queues: an idle poll is one read.
+    /// Returns the queues to ask the writer for, if any has a job for this claim. So a poll without work is one
+    /// read.
     pub(super) async fn work_for(
         &self,
-        asked: &[String],
+        requested: &[String],
         request: &ClaimRequest,
     ) -> Result<Option<claim::Ask>, StoreError> {
         let ready = self.ready_queues(request.kind, request.now).await?;
-        let queues = wanted(asked, &ready);
+        let queues = wanted(requested, &ready);
         let has_work = !queues.is_empty() && request.limit > 0;
         Ok(has_work.then(|| claim::Ask { request: ClaimRequest { queues, ..request.clone() }, ready }))
     }
@@ -91,9 +92,9 @@ impl Ledger for Engine {
         if let Some(batch) = self.claim_alone(&request).await? {
             return Ok(batch.claims);
         }
-        let asked = std::mem::take(&mut request.queues);
+        let requested = std::mem::take(&mut request.queues);
         let mut pauses = again().build();
-        while let Some(ask) = self.work_for(&asked, &request).await? {
+        while let Some(ask) = self.work_for(&requested, &request).await? {
             let claimed = self.write(ask, |tx, ask| {
                 let Transaction { session, unit, ids, definitions, .. } = tx;
                 Box::pin(claim::apply(session, unit, ask, definitions, &**ids))
@@ -295,14 +296,16 @@ pub(super) fn again() -> ExponentialBuilder {
         .with_jitter()
 }
 
-/// The queues to claim from: those asked for, in their order, that have a job. `*` stands for every queue.
-fn wanted(asked: &[String], ready: &[ReadyQueue]) -> Vec<String> {
+/// Returns the queues to claim from: those requested that have a job, in their order. `*` means every queue.
+fn wanted(requested: &[String], ready: &[ReadyQueue]) -> Vec<String> {
     let has_job = |queue: &&ReadyQueue| queue.ready;
-    if asked.iter().any(|queue| queue == "*") {
+    if requested.iter().any(|queue| queue == "*") {
         return ready.iter().filter(has_job).map(|queue| queue.name.clone()).collect();
     }
     let mut wanted: Vec<String> = Vec::new();
-    for queue in asked.iter().filter(|name| ready.iter().filter(has_job).any(|queue| queue.name == **name)) {
+    for queue in
+        requested.iter().filter(|name| ready.iter().filter(has_job).any(|queue| queue.name == **name))
+    {
         if !wanted.contains(queue) {
             wanted.push(queue.clone());
         }

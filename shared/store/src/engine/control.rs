@@ -13,7 +13,7 @@ use turnstone_domain::{CallId, EngagementId, JobId, JobState, Timestamp};
 pub struct Target {
     /// The job.
     pub job: JobId,
-    /// Only a job of this tenant is found; `None` finds everybody's.
+    /// Finds only a job of this tenant; `None` means any tenant.
     pub tenant: Option<String>,
     /// Now.
     pub at: Timestamp,
@@ -48,7 +48,7 @@ pub enum Refusal {
         /// How often that is.
         most: i64,
     },
-    /// The call is not idempotent and may have had its effect: somebody has to approve.
+    /// The call is not idempotent and may have had its effect: it needs an approval.
     NotIdempotent,
     /// The call has not been made yet, or waits for a review.
     NotMade,
@@ -56,16 +56,16 @@ pub enum Refusal {
     NoAlternate(Option<String>),
 }
 
-/// What was done, or why nothing was.
+/// The result of an operation, or the reason why it was refused; the outer error is the database's.
 pub type Controlled<T> = Result<Result<T, Refusal>, StoreError>;
 
 /// A fork that is asked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fork {
     /// The first turn of the branch's own: everything before it is taken over. 0 and 1 are the beginning; `None` is the
-    /// turn that the job stands at.
+    /// current turn of the job.
     pub at_turn: Option<i64>,
-    /// What the branch is called, apart from all others of its root.
+    /// The name of the branch, unique among all branches of its root.
     pub name: Option<String>,
     /// The id of the branch's job.
     pub job: JobId,
@@ -84,7 +84,7 @@ pub struct Branch {
     pub content: String,
     /// Its first turn of its own.
     pub at_turn: i64,
-    /// Whether its job is paused.
+    /// True when its job is paused.
     pub held: bool,
 }
 
@@ -146,19 +146,19 @@ pub struct Merged {
 pub struct ToolRetry {
     /// The call.
     pub call: CallId,
-    /// What went wrong, in the words of whoever asks.
+    /// The error, as the client describes it.
     pub error: Option<String>,
-    /// Whether the job's other provider is called instead.
+    /// True when the job's other provider is called instead.
     pub use_alternate: bool,
-    /// Whether a call that is not idempotent may be made once more.
+    /// True when a call that is not idempotent may be made once more.
     pub approved: bool,
 }
 
-/// What will be made again.
+/// A call that will be made again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Retried {
-    /// Who is called: the other provider or, for an agent's call, the tool itself. `None` for a plain job's own provider,
-    /// which only its worker knows.
+    /// The provider to call: the other one or, for an agent's call, the tool itself. `None` means a plain job's own
+    /// provider, which only its worker knows.
     pub provider: Option<String>,
     /// How often this call was asked to be made again.
     pub attempt: i64,
@@ -167,9 +167,9 @@ pub struct Retried {
 /// A key that all processes of a fleet share.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerKey {
-    /// What it is for.
+    /// The purpose of the key.
     pub name: String,
-    /// What it is.
+    /// The key itself.
     pub body: String,
     /// When it was kept.
     pub created_at: Timestamp,
@@ -180,8 +180,9 @@ pub struct ServerKey {
 pub struct Control(pub(super) Arc<Engine>);
 
 impl Control {
-    /// Nobody claims the job from now on. Our worker stops after the phase it is in and gives the job back; a worker in
-    /// another language keeps its lease. To pause a paused job changes nothing. Returns the job's state.
+    /// Pauses a job: no worker claims it from now on. Our worker stops after the current phase and releases the
+    /// job; a worker in another language keeps its lease. Pausing a paused job changes nothing. Returns the job's
+    /// state.
     pub async fn pause(&self, target: Target, reason: Option<String>) -> Controlled<JobState> {
         self.0
             .write((target, reason), |tx, (target, reason)| {
@@ -204,8 +205,8 @@ impl Control {
             .await
     }
 
-    /// A new job goes on from a turn of this one, with everything before it. This one stays as it is. The copy of a plain
-    /// job is paused.
+    /// Makes a new job that continues from a turn of this one, with everything before it. This job stays as it is.
+    /// The copy of a plain job is paused.
     pub async fn fork(&self, target: Target, fork: Fork) -> Controlled<Branch> {
         self.0
             .write((target, fork), |tx, (target, fork)| {
@@ -232,8 +233,8 @@ impl Control {
             .await
     }
 
-    /// Keeps a key unless there is one of its name already; returns the one that is kept. Whoever asks first, all
-    /// processes get the same.
+    /// Keeps a key unless there is one of its name; returns the one that is kept. The first process decides, so all
+    /// processes get the same key.
     pub async fn keep_key(&self, key: ServerKey) -> Result<ServerKey, StoreError> {
         self.0.write(key, |tx, key| Box::pin(ops::keep_key(&mut tx.session, key))).await
     }

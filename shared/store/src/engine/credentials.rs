@@ -59,7 +59,8 @@ fn credential(row: &impl Fields) -> Result<Credential, Inconsistency> {
 pub struct Credentials(pub(super) Arc<Engine>);
 
 impl Credentials {
-    /// Whether what is stored is encrypted: without that no secret may be given, only where one is.
+    /// Returns true when secrets are stored encrypted. Without encryption no secret may be given, only the name of
+    /// its variable or file.
     pub fn seals(&self) -> bool {
         self.0.readers.seals()
     }
@@ -79,9 +80,9 @@ impl Credentials {
 
     /// Forgets the credentials of an owner for a tool, or one header of them; returns whether there was any.
     pub async fn forget(&self, owner: &Owner, tool: &str, header: Option<&str>) -> Result<bool, StoreError> {
-        let asked = (owner.clone(), tool.to_owned(), header.map(str::to_owned));
+        let requested = (owner.clone(), tool.to_owned(), header.map(str::to_owned));
         self.0
-            .write(asked, |tx, (owner, tool, header)| {
+            .write(requested, |tx, (owner, tool, header)| {
                 Box::pin(ops::forget(&mut tx.session, owner, tool, header.as_deref()))
             })
             .await

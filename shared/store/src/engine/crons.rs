@@ -52,15 +52,15 @@ impl Crons {
         change: CronChange,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let asked = (name.to_owned(), tenant.map(str::to_owned), change, at);
+        let requested = (name.to_owned(), tenant.map(str::to_owned), change, at);
         self.0
-            .write(asked, |tx, (name, tenant, change, at)| {
+            .write(requested, |tx, (name, tenant, change, at)| {
                 Box::pin(ops::change(&mut tx.session, &mut tx.unit, (name, tenant.as_deref()), change, *at))
             })
             .await
     }
 
-    /// One entry. Without a tenant, that of nobody in particular comes before those of tenants.
+    /// Returns one entry. Without a tenant, an entry that has no tenant comes before those of tenants.
     pub async fn cron(&self, name: &str, tenant: Option<&str>) -> Result<Option<CronEntry>, StoreError> {
         Ok(self.listed(Some(name), tenant, None).await?.into_iter().next())
     }
@@ -90,9 +90,9 @@ impl Crons {
         many(&self.0.readers, action, text, &values, rows::decode).await
     }
 
-    /// Acts upon occurrences in one transaction: applies the overlap policy, pushes the jobs, moves the entry on and
-    /// remembers what became of it. Returns how many jobs were made; `None` when somebody else has moved the entry on,
-    /// and nothing was changed.
+    /// Acts upon occurrences in one transaction: applies the overlap policy, pushes the jobs, moves the entry to
+    /// its next time and records the outcome. Returns how many jobs were made. Returns `None`, with nothing
+    /// changed, when a concurrent write has moved the entry.
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when the term has ended, and nothing was changed.

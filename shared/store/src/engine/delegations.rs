@@ -1,4 +1,4 @@
-//! Agents that work for agents: who for whom.
+//! Agents that work for agents: reads of the delegation tree.
 
 use super::Engine;
 use super::columns::Columns;
@@ -11,20 +11,20 @@ use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
 use turnstone_domain::{AgentDefinition, CallId, EngagementId, JobId, JobState, RawJson};
 
-/// Where a job stands in the tree of those who work for one another.
+/// The place of a job in the tree of delegations.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Kindred {
-    /// How many stand above it.
+pub struct DelegationLinks {
+    /// The number of jobs above it.
     pub depth: i64,
-    /// For whom it works: job and engagement.
+    /// The job and the engagement that it works for.
     pub parent: Option<(JobId, EngagementId)>,
-    /// Those who work for it, or for one of these, parents before their children.
-    pub below: Vec<Kin>,
+    /// Its delegates and theirs, parents before their children.
+    pub below: Vec<DelegationLink>,
 }
 
-/// One who works for another.
+/// A delegate.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Kin {
+pub struct DelegationLink {
     /// Its job.
     pub job_id: JobId,
     /// Its engagement.
@@ -33,19 +33,19 @@ pub struct Kin {
     pub agent: String,
     /// The job that it works for.
     pub parent_job_id: JobId,
-    /// The call that it answers; none for one that was pushed from outside.
+    /// The call that it answers; `None` for a job that was pushed from outside.
     pub call_id: Option<CallId>,
-    /// On which terms.
+    /// The mode of the delegation.
     pub mode: DelegationMode,
-    /// What became of it for its parent.
+    /// Its outcome for the parent.
     pub status: DelegationState,
-    /// Where its job stands.
+    /// The state of its job.
     pub state: JobState,
-    /// How many stand above it.
+    /// The number of jobs above it.
     pub depth: i64,
     /// Its complete turns.
     pub turns: i64,
-    /// What it has spent itself.
+    /// The tokens that it has spent itself.
     pub tokens_used: i64,
 }
 
@@ -60,13 +60,13 @@ pub(super) async fn agents(readers: &Reader, names: &[String]) -> Result<Vec<Age
     for row in &rows {
         match json(row, "definition").map_err(StoreError::from) {
             Ok(agent) => found.push(agent),
-            Err(error) => tracing::error!(%error, "an agent cannot be read; nobody can ask it"),
+            Err(error) => tracing::error!(%error, "an agent cannot be read, so it cannot be called"),
         }
     }
     Ok(found)
 }
 
-/// What others do for a turn, or did.
+/// Returns the delegations of a turn.
 pub(super) async fn of_turn(readers: &Reader, job: &JobId, turn: i64) -> Result<Vec<Delegated>, StoreError> {
     let values = [job.as_str().into(), turn.into()];
     all(readers, "recall delegations", &sql::SELECT_DELEGATIONS_OF_TURN, &values, |row| {
@@ -96,8 +96,8 @@ pub(super) async fn of_turn(readers: &Reader, job: &JobId, turn: i64) -> Result<
 pub struct Delegations(pub(super) Arc<Engine>);
 
 impl Delegations {
-    /// Where a job stands; at most `most` of those below it.
-    pub async fn kindred(&self, job: &JobId, most: u32) -> Result<Kindred, StoreError> {
+    /// Returns the links of a job, with at most `most` of those below it.
+    pub async fn links(&self, job: &JobId, most: u32) -> Result<DelegationLinks, StoreError> {
         let (action, values) = ("read a family", [job.as_str().into()]);
         let above = one(&self.0.readers, action, &sql::SELECT_FAMILY_ABOVE, &values, |row| {
             let parent = get::<Option<String>>(row, "parent_id")?
@@ -107,7 +107,7 @@ impl Delegations {
         let (depth, parent) = above.await?.unwrap_or_default();
         let values = [job.as_str().into(), most.into()];
         let below = all(&self.0.readers, action, &sql::SELECT_FAMILY_BELOW, &values, |row| {
-            Ok(Kin {
+            Ok(DelegationLink {
                 job_id: JobId(get(row, "id")?),
                 engagement_id: get::<String>(row, "engagement_id")?.into(),
                 agent: get(row, "agent_name")?,
@@ -122,6 +122,6 @@ impl Delegations {
             })
         });
         let parent = parent.map(|(job, engagement)| (JobId(job), engagement.into()));
-        Ok(Kindred { depth, parent, below: below.await? })
+        Ok(DelegationLinks { depth, parent, below: below.await? })
     }
 }

@@ -1,7 +1,7 @@
 //! All events in one order.
 
 use super::Engine;
-use super::journal::{self, Told};
+use super::journal::{self, JournalEvent};
 use super::rows::{Fields, Inconsistency, get};
 use super::session::{Arg, Args, Row};
 use super::statement::{decode_all, decode_readable};
@@ -18,7 +18,7 @@ pub struct FeedPage {
     pub events: Vec<FeedEvent>,
     /// How far the reader has come, whether events were found or not.
     pub cursor: Cursor,
-    /// Whether there may be more behind the cursor already.
+    /// True when there may already be more behind the cursor.
     pub has_more: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn events(row: &impl Fields) -> Result<Vec<FeedEvent>, Inconsistency>
     let tenant: Option<String> = get(row, "tenant")?;
     let engagement_id: Option<EngagementId> = get::<Option<String>>(row, "engagement_id")?.map(Into::into);
     let agent: Option<String> = get(row, "agent_name")?;
-    let event = |Told { seq, name, turn, data, at }| FeedEvent {
+    let event = |JournalEvent { seq, name, turn, data, at }| FeedEvent {
         cursor: Cursor { tx, stream, seq },
         name,
         job_id: job_id.clone(),
@@ -81,8 +81,8 @@ fn names(filter: &FeedFilter) -> String {
     filter.names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(",")
 }
 
-/// All events in one order, which is the same for every reader and never changes: a reader that goes on from its cursor
-/// misses nothing and sees nothing twice, whoever writes meanwhile.
+/// All events in one order, which is the same for every reader and never changes. A reader that resumes at its
+/// cursor misses nothing and sees nothing twice, even with concurrent writers.
 ///
 /// On PostgreSQL an event is shown once no transaction is under way that might still write one before it. A long
 /// transaction, of whatever database of the server, delays the feed; it makes no hole in it.
@@ -182,7 +182,7 @@ impl Feed {
         Ok(!self.of_job(&any, id, Cursor::START, 1).await?.is_empty())
     }
 
-    /// A job has few events, and they stand together.
+    /// A job has few events, next to one another.
     async fn of_job(
         &self,
         filter: &FeedFilter,

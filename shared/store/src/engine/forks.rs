@@ -1,4 +1,4 @@
-//! Engagements that go on from a turn of another one, whose past they share.
+//! Engagements that continue from a turn of another one, whose past they share.
 
 use super::rows::{self, Fields, Inconsistency, get, json};
 use super::session::Reader;
@@ -16,13 +16,13 @@ use turnstone_domain::{CallId, EngagementId, EventName, JobId, Phase, Timestamp,
 pub struct NewFork {
     /// The engagement that it comes from.
     pub from: EngagementId,
-    /// Only an engagement of this tenant is found; `None` finds everybody's.
+    /// Finds only an engagement of this tenant; `None` means any tenant.
     pub tenant: Option<String>,
     /// Where they part.
     pub point: ForkPoint,
-    /// What it does otherwise.
+    /// The differences from the original.
     pub changes: ForkChanges,
-    /// Whether its tools are called; otherwise recorded outcomes stand for them.
+    /// True when its tools are called; otherwise it reuses the recorded outcomes.
     pub live_tools: bool,
     /// The id of its engagement.
     pub engagement: EngagementId,
@@ -62,13 +62,13 @@ pub enum ForkRefusal {
     NoModel,
 }
 
-/// Engagements that go on from a turn of another one, whose past they share.
+/// Engagements that continue from a turn of another one, whose past they share.
 #[derive(Clone)]
 pub struct Forks(pub(super) Arc<Engine>);
 
 impl Forks {
-    /// Makes a fork: an engagement and a job of its own, with a budget of its own, which goes on from the point with what was
-    /// changed. The other engagement stays as it is.
+    /// Makes a fork: an engagement and a job of its own, with a budget of its own. It continues from the point,
+    /// with the changes applied. The original engagement stays as it is.
     pub async fn fork(&self, fork: NewFork) -> Result<Result<(), ForkRefusal>, StoreError> {
         self.0
             .write(fork, |tx, fork| Box::pin(ops::fork::apply(&mut tx.session, &mut tx.unit, fork, &*tx.ids)))
@@ -90,7 +90,7 @@ pub(super) async fn origin(readers: &Reader, job: &JobId) -> Result<Option<Origi
 /// Recorded calls whose arguments are read at once.
 const CALLS: u32 = 32;
 
-/// The same with what stands for what it does not ask the world again, unless everything is to be asked.
+/// Returns the origin with the recorded outcomes that replace calls, unless every call is made again.
 pub(super) async fn recorded(
     readers: &Reader,
     job: &JobId,
@@ -126,9 +126,9 @@ pub(super) async fn recorded(
     let text = &sql::SELECT_FORK_CHECKS;
     let found = all(readers, "read what guardrails came to", text, &values, journal::events).await?;
     // The newest row comes first, and so does its newest event.
-    let told = found.iter().flat_map(|events| events.iter().rev());
-    let checks = told.filter(|event| event.name == EventName::GuardrailChecked);
-    recorded.checks = checks.filter_map(|event| RecordedCheck::told(event.turn, &event.data)).collect();
+    let reported = found.iter().flat_map(|events| events.iter().rev());
+    let checks = reported.filter(|event| event.name == EventName::GuardrailChecked);
+    recorded.checks = checks.filter_map(|event| RecordedCheck::of_event(event.turn, &event.data)).collect();
     recorded.reviews =
         all(readers, "read what was decided", &sql::SELECT_FORK_REVIEWS, &values, review).await?;
     Ok(Some((origin, recorded)))

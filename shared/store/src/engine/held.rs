@@ -1,8 +1,8 @@
-//! What this process knows of the jobs whose leases it holds.
+//! A process's knowledge of the jobs whose leases it holds.
 //!
-//! While a lease holds, nobody else writes its job, so the next step of its turn need not read it again. What is
-//! known is never trusted blindly: every row is written on the condition that it is as it was known, and when that
-//! fails the rows are read anew.
+//! While a lease holds, no other process writes its job, so the next step of its turn need not read it again. The
+//! copy is never trusted blindly: every row is written on the condition that it has not changed. When that
+//! condition fails, the rows are read again.
 
 use super::rows::{EngagementRow, JobRow};
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(super) struct Held {
     jobs: Mutex<Table>,
 }
 
-/// What is known. Jobs of one tree share a budget: the newest of what is known of it stands for all of them.
+/// The copies of rows. Jobs of one tree share a budget: all of them use its newest copy.
 #[derive(Default)]
 struct Table {
     agents: HashMap<JobId, Known>,

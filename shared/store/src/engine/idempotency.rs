@@ -27,7 +27,7 @@ pub struct IdempotentPush {
     pub answer: AnswerOfPush,
 }
 
-/// What is on record under an idempotency key.
+/// The record of an idempotency key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedPush {
     /// The digest of the request that used the key.
@@ -36,7 +36,7 @@ pub struct RecordedPush {
     pub pushed: Vec<Pushed>,
     /// The body of the answer; `None` until [`IdempotentPushes::record`] records it.
     pub answer: Option<String>,
-    /// Whether the record is of an earlier request. Then this one wrote nothing.
+    /// True when the record is of an earlier request. Then this request wrote nothing.
     pub repeated: bool,
 }
 
@@ -63,9 +63,9 @@ impl IdempotentPushes {
     /// Records the answer to a request that has none yet. Returns the recorded one: a concurrent request may have recorded
     /// its own first.
     pub async fn record(&self, name: &str, request: &str, answer: String) -> Result<String, StoreError> {
-        let asked = (name.to_owned(), request.to_owned(), answer);
+        let requested = (name.to_owned(), request.to_owned(), answer);
         self.0
-            .write(asked, |tx, (name, request, answer)| {
+            .write(requested, |tx, (name, request, answer)| {
                 Box::pin(ops::keep(&mut tx.session, name, request, answer))
             })
             .await

@@ -1,4 +1,4 @@
-//! What enters: jobs, agents, answers to reviews, cancellations.
+//! Everything that enters: jobs, agents, answers to reviews, cancellations.
 
 use super::Engine;
 use super::ops::{agents, answer, cancel, reviews};
@@ -10,14 +10,14 @@ use turnstone_domain::question::Unanswered;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{AgentDefinition, CallId, JobId, JobState, NewJob, ReviewId, Timestamp};
 
-/// What became of a pushed job.
+/// The outcome of a push.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pushed {
-    /// The job; the one that exists, where it stands for the one that was pushed.
+    /// The id of the job, or of the existing job that replaces it.
     pub id: JobId,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
-    /// Whether nothing was stored, because the job would not have been unique and another one stands for it.
+    /// True when nothing was stored, because the job would not have been unique and an existing one replaces it.
     pub deduplicated: bool,
     /// How full its queue is, when an operator wants clients to know.
     pub pressure: Option<Pressure>,
@@ -35,7 +35,7 @@ pub struct Pressure {
 /// An agent to be registered.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewAgent {
-    /// What the document means.
+    /// The definition that the document was read as.
     pub definition: AgentDefinition,
     /// The document as it was written.
     pub source: String,
@@ -48,13 +48,14 @@ pub struct NewAgent {
 pub struct AgentRemoval {
     /// Its name.
     pub name: String,
-    /// Whether it goes although other registered agents name it; their calls of it fail from then on.
+    /// True when the agent is removed although other registered agents name it; their calls of it fail from then
+    /// on.
     pub even_if_named: bool,
     /// Now.
     pub at: Timestamp,
 }
 
-/// What became of a removal.
+/// The outcome of a removal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AgentRemoved {
     /// The agent is gone. Engagements that run keep the definition they began with.
@@ -65,12 +66,12 @@ pub enum AgentRemoved {
     NamedBy(Vec<String>),
 }
 
-/// What became of a cancellation.
+/// The outcome of a cancellation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CancelOutcome {
     /// The job is `cancelled` now.
     Cancelled {
-        /// Where it stood before.
+        /// The state before.
         previous: JobState,
     },
     /// The job had ended already; nothing changed.
@@ -84,7 +85,7 @@ pub enum CancelOutcome {
 pub struct Decision {
     /// Yes or no.
     pub approve: bool,
-    /// Who answers.
+    /// The reviewer who answers.
     pub by: String,
     /// The principal of the request, of whom a review takes one vote; `None` for clients that cannot be told apart.
     pub principal: Option<String>,
@@ -94,18 +95,18 @@ pub struct Decision {
     pub at: Timestamp,
 }
 
-/// What became of an answer.
+/// The outcome of an answer to a review.
 #[derive(Clone, PartialEq, Debug)]
 pub enum DecisionOutcome {
     /// It counts; the job is `available` again.
     Decided(Box<Review>),
     /// It is one vote of several; the review is open still.
     Counted(Box<Review>),
-    /// Somebody else is asked; nothing changed.
+    /// Another reviewer is asked; nothing changed.
     NotAsked(Box<Review>),
     /// This reviewer has voted already; nothing changed.
     VotedAlready,
-    /// Somebody else was first, the deadline passed, or the job has ended; nothing changed.
+    /// A concurrent answer was recorded first, the deadline passed, or the job has ended; nothing changed.
     TooLate(ReviewState),
     /// There is no such review.
     NotFound,
@@ -116,7 +117,7 @@ pub enum DecisionOutcome {
 pub struct NewAnswer {
     /// The job.
     pub job: JobId,
-    /// Only a job of this tenant is found; `None` finds everybody's.
+    /// Finds only a job of this tenant; `None` means any tenant.
     pub tenant: Option<String>,
     /// The call that asks: the answer is to no other one.
     pub call: CallId,
@@ -124,15 +125,15 @@ pub struct NewAnswer {
     pub key: Option<String>,
     /// A value for each key; keys that were not asked for do not matter.
     pub values: Map<String, Value>,
-    /// Who answers.
+    /// The user who answers.
     pub by: String,
-    /// What its sender calls it; told with the event.
+    /// The sender's id of the message; published with the event.
     pub message: Option<String>,
     /// Now.
     pub at: Timestamp,
 }
 
-/// What became of a user's answer.
+/// The outcome of a user's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AnswerOutcome {
     /// It counts; the job is `available` again.
@@ -169,7 +170,7 @@ impl Intake {
         self.cancel_of(job, None, at).await
     }
 
-    /// The same, if it is this tenant's; `None` stands for every tenant.
+    /// Cancels a job as [`Intake::cancel`] does, if it is this tenant's; `None` means any tenant.
     pub async fn cancel_of(
         &self,
         job: &JobId,

@@ -25,7 +25,7 @@ const MOST_CALLS: usize = 1_000;
 /// No further calls are read once their outcomes have this many bytes.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// What belongs to some jobs, by their seqs.
+/// The rows that belong to some jobs, by the jobs' seqs.
 struct Belongings {
     envelopes: HashMap<i64, (RetryPolicy, Envelope)>,
     results: HashMap<i64, RawJson>,
@@ -43,7 +43,7 @@ pub(super) struct Reported {
     pub kept: Option<Kept>,
 }
 
-/// The parts of a plain job that ended well at its first attempt.
+/// The parts of a plain job that completed at its first attempt.
 pub(super) struct Kept {
     retry: RetryPolicy,
     envelope: Envelope,
@@ -86,12 +86,12 @@ fn readable<T>(
     })
 }
 
-/// The agent side of a job, and what says how much of it is shown.
+/// The agent side of a job, and the facts that decide how much of it is shown.
 struct Side {
     agent: AgentJob,
     /// Of its definition.
     digest: String,
-    /// Whether it works for an agent with an output guardrail.
+    /// True when the job works for an agent with an output guardrail.
     for_guarded: bool,
 }
 
@@ -196,7 +196,7 @@ impl Engine {
         let pending: Vec<i64> =
             rows.iter().filter(|row| row.state == JobState::Pending).map(|row| row.seq).collect();
         let why = |row: &Row| {
-            let parked = |events: Vec<journal::Told>| {
+            let parked = |events: Vec<journal::JournalEvent>| {
                 events.into_iter().rfind(|event| event.name == EventName::JobParked).map(|event| event.data)
             };
             Ok((get::<i64>(row, "job_seq")?, journal::events(row).map(parked)))
@@ -244,7 +244,7 @@ impl Engine {
                     Ok(guards) => drop(unread.insert(guards.for_guarded)),
                     Err(error) if error.is_damage() => {
                         damaged.entry(row.seq).or_insert_with(|| error.to_string());
-                        // What may have to be held back is held back.
+                        // A guardrail that cannot be read may apply, so the outputs are held back.
                         unread.insert(true);
                     }
                     Err(error) => return Err(error),
@@ -303,7 +303,7 @@ impl Engine {
         Ok(ToolResults { newest: calls.iter().rev().filter_map(tool_result).collect(), whole })
     }
 
-    /// What stands before that what a model said is shown (OAS-43).
+    /// Returns the guardrails that a model's output has to pass before it is shown (OAS-43).
     async fn guardrails(&self, digest: &str) -> Result<Guardrails, StoreError> {
         let (action, values) = ("read a definition", [digest.into()]);
         let found: Option<AgentDefinition> =
@@ -316,7 +316,7 @@ impl Engine {
 }
 
 impl Belongings {
-    /// What was read of a job, if it can be read.
+    /// Returns what was read of a job, and notes why when it cannot be read.
     fn kept<T>(&mut self, seq: i64, read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match read {
             Err(error) if error.is_damage() => {
@@ -355,7 +355,7 @@ impl Belongings {
     }
 }
 
-/// The job as its own row tells of it.
+/// Returns the job from its own row alone.
 fn bare(row: JobRow) -> Job {
     Job {
         id: row.id,
@@ -395,7 +395,7 @@ fn tool_result(call: &ToolCall) -> Option<Value> {
     let (key, value) = match call.outcome.as_ref()? {
         _ if call.withheld => ("withheld", true.into()),
         ToolOutcome::Success { output } => ("result", output.clone()),
-        failed @ ToolOutcome::Error { .. } => ("error", failed.told()?),
+        failed @ ToolOutcome::Error { .. } => ("error", failed.event_data()?),
     };
     shown[key] = value;
     Some(shown)

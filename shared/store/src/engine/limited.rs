@@ -18,7 +18,7 @@ impl LimitedQueues {
         }
     }
 
-    /// Whether one of these queues has a limit.
+    /// Returns true when one of these queues has a limit.
     pub(super) fn any_of(&self, queues: &BTreeSet<String>) -> bool {
         let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
         !names.is_empty() && queues.iter().any(|queue| names.contains(queue))

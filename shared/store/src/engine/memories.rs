@@ -1,4 +1,4 @@
-//! What agents remember of their users across engagements: reads.
+//! Reads of what agents remember of their users across engagements.
 
 use super::journal;
 use super::rows::get;

@@ -1,4 +1,4 @@
-//! What both databases share: the decisions, the group commit, and the handles of the concerns.
+//! The code that both databases share: the decisions, the group commit, and the handles of the concerns.
 //!
 //! Only [`session`] knows which database it is: a connection that writes, and others that read.
 
@@ -14,7 +14,6 @@ pub mod credentials;
 pub(crate) mod crons;
 mod definitions;
 pub(crate) mod delegations;
-pub mod elsewhere;
 pub(crate) mod feed;
 pub(crate) mod forks;
 mod held;
@@ -32,6 +31,7 @@ pub(crate) mod questions;
 pub(crate) mod queues;
 mod recall;
 pub(crate) mod remote;
+pub mod remote_calls;
 pub(crate) mod rows;
 pub(crate) mod runs;
 pub(crate) mod schemas;
@@ -55,7 +55,6 @@ use control::Control;
 use credentials::Credentials;
 use crons::Crons;
 use delegations::Delegations;
-use elsewhere::Elsewhere;
 use feed::Feed;
 use forks::Forks;
 use held::Held;
@@ -67,6 +66,7 @@ use operate::Operate;
 use questions::Questions;
 use queues::Queues;
 use remote::Remote;
+use remote_calls::RemoteCalls;
 use runs::Runs;
 use schemas::Schemas;
 use session::{Reader, Session};
@@ -129,8 +129,8 @@ pub(crate) fn start(
         if blocks { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
     }
     let claimer = claims.map(|session| {
-        let asked = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
-        Claimer { asked, from: AtomicI64::new(0) }
+        let requested = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
+        Claimer { asked: requested, from: AtomicI64::new(0) }
     });
     let engine = Arc::new(Engine { readers, writer, held, limited, claimer });
     let handle = || Arc::clone(&engine);
@@ -152,7 +152,7 @@ pub(crate) fn start(
         control: Control(handle()),
         artifacts: Artifacts(handle()),
         breakers: handle(),
-        elsewhere: Elsewhere(handle()),
+        remote_calls: RemoteCalls(handle()),
         budgets: Budgets(handle()),
         credentials: Credentials(handle()),
         keys: Keys(handle()),

@@ -1,4 +1,4 @@
-//! What operators do to many jobs at once: dead letters, bulk, statistics, tenants.
+//! Operations on many jobs at once: dead letters, bulk operations, statistics, tenants.
 
 use super::Engine;
 use super::ops::operate as ops;
@@ -10,7 +10,7 @@ use crate::{HourlyCount, JobFilter, Page, StoreError};
 use std::sync::Arc;
 use turnstone_domain::{Job, JobId, JobState, Overrides, Timestamp};
 
-/// What an operator does to a job.
+/// An operation of an operator on a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobAction {
     /// `discarded → available` from the first attempt, and `retryable → available` before its time.
@@ -49,12 +49,12 @@ impl JobAction {
     }
 }
 
-/// What became of something that an operator did to one job.
+/// The outcome of an operation on one job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ActionOutcome {
     /// It is done.
     Done {
-        /// Where the job stood before.
+        /// The state of the job before.
         previous: JobState,
     },
     /// In this state it cannot be done; nothing changed.
@@ -63,8 +63,8 @@ pub enum ActionOutcome {
     NotUnique(JobId),
     /// Forks read the engagement's past; nothing changed.
     Forked,
-    /// The engagement goes on with further inputs, which read this one; nothing changed.
-    GoesOn,
+    /// The engagement has further inputs, which read this one; nothing changed.
+    HasFurtherInputs,
     /// There is no such job, or no such dead letter.
     NotFound,
 }
@@ -72,11 +72,11 @@ pub enum ActionOutcome {
 /// One thing done to all jobs that a filter finds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bulk {
-    /// What is done.
+    /// The operation.
     pub action: JobAction,
     /// Only to dead letters.
     pub dead_letters: bool,
-    /// To jobs in these states; none stands for those in which it can be done.
+    /// The states of the jobs to change; an empty list means every state in which the operation is possible.
     pub states: Vec<JobState>,
     /// Which jobs; its state and its order do not count.
     pub filter: JobFilter,
@@ -88,7 +88,7 @@ pub struct Bulk {
     pub at: Timestamp,
 }
 
-/// What became of a [`Bulk`].
+/// The outcome of a [`Bulk`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BulkOutcome {
     /// Jobs that the filter found when it began.
@@ -130,7 +130,7 @@ pub struct TenantTotal {
 /// Jobs of one transaction: the bound of how long others wait for it.
 const AT_ONCE: usize = 250;
 
-/// What every statement over dead letters takes first: all of a filter but the state.
+/// Returns the first parameters of every statement over dead letters: all of a filter but the state.
 fn dead(filter: &JobFilter) -> [Arg<'_>; 5] {
     let [_, queue, job_type, tenant, since, until] = matching(filter);
     [queue, job_type, tenant, since, until]
@@ -146,8 +146,8 @@ fn chosen<'a>(
     if bulk.dead_letters { (of_dead, dead(filter).into()) } else { (of_jobs, matching(filter).into()) }
 }
 
-/// What operators do to many jobs at once: dead letters, bulk, statistics, tenants. `tenant` limits each call to the
-/// jobs of one; `None` is any.
+/// Operations on many jobs at once: dead letters, bulk operations, statistics, tenants. `tenant` limits each
+/// call to the jobs of one tenant; `None` means any.
 #[derive(Clone)]
 pub struct Operate(pub(super) Arc<Engine>);
 
@@ -186,8 +186,8 @@ impl Operate {
         .await
     }
 
-    /// [`JobAction::Retry`] of one job; of a dead letter alone when `dead_letter` says so. An agent job goes on where
-    /// it stopped.
+    /// [`JobAction::Retry`] of one job; of a dead letter alone when `dead_letter` is true. An agent job resumes
+    /// where it stopped.
     pub async fn retry(
         &self,
         id: &JobId,
@@ -196,9 +196,9 @@ impl Operate {
         overrides: Overrides,
         at: Timestamp,
     ) -> Result<ActionOutcome, StoreError> {
-        let asked = (id.clone(), tenant.map(str::to_owned), dead_letter, overrides, at);
+        let requested = (id.clone(), tenant.map(str::to_owned), dead_letter, overrides, at);
         self.0
-            .write(asked, |tx, (id, tenant, dead_letter, overrides, at)| {
+            .write(requested, |tx, (id, tenant, dead_letter, overrides, at)| {
                 let job = (id, tenant.as_deref(), *dead_letter);
                 Box::pin(ops::revive(&mut tx.session, &mut tx.unit, job, overrides, *at))
             })
@@ -275,8 +275,8 @@ impl Operate {
         Ok((tenants, total.unwrap_or_default().unsigned_abs()))
     }
 
-    /// Empties everything but agents, keys and what keeps the fleet together. Whoever works goes on; what is in flight
-    /// loses its lease.
+    /// Deletes everything but agents, keys and what keeps the fleet together. Workers continue; jobs in flight lose
+    /// their leases.
     pub async fn reset(&self) -> Result<(), StoreError> {
         self.0.write((), |tx, ()| Box::pin(ops::reset(&mut tx.session))).await?;
         self.0.held.forget();
@@ -289,15 +289,15 @@ impl Operate {
         action: JobAction,
         ids: Vec<JobId>,
     ) -> Result<(Vec<JobId>, Vec<(JobId, JobState)>), StoreError> {
-        let asked = (action, ids, bulk.dead_letters, bulk.at);
+        let requested = (action, ids, bulk.dead_letters, bulk.at);
         self.0
-            .write(asked, |tx, (action, ids, dead_letters, at)| {
+            .write(requested, |tx, (action, ids, dead_letters, at)| {
                 Box::pin(ops::several(&mut tx.session, &mut tx.unit, *action, ids, *dead_letters, *at))
             })
             .await
     }
 
-    /// The next jobs that a filter finds after `after`, with where they stand in the order of acceptance.
+    /// Returns the next jobs that a filter finds after `after`, with their positions in the order of acceptance.
     async fn found(
         &self,
         bulk: &Bulk,
@@ -338,7 +338,7 @@ impl Operate {
                 continue;
             }
             if bulk.action == JobAction::Delete && waits {
-                // In a transaction of its own, so that whoever waits for them hears of it.
+                // In a transaction of its own, so that those who wait for the jobs are notified.
                 self.several(bulk, JobAction::Cancel, ids.clone()).await?;
             }
             let (done, refused) = self.several(bulk, bulk.action, ids).await?;

@@ -1,4 +1,4 @@
-//! What agents ask, and how the answers were given.
+//! The questions of agents, and how their answers were given.
 
 use super::Engine;
 use super::ops::runs;
@@ -31,7 +31,7 @@ pub(super) fn given(row: &impl Fields) -> Result<GivenAnswer, Inconsistency> {
     Ok(GivenAnswer { job: JobId(get(row, "job_id")?), call: CallId(get(row, "call_id")?), values })
 }
 
-/// Reads questions and their answers, and notes who heard of them.
+/// Reads questions and their answers, and records that clients received them.
 #[derive(Clone)]
 pub struct Questions(pub(super) Arc<Engine>);
 
@@ -64,20 +64,21 @@ impl Questions {
         Ok(answers)
     }
 
-    /// Whether somebody was told of a question, a call or a review by its id. Only who was told of it can mean it.
-    pub async fn was_told(&self, question: &str) -> Result<bool, StoreError> {
+    /// Returns true when a client has received a question, a call or a review by its id. Only a client that
+    /// received it can mean it.
+    pub async fn was_displayed(&self, question: &str) -> Result<bool, StoreError> {
         let (action, values) = ("look for a question", [question.into()]);
-        let told = one(&self.0.readers, action, &sql::SELECT_QUESTION_SHOWN, &values, |row| {
+        let reported = one(&self.0.readers, action, &sql::SELECT_QUESTION_SHOWN, &values, |row| {
             get::<String>(row, "id")
         });
-        Ok(told.await?.is_some())
+        Ok(reported.await?.is_some())
     }
 
-    /// Notes that somebody was told of questions.
-    pub async fn questions_told(&self, questions: Vec<String>) -> Result<(), StoreError> {
+    /// Records that clients have received these questions.
+    pub async fn record_displayed(&self, questions: Vec<String>) -> Result<(), StoreError> {
         let mut untold = Vec::new();
         for question in questions {
-            if !self.was_told(&question).await? {
+            if !self.was_displayed(&question).await? {
                 untold.push(question);
             }
         }

@@ -48,11 +48,12 @@ impl PoolStrategy {
 pub struct Queue {
     /// Its name.
     pub name: String,
-    /// Whether nothing in it is claimed.
+    /// True when no job of it is claimed.
     pub paused: bool,
-    /// What operators set, as it was sent: `backpressure`, `concurrency`, `rate_limit`, `retention`, `attest_policy`.
+    /// The members that operators set, as sent: `backpressure`, `concurrency`, `rate_limit`, `retention`,
+    /// `attest_policy`.
     pub config: Map<String, Value>,
-    /// What of it is enforced, and what jobs asked for.
+    /// The limits that are enforced, and those that jobs named.
     pub limits: QueueLimits,
     /// The pool it is in.
     pub pool: Option<String>,
@@ -62,14 +63,14 @@ pub struct Queue {
     pub created_at: Option<Timestamp>,
 }
 
-/// What is enforced for a queue.
+/// The limits that are enforced for a queue.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QueueLimits {
     /// At most this many jobs wait: available, scheduled and retryable ones.
     pub max_depth: Option<i64>,
     /// The payloads of waiting jobs have at most this many bytes together.
     pub max_bytes: Option<i64>,
-    /// Clients are told how full the queue is from this many waiting jobs on.
+    /// The number of waiting jobs from which pushes report how full the queue is.
     pub warn_at: Option<i64>,
     /// At most this many jobs are active.
     pub concurrency: Option<i64>,
@@ -93,12 +94,12 @@ pub struct Retention {
     pub cancelled_ms: Option<i64>,
 }
 
-/// What an operator changes of a queue.
+/// A change of a queue by an operator.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ConfigChange {
     /// Members of the configuration in place of those of the same name; `null` takes one away.
     pub members: Map<String, Value>,
-    /// What these members mean; `None` leaves what is enforced as it is.
+    /// The limits that these members mean; `None` leaves the enforced limits as they are.
     pub limits: Option<QueueLimits>,
 }
 
@@ -115,7 +116,7 @@ pub struct Pool {
     pub queues: Vec<(String, i64)>,
 }
 
-/// What a queue of a pool got.
+/// A queue's share of its pool's claims.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Share {
     /// The pool.
@@ -139,7 +140,7 @@ pub struct Limit {
     pub name: String,
     /// Whose key it is: tenants may use one word for different limits.
     pub tenant: Option<String>,
-    /// Whether an operator's limit stands in place of the one that jobs name.
+    /// True when an operator's limit replaces the one that jobs name.
     pub overridden: bool,
     /// At most this many are active.
     pub concurrency: Option<i64>,
@@ -257,7 +258,7 @@ impl Queues {
         .await
     }
 
-    /// Pauses or resumes a queue; one that nobody knew is known from now on. Returns whether that changed anything.
+    /// Pauses or resumes a queue, which is created if it is unknown. Returns true when that changed anything.
     pub async fn pause(&self, name: &str, paused: bool, now: Timestamp) -> Result<bool, StoreError> {
         self.0
             .write((name.to_owned(), paused, now), |tx, (name, paused, now)| {
@@ -266,7 +267,7 @@ impl Queues {
             .await
     }
 
-    /// Changes what is set for a queue; one that nobody knew is known from now on. Returns whether it is new.
+    /// Changes the settings of a queue, which is created if it is unknown. Returns true when it is new.
     pub async fn configure(
         &self,
         name: &str,
@@ -308,7 +309,7 @@ impl Queues {
         Ok(pools)
     }
 
-    /// What the queues of all pools got.
+    /// Returns the shares of the queues of all pools.
     pub async fn shares(&self) -> Result<Vec<Share>, StoreError> {
         let decode = |row: &Row| {
             Ok(Share {

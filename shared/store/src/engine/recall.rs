@@ -1,4 +1,4 @@
-//! What a turn reads of its past: messages, calls, reviews, state.
+//! The reads of a turn's past: messages, calls, reviews, state.
 
 use super::rows::{self, Fields, Inconsistency, get, json};
 use super::session::Reader;

@@ -1,7 +1,7 @@
-//! What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress.
+//! The writes of workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress.
 //!
-//! Such a worker shows no fencing token. It names the job, and itself if it likes; the job has to be active, and held by
-//! the worker that is named. Only plain jobs are served this way.
+//! Such a worker shows no fencing token. It names the job, and itself if it likes. The job has to be active, and
+//! held by the worker that is named. Only plain jobs are served this way.
 
 use super::Engine;
 use super::caller::again;
@@ -21,22 +21,22 @@ use turnstone_domain::{Job, JobError, JobId, JobState, RawJson, Timestamp};
 /// worker protocol §6.1).
 pub const DEFAULT_VISIBILITY_MS: i64 = 1_800_000;
 
-/// What a worker says of a job that it holds.
+/// A worker's report about a job that it holds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
     /// The job.
     pub job: JobId,
-    /// Who says it, if it says so.
+    /// The worker that reports, if it names itself.
     pub worker: Option<String>,
     /// Only a job of this tenant; `None` is any.
     pub tenant: Option<String>,
-    /// What became of it.
+    /// The end that it reports.
     pub end: ReportedEnd,
     /// Now.
     pub at: Timestamp,
 }
 
-/// What became of a job, as its worker says.
+/// The end of a job, as its worker reports it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ReportedEnd {
     /// It is done (OJS HTTP binding §5.5).
@@ -53,7 +53,7 @@ pub enum ReportedEnd {
     Back,
 }
 
-/// What became of something that a worker asked for about a job.
+/// The outcome of a worker's request about a job.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RemoteOutcome<T> {
     /// It is done.
@@ -62,7 +62,7 @@ pub enum RemoteOutcome<T> {
     NotFound,
     /// The job is in a state in which it cannot be done; nothing changed.
     WrongState(JobState),
-    /// Somebody else holds the job; nothing changed.
+    /// Another worker holds the job; nothing changed.
     NotYours {
         /// Who.
         holder: String,
@@ -87,13 +87,13 @@ impl<T> RemoteOutcome<T> {
 /// A sign of life.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Heartbeat {
-    /// Who beats.
+    /// The worker that sends the beat.
     pub worker: String,
     /// The jobs whose reservations are to be renewed.
     pub jobs: Vec<JobId>,
     /// How many jobs it works on, if it says so.
     pub busy: Option<i64>,
-    /// Whether it takes on new jobs, if it says so.
+    /// The state that it reports: active, or draining.
     pub state: Option<WorkerState>,
     /// How long the reservations last from now, instead of as long as they were given, in milliseconds.
     pub visibility_ms: Option<i64>,
@@ -106,9 +106,9 @@ pub struct Heartbeat {
 /// The answer to a sign of life.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeartbeatAnswer {
-    /// Whether the server takes it for one that takes on new jobs.
+    /// The state that the server assumes: active, or draining.
     pub state: WorkerState,
-    /// What it is to do.
+    /// The directive for the worker.
     pub directive: Option<Directive>,
     /// The jobs whose reservations were renewed, in the order in which they were named.
     pub extended: Vec<JobId>,
@@ -127,18 +127,19 @@ pub struct NewProgress {
     pub state: Option<String>,
 }
 
-/// How far a job is, as it is told.
+/// The reported progress of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Where the job stands.
+    /// The state of the job.
     pub job_state: JobState,
-    /// Of the whole, in millionths; a completed job is all done. `None`: nobody has said.
+    /// The part that is done, in millionths; that of a completed job is the whole. `None` when it was never
+    /// reported.
     pub millionths: Option<i64>,
     /// In words.
     pub message: Option<String>,
     /// For programs: JSON text.
     pub data: Option<String>,
-    /// When it was told last.
+    /// The time of the newest report.
     pub at: Option<Timestamp>,
 }
 
@@ -147,9 +148,9 @@ pub struct Progress {
 pub struct Remote(pub(super) Arc<Engine>);
 
 impl Remote {
-    /// Claims plain jobs, as [`crate::Ledger::claim`] does, and shows them: `available → active`. Each is reserved for
-    /// its own time, else for the request's. A worker that drains, or was told to, gets nothing; so does one that has
-    /// no name and no job.
+    /// Claims plain jobs, as [`crate::Ledger::claim`] does, and shows them: `available → active`. Each is reserved
+    /// for its own time, else for the request's. A worker that drains, or was directed to, gets nothing. Neither
+    /// does one that has no name and no job.
     pub async fn fetch(&self, mut request: ClaimRequest) -> Result<Vec<Job>, StoreError> {
         request.kind = JobKind::Plain;
         if !request.worker_id.is_empty()
@@ -161,8 +162,8 @@ impl Remote {
         if let Some(batch) = self.0.claim_alone(&request).await? {
             return self.readable(batch.rows, request.now).await;
         }
-        let (asked, now) = (std::mem::take(&mut request.queues), request.now);
-        let Some(mut ask) = self.0.work_for(&asked, &request).await? else { return Ok(Vec::new()) };
+        let (requested, now) = (std::mem::take(&mut request.queues), request.now);
+        let Some(mut ask) = self.0.work_for(&requested, &request).await? else { return Ok(Vec::new()) };
         let mut pauses = again().build();
         loop {
             let fetched = self.0.write(ask, |tx, ask| {
@@ -173,7 +174,7 @@ impl Remote {
             let pause = pauses.next().filter(|_| busy && rows.is_empty());
             let Some(pause) = pause else { return self.readable(rows, now).await };
             tokio::time::sleep(pause).await;
-            match self.0.work_for(&asked, &request).await? {
+            match self.0.work_for(&requested, &request).await? {
                 Some(again) => ask = again,
                 None => return Ok(Vec::new()),
             }
@@ -193,9 +194,9 @@ impl Remote {
                 None => whole.push(job),
             }
         }
-        let asked = (broken, now);
+        let requested = (broken, now);
         self.0
-            .write(asked, |tx, (broken, now)| {
+            .write(requested, |tx, (broken, now)| {
                 Box::pin(unreadable::set_aside(&mut tx.session, &mut tx.unit, broken, *now))
             })
             .await?;
@@ -209,7 +210,7 @@ impl Remote {
         self.shown(outcome).await
     }
 
-    /// Registers the worker, renews reservations, and says what the worker is to do.
+    /// Registers the worker, renews reservations, and returns the directive for the worker.
     ///
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when one of our own workers has this name.
@@ -221,8 +222,8 @@ impl Remote {
             .await?
     }
 
-    /// Tells a worker what to do from its next beat on; `None` takes it back. False when nobody of this name has ever
-    /// been heard of.
+    /// Stores a directive for a worker, from its next beat on; `None` takes it back. Returns false when no worker
+    /// of this name has ever sent a beat.
     pub async fn direct(&self, worker: &str, directive: Option<Directive>) -> Result<bool, StoreError> {
         self.0
             .write((worker.to_owned(), directive), |tx, (worker, directive)| {
@@ -252,9 +253,9 @@ impl Remote {
         state: String,
         at: Timestamp,
     ) -> Result<RemoteOutcome<SavedState>, StoreError> {
-        let asked = (job.clone(), tenant.map(str::to_owned), state, at);
+        let requested = (job.clone(), tenant.map(str::to_owned), state, at);
         self.0
-            .write(asked, |tx, (job, tenant, state, at)| {
+            .write(requested, |tx, (job, tenant, state, at)| {
                 Box::pin(ops::save_state(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), state, *at))
             })
             .await
@@ -269,7 +270,7 @@ impl Remote {
             .await
     }
 
-    /// Tells how far an active job is, and renews its reservation. Of a job that is not active it changes nothing.
+    /// Records the progress of an active job, and renews its reservation. A job that is not active does not change.
     pub async fn tell_progress(
         &self,
         job: &JobId,
@@ -277,11 +278,11 @@ impl Remote {
         progress: NewProgress,
         at: Timestamp,
     ) -> Result<Option<Progress>, StoreError> {
-        let asked = (job.clone(), tenant.map(str::to_owned), progress, at);
-        let told = self.0.write(asked, |tx, (job, tenant, progress, at)| {
+        let requested = (job.clone(), tenant.map(str::to_owned), progress, at);
+        let written = self.0.write(requested, |tx, (job, tenant, progress, at)| {
             Box::pin(ops::tell_progress(&mut tx.session, &mut tx.unit, job, tenant.as_deref(), progress, *at))
         });
-        if told.await? { Remote::progress(self, job, tenant).await } else { Ok(None) }
+        if written.await? { Remote::progress(self, job, tenant).await } else { Ok(None) }
     }
 
     /// How far a job is; `None` when there is no such job.
@@ -289,20 +290,20 @@ impl Remote {
         let values = [job.as_str().into(), tenant.into()];
         let rows =
             self.0.readers.read("read progress", &sql::SELECT_PROGRESS_OF_JOB, Args::Values(&values)).await?;
-        let told = decode_all(&rows, |row| {
+        let found = decode_all(&rows, |row| {
             let job_state = get::<JobState>(row, "state")?;
             let done = (job_state == JobState::Completed).then_some(1_000_000);
-            let told_at = get::<Option<i64>>(row, "at")?;
+            let reported_at = get::<Option<i64>>(row, "at")?;
             let ended_at = if done.is_some() { get(row, "ended_at")? } else { None };
             Ok(Progress {
                 job_state,
                 millionths: done.or(get(row, "millionths")?),
                 message: get(row, "message")?,
                 data: get(row, "data")?,
-                at: ended_at.or(told_at).map(Timestamp),
+                at: ended_at.or(reported_at).map(Timestamp),
             })
         })?;
-        Ok(told.into_iter().next())
+        Ok(found.into_iter().next())
     }
 
     async fn shown(&self, outcome: RemoteOutcome<Reported>) -> Result<RemoteOutcome<Box<Job>>, StoreError> {
@@ -328,7 +329,7 @@ impl Remote {
     }
 }
 
-/// What was saved for a job, by its seq.
+/// Reads the saved state of a job, with the job's seq.
 pub(super) fn saved(row: &impl rows::Fields) -> Result<(i64, SavedState), rows::Inconsistency> {
     let saved =
         SavedState { state: get(row, "state")?, sequence: get(row, "sequence")?, at: get(row, "at")? };

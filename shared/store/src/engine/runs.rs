@@ -1,8 +1,7 @@
-//! Runs as the Agent Protocol tells them: the events of an engagement and of those that work for it, numbered without
-//! gaps.
+//! Runs as the Agent Protocol shows them: the events of an engagement and of its delegates, numbered without gaps.
 //!
-//! Numbers are given when somebody asks (`docs/adr/0006`): whoever reads a run first writes down what is new, and what is
-//! written down once is told to everybody with the same numbers.
+//! Numbers are given on reading (`docs/adr/0006`). A reader of a run first writes down the new events. Written
+//! numbers never change, so every client sees the same ones.
 
 use super::ops::runs as ops;
 use super::rows::{get, json};
@@ -15,9 +14,9 @@ use std::sync::Arc;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::{EngagementId, JobId, RawObject, Timestamp};
 
-/// Up to where a run was told.
+/// The position up to which a run is numbered.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Told {
+pub struct RunPosition {
     /// The number of its last event; 0 before the first.
     pub last: i64,
     /// Up to where each engagement was read, as the reader wrote it down; empty before the first.
@@ -33,7 +32,7 @@ pub struct RunRequest {
     pub began: i64,
     /// The number of its last event, once it has ended.
     pub ended: Option<i64>,
-    /// Up to where it was polled by those who did not say where they stand.
+    /// The position of polls without `since`.
     pub seen: i64,
 }
 
@@ -53,7 +52,7 @@ pub struct RunEvent {
 pub struct RunPage {
     /// The events, oldest first.
     pub events: Vec<RunEvent>,
-    /// Whether there may be more already: a page ends early when its events are long.
+    /// True when there may be more already: a page ends early when its events are long.
     pub more: bool,
 }
 
@@ -66,13 +65,13 @@ pub struct RunRow {
     pub started_at: Timestamp,
     /// When something happened in it last.
     pub changed_at: Timestamp,
-    /// The number of its last event that was told.
+    /// The number of its last event.
     pub last: i64,
     /// Its requests, the oldest first, with the `meta` and the tenant of their jobs; at most 100.
     pub requests: Vec<(JobId, RawObject, Option<String>)>,
 }
 
-/// What is to be told next.
+/// The next events to number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct News {
     /// The events with the requests they belong to: JSON with the number that they get, `last + 1` and on.
@@ -83,7 +82,7 @@ pub struct News {
     pub marks: String,
 }
 
-/// What clients have configured for later requests: members of an object.
+/// The settings that clients stored for later requests: members of an object.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunSettings {
     /// How often that was changed; 0 when it never was.
@@ -92,7 +91,7 @@ pub struct RunSettings {
     pub args: Map<String, Value>,
 }
 
-/// What settings are for.
+/// The object to which settings apply.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Configured {
     /// The agent.
@@ -113,19 +112,21 @@ const LENGTH: u32 = 1024 * 1024;
 pub struct Runs(pub(super) Arc<Engine>);
 
 impl Runs {
-    /// Up to where a run was told.
-    pub async fn told(&self, run: &EngagementId) -> Result<Told, StoreError> {
+    /// Returns the position up to which a run is numbered.
+    pub async fn position(&self, run: &EngagementId) -> Result<RunPosition, StoreError> {
         let values = [run.as_str().into()];
         let rows = self.0.readers.read("read a run", &sql::SELECT_RUN_STATE, Args::Values(&values)).await?;
-        let told = decode_all(&rows, |row| Ok(Told { last: get(row, "told")?, marks: get(row, "marks")? }))?;
-        Ok(told.into_iter().next().unwrap_or_default())
+        let found =
+            decode_all(&rows, |row| Ok(RunPosition { last: get(row, "told")?, marks: get(row, "marks")? }))?;
+        Ok(found.into_iter().next().unwrap_or_default())
     }
 
-    /// Tells what comes after `last`. False, and nothing is written, when somebody else has told more by then.
-    pub async fn tell(&self, run: &EngagementId, last: i64, news: News) -> Result<bool, StoreError> {
+    /// Numbers the events after `last`. Returns false, with nothing written, when a concurrent reader has numbered
+    /// more.
+    pub async fn advance(&self, run: &EngagementId, last: i64, news: News) -> Result<bool, StoreError> {
         self.0
             .write((run.clone(), last, news), |tx, (run, last, news)| {
-                Box::pin(ops::tell(&mut tx.session, run, *last, news))
+                Box::pin(ops::advance(&mut tx.session, run, *last, news))
             })
             .await
     }
@@ -158,7 +159,7 @@ impl Runs {
         Ok(RunPage { events: events.into_iter().map(|(event, _)| event).collect(), more })
     }
 
-    /// What was said in a turn, oldest first; at most `limit` messages.
+    /// Returns the messages of a turn, oldest first; at most `limit`.
     pub async fn said(
         &self,
         id: &EngagementId,
@@ -229,7 +230,7 @@ impl Runs {
             .await
     }
 
-    /// What was configured for exactly this.
+    /// Returns the settings of exactly this object.
     pub async fn settings(&self, of: &Configured) -> Result<RunSettings, StoreError> {
         let run = of.run.as_ref().map_or("", EngagementId::as_str);
         let values = [of.agent.as_str().into(), of.tenant.as_deref().unwrap_or("").into(), run.into()];
@@ -242,7 +243,7 @@ impl Runs {
         Ok(settings.into_iter().find(|(of, _)| of == run).map(|(_, settings)| settings).unwrap_or_default())
     }
 
-    /// Configures it when it was at `version` before; false when somebody else has done so meanwhile.
+    /// Stores the settings if they are still at `version`; returns false when a concurrent write has changed them.
     pub async fn configure(
         &self,
         of: &Configured,

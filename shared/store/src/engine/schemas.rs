@@ -1,4 +1,4 @@
-//! What the arguments of a job type have to look like.
+//! The schemas of job types' arguments.
 
 use super::Engine;
 use super::ops::schemas as ops;
@@ -19,7 +19,7 @@ fn schema(row: &impl Fields) -> Result<RegisteredSchema, Inconsistency> {
     })
 }
 
-/// What the arguments of a job type have to look like.
+/// The schemas of job types' arguments.
 #[derive(Clone)]
 pub struct Schemas(pub(super) Arc<Engine>);
 
@@ -29,7 +29,7 @@ impl Schemas {
         self.0.write(schema, |tx, schema| Box::pin(ops::register(&mut tx.session, schema))).await
     }
 
-    /// Schemas by job type, the newest version first; `None` stands for every one.
+    /// Returns schemas by job type, the newest version first; `None` means every type.
     pub async fn schemas(
         &self,
         job_type: Option<&str>,

@@ -44,7 +44,7 @@ impl<'a> From<Option<&'a str>> for Arg<'a> {
     }
 }
 
-/// What a statement is given: single values, or the columns of many rows followed by single values.
+/// The parameters of a statement: single values, or the columns of many rows followed by single values.
 pub(crate) enum Args<'a> {
     Values(&'a [Arg<'a>]),
     Rows(Columns, &'a [Arg<'a>]),
@@ -55,7 +55,7 @@ pub(crate) struct Write {
     pub action: &'static str,
     pub text: &'static Text,
     pub rows: Columns,
-    /// Whether each of the rows has to be written; otherwise some may be there already.
+    /// True when each of the rows has to be written; otherwise some may be there already.
     pub each: bool,
 }
 
@@ -247,7 +247,7 @@ impl Connection {
     }
 }
 
-/// Connections that read; each read stands alone.
+/// Connections that read; each read is a transaction of its own.
 #[derive(Clone)]
 pub(crate) enum Readers {
     Sqlite(sqlite::Readers),
@@ -278,7 +278,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// `inner` with its values sealed by `ring`; without one it is as it is.
+    /// Returns `inner`, with its values sealed by `ring` if there is one.
     pub(crate) fn new(inner: Connection, ring: Option<Arc<Keyring>>) -> Self {
         Self { inner, ring, changes: 0 }
     }
@@ -379,7 +379,8 @@ impl Session {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, CommitError> {
-        // Such statements make rows of their own, which nobody would seal: an encrypted store does not use them.
+        // Such statements make rows of their own, which would not be sealed, so an encrypted store does not use
+        // them.
         self.inner.rows_alone(action, text, args).await
     }
 }
@@ -399,7 +400,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// `inner` with its values opened by `ring`; without one it is as it is.
+    /// Returns `inner`, with its values opened by `ring` if there is one.
     pub(crate) fn new(inner: Readers, ring: Option<Arc<Keyring>>) -> Self {
         Self { inner, ring }
     }

@@ -129,7 +129,7 @@ pub(super) async fn read<T>(
     decode_all(&session.rows(action, text, Args::Values(args)).await?, decode)
 }
 
-/// Decodes rows that stand beside one another. One that cannot be read is named in the log, counted and left out.
+/// Decodes independent rows. A row that cannot be read is named in the log, counted and left out.
 pub(super) fn decode_readable<T>(
     action: &'static str,
     rows: &[Row],

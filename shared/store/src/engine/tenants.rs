@@ -1,4 +1,4 @@
-//! What operators allow tenants (OJS multi-tenancy §8).
+//! The limits that operators set for tenants (OJS multi-tenancy §8).
 
 use super::Engine;
 use super::ops::tenants as ops;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::Rate;
 
-/// What a tenant may have; `None` is as much as it likes.
+/// The limits of a tenant; `None` is unlimited.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TenantLimits {
     /// Active jobs over all queues.
@@ -28,7 +28,7 @@ pub struct TenantLimits {
 pub struct TenantSetup {
     /// Its name.
     pub tenant: String,
-    /// What it may have.
+    /// The limits of the tenant.
     pub limits: TenantLimits,
     /// Why, in the operator's words.
     pub reason: Option<String>,
@@ -54,19 +54,19 @@ fn setup(row: &impl Fields) -> Result<TenantSetup, Inconsistency> {
     })
 }
 
-/// What operators allow tenants.
+/// The handle for tenants and their limits.
 #[derive(Clone)]
 pub struct Tenants(pub(super) Arc<Engine>);
 
 impl Tenants {
-    /// What a tenant was set up with; `None` when it was not.
+    /// Returns the setup of a tenant; `None` when it has none.
     pub async fn tenant(&self, name: &str) -> Result<Option<TenantSetup>, StoreError> {
         let (action, values) = ("read limits of a tenant", [name.into()]);
         let rows = self.0.readers.read(action, &sql::SELECT_TENANT_LIMITS, Args::Values(&values)).await?;
         Ok(decode_all(&rows, setup)?.pop())
     }
 
-    /// Sets what a tenant may have, in place of what it might before; its age stays. What it has above a new limit goes on.
+    /// Sets the limits of a tenant in place of its earlier ones; its age stays. Jobs above a new limit continue.
     pub async fn set_up(&self, tenant: TenantSetup) -> Result<(), StoreError> {
         self.0.write(tenant, |tx, setup| Box::pin(ops::set_up(&mut tx.session, &mut tx.unit, setup))).await
     }

@@ -13,9 +13,9 @@ use super::held::{Known, Learnt};
 use super::journal::Journal;
 use super::ops::artifacts::Artifacts;
 use super::ops::claim;
-use super::ops::delegations::{self, Family, Kin};
-use super::ops::elsewhere::Away;
+use super::ops::delegations::{self, Family, TreeEnd};
 use super::ops::inputs::Freed;
+use super::ops::remote_calls::Away;
 use super::ops::reviews::between_breaks;
 use super::ops::session_state::States;
 use super::ops::workflows::Ended;
@@ -41,7 +41,7 @@ use turnstone_domain::{
     EventData, EventName, JobError, JobId, JobState, NewCheckpoint, NewChild, NewEvent, RawJson, Timestamp,
 };
 
-/// What a workflow has to know of a job that has ended.
+/// Returns what a workflow needs to know of a job that has ended.
 fn ended(job: &JobRow) -> Option<Ended> {
     let ((workflow_seq, step), at) = job.workflow.zip(job.ended_at)?;
     Some(Ended { workflow_seq, step, state: job.state, at })
@@ -67,26 +67,26 @@ pub(super) struct Unit {
     reviews: Vec<ReviewRow>,
     breaker_waits: Vec<BreakerWait>,
     breakers: Vec<NewBreaker>,
-    /// What agents of other servers do for calls.
+    /// The remote calls of its jobs.
     away: Away,
     /// Files that agents made.
     pub(super) artifacts: Artifacts,
     /// State of agents.
     pub(super) states: States,
-    /// To ring once the transaction is committed.
+    /// The hints to send once the transaction is committed.
     pub(super) rings: Vec<Ring>,
     /// Steps of workflows that have ended.
     pub(super) ended: Vec<Ended>,
     /// Agent jobs that have ended and work for others, or had others work for them.
-    pub(super) kin: Vec<Kin>,
+    pub(super) tree_ends: Vec<TreeEnd>,
     /// Engagements of which a job has ended, and which have further inputs.
     pub(super) freed: Vec<Freed>,
     /// Jobs that wait for others, who are to be enqueued.
     pub(super) families: Vec<Family>,
     /// Jobs that a claim has taken, and written by itself.
     claimed: Vec<i64>,
-    /// What units that were absorbed knew.
-    told: Vec<Learnt>,
+    /// The knowledge of units that were absorbed.
+    reported: Vec<Learnt>,
     /// Jobs of which nothing is to be known.
     distrusted: Vec<JobId>,
     /// Queues whose jobs are active no longer: another may start in their place.
@@ -121,7 +121,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Takes in one job and returns its seq, if there is such a job of this tenant; `None` stands for every tenant.
+    /// Takes in one job and returns its seq, if there is such a job of this tenant; `None` means any tenant.
     pub(super) async fn read_job(
         &mut self,
         session: &mut Session,
@@ -136,7 +136,7 @@ impl Unit {
     }
 
     fn take_engagement(&mut self, row: Box<EngagementRow>) {
-        // Engagements may share a budget: the row that was read first stands for all of them, so moves add up.
+        // Engagements may share a budget: the row that was read first is used for all of them, so changes add up.
         self.budgets.take_in(row.budget_seq, row.budget);
         self.engagements.insert(row.seq, row);
     }
@@ -160,19 +160,19 @@ impl Unit {
         self.take_known(known);
     }
 
-    /// Takes over what another unit, which is flushed, has to tell after the commit.
+    /// Takes over the notifications of another unit, which is flushed.
     pub(super) fn absorb(&mut self, mut flushed: Self) {
-        self.told.append(&mut flushed.learnt());
+        self.reported.append(&mut flushed.learnt());
         self.rings.append(&mut flushed.rings);
         self.ended.append(&mut flushed.ended);
-        self.kin.append(&mut flushed.kin);
+        self.tree_ends.append(&mut flushed.tree_ends);
         self.freed.append(&mut flushed.freed);
         self.left.append(&mut flushed.left);
     }
 
-    /// What is known of the jobs when this unit is committed. They are taken out of it.
+    /// Takes out what is known of the jobs when this unit is committed.
     pub(super) fn learnt(&mut self) -> Vec<Learnt> {
-        let mut learnt = take(&mut self.told);
+        let mut learnt = take(&mut self.reported);
         let known = take(&mut self.claimed).into_iter().chain(take(&mut self.changed_jobs));
         for mut job in known.filter_map(|seq| self.jobs.remove(&seq)).collect::<Vec<_>>() {
             let read_token = std::mem::replace(&mut job.read_token, job.lease_token.clone());
@@ -188,7 +188,7 @@ impl Unit {
         learnt
     }
 
-    /// What is known of an engagement. It is taken out, so a second job of it finds it with the first.
+    /// Returns what is known of an engagement. It is taken out, so a second job of it finds it with the first.
     fn learnt_engagement(&mut self, seq: i64, learnt: &[Learnt]) -> Option<Box<EngagementRow>> {
         let Some(mut row) = self.engagements.remove(&seq) else {
             let mut rows = learnt.iter().filter_map(|(_, known)| known.as_ref()?.engagement.as_ref());
@@ -199,7 +199,7 @@ impl Unit {
         Some(row)
     }
 
-    /// What this process knows of a job is not to be relied on any more.
+    /// Marks what this process knows of a job as unreliable.
     pub(super) fn distrust(&mut self, seq: i64) {
         self.distrusted.extend(self.jobs.get(&seq).map(|job| job.id.clone()));
     }
@@ -214,9 +214,9 @@ impl Unit {
         self.jobs.get(&seq).map(Box::as_ref)
     }
 
-    /// A job that was taken in, to be changed. If its stream does not tell yet that it was started, it does from now on.
+    /// A job that was taken in, to be changed. Adds the event of its start to its stream, if that is not written yet.
     pub(super) fn change_job(&mut self, seq: i64) -> Result<&mut JobRow, StoreError> {
-        if let Some(job) = self.jobs.get_mut(&seq).filter(|job| job.has_untold_start()) {
+        if let Some(job) = self.jobs.get_mut(&seq).filter(|job| job.has_unwritten_start()) {
             job.events = 0;
             let data = json!({"attempt": job.attempt, "worker_id": job.worker_id});
             let turn = job.position.as_ref().map_or(0, |position| position.turn);
@@ -281,9 +281,9 @@ impl Unit {
     ) -> Result<(), StoreError> {
         let turn =
             self.job(job_seq).and_then(|job| job.position.as_ref()).map_or(0, |position| position.turn);
-        if let Some(told) = delegations::before_the_end(self, job_seq, name, at) {
+        if let Some(reported) = delegations::before_the_end(self, job_seq, name, at) {
             // A stream says nothing after the end of its job.
-            self.event(job_seq, &NewEvent { turn, ..told })?;
+            self.event(job_seq, &NewEvent { turn, ..reported })?;
         }
         self.event(job_seq, &NewEvent { name, turn, data: data.into(), at })
     }
@@ -465,7 +465,7 @@ impl Unit {
         Ok(())
     }
 
-    /// Writes everything that changed; the rings stay for after the commit.
+    /// Writes everything that changed; the hints are sent after the commit.
     pub(super) async fn flush(&mut self, session: &mut Session) -> Result<(), StoreError> {
         let (mut moved, mut touched) = (Vec::new(), Vec::new());
         for job in self.changed_jobs.iter().filter_map(|seq| self.jobs.get(seq)) {
@@ -473,7 +473,7 @@ impl Unit {
                 moved.push(job.as_ref());
                 self.away.moved(job);
                 self.ended.extend(ended(job));
-                self.kin.extend(Kin::of(job, self.engagement_of(job.seq)));
+                self.tree_ends.extend(TreeEnd::of(job, self.engagement_of(job.seq)));
                 self.freed.extend(Freed::of(job, self.engagement_of(job.seq)));
                 if job.read_state == JobState::Active && job.state != JobState::Active {
                     self.left.insert(job.queue.clone());

@@ -87,7 +87,7 @@ pub(super) async fn by_keys<K: Batch, T>(
 }
 
 impl Engine {
-    /// Queues that have a job that is available, or will be as soon as somebody claims, and those with limits, by name.
+    /// Returns the queues that have a job that can be claimed now, and those with limits, by name.
     pub(super) async fn ready_queues(
         &self,
         kind: JobKind,
@@ -110,7 +110,7 @@ impl Engine {
         Ok(queues)
     }
 }
-/// What every statement over a filter of jobs takes first.
+/// Returns the first parameters of every statement over a filter of jobs.
 pub(super) fn matching(filter: &JobFilter) -> [Arg<'_>; 6] {
     [
         filter.state.map(JobState::as_str).into(),
@@ -136,7 +136,7 @@ fn listed(filter: &JobFilter) -> (&'static Text, Vec<Arg<'static>>) {
     (&sql::SELECT_SORTED_JOBS, vec![column.into(), direction.into()])
 }
 
-/// Everybody's side of the store.
+/// The handle for reads of every kind.
 #[derive(Clone)]
 pub struct Views(pub(super) Arc<Engine>);
 
@@ -146,7 +146,7 @@ impl Views {
         self.job_of(id, None).await
     }
 
-    /// The same, if it is this tenant's; `None` stands for every tenant.
+    /// [`Views::job`], if it is this tenant's; `None` means any tenant.
     pub async fn job_of(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
         match one(&self.0.readers, "read a job", &sql::SELECT_JOB_BY_ID, &values, JobRow::decode).await? {
@@ -210,7 +210,7 @@ impl Views {
         self.engagement_of(id, None).await
     }
 
-    /// The same, if it has a job of this tenant; `None` stands for every tenant.
+    /// [`Views::engagement`], if it has a job of this tenant; `None` means any tenant.
     pub async fn engagement_of(
         &self,
         id: &EngagementId,
@@ -224,7 +224,7 @@ impl Views {
         .await
     }
 
-    /// Whether a job is the only one of its engagement.
+    /// Returns true when a job is the only one of its engagement.
     pub async fn is_only_input(&self, job: &JobId) -> Result<bool, StoreError> {
         let (action, values) = ("look for inputs", [job.as_str().into()]);
         let others =
@@ -308,7 +308,7 @@ impl Views {
         all(&self.0.readers, action, &sql::SELECT_TOOL_CALLS_OF_ENGAGEMENT, &values, rows::decode).await
     }
 
-    /// The calls whose outputs nobody outside may see.
+    /// Returns the calls whose outputs no endpoint exposes.
     pub async fn withheld_calls(&self, id: &EngagementId) -> Result<Vec<CallId>, StoreError> {
         let (action, values) = ("read the tool journal", [id.as_str().into()]);
         all(&self.0.readers, action, &sql::SELECT_WITHHELD_TOOL_CALLS, &values, |row| {
@@ -317,7 +317,7 @@ impl Views {
         .await
     }
 
-    /// What the guardrails of an engagement said, newest first.
+    /// Returns the results of an engagement's guardrails, newest first.
     pub async fn guardrail_checks(
         &self,
         id: &EngagementId,
@@ -349,7 +349,8 @@ impl Views {
         Ok(found.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect())
     }
 
-    /// The same as the feed tells them (see [`crate::Feed`]): the `seq` of their cursors is their position here.
+    /// [`Views::events_after`] in the order of the feed (see [`crate::Feed`]): the `seq` of their cursors is their
+    /// position here.
     pub async fn feed_events_after(
         &self,
         filter: &EventFilter,
@@ -363,7 +364,7 @@ impl Views {
         Ok(found.into_iter().flatten().filter(new).take(limit as usize).collect())
     }
 
-    /// How many events these streams have, by the names that ring for them ([`crate::Ring::Events`]): engagements, and jobs
+    /// Returns the numbers of events of these streams, by the names in their hints ([`crate::Ring::Events`]): engagements, and jobs
     /// that have none. What there is not is left out.
     pub async fn newest_events(&self, streams: Vec<String>) -> Result<Vec<(String, i64)>, StoreError> {
         let (action, text) = ("read how far streams are", &sql::SELECT_NEWEST_EVENTS);
@@ -376,7 +377,7 @@ impl Views {
     /// Reviews, oldest first.
     pub async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
         let state = filter.state.map(|state| state.as_str());
-        // No name has a line break; who asks for one asks for nobody.
+        // No name has a line break, so such a name matches no reviewer.
         let member = filter.reviewer.as_ref().filter(|name| !name.contains('\n'));
         let member = member.map(|name| between_breaks(std::slice::from_ref(name)));
         let values = [
@@ -396,7 +397,7 @@ impl Views {
         self.review_of(id, None).await
     }
 
-    /// The same, if its job is this tenant's; `None` stands for every tenant.
+    /// [`Views::review`], if its job is this tenant's; `None` means any tenant.
     pub async fn review_of(&self, id: &ReviewId, tenant: Option<&str>) -> Result<Option<Review>, StoreError> {
         let values = [id.as_str().into(), tenant.into()];
         one(&self.0.readers, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::decode).await
@@ -417,7 +418,7 @@ impl Views {
         self.counts_of(queue, None).await
     }
 
-    /// The same for the jobs of one tenant; `None` stands for every tenant.
+    /// [`Views::counts`] of the jobs of one tenant; `None` means any tenant.
     pub async fn counts_of(
         &self,
         queue: Option<&str>,
@@ -440,7 +441,7 @@ impl Views {
         .await
     }
 
-    /// What operators are to be warned by.
+    /// Returns the numbers that operators watch and alert on.
     pub async fn gauges(&self) -> Result<Gauges, StoreError> {
         let (readers, count) = (&self.0.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
         let ended = all(readers, "count what ended", &sql::SELECT_ENDED_JOB_COUNTS, &[], |row| {
@@ -477,7 +478,7 @@ impl Views {
         many(&self.0.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::decode).await
     }
 
-    /// Whether the database answers.
+    /// Returns an error when the database does not answer.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.0.readers.read("answer a ping", &sql::SELECT_ONE, Args::Values(&[])).await.map(|_| ())
     }
@@ -500,12 +501,12 @@ fn checkpoint_rows(row: &impl Fields) -> Result<Vec<CheckpointRow>, Inconsistenc
 fn events_of(row: &impl Fields) -> Result<Vec<Event>, Inconsistency> {
     let job_id = JobId(get(row, "job_id")?);
     let engagement_id: Option<EngagementId> = get::<Option<String>>(row, "engagement_id")?.map(Into::into);
-    let told = journal::events(row)?.into_iter();
-    let event = |journal::Told { seq, name, turn, data, at }| {
+    let reported = journal::events(row)?.into_iter();
+    let event = |journal::JournalEvent { seq, name, turn, data, at }| {
         let (job_id, engagement_id) = (job_id.clone(), engagement_id.clone());
         Event { seq, name, job_id, engagement_id, turn, data, at }
     };
-    Ok(told.map(event).collect())
+    Ok(reported.map(event).collect())
 }
 
 fn agent(row: &impl Fields) -> Result<AgentRecord, Inconsistency> {

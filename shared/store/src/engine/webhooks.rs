@@ -1,4 +1,4 @@
-//! Who is told of events, and what became of it.
+//! Webhooks: the subscribers to events, and the outcome of each delivery.
 
 use super::Engine;
 use super::ops::webhooks::{self as ops, MARK};
@@ -12,10 +12,11 @@ use turnstone_domain::Timestamp;
 use turnstone_domain::feed::Cursor;
 use turnstone_domain::webhook::{Attempted, Delivery, DeliveryState, NewDelivery, Webhook, WebhookChange};
 
-/// What the scheduler takes to be posted.
+/// The scheduler's request for deliveries to post.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Taking {
-    /// Nobody takes what is taken now before this: a delivery whose scheduler dies waits for it, and is posted again.
+    /// No scheduler takes these deliveries again before this time. If this scheduler dies, they are posted again
+    /// after it.
     pub until: Timestamp,
     /// At most this many deliveries.
     pub limit: usize,
@@ -25,12 +26,13 @@ pub struct Taking {
     pub busy: Vec<String>,
 }
 
-/// Who is told of events, and what became of it. `tenant` narrows to what is that tenant's; `None` is everybody's.
+/// The handle for webhooks and their deliveries. `tenant` limits each call to that tenant's; `None` means any
+/// tenant.
 #[derive(Clone)]
 pub struct Webhooks(pub(super) Arc<Engine>);
 
 impl Webhooks {
-    /// Makes a webhook. It is told of what happens from now on; its `since` and `updated_at` are the store's to choose.
+    /// Makes a webhook. It receives events from now on; the store chooses its `since` and `updated_at`.
     pub async fn create_webhook(&self, new: Webhook) -> Result<(), StoreError> {
         self.0.write(new, |tx, new| Box::pin(ops::create(&mut tx.session, &mut tx.unit, new))).await
     }
@@ -53,9 +55,9 @@ impl Webhooks {
         change: WebhookChange,
         now: Timestamp,
     ) -> Result<Option<Webhook>, StoreError> {
-        let asked = (id.to_owned(), tenant.map(str::to_owned), change, now);
+        let requested = (id.to_owned(), tenant.map(str::to_owned), change, now);
         self.0
-            .write(asked, |tx, (id, tenant, change, now)| {
+            .write(requested, |tx, (id, tenant, change, now)| {
                 Box::pin(ops::change(&mut tx.session, &mut tx.unit, (id, tenant.as_deref()), change, *now))
             })
             .await
@@ -100,8 +102,8 @@ impl Webhooks {
         id: &str,
         now: Timestamp,
     ) -> Result<Option<Delivery>, StoreError> {
-        let asked = (webhook.to_owned(), id.to_owned(), now);
-        let posted = self.0.write(asked, |tx, (webhook, delivery, now)| {
+        let requested = (webhook.to_owned(), id.to_owned(), now);
+        let posted = self.0.write(requested, |tx, (webhook, delivery, now)| {
             Box::pin(ops::redeliver(&mut tx.session, &mut tx.unit, webhook, delivery, *now))
         });
         if !posted.await? {
@@ -113,15 +115,15 @@ impl Webhooks {
         Ok(decode_all(&rows, decode)?.pop())
     }
 
-    /// The webhooks that are told of anything.
+    /// Returns the webhooks that receive events.
     pub async fn active_webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
         self.list(None, None, Some(1)).await
     }
 
-    /// How far events have been told.
+    /// Returns the position up to which events are published to webhooks.
     pub async fn webhook_mark(&self) -> Result<Cursor, StoreError> {
         let values = [MARK.into()];
-        let (action, text) = ("read how far events are told", &sql::SELECT_EVENT_MARK);
+        let (action, text) = ("read the mark of webhooks", &sql::SELECT_EVENT_MARK);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
         let marks = decode_all(&rows, |row| {
             Ok(Cursor { tx: get(row, "tx")?, stream: get(row, "stream")?, seq: get(row, "seq")? })
@@ -130,7 +132,7 @@ impl Webhooks {
     }
 
     /// Events from `from` to `to` become these deliveries; the mark moves in the same transaction. `false`, and nothing
-    /// is written, when the mark stands elsewhere by now.
+    /// is written, when the mark is at another position by now.
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when the term has ended.
@@ -148,7 +150,7 @@ impl Webhooks {
             .await?
     }
 
-    /// Takes deliveries that are due, each with one more attempt. Whoever takes them posts them and settles them.
+    /// Takes deliveries that are due, each with one more attempt. The caller posts them and settles them.
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when the term has ended.
@@ -165,16 +167,16 @@ impl Webhooks {
             .await?
     }
 
-    /// Says what became of an attempt. Changes nothing when another attempt of it has begun, or it is gone.
+    /// Records the outcome of an attempt. Changes nothing when another attempt of it has begun, or it is gone.
     pub async fn settle_delivery(
         &self,
         delivery: &Delivery,
         attempted: Attempted,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let asked = (delivery.id.clone(), delivery.attempts, delivery.webhook_id.clone(), attempted, now);
+        let requested = (delivery.id.clone(), delivery.attempts, delivery.webhook_id.clone(), attempted, now);
         self.0
-            .write(asked, |tx, (delivery, attempt, webhook, attempted, now)| {
+            .write(requested, |tx, (delivery, attempt, webhook, attempted, now)| {
                 Box::pin(ops::settle(&mut tx.session, (delivery, *attempt), webhook, attempted, *now))
             })
             .await

@@ -17,9 +17,9 @@ use turnstone_domain::{JobId, JobState, NewJob, RawJson, Timestamp};
 pub struct WaitingJob {
     /// The job, as if it were enqueued when the workflow is made.
     pub job: NewJob,
-    /// Whether its delay counts from the time at which it is enqueued.
+    /// True when its delay counts from the time at which it is enqueued.
     pub run_relative: bool,
-    /// Whether its `expires_at` does.
+    /// True when its `expires_at` counts from the time at which it is enqueued.
     pub expiry_relative: bool,
 }
 
@@ -28,7 +28,7 @@ pub struct WaitingJob {
 pub struct NewStep {
     /// How the client calls it.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its role in the workflow.
     pub role: StepRole,
     /// Positions of the steps that have to succeed before, in the order in which it gets their results.
     pub needs: Vec<usize>,
@@ -64,7 +64,7 @@ pub struct Workflow {
     pub kind: WorkflowKind,
     /// How the client calls it.
     pub name: Option<String>,
-    /// Where it stands.
+    /// Its state.
     pub state: WorkflowState,
     /// How many members it has; callbacks do not count.
     pub members: i64,
@@ -83,30 +83,30 @@ pub struct Workflow {
 pub struct WorkflowStep {
     /// How the client calls it.
     pub name: Option<String>,
-    /// What it is for.
+    /// Its role in the workflow.
     pub role: StepRole,
     /// Positions of the steps whose results it gets.
     pub needs: Vec<usize>,
-    /// Where it stands.
+    /// Its state.
     pub state: StepState,
     /// Its job, enqueued or not.
     pub job_id: JobId,
     /// The type of its job.
     pub job_type: String,
-    /// Where its job stands, once it is enqueued and until it is pruned.
+    /// The state of its job, once it is enqueued and until it is pruned.
     pub job_state: Option<JobState>,
 }
 
 /// Which workflows.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct WorkflowFilter {
-    /// Of this tenant; `None` is everybody's.
+    /// Workflows of this tenant; `None` means any tenant.
     pub tenant: Option<String>,
     /// In this state.
     pub state: Option<WorkflowState>,
 }
 
-/// What became of the cancellation of a workflow.
+/// The outcome of the cancellation of a workflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WorkflowCancel {
     /// It is `cancelled` now.
@@ -130,7 +130,7 @@ fn step(row: &impl Fields) -> Result<WorkflowStep, Inconsistency> {
     })
 }
 
-/// What a step of a workflow gets beside what its client sent.
+/// The inputs of a workflow's step beside what its client sent.
 #[derive(Default)]
 pub(super) struct StepInput {
     pub workflow_id: Option<String>,
@@ -148,7 +148,7 @@ impl StepInput {
 }
 
 impl Engine {
-    /// What a job gets from its workflow, if it is a step of one.
+    /// Returns the inputs that a job gets from its workflow, if it is a step of one.
     pub(super) async fn step_input(&self, job: &JobRow) -> Result<StepInput, StoreError> {
         if job.workflow.is_none() {
             return Ok(StepInput::default());

@@ -1,4 +1,4 @@
-//! What callers ask the writer to do, and where their answers wait for the commit.
+//! The requests to the writer, and the channels on which their answers wait for the commit.
 
 use super::Engine;
 use super::audit::{self, AuditNote};
@@ -34,7 +34,7 @@ pub(super) struct Request<A, T, E = StoreError> {
     reply: oneshot::Sender<Result<T, E>>,
 }
 
-/// What the writer needs of every request.
+/// A request of any type, as the writer handles it.
 pub(super) trait Pending: Send {
     /// Returns whether the caller has gone away. A request that is not written by then never is.
     fn is_abandoned(&self) -> bool;
@@ -138,25 +138,25 @@ impl Engine {
     /// Hands a request to the writer and waits for its answer. The future holds no copy of the request.
     pub(super) fn ask<A, T, E: From<StoreError>, W: FnOnce(Box<Request<A, T, E>>) -> Work>(
         &self,
-        asked: A,
+        requested: A,
         work: W,
     ) -> impl Future<Output = Result<T, E>> {
         let (reply, answer) = oneshot::channel();
-        let work = work(Box::new(Request { asked, answer: None, reply }));
-        let asked = Asked { work, at: Instant::now() };
+        let work = work(Box::new(Request { asked: requested, answer: None, reply }));
+        let requested = Asked { work, at: Instant::now() };
         async move {
-            self.writer.send(asked).await.map_err(|_| StoreError::Closed)?;
+            self.writer.send(requested).await.map_err(|_| StoreError::Closed)?;
             answer.await.map_err(|_| StoreError::Closed)?
         }
     }
 
     /// Applies a write in the next transaction and returns its output after the commit.
-    pub(super) async fn write<A, T>(&self, asked: A, apply: Apply<A, T>) -> Result<T, StoreError>
+    pub(super) async fn write<A, T>(&self, requested: A, apply: Apply<A, T>) -> Result<T, StoreError>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.ask(asked, |request| {
+        self.ask(requested, |request| {
             Work::Alone(Box::new(Write { request: *request, apply, note: audit::current() }))
         })
         .await

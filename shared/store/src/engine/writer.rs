@@ -1,11 +1,11 @@
-//! The writer of a process: gathers what many callers hand it into one transaction (group commit).
+//! The writer of a process: it gathers the requests of many callers into one transaction (group commit).
 //!
-//! Everything that waits while a commit is under way goes into the next one, so nobody waits for a timer and the cost
-//! of a commit is shared by all who arrive together. Answers are given only after the commit.
+//! Requests that arrive during a commit go into the next one, so no request waits for a timer. The cost of a commit
+//! is shared by all requests in it. Answers are given only after the commit.
 //!
-//! A database that does not answer is tried again with growing pauses. Turns wait for it as long as it takes, because
-//! what they carry has been paid for; all others are told after [`PATIENCE`]. A commit whose outcome is unknown is
-//! looked up before anything is tried again, so nothing is committed twice.
+//! A database that does not answer is tried again with growing pauses. Turns wait for it as long as it takes,
+//! because what they carry has been paid for; all others receive an error after [`PATIENCE`]. A commit whose
+//! outcome is unknown is looked up before anything is tried again, so nothing is committed twice.
 
 use super::definitions::Definitions;
 use super::held::{Held, Learnt};
@@ -31,20 +31,20 @@ const BATCH: usize = 512;
 /// How long a request that is not a turn waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What a transaction did.
+/// The results of a transaction.
 struct Outcome {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
     audited: Vec<AuditEntry>,
 }
 
-/// What the units of a transaction leave to be done: in it, or after it.
+/// The work that the units of a transaction leave: in it, or after it.
 #[derive(Default)]
 struct Yielded {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
     ended: Vec<workflows::Ended>,
-    kin: Vec<delegations::Kin>,
+    tree_ends: Vec<delegations::TreeEnd>,
     freed: Vec<inputs::Freed>,
     left: BTreeSet<String>,
 }
@@ -54,20 +54,20 @@ impl Yielded {
         self.rings.append(&mut unit.rings);
         self.learnt.append(&mut unit.learnt());
         self.ended.append(&mut unit.ended);
-        self.kin.append(&mut unit.kin);
+        self.tree_ends.append(&mut unit.tree_ends);
         self.freed.append(&mut unit.freed);
         self.left.append(&mut unit.left);
     }
 
     fn is_settled(&self) -> bool {
-        self.ended.is_empty() && self.kin.is_empty() && self.freed.is_empty()
+        self.ended.is_empty() && self.tree_ends.is_empty() && self.freed.is_empty()
     }
 }
 
 /// Why a batch was not committed.
 struct Refused {
     error: StoreError,
-    /// Whether the transaction itself failed, and not the statements of one request.
+    /// True when the transaction itself failed, and not the statements of one request.
     shared: bool,
 }
 
@@ -117,7 +117,7 @@ impl Writer {
         let mut pauses = pauses().with_jitter().build();
         let mut silent = false;
         loop {
-            batch.retain(|asked| !asked.work.pending().is_abandoned());
+            batch.retain(|requested| !requested.work.pending().is_abandoned());
             if batch.is_empty() {
                 return;
             }
@@ -146,9 +146,9 @@ impl Writer {
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
         self.held.learn(outcome.learnt);
         outcome.audited.iter().for_each(tell_audited);
-        // First, so that who has an answer finds everybody notified.
+        // First, so that a caller that has its answer finds all parts notified.
         outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
-        batch.into_iter().for_each(|asked| asked.work.into_pending().give());
+        batch.into_iter().for_each(|requested| requested.work.into_pending().give());
     }
 
     /// Tries both halves of a batch by themselves, so that one poisonous request fails only its own caller. No request is to
@@ -217,8 +217,8 @@ impl Writer {
             yielded.take(take(&mut tx.unit));
         }
         if !reports.is_empty() {
-            let asked: Vec<_> = reports.iter().map(|report| &report.asked).collect();
-            let answers = remote::report(&mut tx.session, &mut tx.unit, &asked, known).await?;
+            let requested: Vec<_> = reports.iter().map(|report| &report.asked).collect();
+            let answers = remote::report(&mut tx.session, &mut tx.unit, &requested, known).await?;
             keep(reports, answers.into_iter().map(Ok));
             yielded.take(take(&mut tx.unit));
         }
@@ -233,9 +233,9 @@ impl Writer {
         }
         // What is enqueued may replace a step of another workflow; what is cancelled may have children of its own.
         while !yielded.is_settled() {
-            let (ended, kin) = (take(&mut yielded.ended), take(&mut yielded.kin));
+            let (ended, tree_ends) = (take(&mut yielded.ended), take(&mut yielded.tree_ends));
             let freed = take(&mut yielded.freed);
-            delegations::advance(&mut tx.session, &mut tx.unit, kin).await?;
+            delegations::advance(&mut tx.session, &mut tx.unit, tree_ends).await?;
             yielded.take(take(&mut tx.unit));
             inputs::advance(&mut tx.session, &mut tx.unit, freed).await?;
             yielded.take(take(&mut tx.unit));
@@ -268,8 +268,8 @@ struct Batch<'a> {
 impl<'a> Batch<'a> {
     fn of(batch: &'a mut [Asked]) -> Self {
         let mut parted = Self::default();
-        for asked in batch {
-            match &mut asked.work {
+        for requested in batch {
+            match &mut requested.work {
                 Work::Turn(turn) => parted.turns.push(turn),
                 Work::Push(push) => parted.pushes.push(push),
                 Work::Report(report) => parted.reports.push(report),
@@ -289,7 +289,7 @@ fn keep<A, T, E>(requests: Vec<&mut Request<A, T, E>>, answers: impl IntoIterato
 
 /// Gives an error to the callers of requests.
 fn refuse(batch: Vec<Asked>, error: &StoreError) {
-    batch.into_iter().for_each(|asked| asked.work.into_pending().refuse(error));
+    batch.into_iter().for_each(|requested| requested.work.into_pending().refuse(error));
 }
 
 /// Writes an entry of the audit to the log as well, from where it is exported.
@@ -306,23 +306,23 @@ fn pauses() -> ExponentialBuilder {
         .without_max_times()
 }
 
-fn tell_of_silence(told: bool, error: &StoreError, requests: usize) {
-    if !told {
+fn tell_of_silence(reported: bool, error: &StoreError, requests: usize) {
+    if !reported {
         tracing::warn!(%error, requests, "the database does not answer; writes are tried again until it does");
     }
 }
 
-fn tell_of_recovery(told: bool) {
-    if told {
+fn tell_of_recovery(reported: bool) {
+    if reported {
         tracing::info!("the database answers again");
     }
 }
 
-/// Tells those that have waited too long that the database does not answer; returns the others.
+/// Fails the requests that have waited too long for the database; returns the others.
 fn tell_the_impatient(batch: Vec<Asked>, error: &StoreError) -> Vec<Asked> {
     let (waiting, gone): (Vec<_>, Vec<_>) = batch
         .into_iter()
-        .partition(|asked| matches!(asked.work, Work::Turn(..)) || asked.at.elapsed() < PATIENCE);
+        .partition(|requested| matches!(requested.work, Work::Turn(..)) || requested.at.elapsed() < PATIENCE);
     refuse(gone, error);
     waiting
 }

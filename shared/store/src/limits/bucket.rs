@@ -1,26 +1,27 @@
 //! The bucket itself, without any store: state in, decision out.
 //!
-//! It is filled evenly, by the limit per minute, and holds at most the limit of ten seconds, but always enough for one
-//! request. A call that wants more tokens than the bucket ever holds is admitted when it is full and leaves a debt.
-//! So within any 60 seconds no more is used than the limit and, beyond it, one burst: a sixth of the limit, or the
-//! largest single call if that is more.
+//! It is filled evenly, by the limit per minute, and holds at most the limit of ten seconds, but always enough for
+//! one request. A call that wants more tokens than the bucket ever holds is admitted when it is full and leaves a
+//! debt. So within any 60 seconds the use is at most the limit and one burst. A burst is a sixth of the limit, or
+//! the largest single call if that is more.
 //!
-//! Levels are counted in parts, 60,000 to a request or a token: a limit of n per minute fills n parts per millisecond,
-//! and nothing is ever rounded away.
+//! Levels are counted in parts, 60,000 to a request or a token: a limit of n per minute fills n parts per
+//! millisecond, and nothing is ever rounded away.
 
 use super::Limit;
 use turnstone_domain::Timestamp;
 
 /// Parts of one request or one token.
 const PARTS: i64 = 60_000;
-/// The most per minute, and the most tokens of one call, that are told apart: then every number stays exact in Lua.
+/// The most per minute, and the most tokens of one call, that are distinguished: then every number stays exact in
+/// Lua.
 const MOST: i64 = 1_000_000_000;
 /// The deepest debt.
 const FLOOR: i64 = -(1 << 51);
 /// A bucket that is further ahead than this was written by a clock that is wrong.
 const AHEAD_MS: i64 = 60_000;
 
-/// What is left, in parts, as of a time.
+/// The level, in parts, as of a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bucket {
     pub requests: i64,
@@ -77,19 +78,19 @@ impl Terms {
         }
     }
 
-    /// What a request costs.
+    /// Returns the cost of a request, in parts.
     pub(crate) fn request(&self) -> i64 {
         self.share * PARTS
     }
 
-    /// What so many tokens cost.
+    /// Returns the cost of this number of tokens, in parts.
     pub(crate) fn cost(&self, tokens: i64) -> i64 {
         (tokens.clamp(-MOST, MOST) * PARTS).saturating_mul(self.share).clamp(FLOOR, -FLOOR)
     }
 }
 
 impl Bucket {
-    /// A bucket that nobody has used yet.
+    /// Returns a full bucket, which no call has used yet.
     pub(crate) fn full(terms: &Terms, now: Timestamp) -> Self {
         let capacity = |flow: Option<Flow>| flow.map_or(0, |flow| flow.capacity);
         Self { requests: capacity(terms.requests), tokens: capacity(terms.tokens), as_of: now }
@@ -146,7 +147,7 @@ mod tests {
         Limit { requests_per_minute: requests.into(), tokens_per_minute: tokens.into() }
     }
 
-    /// Takes as often as it is told to, at these distances, and returns what was granted when.
+    /// Asks for tokens after each of these pauses; returns the granted amounts with their times.
     fn grants(terms: &Terms, asks: &[(i64, i64, i64)]) -> Vec<(i64, i64)> {
         let (mut bucket, mut now, mut granted) = (Bucket::full(terms, START), START, Vec::new());
         for (after_ms, tokens, used) in asks {
@@ -169,7 +170,7 @@ mod tests {
             share in 1_usize..6,
             asks in prop::collection::vec((0_i64..3_000, 0_i64..3_000, 0_i64..3_000), 1..300),
         ) {
-            let asks: Vec<_> = asks.into_iter().map(|(ms, asked, used)| (ms, asked, used.min(asked))).collect();
+            let asks: Vec<_> = asks.into_iter().map(|(ms, requested, used)| (ms, requested, used.min(requested))).collect();
             let largest = asks.iter().map(|ask| ask.1).max().unwrap_or(0);
             let granted = grants(&Terms::shared(&limit(requests, tokens), share), &asks);
             let (requests, tokens, share) = (requests as i64, tokens as i64, share as i64);
@@ -183,7 +184,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_comes_when_told_is_admitted(
+        fn a_caller_that_waits_as_asked_is_admitted(
             requests in prop::option::of(1_u64..10_000_000_000),
             tokens in prop::option::of(1_u64..10_000_000_000),
             share in 1_usize..6,

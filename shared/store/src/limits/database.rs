@@ -11,17 +11,17 @@ use crate::sql::{self, Text};
 use async_trait::async_trait;
 use turnstone_domain::Timestamp;
 
-/// How often a bucket that others keep changing is tried before the caller is told to come again.
+/// The most attempts on a bucket that others keep changing; then the caller has to come again.
 const TRIES: usize = 8;
-/// When a caller is told to come again that others were faster than.
+/// The wait after which a caller comes again when concurrent callers changed the bucket first.
 const BUSY_MS: i64 = 20;
-/// A row that was not used for so long is full again, or nobody's.
+/// A row that was not used for this long is full again, or has no user.
 const REMEMBERED_MS: i64 = 86_400_000;
 
-/// The limits, over connections on which a statement stands alone.
+/// The limits, over connections on which each statement is a transaction.
 pub(crate) struct DatabaseLimits(Readers);
 
-/// What is known about a call before it is admitted.
+/// The known state before a call is admitted.
 struct Known {
     bucket: Option<Bucket>,
     held_until: Timestamp,
@@ -54,7 +54,7 @@ impl DatabaseLimits {
         Ok(known)
     }
 
-    /// Whether the statement changed a row.
+    /// Returns true when the statement changed a row.
     async fn changed(&self, action: &'static str, text: &Text, args: &[Arg<'_>]) -> Result<bool, StoreError> {
         Ok(!self.0.read(action, text, Args::Values(args)).await?.is_empty())
     }

@@ -16,8 +16,8 @@ const SILENT_MS: i64 = 15_000;
 /// The longest pause before a place that fails is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The limits. They never fail: while the shared place does not answer, this process keeps to its share of each limit
-/// (the limit divided by the live workers seen last), and the log says so once.
+/// The limits. They never fail. While the shared store does not answer, this process keeps to its share of each
+/// limit, and the log says so once. Its share is the limit divided by the number of live workers seen last.
 pub struct FleetwideLimits {
     place: &'static str,
     shared: Arc<dyn RateLimits>,
@@ -44,7 +44,7 @@ impl FleetwideLimits {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the shared place is asked now. While it fails, one caller at a time tries it.
+    /// Returns true when the shared store is asked now. While it fails, one caller at a time tries it.
     fn asks_shared(&self) -> bool {
         match &mut self.state().broken {
             None => true,
@@ -56,7 +56,7 @@ impl FleetwideLimits {
         }
     }
 
-    /// Notes how it went, and tells when that has changed.
+    /// Records the outcome, and logs a change between success and failure.
     fn note<T>(&self, outcome: Result<T, StoreError>) -> Option<T> {
         let mut state = self.state();
         match outcome {

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_that_nobody_uses_are_forgotten() {
+    fn unused_buckets_are_deleted() {
         let limits = LocalLimits::one_of(1);
         for tenant in 0..=KEPT {
             let now = NOW.plus_ms(if tenant < KEPT { 0 } else { REMEMBERED_MS });

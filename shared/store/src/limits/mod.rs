@@ -23,7 +23,7 @@ use crate::StoreError;
 use async_trait::async_trait;
 use turnstone_domain::{Timestamp, digest};
 
-/// A longer name of a tenant is kept as its digest, so that nobody can fill the store with names.
+/// A longer name of a tenant is kept as its digest, so that no client can fill the store with names.
 const LONGEST_TENANT: usize = 128;
 
 /// How much may be used per minute. A limit without numbers keeps only to what the provider asks for.
@@ -35,7 +35,7 @@ pub struct Limit {
     pub tokens_per_minute: Option<u64>,
 }
 
-/// What is limited.
+/// The model, and the tenant, whose calls are limited.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct LimitKey {
     provider: String,
@@ -67,7 +67,7 @@ impl LimitKey {
 pub struct Grant {
     /// The tokens that were counted.
     tokens: i64,
-    /// Whether this process counted them for itself, because it could not ask the others.
+    /// True when this process counted for itself, because the shared store did not answer.
     alone: bool,
 }
 
@@ -82,7 +82,7 @@ impl Grant {
     }
 }
 
-/// Whether a call may be made.
+/// The decision about a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
     /// At once; it is counted.
@@ -91,7 +91,7 @@ pub enum Admission {
     Wait {
         /// When it is worth asking again. Others may be faster.
         until: Timestamp,
-        /// Whether the provider itself asked everybody to wait.
+        /// True when the provider itself asked all callers to wait.
         held: bool,
     },
 }
@@ -118,7 +118,7 @@ pub trait RateLimits: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Admits nobody to this model before `until`, whatever the tenant. A longer hold stays as it is.
+    /// Admits no call to this model before `until`, of any tenant. A longer hold stays as it is.
     async fn hold(&self, key: &LimitKey, until: Timestamp, now: Timestamp) -> Result<(), StoreError>;
 }
 

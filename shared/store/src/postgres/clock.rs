@@ -24,10 +24,10 @@ pub(super) struct DatabaseClock {
 }
 
 impl DatabaseClock {
-    /// Asks the database once and compares from then on, until nobody uses the clock any more.
+    /// Asks the database once, and compares from then on for as long as the clock is used.
     pub(super) async fn start(conn: &mut PgConnection, readers: Readers) -> Result<Arc<Self>, StoreError> {
         let begun = Instant::now();
-        let now = time(conn).await.map_err(failed("tell the time"))?;
+        let now = time(conn).await.map_err(failed("read the time"))?;
         let clock = Arc::new(Self { base: AtomicI64::new(now - millis(begun.elapsed()) / 2), begun });
         tokio::spawn(compare(Arc::downgrade(&clock), readers));
         Ok(clock)
@@ -58,14 +58,14 @@ async fn compare(clock: Weak<DatabaseClock>, readers: Readers) {
             continue;
         }
         compared = Instant::now();
-        let asked = Instant::now();
+        let requested = Instant::now();
         let answer = time(readers.pool()).await;
-        let took = asked.elapsed();
+        let took = requested.elapsed();
         // A slow answer says little about the time, and a silent database nothing: the next one will do.
         if let Ok(now) = answer
             && took < Duration::from_millis(200)
         {
-            let at = asked.duration_since(clock.begun) + took / 2;
+            let at = requested.duration_since(clock.begun) + took / 2;
             clock.base.store(now - millis(at), Ordering::Relaxed);
         }
     }

@@ -10,10 +10,10 @@ use std::time::Duration;
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Settings of what writes. Statements are joined from many parts: planning one anew for each commit would cost more than
-/// running it. A plan is made once and kept, perhaps while the tables are empty: it must not read a whole table or sort it for a
-/// join, so rows are looked up by index. A process that falls silent in the middle of a transaction (paused, cut off) must not
-/// keep rows locked: the database ends it soon.
+/// Settings of the connections that write. Statements are joined from many parts: planning one anew for each commit
+/// would cost more than running it. A plan is made once and kept, perhaps while the tables are empty. It must not
+/// read a whole table or sort it for a join, so rows are looked up by index. A process that falls silent in the
+/// middle of a transaction (paused, cut off) must not keep rows locked: the database ends it soon.
 const WRITING: [(&str, &str); 5] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
@@ -111,9 +111,12 @@ pub(super) fn failed(action: &'static str) -> impl Fn(sqlx::Error) -> StoreError
     }
 }
 
-/// Whether an error passes: broken connections (08), resources (53), shutdown and start-up (57P0x), serialization
-/// failures and deadlocks (40), a read-only server while a fail-over is under way (25006), a transaction that was silent
-/// for too long (25P03).
+/// Returns true for an error that passes:
+///
+/// - broken connections (08), resources (53), shutdown and start-up (57P0x)
+/// - serialization failures and deadlocks (40)
+/// - a read-only server while a fail-over is under way (25006)
+/// - a transaction that was silent for too long (25P03)
 pub(super) fn passes(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)

@@ -1,11 +1,11 @@
-//! What a server counts of its own work, for measurements.
+//! Counters of a server's own work, for measurements.
 
 use super::PostgresOptions;
 use super::connection::{Address, failed};
 use crate::{StoreError, sql};
 use sqlx::{Connection, Row};
 
-/// What was written since the server began to count.
+/// The amounts written since the server began to count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counters {
     /// Rows inserted, updated or deleted in this database. Sessions report theirs when they end.

@@ -1,4 +1,4 @@
-//! Whether a database is fit for use: it takes writes, it has this version's schema, it keeps what it confirms.
+//! Checks that a database is fit for use: it takes writes, it has this version's schema, it keeps what it confirms.
 
 use super::PostgresOptions;
 use super::connection::{Address, failed};
@@ -16,11 +16,11 @@ const OLDEST: i64 = 140_000;
 /// Something that was looked at.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// What was looked at, and what was found.
+    /// The check, and its result.
     pub what: String,
-    /// Whether it is as it should be.
+    /// True when the check passed.
     pub ok: bool,
-    /// What to do when it is not; empty when it is.
+    /// The advice when it failed; empty when it passed.
     pub advice: String,
 }
 
@@ -48,8 +48,8 @@ struct Server {
 async fn server(conn: &mut PgConnection) -> Result<Server, StoreError> {
     // Raw, here and below: one message asks, because through a pooler in transaction mode two might part.
     let row = sqlx::raw_sql(sql::SELECT_FITNESS.postgres).fetch_one(conn).await;
-    let row = row.map_err(failed("tell what it is"))?;
-    let flag = |column: &str| row.try_get::<i64, _>(column).map_err(failed("tell what it is"));
+    let row = row.map_err(failed("read the state of the database"))?;
+    let flag = |column: &str| row.try_get::<i64, _>(column).map_err(failed("read the state of the database"));
     Ok(Server {
         standby: flag("standby")? != 0,
         read_only: flag("read_only")? != 0,
@@ -154,7 +154,7 @@ pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
     findings
 }
 
-/// Whether the keys of the configuration open what is stored.
+/// Checks that the keys of the configuration open what is stored.
 async fn encryption(conn: &mut PgConnection, options: &PostgresOptions) -> Finding {
     let rows =
         sqlx::raw_sql(sql::SELECT_DATA_KEYS.postgres).fetch_all(conn).await.map_err(failed("read data keys"));

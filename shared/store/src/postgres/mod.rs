@@ -37,18 +37,18 @@ pub struct PostgresOptions {
     pub connections: u32,
     /// Connections that write; each shares its commits between all who wait.
     pub writers: u32,
-    /// Whether a pooler in transaction mode stands in between: no prepared statement outlives its transaction, and
-    /// nothing listens.
+    /// True with a pooler in transaction mode between: no prepared statement outlives its transaction, and nothing
+    /// listens.
     pub transaction_pooler: bool,
-    /// Whether to hear and ring the bells of other processes through `LISTEN` and `NOTIFY`. Without it everybody polls.
+    /// True when processes notify one another through `LISTEN` and `NOTIFY`. Without it every process polls.
     pub listen: bool,
     /// The keys that what is stored is encrypted with; without them it stays in the clear.
     pub encryption: Option<EncryptionKeys>,
 }
 
 impl PostgresOptions {
-    /// The defaults for this address: 8 connections that read, 2 that write, bells through the database, nothing
-    /// encrypted.
+    /// Returns the defaults for this address: 8 connections that read, 2 that write, notifications through the
+    /// database, nothing encrypted.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -83,9 +83,9 @@ impl PostgresStore {
     /// agree on it whatever their machines say.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the database does not answer, [`StoreError::Unfit`] when it answers but cannot
-    /// be used: missing migrations, a newer schema, a read-only standby, encrypted with a key that is not there. Nothing
-    /// is changed.
+    /// [`StoreError::Unavailable`] when the database does not answer. [`StoreError::Unfit`] when it answers but
+    /// cannot be used: missing migrations, a newer schema, a read-only standby, or an encryption key that is
+    /// missing. Nothing is changed.
     pub async fn open(
         options: &PostgresOptions,
         ids: Arc<dyn Ids>,

@@ -1,15 +1,15 @@
-//! Rows as parameters of a statement that writes: all numbers in one array, row after row, and each column of texts in one of
-//! its own.
+//! Rows as parameters of a statement that writes: all numbers in one array, row after row, and each column of texts
+//! in one of its own.
 //!
-//! PostgreSQL needs about half a microsecond for each value that `unnest` makes part of a row. It finds a number by its place in
-//! an array in a tenth of that time, if no number of the array is NULL: [`NULL`] stands for it. A text is found by its place only
-//! by passing those before it, so texts stay with `unnest`.
+//! PostgreSQL needs about half a microsecond for each value that `unnest` makes part of a row. It finds a number by
+//! its place in an array in a tenth of that time, if no number of the array is NULL: [`NULL`] replaces it. A text
+//! is found by its place only by passing those before it, so texts stay with `unnest`.
 
 use crate::engine::columns::{Column, Columns};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Stands for NULL among the numbers of rows. No column has such a number.
+/// Replaces NULL among the numbers of rows. No column has such a number.
 const NULL: i64 = i64::MIN;
 
 /// Parameters of a statement, in their order.

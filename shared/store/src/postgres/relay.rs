@@ -1,7 +1,7 @@
-//! Bells between processes: what is rung here is told by `NOTIFY`, what others ring is heard by `LISTEN`.
+//! The doorbell between processes: `NOTIFY` sends the hints of this one, and `LISTEN` receives those of others.
 //!
-//! Only hints travel here. Rings that gather within a moment go out together, outside of every transaction that
-//! matters; when the listener is broken, everybody goes on polling.
+//! Only hints travel here. Hints that gather within a moment go out together, outside of every transaction that
+//! matters. When the listener is broken, every process still polls.
 
 use super::session::Readers;
 use crate::doorbell::{Outgoing, WeakDoorbell};
@@ -29,7 +29,7 @@ struct Rings<'a> {
     rings: &'a [Ring],
 }
 
-/// The same as it arrives. Most rings are this process's own: those are not read.
+/// The same as it arrives. Most hints are this process's own, and are not read.
 #[derive(Deserialize)]
 struct Heard<'a> {
     #[serde(borrow)]
@@ -38,26 +38,26 @@ struct Heard<'a> {
     rings: &'a RawValue,
 }
 
-/// Starts both directions; they end when nobody else uses the bell. `origin` tells this process's own rings from those
-/// of others.
+/// Starts both directions; they end when all other users of the doorbell have gone. `origin` distinguishes this
+/// process's hints from those of others.
 pub(super) fn start(readers: &Readers, doorbell: &Doorbell, origin: String) {
-    let (rung, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
+    let (outgoing, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
     tokio::spawn(async move {
         tokio::select! {
-            () = carry_out(rung, &readers, &origin) => {}
+            () = carry_out(outgoing, &readers, &origin) => {}
             () = bring_in(&readers, &heard, &origin) => {}
         }
     });
 }
 
-async fn carry_out(mut rung: Outgoing, readers: &Readers, origin: &str) {
-    while let Some(rings) = rung.gather(LARGEST, length).await {
+async fn carry_out(mut outgoing: Outgoing, readers: &Readers, origin: &str) {
+    while let Some(rings) = outgoing.gather(LARGEST, length).await {
         let payload = serde_json::to_string(&Rings { from: origin, rings: &rings }).unwrap_or_default();
-        let told = sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
-        match told {
-            Ok(_) => rung.sent(),
+        let reported = sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
+        match reported {
+            Ok(_) => outgoing.sent(),
             Err(error) => {
-                tracing::debug!(%error, "bells were not carried to other processes; they will poll");
+                tracing::debug!(%error, "hints were not sent to other processes, which poll instead");
                 tokio::time::sleep(RETRY).await;
             }
         }
@@ -75,7 +75,7 @@ fn length(ring: &Ring) -> usize {
 async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) {
     loop {
         if let Err(error) = listen(readers, doorbell, origin).await {
-            tracing::debug!(%error, "bells of other processes are not heard; polling until they are");
+            tracing::debug!(%error, "hints of other processes are not received; polling until they are");
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -99,7 +99,7 @@ async fn listen(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) -> Res
     }
 }
 
-/// Nobody knows what was rung while no connection listened.
+/// Notifies all parts, because hints may have been missed while no connection listened.
 fn look_again(doorbell: &WeakDoorbell) {
     doorbell.bring_in(Ring::Available);
     doorbell.bring_in(Ring::Due);

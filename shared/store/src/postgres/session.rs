@@ -150,7 +150,7 @@ impl Writing {
         Ok(self.conn.insert(conn))
     }
 
-    /// Gives the connection up when nothing came back on it: what comes later belongs to nobody.
+    /// Closes the connection when no answer arrived: a late answer would be taken for that of the next statement.
     fn heard<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
         if matches!(answer, Err(sqlx::Error::Io(_))) {
             self.conn = None;
@@ -160,7 +160,7 @@ impl Writing {
 
     fn open(&mut self) -> Result<&mut PgConnection, StoreError> {
         self.conn.as_mut().ok_or(StoreError::Unavailable {
-            action: "go on",
+            action: "continue a transaction",
             message: "the connection is broken".to_owned(),
         })
     }
@@ -168,7 +168,7 @@ impl Writing {
     /// Begins the transaction in the database, unless that has happened, and runs the writes that wait.
     async fn go_on(&mut self) -> Result<(), StoreError> {
         if !self.begun {
-            // Ids are UUIDs: nothing in them could end the literal that they stand in.
+            // Ids are UUIDs: nothing in them could end the literal that contains them.
             let mark = sql::INSERT_WRITER_AT_BEGIN
                 .postgres
                 .replace(":writer", &self.name)
@@ -324,7 +324,7 @@ impl Writing {
         let commit = self.commit.clone();
         let conn = self.connected().await?;
         // In a transaction of its own: through a pooler the statement and its execution must not part.
-        let asked = within(async {
+        let requested = within(async {
             let mut tx = conn.begin().await?;
             let row = query.fetch_optional(&mut *tx).await?;
             let last: Option<String> = row.map(|row| row.try_get("last_commit")).transpose()?;
@@ -337,9 +337,9 @@ impl Writing {
             Ok(committed)
         })
         .await;
-        let Ok(committed) = asked else {
+        let Ok(committed) = requested else {
             self.conn = None;
-            return asked.map_err(failed("look up a commit"));
+            return requested.map_err(failed("look up a commit"));
         };
         if !committed {
             (self.name, self.named) = (self.ids.next(), false);

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tokio::sync::Mutex;
 use turnstone_domain::Timestamp;
 
-/// What the keys begin with.
+/// The prefix of the keys.
 const PREFIX: &str = "turnstone:limit:";
 
 /// The limits.

@@ -1,7 +1,8 @@
-//! Carries what models say to the processes that have a listener for it: one channel of Redis per engagement, subscribed to
-//! only while somebody listens.
+//! Carries the text of models to the processes that have a listener for it. Redis has one channel per engagement,
+//! which is subscribed to only while there is a listener.
 //!
-//! Nothing depends on it, and nothing is kept: while Redis is away, listeners in other processes see the durable events only.
+//! Nothing depends on it, and nothing is kept: while Redis is away, listeners in other processes see the durable
+//! events only.
 
 use super::{PATIENCE, connect};
 use crate::live::{Live, Piece, WeakLive};
@@ -17,7 +18,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::watch;
 use turnstone_domain::EngagementId;
 
-/// What the channels begin with; the engagement follows.
+/// The prefix of the channels; the engagement follows.
 const CHANNEL: &str = "turnstone:live:";
 /// The most messages that go together.
 const TOGETHER: usize = 256;
@@ -27,7 +28,7 @@ const JOINED: usize = 4096;
 const GATHERED: Duration = Duration::from_millis(20);
 /// How often an idle connection is tried.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// The pause before Redis is tried again. The relay of rings says in the log when it is away.
+/// The pause before Redis is tried again. The relay of hints logs when Redis is away.
 const PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
@@ -40,12 +41,12 @@ struct Carried {
 pub(super) struct LiveRelay {
     client: Client,
     live: WeakLive,
-    /// Who this process is.
+    /// The identity of this process.
     origin: String,
 }
 
 impl LiveRelay {
-    /// Starts a relay on the current runtime. It ends when nobody else uses `live`.
+    /// Starts a relay on the current runtime. It ends when all other users of `live` have gone.
     pub(super) fn start(client: Client, live: &Live, origin: String) {
         let relay = Self { client, live: live.downgrade(), origin };
         tokio::spawn(relay.run(live.outgoing(), live.changes()));
@@ -74,7 +75,7 @@ impl LiveRelay {
         .await
     }
 
-    /// Sends what is said here, until Redis fails or nobody can speak any more.
+    /// Sends the pieces of this process, until Redis fails or no speaker is left.
     async fn carry_out(&self, mut sending: MultiplexedConnection, said: &mut Receiver<Piece>) {
         while let Some(pieces) = gather(said).await {
             let mut sendings = ::redis::pipe();
@@ -133,8 +134,8 @@ async fn within<T>(asking: impl Future<Output = RedisResult<T>>) -> RedisResult<
     tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| Err(silent()))
 }
 
-/// Waits for a piece and takes along what has gathered; pieces that follow one another in an answer become one. `None` when
-/// nobody can speak any more.
+/// Waits for a piece and takes along what has gathered; consecutive pieces of one answer become one. Returns `None`
+/// when no speaker is left.
 async fn gather(said: &mut Receiver<Piece>) -> Option<Vec<Piece>> {
     let mut pieces: Vec<Piece> = Vec::new();
     loop {
@@ -186,9 +187,9 @@ mod tests {
             speaker.say(text);
         }
         let pieces = gather(&mut said).await.unwrap();
-        let told: Vec<_> =
+        let reported: Vec<_> =
             pieces.iter().map(|p| (p.engagement.as_str(), p.offset, p.text.as_str())).collect();
-        assert_eq!(told, [("a", 0, "äbc"), ("b", 0, "xy"), ("a", 0, "anew")]);
+        assert_eq!(reported, [("a", 0, "äbc"), ("b", 0, "xy"), ("a", 0, "anew")]);
         drop((a, b, live));
         assert_eq!(gather(&mut said).await, None);
     }

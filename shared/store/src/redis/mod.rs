@@ -1,4 +1,4 @@
-//! Redis, the optional accelerator: carries rings and live texts between processes and keeps rate limits. Never the truth: without it
+//! Redis, the optional accelerator: carries hints and live texts between processes and keeps rate limits. It is never authoritative: without it
 //! everything still completes.
 
 mod limits;
@@ -46,7 +46,7 @@ pub fn check_address(url: &str) -> Result<(), StoreError> {
     open(url).map(|_| ()).map_err(StoreError::Misconfigured)
 }
 
-/// What `INFO memory` says: unlike `CONFIG`, every provider of Redis allows it.
+/// Returns the answer to `INFO memory`: unlike `CONFIG`, every provider of Redis allows it.
 async fn memory_of(url: &str) -> Result<String, Finding> {
     let advice = "start it, correct REDIS_URL ([redis] url), or leave Redis out: everything works without it";
     let unreachable = |error: RedisError| Finding::bad(format!("Redis cannot be asked: {error}"), advice);
@@ -55,7 +55,7 @@ async fn memory_of(url: &str) -> Result<String, Finding> {
     ::redis::cmd("INFO").arg("memory").query_async(&mut connection).await.map_err(unreachable)
 }
 
-/// Whether this Redis keeps what it is given.
+/// Checks that this Redis keeps what it stores.
 fn keeping(memory: &str) -> Finding {
     let value = |key: &str| {
         memory.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).map_or("", str::trim)
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_redis_that_evicts_is_told_from_one_that_does_not() {
+    fn a_redis_that_evicts_is_recognised() {
         let info = |limit: &str, policy: &str| {
             format!("# Memory\r\nmaxmemory:{limit}\r\nmaxmemory_human:x\r\nmaxmemory_policy:{policy}\r\n")
         };
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_redis_that_cannot_be_asked_is_told_without_its_password() {
+    async fn an_unreachable_redis_is_reported_without_its_password() {
         for url in ["nowhere", "http://:secret-word@127.0.0.1:1", "redis://:secret-word@127.0.0.1:1"] {
             let [Finding { what, ok, advice }] = &check(url).await[..] else { panic!("{url}") };
             assert!(!ok && advice.contains("REDIS_URL") && !what.contains("secret-word"), "{what}; {advice}");

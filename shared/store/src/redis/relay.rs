@@ -1,6 +1,7 @@
-//! Carries rings to the other processes of a fleet and brings in theirs, over one channel of Redis.
+//! Carries hints to the other processes of a fleet and brings in theirs, over one channel of Redis.
 //!
-//! Nothing depends on it: everybody polls as well. So a Redis that fails is logged once, and found again by itself.
+//! Nothing depends on it, because every process polls as well. A failure of Redis is logged once, and the relay
+//! connects again by itself.
 
 use super::live::LiveRelay;
 use super::{PATIENCE, connect, open};
@@ -14,15 +15,15 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use turnstone_domain::Ids;
 
-/// Everybody's channel.
+/// The channel of all processes.
 const CHANNEL: &str = "turnstone:rings";
-/// The most rings in one message.
+/// The most hints in one message.
 const TOGETHER: usize = 1024;
-/// The least time between two messages: under load rings gather meanwhile, and a lone one goes at once.
+/// The least time between two messages: under load hints gather meanwhile, and a lone hint is sent at once.
 const GATHERED: Duration = Duration::from_millis(1);
 /// How often an idle relay sends itself an empty message.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// A connection on which nothing was heard for so long is dead.
+/// A connection that received nothing for this long is dead.
 const SILENCE: Duration = Duration::from_secs(15);
 /// The longest pause between two attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -38,8 +39,8 @@ struct Carried {
 }
 
 impl RedisRelay {
-    /// Starts a relay for this doorbell, and for what is said live, on the current runtime. It ends when nobody else uses the bell. Redis need not
-    /// be there yet.
+    /// Starts a relay for this doorbell, and for live text, on the current runtime. It ends when all other users of
+    /// the doorbell have gone. Redis need not be there yet.
     ///
     /// # Errors
     /// [`StoreError::Misconfigured`] when `url` is no address of a Redis.
@@ -56,7 +57,7 @@ impl RedisRelay {
 /// Why a relay stops relaying.
 enum End {
     Failed(RedisError),
-    /// Nobody can ring any more.
+    /// No other user of the doorbell is left.
     Unused,
 }
 
@@ -69,7 +70,7 @@ impl From<RedisError> for End {
 struct Relay {
     client: Client,
     doorbell: WeakDoorbell,
-    /// Who this process is among those on the channel.
+    /// The identity of this process on the channel.
     origin: String,
 }
 
@@ -81,17 +82,18 @@ impl Relay {
             .with_max_delay(LONGEST_PAUSE)
             .without_max_times()
             .with_jitter();
-        let (mut pauses, mut told) = (patience.build(), false);
+        let (mut pauses, mut reported) = (patience.build(), false);
         while !ringing.is_closed() {
             let end = match self.connected().await {
                 Ok((sending, hearing)) => {
-                    if std::mem::take(&mut told) {
+                    if std::mem::take(&mut reported) {
                         tracing::info!(
                             "Redis is back; processes hear each other's doorbell through it again"
                         );
                     }
                     pauses = patience.build();
-                    // What was rung before is old by now; what others rang was not heard here: everybody looks once.
+                    // Earlier hints of this process are old by now, and those of others were missed: every part
+                    // looks once.
                     ringing.forget_hints();
                     self.doorbell.bring_in(Ring::Available);
                     self.doorbell.bring_in(Ring::Due);
@@ -103,7 +105,7 @@ impl Relay {
                 Err(error) => End::Failed(error),
             };
             let End::Failed(error) = end else { return };
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 tracing::warn!(%error, "Redis does not answer; until it does, processes find work by looking for it");
             }
             tokio::time::sleep(pauses.next().unwrap_or(LONGEST_PAUSE)).await;

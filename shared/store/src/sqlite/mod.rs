@@ -55,7 +55,7 @@ impl SqliteStore {
         engine::start(Reader::new(readers, ring), writing, None, &ids, limits)
     }
 
-    /// Whether these keys open what is stored in the file, without changing it.
+    /// Checks that these keys open what is stored in the file, without changing it.
     pub async fn check(path: &Path, keys: Option<&EncryptionKeys>) -> Finding {
         let file = path.to_owned();
         match blocking(move || data_keys(&file)).await {

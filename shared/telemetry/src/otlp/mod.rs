@@ -124,20 +124,20 @@ pub fn exports_spans() -> bool {
 /// any asynchronous runtime.
 pub fn shut_down(patience: Duration) {
     let Some(Providers { spans, logs, .. }) = STARTED.get() else { return };
-    let (told, ended) = mpsc::channel();
+    let (reported, ended) = mpsc::channel();
     let end = |part: Box<dyn FnOnce() -> OTelSdkResult + Send>| {
-        let told = told.clone();
+        let reported = reported.clone();
         std::thread::spawn(move || {
             // An unreachable collector has been logged already.
             let _ = part();
-            let _ = told.send(());
+            let _ = reported.send(());
         });
     };
     let (spans, logs) = (spans.clone(), logs.clone());
     end(Box::new(move || spans.shutdown_with_timeout(patience)));
     end(Box::new(move || logs.map_or(Ok(()), |logs| logs.shutdown_with_timeout(patience))));
     end(Box::new(move || metrics::shut_down(patience)));
-    drop(told);
+    drop(reported);
     // Each part has its share of the time; a part that exceeds it is abandoned.
     let parts = 3;
     for _ in 0..parts {

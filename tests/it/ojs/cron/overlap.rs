@@ -71,8 +71,8 @@ async fn jobs_of_an_entry_are_enqueued_in_order_when_configured(server: &OjsServ
         (&["available"; 3].map(str::to_owned)[..], &["triggered"; 3].map(str::to_owned)[..])
     );
     let fetch = async || {
-        let asked = json!({"queues": ["reports"], "count": 9, "worker_id": "w"});
-        server.post("/ojs/v1/workers/fetch", &asked).await.expect(200).json()["jobs"]
+        let requested = json!({"queues": ["reports"], "count": 9, "worker_id": "w"});
+        server.post("/ojs/v1/workers/fetch", &requested).await.expect(200).json()["jobs"]
             .as_array()
             .unwrap()
             .clone()

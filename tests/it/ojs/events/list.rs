@@ -159,8 +159,8 @@ async fn events_inside_a_turn_are_listed_on_request(server: &OjsServer) {
     let quiet = page(server, "", 2).await;
     assert_eq!(names(&quiet), ["job.enqueued", "job.started"]);
     assert_eq!(names(&page(server, "types=*", 2).await), ["job.enqueued", "job.started"]);
-    let asked = page(server, "types=phase.completed", 1).await;
-    let event = &events(&asked)[0];
+    let requested = page(server, "types=phase.completed", 1).await;
+    let event = &events(&requested)[0];
     assert_eq!((&event["subject"], &event["data"]["phase"]), (&json!(id.as_str()), &json!("init")));
     assert!(event["data"]["engagement_id"].is_string(), "{event}");
 }

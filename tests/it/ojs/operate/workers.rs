@@ -41,8 +41,8 @@ async fn they_are_listed_and_counted(server: &OjsServer) {
 
 async fn workers_receive_directives_with_their_next_beat(server: &OjsServer) {
     assert_eq!(beat(server, "w").await["state"], "running");
-    let told = server.post("/ojs/v1/admin/workers/w/quiet", &json!({})).await.expect(200).json();
-    assert_eq!((&told["id"], &told["directive"]), (&json!("w"), &json!("quiet")));
+    let reported = server.post("/ojs/v1/admin/workers/w/quiet", &json!({})).await.expect(200).json();
+    assert_eq!((&reported["id"], &reported["directive"]), (&json!("w"), &json!("quiet")));
     assert_eq!(beat(server, "w").await["state"], "quiet");
     server.delete("/ojs/v1/admin/workers/w").await.expect(200);
     assert_eq!(beat(server, "w").await["state"], "terminate");

@@ -47,8 +47,8 @@ async fn an_enforced_schema_refuses_with_the_field(server: &OjsServer) {
 
 async fn a_warning_schema_accepts_and_warns(server: &OjsServer) {
     two_texts(server, 1, "warn").await;
-    let told = server.post("/ojs/v1/jobs", &job(&json!(["a"]))).await.expect(201).json();
-    assert!(told["warnings"][0].as_str().unwrap().contains("version 1"), "{told:#}");
+    let reported = server.post("/ojs/v1/jobs", &job(&json!(["a"]))).await.expect(201).json();
+    assert!(reported["warnings"][0].as_str().unwrap().contains("version 1"), "{reported:#}");
     let fits = server.post("/ojs/v1/jobs", &job(&json!(["a", "b"]))).await.expect(201).json();
     assert_eq!(fits.get("warnings"), None);
 }
@@ -89,13 +89,15 @@ async fn another_processs_schema_applies_soon(server: &OjsServer) {
 }
 
 async fn a_rule_refuses_invalid_arguments_of_a_job(server: &OjsServer) {
-    let asked = |args: Value, validate: Value| json!({"type": "a.b", "args": args, "meta": {"ojs_validate": validate}});
-    let refused = server.post("/ojs/v1/jobs", &asked(json!([]), json!(true))).await.expect(422);
+    let requested = |args: Value, validate: Value| json!({"type": "a.b", "args": args, "meta": {"ojs_validate": validate}});
+    let refused = server.post("/ojs/v1/jobs", &requested(json!([]), json!(true))).await.expect(422);
     assert_eq!(refused.code(), "validation_error");
     assert_eq!(server.stored_jobs().await, 0);
-    for fine in
-        [asked(json!([1]), json!(true)), asked(json!([]), json!(false)), asked(json!([]), json!("yes"))]
-    {
+    for fine in [
+        requested(json!([1]), json!(true)),
+        requested(json!([]), json!(false)),
+        requested(json!([]), json!("yes")),
+    ] {
         server.push(&fine).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Private addresses are called only when they are configured.
 
 use super::super::events::job;
-use super::{SUBSCRIPTIONS, deliveries, path, told};
+use super::{SUBSCRIPTIONS, deliveries, path, settled_deliveries};
 use serde_json::json;
 use turnstone_domain::webhook::WebhookChange;
 use turnstone_tests::{Backend, Fleet, OjsServer, Receiver};
@@ -67,7 +67,7 @@ async fn a_private_address_is_refused_when_it_is_called() {
                 .unwrap()
                 .unwrap();
             server.push(&job("q")).await;
-            told(&server, &made, made_before + 1).await;
+            settled_deliveries(&server, &made, made_before + 1).await;
         }
         let refused = deliveries(&server, &made).await;
         assert_eq!(refused.len(), 2);

@@ -2,7 +2,7 @@
 
 use super::super::events::{complete, job};
 use super::super::on_sqlite_first;
-use super::{deliveries, path, subscribe, told};
+use super::{deliveries, path, settled_deliveries, subscribe};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::Method;
@@ -51,7 +51,7 @@ async fn an_event_arrives_signed(server: &OjsServer) {
     let receiver = Receiver::start().await;
     let made = subscribe(server, &receiver.url, &json!({"events": ["job.completed"]})).await;
     let id = complete(server, &job("mail"), r#"{"sent":"ü"}"#).await;
-    let delivery = told(server, &made, 1).await.remove(0);
+    let delivery = settled_deliveries(server, &made, 1).await.remove(0);
     assert_eq!(
         (&delivery["state"], &delivery["attempts"], &delivery["status"]),
         (&json!("delivered"), &json!(1), &json!(204))
@@ -83,7 +83,7 @@ async fn an_event_arrives_signed(server: &OjsServer) {
 
     let own = subscribe(server, &receiver.url, &json!({"secret": "whsec_of my own".replace(' ', "_")})).await;
     server.push(&job("mail")).await;
-    told(server, &own, 1).await;
+    settled_deliveries(server, &own, 1).await;
     assert!(is_signed_with(&receiver.received()[1], "whsec_of_my_own"));
 }
 
@@ -99,7 +99,7 @@ async fn only_subscribed_events_are_delivered(server: &OjsServer) {
     let nothing = subscribe(server, &receiver.url, &json!({"events": ["no.such"]})).await;
     complete(server, &job("mail"), "1").await;
     complete(server, &json!({"type": "c.d", "args": []}), "1").await;
-    told(server, &everything, 6).await;
+    settled_deliveries(server, &everything, 6).await;
     let events = async |made: &Value| {
         let mut events: Vec<String> =
             deliveries(server, made).await.iter().map(|d| d["event"].as_str().unwrap().to_owned()).collect();
@@ -132,8 +132,11 @@ async fn a_queues_webhook_receives_workflows_with_jobs_in_it(server: &OjsServer)
         let ack = json!({"job_id": fetched["jobs"][0]["id"], "result": 1});
         server.post("/ojs/v1/workers/ack", &ack).await.expect(200);
     }
-    let mut events: Vec<String> =
-        told(server, &mail, 4).await.iter().map(|d| d["event"].as_str().unwrap().to_owned()).collect();
+    let mut events: Vec<String> = settled_deliveries(server, &mail, 4)
+        .await
+        .iter()
+        .map(|d| d["event"].as_str().unwrap().to_owned())
+        .collect();
     events.sort_unstable();
     let steps = ["workflow.step_completed"; 2];
     assert_eq!(events, [&["workflow.completed", "workflow.started"][..], &steps].concat());
@@ -149,14 +152,14 @@ async fn events_before_or_while_disabled_are_not_delivered(server: &OjsServer) {
     server.push(&job("before")).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("first")).await;
-    told(server, &made, 1).await;
+    settled_deliveries(server, &made, 1).await;
     server.patch(&path(&made, ""), &json!({"active": false})).await.expect(200);
     server.push(&job("meanwhile")).await;
     server.fleet.tick().await;
     server.post(&path(&made, "/test"), &json!({})).await.expect(409);
     server.patch(&path(&made, ""), &json!({"active": true})).await.expect(200);
     server.push(&job("second")).await;
-    told(server, &made, 2).await;
+    settled_deliveries(server, &made, 2).await;
     let queues: Vec<Value> = receiver.received().iter().map(|r| r.json()["data"]["queue"].clone()).collect();
     assert_eq!(queues, ["first", "second"]);
 }
@@ -172,7 +175,7 @@ async fn a_tenants_webhook_receives_its_own_events(server: &OjsServer) {
         let headers = [("x-ojs-tenant", tenant)];
         server.send(Method::POST, "/ojs/v1/jobs", &headers, job(tenant).to_string()).await.expect(201);
     }
-    told(server, &everybodys, 3).await;
+    settled_deliveries(server, &everybodys, 3).await;
     assert_eq!(deliveries(server, &made).await.len(), 1);
     let own = deliveries(server, &made).await.remove(0)["id"].clone();
     let received = receiver.received();
@@ -190,16 +193,16 @@ async fn the_old_secret_signs_beside_the_new_one_for_a_while(server: &OjsServer)
     let until = server.fleet.now().plus_ms(DAY_MS).to_rfc3339();
     assert_eq!(rotated["old_secret_until"], until);
     server.push(&job("q")).await;
-    told(server, &made, 1).await;
+    settled_deliveries(server, &made, 1).await;
     server.fleet.clock.advance_ms(DAY_MS);
     server.push(&job("q")).await;
-    told(server, &made, 2).await;
+    settled_deliveries(server, &made, 2).await;
     let rotated =
         server.post(&path(&made, "/rotate-secret"), &json!({"grace_seconds": 0})).await.expect(200).json();
     assert_eq!(rotated.get("old_secret_until"), None);
     let newest = rotated["subscription"]["secret"].as_str().unwrap();
     server.push(&job("q")).await;
-    told(server, &made, 3).await;
+    settled_deliveries(server, &made, 3).await;
     let received = receiver.received();
     let signers = |received: &Received| [old, new, newest].map(|secret| is_signed_with(received, secret));
     assert_eq!(signers(&received[0]), [true, true, false]);
@@ -231,7 +234,7 @@ async fn a_delivery_is_sent_again_under_its_id(server: &OjsServer) {
     let receiver = Receiver::start().await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
-    let delivery = told(server, &made, 1).await.remove(0);
+    let delivery = settled_deliveries(server, &made, 1).await.remove(0);
     let id = delivery["id"].as_str().unwrap();
     let again =
         server.post_text(&path(&made, &format!("/deliveries/{id}/redeliver")), "").await.expect(202).json();
@@ -250,7 +253,7 @@ async fn deleting_a_webhook_deletes_its_deliveries(server: &OjsServer) {
     let receiver = Receiver::answering(|_| turnstone_tests::Receipt::status(503)).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
-    told(server, &made, 1).await;
+    settled_deliveries(server, &made, 1).await;
     server.delete(&path(&made, "")).await.expect(200);
     assert_eq!(server.fleet.number("SELECT count(*) FROM deliveries").await, 0);
     server.pass_ms(3_600_000).await;
@@ -262,10 +265,10 @@ async fn old_deliveries_are_deleted(server: &OjsServer) {
     let receiver = Receiver::start().await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
-    told(server, &made, 1).await;
+    settled_deliveries(server, &made, 1).await;
     server.fleet.clock.advance_ms(DAYS_31 / 2);
     server.push(&job("q")).await;
-    told(server, &made, 2).await;
+    settled_deliveries(server, &made, 2).await;
     server.pass_ms(DAYS_31 / 2).await;
     assert_eq!(deliveries(server, &made).await.len(), 1, "younger deliveries stay");
 }

@@ -2,7 +2,7 @@
 
 use super::super::events::job;
 use super::super::on_sqlite_first;
-use super::{deliveries, path, subscribe, told};
+use super::{deliveries, path, settled_deliveries, subscribe};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ async fn a_failed_delivery_is_repeated_for_a_day(server: &OjsServer) {
     let receiver = Receiver::answering(|_| Receipt::Status(503, "down for\nrepair".to_owned())).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
-    let mut delivery = told(server, &made, 1).await.remove(0);
+    let mut delivery = settled_deliveries(server, &made, 1).await.remove(0);
     let mut waits = Vec::new();
     while delivery["state"] == "pending" {
         assert_eq!((&delivery["status"], &delivery["ended_at"]), (&json!(503), &Value::Null));
@@ -85,7 +85,7 @@ async fn a_receiver_that_recovers_gets_it(server: &OjsServer) {
     let receiver = Receiver::answering(|nth| Receipt::status(if nth < 2 { 500 } else { 200 })).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
-    let mut delivery = told(server, &made, 1).await.remove(0);
+    let mut delivery = settled_deliveries(server, &made, 1).await.remove(0);
     for _ in 0..2 {
         pass_until_due(server, &delivery).await;
         delivery = deliveries_of(server, &delivery).await;
@@ -100,7 +100,7 @@ async fn a_receiver_that_is_gone_ends_its_webhook(server: &OjsServer) {
     let receiver = Receiver::answering(|_| Receipt::status(410)).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
-    let delivery = told(server, &made, 1).await.remove(0);
+    let delivery = settled_deliveries(server, &made, 1).await.remove(0);
     assert_eq!(
         (&delivery["state"], &delivery["status"], &delivery["attempts"]),
         (&json!("failed"), &json!(410), &json!(1))
@@ -114,10 +114,10 @@ async fn a_receiver_that_is_gone_ends_its_webhook(server: &OjsServer) {
 async fn a_redirect_is_not_followed(server: &OjsServer) {
     let elsewhere = Receiver::start().await;
     let place = elsewhere.url.clone();
-    let receiver = Receiver::answering(move |_| Receipt::Elsewhere(place.clone())).await;
+    let receiver = Receiver::answering(move |_| Receipt::Redirect(place.clone())).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
-    let delivery = told(server, &made, 1).await.remove(0);
+    let delivery = settled_deliveries(server, &made, 1).await.remove(0);
     assert_eq!((&delivery["state"], &delivery["status"]), (&json!("pending"), &json!(307)));
     assert!(delivery["error"].as_str().unwrap().contains("not followed"), "{delivery}");
     assert_eq!(elsewhere.count(), 0);
@@ -127,7 +127,7 @@ async fn an_endless_answer_is_not_read(server: &OjsServer) {
     let receiver = Receiver::answering(|_| Receipt::Endless).await;
     let made = subscribe(server, &receiver.url, &json!({})).await;
     server.push(&job("q")).await;
-    let delivery = told(server, &made, 1).await.remove(0);
+    let delivery = settled_deliveries(server, &made, 1).await.remove(0);
     let error = delivery["error"].as_str().unwrap();
     assert!(error.contains("xxx") && error.len() < 500, "{} bytes: {error}", error.len());
     assert_eq!(delivery["status"], 500);
@@ -170,7 +170,7 @@ async fn a_receiver_that_is_down_is_retried(server: &OjsServer) {
     let silent = Port::reserve();
     let made = subscribe(server, &format!("http://{}/", silent.addr()), &json!({})).await;
     server.push(&job("q")).await;
-    let delivery = told(server, &made, 1).await.remove(0);
+    let delivery = settled_deliveries(server, &made, 1).await.remove(0);
     assert_eq!((&delivery["state"], &delivery["status"]), (&json!("pending"), &Value::Null));
     let error = delivery["error"].as_str().unwrap();
     assert!(error.contains("cannot be reached") && !error.contains("http://"), "{error}");

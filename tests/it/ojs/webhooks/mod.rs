@@ -32,7 +32,7 @@ async fn deliveries(server: &OjsServer, subscription: &Value) -> Vec<Value> {
 
 /// Runs the scheduler until it has made this many deliveries. On PostgreSQL a transaction of another test may delay
 /// an event.
-async fn told(server: &OjsServer, subscription: &Value, enough: usize) -> Vec<Value> {
+async fn settled_deliveries(server: &OjsServer, subscription: &Value, enough: usize) -> Vec<Value> {
     let mut made = Vec::new();
     server
         .fleet

@@ -96,9 +96,9 @@ async fn only_its_worker_ends_a_job(server: &OjsServer) {
 
 async fn of_many_concurrent_acknowledgements_one_succeeds(server: &OjsServer) {
     let id = held(server, json!({})).await;
-    let asked = (0..8).map(|_| ack(server, &id));
+    let requested = (0..8).map(|_| ack(server, &id));
     let mut statuses: Vec<u16> =
-        futures::future::join_all(asked).await.iter().map(|reply| reply.status).collect();
+        futures::future::join_all(requested).await.iter().map(|reply| reply.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409, 409, 409, 409, 409, 409, 409]);
 }

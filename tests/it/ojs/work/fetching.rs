@@ -56,8 +56,8 @@ async fn nothing_to_do_is_an_empty_list(server: &OjsServer) {
 async fn of_two_concurrent_fetches_one_gets_the_job(server: &OjsServer) {
     for _ in 0..5 {
         push(server, json!({})).await;
-        let asked = (0..4).map(|n| fetch(server, json!({"worker_id": format!("w{n}")})));
-        let given: Vec<usize> = futures::future::join_all(asked).await.iter().map(Vec::len).collect();
+        let requested = (0..4).map(|n| fetch(server, json!({"worker_id": format!("w{n}")})));
+        let given: Vec<usize> = futures::future::join_all(requested).await.iter().map(Vec::len).collect();
         assert_eq!(given.iter().sum::<usize>(), 1, "{given:?}");
     }
 }

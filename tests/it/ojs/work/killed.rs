@@ -51,8 +51,8 @@ fn edge(event: &str) -> Option<Trigger> {
 
 /// Asserts that every job was completed once, along the edges of the table.
 pub(crate) async fn check(place: &Place, jobs: usize) {
-    let told = "SELECT v.job_seq, v.names FROM journal v JOIN jobs j ON j.stream = v.stream ORDER BY v.job_seq, v.last_event";
-    let rows: Vec<(i64, String)> = place.rows(told).await;
+    let reported = "SELECT v.job_seq, v.names FROM journal v JOIN jobs j ON j.stream = v.stream ORDER BY v.job_seq, v.last_event";
+    let rows: Vec<(i64, String)> = place.rows(reported).await;
     let mut walks: BTreeMap<i64, Vec<String>> = BTreeMap::new();
     for (seq, names) in rows {
         walks.entry(seq).or_default().extend(names.split(',').map(str::to_owned));

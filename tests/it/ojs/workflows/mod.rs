@@ -24,8 +24,8 @@ async fn shown(server: &OjsServer, id: &str) -> Value {
 }
 
 async fn fetched(server: &OjsServer) -> Vec<Value> {
-    let asked = json!({"queues": ["flow"], "count": 100, "worker_id": "w"});
-    let reply = server.post("/ojs/v1/workers/fetch", &asked).await.expect(200).json();
+    let requested = json!({"queues": ["flow"], "count": 100, "worker_id": "w"});
+    let reply = server.post("/ojs/v1/workers/fetch", &requested).await.expect(200).json();
     reply["jobs"].as_array().unwrap().clone()
 }
 

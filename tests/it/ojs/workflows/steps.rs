@@ -126,7 +126,7 @@ async fn the_feed_of_a_workflow_is_in_order(server: &OjsServer) {
     ack(server, &one(server).await, Value::Null).await;
     let count = async |name: &str| {
         let of_workflows = "JOIN workflows AS w ON w.seq = journal.stream";
-        let sql = format!("{} {of_workflows}", turnstone_tests::journal::told(name));
+        let sql = format!("{} {of_workflows}", turnstone_tests::journal::event_count(name));
         server.fleet.number(&sql).await
     };
     assert_eq!(count("workflow.started").await, 1);

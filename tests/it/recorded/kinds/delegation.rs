@@ -45,9 +45,9 @@ async fn delegates_at_once(ground: Ground) -> Value {
     let held = first_ended.clone();
     let script = move |request: &Value| match (who(request), model_server::outcomes(request)) {
         ("lead", 0) => {
-            let asked = [("scout", "north"), ("clerk", "east")];
+            let requested = [("scout", "north"), ("clerk", "east")];
             let call = |(name, input): (&str, &str)| (name.to_owned(), json!({"input": input}));
-            Reply::Calls(asked.map(call).into(), (12, 7))
+            Reply::Calls(requested.map(call).into(), (12, 7))
         }
         ("lead", _) => Reply::text("all are back"),
         ("clerk", _) => Reply::text(format!("clerk {}", newest(request))).behind(&held),

@@ -24,8 +24,8 @@ recordings!(
 
 /// Gives these replies one after the other, and repeats the last one.
 fn in_turn(replies: Vec<Reply>) -> impl Fn(&Value) -> Reply + Send + Sync {
-    let asked = AtomicUsize::new(0);
-    move |_| replies[asked.fetch_add(1, Ordering::SeqCst).min(replies.len() - 1)].clone()
+    let requested = AtomicUsize::new(0);
+    move |_| replies[requested.fetch_add(1, Ordering::SeqCst).min(replies.len() - 1)].clone()
 }
 
 async fn tried_twice(ground: Ground, first: Reply) -> Value {

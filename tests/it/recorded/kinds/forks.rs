@@ -58,8 +58,8 @@ async fn fork_of_a_fork(ground: Ground) -> Value {
 
 /// Two branches differ in their second turn, and are merged.
 async fn branches_that_are_merged(ground: Ground) -> Value {
-    let asked = AtomicUsize::new(0);
-    let script = move |_: &Value| match asked.fetch_add(1, Ordering::SeqCst) {
+    let requested = AtomicUsize::new(0);
+    let script = move |_: &Value| match requested.fetch_add(1, Ordering::SeqCst) {
         0 => Reply::call("search", json!({"q": 1})),
         n => Reply::text(format!("answer {n}")),
     };

@@ -85,8 +85,8 @@ async fn a2a_tasks(ground: Ground) -> Value {
     };
     let mut stage = ground.stage(asks).await;
     stage.register(&[oas("clerk", "capabilities: {ask-user: {}}")]).await;
-    let asked = call(&mut stage, "SendMessage", message("m-1", json!([{"text": "go"}]), json!({}))).await;
-    let task = asked["result"]["task"].clone();
+    let requested = call(&mut stage, "SendMessage", message("m-1", json!([{"text": "go"}]), json!({}))).await;
+    let task = requested["result"]["task"].clone();
     let named = json!({"taskId": task["id"], "contextId": task["contextId"]});
     call(&mut stage, "SendMessage", message("m-2", json!([{"text": "Oslo"}]), named)).await;
     let context = json!({"contextId": task["contextId"]});

@@ -97,7 +97,7 @@ fn blocks(message: &Message, names: &WireNames) -> Vec<Value> {
     if message.role == Role::User && !message.parts.is_empty() {
         return message.parts.iter().map(part).collect();
     }
-    let calls = message.tool_calls.iter().map(|call| asked(call, names));
+    let calls = message.tool_calls.iter().map(|call| tool_use(call, names));
     let said = match message.content.trim() {
         "" if message.tool_calls.is_empty() => Some(text(EMPTY)),
         "" => None,
@@ -131,7 +131,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn asked(call: &RequestedCall, names: &WireNames) -> Value {
+fn tool_use(call: &RequestedCall, names: &WireNames) -> Value {
     let input = match &call.arguments {
         Value::Object(_) => call.arguments.clone(),
         other => json!({"invalid_arguments": other}),

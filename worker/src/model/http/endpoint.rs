@@ -54,7 +54,7 @@ pub(in crate::model) struct Endpoint {
 
 impl Endpoint {
     /// Returns the address of the provider `name`. Credentials are fetched once now, so that a missing one is
-    /// reported at start-up. They are fetched again for every call, so that they can be rotated.
+    /// describe_problem at start-up. They are fetched again for every call, so that they can be rotated.
     ///
     /// # Errors
     /// A sentence that names the key of the configuration that is wrong.
@@ -154,14 +154,14 @@ impl Endpoint {
         let sent = request.send().await;
         let response =
             sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
-        let told = |problem: &str| self.sentence(problem);
+        let describe_problem = |problem: &str| self.sentence(problem);
         if !response.status().is_success() {
-            return Err(failure::of_response(response, &told).await);
+            return Err(failure::of_response(response, &describe_problem).await);
         }
         if outbound::media_type(&response) == "text/event-stream" {
-            return stream::read(response, listener, &told).await;
+            return stream::read(response, listener, &describe_problem).await;
         }
-        stream::read_whole(response, &told).await
+        stream::read_whole(response, &describe_problem).await
     }
 
     /// Returns a sentence about this provider.

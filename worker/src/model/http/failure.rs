@@ -15,19 +15,22 @@ const READ: usize = 16 * 1024;
 const TOLD: usize = 300;
 
 /// Returns the error for a response without success.
-pub(super) async fn of_response(response: Response, told: &(impl Fn(&str) -> String + Sync)) -> ModelError {
+pub(super) async fn of_response(
+    response: Response,
+    describe: &(impl Fn(&str) -> String + Sync),
+) -> ModelError {
     let status = response.status().as_u16();
     let retry_after_ms = retry_after_ms(response.headers());
     let said = match outbound::read_start(response, READ).await {
         Ok((body, _)) => message(&body),
         Err(error) => error.to_string(),
     };
-    of_status(status, &said, retry_after_ms, told)
+    of_status(status, &said, retry_after_ms, describe)
 }
 
 /// Returns the error for a failure inside a response of status 200: in mid-stream, or from a careless
 /// gateway.
-pub(super) fn in_document(error: &Value, told: &impl Fn(&str) -> String) -> ModelError {
+pub(super) fn in_document(error: &Value, describe: &impl Fn(&str) -> String) -> ModelError {
     let number = |said: &Value| said.as_u64().or_else(|| said.as_str()?.parse().ok());
     let status = [&error["code"], &error["status"]]
         .into_iter()
@@ -36,7 +39,7 @@ pub(super) fn in_document(error: &Value, told: &impl Fn(&str) -> String) -> Mode
         .filter(|code| (400..600).contains(code))
         .or_else(|| [&error["code"], &error["type"]].into_iter().find_map(|word| status_of(word.as_str()?)))
         .unwrap_or(500);
-    of_status(status, &message_in(error).unwrap_or_else(|| "no message".to_owned()), None, told)
+    of_status(status, &message_in(error).unwrap_or_else(|| "no message".to_owned()), None, describe)
 }
 
 /// Returns the status for a provider's error code, as if the answer had not begun yet.
@@ -59,7 +62,7 @@ fn of_status(
     status: u16,
     said: &str,
     retry_after_ms: Option<u64>,
-    told: &impl Fn(&str) -> String,
+    describe: &impl Fn(&str) -> String,
 ) -> ModelError {
     let sentence = if said.is_empty() {
         format!("status {status}")
@@ -67,28 +70,28 @@ fn of_status(
         format!("status {status}: {}", excerpt(said, TOLD))
     };
     match status {
-        429 => ModelError::RateLimited { message: told(&sentence), retry_after_ms },
+        429 => ModelError::RateLimited { message: describe(&sentence), retry_after_ms },
         503 | 529 if retry_after_ms.is_some() => {
-            ModelError::RateLimited { message: told(&sentence), retry_after_ms }
+            ModelError::RateLimited { message: describe(&sentence), retry_after_ms }
         }
         // 404 is a model that this provider does not have; 408, 409 and 425 permit another try.
-        404 | 408 | 409 | 425 | 500.. => ModelError::Unavailable(told(&sentence)),
-        300..=399 => ModelError::Refused(told(&format!(
+        404 | 408 | 409 | 425 | 500.. => ModelError::Unavailable(describe(&sentence)),
+        300..=399 => ModelError::Refused(describe(&format!(
             "{sentence} (a redirect, which is not followed; correct base_url)"
         ))),
-        _ => ModelError::Refused(told(&sentence)),
+        _ => ModelError::Refused(describe(&sentence)),
     }
 }
 
 fn message(body: &[u8]) -> String {
     let parsed: Option<Value> = serde_json::from_slice(body).ok();
-    let told = parsed.as_ref().and_then(|value| message_in(&value["error"]).or_else(|| message_in(value)));
-    told.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
+    let found = parsed.as_ref().and_then(|value| message_in(&value["error"]).or_else(|| message_in(value)));
+    found.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
 }
 
 fn message_in(error: &Value) -> Option<String> {
-    let told = [&error["message"], &error["detail"], error].into_iter().find_map(Value::as_str);
-    told.filter(|text| !text.is_empty()).map(ToOwned::to_owned)
+    let text = [&error["message"], &error["detail"], error].into_iter().find_map(Value::as_str);
+    text.filter(|text| !text.is_empty()).map(ToOwned::to_owned)
 }
 
 /// Returns the delay that the provider demands, in milliseconds. It is `retry-after-ms`, or `Retry-After` in
@@ -113,24 +116,27 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn told(text: &str) -> String {
+    fn describe(text: &str) -> String {
         text.to_owned()
     }
 
     #[test]
     fn a_status_says_what_the_turn_does_next() {
         for status in [404, 408, 409, 500, 502, 503, 529] {
-            assert!(matches!(of_status(status, "x", None, &told), ModelError::Unavailable(_)), "{status}");
+            assert!(
+                matches!(of_status(status, "x", None, &describe), ModelError::Unavailable(_)),
+                "{status}"
+            );
         }
         for status in [301, 400, 401, 402, 403, 413, 422] {
-            assert!(matches!(of_status(status, "x", None, &told), ModelError::Refused(_)), "{status}");
+            assert!(matches!(of_status(status, "x", None, &describe), ModelError::Refused(_)), "{status}");
         }
         for status in [429, 503, 529] {
-            let limited = of_status(status, "x", Some(5), &told);
+            let limited = of_status(status, "x", Some(5), &describe);
             assert!(matches!(limited, ModelError::RateLimited { retry_after_ms: Some(5), .. }), "{status}");
         }
         assert_eq!(
-            of_status(400, &"y".repeat(1000), None, &told).to_string().chars().count(),
+            of_status(400, &"y".repeat(1000), None, &describe).to_string().chars().count(),
             "status 400: …".chars().count() + 300
         );
     }
@@ -150,7 +156,7 @@ mod tests {
 
     #[test]
     fn an_error_inside_a_document_counts_by_its_number_or_its_word() {
-        let found = |error: Value| in_document(&error, &told);
+        let found = |error: Value| in_document(&error, &describe);
         for error in [
             json!({"code": 429, "message": "slow down"}),
             json!({"code": "429", "message": "slow down"}),

@@ -153,17 +153,17 @@ pub(in crate::model) fn picture_of_a_tool() -> ModelRequest {
     ]);
     let call =
         RequestedCall { call_id: "c1".into(), name: "get.tide".into(), arguments: json!({"harbour": "A"}) };
-    let asked = Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "") };
+    let requested = Message { tool_calls: vec![call], ..Message::text(Role::Assistant, "") };
     let parts = serde_json::from_value(parts).unwrap();
-    let told = Message { parts, ..Message::tool("c1".into(), "seen") };
-    let messages = [Message::text(Role::User, "Look."), asked, told].map(Arc::new);
+    let outcome = Message { parts, ..Message::tool("c1".into(), "seen") };
+    let messages = [Message::text(Role::User, "Look."), requested, outcome].map(Arc::new);
     ModelRequest { messages: messages.into(), ..request() }
 }
 
 /// Returns an answer as JSON, to compare providers: their recorded answers say the same in their own formats.
 /// They are a text with cached and reasoning tokens, two calls, an answer that was cut, and one that was
 /// withheld. One of the calls is cut and repeats the id.
-pub(in crate::model) fn told(answer: &ModelAnswer) -> Value {
+pub(in crate::model) fn summary(answer: &ModelAnswer) -> Value {
     let calls = answer.tool_calls.iter().map(|call| json!([call.name, call.arguments]));
     let usage = answer.usage.map(|usage| [usage.input, usage.cached_input, usage.output, usage.reasoning]);
     json!([answer.content, calls.collect::<Value>(), answer.finish_reason, usage, answer.model])

@@ -51,7 +51,7 @@ pub(in crate::model) trait Assembly: Default + Send {
 pub(super) async fn read<A: Assembly>(
     response: Response,
     listener: &Listener,
-    told: &(impl Fn(&str) -> String + Sync),
+    describe: &(impl Fn(&str) -> String + Sync),
 ) -> Result<A, ModelError> {
     let mut events = EventStream::new(Box::pin(lines(response, HELD, WIRE)));
     let mut assembly = A::default();
@@ -63,31 +63,31 @@ pub(super) async fn read<A: Assembly>(
                 return Ok(assembly);
             }
             Err(EventStreamError::Transport(error @ BodyError::Lost(_))) => {
-                return Err(ModelError::Unavailable(told(&error.to_string())));
+                return Err(ModelError::Unavailable(describe(&error.to_string())));
             }
             Err(EventStreamError::Transport(error @ BodyError::TooLarge(_))) => {
-                return Err(ModelError::Malformed(told(&error.to_string())));
+                return Err(ModelError::Malformed(describe(&error.to_string())));
             }
             Err(EventStreamError::Utf8(_)) => {
-                return Err(ModelError::Malformed(told("the stream is not UTF-8")));
+                return Err(ModelError::Malformed(describe("the stream is not UTF-8")));
             }
             Err(EventStreamError::Parser(_)) => {
-                return Err(ModelError::Malformed(told("the stream is not one of server-sent events")));
+                return Err(ModelError::Malformed(describe("the stream is not one of server-sent events")));
             }
         };
         if event.data.trim() == "[DONE]" {
             break;
         }
         let said: Value = serde_json::from_str(&event.data).map_err(|error| {
-            ModelError::Malformed(told(&format!("a piece of the stream is not JSON: {error}")))
+            ModelError::Malformed(describe(&format!("a piece of the stream is not JSON: {error}")))
         })?;
         let failed = assembly.failure(&said).or((event.event == "error").then_some(&said));
         if let Some(error) = failed {
-            return Err(failure::in_document(error, told));
+            return Err(failure::in_document(error, describe));
         }
-        assembly.absorb(&said, listener).map_err(|problem| ModelError::Malformed(told(&problem)))?;
+        assembly.absorb(&said, listener).map_err(|problem| ModelError::Malformed(describe(&problem)))?;
         if assembly.held() > HELD {
-            return Err(ModelError::Malformed(told(&BodyError::TooLarge(HELD).to_string())));
+            return Err(ModelError::Malformed(describe(&BodyError::TooLarge(HELD).to_string())));
         }
         if assembly.is_over() {
             break;
@@ -96,28 +96,28 @@ pub(super) async fn read<A: Assembly>(
     if assembly.is_finished() {
         return Ok(assembly);
     }
-    Err(ModelError::Unavailable(told("the stream ended before the answer was complete")))
+    Err(ModelError::Unavailable(describe("the stream ended before the answer was complete")))
 }
 
 /// Reads an answer that came in one piece.
 pub(super) async fn read_whole<A: Assembly>(
     response: Response,
-    told: &(impl Fn(&str) -> String + Sync),
+    describe: &(impl Fn(&str) -> String + Sync),
 ) -> Result<A, ModelError> {
     let body = outbound::read_body(response, HELD).await.map_err(|error| match error {
-        BodyError::Lost(_) => ModelError::Unavailable(told(&error.to_string())),
-        BodyError::TooLarge(_) => ModelError::Malformed(told(&error.to_string())),
+        BodyError::Lost(_) => ModelError::Unavailable(describe(&error.to_string())),
+        BodyError::TooLarge(_) => ModelError::Malformed(describe(&error.to_string())),
     })?;
     let document: Value = serde_json::from_slice(&body).map_err(|error| {
         let begins = excerpt(&String::from_utf8_lossy(&body[..body.len().min(400)]), 100);
-        ModelError::Malformed(told(&format!(
+        ModelError::Malformed(describe(&format!(
             "the answer is neither a stream nor JSON ({error}); it begins: {begins}"
         )))
     })?;
     let mut assembly = A::default();
     if let Some(error) = assembly.failure(&document) {
-        return Err(failure::in_document(error, told));
+        return Err(failure::in_document(error, describe));
     }
-    assembly.absorb_whole(&document).map_err(|problem| ModelError::Malformed(told(&problem)))?;
+    assembly.absorb_whole(&document).map_err(|problem| ModelError::Malformed(describe(&problem)))?;
     Ok(assembly)
 }

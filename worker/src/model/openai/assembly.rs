@@ -256,9 +256,9 @@ mod tests {
             of(json!({"prompt_tokens": u64::MAX, "completion_tokens": 0})),
             Some(Usage::of(i64::MAX, 0))
         );
-        let told = json!({"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8},
+        let reported = json!({"prompt_tokens": 9, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 8},
                           "completion_tokens_details": {"reasoning_tokens": 4}});
-        assert_eq!(of(told), Some(Usage { input: 9, cached_input: 8, output: 5, reasoning: 4 }));
+        assert_eq!(of(reported), Some(Usage { input: 9, cached_input: 8, output: 5, reasoning: 4 }));
         assert_eq!(of(json!({"prompt_tokens": "3", "completion_tokens": 4})), None);
         assert_eq!(of(Value::Null), None);
     }

@@ -75,11 +75,11 @@ impl OciModel {
 impl Model for OciModel {
     async fn answer(&self, request: &ModelRequest) -> Result<ModelAnswer, ModelError> {
         let names = WireNames::of(request.tools.iter().map(|tool| tool.name.as_str()));
-        let mut asked = request::body(request, &OpenAiConfig::default(), &names);
-        if let Value::Object(asked) = &mut asked {
-            asked.extend(self.more.clone());
+        let mut requested = request::body(request, &OpenAiConfig::default(), &names);
+        if let Value::Object(requested) = &mut requested {
+            requested.extend(self.more.clone());
         }
-        let body = body(&self.place, &request.model, &asked);
+        let body = body(&self.place, &request.model, &requested);
         let OciAssembly(assembly) = self.endpoint.ask(&body, request.timeout, &request.listener).await?;
         assembly.finish(&names, &request.model).map_err(|problem| self.endpoint.malformed(&problem))
     }
@@ -112,10 +112,10 @@ impl Assembly for OciAssembly {
 }
 
 /// The body of a call from that of chat completions.
-fn body(place: &OciPlace, model: &str, asked: &Value) -> Value {
-    let mut chat = if place.cohere { cohere(asked) } else { generic(asked) };
+fn body(place: &OciPlace, model: &str, requested: &Value) -> Value {
+    let mut chat = if place.cohere { cohere(requested) } else { generic(requested) };
     for (name, own) in PARAMETERS {
-        if let Some(value) = asked.get(name) {
+        if let Some(value) = requested.get(name) {
             let own = if place.cohere && name == "stop" { "stopSequences" } else { own };
             chat[own] = value.clone();
         }
@@ -128,21 +128,21 @@ fn body(place: &OciPlace, model: &str, asked: &Value) -> Value {
     json!({"compartmentId": place.compartment_id, "servingMode": serving, "chatRequest": chat})
 }
 
-fn generic(asked: &Value) -> Value {
-    let messages: Vec<Value> = list(&asked["messages"]).iter().map(generic_message).collect();
+fn generic(requested: &Value) -> Value {
+    let messages: Vec<Value> = list(&requested["messages"]).iter().map(generic_message).collect();
     let mut chat = json!({"apiFormat": "GENERIC", "messages": messages});
-    if let Some(tools) = asked["tools"].as_array() {
+    if let Some(tools) = requested["tools"].as_array() {
         let tool = |tool: &Value| {
             let of = &tool["function"];
             json!({"type": "FUNCTION", "name": of["name"], "description": of["description"], "parameters": of["parameters"]})
         };
         chat["tools"] = tools.iter().map(tool).collect();
-        let choice = asked["tool_choice"].as_str().unwrap_or("auto").to_uppercase();
+        let choice = requested["tool_choice"].as_str().unwrap_or("auto").to_uppercase();
         chat["toolChoice"] = json!({"type": choice});
     }
-    match asked["response_format"]["type"].as_str() {
+    match requested["response_format"]["type"].as_str() {
         Some("json_schema") => {
-            let schema = &asked["response_format"]["json_schema"]["schema"];
+            let schema = &requested["response_format"]["json_schema"]["schema"];
             chat["responseFormat"] = json!({"type": "JSON_SCHEMA", "jsonSchema": {"name": "answer", "schema": schema, "isStrict": false}});
         }
         Some(_) => chat["responseFormat"] = json!({"type": "JSON_OBJECT"}),
@@ -179,8 +179,8 @@ fn generic_message(message: &Value) -> Value {
 }
 
 /// Cohere's form has the newest message of the user apart, and the outcomes of its calls after it.
-fn cohere(asked: &Value) -> Value {
-    let messages = list(&asked["messages"]);
+fn cohere(requested: &Value) -> Value {
+    let messages = list(&requested["messages"]);
     let text = |message: &Value| match &message["content"] {
         Value::Array(parts) => {
             parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
@@ -219,10 +219,10 @@ fn cohere(asked: &Value) -> Value {
     if !system.is_empty() {
         chat["preambleOverride"] = system.join("\n\n").into();
     }
-    if let Some(tools) = asked["tools"].as_array() {
+    if let Some(tools) = requested["tools"].as_array() {
         chat["tools"] = tools.iter().map(cohere_tool).collect();
     }
-    match &asked["response_format"] {
+    match &requested["response_format"] {
         format if format["type"] == "json_schema" => {
             chat["responseFormat"] =
                 json!({"type": "JSON_OBJECT", "schema": format["json_schema"]["schema"]});

@@ -113,7 +113,7 @@ fn one(message: &Message, names: &WireNames) -> Value {
         Role::Assistant => {
             let content =
                 if message.content.is_empty() { Value::Null } else { message.content.as_str().into() };
-            let calls: Value = message.tool_calls.iter().map(|call| asked(call, names)).collect();
+            let calls: Value = message.tool_calls.iter().map(|call| tool_call(call, names)).collect();
             json!({"role": "assistant", "content": content, "tool_calls": calls})
         }
     }
@@ -133,7 +133,7 @@ fn part(part: &ContentPart) -> Value {
     }
 }
 
-fn asked(call: &RequestedCall, names: &WireNames) -> Value {
+fn tool_call(call: &RequestedCall, names: &WireNames) -> Value {
     // Servers parse these arguments again, and refuse a conversation in which they are no object.
     let arguments = match &call.arguments {
         Value::Object(_) => call.arguments.to_string(),
@@ -192,14 +192,17 @@ mod tests {
     fn a_conversation_is_sent_in_the_providers_format() {
         let body = body_of(&request(), &OpenAiConfig::default());
         assert_eq!(body["messages"][0], json!({"role": "system", "content": "be brief"}));
-        let asked = &body["messages"][2];
-        assert_eq!(asked["content"], Value::Null);
-        assert_eq!(asked["tool_calls"][0]["id"], "c1");
+        let requested = &body["messages"][2];
+        assert_eq!(requested["content"], Value::Null);
+        assert_eq!(requested["tool_calls"][0]["id"], "c1");
         assert_eq!(
-            asked["tool_calls"][0]["function"],
+            requested["tool_calls"][0]["function"],
             json!({"name": "web_search", "arguments": "{\"q\":1}"})
         );
-        assert_eq!(asked["tool_calls"][1]["function"]["arguments"], r#"{"invalid_arguments":"not json"}"#);
+        assert_eq!(
+            requested["tool_calls"][1]["function"]["arguments"],
+            r#"{"invalid_arguments":"not json"}"#
+        );
         assert_eq!(body["messages"][3], json!({"role": "tool", "tool_call_id": "c1", "content": "18"}));
         assert_eq!((&body["tool_choice"], &body["max_tokens"]), (&json!("required"), &json!(99)));
         assert_eq!((&body["stream"], &body["stream_options"]["include_usage"]), (&json!(true), &json!(true)));
@@ -223,9 +226,9 @@ mod tests {
         let with = |schema: Option<Value>, format, offered| {
             response_format(&OutputContract { schema, format }, offered)
         };
-        let told = with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonSchema).unwrap();
-        assert_eq!((&told["type"], &told["json_schema"]["schema"]), (&json!("json_schema"), &schema));
-        assert!(told["json_schema"].get("strict").is_none());
+        let reported = with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonSchema).unwrap();
+        assert_eq!((&reported["type"], &reported["json_schema"]["schema"]), (&json!("json_schema"), &schema));
+        assert!(reported["json_schema"].get("strict").is_none());
         let object = Some(json!({"type": "json_object"}));
         assert_eq!(with(Some(schema.clone()), OutputFormat::Json, ResponseFormat::JsonObject), object);
         assert_eq!(with(None, OutputFormat::Json, ResponseFormat::JsonSchema), object);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::http::fixture::{
-    Server, broken, events, listener, pictures, pieces, replay, request, tides, told,
+    Server, broken, events, listener, pictures, pieces, replay, request, summary, tides,
 };
 use crate::model::{FinishReason, Usage};
 use crate::tool::outbound;
@@ -269,7 +269,7 @@ async fn the_recorded_request_and_answers_are_ours() {
     let recorded: Value = serde_json::from_str(include_str!("samples/request.json")).unwrap();
     assert_eq!(server.seen(0).2, recorded);
     let text = "Low tide is at 14:07 – bring boots.";
-    assert_eq!(told(&answer), json!([text, [], "stop", [1180, 1024, 24, 9], "gpt-sample-2026"]));
+    assert_eq!(summary(&answer), json!([text, [], "stop", [1180, 1024, 24, 9], "gpt-sample-2026"]));
     let calls = json!([["get.tide", {"harbour": "Husum"}], ["get.tide", "{\"harbour\": \"Hus"]]);
     for (sample, expected) in [
         (
@@ -292,7 +292,7 @@ async fn the_recorded_request_and_answers_are_ours() {
         ),
     ] {
         let server = replay(200, sample).await;
-        assert_eq!(told(&provider(&server).answer(&tides()).await.unwrap()), expected);
+        assert_eq!(summary(&provider(&server).answer(&tides()).await.unwrap()), expected);
     }
     let failed = replay(200, include_str!("samples/failed.sse")).await;
     let error = provider(&failed).answer(&request()).await.unwrap_err();

@@ -84,7 +84,7 @@ fn items(message: &Message, names: &WireNames) -> Vec<Value> {
         Role::Assistant => {
             let text = (!message.content.is_empty() || message.tool_calls.is_empty())
                 .then(|| said("assistant", message));
-            text.into_iter().chain(message.tool_calls.iter().map(|call| asked(call, names))).collect()
+            text.into_iter().chain(message.tool_calls.iter().map(|call| function_call(call, names))).collect()
         }
     }
 }
@@ -107,7 +107,7 @@ fn part(part: &ContentPart) -> Value {
     }
 }
 
-fn asked(call: &RequestedCall, names: &WireNames) -> Value {
+fn function_call(call: &RequestedCall, names: &WireNames) -> Value {
     let arguments = match &call.arguments {
         Value::Object(_) => call.arguments.to_string(),
         other => json!({"invalid_arguments": other}).to_string(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::http::fixture::{
-    Server, broken, events, listener, picture_of_a_tool, pictures, replay, request, tides, told,
+    Server, broken, events, listener, picture_of_a_tool, pictures, replay, request, summary, tides,
 };
 use crate::tool::outbound;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn provider(server: &Server) -> ResponsesModel {
 
 async fn answered(sample: &'static str) -> Value {
     let server = replay(200, sample).await;
-    told(&provider(&server).answer(&tides()).await.unwrap())
+    summary(&provider(&server).answer(&tides()).await.unwrap())
 }
 
 async fn failed(status: u16, sample: &'static str) -> ModelError {

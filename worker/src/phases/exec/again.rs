@@ -28,14 +28,14 @@ async fn repeat(turn: &mut Turn) -> Result<(), Stop> {
     turn.unless_draining()?;
     for row in std::mem::take(&mut turn.again) {
         let (name, of_turn) = (row.name.clone(), row.turn);
-        let asked = RequestedCall {
+        let requested = RequestedCall {
             call_id: row.call_id.clone(),
             name: row.provider.clone().unwrap_or_else(|| name.clone()),
             arguments: row.input.clone(),
         };
-        let outcome = match delegate::is_one(turn, &asked) {
-            true => delegate::repeat(turn, &row, asked).await?,
-            false => call::repeat(turn, row, asked).await?,
+        let outcome = match delegate::is_one(turn, &requested) {
+            true => delegate::repeat(turn, &row, requested).await?,
+            false => call::repeat(turn, row, requested).await?,
         };
         let text =
             format!("The call of `{name}` in turn {of_turn} was made again. Its outcome is now: {outcome}");

@@ -78,13 +78,13 @@ pub fn keep(turn: &mut Turn, call: &Call, over: &Over, files: Vec<NewArtifact>) 
 pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, tells: bool) {
     for file in files {
         if tells {
-            let told = told(
+            let reported = artifact_event(
                 &call.asked.call_id,
                 file.id.as_str(),
                 (file.name.as_str(), file.media_type.as_str()),
                 &file.digest,
             );
-            tell(turn, told, file.bytes().into());
+            tell(turn, reported, file.bytes().into());
         }
         let at = turn.position.turn;
         turn.pending().artifacts.push((at, file));
@@ -102,17 +102,17 @@ pub async fn reveal(turn: &mut Turn, calls: &[CallId]) -> Result<(), Stop> {
     let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
     for artifact in kept.iter().filter(|artifact| calls.contains(&artifact.call_id)) {
         let named = (artifact.name.as_str(), artifact.media_type.as_str());
-        let told = told(&artifact.call_id, artifact.id.as_str(), named, &artifact.digest);
-        tell(turn, told, artifact.bytes.into());
+        let reported = artifact_event(&artifact.call_id, artifact.id.as_str(), named, &artifact.digest);
+        tell(turn, reported, artifact.bytes.into());
     }
     Ok(())
 }
 
-fn told(call_id: &CallId, id: &str, (name, media_type): (&str, &str), digest: &str) -> Value {
+fn artifact_event(call_id: &CallId, id: &str, (name, media_type): (&str, &str), digest: &str) -> Value {
     json!({"artifact_id": id, "call_id": call_id, "file": name, "media_type": media_type, "sha256": digest})
 }
 
-fn tell(turn: &mut Turn, mut told: Value, bytes: Value) {
-    told["bytes"] = bytes;
-    turn.event(EventName::ArtifactGenerated, told);
+fn tell(turn: &mut Turn, mut reported: Value, bytes: Value) {
+    reported["bytes"] = bytes;
+    turn.event(EventName::ArtifactGenerated, reported);
 }

@@ -33,9 +33,15 @@ pub fn is_one(turn: &Turn, name: &str) -> bool {
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] when a guardrail does not pass or a reviewer
 /// rejected.
-pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed: bool) -> Result<(), Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
-    let mut call = Call { asked, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
+pub async fn run(
+    turn: &mut Turn,
+    position: usize,
+    requested: RequestedCall,
+    allowed: bool,
+) -> Result<(), Stop> {
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
+    let mut call =
+        Call { asked: requested, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
     if let Some(row) = row.filter(|row| row.outcome.is_some()) {
         return answered(turn, &call, row).await;
     }

@@ -7,7 +7,7 @@
 use super::artifacts;
 use super::call::{self, Call, Fate, Made, News};
 use super::circuit;
-use super::identity::Elsewhere;
+use super::identity::RemotePart;
 use super::pay;
 use super::remedy::{FailedCall, Remedy, remedy};
 use super::remote_calls;
@@ -45,7 +45,7 @@ impl Flight {
     fn tokens(&self) -> Option<i64> {
         match &self.step {
             Step::Ready(ready) => ready.tool.tokens(),
-            Step::Over(_) | Step::Told => None,
+            Step::Over(_) | Step::Returned => None,
         }
     }
 
@@ -53,7 +53,7 @@ impl Flight {
     fn is_remote(&self) -> bool {
         match &self.step {
             Step::Ready(ready) => ready.tool.tokens().is_some(),
-            Step::Over(_) | Step::Told => true,
+            Step::Over(_) | Step::Returned => true,
         }
     }
 }
@@ -64,7 +64,7 @@ enum Step {
     /// Its outcome is known, but the model has not received it yet.
     Over(Box<Over>),
     /// The model has received its outcome.
-    Told,
+    Returned,
 }
 
 /// The tool to call, and the results so far.
@@ -86,16 +86,16 @@ struct Ready {
     /// True if remote work may exist without a handle: a request left, and its outcome is unknown.
     doubtful: bool,
     /// True if it began in the round before: no new request is sent, and this round waits for it.
-    goes_on: bool,
+    continues: bool,
 }
 
 /// Returns true if these calls may run in parallel. The document must allow it for each of them, or be silent
 /// about a tool that is read-only. No restriction, review or watch over repetitions may depend on their
 /// order.
-pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
+pub fn may_be_parallel(turn: &Turn, requested: &[(usize, RequestedCall)]) -> bool {
     turn.short_circuit.is_none()
         && turn.agent.approvals.is_default()
-        && asked.iter().all(|(_, call)| {
+        && requested.iter().all(|(_, call)| {
             resol::callable(turn, &call.name).is_some_and(|(tool, capability)| {
                 capability.parallel.unwrap_or_else(|| tool.is_read_only()) && !capability.is_restricted()
             })
@@ -108,12 +108,12 @@ pub fn may_be_parallel(turn: &Turn, asked: &[(usize, RequestedCall)]) -> bool {
 /// As [`super::run`].
 pub async fn run(
     turn: &mut Turn,
-    asked: Vec<(usize, RequestedCall)>,
+    requested: Vec<(usize, RequestedCall)>,
     allowed: usize,
     draining: &CancellationToken,
 ) -> Result<(), Stop> {
-    let mut flights = Vec::with_capacity(asked.len());
-    for (position, call) in asked {
+    let mut flights = Vec::with_capacity(requested.len());
+    for (position, call) in requested {
         let flight = prepare(turn, position, call, position < allowed)?;
         if matches!(flight.step, Step::Ready(_)) {
             remote_calls::check_answers(turn, &flight.call).await?;
@@ -126,7 +126,7 @@ pub async fn run(
         admit(turn, &mut flights).await?;
         tell_in_order(turn, &mut flights)?;
         artifacts::reveal(turn, &std::mem::take(&mut reviewed)).await?;
-        if flights.iter().all(|flight| matches!(flight.step, Step::Told)) {
+        if flights.iter().all(|flight| matches!(flight.step, Step::Returned)) {
             return Ok(());
         }
         send(turn, &mut flights).await?;
@@ -187,15 +187,16 @@ async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> 
 fn prepare(
     turn: &mut Turn,
     position: usize,
-    mut asked: RequestedCall,
+    mut requested: RequestedCall,
     allowed: bool,
 ) -> Result<Flight, Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id).cloned();
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let replaced = row.as_ref().is_some_and(|row| row.provider.is_some());
     if let Some(instead) = row.as_ref().and_then(|row| row.provider.clone()) {
-        asked.name = instead;
+        requested.name = instead;
     }
-    let call = Call { asked, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
+    let call =
+        Call { asked: requested, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
     if let Some(row) = &row
         && let Some(outcome) = row.outcome.clone()
     {
@@ -246,7 +247,7 @@ fn prepare(
         booked,
         handle,
         doubtful: sent.is_some() || of_this > 0,
-        goes_on: false,
+        continues: false,
     };
     Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
 }
@@ -284,7 +285,7 @@ fn unknown(turn: &mut Turn, call: Call) -> Flight {
 async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         while let Step::Ready(ready) = &mut flight.step {
-            if ready.goes_on {
+            if ready.continues {
                 break;
             }
             let passage = circuit::pass(turn, &ready.tool, &ready.capability).await?;
@@ -317,8 +318,8 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
 /// Makes the intents of the round durable.
 async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     let (mut leaving, mut aside) = (Vec::new(), 0);
-    let elsewhere = flights.iter().filter(|flight| flight.tokens().is_some()).count();
-    let share = i64::try_from(elsewhere.max(1)).unwrap_or(i64::MAX);
+    let remote = flights.iter().filter(|flight| flight.tokens().is_some()).count();
+    let share = i64::try_from(remote.max(1)).unwrap_or(i64::MAX);
     for flight in flights {
         let most = flight.tokens();
         let Step::Ready(ready) = &mut flight.step else { continue };
@@ -326,7 +327,7 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
         ready.set_aside = most.map_or(0, |most| most.min(left(most)).max(1));
         aside += ready.set_aside;
         leaving.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
-        if std::mem::take(&mut ready.goes_on) {
+        if std::mem::take(&mut ready.continues) {
             continue;
         }
         let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
@@ -341,9 +342,9 @@ async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(u
     let calls = flights.iter().enumerate().filter_map(|(at, flight)| {
         let Step::Ready(ready) = &flight.step else { return None };
         let call = &flight.call.asked.call_id;
-        let elsewhere = Elsewhere { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
+        let remote = RemotePart { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
         Some(async move {
-            (at, call::make(turn, secured, &flight.call, (&ready.tool, &ready.capability), elsewhere).await)
+            (at, call::make(turn, secured, &flight.call, (&ready.tool, &ready.capability), remote).await)
         })
     });
     let calls: Vec<_> = calls.collect();
@@ -380,17 +381,17 @@ async fn judge(
         match made.news.take() {
             Some(News::Begun(handle)) => {
                 remote_calls::begun(turn, &flight.call, &ready.tool, &handle);
-                (ready.handle, ready.goes_on) = (Some(handle), true);
+                (ready.handle, ready.continues) = (Some(handle), true);
                 wait = wait.max(Some(Duration::ZERO));
                 continue;
             }
-            Some(News::Asks(asked)) if remote_calls::may_ask(turn) => {
+            Some(News::Asks(requested)) if remote_calls::may_ask(turn) => {
                 if stop.is_none() {
-                    stop = Some(remote_calls::ask(turn, &flight.call, asked, ready.booked).await);
+                    stop = Some(remote_calls::ask(turn, &flight.call, requested, ready.booked).await);
                 }
                 continue;
             }
-            Some(News::Asks(asked)) => made.outcome = remote_calls::unasked(&asked),
+            Some(News::Asks(requested)) => made.outcome = remote_calls::unasked(&requested),
             None => {}
         }
         ready.doubtful |= made.fate == Fate::Unknown;
@@ -471,9 +472,9 @@ fn replace(
     duration_ms: i64,
 ) -> Result<(), Stop> {
     call::plan(turn, &mut flight.call, false);
-    let asked = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
+    let requested = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
     let other = Call {
-        asked,
+        asked: requested,
         position: flight.call.position,
         journalled: Some(ToolCallState::Planned),
         stub_of: None,
@@ -506,7 +507,7 @@ fn replace(
         booked: 0,
         handle: None,
         doubtful: false,
-        goes_on: false,
+        continues: false,
     };
     *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };
     checked.map(|_| ())
@@ -529,7 +530,7 @@ fn tried(
 }
 
 fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value) {
-    let mut data = failed.told().unwrap_or_default();
+    let mut data = failed.event_data().unwrap_or_default();
     data["call_id"] = json!(call.asked.call_id);
     data["name"] = json!(call.asked.name);
     if let (Some(data), Value::Object(facts)) = (data.as_object_mut(), facts) {
@@ -541,8 +542,8 @@ fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value) {
 /// Passes outcomes to the model in order, up to the first call that still runs.
 fn tell_in_order(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
-        match std::mem::replace(&mut flight.step, Step::Told) {
-            Step::Told => {}
+        match std::mem::replace(&mut flight.step, Step::Returned) {
+            Step::Returned => {}
             Step::Over(over) => tell(turn, &flight.call, *over)?,
             ready @ Step::Ready(_) => {
                 flight.step = ready;

@@ -1,11 +1,11 @@
 //! One tool call, from the model's request to the outcome that the model receives (agents brief §1.4).
 
 use super::artifacts;
-use super::identity::{self, Elsewhere};
+use super::identity::{self, RemotePart};
 use super::pay;
 use super::restriction::{self, Checked};
 use crate::phases::{infer, resol};
-use crate::tool::{AskedElsewhere, Invocation, Tool, ToolError};
+use crate::tool::{Invocation, RemoteQuestion, Tool, ToolError};
 use crate::turn::secured::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -72,14 +72,14 @@ pub enum News {
     /// It works under this handle.
     Begun(Value),
     /// It asks its user.
-    Asks(AskedElsewhere),
+    Asks(RemoteQuestion),
 }
 
 /// Repeats a call of an earlier turn, under the rules of its first time; returns the text for the model. The
 /// row of the journal holds the newest outcome.
-pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Result<String, Stop> {
+pub async fn repeat(turn: &mut Turn, row: ToolCall, requested: RequestedCall) -> Result<String, Stop> {
     let position = usize::try_from(row.position).unwrap_or_default();
-    let mut call = Call { asked, position, journalled: Some(row.state), stub_of: None };
+    let mut call = Call { asked: requested, position, journalled: Some(row.state), stub_of: None };
     let (tool, capability) = match usable(turn, &call) {
         Ok(found) => found,
         Err(refusal) => return Ok(refused_again(turn, &call, &refusal)),
@@ -101,8 +101,8 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, asked: RequestedCall) -> Res
     }
     leave(turn, &mut call, is_idempotent(&tool, &capability), true);
     pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
-    let elsewhere = Elsewhere { call: &call.asked.call_id, set_aside: 0, handle: None };
-    let made = make(turn, turn.secured()?, &call, (&tool, &capability), elsewhere).await;
+    let remote = RemotePart { call: &call.asked.call_id, set_aside: 0, handle: None };
+    let made = make(turn, turn.secured()?, &call, (&tool, &capability), remote).await;
     let Made { mut outcome, duration_ms, artifacts, .. } = made;
     let files = artifacts::admit(turn, &call, &mut outcome, artifacts).await?;
     let heard = known_again(turn, &call, &capability, outcome, duration_ms);
@@ -253,8 +253,8 @@ pub fn leave(turn: &mut Turn, call: &mut Call, idempotent: bool, tells: bool) {
 
 /// Publishes that a call runs, before any event of its outcome.
 pub fn called(turn: &mut Turn, call: &Call) {
-    let asked = &call.asked;
-    let data = json!({"call_id": asked.call_id, "name": asked.name, "input": asked.arguments});
+    let requested = &call.asked;
+    let data = json!({"call_id": requested.call_id, "name": requested.name, "input": requested.arguments});
     turn.event(EventName::ToolCalled, data);
 }
 
@@ -277,9 +277,9 @@ pub async fn make(
     secured: Secured<'_>,
     call: &Call,
     (tool, capability): (&Arc<dyn Tool>, &Capability),
-    elsewhere: Elsewhere<'_>,
+    remote: RemotePart<'_>,
 ) -> Made {
-    let identity = match identity::of(turn, secured, &**tool, capability, elsewhere).await {
+    let identity = match identity::of(turn, secured, &**tool, capability, remote).await {
         Ok(identity) => identity,
         Err(outcome) => {
             let (duration_ms, tokens, artifacts) = (0, 0, Vec::new());
@@ -323,8 +323,8 @@ pub async fn make(
             news = Some(News::Begun(*handle));
             (ToolOutcome::Success { output: Value::Null }, Fate::Answered, false)
         }
-        Err(ToolError::Asks(asked)) => {
-            news = Some(News::Asks(*asked));
+        Err(ToolError::Asks(requested)) => {
+            news = Some(News::Asks(*requested));
             (ToolOutcome::Success { output: Value::Null }, Fate::Answered, false)
         }
     };
@@ -419,7 +419,7 @@ pub fn note_outcome(
             (EventName::ToolCompleted, data)
         }
         ToolOutcome::Error { .. } => {
-            let mut data = outcome.told().unwrap_or_default();
+            let mut data = outcome.event_data().unwrap_or_default();
             data["call_id"] = json!(call_id);
             data["name"] = json!(name);
             (EventName::ToolFailed, data)

@@ -20,12 +20,12 @@ const MOST_STATE_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn look(turn: &mut Turn, asked: &[RequestedCall]) -> Result<(), Stop> {
-    let told = asked
+pub async fn look(turn: &mut Turn, requested: &[RequestedCall]) -> Result<(), Stop> {
+    let shown = requested
         .iter()
         .filter_map(|call| turn.delegate(&call.name))
         .any(|delegate| delegate.terms.shares_state());
-    match turn.state_scope().filter(|_| told) {
+    match turn.state_scope().filter(|_| shown) {
         Some(scope) => turn.look_at_state(&scope).await,
         None => Ok(()),
     }
@@ -53,7 +53,7 @@ pub fn input(turn: &Turn, call: &Call) -> String {
 
 fn push_state(turn: &Turn, text: &mut String) {
     let Some(buffer) = &turn.buffer else { return };
-    let (mut told, mut bytes, mut left_out) = (Map::new(), 0, 0);
+    let (mut shown, mut bytes, mut left_out) = (Map::new(), 0, 0);
     for (key, value) in buffer.seen(turn.deps.clock.now()) {
         let size = key.len() + value.to_string().len();
         if bytes + size > MOST_STATE_BYTES {
@@ -61,14 +61,14 @@ fn push_state(turn: &Turn, text: &mut String) {
             continue;
         }
         bytes += size;
-        told.insert(key.to_owned(), value.clone());
+        shown.insert(key.to_owned(), value.clone());
     }
-    if told.is_empty() && left_out == 0 {
+    if shown.is_empty() && left_out == 0 {
         return;
     }
-    text.push_str(&format!("\n\nThe state of the session: {}", Value::Object(told)));
+    text.push_str(&format!("\n\nThe state of the session: {}", Value::Object(shown)));
     if left_out > 0 {
-        text.push_str(&format!(" ({left_out} further keys are too long to be told)"));
+        text.push_str(&format!(" ({left_out} further keys are left out because they are too long)"));
     }
 }
 

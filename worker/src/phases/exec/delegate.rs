@@ -26,7 +26,7 @@ use turnstone_store::Delegated;
 /// The next step of a call.
 enum Next {
     /// None: the model has received the outcome.
-    Told,
+    Returned,
     /// Wait: an agent works for it.
     Wait,
     /// Ask this agent.
@@ -36,24 +36,25 @@ enum Next {
 }
 
 /// Returns true if a call is answered by an agent.
-pub fn is_one(turn: &Turn, asked: &RequestedCall) -> bool {
-    turn.delegate(&asked.name).is_some() || turn.delegations.iter().any(|done| done.call_id == asked.call_id)
+pub fn is_one(turn: &Turn, requested: &RequestedCall) -> bool {
+    turn.delegate(&requested.name).is_some()
+        || turn.delegations.iter().any(|done| done.call_id == requested.call_id)
 }
 
 /// Runs the call at `position` among those that the model asked for.
 ///
 /// # Errors
 /// [`Stop::Park`] while another agent or a reviewer works for it.
-pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<(), Stop> {
-    let mut call = call_at(turn, position, asked);
+pub async fn run(turn: &mut Turn, position: usize, requested: &[RequestedCall]) -> Result<(), Stop> {
+    let mut call = call_at(turn, position, requested);
     match next(turn, &mut call)? {
-        Next::Told => Ok(()),
+        Next::Returned => Ok(()),
         Next::Wait => Err(Stop::Park(Box::new(Wait::Children(Vec::new())))),
         Next::Ask(agent) => {
-            context::look(turn, &asked[position..]).await?;
+            context::look(turn, &requested[position..]).await?;
             let mut children = vec![begin(turn, &mut call, &agent)];
             if mode(turn, &call) == DelegationMode::Parallel {
-                children.extend(others(turn, position, asked)?);
+                children.extend(others(turn, position, requested)?);
             }
             Err(Stop::Park(Box::new(Wait::Children(children))))
         }
@@ -72,9 +73,9 @@ pub async fn run(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> R
 ///
 /// # Errors
 /// As [`run`].
-pub async fn repeat(turn: &mut Turn, row: &ToolCall, asked: RequestedCall) -> Result<String, Stop> {
+pub async fn repeat(turn: &mut Turn, row: &ToolCall, requested: RequestedCall) -> Result<String, Stop> {
     let position = usize::try_from(row.position).unwrap_or_default();
-    let mut call = Call { asked, position, journalled: Some(row.state), stub_of: None };
+    let mut call = Call { asked: requested, position, journalled: Some(row.state), stub_of: None };
     let capability = capability(turn, &call);
     let last = tries(turn, &call).pop().filter(|_| row.state == ToolCallState::Sent);
     if let Some(last) = last {
@@ -104,7 +105,7 @@ pub fn handed_over(turn: &Turn) -> Option<Value> {
     if let Some(recorded) = super::stub::handed_over(turn, &answer.tool_calls) {
         return Some(recorded);
     }
-    let done = answer.tool_calls.iter().find_map(|asked| handover(turn, asked))?;
+    let done = answer.tool_calls.iter().find_map(|requested| handover(turn, requested))?;
     Some(done.result.as_ref().and_then(|result| result.parse().ok()).unwrap_or_default())
 }
 
@@ -112,29 +113,33 @@ pub fn handed_over(turn: &Turn) -> Option<Value> {
 pub fn took_over(turn: &Turn) -> Option<Arc<AgentDefinition>> {
     let answer = turn.conversation.answer()?;
     let known = turn.delegates.as_ref()?;
-    let asked = answer.tool_calls.iter();
+    let requested = answer.tool_calls.iter();
     let name = match super::stub::handed_over_by(turn, &answer.tool_calls) {
-        Some(call) => known.get(&asked.clone().find(|asked| asked.call_id == call)?.name)?.agent.name.clone(),
-        None => asked.clone().find_map(|asked| handover(turn, asked))?.agent.clone(),
+        Some(call) => known
+            .get(&requested.clone().find(|requested| requested.call_id == call)?.name)?
+            .agent
+            .name
+            .clone(),
+        None => requested.clone().find_map(|requested| handover(turn, requested))?.agent.clone(),
     };
     let mut agents =
         known.values().flat_map(|delegate| std::iter::once(&delegate.agent).chain(&delegate.fallback));
     agents.find(|agent| agent.name == name).map(Arc::clone)
 }
 
-fn handover<'t>(turn: &'t Turn, asked: &RequestedCall) -> Option<&'t Delegated> {
+fn handover<'t>(turn: &'t Turn, requested: &RequestedCall) -> Option<&'t Delegated> {
     let over = |done: &&Delegated| {
-        done.call_id == asked.call_id
+        done.call_id == requested.call_id
             && done.mode == DelegationMode::Handoff
             && done.state == DelegationState::Success
     };
     turn.delegations.iter().rev().find(over)
 }
 
-fn call_at(turn: &Turn, position: usize, asked: &[RequestedCall]) -> Call {
-    let asked = asked[position].clone();
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id);
-    Call { journalled: row.map(|row| row.state), asked, position, stub_of: None }
+fn call_at(turn: &Turn, position: usize, requested: &[RequestedCall]) -> Call {
+    let requested = requested[position].clone();
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
+    Call { journalled: row.map(|row| row.state), asked: requested, position, stub_of: None }
 }
 
 fn capability(turn: &Turn, call: &Call) -> Capability {
@@ -163,7 +168,7 @@ fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
     let row = turn.recalled_calls.iter().find(|row| row.call_id == call.asked.call_id).cloned();
     if let Some((outcome, row)) = row.and_then(|row| Some((row.outcome.clone()?, row))) {
         tell(turn, call, Over::recalled(outcome, row.handled, row.duration_ms.unwrap_or(0)))?;
-        return Ok(Next::Told);
+        return Ok(Next::Returned);
     }
     let tries = tries(turn, call);
     let again = call.journalled == Some(ToolCallState::Planned) && row_again(turn, call);
@@ -201,7 +206,7 @@ fn refused(turn: &mut Turn, call: &mut Call, outcome: ToolOutcome) -> Result<Nex
     let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
     over.note(turn, call, false);
     tell(turn, call, over)?;
-    Ok(Next::Told)
+    Ok(Next::Returned)
 }
 
 /// Returns the agent to ask, or the refusal.
@@ -274,10 +279,10 @@ fn outputs(done: &Delegated) -> Value {
 
 /// Begins the other parallel delegations of the turn that need no assertion or review first. With a watch
 /// over repetitions it stops at the first other call, so that calls are counted in order.
-fn others(turn: &mut Turn, position: usize, asked: &[RequestedCall]) -> Result<Vec<NewChild>, Stop> {
+fn others(turn: &mut Turn, position: usize, requested: &[RequestedCall]) -> Result<Vec<NewChild>, Stop> {
     let mut children = Vec::new();
-    for at in position + 1..asked.len() {
-        let mut call = call_at(turn, at, asked);
+    for at in position + 1..requested.len() {
+        let mut call = call_at(turn, at, requested);
         let tries = tries(turn, &call);
         let free = turn.delegate(&call.asked.name).is_some() && mode(turn, &call) == DelegationMode::Parallel;
         let restricted = &capability(turn, &call).input_restriction;

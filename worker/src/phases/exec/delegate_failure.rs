@@ -53,7 +53,7 @@ pub fn aftermath(
     }
 }
 
-/// Returns the agent that is asked next without asking a reviewer; `None` when the failure stands.
+/// Returns the agent that is asked next without asking a reviewer; `None` when the failure is final.
 pub fn next(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
     let delegate = turn.delegate(&call.asked.name)?;
     by_terms(delegate, tries).or_else(|| by_handler(turn, call, delegate, tries))
@@ -136,11 +136,11 @@ fn escalated(turn: &mut Turn, call: &Call, tries: &[Delegated], outcome: &ToolOu
         }
         Some(ReviewState::Open) | None => {}
     }
-    let told = error.told();
-    turn.event(EventName::ErrorEscalated, told.clone());
+    let data = error.event_data();
+    turn.event(EventName::ErrorEscalated, data.clone());
     let Some(contact) = turn.agent.errors.contact(OssaCode::DelegationFailed) else { return Ok(false) };
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
-        "what_happened": outcome.for_model(), "error": told, "approve_means": "ask the agent once more",
+        "what_happened": outcome.for_model(), "error": data, "approve_means": "ask the agent once more",
         "reject_means": "end the job with the error"});
     let (id, subject) = (id.clone(), escalation::subject(&error));
     Err(escalation::ask(turn, ReviewKind::Escalation, id, subject, question, &contact))

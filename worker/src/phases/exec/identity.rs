@@ -46,7 +46,7 @@ pub fn refusal(turn: &Turn, capability: &Capability, tool: &dyn Tool) -> Option<
 
 /// The part of a call that a remote agent receives.
 #[derive(Clone, Copy)]
-pub struct Elsewhere<'a> {
+pub struct RemotePart<'a> {
     /// The call.
     pub call: &'a CallId,
     /// The tokens that it may spend.
@@ -64,18 +64,18 @@ pub async fn of(
     _: Secured<'_>,
     tool: &dyn Tool,
     capability: &Capability,
-    elsewhere: Elsewhere<'_>,
+    remote: RemotePart<'_>,
 ) -> Result<Identity, ToolOutcome> {
     let user = &turn.engagement.user;
     if tool.tokens().is_some() {
         // The end user is the same on every server (agents brief §1.3).
         let peer_request = PeerRequest {
             depth: turn.depth + 1,
-            token_budget: elsewhere.set_aside,
+            token_budget: remote.set_aside,
             user: user.is_known().then(|| user.clone()),
             tokens_used: AtomicI64::new(0),
-            handle: elsewhere.handle.cloned(),
-            answers: remote_calls::answers(turn, elsewhere.call),
+            handle: remote.handle.cloned(),
+            answers: remote_calls::answers(turn, remote.call),
         };
         return Ok(Identity { peer_request: Some(Arc::new(peer_request)), ..Identity::default() });
     }
@@ -85,8 +85,8 @@ pub async fn of(
     let acting = acting(capability, user).map_err(refused)?;
     if !tool.takes_credentials() {
         // An MCP server has credentials of its own; it receives the user for whom it works (OAS-25).
-        let told = tool.transport() == Transport::Mcp && matches!(acting, Acting::User);
-        return Ok(Identity { user: told.then(|| user.clone()), ..Identity::default() });
+        let takes_user = tool.transport() == Transport::Mcp && matches!(acting, Acting::User);
+        return Ok(Identity { user: takes_user.then(|| user.clone()), ..Identity::default() });
     }
     let owner = match &acting {
         Acting::Anonymous => return Ok(Identity::default()),

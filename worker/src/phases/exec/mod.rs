@@ -60,45 +60,49 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
         let calls = Box::pin(flow::execute(turn, draining)).await?;
         return turn.complete_phase(Phase::Exec, VERSION, &ExecBody { calls });
     }
-    let asked = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
-    let body = ExecBody { calls: asked.iter().map(|call| call.call_id.clone()).collect() };
+    let requested = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
+    let body = ExecBody { calls: requested.iter().map(|call| call.call_id.clone()).collect() };
     stub::recalled(turn);
-    if !asked.is_empty() {
-        Box::pin(make(turn, asked, draining)).await?;
+    if !requested.is_empty() {
+        Box::pin(make(turn, requested, draining)).await?;
     }
     flow::conclude(turn)?;
     turn.complete_phase(Phase::Exec, VERSION, &body)
 }
 
 /// Makes the calls that have no outcome yet.
-async fn make(turn: &mut Turn, asked: Vec<RequestedCall>, draining: &CancellationToken) -> Result<(), Stop> {
-    let all = asked.clone();
-    let mut open: Vec<_> = asked.into_iter().enumerate().collect();
+async fn make(
+    turn: &mut Turn,
+    requested: Vec<RequestedCall>,
+    draining: &CancellationToken,
+) -> Result<(), Stop> {
+    let all = requested.clone();
+    let mut open: Vec<_> = requested.into_iter().enumerate().collect();
     // The recorded outcomes of a fork reach the model in the order of its calls.
     let parallel = turn.fork.is_none()
         && open.len() > 1
         && open.len() <= MAX_CALLS
-        && !open.iter().any(|(_, asked)| ask::is_one(turn, &asked.name))
+        && !open.iter().any(|(_, requested)| ask::is_one(turn, &requested.name))
         && batch::may_be_parallel(turn, &open);
-    open.retain(|(_, asked)| {
-        !turn.conversation.has_outcome(&asked.call_id) && !flow::controls(turn, &asked.name)
+    open.retain(|(_, requested)| {
+        !turn.conversation.has_outcome(&requested.call_id) && !flow::controls(turn, &requested.name)
     });
     if parallel {
         return batch::run(turn, open, MAX_CALLS, draining).await;
     }
-    for (position, asked) in open {
-        if let Some(tool) = flow::client_tool(turn, &asked.name) {
-            flow::call_client(turn, &tool, asked, position, MAX_CALLS)?;
-        } else if state_call::is_one(&turn.agent, &asked.name) {
-            state_call::run(turn, position, asked, position < MAX_CALLS).await?;
-        } else if stub::answered(turn, position, &asked).await? {
+    for (position, requested) in open {
+        if let Some(tool) = flow::client_tool(turn, &requested.name) {
+            flow::call_client(turn, &tool, requested, position, MAX_CALLS)?;
+        } else if state_call::is_one(&turn.agent, &requested.name) {
+            state_call::run(turn, position, requested, position < MAX_CALLS).await?;
+        } else if stub::answered(turn, position, &requested).await? {
             continue;
-        } else if ask::is_one(turn, &asked.name) {
-            ask::run(turn, position, asked, position < MAX_CALLS).await?;
-        } else if delegate::is_one(turn, &asked) {
+        } else if ask::is_one(turn, &requested.name) {
+            ask::run(turn, position, requested, position < MAX_CALLS).await?;
+        } else if delegate::is_one(turn, &requested) {
             delegate::run(turn, position, &all).await?;
         } else {
-            batch::run(turn, vec![(position, asked)], MAX_CALLS, draining).await?;
+            batch::run(turn, vec![(position, requested)], MAX_CALLS, draining).await?;
         }
     }
     Ok(())

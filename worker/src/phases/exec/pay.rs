@@ -81,11 +81,11 @@ async fn paid(turn: &mut Turn) -> Result<(), Stop> {
 
 /// Books the tokens that an agent on another server used, and its price once it is `over`, and returns the
 /// rest of the reservation. Calls that returned together are settled together.
-pub fn settle(turn: &mut Turn, asked: &RequestedCall, (set_aside, used): (i64, i64), over: bool) {
+pub fn settle(turn: &mut Turn, requested: &RequestedCall, (set_aside, used): (i64, i64), over: bool) {
     if set_aside == 0 {
         return;
     }
-    let price = if over { turn.deps.prices.tool(&asked.name) } else { 0 };
+    let price = if over { turn.deps.prices.tool(&requested.name) } else { 0 };
     let used = used.clamp(0, set_aside);
     let pending = turn.pending();
     let (reserved, before) = match pending.budget {
@@ -99,7 +99,7 @@ pub fn settle(turn: &mut Turn, asked: &RequestedCall, (set_aside, used): (i64, i
     };
     if price > 0 {
         money += price;
-        calls.push((asked.call_id.clone(), price));
+        calls.push((requested.call_id.clone(), price));
     }
     pending.charge = Some(Box::new(ChargeMove::Settle { money, calls }));
 }

@@ -7,7 +7,7 @@
 
 use super::call::{Call, intend};
 use crate::phases::resol;
-use crate::tool::{AskedElsewhere, Tool};
+use crate::tool::{RemoteQuestion, Tool};
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::{exposes, guard};
@@ -80,9 +80,9 @@ fn away(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, step: AwayStep) {
 
 /// Notes that a remote agent works for a call now. The note is durable with the next barrier.
 pub fn begun(turn: &mut Turn, call: &Call, tool: &Arc<dyn Tool>, handle: &Value) {
-    let asked = &call.asked;
+    let requested = &call.asked;
     let input = json!({"handle": handle});
-    let note = note(turn, call, asked.name.clone(), input);
+    let note = note(turn, call, requested.name.clone(), input);
     let call_id = note.asked.call_id.clone();
     let intent = intend(turn, &note, true, false);
     let outcome = ToolOutcome::Success { output: Value::Null };
@@ -99,8 +99,13 @@ fn note(turn: &mut Turn, call: &Call, name: String, input: Value) -> Call {
     let number = last.map_or(0, |last| last + 1);
     let call_id = ToolCall::note_id(id, number);
     turn.remote_calls.noted.push(call_id.clone());
-    let asked = RequestedCall { call_id, name, arguments: input };
-    Call { asked, position: PLACES * (call.position + 1) + number, journalled: None, stub_of: None }
+    let requested = RequestedCall { call_id, name, arguments: input };
+    Call {
+        asked: requested,
+        position: PLACES * (call.position + 1) + number,
+        journalled: None,
+        stub_of: None,
+    }
 }
 
 /// Returns true if the agent of this turn may ask its user; then questions of remote agents are passed on. An
@@ -111,27 +116,27 @@ pub fn may_ask(turn: &Turn) -> bool {
 }
 
 /// Returns the outcome for the model if a remote agent's question may not be asked.
-pub fn unasked(asked: &AskedElsewhere) -> ToolOutcome {
+pub fn unasked(requested: &RemoteQuestion) -> ToolOutcome {
     let text = format!(
-        "it asks its user, and an agent without the capability `{}`, or one that works behind an output guardrail, asks nobody: {}",
+        "it asks its user, and an agent needs the capability `{}` and no output guardrail to pass the question on: {}",
         question::TOOLS[1],
-        crate::tool::outbound::excerpt(&asked.question.prompt(), 300)
+        crate::tool::outbound::excerpt(&requested.question.prompt(), 300)
     );
     ToolOutcome::failed(FailureKind::Tool.code(), text).again_is_useless()
 }
 
 /// Asks our user a remote agent's question; `tokens` were booked for the call so far. The job parks, and the
 /// answer resumes the call.
-pub async fn ask(turn: &mut Turn, call: &Call, asked: AskedElsewhere, tokens: i64) -> Stop {
-    if let Err(stop) = guard::question(turn, call.position, &asked.question.prompt()).await {
+pub async fn ask(turn: &mut Turn, call: &Call, requested: RemoteQuestion, tokens: i64) -> Stop {
+    if let Err(stop) = guard::question(turn, call.position, &requested.question.prompt()).await {
         return stop;
     }
-    let input = json!({"request_keys": asked.question.request_keys(), "asked_by": call.asked.name,
-                       "question_id": asked.id, "tokens": tokens});
+    let input = json!({"request_keys": requested.question.request_keys(), "asked_by": call.asked.name,
+                       "question_id": requested.id, "tokens": tokens});
     let note = note(turn, call, question::TOOLS[0].to_owned(), input);
     let intent = intend(turn, &note, true, false);
     turn.pending().tool_calls.push(intent);
-    let (call_id, question, exposes) = (note.asked.call_id, asked.question, exposes::now(turn));
+    let (call_id, question, exposes) = (note.asked.call_id, requested.question, exposes::now(turn));
     Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes })))
 }
 

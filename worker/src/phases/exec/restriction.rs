@@ -47,7 +47,9 @@ pub fn before(
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
     // A call whose output has no reviewer does not run either.
-    if let Some(word) = reviewer.iter().chain(&of_output).find_map(|asked| missing_reviewer(turn, asked)) {
+    if let Some(word) =
+        reviewer.iter().chain(&of_output).find_map(|requested| missing_reviewer(turn, requested))
+    {
         let text = format!(
             "`{}` needs the approval of its reviewer `{word}`, and there is no such reviewer: the caller named no user",
             call.asked.name
@@ -62,7 +64,7 @@ pub fn before(
         // Planned: no request leaves before the answer.
         reviewer::plan(turn, call, idempotent);
         let question = question(turn, (call, restriction), None, engagement);
-        asked(turn, call, ReviewKind::Input, reviewer, question)?;
+        review_requested(turn, call, ReviewKind::Input, reviewer, question)?;
     }
     Ok(Checked::Passed)
 }
@@ -111,7 +113,7 @@ pub fn review_output(
     let outputs = outputs_of(outcome);
     let engagement = candidate(turn, call, &outputs);
     let question = question(turn, (call, &capability.output_restriction), Some(outputs), engagement);
-    asked(turn, call, ReviewKind::Output, reviewer, question)
+    review_requested(turn, call, ReviewKind::Output, reviewer, question)
 }
 
 /// Returns the newest review of this call and these arguments, decided or open.
@@ -132,7 +134,7 @@ pub fn is_approved(turn: &Turn, call: &Call, kind: ReviewKind) -> bool {
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection: the flow may not continue
 /// without confirmation (OAS-32).
-fn asked(
+fn review_requested(
     turn: &mut Turn,
     call: &Call,
     kind: ReviewKind,
@@ -251,8 +253,8 @@ fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
 }
 
 /// Returns the reviewer's name in the document, if no such reviewer exists.
-fn missing_reviewer<'a>(turn: &Turn, asked: &'a Contact) -> Option<&'a str> {
-    (!reviewers::is_reviewer(turn, &asked.target)).then_some(asked.target.as_str())
+fn missing_reviewer<'a>(turn: &Turn, requested: &'a Contact) -> Option<&'a str> {
+    (!reviewers::is_reviewer(turn, &requested.target)).then_some(requested.target.as_str())
 }
 
 /// Returns the reviewer for calls of an OSSA agent that may not run twice (`human_in_loop`,

@@ -36,15 +36,20 @@ pub fn is_one(agent: &AgentDefinition, name: &str) -> bool {
 ///
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
-pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed: bool) -> Result<(), Stop> {
+pub async fn run(
+    turn: &mut Turn,
+    position: usize,
+    requested: RequestedCall,
+    allowed: bool,
+) -> Result<(), Stop> {
     let outcome = match allowed && infer::may_call(turn) {
-        true => outcome(turn, &asked).await?,
+        true => outcome(turn, &requested).await?,
         false => {
             ToolOutcome::refused(FailureKind::Validation.code(), "no more tools may be called in this turn")
         }
     };
-    let outcome = turn.screen_outcome(&asked.name, outcome);
-    let call = Call { asked, position, journalled: None, stub_of: None };
+    let outcome = turn.screen_outcome(&requested.name, outcome);
+    let call = Call { asked: requested, position, journalled: None, stub_of: None };
     if !turn.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
         let intent = call::intend(turn, &call, true, false);
         turn.pending().tool_calls.push(intent);
@@ -54,13 +59,13 @@ pub async fn run(turn: &mut Turn, position: usize, asked: RequestedCall, allowed
     at_once(turn).await
 }
 
-async fn outcome(turn: &mut Turn, asked: &RequestedCall) -> Result<ToolOutcome, Stop> {
-    let operation = match Operation::read(&asked.name, &asked.arguments) {
+async fn outcome(turn: &mut Turn, requested: &RequestedCall) -> Result<ToolOutcome, Stop> {
+    let operation = match Operation::read(&requested.name, &requested.arguments) {
         Ok(operation) => operation,
         Err(why) => {
             return Ok(ToolOutcome::refused(
                 "SCHEMA_VIOLATION",
-                format!("the arguments do not match the schema of `{}`: {why}", asked.name),
+                format!("the arguments do not match the schema of `{}`: {why}", requested.name),
             ));
         }
     };

@@ -19,21 +19,21 @@ use turnstone_domain::{CallId, JobError};
 ///
 /// # Errors
 /// [`Stop::Fail`] when there is no record and the call may not run.
-pub async fn answered(turn: &mut Turn, position: usize, asked: &RequestedCall) -> Result<bool, Stop> {
+pub async fn answered(turn: &mut Turn, position: usize, requested: &RequestedCall) -> Result<bool, Stop> {
     let Some(fork) = &turn.fork else { return Ok(false) };
     let live = fork.origin.live_tools;
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == asked.call_id);
+    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
     if row.is_some_and(|row| row.outcome.is_some() || row.sends > 0) || position >= MAX_CALLS {
         return Ok(false);
     }
     let mut call = Call {
-        asked: asked.clone(),
+        asked: requested.clone(),
         position,
         journalled: row.map(|row| row.state),
         stub_of: row.and_then(|row| row.stub_of.clone()),
     };
-    let Some((recorded, outcome)) = on_record(turn, asked).await? else {
-        if live || (turn.delegate(&asked.name).is_none() && call::callable(turn, &call, true).is_err()) {
+    let Some((recorded, outcome)) = on_record(turn, requested).await? else {
+        if live || (turn.delegate(&requested.name).is_none() && call::callable(turn, &call, true).is_err()) {
             return Ok(false);
         }
         return Err(not_on_record(turn, &call).into());
@@ -50,9 +50,12 @@ pub async fn answered(turn: &mut Turn, position: usize, asked: &RequestedCall) -
 }
 
 /// Returns the recorded call that replaces this one, with its outcome or the fork's changed one.
-async fn on_record(turn: &mut Turn, asked: &RequestedCall) -> Result<Option<(ToolCall, ToolOutcome)>, Stop> {
+async fn on_record(
+    turn: &mut Turn,
+    requested: &RequestedCall,
+) -> Result<Option<(ToolCall, ToolOutcome)>, Stop> {
     let Some(fork) = &mut turn.fork else { return Ok(None) };
-    let Some(known) = fork.recorded.stand_in(&asked.name, &asked.arguments) else { return Ok(None) };
+    let Some(known) = fork.recorded.stand_in(&requested.name, &requested.arguments) else { return Ok(None) };
     let set = fork.origin.changes.tool_results.get(known.call_id.as_str()).cloned();
     let row = turn.deps.ledger.reads().recorded_call(&turn.job.id, &known.call_id).await?;
     Ok(row.and_then(|mut row| {
@@ -101,18 +104,18 @@ fn stand_in(turn: &mut Turn, call: &Call, recorded: ToolCall, outcome: ToolOutco
 }
 
 /// Returns the recorded answer of the agent that took over control in this turn, if there is one.
-pub fn handed_over(turn: &Turn, asked: &[RequestedCall]) -> Option<Value> {
-    Some(handover(turn, asked)?.1)
+pub fn handed_over(turn: &Turn, requested: &[RequestedCall]) -> Option<Value> {
+    Some(handover(turn, requested)?.1)
 }
 
 /// Returns the call that handed over control.
-pub fn handed_over_by(turn: &Turn, asked: &[RequestedCall]) -> Option<CallId> {
-    Some(handover(turn, asked)?.0)
+pub fn handed_over_by(turn: &Turn, requested: &[RequestedCall]) -> Option<CallId> {
+    Some(handover(turn, requested)?.0)
 }
 
-fn handover(turn: &Turn, asked: &[RequestedCall]) -> Option<(CallId, Value)> {
+fn handover(turn: &Turn, requested: &[RequestedCall]) -> Option<(CallId, Value)> {
     let fork = turn.fork.as_ref()?;
-    let of_this = |id: &CallId| asked.iter().any(|call| call.call_id == *id);
+    let of_this = |id: &CallId| requested.iter().any(|call| call.call_id == *id);
     if let Some(known) = fork.handed_over.as_ref().filter(|(id, _)| of_this(id)) {
         return Some(known.clone());
     }

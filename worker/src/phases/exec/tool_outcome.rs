@@ -135,12 +135,12 @@ fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
 fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
     let Some(error) = outcome.as_error() else { return Ok(()) };
     let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {
-        let told = error.told();
-        turn.event(EventName::ErrorEscalated, told);
+        let data = error.event_data();
+        turn.event(EventName::ErrorEscalated, data);
         return Ok(());
     };
     let question = json!({"name": call.asked.name, "call_id": call.asked.call_id, "inputs": call.asked.arguments,
-        "error": error.told(), "approve_means": "report the error to the model and continue",
+        "error": error.event_data(), "approve_means": "report the error to the model and continue",
         "reject_means": "end the job with the error"});
     let subject = escalation::subject(&error);
     match escalation::answer(turn, ReviewKind::Escalation, &call.asked.call_id, &subject) {
@@ -151,8 +151,8 @@ fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> 
             Err(failed(call, outcome).escalated(decided).into())
         }
         Some(ReviewState::Open) | None => {
-            let told = error.told();
-            turn.event(EventName::ErrorEscalated, told);
+            let data = error.event_data();
+            turn.event(EventName::ErrorEscalated, data);
             let call_id = call.asked.call_id.clone();
             Err(escalation::ask(turn, ReviewKind::Escalation, call_id, subject, question, &contact))
         }

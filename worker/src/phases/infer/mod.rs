@@ -109,8 +109,8 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     turn_limit::fit(turn, &mut request, bound)?;
     let wanted = request.max_tokens;
     let mut reserved = None;
-    let asked = retries::ask(turn, &mut request, bound, &mut reserved, draining).await;
-    let Answered { provider, mut answer, pass, afforded, success } = match asked {
+    let requested = retries::ask(turn, &mut request, bound, &mut reserved, draining).await;
+    let Answered { provider, mut answer, pass, afforded, success } = match requested {
         Err(Stop::Fail(error)) if flow::catches(turn, &error) => {
             if let Some(afforded) = reserved {
                 let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
@@ -118,7 +118,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
             }
             return planned_node(turn, NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() });
         }
-        asked => asked?,
+        requested => requested?,
     };
     let used = afforded.book(answer.usage);
     let blocked = turn.screen_answer(&mut answer);
@@ -239,16 +239,16 @@ fn bound(request: &ModelRequest) -> i64 {
 
 /// Returns the complete calls of an answer, and the names of those that do not run. The last call of a cut
 /// answer may have lost its arguments. An answer that the provider withheld has no valid calls.
-fn whole_calls(reason: FinishReason, mut asked: Vec<AskedCall>) -> (Vec<AskedCall>, Vec<String>) {
+fn whole_calls(reason: FinishReason, mut requested: Vec<AskedCall>) -> (Vec<AskedCall>, Vec<String>) {
     let is_whole = |call: &AskedCall| call.arguments.as_object().is_some_and(|given| !given.is_empty());
     let cut = match reason {
-        FinishReason::Length if asked.last().is_some_and(|last| !is_whole(last)) => {
-            asked.split_off(asked.len() - 1)
+        FinishReason::Length if requested.last().is_some_and(|last| !is_whole(last)) => {
+            requested.split_off(requested.len() - 1)
         }
-        FinishReason::ContentFilter => std::mem::take(&mut asked),
+        FinishReason::ContentFilter => std::mem::take(&mut requested),
         _ => Vec::new(),
     };
-    (asked, cut.into_iter().map(|call| call.name).collect())
+    (requested, cut.into_iter().map(|call| call.name).collect())
 }
 
 /// Books the call and records the answer, with the barrier that follows.
@@ -267,8 +267,8 @@ fn record(
     }
     let booked = answer.usage.unwrap_or_default().within(used);
     let cost = afforded.cost(answer.usage.map(|_| booked));
-    let (asked, cut) = whole_calls(answer.finish_reason, answer.tool_calls);
-    let tool_calls: Vec<RequestedCall> = asked
+    let (requested, cut) = whole_calls(answer.finish_reason, answer.tool_calls);
+    let tool_calls: Vec<RequestedCall> = requested
         .into_iter()
         .map(|call| RequestedCall {
             call_id: CallId(turn.deps.ids.next()),

@@ -90,6 +90,6 @@ fn are_taken(turn: &Turn) -> bool {
     let providers = &turn.deps.providers;
     let default = providers.default_model_at(turn.agent.model.provider.as_deref());
     let models = &turn.agent.model.models;
-    let asked = default.iter().filter(|_| models.is_empty()).chain(models);
-    asked.filter_map(|wanted| providers.resolve(wanted)).any(|(_, model)| model.takes_pictures())
+    let requested = default.iter().filter(|_| models.is_empty()).chain(models);
+    requested.filter_map(|wanted| providers.resolve(wanted)).any(|(_, model)| model.takes_pictures())
 }

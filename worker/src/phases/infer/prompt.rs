@@ -34,11 +34,11 @@ pub fn messages(turn: &Turn) -> Vec<Arc<Message>> {
 }
 
 fn exchange(example: &Example) -> [Message; 2] {
-    let asked = match &example.context {
+    let requested = match &example.context {
         Some(context) => format!("{context}\n\n{}", example.input),
         None => example.input.clone(),
     };
-    [Message::text(Role::User, asked), Message::text(Role::Assistant, example.output.as_str())]
+    [Message::text(Role::User, requested), Message::text(Role::Assistant, example.output.as_str())]
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub async fn ask(
             request.timeout -= pause;
         }
         tries += 1;
-        let mut data = error.told();
+        let mut data = error.event_data();
         data["retry"] = tries.into();
         data["delay_ms"] = json!(wait_ms);
         turn.event(EventName::ModelRetrying, data);

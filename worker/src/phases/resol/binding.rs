@@ -77,17 +77,17 @@ impl Catalogues {
                     .filter_map(|set| Some((set.server.clone(), Arc::clone(toolbox.server(&set.server)?)))),
             )
             .collect();
-        let asked = servers.into_iter().map(async |(key, server)| {
+        let requested = servers.into_iter().map(async |(key, server)| {
             let catalogue = server.catalogue().await;
             (key, catalogue)
         });
         let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
         let remote: BTreeSet<&str> =
-            capabilities.filter_map(|capability| elsewhere(toolbox, capability)).collect();
+            capabilities.filter_map(|capability| remote(toolbox, capability)).collect();
         let read =
             remote.into_iter().map(async |key| (key.to_owned(), agent_at(toolbox, secured, key).await));
         let (by_server, remote) =
-            futures::join!(futures::future::join_all(asked), futures::future::join_all(read));
+            futures::join!(futures::future::join_all(requested), futures::future::join_all(read));
         Self { by_server: by_server.into_iter().collect(), remote: remote.into_iter().collect() }
     }
 
@@ -106,7 +106,7 @@ impl Catalogues {
 }
 
 /// Returns the place of a capability's remote agent: its address, or its name among `[remote.agents]`.
-fn elsewhere<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<&'a str> {
+fn remote<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<&'a str> {
     match &capability.target {
         Target::Remote { url } => Some(url),
         Target::Named => Some(capability.name.as_str()).filter(|name| toolbox.is_remote(name)),
@@ -166,7 +166,7 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Mcp
 pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
     let name = capability.name.as_str();
     let toolbox = &turn.deps.toolbox;
-    if let Some(key) = elsewhere(toolbox, capability) {
+    if let Some(key) = remote(toolbox, capability) {
         let unknown = || Err("it was not asked for".to_owned());
         let agent = catalogues.remote.get(key).cloned().unwrap_or_else(unknown)?;
         return bound(turn, agent, capability, ToolSource::Delegation { agent_id: key.to_owned() }).await;

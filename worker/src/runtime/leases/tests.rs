@@ -165,9 +165,9 @@ async fn noticed(held_ms: u64, rings: Option<Ring>) {
         let early = timeout(Duration::from_millis(held_ms), signals.any_of(&[Signal::Revoked])).await;
         assert!(early.is_err(), "a valid lease is given up");
         ledger.revoke();
-        let told = timeout(SECOND, signals.any_of(&[Signal::Revoked])).await;
+        let reported = timeout(SECOND, signals.any_of(&[Signal::Revoked])).await;
         assert!(
-            told.is_ok(),
+            reported.is_ok(),
             "a lease that was ended {held_ms} ms after its claim is held for another second"
         );
     };

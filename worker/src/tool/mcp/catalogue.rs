@@ -138,7 +138,7 @@ fn made(
     let description = listed.description.map(|text| text.to_string()).or(listed.title).unwrap_or_default();
     let idempotent = config.idempotent.contains(&remote);
     let spec = ToolSpec { name, description, input_schema, idempotent };
-    let hint = |told: Option<bool>| told == Some(true);
+    let hint = |reported: Option<bool>| reported == Some(true);
     let annotations = listed.annotations.unwrap_or_default();
     let hints =
         Hints { read_only: hint(annotations.read_only_hint), idempotent: hint(annotations.idempotent_hint) };

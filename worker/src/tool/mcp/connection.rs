@@ -265,7 +265,7 @@ impl Connection {
             ServiceError::TransportSend(inner) => {
                 RequestError::Unclear(not_sent(&*inner.error, self.url.as_deref()))
             }
-            error => RequestError::Unclear(told(&error.to_string(), self.url.as_deref())),
+            error => RequestError::Unclear(redacted(&error.to_string(), self.url.as_deref())),
         }
     }
 }
@@ -303,7 +303,7 @@ fn refused(error: &ClientInitializeError, url: Option<&str>) -> String {
             format!("it refused the handshake: {}", excerpt(&error.message, EXCERPT))
         }
         ClientInitializeError::ConnectionClosed(_) => "the handshake was not answered".to_owned(),
-        other => told(&other.to_string(), url),
+        other => redacted(&other.to_string(), url),
     }
 }
 
@@ -311,12 +311,12 @@ fn refused(error: &ClientInitializeError, url: Option<&str>) -> String {
 fn not_sent(error: &(dyn std::error::Error + 'static), url: Option<&str>) -> String {
     match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         Some(StreamableHttpError::Client(error)) => outbound::describe(error),
-        _ => told(&error.to_string(), url),
+        _ => redacted(&error.to_string(), url),
     }
 }
 
 /// Returns a short sentence without the URL, which may hold a secret.
-fn told(text: &str, url: Option<&str>) -> String {
+fn redacted(text: &str, url: Option<&str>) -> String {
     excerpt(&url.map_or(text.to_owned(), |url| text.replace(url, "its URL")), EXCERPT)
 }
 

@@ -131,8 +131,8 @@ async fn a_server_behind_a_url_is_reached_with_its_headers_and_asked_once() {
     std::fs::write(&file, "gannet-77-secret").unwrap();
     let headers = json!({"headers": {"X-Key": {"secret": format!("file:{}", file.display())}}});
     let server = at(&format!("{}/mcp", http.url), headers);
-    let told = call(&server, "key", json!({})).await.unwrap();
-    assert_eq!((&told["length"], &told["meta"]["idempotencyKey"]), (&json!(16), &json!("call-7")));
+    let reported = call(&server, "key", json!({})).await.unwrap();
+    assert_eq!((&reported["length"], &reported["meta"]["idempotencyKey"]), (&json!(16), &json!("call-7")));
     call(&server, "key", json!({})).await.unwrap();
     assert_eq!(http.listings.load(Ordering::SeqCst), 1);
     assert_eq!(server.server_info().await, Some(("gull".to_owned(), "2".to_owned())));

@@ -9,7 +9,7 @@ use super::agent::{self, Begun, Polling, RemoteCancellation, RemoteRequest};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::PeerRequest;
 use crate::tool::outbound::describe;
-use crate::tool::{AskedElsewhere, ToolError};
+use crate::tool::{RemoteQuestion, ToolError};
 use reqwest::RequestBuilder;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -98,15 +98,15 @@ impl A2a {
         let response = wire.send(wire.get(wire.below(&CARD))?.timeout(REQUEST)).await?;
         let card = wire.json(response).await?;
         let (place, version) = place(&wire, &card)?;
-        let told = card["description"].as_str().or_else(|| card["name"].as_str());
-        let told =
-            told.ok_or_else(|| wire.unusable("its card says neither name nor description"))?.to_owned();
-        Ok((Self { wire, place, version }, told))
+        let reported = card["description"].as_str().or_else(|| card["name"].as_str());
+        let reported =
+            reported.ok_or_else(|| wire.unusable("its card says neither name nor description"))?.to_owned();
+        Ok((Self { wire, place, version }, reported))
     }
 
     /// Sends the message that begins a task.
-    pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
-        let answer = self.sent(asked, json!({"messageId": asked.call})).await?;
+    pub(super) async fn begin(&self, requested: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
+        let answer = self.sent(requested, json!({"messageId": requested.call})).await?;
         if answer["message"].is_object() {
             return Ok(Begun::Done(output(&[&answer["message"]["parts"]])));
         }
@@ -114,9 +114,9 @@ impl A2a {
     }
 
     /// Sends a message and returns the answer, in the form of 1.0.
-    async fn sent(&self, asked: &RemoteRequest<'_>, message: Value) -> Result<Value, ToolError> {
-        let params = self.version.message(message, &asked.text);
-        let sent = self.call("SendMessage", &params, asked.peer_request, true).await?;
+    async fn sent(&self, requested: &RemoteRequest<'_>, message: Value) -> Result<Value, ToolError> {
+        let params = self.version.message(message, &requested.text);
+        let sent = self.call("SendMessage", &params, requested.peer_request, true).await?;
         sent.map_err(|refusal| self.refused(&refusal))
     }
 
@@ -150,17 +150,17 @@ impl A2a {
     /// Sends the next message of a conversation.
     pub(super) async fn say(
         &self,
-        asked: &RemoteRequest<'_>,
+        requested: &RemoteRequest<'_>,
         context: Option<&str>,
         task: Option<&str>,
     ) -> Result<Begun, ToolError> {
-        let mut message = json!({"messageId": asked.call});
+        let mut message = json!({"messageId": requested.call});
         for (name, id) in [("contextId", context), ("taskId", task)] {
             if let Some(id) = id {
                 message[name] = id.into();
             }
         }
-        let answer = self.sent(asked, message).await?;
+        let answer = self.sent(requested, message).await?;
         let said = &answer["message"];
         if said.is_object() {
             let mut output = output(&[&said["parts"]]);
@@ -221,7 +221,7 @@ impl A2a {
     pub(super) async fn follow(
         &self,
         handle: &Value,
-        asked: &RemoteRequest<'_>,
+        requested: &RemoteRequest<'_>,
         peer_request: &PeerRequest,
     ) -> Result<Value, ToolError> {
         let params = json!({"id": handle["task"], "historyLength": 0});
@@ -238,7 +238,7 @@ impl A2a {
                     if task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" {
                         let question = self.asks(&task, peer_request)?;
                         if !given.contains(&question.id) {
-                            match self.answer(handle, asked, &question, peer_request).await {
+                            match self.answer(handle, requested, &question, peer_request).await {
                                 Ok(()) => {
                                     given.insert(question.id);
                                     polling = Polling::default();
@@ -308,14 +308,16 @@ impl A2a {
             true => self.wire.send_once(request, |status| (200..300).contains(&status)).await?,
             false => self.wire.send(request).await?,
         };
-        let mut told = match self.wire.json(response).await {
+        let mut reported = match self.wire.json(response).await {
             // A call that was accepted has begun, even if the rest of the answer is lost.
             Err(ToolError::Failed(text)) if once => return Err(ToolError::Lost(text)),
-            told => told?,
+            reported => reported?,
         };
-        let error = told["error"].take();
+        let error = reported["error"].take();
         match error["code"].as_i64() {
-            None if told["result"].is_object() => Ok(Ok(self.version.result(method, told["result"].take()))),
+            None if reported["result"].is_object() => {
+                Ok(Ok(self.version.result(method, reported["result"].take())))
+            }
             None => Err(self.wire.unusable("its answer is none of JSON-RPC")),
             Some(-32603) => Err(ToolError::Failed(self.wire.says(&said(&error)))),
             Some(_) => Ok(Err(error)),
@@ -359,7 +361,7 @@ impl A2a {
     }
 
     /// Returns the question of a task, if our user has answered it.
-    fn asks(&self, task: &Value, peer_request: &PeerRequest) -> Result<AskedElsewhere, ToolError> {
+    fn asks(&self, task: &Value, peer_request: &PeerRequest) -> Result<RemoteQuestion, ToolError> {
         let message = &task["status"]["message"];
         let prompt: String = words(&message["parts"]).chars().take(QUESTION).collect();
         let keys = parts(&message["parts"]).find_map(|part| part["data"]["request_keys"].as_object());
@@ -371,11 +373,11 @@ impl A2a {
             }
             None => Question::read(&json!({"question": prompt})),
         };
-        let asked = AskedElsewhere { id, question: question.map_err(|why| self.wire.unusable(&why))? };
-        if peer_request.answer(&asked.id).is_some() {
-            Ok(asked)
+        let requested = RemoteQuestion { id, question: question.map_err(|why| self.wire.unusable(&why))? };
+        if peer_request.answer(&requested.id).is_some() {
+            Ok(requested)
         } else {
-            Err(ToolError::Asks(Box::new(asked)))
+            Err(ToolError::Asks(Box::new(requested)))
         }
     }
 
@@ -383,13 +385,13 @@ impl A2a {
     async fn answer(
         &self,
         handle: &Value,
-        asked: &RemoteRequest<'_>,
-        question: &AskedElsewhere,
+        requested: &RemoteRequest<'_>,
+        question: &RemoteQuestion,
         peer_request: &PeerRequest,
     ) -> Result<(), ToolError> {
         let nothing = Map::new();
         let values = peer_request.answer(&question.id).unwrap_or(&nothing);
-        let mut message = json!({"messageId": digest::of_json(&json!([asked.call, question.id])), "taskId": handle["task"]});
+        let mut message = json!({"messageId": digest::of_json(&json!([requested.call, question.id])), "taskId": handle["task"]});
         if handle["context"].is_string() {
             message["contextId"] = handle["context"].clone();
         }
@@ -405,7 +407,7 @@ impl A2a {
             }
             params["message"]["parts"] = json!([part]);
         }
-        match self.call("SendMessage", &params, asked.peer_request, false).await? {
+        match self.call("SendMessage", &params, requested.peer_request, false).await? {
             Err(refusal) if refusal["code"] != UNSUPPORTED => Err(self.refused(&refusal)),
             _ => Ok(()),
         }
@@ -519,8 +521,8 @@ mod tests {
         let serving = tokio::spawn(async move { axum::serve(listener, app).await });
         let wire = Wire::new(url.clone(), BTreeMap::new(), crate::tool::outbound::open_client().unwrap());
         let agent = A2a { wire, place: url, version: Version::V1 };
-        let asked = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: None };
-        assert!(matches!(agent.begin(&asked).await, Err(ToolError::Lost(_))));
+        let requested = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: None };
+        assert!(matches!(agent.begin(&requested).await, Err(ToolError::Lost(_))));
         let ended = agent.cancel(Some(&json!({"task": "t-1"}))).await;
         assert!(matches!(ended, Err(ToolError::Failed(_))), "what may be sent twice is: {ended:?}");
         serving.abort();
@@ -530,9 +532,9 @@ mod tests {
     fn parts_become_an_outcome() {
         let first = json!([{"text": "a"}, {"data": {"n": 1}}]);
         let second = json!([{"text": "b"}, {"url": "https://a.example/f", "mediaType": "image/png"}]);
-        let told = output(&[&first, &second]);
-        assert_eq!((&told["text"], &told["data"]), (&json!("a\nb"), &json!({"n": 1})));
-        assert_eq!(told["files"][0]["url"], "https://a.example/f");
+        let reported = output(&[&first, &second]);
+        assert_eq!((&reported["text"], &reported["data"]), (&json!("a\nb"), &json!({"n": 1})));
+        assert_eq!(reported["files"][0]["url"], "https://a.example/f");
         assert_eq!(output(&[&Value::Null]), json!({"text": ""}));
     }
 }

@@ -67,7 +67,7 @@ pub struct RemoteAgent {
 
 impl RemoteAgent {
     async fn ask(&self, invocation: &Invocation<'_>, peer_request: &PeerRequest) -> Result<Value, ToolError> {
-        let asked = RemoteRequest {
+        let request = RemoteRequest {
             call: invocation.call_id.as_str(),
             text: text_of(invocation.input),
             peer_request: Some(peer_request).filter(|_| self.peer),
@@ -76,13 +76,13 @@ impl RemoteAgent {
             return match &self.speech {
                 Speech::Engaging(speech) => speech.follow(handle, peer_request).await,
                 Speech::AgentProtocol(speech) => speech.follow(handle, peer_request).await,
-                Speech::A2a(speech) => speech.follow(handle, &asked, peer_request).await,
+                Speech::A2a(speech) => speech.follow(handle, &request, peer_request).await,
             };
         }
         let begun = match &self.speech {
-            Speech::Engaging(speech) => speech.begin(&asked).await?,
-            Speech::AgentProtocol(speech) => speech.begin(&asked).await?,
-            Speech::A2a(speech) => speech.begin(&asked).await?,
+            Speech::Engaging(speech) => speech.begin(&request).await?,
+            Speech::AgentProtocol(speech) => speech.begin(&request).await?,
+            Speech::A2a(speech) => speech.begin(&request).await?,
         };
         match begun {
             Begun::Done(output) => Ok(output),
@@ -114,8 +114,8 @@ impl Tool for RemoteAgent {
             let text = format!("agent {}: it takes engagements only", self.spec.name);
             return Err(ToolError::Refused(text));
         };
-        let asked = self.ask(&invocation, &peer_request);
-        tokio::time::timeout(invocation.timeout, asked).await.unwrap_or_else(|_| {
+        let request = self.ask(&invocation, &peer_request);
+        tokio::time::timeout(invocation.timeout, request).await.unwrap_or_else(|_| {
             let ms = invocation.timeout.as_millis();
             let text = format!("agent {}: it has not ended within {ms} ms", self.spec.name);
             Err(ToolError::Timeout(text))

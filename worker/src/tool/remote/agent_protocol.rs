@@ -8,7 +8,7 @@ use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::PeerRequest;
 use crate::tool::lines::lines;
 use crate::tool::outbound::{BodyError, describe, media_type};
-use crate::tool::{AskedElsewhere, ToolError};
+use crate::tool::{RemoteQuestion, ToolError};
 use eventsource_stream::{EventStream, EventStreamError};
 use futures::StreamExt;
 use reqwest::Response;
@@ -44,33 +44,33 @@ impl AgentProtocol {
     /// Reads an agent's description; returns the agent with its purpose.
     pub(super) async fn read(wire: Wire) -> Result<(Self, String), ToolError> {
         let response = wire.send(wire.get(wire.below(&["describe"]))?.timeout(REQUEST)).await?;
-        let told = wire.json(response).await?;
-        if !told["name"].is_string() {
+        let reported = wire.json(response).await?;
+        if !reported["name"].is_string() {
             return Err(wire.unusable("what it describes is no agent: it has no name"));
         }
-        let purpose = told["purpose"].as_str().unwrap_or_default().to_owned();
+        let purpose = reported["purpose"].as_str().unwrap_or_default().to_owned();
         Ok((Self { wire }, purpose))
     }
 
     /// Sends a chat request.
-    pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
-        let body = json!({"type": "ChatRequest", "request_id": asked.call, "input": asked.text});
+    pub(super) async fn begin(&self, requested: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
+        let body = json!({"type": "ChatRequest", "request_id": requested.call, "input": requested.text});
         let mut request = self.wire.post(self.wire.below(&["process"]))?.timeout(REQUEST).json(&body);
-        if let Some(peer_request) = asked.peer_request {
+        if let Some(peer_request) = requested.peer_request {
             request = request.headers(peer_request.headers());
         }
         let response = self.wire.send_once(request, |status| (200..300).contains(&status)).await?;
         // A server that chooses ids itself returns the id in the event that it may answer with.
-        let told = if media_type(&response) == "application/json" {
+        let reported = if media_type(&response) == "application/json" {
             match self.wire.json(response).await {
                 Err(ToolError::Failed(text)) => return Err(ToolError::Lost(text)),
-                told => told?,
+                reported => reported?,
             }
         } else {
             Value::Null
         };
-        let id = told["request_id"].as_str().filter(|id| !id.is_empty()).unwrap_or(asked.call);
-        Ok(Begun::Under(json!({"request_id": id, "run_id": told["run_id"]})))
+        let id = reported["request_id"].as_str().filter(|id| !id.is_empty()).unwrap_or(requested.call);
+        Ok(Begun::Under(json!({"request_id": id, "run_id": reported["run_id"]})))
     }
 
     /// Reads a request's events until it has ended or asks a question that our user has not answered yet.
@@ -223,9 +223,9 @@ impl AgentProtocol {
         let named = ["call_id", "review_id"].into_iter().find_map(|name| event[name].as_str());
         let question = named.map_or_else(|| format!("event-{}", event["id"]), str::to_owned);
         let Some(answer) = peer_request.answer(&question) else {
-            let asked = agent::question(event["request_keys"].as_object());
-            let asked = asked.map_err(|why| self.wire.unusable(&why))?;
-            return Err(ToolError::Asks(Box::new(AskedElsewhere { id: question, question: asked })));
+            let requested = agent::question(event["request_keys"].as_object());
+            let requested = requested.map_err(|why| self.wire.unusable(&why))?;
+            return Err(ToolError::Asks(Box::new(RemoteQuestion { id: question, question: requested })));
         };
         // Those before the newest were sent when our user gave them.
         if peer_request.answers.last().is_none_or(|(newest, _)| *newest != question) {

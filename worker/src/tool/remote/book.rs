@@ -166,7 +166,7 @@ impl RemoteBook {
     ///
     /// # Errors
     /// The reason why the agent was not notified.
-    pub async fn call_off(
+    pub async fn cancel(
         &self,
         place: &str,
         call: &CallId,

@@ -55,9 +55,9 @@ impl ConversingAgent {
             return speech.hear(handle, pause, most_lost).await;
         }
         let text = invocation.input["input"].as_str().unwrap_or_default().to_owned();
-        let asked = RemoteRequest { call: invocation.call_id.as_str(), text, peer_request: None };
+        let requested = RemoteRequest { call: invocation.call_id.as_str(), text, peer_request: None };
         let place = |name: &str| invocation.input[name].as_str();
-        match speech.say(&asked, place("context"), place("task")).await? {
+        match speech.say(&requested, place("context"), place("task")).await? {
             Begun::Done(output) => Ok(output),
             Begun::Under(handle) => Err(ToolError::Begun(Box::new(handle))),
         }
@@ -85,8 +85,8 @@ impl Tool for ConversingAgent {
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
         let request = invocation.identity.peer_request.clone();
         let handle = request.as_ref().and_then(|request| request.handle.as_ref());
-        let asked = self.ask(&invocation, handle);
-        tokio::time::timeout(invocation.timeout, asked).await.unwrap_or_else(|_| {
+        let requested = self.ask(&invocation, handle);
+        tokio::time::timeout(invocation.timeout, requested).await.unwrap_or_else(|_| {
             let ms = invocation.timeout.as_millis();
             Err(ToolError::Timeout(format!("agent {}: it has not answered within {ms} ms", self.spec.name)))
         })

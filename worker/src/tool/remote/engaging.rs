@@ -8,7 +8,7 @@ use super::agent::{Begun, Polling, RemoteCancellation, RemoteRequest, question};
 use super::wire::{REQUEST, Wire, short};
 use crate::tool::identity::PeerRequest;
 use crate::tool::outbound;
-use crate::tool::{AskedElsewhere, ToolError};
+use crate::tool::{RemoteQuestion, ToolError};
 use reqwest::header::LOCATION;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -28,17 +28,18 @@ impl Engaging {
     }
 
     /// Begins the engagement, or finds the one that this call began before.
-    pub(super) async fn begin(&self, asked: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
+    pub(super) async fn begin(&self, requested: &RemoteRequest<'_>) -> Result<Begun, ToolError> {
         let mut request = self.wire.post(self.wire.url().clone())?.timeout(REQUEST);
-        if let Some(peer_request) = asked.peer_request {
+        if let Some(peer_request) = requested.peer_request {
             request = request.headers(peer_request.headers());
         }
-        let request = request.header("idempotency-key", asked.call).json(&json!({"input": asked.text}));
+        let request =
+            request.header("idempotency-key", requested.call).json(&json!({"input": requested.text}));
         // The key makes a retry safe, in every case.
         let response = self.wire.send_once(request, |status| status == 303).await?;
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let state = self.state(location)?;
-        Ok(Begun::Under(json!({"state": state.as_str(), "request_id": asked.call})))
+        Ok(Begun::Under(json!({"state": state.as_str(), "request_id": requested.call})))
     }
 
     /// Returns the address of the engagement's state.
@@ -59,11 +60,11 @@ impl Engaging {
         let (mut polling, mut given) = (Polling::default(), BTreeSet::new());
         loop {
             match self.look(&state).await {
-                Ok(told) => {
+                Ok(reported) => {
                     polling.heard();
-                    let used = told["tokens"]["used"].as_i64().unwrap_or(0);
+                    let used = reported["tokens"]["used"].as_i64().unwrap_or(0);
                     peer_request.tokens_used.store(used, Ordering::Relaxed);
-                    if let Some(question) = self.asks(&told)?
+                    if let Some(question) = self.asks(&reported)?
                         && !given.contains(&question.id)
                     {
                         match self.answer(handle, question.clone(), peer_request).await {
@@ -73,7 +74,7 @@ impl Engaging {
                             }
                             Err(error) => polling.lost(error)?,
                         }
-                    } else if let Some(end) = self.end(told) {
+                    } else if let Some(end) = self.end(reported) {
                         return end;
                     }
                 }
@@ -90,12 +91,12 @@ impl Engaging {
     }
 
     /// Returns the outcome of an engagement that has ended.
-    fn end(&self, mut told: Value) -> Option<Result<Value, ToolError>> {
-        let status = told["status"].as_str().unwrap_or_default().to_owned();
+    fn end(&self, mut reported: Value) -> Option<Result<Value, ToolError>> {
+        let status = reported["status"].as_str().unwrap_or_default().to_owned();
         match status.as_str() {
-            "completed" => Some(Ok(told["results"].take())),
+            "completed" => Some(Ok(reported["results"].take())),
             "failed" | "cancelled" => {
-                let why = short(told["error"]["message"].as_str().unwrap_or("no reason was given"));
+                let why = short(reported["error"]["message"].as_str().unwrap_or("no reason was given"));
                 Some(Err(self.wire.unusable(&format!("it ended {status}: {why}"))))
             }
             _ => None,
@@ -103,14 +104,14 @@ impl Engaging {
     }
 
     /// Returns the engagement's question to its user, when it waits for the answer.
-    fn asks(&self, told: &Value) -> Result<Option<AskedElsewhere>, ToolError> {
-        let awaited = &told["awaiting"];
+    fn asks(&self, reported: &Value) -> Result<Option<RemoteQuestion>, ToolError> {
+        let awaited = &reported["awaiting"];
         let Some(id) = awaited["call_id"].as_str().filter(|_| awaited["kind"] == "input") else {
             return Ok(None);
         };
         let question = question(awaited["request_keys"].as_object());
         let question = question.map_err(|why| self.wire.unusable(&why))?;
-        Ok(Some(AskedElsewhere { id: id.to_owned(), question }))
+        Ok(Some(RemoteQuestion { id: id.to_owned(), question }))
     }
 
     /// Sends our user's answer to the engagement, or returns the question to ask. The answer names its
@@ -118,7 +119,7 @@ impl Engaging {
     async fn answer(
         &self,
         handle: &Value,
-        question: AskedElsewhere,
+        question: RemoteQuestion,
         peer_request: &PeerRequest,
     ) -> Result<(), ToolError> {
         let Some(values) = peer_request.answer(&question.id) else {
@@ -170,8 +171,8 @@ mod tests {
     /// continues meanwhile, and its outcome counts.
     #[tokio::test]
     async fn a_lost_answer_about_the_state_is_requested_again() {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
+        let requested = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requested);
         let state = move || async move {
             match count.fetch_add(1, Ordering::SeqCst) {
                 0 => broken(),
@@ -193,7 +194,10 @@ mod tests {
         let asking = RemoteRequest { call: "c-1", text: "go".to_owned(), peer_request: Some(&peer_request) };
         let Ok(Begun::Under(handle)) = agent.begin(&asking).await else { panic!("it has begun") };
         assert_eq!(agent.follow(&handle, &peer_request).await, Ok(json!({"text": "done"})));
-        assert_eq!((asked.load(Ordering::SeqCst), peer_request.tokens_used.load(Ordering::SeqCst)), (4, 7));
+        assert_eq!(
+            (requested.load(Ordering::SeqCst), peer_request.tokens_used.load(Ordering::SeqCst)),
+            (4, 7)
+        );
         let elsewhere = json!({"state": "http://169.254.169.254/", "request_id": "c-1"});
         assert!(matches!(agent.follow(&elsewhere, &peer_request).await, Err(ToolError::Final(_))));
         serving.abort();

@@ -66,8 +66,8 @@ impl OciAgentTool {
             }
         };
         let body = json!({"userMessage": input["input"], "sessionId": session, "shouldStream": false});
-        let told = self.post(&["actions", "chat"], &body, LONGEST).await?;
-        match told["message"]["content"]["text"].as_str() {
+        let reported = self.post(&["actions", "chat"], &body, LONGEST).await?;
+        match reported["message"]["content"]["text"].as_str() {
             Some(text) => Ok(json!({"text": text, "context": session})),
             None => Err(self.wire.unusable("its answer has no text")),
         }
@@ -153,10 +153,10 @@ mod tests {
         for _ in 0..2 {
             let input = json!({"input": "When?", "context": context, "task": null});
             let timeout = Duration::from_secs(20);
-            let asked = Invocation { call_id: &call_id, input: &input, timeout, identity: &identity };
-            let told = tool.call(asked).await.unwrap();
-            assert_eq!(told, json!({"text": "It is low.", "context": "s-1"}));
-            context = told["context"].clone();
+            let requested = Invocation { call_id: &call_id, input: &input, timeout, identity: &identity };
+            let reported = tool.call(requested).await.unwrap();
+            assert_eq!(reported, json!({"text": "It is low.", "context": "s-1"}));
+            context = reported["context"].clone();
         }
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 3, "one session and two messages");

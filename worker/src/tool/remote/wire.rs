@@ -132,11 +132,11 @@ impl Wire {
 
     /// Returns a text of an answer as JSON.
     pub(super) fn parsed(&self, text: &[u8]) -> Result<Value, ToolError> {
-        let told: Value = serde_json::from_slice(text)
+        let answer: Value = serde_json::from_slice(text)
             .map_err(|error| self.unusable(&format!("its answer is no JSON: {error}")))?;
-        match deeper_than(&told, MAX_VALUE_DEPTH) {
+        match deeper_than(&answer, MAX_VALUE_DEPTH) {
             true => Err(self.unusable(&format!("its answer nests deeper than {MAX_VALUE_DEPTH} levels"))),
-            false => Ok(told),
+            false => Ok(answer),
         }
     }
 
@@ -148,12 +148,12 @@ impl Wire {
     /// Returns the error of an answer without success.
     pub(super) async fn refusal(&self, response: Response) -> ToolError {
         let (status, defers) = (response.status(), response.headers().contains_key(RETRY_AFTER));
-        let told = match outbound::read_start(response, 4 * EXCERPT).await {
+        let answer = match outbound::read_start(response, 4 * EXCERPT).await {
             Ok((body, _)) => short(&String::from_utf8_lossy(&body)),
             Err(error) => error.to_string(),
         };
         let hint = if status.is_redirection() { " (redirects are not followed)" } else { "" };
-        let text = self.says(&format!("answered with status {}{hint}: {told}", status.as_u16()));
+        let text = self.says(&format!("answered with status {}{hint}: {answer}", status.as_u16()));
         match status.as_u16() {
             429 => ToolError::Busy(text, None),
             503 if defers => ToolError::Busy(text, None),

@@ -51,7 +51,7 @@ pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
     let calls = record.calls.iter().filter(|call| call.outcome.is_some()).map(RecordedCall::from);
     let checked = record.events.iter().rev().filter(|event| event.name == EventName::GuardrailChecked);
     let mut known = fork::Recorded::of(calls.collect());
-    known.checks = checked.filter_map(|event| RecordedCheck::told(event.turn, &event.data)).collect();
+    known.checks = checked.filter_map(|event| RecordedCheck::of_event(event.turn, &event.data)).collect();
     known.is_all = true;
     turn.fork = Some(Box::new(Fork {
         origin: Origin {
@@ -64,10 +64,10 @@ pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
         handed_over: None,
         resolved: None,
     }));
-    let mut run = Run { world, recorded, record, told: Rerun::default() };
+    let mut run = Run { world, recorded, record, report: Rerun::default() };
     let difference = run.turns(&mut turn).await.err();
-    run.told.difference = difference;
-    Ok(run.told)
+    run.report.difference = difference;
+    Ok(run.report)
 }
 
 /// Returns a job as it is claimed the first time. Ids are those of the record, in every form.
@@ -140,7 +140,7 @@ struct Run<'a> {
     world: Arc<World>,
     recorded: Recorded<'a>,
     record: &'a EngagementRecord,
-    told: Rerun,
+    report: Rerun,
 }
 
 impl Run<'_> {
@@ -162,7 +162,7 @@ impl Run<'_> {
             if done.len() < Phase::ALL.len() {
                 return self.said_differ(number);
             }
-            self.told.turns += 1;
+            self.report.turns += 1;
             let next = self.verdict(turn, number, last)?;
             self.said_differ(number)?;
             match next {
@@ -216,7 +216,7 @@ impl Run<'_> {
             stopped => stopped,
         };
         ran.map_err(|stop| Difference::of(number, Some(phase), &format!("it stops: {}", why(&stop))))?;
-        self.told.phases += 1;
+        self.report.phases += 1;
         let left = self.world.left(number, phase);
         compare::checkpoints_differ(recorded, left.as_ref(), self.inherited(number))
     }

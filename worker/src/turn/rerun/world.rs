@@ -59,7 +59,7 @@ impl World {
         let entries: Vec<StateEntry> = began.into_iter().map(entry).collect();
         let state = StateSnapshot { version: i64::from(!entries.is_empty()), entries };
         let inner = Inner { now: at, state, ..Inner::default() };
-        let (delegates, calls) = (record.deputies.clone(), record.calls.clone());
+        let (delegates, calls) = (record.delegates.clone(), record.calls.clone());
         let memories = Exchange::of_recalled(record.messages.iter().map(|stored| &stored.message));
         Self { inner: Mutex::new(inner), delegates, calls, memories }
     }
@@ -157,13 +157,13 @@ fn answer(message: &Message, infer: &Checkpoint) -> Option<ModelAnswer> {
             response_id: None,
         });
     }
-    let asked = message
+    let requested = message
         .tool_calls
         .iter()
         .map(|call| AskedCall { name: call.name.clone(), arguments: call.arguments.clone() });
     (message.role == Role::Assistant).then(|| ModelAnswer {
         content: Some(message.content.clone()),
-        tool_calls: asked.collect(),
+        tool_calls: requested.collect(),
         finish_reason: body
             .get("finish_reason")
             .and_then(|reason| FinishReason::deserialize(reason).ok())

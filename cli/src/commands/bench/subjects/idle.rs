@@ -32,8 +32,8 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     for round in 1..=bench.rounds {
         bench.announce("idle", round);
         let ground = bench.place.open().await?;
-        let asked = Arc::new(AtomicU64::new(0));
-        let upkeep = Watched { inner: Arc::clone(&ground.store.upkeep), asked: Arc::clone(&asked) };
+        let requested = Arc::new(AtomicU64::new(0));
+        let upkeep = Watched { inner: Arc::clone(&ground.store.upkeep), asked: Arc::clone(&requested) };
         let (doorbell, clock) = (ground.store.doorbell.clone(), Arc::clone(&ground.clock));
         let options = SchedulerOptions {
             // A measurement must not delete rows that the user keeps in a store.
@@ -44,7 +44,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
         let leading = Scheduler::new(Arc::new(upkeep), doorbell, clock, options).run(stop.clone());
         let leading = AbortOnDropHandle::new(tokio::spawn(leading));
         let running = Rig::new(64, NoopModel::default()).start(&ground);
-        let calls = || [running.tally.calls.load(Ordering::Relaxed), asked.load(Ordering::Relaxed)];
+        let calls = || [running.tally.calls.load(Ordering::Relaxed), requested.load(Ordering::Relaxed)];
         tokio::time::sleep(SETTLING).await;
         let (before, began) = (calls(), Instant::now());
         tokio::time::sleep(WATCHED).await;

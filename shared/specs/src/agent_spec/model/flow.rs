@@ -82,8 +82,8 @@ impl Flow {
         }
     }
 
-    /// Returns the inputs of a run from what its caller sent: a map of inputs, nothing for a flow that needs
-    /// none, or one text for a flow with one input.
+    /// Returns the inputs of a run from what its caller sent. The caller sends a map of inputs, nothing for a flow
+    /// that needs none, or one text for a flow with one input.
     ///
     /// # Errors
     /// As [`Flow::start`].

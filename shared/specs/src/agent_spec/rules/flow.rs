@@ -199,7 +199,7 @@ fn check_ends(flow: &Component, problems: &mut Problems) {
     }
 }
 
-/// Every node is led to (AS-33).
+/// An edge leads to every node (AS-33).
 fn check_reached(flow: &Component, graph: &Graph<'_>, problems: &mut Problems) {
     let Some(start) = graph.start(flow) else { return };
     let mut led_to = vec![false; graph.nodes.len()];

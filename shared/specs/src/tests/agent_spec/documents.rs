@@ -1,6 +1,6 @@
 //! Versions, references, disaggregated documents and registries.
 
-use super::{AGENT, FLOW, errors, read_with, rules, told, warnings, with};
+use super::{AGENT, FLOW, errors, problem_names, read_with, rules, warnings, with};
 use crate::agent_spec::model::{AgenticComponent, Component};
 use crate::agent_spec::{self, Registry, Version, is_agent_spec, is_disaggregated, lint};
 use crate::{Format, Severity, detect};
@@ -156,13 +156,13 @@ fn a_disaggregated_document_is_a_registry_of_others() {
         panic!("{specification:?}");
     };
     assert_eq!(agent.llm_config.url.as_deref(), Some("http://model.example"));
-    let as_main = told(agent_spec::read(parts, &registry).map(|read| read.1), Severity::Error);
+    let as_main = problem_names(agent_spec::read(parts, &registry).map(|read| read.1), Severity::Error);
     assert_eq!(as_main, ["AS-16@1:1"]);
     let more = format!("{parts}name: x\n");
     assert_eq!(errors(&more), ["AS-16@4:1"]);
     assert!(Registry::default().with_document(&more).is_err());
     let text = Registry::default().with_value("l", &json!("no model"));
-    assert_eq!(told(lint(&main, &text), Severity::Error), ["AS-15@0:0"]);
+    assert_eq!(problem_names(lint(&main, &text), Severity::Error), ["AS-15@0:0"]);
 }
 
 /// AGS-04, AS-18: a secret may be a reference that is open, one that is known, or a value; it is never shown.

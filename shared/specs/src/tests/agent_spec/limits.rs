@@ -92,7 +92,7 @@ fn references_that_repeat_one_another_are_refused() {
 }
 
 #[test]
-fn thousands_of_mistakes_are_told_in_bounded_time() {
+fn thousands_of_mistakes_are_reported_in_bounded_time() {
     let tool = |at: usize| json!({"component_type": "ServerTool", "id": "same", "name": at});
     let tools: Vec<Value> = (0..5000).map(tool).collect();
     let document = json!({"component_type": "Agent", "id": "a", "name": "a", "tools": tools});

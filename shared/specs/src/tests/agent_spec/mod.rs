@@ -47,21 +47,21 @@ agentspec_version: 25.4.1
 
 /// `rule@line:column` of every error of a document that is checked.
 fn errors(source: &str) -> Vec<String> {
-    told(agent_spec::lint(source, &Registry::default()), Severity::Error)
+    problem_names(agent_spec::lint(source, &Registry::default()), Severity::Error)
 }
 
 /// `rule@line:column` of every warning of a document that is checked.
 fn warnings(source: &str) -> Vec<String> {
-    told(agent_spec::lint(source, &Registry::default()), Severity::Warning)
+    problem_names(agent_spec::lint(source, &Registry::default()), Severity::Warning)
 }
 
 /// `rule@line:column` of every error of a document that is to be run.
 fn run_errors(source: &str) -> Vec<String> {
     let read = agent_spec::read(source, &Registry::default());
-    told(read.map(|(_, warnings)| warnings), Severity::Error)
+    problem_names(read.map(|(_, warnings)| warnings), Severity::Error)
 }
 
-fn told(problems: Result<Vec<Problem>, Vec<Problem>>, severity: Severity) -> Vec<String> {
+fn problem_names(problems: Result<Vec<Problem>, Vec<Problem>>, severity: Severity) -> Vec<String> {
     let problems = problems.unwrap_or_else(|problems| problems);
     let shown = problems.into_iter().filter(|problem| problem.severity == severity);
     shown.map(|problem| format!("{}@{}:{}", problem.rule, problem.line, problem.column)).collect()

@@ -7,13 +7,14 @@ use serde_json::{Map, Value};
 use turnstone_domain::message::{Message, StoredMessage};
 use turnstone_domain::{Checkpoint, EventName, Phase, Spent, Timestamp};
 
-/// A part of a row's body. `B` is the body of a checkpoint, `D` the data of an event: whoever reads one skips the other.
+/// A part of a row's body. `B` is the body of a checkpoint, `D` the data of an event; a reader of one skips the
+/// other.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Entry<B, D> {
     /// A checkpoint, and its event if it has one.
     Phase(Done<B, D>),
-    /// Any other event; its name stands in the row's `names`.
+    /// Any other event; its name is stored in the row's `names`.
     Event(Happened<D>),
 }
 
@@ -37,16 +38,16 @@ pub(super) struct Done<B, D> {
     /// When it was done; the row's time where it is not said.
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
     pub at: Option<i64>,
-    /// What `phase.completed` says beside phase and duration; nothing where no event was written.
-    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
-    pub told: Option<D>,
-    /// When that happened, where it was not then.
-    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
-    pub told_at: Option<i64>,
+    /// The data of `phase.completed` beside phase and duration; `None` when no event was written.
+    #[serde(rename = "told", default = "none", skip_serializing_if = "Option::is_none")]
+    pub event: Option<D>,
+    /// When that event happened, where it was not at the same time.
+    #[serde(rename = "told_at", default = "none", skip_serializing_if = "Option::is_none")]
+    pub event_at: Option<i64>,
 }
 
 impl<B, D> Done<B, D> {
-    /// Whether it paid for something.
+    /// Returns true when the phase paid for something.
     pub(super) fn has_paid(&self) -> bool {
         let amounts = [self.tokens_in, self.tokens_out, self.tokens_cached, self.cost];
         self.model.is_some() || amounts.iter().any(|amount| *amount != 0)
@@ -70,7 +71,7 @@ pub(super) struct Said<M> {
 }
 
 /// An event of a row.
-pub(in super::super) struct Told {
+pub(in super::super) struct JournalEvent {
     /// Its number in the stream.
     pub seq: i64,
     pub name: EventName,
@@ -129,7 +130,7 @@ pub(in super::super) fn checkpoints(row: &impl Fields) -> Result<Vec<Checkpoint>
 }
 
 /// The events of a row, in order.
-pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<Told>, Inconsistency> {
+pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<JournalEvent>, Inconsistency> {
     let (turn, row_at, last) = (get(row, "turn")?, get(row, "at")?, get::<i64>(row, "last_event")?);
     let count: i64 = get(row, "events")?;
     let mut names = get::<Option<&str>>(row, "names")?.into_iter().flat_map(|names| names.split(','));
@@ -137,15 +138,15 @@ pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<Told>, Inconsist
     let mut seq = last - count;
     for entry in list::<Entry<IgnoredAny, Value>>(row, "body")? {
         let (data, at) = match entry {
-            Entry::Phase(Done { told: None, .. }) => continue,
-            Entry::Phase(Done { phase: index, duration_ms, told: Some(told), at, told_at, .. }) => {
+            Entry::Phase(Done { event: None, .. }) => continue,
+            Entry::Phase(Done { phase: index, duration_ms, event: Some(more), at, event_at, .. }) => {
                 let mut data = Map::new();
                 data.insert("phase".to_owned(), phase(row, index)?.as_str().into());
                 data.insert("duration_ms".to_owned(), duration_ms.into());
-                if let Value::Object(told) = told {
-                    data.extend(told);
+                if let Value::Object(more) = more {
+                    data.extend(more);
                 }
-                (Value::Object(data), told_at.or(at))
+                (Value::Object(data), event_at.or(at))
             }
             Entry::Event(Happened { data, at }) => (data, at),
         };
@@ -153,7 +154,7 @@ pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<Told>, Inconsist
         let word = names.next().unwrap_or_default();
         let name = EventName::parse(word)
             .ok_or_else(|| damaged(row, "names", format!("event {seq}: `{word}` is unknown")))?;
-        found.push(Told { seq, name, turn, data, at: at.map_or(row_at, Timestamp) });
+        found.push(JournalEvent { seq, name, turn, data, at: at.map_or(row_at, Timestamp) });
     }
     if seq != last {
         let missing = format!("events up to {last} are expected, and {seq} is the last one");

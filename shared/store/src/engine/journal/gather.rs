@@ -22,14 +22,14 @@ struct Turn {
 struct Added {
     of: Turn,
     done: Done<RawJson, RawJson>,
-    /// Whether an event says that it is done.
-    is_told: bool,
+    /// True when an event reports the checkpoint.
+    has_event: bool,
 }
 
 impl Added {
-    /// Whether this event says that this checkpoint is done.
-    fn is_told_by(&self, of: Turn, said: &PhaseCompleted) -> bool {
-        !self.is_told
+    /// Returns true when this event reports this checkpoint.
+    fn is_reported_by(&self, of: Turn, said: &PhaseCompleted) -> bool {
+        !self.has_event
             && self.of == of
             && usize::try_from(self.done.phase) == Ok(said.phase.index())
             && self.done.duration_ms == said.duration_ms
@@ -46,7 +46,7 @@ struct NewMessage {
 enum Data {
     /// All that an event says.
     Whole(RawJson),
-    /// What it says beside the checkpoint with this place in the list.
+    /// The event's data beside the checkpoint with this place in the list.
     Beside(usize, RawJson),
 }
 
@@ -108,11 +108,12 @@ impl Journal {
         let stream = self.stream(stream, seq - 1);
         let data = match &event.data {
             EventData::Phase(said)
-                if let Some(place) = stream.checkpoints.iter().position(|new| new.is_told_by(of, said)) =>
+                if let Some(place) =
+                    stream.checkpoints.iter().position(|new| new.is_reported_by(of, said)) =>
             {
                 let new = &mut stream.checkpoints[place];
-                new.is_told = true;
-                new.done.told_at = Some(event.at.0).filter(|at| Some(*at) != new.done.at);
+                new.has_event = true;
+                new.done.event_at = Some(event.at.0).filter(|at| Some(*at) != new.done.at);
                 Data::Beside(place, said.more.clone())
             }
             data => Data::Whole(data.whole().into_owned()),
@@ -144,10 +145,10 @@ impl Journal {
             cost: checkpoint.spent.cost,
             model: checkpoint.spent.model.clone(),
             at: Some(checkpoint.at.0),
-            told: None,
-            told_at: None,
+            event: None,
+            event_at: None,
         };
-        self.stream(stream, events).checkpoints.push(Added { of, done, is_told: false });
+        self.stream(stream, events).checkpoints.push(Added { of, done, has_event: false });
     }
 
     /// Adds message number `seq` of turn `turn` to a stream that has `events` so far.
@@ -188,12 +189,12 @@ impl Stream {
     /// messages in the rows of their turns, in order.
     fn drafts(self) -> Vec<Draft> {
         let mut rows: Vec<Draft> = Vec::new();
-        let (mut told, mut others) = (Vec::new(), Vec::new());
-        for Added { of, done, is_told } in self.checkpoints {
-            if is_told {
-                told.push(Some(done));
+        let (mut reported, mut others) = (Vec::new(), Vec::new());
+        for Added { of, done, has_event } in self.checkpoints {
+            if has_event {
+                reported.push(Some(done));
             } else {
-                told.push(None);
+                reported.push(None);
                 others.push((of, done));
             }
         }
@@ -201,7 +202,7 @@ impl Stream {
         for event in self.events {
             let (done, data) = match event.data {
                 Data::Whole(data) => (None, data),
-                Data::Beside(place, data) => (told[place].take(), data),
+                Data::Beside(place, data) => (reported[place].take(), data),
             };
             let fits = |row: &Draft| row.of == event.of && done.as_ref().is_none_or(|done| row.takes(done));
             if !rows.last().is_some_and(fits) {
@@ -255,7 +256,7 @@ impl Draft {
         }
     }
 
-    /// Whether a checkpoint may join the others: it follows them, and one at most has paid for something.
+    /// Returns true when a checkpoint may join the others: it follows them, and at most one has paid for something.
     fn takes(&self, done: &Done<RawJson, RawJson>) -> bool {
         self.phases == 0 || (done.phase == self.phase + self.phases && !(self.has_paid && done.has_paid()))
     }
@@ -272,7 +273,7 @@ impl Draft {
         self.names.push_str(name.as_str());
         self.events += 1;
         match done {
-            Some(done) => self.checkpoint(Done { told: Some(data), ..done }),
+            Some(done) => self.checkpoint(Done { event: Some(data), ..done }),
             None => self.entries.push(Entry::Event(Happened { data, at: Some(at.0) })),
         }
         (self.last_event, self.at) = (seq, at);

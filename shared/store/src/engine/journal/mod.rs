@@ -18,5 +18,5 @@
 mod entries;
 mod gather;
 
-pub(super) use entries::{Told, checkpoints, events, messages};
+pub(super) use entries::{JournalEvent, checkpoints, events, messages};
 pub(super) use gather::Journal;

@@ -41,8 +41,8 @@ pub(in super::super) async fn remove(
     unit: &mut Unit,
     removal: &AgentRemoval,
 ) -> Result<AgentRemoved, StoreError> {
-    let everybody = [None::<&str>.into()];
-    let rows = session.rows("read agents", &sql::SELECT_AGENTS, Args::Values(&everybody)).await?;
+    let any_name = [None::<&str>.into()];
+    let rows = session.rows("read agents", &sql::SELECT_AGENTS, Args::Values(&any_name)).await?;
     let agents: Vec<AgentDefinition> = decode_readable("read agents", &rows, |row| json(row, "definition"));
     let named_by = delegation::named_by(&removal.name, &agents);
     if !removal.even_if_named && !named_by.is_empty() {

@@ -75,7 +75,7 @@ pub(in super::super) async fn apply(
     Ok(AnswerOutcome::Answered(call_id))
 }
 
-/// What an answer is whose key gave one before, in whichever job of the engagement.
+/// Returns the outcome of an answer whose key was used before, in any job of the engagement.
 async fn by_key(
     session: &mut Session,
     unit: &Unit,
@@ -91,7 +91,8 @@ async fn by_key(
     }))
 }
 
-/// What an answer is to a job that does not wait for it: the one that counted once more, another one, or none.
+/// Returns the outcome of an answer to a job that does not wait for it: a repetition, a different answer, or none
+/// before.
 fn repeated(call: Option<&ToolCall>, answer: &NewAnswer) -> AnswerOutcome {
     let Some(call) = call else { return AnswerOutcome::NotWaiting };
     match &call.outcome {
@@ -103,7 +104,7 @@ fn repeated(call: Option<&ToolCall>, answer: &NewAnswer) -> AnswerOutcome {
     }
 }
 
-/// Whether what is given is what counted; other keys do not matter.
+/// Returns true when an answer equals the one that counted; other keys do not matter.
 fn says(counted: &Map<String, Value>, given: &Map<String, Value>) -> bool {
     counted.iter().all(|(key, value)| given.get(key) == Some(value))
 }

@@ -17,7 +17,7 @@ use turnstone_domain::artifact::NewArtifact;
 /// A tenant, and the digest of a content.
 type Key = (String, String);
 
-/// What is to be written, and what is there.
+/// The artifacts to write, and those that exist.
 #[derive(Default)]
 pub(in super::super) struct Artifacts {
     known: BTreeSet<String>,
@@ -25,7 +25,7 @@ pub(in super::super) struct Artifacts {
     contents: BTreeMap<Key, Content>,
 }
 
-/// What is in new artifacts.
+/// The content of new artifacts.
 struct Content {
     /// How many of them have it.
     uses: i64,

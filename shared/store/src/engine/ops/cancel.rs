@@ -10,7 +10,7 @@ use serde_json::json;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
-/// Cancels a job; an active one loses its lease, and its worker is told. Those who work for it end with it.
+/// Cancels a job. An active one loses its lease, and its worker is notified. Its delegates end with it.
 pub(in super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
@@ -18,7 +18,7 @@ pub(in super::super) async fn apply(
     tenant: Option<&str>,
     at: Timestamp,
 ) -> Result<CancelOutcome, StoreError> {
-    delegations::hold_kin(session, std::slice::from_ref(id)).await?;
+    delegations::lock_tree(session, std::slice::from_ref(id)).await?;
     let Some(seq) = unit.read_job(session, id, tenant).await? else { return Ok(CancelOutcome::NotFound) };
     let previous = unit.change_job(seq)?.state;
     if previous.is_terminal() {
@@ -36,7 +36,7 @@ pub(in super::super) async fn all(
     ids: Vec<JobId>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    delegations::hold_kin(session, &ids).await?;
+    delegations::lock_tree(session, &ids).await?;
     let keys = ids.into_iter().collect();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     let live = rows.iter().filter(|job| !job.state.is_terminal()).map(|job| job.seq).collect::<Vec<_>>();
@@ -47,7 +47,7 @@ pub(in super::super) async fn all(
     unit.flush(session).await
 }
 
-/// Cancels a job that was taken in and has not ended; somebody has to flush the unit.
+/// Cancels a job that was taken in and has not ended; the caller flushes the unit.
 pub(in super::super) async fn end(
     session: &mut Session,
     unit: &mut Unit,

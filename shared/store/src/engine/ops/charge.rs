@@ -1,4 +1,4 @@
-//! What a turn moves of budgets: reserved before a call, settled after it, in every budget that applies or in none.
+//! Budget changes of a turn: reserved before a call, settled after it, in every budget that applies or in none.
 
 use super::super::rows::Share;
 use super::super::unit::{Move, Shared, Unit};
@@ -30,12 +30,12 @@ pub(super) fn named(steps: &[&TurnStep]) -> BTreeSet<(String, i64)> {
     named
 }
 
-/// Whether this step moves a budget, or waits for one.
+/// Returns true when this step changes a budget, or waits for one.
 pub(super) fn moves(step: &TurnStep) -> bool {
     step.write.budget.is_some() || step.write.charge.is_some() || waits(step).is_some()
 }
 
-/// What a job that parks waits for, if it is a budget.
+/// Returns the budget that a parking job waits for, if it waits for one.
 pub(super) fn waits(step: &TurnStep) -> Option<&BudgetWait> {
     let TurnEnd::Settle(end) = &step.end else { return None };
     match &**end {
@@ -44,8 +44,8 @@ pub(super) fn waits(step: &TurnStep) -> Option<&BudgetWait> {
     }
 }
 
-/// When a job that parks looks at its budget again. When only what calls under way have set aside keeps its own from
-/// fitting, or it was raised meanwhile, nobody is going to raise it: the job looks by itself.
+/// Returns when a job that parks looks at its budget again. The job looks by itself in two cases: calls under way
+/// hold the missing amount, or the budget was raised meanwhile. Then no raise would wake it.
 pub(super) fn look_again(unit: &Unit, seq: i64, wait: &BudgetWait, now: Timestamp) -> Option<Timestamp> {
     let fits = match &wait.name {
         None => wait.fits(&unit.budget_of(seq)),
@@ -89,13 +89,13 @@ pub(super) fn apply(unit: &mut Unit, seq: i64, write: &TurnWrite, now: Timestamp
 struct Account {
     seq: i64,
     budget: Budget,
-    /// What this job has set aside of it already, which a new reservation takes the place of.
+    /// The amount that this job has reserved already; a new reservation replaces it.
     held: Share,
     shared: Option<Shared>,
 }
 
 impl Account {
-    /// What is missing of `needed`, if anything.
+    /// Returns the refusal when `needed` does not fit.
     fn refuses(&self, measure: Measure, needed: i64) -> Option<LedgerError> {
         let purse = self.budget.purse(measure);
         let held = match measure {
@@ -119,8 +119,8 @@ impl Account {
         })
     }
 
-    /// The money to be set aside of it, with a limit or without one: a limit that is set while the call is under way leaves
-    /// room for what it is going to cost.
+    /// Returns the money to reserve for the call, with a limit or without one. So a limit that is set while the
+    /// call is under way leaves room for its cost.
     fn money(&self, charge: &Charge) -> Result<i64, LedgerError> {
         if self.budget.money.limit.is_none() {
             return Ok(charge.money.unwrap_or_default());
@@ -129,7 +129,7 @@ impl Account {
         let Some(money) = charge.money else {
             return Err(LedgerError::Unpriced { budget: name.to_owned(), currency: None });
         };
-        // That of an engagement, and of a delegate within it, is in the currency of whoever has prices.
+        // The budget of an engagement, and of a delegate within it, is in the currency of the price list.
         let other = |shared: &&Shared| !shared.currency.is_empty() && shared.currency != charge.currency;
         match self.shared.as_ref().filter(other) {
             Some(shared) => Err(LedgerError::Unpriced {
@@ -194,7 +194,7 @@ fn reserve(
         if let Some(refused) = refused {
             return Err(refused);
         }
-        // The tokens of the engagement's own budget stand with the job.
+        // The tokens of the engagement's own budget are stored with the job.
         let tokens = if account.shared.is_some() { tokens } else { 0 };
         wanted.push(Share { budget_seq: account.seq, tokens, money });
     }
@@ -207,8 +207,8 @@ fn reserve(
     Ok(())
 }
 
-/// What can be booked: a call that no budget limited when it was made may have used more than was set aside for it, and a limit
-/// may have been set meanwhile.
+/// Returns what can be booked. A call that no budget limited when it was made may have used more than was reserved
+/// for it, and a limit may have been set meanwhile.
 fn within_limits(unit: &Unit, seq: i64, (reserved, used): (i64, i64), money: i64) -> (i64, i64) {
     let Some((job, own)) = unit.job(seq).zip(unit.engagement_of(seq).map(|row| row.budget_seq)) else {
         return (used, money);

@@ -1,4 +1,4 @@
-//! Claim: `available → active`, a batch, with everything that is needed to go on where each job stopped.
+//! Claim: `available → active`, a batch, with everything that is needed to resume where each job stopped.
 
 pub(in super::super) mod alone;
 mod broken;
@@ -33,12 +33,12 @@ use turnstone_domain::{AgentDefinition, EventName, Ids, Lease};
 
 /// Jobs that are looked at in search of one that can be read.
 const MOST_LOOKED_AT: usize = 4096;
-/// The scheduler looks again at least this often by itself; what is due earlier is rung for.
+/// The scheduler looks at least this often by itself; it is notified of anything that is due earlier.
 const SOON_MS: i64 = 2_500;
 
 /// A claim, and the queues that looked as if they could serve it.
 pub(in super::super) struct Ask {
-    /// What a worker asks for; the queues are those of `ready` that it wants.
+    /// The request of a worker; its queues are the requested ones among `ready`.
     pub request: ClaimRequest,
     /// Queues that have jobs, and those that have limits.
     pub ready: Vec<ReadyQueue>,
@@ -49,23 +49,23 @@ pub(in super::super) struct Ask {
 pub(in super::super) struct ReadyQueue {
     pub name: String,
     pub pool: Option<String>,
-    /// Whether it has a limit of its own.
+    /// True when it has a limit of its own.
     pub limited: bool,
-    /// Whether it has a job that may be claimed.
+    /// True when it has a job that may be claimed.
     pub ready: bool,
-    /// Whether anywhere jobs are set aside for a limit that may have opened.
+    /// True when jobs of any queue are set aside for a limit that may have opened.
     pub set_aside: bool,
-    /// Whether anywhere the active jobs of a tenant are limited.
+    /// True when any tenant has a limit of active jobs.
     pub capped: bool,
-    /// Whether there is any budget that engagements share.
+    /// True when there is any budget that engagements share.
     pub budgeted: bool,
 }
 
-/// What a claim got.
+/// The result of a claim.
 #[derive(Default)]
 pub(in super::super) struct Claimed {
     pub claims: Vec<Claim>,
-    /// Whether another claim stood in the way: asking again may give more.
+    /// True when a concurrent claim held something that this one had to leave out; another claim may get more.
     pub busy: bool,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Taken {
     pub agents: HashMap<i64, Arc<AgentDefinition>>,
     /// Those of them that cannot be read.
     pub broken: Broken,
-    /// Whether another claim stood in the way: asking again may give more.
+    /// True when a concurrent claim held something that this one had to leave out; another claim may get more.
     pub busy: bool,
 }
 
@@ -205,7 +205,7 @@ pub(super) async fn take(
 /// Jobs of one queue.
 struct Wanted<'a> {
     request: &'a ClaimRequest,
-    /// What the worker's runtime has to offer: JSON.
+    /// The features of the worker's runtime: JSON.
     tags: Option<&'a str>,
     queue: &'a str,
 }
@@ -221,7 +221,7 @@ impl Wanted<'_> {
 /// The way of one claim through the queues.
 struct Search<'a> {
     request: &'a ClaimRequest,
-    /// What the worker's runtime has to offer: JSON.
+    /// The features of the worker's runtime: JSON.
     tags: Option<String>,
     definitions: &'a mut Definitions,
     line: Line,
@@ -231,7 +231,7 @@ struct Search<'a> {
     /// Jobs that no version can read.
     broken: Broken,
     set_aside: bool,
-    /// Whether it gave up looking although there is more to look at.
+    /// True when it stopped looking although there is more to look at.
     hasty: bool,
 }
 
@@ -249,10 +249,10 @@ impl Search<'_> {
                     if plan.is_empty() {
                         break;
                     }
-                    for (at, asked) in plan {
+                    for (at, requested) in plan {
                         let queue = shares.queues[at].queue.clone();
-                        let got = self.serve(session, unit, &queue, asked).await?;
-                        shares.took(at, asked, got.len());
+                        let got = self.serve(session, unit, &queue, requested).await?;
+                        shares.took(at, requested, got.len());
                         seqs.extend(got);
                     }
                 },
@@ -297,14 +297,14 @@ impl Search<'_> {
         room: usize,
     ) -> Result<Vec<i64>, StoreError> {
         let (mut chosen, mut seen) = (Vec::new(), HashSet::new());
-        let (mut asked, mut looked_at) = (room, 0);
+        let (mut requested, mut looked_at) = (room, 0);
         loop {
             let shut = self.tenants.shut()?;
-            let [kind, queue, most, now, tenant, tags] = jobs.values(asked);
+            let [kind, queue, most, now, tenant, tags] = jobs.values(requested);
             let values = [kind, queue, most, now, tenant, tags, shut.as_deref().into()];
             let rows = session.rows("claim jobs", &sql::LOCK_AVAILABLE_JOBS, Args::Values(&values)).await?;
             looked_at += rows.len();
-            let (all, mut found) = (rows.len() < asked, Vec::with_capacity(rows.len()));
+            let (all, mut found) = (rows.len() < requested, Vec::with_capacity(rows.len()));
             for row in &rows {
                 match JobRow::decode(row).map_err(StoreError::from) {
                     Ok(job) if seen.contains(&job.seq) => {}
@@ -321,11 +321,11 @@ impl Search<'_> {
             if chosen.len() >= room || all {
                 return Ok(chosen);
             }
-            if asked >= MOST_LOOKED_AT || looked_at >= MOST_LOOKED_AT {
+            if requested >= MOST_LOOKED_AT || looked_at >= MOST_LOOKED_AT {
                 self.hasty = !shut.is_empty();
                 return Ok(chosen);
             }
-            asked = (asked * 4).clamp(8, MOST_LOOKED_AT);
+            requested = (requested * 4).clamp(8, MOST_LOOKED_AT);
         }
     }
 
@@ -396,7 +396,7 @@ async fn runnable(
     Ok(agents)
 }
 
-/// Whether the scheduler may have to look at this active job earlier than it looks by itself.
+/// Returns true when this active job may need the scheduler before its next periodic look.
 pub(in super::super) fn ends_soon(job: &JobRow) -> bool {
     [job.timeout_ms, job.lease_ms].into_iter().flatten().any(|ms| ms < SOON_MS)
 }
@@ -420,7 +420,7 @@ fn start(unit: &mut Unit, seq: i64, request: &ClaimRequest, ids: &dyn Ids) -> Re
         unit.rings.push(Ring::Due);
     }
     if request.kind == JobKind::Agent {
-        // Its stream tells it with what its turn writes first.
+        // The first write of its turn also writes this event to its stream.
         unit.change_job(seq)?.events = 1;
         return Ok(());
     }

@@ -31,7 +31,7 @@ pub(in super::super) async fn forget(
     tool: &str,
     header: Option<&str>,
 ) -> Result<bool, StoreError> {
-    // The empty text is no header's name: it stands for all of them.
+    // The empty text is no header's name: it means all of them.
     let values =
         [owner.kind().into(), owner.subject().into(), tool.into(), header.unwrap_or_default().into()];
     Ok(session.execute("forget credentials", &sql::DELETE_CREDENTIALS, Args::Values(&values)).await? > 0)

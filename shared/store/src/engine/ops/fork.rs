@@ -1,5 +1,6 @@
-//! Fork: an engagement that goes on from a turn of another one. Complete turns are read where they are; of the turn in which
-//! they part, the phases before the point are copied, because they belong to the turn that the fork ends.
+//! Fork: an engagement that continues from a turn of another one. Complete turns are read where they are. Of the
+//! turn at which they part, the phases before the point are copied, because they belong to the turn that the fork
+//! ends.
 
 use super::super::journal;
 use super::super::rows::{self, EngagementRow, ForkRow, JobRow, NewScope, ScopeVersion, StateKey};
@@ -73,7 +74,7 @@ pub(in super::super) async fn apply(
     Ok(Ok(()))
 }
 
-/// Takes in the engagement; nobody prunes it until this is committed.
+/// Takes in the engagement; retention does not delete it until this is committed.
 async fn find(session: &mut Session, unit: &mut Unit, fork: &NewFork) -> Result<Option<Parent>, StoreError> {
     let values = [fork.from.as_str().into(), fork.tenant.as_deref().into()];
     let (action, text) = ("read an engagement", &sql::SELECT_ENGAGEMENT_BY_ID);
@@ -88,7 +89,7 @@ async fn find(session: &mut Session, unit: &mut Unit, fork: &NewFork) -> Result<
     Ok(unit.engagement_of(seq).cloned().map(|row| Parent { seq, agent, row }))
 }
 
-/// What the turn has before the point, or why it cannot be forked there.
+/// Returns what the turn has before the point, or why it cannot be forked there.
 async fn part(
     session: &mut Session,
     unit: &Unit,
@@ -291,7 +292,7 @@ async fn snapshot(
     Ok(StateSnapshot { version: 0, entries: found.await?.into_iter().flatten().collect() })
 }
 
-/// Where the fork's job stands.
+/// The position of the fork's job.
 async fn position(
     session: &mut Session,
     unit: &Unit,
@@ -305,9 +306,9 @@ async fn position(
         // What its origin waits for, and how long it has waited, are the origin's.
         return Ok(Position { asks: None, raise_until: None, outages: 0, ..stands });
     }
-    let told = of_phase(session, fork, Phase::Emit).await?;
+    let reported = of_phase(session, fork, Phase::Emit).await?;
     let asked_for_tools = |done: &Checkpoint| done.body.get("tool_calls").and_then(serde_json::Value::as_u64);
-    let before: Vec<bool> = told
+    let before: Vec<bool> = reported
         .iter()
         .filter(|done| done.turn < turn)
         .map(|done| asked_for_tools(done).unwrap_or_default() > 0)
@@ -320,7 +321,7 @@ async fn position(
         tool_turns: count(true).unwrap_or(u32::MAX),
         reasks: count(false).unwrap_or(u32::MAX).min(1),
         begins: 0,
-        heir: None,
+        handoff_agent: None,
         asks: None,
         granted: stands.granted,
         model_used: model.or(stands.model_used),

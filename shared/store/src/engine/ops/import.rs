@@ -54,7 +54,8 @@ pub(in super::super) async fn apply(
     for event in &record.events {
         // Those of the enqueueing are there.
         if !matches!(event.name, EventName::JobEnqueued | EventName::JobScheduled) {
-            // Subscribers are not told: it happened elsewhere, and whoever imports says that it did.
+            // Subscribers are not notified: the event happened on another server, and the import writes an event of
+            // its own.
             let (name, turn, mut data) = (event.name, event.turn, event.data.clone());
             if let Some(data) = data.as_object_mut() {
                 data.insert(IMPORTED.to_owned(), true.into());
@@ -64,12 +65,12 @@ pub(in super::super) async fn apply(
     }
     unit.flush(session).await?;
     decide(session, record).await?;
-    // The job has ended: whatever the document says, nobody can answer them any more.
+    // The job has ended, so these reviews can no longer be answered, whatever the document says.
     super::reviews::close(session, seq, record.end.ended_at.unwrap_or(at)).await?;
     Ok(Ok(()))
 }
 
-/// What of it is here already.
+/// Returns the part of the record that exists here, if any.
 async fn known(session: &mut Session, record: &EngagementRecord) -> Result<Option<String>, StoreError> {
     let id = record.engagement_id();
     let values = [id.as_str().into(), None.into()];
@@ -83,8 +84,8 @@ async fn known(session: &mut Session, record: &EngagementRecord) -> Result<Optio
     Ok((!found.is_empty()).then(|| format!("job {}", record.job.id)))
 }
 
-/// The record with new ids for what others here have, or may come to have, under the same ones: calls that it shares with the
-/// engagement that it was forked from, and what was decided about them.
+/// Returns the record with new ids where others here have, or may get, the same ones. These are calls that it
+/// shares with the engagement that it was forked from, and the decisions about them.
 async fn unique<'r>(
     session: &mut Session,
     record: &'r EngagementRecord,
@@ -123,7 +124,7 @@ async fn unique<'r>(
     Ok(Cow::Owned(record))
 }
 
-/// Raises the budget to what was used: somebody had raised it where the engagement ran.
+/// Raises the budget to the amount used: it had been raised where the engagement ran.
 async fn make_room(session: &mut Session, unit: &mut Unit, seq: i64, used: i64) -> Result<(), StoreError> {
     let Some(budget_seq) = unit.engagement_of(seq).map(|row| row.budget_seq) else { return Ok(()) };
     let budget = unit.budget_of(seq);

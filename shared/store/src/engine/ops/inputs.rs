@@ -1,9 +1,9 @@
 //! Further inputs of an engagement: its jobs take turns in the order in which they were accepted, one at a time.
 //!
-//! A job that finds another one of its engagement unfinished waits in `pending`. The transaction that ends a job makes the
-//! next one available, whatever the end was: each input is a request of its own, with an agent of its own, which is the
-//! engagement's from then on. Who adds an input holds the engagement,
-//! and who ends a job writes to its stream, so neither overlooks the other.
+//! A job that finds another one of its engagement unfinished waits in `pending`. The transaction that ends a job
+//! makes the next one available, whatever the end was. Each input is a request of its own, and its agent is the
+//! engagement's from then on. Adding an input locks the engagement, and the end of a job writes to its stream, so
+//! neither overlooks the other.
 
 use super::super::rows::{BegunInput, EngagementRow, Fields, Inconsistency, JobRow, get, json};
 use super::super::session::Session;
@@ -24,7 +24,7 @@ pub(in super::super) struct Freed {
 }
 
 impl Freed {
-    /// What the others have to know of a job, if it has ended and there are others.
+    /// Returns what the other jobs need to know of a job, if it has ended and there are others.
     pub(in super::super) fn of(job: &JobRow, engagement: Option<&EngagementRow>) -> Option<Self> {
         let (row, at) = engagement.zip(job.ended_at)?;
         (row.inputs > 1).then_some(Self { engagement_seq: row.seq, at })
@@ -41,13 +41,14 @@ pub(in super::super) struct OpenInput {
 }
 
 impl OpenInput {
-    /// Whether it waits for another input to end. The first one waits for somebody outside, if it waits.
+    /// Returns true when it waits for another input to end. The first input waits for something outside, if it
+    /// waits.
     fn waits_its_turn(&self, engagement_seq: i64) -> bool {
         self.state == JobState::Pending && self.attempt == 0 && self.seq != engagement_seq
     }
 }
 
-/// Where an engagement stands between its inputs.
+/// The position of an engagement between its inputs.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Standing {
     /// Inputs that have not ended, in order.
@@ -55,20 +56,20 @@ pub(in super::super) struct Standing {
     begun: i64,
     granted: i64,
     /// The newest input that knows of an agent that took over, and that agent.
-    heir: Option<(i64, String)>,
+    handoff_agent: Option<(i64, String)>,
 }
 
 impl Standing {
-    /// Where the next input begins, after `turns` complete ones. A turn that was begun and never completed is not begun
+    /// Returns where the next input begins, after `turns` complete turns. A turn that was begun and never completed is not begun
     /// again: what belongs to it stays with the job that began it.
     pub(super) fn next(&self, turns: i64) -> Position {
         let turn = turns.max(self.begun) + 1;
-        let heir = self.heir.as_ref().map(|(_, name)| name.clone());
-        Position { turn, begins: turn, granted: self.granted, heir, ..Position::default() }
+        let handoff_agent = self.handoff_agent.as_ref().map(|(_, name)| name.clone());
+        Position { turn, begins: turn, granted: self.granted, handoff_agent, ..Position::default() }
     }
 }
 
-/// Where these engagements stand, by seq.
+/// Returns the positions of these engagements, by seq.
 pub(super) async fn standings(
     session: &mut Session,
     engagements: Vec<i64>,
@@ -81,10 +82,10 @@ pub(super) async fn standings(
         let standing = standings.entry(engagement_seq).or_default();
         standing.begun = standing.begun.max(begun);
         standing.granted = standing.granted.max(position.granted);
-        // What waits was told of an agent before the input in front of it may have handed over to another one.
+        // The waiting input got its agent before the input in front of it may have handed over to another agent.
         let is_over = input.state.is_terminal() || !input.waits_its_turn(engagement_seq);
-        let heir = position.heir.filter(|_| is_over).map(|name| (input.seq, name));
-        standing.heir = standing.heir.take().max(heir);
+        let handoff_agent = position.handoff_agent.filter(|_| is_over).map(|name| (input.seq, name));
+        standing.handoff_agent = standing.handoff_agent.take().max(handoff_agent);
         if !input.state.is_terminal() && standing.open.iter().all(|open| open.seq != input.seq) {
             standing.open.push(input);
         }

@@ -1,4 +1,4 @@
-//! Who leads among the schedulers: a lease on one row, and no lock that lives in a connection.
+//! The leader among the schedulers: a lease on one row, and no lock that lives in a connection.
 
 use super::super::rows;
 use super::super::session::{Args, Session};
@@ -33,7 +33,7 @@ pub(in super::super) async fn resign(session: &mut Session, term: &Term) -> Resu
         .map(|_| ())
 }
 
-/// Whether this term is the current one. It stays so until the end of the transaction.
+/// Returns true when this term is the current one. It stays so until the end of the transaction.
 pub(in super::super) async fn holds(session: &mut Session, term: &Term) -> Result<bool, StoreError> {
     let values = [term.token.as_str().into()];
     let rows = session.rows("check the leadership", &sql::LOCK_LEADER_TERM, Args::Values(&values)).await?;

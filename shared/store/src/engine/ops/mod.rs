@@ -1,4 +1,4 @@
-//! What the writer does, one file per transition or group of them.
+//! The operations of the writer, one file per transition or group of them.
 
 pub(super) mod agents;
 pub(super) mod answer;
@@ -13,7 +13,6 @@ pub(super) mod control;
 pub(super) mod credentials;
 pub(super) mod crons;
 pub(super) mod delegations;
-pub(super) mod elsewhere;
 pub(super) mod fork;
 pub(super) mod import;
 pub(super) mod inputs;
@@ -25,6 +24,7 @@ pub(super) mod prune;
 pub(super) mod push;
 pub(super) mod queues;
 pub(super) mod remote;
+pub(super) mod remote_calls;
 pub(super) mod reviews;
 pub(super) mod runs;
 pub(super) mod schemas;

@@ -66,7 +66,7 @@ pub(in super::super) async fn apply(
     let expired = session.execute(action, text, Args::Values(&values)).await?;
     let expired = usize::try_from(expired).unwrap_or(usize::MAX);
     let old = old_jobs(session, before, now, limit).await?;
-    // Somebody may have forked one since it was looked for; now that the rows are locked, nobody does any more.
+    // One of them may have been forked since it was found. The rows are locked now, so no more forks begin.
     let kept = sources(session, &old).await?;
     let open = open(session, &old).await?;
     let old: Vec<(i64, i64)> =
@@ -77,8 +77,8 @@ pub(in super::super) async fn apply(
     Ok(old.len().max(deliveries).max(keys).max(retired).max(expired))
 }
 
-/// Jobs that are to go, by seq and stream. Queues that keep their jobs for a time of their own are asked one by one, and
-/// all others with them: who keeps more than the fleet does would otherwise be looked through again and again.
+/// Returns the jobs to delete, by seq and stream. Queues with a retention of their own are read one by one, and all
+/// others together. Otherwise the jobs of a queue that keeps them longer would be looked through again and again.
 async fn old_jobs(
     session: &mut Session,
     before: Timestamp,
@@ -122,7 +122,8 @@ async fn forget_limits(session: &mut Session, limit: usize) -> Result<usize, Sto
     Ok(usize::try_from(forgotten).unwrap_or(usize::MAX))
 }
 
-/// Those of the streams of these jobs in which an input has not ended. Nobody adds one from now on.
+/// Returns those of the streams of these jobs in which an input has not ended. No input is added to them from now
+/// on.
 pub(in super::super) async fn open(
     session: &mut Session,
     jobs: &[(i64, i64)],

@@ -132,7 +132,7 @@ pub(in super::super) async fn override_limit(
     limit: Option<&RateLimit>,
 ) -> Result<bool, StoreError> {
     let values = [key.into()];
-    let known = read(session, "read a limit", &sql::LOCK_RATE_KEY, &values, asked).await?;
+    let known = read(session, "read a limit", &sql::LOCK_RATE_KEY, &values, limits_of).await?;
     let known = known.into_iter().next();
     unit.rings.push(Ring::Available);
     if limit.is_none() && known.as_ref().is_none_or(|(overridden, _)| !overridden) {
@@ -141,7 +141,7 @@ pub(in super::super) async fn override_limit(
     let text = if limit.is_some() { &sql::INSERT_RATE_KEY_OVERRIDE } else { &sql::UPDATE_RESTORED_RATE_KEY };
     let before: Option<RateLimit> = known
         .as_ref()
-        .and_then(|(_, asked)| asked.as_deref())
+        .and_then(|(_, requested)| requested.as_deref())
         .and_then(|text| serde_json::from_str(text).ok());
     let limit = limit.cloned().or(before).unwrap_or_default();
     let (rate, period_ms) = limit.rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
@@ -156,7 +156,7 @@ pub(in super::super) async fn override_limit(
     Ok(known.is_some())
 }
 
-/// Whether an operator's limit stands, and what jobs asked for.
-fn asked(row: &Row) -> Result<(bool, Option<String>), Inconsistency> {
+/// Returns true when an operator's limit applies, and the limit that jobs named.
+fn limits_of(row: &Row) -> Result<(bool, Option<String>), Inconsistency> {
     Ok((get(row, "overridden")?, get(row, "asked")?))
 }

@@ -16,13 +16,13 @@ pub(in super::super) async fn questions_shown(
     for question in questions {
         let values = [question.as_str().into()];
         for text in [&sql::UPDATE_QUESTION_SHOWN, &sql::UPDATE_REMINDED_REVIEW] {
-            session.execute("note who was told of a question", text, Args::Values(&values)).await?;
+            session.execute("record a displayed question", text, Args::Values(&values)).await?;
         }
     }
     Ok(())
 }
 
-/// Moves the mark of a poll; returns whether it stood at `from`.
+/// Moves the mark of a poll; returns true when it was at `from`.
 pub(in super::super) async fn polled(
     session: &mut Session,
     request: &JobId,
@@ -50,8 +50,8 @@ pub(in super::super) async fn configure(
     Ok(execute(session, "configure runs", &sql::INSERT_RUN_SETTINGS, vec![row], &[]).await? > 0)
 }
 
-/// The row of the run is moved first: it is what two who tell the same run meet at.
-pub(in super::super) async fn tell(
+/// The row of the run is moved first: two concurrent readers of a run meet there.
+pub(in super::super) async fn advance(
     session: &mut Session,
     run: &EngagementId,
     last: i64,

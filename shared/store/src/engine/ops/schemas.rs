@@ -1,4 +1,4 @@
-//! What the arguments of a job type have to look like: the writes.
+//! The writes of schemas for the arguments of job types.
 
 use super::super::rows::Stored;
 use super::super::session::{Arg, Args, Session};

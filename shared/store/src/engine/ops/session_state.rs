@@ -14,7 +14,7 @@ use turnstone_domain::session_state::{Expect, StateCommit};
 
 type Key = (String, String);
 
-/// What a key is from now on.
+/// The new value of a key.
 struct Write {
     value: Option<String>,
     version: i64,

@@ -1,4 +1,4 @@
-//! What operators allow tenants: the writes. A wider limit may let jobs start.
+//! The writes of tenants' limits. A wider limit may let jobs start.
 
 use super::super::session::{Arg, Args, Session};
 use super::super::unit::Unit;

@@ -10,8 +10,8 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::retry::{Decision, RetryPolicy};
 use turnstone_domain::{JobError, Settlement, Timestamp};
 
-/// How much longer than the timeout an attempt of an agent job may take before the scheduler ends it: a worker that lives
-/// does it itself, with a better message. Nobody else ends one of a plain job.
+/// How much longer than the timeout an attempt of an agent job may take before the scheduler ends it. A living
+/// worker ends it itself, with a better message. Only the scheduler ends an attempt of a plain job.
 const GRACE_MS: i64 = 5_000;
 
 /// Ends such attempts as failures of the job.

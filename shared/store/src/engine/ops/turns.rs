@@ -21,10 +21,10 @@ use turnstone_domain::{
     EventData, EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait,
 };
 
-/// A result of more bytes than this is not repeated in the event that tells of it.
+/// The event of a job's end does not repeat a result of more bytes than this.
 const MOST_RESULT_BYTES: usize = 8 * 1024;
 
-/// What one turn hands over.
+/// The writes of one turn.
 pub(in super::super) struct TurnStep {
     pub lease: Lease,
     pub write: TurnWrite,
@@ -32,7 +32,7 @@ pub(in super::super) struct TurnStep {
     pub end: TurnEnd,
 }
 
-/// Whether the lease goes on.
+/// The end of the step: the lease is kept, or the job is settled.
 pub(in super::super) enum TurnEnd {
     /// It is extended to this time.
     Extend(Timestamp),
@@ -93,8 +93,8 @@ async fn read(
     Ok(())
 }
 
-/// Decides each step in memory, from what the unit took in. With `unlocked` rows nobody is refused on the strength of them:
-/// others may have given something back since.
+/// Decides each step in memory, from the rows that the unit took in. With `unlocked` rows no step is refused,
+/// because other jobs may have given something back since.
 fn decide(
     unit: &mut Unit,
     steps: &[&TurnStep],
@@ -128,8 +128,9 @@ async fn commit(session: &mut Session, unit: &mut Unit) -> Result<(), StoreError
     Ok(())
 }
 
-/// Whether a step adds nothing to a plain job's stream but its end. The state that its worker saves through another process
-/// adds an event, too, which the fencing token does not tell: then the two events have one number, and this step fails.
+/// Returns true when a step adds only its end to a plain job's stream. The state that its worker saves through
+/// another process adds an event, too, which the fencing token does not show. Then the two events have one number,
+/// and this step fails.
 fn is_one_event(step: &TurnStep) -> bool {
     let completes = matches!(&step.end, TurnEnd::Settle(end) if matches!(**end, Settlement::Complete { .. }));
     completes && step.write.events.is_empty()
@@ -196,8 +197,8 @@ pub(super) fn settle(
     let (name, data): (EventName, EventData) = match settlement {
         Settlement::Complete { result, withheld } => {
             unit.result(seq, result);
-            let told = Some(result).filter(|_| !withheld);
-            (EventName::JobCompleted, completed(unit.change_job(seq)?, told, now)?.into())
+            let visible = Some(result).filter(|_| !withheld);
+            (EventName::JobCompleted, completed(unit.change_job(seq)?, visible, now)?.into())
         }
         Settlement::Retry { error, run_at, delay_ms } => {
             job.failures += i64::from(error.counts_as_failure());
@@ -211,7 +212,7 @@ pub(super) fn settle(
             failed(unit, seq, error, now)?;
             unit.rings.push(Ring::Due);
             let next = run_at.to_rfc3339();
-            let mut data = error.told();
+            let mut data = error.event_data();
             data["retry_delay_ms"] = (*delay_ms).into();
             data["next_retry_at"] = next.into();
             (EventName::JobRetrying, data.into())
@@ -221,20 +222,21 @@ pub(super) fn settle(
             match error.handler_word() {
                 Some(HandlerWord::DeadLetter) => job.dead_letter = true,
                 Some(HandlerWord::Discard) => job.dead_letter = false,
-                // Nobody was asked, so the dead letters are where somebody looks (OSSA §2 `escalate`).
+                // No reviewer is named, so the job becomes a dead letter, where operators look (OSSA §2
+                // `escalate`).
                 _ if error.alerts() => job.dead_letter = true,
                 _ => {}
             }
             unit.error(seq, error, now)?;
             failed(unit, seq, error, now)?;
-            (EventName::JobDiscarded, error.told().into())
+            (EventName::JobDiscarded, error.event_data().into())
         }
         Settlement::Park { wait: Wait::Review(review) } => {
             reviews::open(unit, seq, review, now)?;
             let data = json!({"review_id": review.id, "kind": review.kind, "reviewer": review.reviewer});
             (EventName::JobParked, data.into())
         }
-        Settlement::Park { wait: Wait::Input(asked) } => wait_for_user(unit, seq, asked, now)?,
+        Settlement::Park { wait: Wait::Input(requested) } => wait_for_user(unit, seq, requested, now)?,
         Settlement::GiveWay => {
             unit.rings.push(Ring::Available);
             (EventName::JobYielded, json!({"reason": "something more urgent waits"}).into())
@@ -265,28 +267,28 @@ pub(super) fn settle(
     unit.note(seq, name, data, now)
 }
 
-/// A job that was just parked waits for its user; returns what is told of that.
+/// Records the question of a job that was just parked for its user; returns the event of the parking.
 fn wait_for_user(
     unit: &mut Unit,
     seq: i64,
-    asked: &AskedUser,
+    requested: &AskedUser,
     now: Timestamp,
 ) -> Result<(EventName, EventData), StoreError> {
     if let Some(position) = &mut unit.change_job(seq)?.position {
-        position.asks = Some(asked.call_id.clone());
+        position.asks = Some(requested.call_id.clone());
     }
-    let mut data = json!({"call_id": asked.call_id, "request_keys": asked.question.request_keys()});
-    if !asked.exposes.is_empty() {
-        data["exposes"] = asked.exposes.clone().into();
+    let mut data = json!({"call_id": requested.call_id, "request_keys": requested.question.request_keys()});
+    if !requested.exposes.is_empty() {
+        data["exposes"] = requested.exposes.clone().into();
     }
     unit.note(seq, EventName::InputRequested, data, now)?;
-    Ok((EventName::JobParked, json!({"kind": "input", "call_id": asked.call_id}).into()))
+    Ok((EventName::JobParked, json!({"kind": "input", "call_id": requested.call_id}).into()))
 }
 
 /// Notes that an attempt failed, whatever becomes of the job.
 pub(super) fn failed(unit: &mut Unit, seq: i64, error: &JobError, now: Timestamp) -> Result<(), StoreError> {
     let attempt = unit.job(seq).map_or(0, |job| job.attempt);
-    let mut data = error.told();
+    let mut data = error.event_data();
     data["attempt"] = attempt.into();
     unit.note(seq, EventName::JobFailed, data, now)
 }
@@ -304,7 +306,7 @@ struct Completed<'a> {
     of_agent: Option<OfAgent<'a>>,
 }
 
-/// What it says of agent jobs.
+/// The part of the result about agent jobs.
 #[derive(Serialize)]
 struct OfAgent<'a> {
     tokens_used: i64,

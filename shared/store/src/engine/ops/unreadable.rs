@@ -1,4 +1,4 @@
-//! Jobs of which something that is stored cannot be read become dead letters that say what.
+//! Jobs with stored data that cannot be read become dead letters that name the data.
 //!
 //! No version could continue them, so they are not left for another one, and not tried again. Once the row is repaired, an
 //! operator has them tried again.

@@ -1,4 +1,4 @@
-//! What time does to jobs and reviews.
+//! The scheduler's duties for jobs and reviews.
 
 use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
@@ -78,7 +78,7 @@ pub(in super::super) async fn promote_due(
     Ok(opened + promoted + resumed + released)
 }
 
-/// Limits that allow something again at `now`: those who wait for them are told, once.
+/// Limits that allow something again at `now`: the jobs that wait for them are released, once.
 async fn open_limits(session: &mut Session, unit: &mut Unit, now: Timestamp) -> Result<usize, StoreError> {
     let values = [now.0.into()];
     let mut opened = 0;
@@ -249,7 +249,7 @@ pub(in super::super) async fn expire_jobs(
     let (action, text) = ("look for parents", &sql::SELECT_EXPIRING_PARENTS);
     let parents = read(session, action, text, &values, |row| rows::get::<String>(row, "id").map(JobId));
     let parents = parents.await?;
-    delegations::hold_kin(session, &parents).await?;
+    delegations::lock_tree(session, &parents).await?;
     let rows = rows_until(session, "expire jobs", &sql::LOCK_EXPIRING_JOBS, now, limit).await?;
     let seqs: Vec<i64> = rows.iter().map(|job| job.seq).collect();
     unit.take_in(session, rows).await?;

@@ -1,4 +1,4 @@
-//! Who is told of events, and what became of it: the writes.
+//! The writes of webhooks and their deliveries.
 
 use super::super::rows::{self, WebhookRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
@@ -12,7 +12,7 @@ use turnstone_domain::webhook::{
     AfterAttempt, Attempted, Delivery, DeliveryState, NewDelivery, Webhook, WebhookChange,
 };
 
-/// The name of the mark that says how far events are told.
+/// The name of the mark up to which events are published to webhooks.
 pub(in super::super) const MARK: &str = "webhooks";
 
 pub(in super::super) async fn create(
@@ -91,7 +91,7 @@ pub(in super::super) async fn redeliver(
     Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
 }
 
-/// Moves the mark and adds the deliveries of the events in between; returns whether the mark stood at `from`.
+/// Moves the mark and adds the deliveries of the events in between; returns true when the mark was at `from`.
 pub(in super::super) async fn fan_out(
     session: &mut Session,
     term: &Term,

@@ -21,9 +21,10 @@ pub(crate) fn stored() -> impl Iterator<Item = &'static Table> {
 /// }
 /// ```
 ///
-/// `for Name` stands before a struct that exists already. Rows are inserted `into` a table or only are `in` it; the columns
-/// that tell its rows apart follow. Nothing of it stands where a row is of no one table. After `=>` stands what is special: a column is `sealed`; a field is read `from` another
-/// column, or `with` a function; or it is `beside` the columns and begins as its default.
+/// `for Name` precedes a struct that exists already. Rows are inserted `into` a table, or are only read (`in`). The
+/// columns in brackets are the key. A row that belongs to no single table has neither. An option follows `=>`: a
+/// column is `sealed`; a field is read `from` another column, or `with` a function; or it is `beside` the columns
+/// and begins as its default.
 macro_rules! declare {
     ($($(#[$meta:meta])* $what:ident $name:ident $($how_of:ident $table:ident [$($key:ident),+])? {
         $($(#[$doc:meta])* $field:ident: $type:ty $(=> $how:ident $($of:ident)?)?,)+

@@ -257,7 +257,7 @@ fn counters(row: &impl Fields) -> Result<(i64, i64), Inconsistency> {
 }
 
 impl EngagementRow {
-    /// Whether other engagements spend from the same budget, or may.
+    /// Returns true when other engagements spend from the same budget, or may.
     pub(in super::super) fn shares_budget(&self) -> bool {
         self.parent_seq.is_some() || self.children > 0
     }

@@ -9,7 +9,7 @@ use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowStat
 use turnstone_domain::{JobId, JobState, RawObject, Timestamp};
 
 declare! {
-    /// What a claim used of a queue.
+    /// The use of a queue by a claim.
     struct QueueUse {
         name: String,
         pass: i64,
@@ -34,7 +34,7 @@ declare! {
         pass: i64,
     }
 
-    /// What a job asks of a limit; `asked` is a text of JSON.
+    /// A limit that a job names; `asked` is a text of JSON.
     struct LimitRow {
         name: String,
         asked: Option<String>,
@@ -44,7 +44,7 @@ declare! {
         throttle_ms: Option<i64>,
     }
 
-    /// What a claim used of a limit.
+    /// The use of a limit by a claim.
     struct LimitUse {
         name: String,
         window_at: Timestamp,
@@ -55,7 +55,7 @@ declare! {
         opens_at: Option<Timestamp>,
     }
 
-    /// What a tenant used of its rate.
+    /// The use of a tenant's rate.
     struct TenantUse {
         tenant: String,
         window_at: Timestamp,
@@ -207,7 +207,7 @@ declare! {
         last_error: Option<String> => sealed,
     }
 
-    /// What became of an occurrence.
+    /// The outcome of an occurrence.
     struct CronRunRow into cron_runs [id] {
         id: String,
         tenant: String,
@@ -295,7 +295,7 @@ declare! {
         took_ms: i64,
     }
 
-    /// What a tool is called with.
+    /// A credential for the calls of a tool.
     struct CredentialRow into credentials [kind, subject, tool, header] {
         kind: String,
         subject: String,

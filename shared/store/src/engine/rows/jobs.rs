@@ -11,7 +11,7 @@ use turnstone_domain::turn_write::Position;
 use turnstone_domain::{JobId, JobState, Timestamp};
 
 declare! {
-    /// What changes in the life of a job.
+    /// The columns that change in the life of a job.
     #[derive(Clone, Debug)]
     struct JobRow in jobs [id] {
         seq: i64,
@@ -33,10 +33,10 @@ declare! {
         stream: i64,
         position: Option<Position>,
         reserved: i64,
-        /// What it has reserved beside that, by budget; read with the job when it has reserved anything.
+        /// The amounts that it has reserved of other budgets; read with the job when there are any.
         shares: Vec<Share> => beside,
         tokens_used: i64,
-        /// Events of a plain job's stream. Of an agent's job: 1 while its stream does not tell that it was started.
+        /// Events of a plain job's stream. Of an agent's job: 1 while the event of its start is not written.
         events: i64,
         worker_id: Option<String>,
         lease_token: Option<String>,
@@ -45,7 +45,7 @@ declare! {
         /// When the current attempt began.
         claimed_at: Option<Timestamp>,
         tenant: Option<String>,
-        /// How long a lease of this job lasts, whoever holds it.
+        /// The duration of a lease of this job, for any holder.
         visibility_ms: Option<i64>,
         /// How long the current lease lasts from each beat.
         lease_ms: Option<i64>,
@@ -57,7 +57,7 @@ declare! {
         held: bool,
         /// True if it is kept for a manual retry when it is discarded.
         dead_letter: bool,
-        /// What the runtime of its worker has to offer.
+        /// The features of its worker's runtime.
         runtime_tags: Vec<String> => with runtime_tags,
         /// Its state as it was when the row was read.
         read_state: JobState => from state,
@@ -97,7 +97,7 @@ declare! {
         runtime_tags: Option<Vec<String>>,
     }
 
-    /// What a client sent, as texts of JSON.
+    /// The job as its client sent it, as texts of JSON.
     struct NewEnvelope into job_envelopes [job_seq] {
         job_seq: i64,
         retry: String,
@@ -131,14 +131,14 @@ declare! {
         at: Timestamp,
     }
 
-    /// What a worker over HTTP saved, as a text of JSON.
+    /// The state that a worker over HTTP saved, as a text of JSON.
     struct SavedStateRow in saved_states [job_seq] {
         job_seq: i64,
         state: String => sealed,
         at: Timestamp,
     }
 
-    /// What a job has reserved of one budget.
+    /// The amount that a job has reserved of one budget.
     struct Reservation into reservations [job_seq, budget_seq] {
         job_seq: i64,
         budget_seq: i64,
@@ -182,14 +182,14 @@ declare! {
         turn: i64,
     }
 
-    /// What a job wants when its limit is used up.
+    /// The reaction of a job to a used-up limit.
     struct Wish {
         id: JobId,
         on_limit: OnLimit,
     }
 }
 
-/// What a job has reserved of one budget, beyond the tokens of its engagement's.
+/// The amount that a job has reserved of one budget, beyond the tokens of its engagement's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Share {
     pub budget_seq: i64,
@@ -226,11 +226,11 @@ impl JobRow {
     }
 
     /// Returns true for an agent's job whose start is not in its stream yet: the next write adds it.
-    pub(in super::super) fn has_untold_start(&self) -> bool {
+    pub(in super::super) fn has_unwritten_start(&self) -> bool {
         self.engagement_seq.is_some() && self.events > 0
     }
 
-    /// Whether it failed for good and is kept for a manual retry.
+    /// Returns true when it failed for good and is kept for a manual retry.
     pub(in super::super) fn is_dead_letter(&self) -> bool {
         self.dead_letter && self.state == JobState::Discarded
     }

@@ -33,7 +33,7 @@ pub(crate) struct Inconsistency {
     /// Empty where the row is joined of several tables.
     table: &'static str,
     column: String,
-    /// The values that tell the row from others.
+    /// The key of the row.
     key: String,
     message: String,
 }
@@ -181,10 +181,10 @@ pub(crate) trait Stored: Declared {
 /// A row that is inserted as it is declared.
 pub(crate) trait Inserted: Stored {}
 
-/// What a declaration says of a table.
+/// The declaration of a table.
 pub(crate) struct Table {
     pub name: &'static str,
-    /// The columns that tell its rows from others.
+    /// The columns of the key.
     pub key: &'static [&'static str],
     /// Those that are sealed.
     pub sealed: &'static [&'static str],

@@ -178,7 +178,7 @@ declare! {
         state: ReviewState,
     }
 
-    /// What happens to an open review before it is decided; the votes are a text of JSON.
+    /// The changes of an open review before it is decided; the votes are a text of JSON.
     struct ReviewStep in reviews [id] {
         id: ReviewId,
         reviewer: String,
@@ -214,7 +214,7 @@ declare! {
         created_at: Timestamp,
     }
 
-    /// What is in artifacts, as base64.
+    /// The content of artifacts, as base64.
     struct ArtifactContent in artifact_contents [tenant, digest] {
         tenant: String,
         digest: String,
@@ -239,7 +239,7 @@ declare! {
         ended: Option<i64>,
     }
 
-    /// What runs are configured with, as a text of JSON.
+    /// The configuration of runs, as a text of JSON.
     struct RunSettingsRow in run_settings [agent_name, tenant, run] {
         agent_name: String,
         tenant: String,

@@ -1,4 +1,4 @@
-//! What columns can hold: one value of each type, in both directions.
+//! The values of columns: one implementation for each type, in both directions.
 
 use super::super::columns::{Column, Kind};
 use super::super::statement::as_json;
@@ -31,7 +31,7 @@ pub(crate) trait FromField<'r>: Sized {
 
 /// A value that can be written to a column, or an `Option` of one.
 pub(crate) trait Put: Sized {
-    /// What its column holds.
+    /// The kind of its column.
     const KIND: Kind;
 
     /// Appends it.

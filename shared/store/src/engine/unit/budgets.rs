@@ -1,8 +1,9 @@
-//! Budgets in a unit of work: what they were when they were read, what they are now, and what each job has set aside.
+//! Budgets in a unit of work: their values when they were read, their values now, and the amount that each job has
+//! reserved.
 //!
-//! They are written by differences, so that a budget that many processes use need not be as it was read. What has to be
-//! true of it all the same, that a limit holds and that a warning is given once, the statement itself and the table's
-//! CHECKs look after: then the whole transaction fails, and is tried again with the rows locked.
+//! They are written by differences, so that a budget that many processes use need not be as it was read. Two rules
+//! hold all the same: a limit is never exceeded, and a warning is given once. The statement itself and the table's
+//! CHECKs enforce them. When one fails, the whole transaction fails, and is tried again with the rows locked.
 
 use super::super::rows::{
     BudgetDay, CallCost, EngagementRow, Fields, Inconsistency, Reservation, Share, TotalsMove, WaitRow,
@@ -133,8 +134,8 @@ impl Budgets {
         }
     }
 
-    /// What is to be written of budgets, and of the counters of these engagements: an engagement has one row for both, and
-    /// PostgreSQL applies only one of two changes that one statement makes to a row.
+    /// Adds the writes of budgets, and of the counters of these engagements. An engagement has one row for both,
+    /// and PostgreSQL applies only one of two changes that one statement makes to a row.
     pub(super) async fn write(
         &mut self,
         session: &mut Session,
@@ -186,7 +187,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// What tool calls cost.
+    /// Adds the costs of tool calls.
     pub(super) fn write_costs(&mut self, writes: &mut Writes) {
         writes.all("write the cost of tool calls", &sql::UPDATE_TOOL_CALL_COSTS, take(&mut self.costs));
     }
@@ -284,7 +285,7 @@ impl Unit {
         self.budgets.of(seq).unwrap_or_default()
     }
 
-    /// The budget of a job's engagement; a plain job has an unlimited one that nobody keeps.
+    /// Returns the budget of a job's engagement; a plain job has an unlimited one, which is not stored.
     pub(in super::super) fn budget_of(&self, job_seq: i64) -> Budget {
         self.engagement_of(job_seq).and_then(|row| self.budgets.of(row.budget_seq)).unwrap_or_default()
     }
@@ -316,7 +317,7 @@ impl Unit {
             let percent = after.warn_at.unwrap_or(WARN_AT);
             let mut data = json!({"unit": measure, "percent": percent});
             match self.budgets.shared.get(&budget_seq) {
-                // Others pay into it as well: what they have spent is not for everybody who follows this job.
+                // Other engagements spend from it as well; followers of this job do not see their spending.
                 Some(shared) => data["budget"] = shared.name.as_str().into(),
                 None => {
                     data["limit"] = after.purse(measure).limit.into();
@@ -340,7 +341,8 @@ impl Unit {
         Ok(())
     }
 
-    /// Takes away what a job has set aside beyond the tokens of its engagement's budget; somebody has to move the budgets.
+    /// Takes away the amounts that a job has reserved beyond the tokens of its engagement's budget; the caller
+    /// changes the budgets.
     pub(in super::super) fn take_shares(&mut self, job_seq: i64) -> Result<Vec<Share>, StoreError> {
         let shares = take(&mut self.change_job(job_seq)?.shares);
         if !shares.is_empty() {
@@ -363,12 +365,12 @@ impl Unit {
         Ok(())
     }
 
-    /// What a tool call costs.
+    /// Records the cost of a tool call.
     pub(in super::super) fn cost_of_call(&mut self, call: &CallId, money: i64) {
         self.budgets.costs.push(CallCost { call_id: call.clone(), cost: money });
     }
 
-    /// Remembers what a job waits for, whose last call did not fit into a budget, and when it may go on by itself.
+    /// Remembers what a job waits for, whose last call did not fit into a budget, and when it may resume by itself.
     pub(in super::super) fn wait_for(&mut self, job_seq: i64, wait: &BudgetWait, due_at: Option<Timestamp>) {
         let Some(own) = self.engagement_of(job_seq).map(|row| row.budget_seq) else { return };
         let attempt = self.job(job_seq).map_or(0, |job| job.attempt);

@@ -1,4 +1,4 @@
-//! Budgets as operators see them: set, raised, forgotten; and jobs that waited for that go on.
+//! Budgets as operators see them: set, raised, forgotten; and the jobs that waited for them resume.
 
 mod own;
 mod resume;

@@ -1,4 +1,4 @@
-//! What one engagement and its delegates may spend.
+//! The budget of one engagement and its delegates.
 
 use super::super::super::rows::{budget, get};
 use super::super::super::session::{Arg, Args, Row, Session};
@@ -23,7 +23,7 @@ pub(in super::super::super) async fn set(
     let decode = |row: &Row| Ok((get::<i64>(row, "seq")?, JobId(get(row, "job_id")?), budget(row)?));
     let found = read(session, action, &sql::SELECT_BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
     let Some((seq, job, _)) = found else { return Ok(None) };
-    // The job is locked before the budget, as by everybody, and so keeps others out who want to change the same.
+    // Every writer locks the job before the budget; that keeps out others who want to change the same.
     let job_seq = unit.read_job(session, &job, None).await?;
     let found = read(session, action, &sql::SELECT_BUDGET_OF_ENGAGEMENT, &values, decode).await?.pop();
     let Some((_, _, before)) = found else { return Ok(None) };

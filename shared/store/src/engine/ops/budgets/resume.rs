@@ -1,4 +1,4 @@
-//! Jobs that waited for a budget go on.
+//! Jobs that waited for a budget resume.
 
 use super::super::super::rows::{JobRow, get};
 use super::super::super::session::{Arg, Args, Row, Session, limit as row_limit};
@@ -9,7 +9,7 @@ use serde_json::json;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobState, Timestamp};
 
-/// At most this many go on in the transaction that raises their budget; the scheduler lets the others go on.
+/// At most this many resume in the transaction that raises their budget; the scheduler resumes the others.
 const AT_ONCE: usize = 200;
 
 /// Which budget was changed.
@@ -20,7 +20,7 @@ pub(super) enum Of<'a> {
     Engagement(i64),
 }
 
-/// Lets jobs go on that wait for a budget, whether they are parked or wait for their next attempt.
+/// Resumes jobs that wait for a budget, whether they are parked or wait for their next attempt.
 pub(super) async fn open(
     session: &mut Session,
     unit: &mut Unit,
@@ -33,7 +33,7 @@ pub(super) async fn open(
     };
     let values = [Arg::Int(seq), name.into(), now.0.into()];
     let waiting =
-        session.execute("let jobs go on", &sql::UPDATE_OPEN_BUDGET_WAITS, Args::Values(&values)).await?;
+        session.execute("resume jobs", &sql::UPDATE_OPEN_BUDGET_WAITS, Args::Values(&values)).await?;
     if waiting == 0 {
         return Ok(());
     }

@@ -80,7 +80,7 @@ pub(in super::super::super) async fn forget(
     Ok(true)
 }
 
-/// What an agent's manifest says of its days is a shared budget, until somebody sets it otherwise.
+/// Sets a shared budget from the daily limit of an agent's manifest, unless an operator has set it.
 pub(in super::super) async fn of_manifest(
     session: &mut Session,
     unit: &mut Unit,

@@ -12,7 +12,7 @@ use turnstone_domain::Timestamp;
 pub(in super::super) struct Broken(BTreeMap<i64, String>);
 
 impl Broken {
-    /// What was read of a job; of one that could not be read it is noted why.
+    /// Returns what was read of a job, and notes the reason when it could not be read.
     pub(super) fn keep<T>(&mut self, seq: i64, read: Result<T, Inconsistency>) -> Option<T> {
         read.map_err(|error| self.add(seq, StoreError::from(error).to_string())).ok()
     }

@@ -4,7 +4,7 @@ use super::super::super::rows::{Fields, Inconsistency, get};
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::Rate;
 
-/// A limit of a queue or of a key, as it stands.
+/// A limit of a queue or of a key, with its current use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gate {
     concurrency: Option<i64>,
@@ -13,7 +13,7 @@ pub(super) struct Gate {
     pub window_at: Timestamp,
     pub started: i64,
     pub next_at: Timestamp,
-    /// When those who wait are to be told.
+    /// The time at which the waiting jobs are released.
     pub opens_at: Option<Timestamp>,
     /// How many are active.
     pub active: i64,
@@ -35,12 +35,12 @@ impl Gate {
         })
     }
 
-    /// Whether it limits anything.
+    /// Returns true when it limits anything.
     pub(super) fn limits(&self) -> bool {
         self.concurrency.is_some() || self.rate.is_some() || self.throttle_ms.is_some()
     }
 
-    /// Whether what is active has to be counted.
+    /// Returns true when active jobs have to be counted.
     pub(super) fn counts_active(&self) -> bool {
         self.concurrency.is_some()
     }

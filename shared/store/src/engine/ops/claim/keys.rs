@@ -26,7 +26,7 @@ struct Key {
     changed: bool,
 }
 
-/// What becomes of a job that names a limit.
+/// The decision about a job that names a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Passage {
     /// It may start, and counts.
@@ -45,7 +45,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Whether another claim had a limit in its hands.
+    /// Returns true when a concurrent claim held a limit.
     pub(super) fn busy(&self) -> bool {
         !self.elsewhere.is_empty()
     }
@@ -115,7 +115,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Whether a job that names this limit may start; if so, it counts.
+    /// Decides whether a job that names this limit may start; counts it if so.
     pub(super) fn pass(&mut self, name: &str, now: Timestamp) -> Passage {
         if self.elsewhere.contains(name) {
             return Passage::Unknown;
@@ -174,7 +174,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Writes what was used. Returns whether somebody has to be told when a limit opens.
+    /// Writes the use of limits. Returns true when waiting jobs have to be released once a limit opens.
     pub(super) async fn write(self, session: &mut Session) -> Result<bool, StoreError> {
         let changed: Vec<_> = self.locked.into_iter().filter(|(_, key)| key.changed).collect();
         let opening = changed.iter().any(|(_, key)| key.gate.opens_at.is_some());
@@ -214,7 +214,7 @@ fn drop_job(unit: &mut Unit, job: &JobRow, now: Timestamp) -> Result<(), StoreEr
     let error = JobError::new(FailureKind::RateLimited, message);
     unit.change_job(job.seq)?.step(Trigger::Drop, now)?;
     unit.error(job.seq, &error, now)?;
-    let data = error.told();
+    let data = error.event_data();
     unit.note(job.seq, EventName::JobDiscarded, data, now)
 }
 

@@ -45,12 +45,12 @@ pub(super) struct Line {
     pub stops: Vec<Stop>,
     locked: HashMap<String, Locked>,
     used: BTreeSet<String>,
-    /// Whether another claim had something in its hands that this one had to leave out.
+    /// True when a concurrent claim held something that this one had to leave out.
     pub busy: bool,
 }
 
 impl Line {
-    /// Locks what the claim needs; what somebody else has is left out.
+    /// Locks the rows that the claim needs; rows that a concurrent claim holds are left out.
     pub(super) async fn form(session: &mut Session, ask: &Ask) -> Result<Self, StoreError> {
         let by_name: HashMap<&str, &ReadyQueue> =
             ask.ready.iter().map(|queue| (queue.name.as_str(), queue)).collect();
@@ -112,7 +112,7 @@ impl Line {
         Ok(())
     }
 
-    /// A pool stands where the first of its queues is named.
+    /// A pool takes the place of the first of its queues that is named.
     fn order(&mut self, named: &[&ReadyQueue], ready: &[ReadyQueue], mut pools: BTreeMap<String, Shares>) {
         let names: BTreeSet<&str> = named.iter().map(|queue| queue.name.as_str()).collect();
         for queue in ready.iter().filter(|queue| queue.ready && !names.contains(queue.name.as_str())) {
@@ -162,7 +162,7 @@ impl Line {
         self.used.insert(queue.to_owned());
     }
 
-    /// Writes what was used. Returns whether somebody has to be told when a limit opens.
+    /// Writes the use of limits. Returns true when waiting jobs have to be released once a limit opens.
     pub(super) async fn write(mut self, session: &mut Session) -> Result<bool, StoreError> {
         let mut passes = Vec::new();
         for stop in &self.stops {
@@ -201,7 +201,7 @@ impl Line {
     }
 }
 
-/// Whether the queue has jobs and is in one of these pools.
+/// Returns true when the queue has jobs and is in one of these pools.
 fn in_pools(queue: &ReadyQueue, pools: &BTreeMap<String, Shares>) -> bool {
     queue.ready && queue.pool.as_ref().is_some_and(|pool| pools.contains_key(pool))
 }

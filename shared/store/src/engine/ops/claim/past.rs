@@ -15,7 +15,7 @@ use turnstone_domain::message::StoredMessage;
 pub(super) struct Done {
     pub checkpoints: Vec<Checkpoint>,
     messages: Vec<StoredMessage>,
-    /// Whether there is more than the rows of the unfinished turn hold.
+    /// True when there is more than the rows of the unfinished turn hold.
     more: bool,
 }
 
@@ -35,7 +35,8 @@ impl Done {
         self.more |= row.more;
     }
 
-    /// What a worker has to recall of a job that was claimed before, whose engagement has so many messages.
+    /// Returns what a worker has to recall of a job that was claimed before, whose engagement has this number of
+    /// messages.
     pub(super) fn past(&mut self, messages: i64) -> Past {
         let mut known = std::mem::take(&mut self.messages);
         let is_all = !self.checkpoints.is_empty() && usize::try_from(messages) == Ok(known.len());

@@ -18,7 +18,7 @@ pub(super) struct Share {
     pub pass: i64,
     /// Jobs that were claimed from it since it is in its pool.
     pub claims: i64,
-    /// Whether it has nothing more to claim.
+    /// True when it has nothing more to claim.
     empty: bool,
 }
 
@@ -76,9 +76,9 @@ impl Shares {
     }
 
     /// Of the `asked` jobs that were to be taken from a queue, `got` were there.
-    pub(super) fn took(&mut self, at: usize, asked: usize, got: usize) {
+    pub(super) fn took(&mut self, at: usize, requested: usize, got: usize) {
         let share = &mut self.queues[at];
-        share.empty = got < asked;
+        share.empty = got < requested;
         let got = i64::try_from(got).unwrap_or(i64::MAX);
         share.claims = share.claims.saturating_add(got);
         if got > 0 && self.strategy != PoolStrategy::Strict {
@@ -109,12 +109,12 @@ mod tests {
                 if plan.is_empty() {
                     break;
                 }
-                for (at, asked) in plan {
-                    let taken = asked.min(stock[at]);
+                for (at, requested) in plan {
+                    let taken = requested.min(stock[at]);
                     stock[at] -= taken;
                     got[at] += taken;
                     room -= taken;
-                    shares.took(at, asked, taken);
+                    shares.took(at, requested, taken);
                 }
             }
         }

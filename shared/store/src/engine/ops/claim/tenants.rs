@@ -42,7 +42,7 @@ impl Tenants {
         Ok(tenants)
     }
 
-    /// Whether another claim had a tenant in its hands.
+    /// Returns true when a concurrent claim held a tenant.
     pub(super) fn busy(&self) -> bool {
         self.elsewhere
     }
@@ -52,7 +52,7 @@ impl Tenants {
         if self.shut.is_empty() { Ok(None) } else { as_json(&self.shut).map(Some) }
     }
 
-    /// Whether a job of this tenant may start.
+    /// Returns true when a job of this tenant may start.
     pub(super) fn has_room(&self, tenant: Option<&str>) -> bool {
         tenant.is_none_or(|tenant| !self.shut.contains(tenant))
     }

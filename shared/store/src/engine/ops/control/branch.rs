@@ -23,17 +23,17 @@ pub(in super::super) struct Wanted<'a> {
     pub like: i64,
     /// The job that all branches come from.
     pub root: i64,
-    /// What it is called.
+    /// The name of the branch.
     pub name: Option<&'a str>,
-    /// What it takes over.
+    /// The turns that it takes over.
     pub segments: Vec<Segment>,
     /// Its first turn of its own.
     pub at_turn: i64,
-    /// Where it stands, when that is known; else it is worked out from what it takes over.
+    /// Its position, when it is known; otherwise it is computed from the turns that it takes over.
     pub position: Option<Position>,
-    /// What the turns say that it takes over, by turn.
+    /// The digests of the turns that it takes over, by turn.
     pub contents: Vec<String>,
-    /// Whether its job is paused.
+    /// True when its job is paused.
     pub held: bool,
     /// The id of its job.
     pub job: &'a JobId,
@@ -52,7 +52,7 @@ pub(super) async fn root(session: &mut Session, job_seq: i64) -> Result<i64, Sto
     Ok(found.await?.pop().unwrap_or(job_seq))
 }
 
-/// The job that a name stands for among the branches of a root.
+/// Returns the job that a name means among the branches of a root.
 pub(super) async fn named(session: &mut Session, root: i64, name: &str) -> Result<Option<JobId>, StoreError> {
     let values = [root.into(), name.into()];
     let found = read(session, "look for a branch", &sql::SELECT_BRANCH_BY_NAME, &values, |row| {
@@ -85,7 +85,7 @@ pub(super) async fn make(
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
     unit.rings.append(&mut pushing.rings);
     unit.ended.append(&mut pushing.ended);
-    unit.kin.append(&mut pushing.kin);
+    unit.tree_ends.append(&mut pushing.tree_ends);
     let keys = vec![job.id.clone()];
     let rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
     unit.take_in(session, rows).await?;

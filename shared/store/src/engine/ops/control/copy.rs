@@ -34,14 +34,14 @@ impl Past {
         journal.message(stream, place, stored.seq, &stored.message, stored.created_at)
     }
 
-    /// Adds a checkpoint as it is; what no event tells.
+    /// Adds a checkpoint as it is, without an event.
     fn checkpoint(self, journal: &mut Journal, done: Checkpoint) {
         let done = done.with(|body| RawJson::of(&body));
         journal.checkpoint((self.engagement_seq, 0), self.job_seq, &done);
     }
 }
 
-/// The checkpoint of a phase that somebody else paid for.
+/// Returns the checkpoint of a phase that another job paid for.
 fn unpaid(done: Checkpoint) -> Checkpoint {
     Checkpoint { tokens_in: 0, tokens_out: 0, spent: Spent::default(), ..done }
 }
@@ -54,11 +54,11 @@ pub(in super::super) struct Segment {
     pub from: i64,
     /// The turn after the last one.
     pub until: i64,
-    /// What is added to the number of each turn.
+    /// The number to add to each turn's number.
     pub shift: i64,
 }
 
-/// What was taken over.
+/// The copied rows.
 #[derive(Default)]
 pub(super) struct Copied {
     /// Messages.
@@ -117,7 +117,7 @@ impl Renamed<'_> {
 pub(in super::super) struct Beginning {
     /// Their checkpoints.
     pub checkpoints: Vec<Checkpoint>,
-    /// What was said in them.
+    /// The messages of the copied turns.
     pub messages: Vec<StoredMessage>,
     /// The calls that were made in them.
     pub calls: Vec<ToolCall>,
@@ -125,7 +125,7 @@ pub(in super::super) struct Beginning {
     pub after: i64,
 }
 
-/// Copies them. Nothing of it was paid for by the fork, and nothing was called: the calls stand for those that were.
+/// Copies them. The fork paid for none of it and called nothing: the copied calls replace its own.
 pub(in super::super) async fn copy_beginning(
     session: &mut Session,
     beginning: Beginning,
@@ -141,7 +141,7 @@ pub(in super::super) async fn copy_beginning(
     let stubs: Vec<StubRow> = beginning
         .calls
         .iter()
-        // No outcome of another call stands for what is noted.
+        // No outcome of another call replaces a note.
         .filter(|call| !call.is_note())
         .map(|call| StubRow {
             job_seq: into.job_seq,
@@ -317,7 +317,7 @@ pub(in super::super) async fn copy_record(
     journal_again(session, record.calls.clone(), into, 0, &mut kept).await
 }
 
-/// What each turn said: a digest that does not know ids and times, so that equal turns of two branches are equal.
+/// Returns the content of each turn: a digest without ids and times, so that equal turns of two branches are equal.
 pub(super) async fn contents(
     session: &mut Session,
     past: Past,
@@ -343,14 +343,14 @@ fn canonical(message: &Message, calls: &mut HashMap<CallId, usize>) -> Value {
         let next = calls.len();
         *calls.entry(id.clone()).or_insert(next)
     };
-    let asked: Vec<Value> = message
+    let requested: Vec<Value> = message
         .tool_calls
         .iter()
         .map(|call| json!({"call": number(&call.call_id), "name": call.name, "arguments": call.arguments}))
         .collect();
     let answers = message.call_id.as_ref().map(number);
     let mut said =
-        json!({"role": message.role, "content": message.content, "tool_calls": asked, "call": answers});
+        json!({"role": message.role, "content": message.content, "tool_calls": requested, "call": answers});
     if !message.parts.is_empty() {
         said["parts"] = json!(message.parts);
     }

@@ -1,4 +1,4 @@
-//! Fork: a new job goes on from a turn of this one, with everything before it.
+//! Fork: a new job continues from a turn of this one, with everything before it.
 
 use super::super::super::session::Session;
 use super::super::super::unit::Unit;
@@ -45,7 +45,7 @@ pub(in super::super::super) async fn apply(
         at_turn,
         position: stands.filter(|position| position.turn == at_turn),
         contents,
-        // What a plain job does is not on record: nobody does it twice unless somebody says so.
+        // The effects of a plain job are not on record, so its copy does not run until an operator resumes it.
         held: past.is_none(),
         job: &fork.job,
         engagement: &fork.engagement,

@@ -26,7 +26,7 @@ pub(in super::super::super) async fn pause(
     if !held {
         hold(session, unit, seq, true).await?;
         unit.note(seq, EventName::AgentPaused, json!({"reason": reason}), target.at)?;
-        // Whose lease it is hears of it now, or when it looks at its leases.
+        // The holder of the lease is notified now, or sees it when it looks at its leases.
         unit.rings.extend(token.map(Ring::Asked));
         unit.flush(session).await?;
     }

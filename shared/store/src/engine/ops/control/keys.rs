@@ -1,4 +1,4 @@
-//! Keys that all processes of a fleet share: whoever comes first makes one, the others take it.
+//! Keys that all processes of a fleet share: the first process makes one, the others use it.
 
 use super::super::super::rows;
 use super::super::super::session::Session;

@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use turnstone_domain::memory::BEFORE;
 use turnstone_domain::{EventName, Ids};
 
-/// A branch that takes part.
+/// One of the two branches of a merge.
 struct Side {
     seq: i64,
     past: Option<Past>,
     /// Its complete turns.
     turns: i64,
-    /// What each of them said.
+    /// The content of each turn.
     contents: BTreeMap<i64, String>,
 }
 
@@ -87,7 +87,7 @@ pub(in super::super::super) async fn apply(
     Ok(Ok(Merged { branch: made, conflicts }))
 }
 
-/// The branch that a name stands for. A job that never ran has nothing to part from: any name stands for it.
+/// Returns the branch that a name means. A job that never ran has no branches, so any name means the job itself.
 async fn side(
     session: &mut Session,
     unit: &mut Unit,

@@ -21,10 +21,10 @@ use super::super::unit::Unit;
 use crate::control::{Refusal, Target};
 use crate::{StoreError, sql};
 
-/// What was done, or why nothing was; the outer error is the database's.
+/// The result of an operation, or the reason why it was refused; the outer error is the database's.
 type Done<T> = Result<Result<T, Refusal>, StoreError>;
 
-/// Takes in the job that is meant; nobody else changes it until this is committed.
+/// Takes in the job of the request; no other process changes it until this is committed.
 async fn find(session: &mut Session, unit: &mut Unit, target: &Target) -> Done<i64> {
     let keys = vec![target.job.clone()];
     let mut rows = read_by(session, "read a job", &sql::LOCK_JOBS, keys, JobRow::decode).await?;

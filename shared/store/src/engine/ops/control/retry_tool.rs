@@ -31,10 +31,11 @@ pub(in super::super::super) async fn apply(
     }
     let policy = policy(session, seq).await?;
     let values = [seq.into(), retry.call.as_str().into()];
-    let asked = read(session, "count tool retries", &sql::SELECT_REQUESTED_TOOL_RETRIES, &values, |row| {
-        rows::get::<i64>(row, "attempts")
-    });
-    let attempt = asked.await?.pop().unwrap_or(0) + 1;
+    let requested =
+        read(session, "count tool retries", &sql::SELECT_REQUESTED_TOOL_RETRIES, &values, |row| {
+            rows::get::<i64>(row, "attempts")
+        });
+    let attempt = requested.await?.pop().unwrap_or(0) + 1;
     if attempt > policy.most {
         return Ok(Err(Refusal::TooOften { most: policy.most }));
     }
@@ -60,7 +61,7 @@ pub(in super::super::super) async fn apply(
     Ok(Ok(Retried { provider, attempt }))
 }
 
-/// What the job allows: `ext_agent_v2.tool_retry`.
+/// The permissions of the job: `ext_agent_v2.tool_retry`.
 struct Policy {
     most: i64,
     alternate: Option<String>,
@@ -96,7 +97,7 @@ async fn set(
     let in_flight =
         call.state == ToolCallState::Sent && unit.job(seq).is_some_and(|job| job.lease_token.is_some());
     let values = [seq.into(), retry.call.as_str().into()];
-    let action = "look for whoever answers a call";
+    let action = "look for an open delegation of a call";
     let answering =
         read(session, action, &sql::SELECT_OPEN_DELEGATION, &values, |row| rows::get::<i64>(row, "job_seq"))
             .await?;
@@ -115,12 +116,18 @@ async fn set(
     session
         .execute("set a call to be made again", &sql::UPDATE_REPEATED_TOOL_CALL, Args::Values(&values))
         .await?;
-    session.execute("tell the worker", &sql::UPDATE_JOB_CALLS_AGAIN, Args::Values(&[seq.into()])).await?;
+    session
+        .execute(
+            "ask the worker to make a call again",
+            &sql::UPDATE_JOB_CALLS_AGAIN,
+            Args::Values(&[seq.into()]),
+        )
+        .await?;
     Ok(Ok(alternate.map_or(call.name, str::to_owned)))
 }
 
-/// Whether a call may be made again without anybody's approval: it is idempotent, never had an effect, or a reviewer
-/// has said yes to one more request.
+/// Returns true when a call may be made again without an approval: it is idempotent, it never had an effect, or a
+/// reviewer has allowed one more request.
 async fn may_repeat(
     session: &mut Session,
     unit: &Unit,

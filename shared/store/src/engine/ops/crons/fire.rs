@@ -61,7 +61,7 @@ pub(in super::super::super) async fn apply(
     Ok(Ok(Some(runs.iter().filter(|run| run.outcome == Outcome::Triggered).count())))
 }
 
-/// Makes a job now, whatever stands in the way. The inner error is the caller's alone.
+/// Makes a job now, without regard to the overlap policy. The inner error is the caller's alone.
 pub(in super::super::super) async fn trigger(
     session: &mut Session,
     unit: &mut Unit,
@@ -144,7 +144,7 @@ async fn living(session: &mut Session, entry: &CronEntry, job: &NewJob) -> Resul
     read(session, "look for jobs of a cron entry", &sql::LOCK_JOBS_OF_CRON, &values, JobRow::decode).await
 }
 
-/// Pushes the job and tells of it. The inner error is that of the push.
+/// Pushes the job and records the event. The inner error is that of the push.
 async fn make(
     session: &mut Session,
     unit: &mut Unit,
@@ -165,7 +165,7 @@ async fn make(
     let rows = read_by(session, action, &sql::LOCK_JOBS, ids, JobRow::decode).await?;
     let mut own = Unit::default();
     own.take_in(session, rows).await?;
-    // Absent when the job gave way to one that it may not stand beside.
+    // Absent when an existing unique job replaced this one.
     if let Some(seq) = own.seq_of(&job.id) {
         let data = json!({"cron_name": entry.name, "scheduled_at": scheduled_at.to_rfc3339()});
         own.note(seq, EventName::CronTriggered, data, at)?;
@@ -175,11 +175,11 @@ async fn make(
     Ok(Ok(pushed.unwrap_or_else(|| job.id.clone())))
 }
 
-/// What a unit of its own leaves for after the commit.
+/// Takes over what a separate unit leaves to be done after the commit.
 fn absorb(unit: &mut Unit, mut own: Unit) {
     unit.rings.append(&mut own.rings);
     unit.ended.append(&mut own.ended);
-    unit.kin.append(&mut own.kin);
+    unit.tree_ends.append(&mut own.tree_ends);
 }
 
 /// Counts the jobs that were made and keeps the latest occurrences.

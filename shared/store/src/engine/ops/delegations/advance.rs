@@ -1,11 +1,11 @@
-//! What the end of a job means for the one that it works for, and for those that work for it.
+//! The effects of a job's end on the job that it works for, and on its own delegates.
 
 use super::super::super::rows::{DelegationEnd, Fields, Inconsistency, JobRow, get};
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, read_by};
 use super::super::super::unit::Unit;
 use super::super::{cancel, reviews};
-use super::Kin;
+use super::TreeEnd;
 use crate::{Ring, StoreError, sql};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,7 +14,7 @@ use turnstone_domain::review::is_call_of_review;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
-/// For whom a job works.
+/// The job that a job works for.
 struct Tie {
     job_seq: i64,
     parent_seq: i64,
@@ -44,11 +44,11 @@ impl Tie {
         })
     }
 
-    /// What an end means for the parent.
-    fn outcome(&self, kin: &Kin) -> DelegationState {
-        match kin.state {
+    /// Returns the outcome of an end for the parent.
+    fn outcome(&self, end: &TreeEnd) -> DelegationState {
+        match end.state {
             JobState::Completed => DelegationState::Success,
-            JobState::Cancelled if self.deadline_at.is_some_and(|at| at <= kin.at) => {
+            JobState::Cancelled if self.deadline_at.is_some_and(|at| at <= end.at) => {
                 DelegationState::Timeout
             }
             _ => DelegationState::Error,
@@ -56,17 +56,17 @@ impl Tie {
     }
 }
 
-/// Goes on with the families of jobs that have ended.
+/// Applies the ends of jobs to their parents and their delegates.
 pub(in super::super::super) async fn advance(
     session: &mut Session,
     unit: &mut Unit,
-    ended: Vec<Kin>,
+    ended: Vec<TreeEnd>,
 ) -> Result<(), StoreError> {
     if ended.is_empty() {
         return Ok(());
     }
-    let kin: HashMap<i64, &Kin> = ended.iter().map(|kin| (kin.job_seq, kin)).collect();
-    let children = ended.iter().filter(|kin| kin.works_for.is_some()).map(|kin| kin.job_seq).collect();
+    let by_job: HashMap<i64, &TreeEnd> = ended.iter().map(|end| (end.job_seq, end)).collect();
+    let children = ended.iter().filter(|end| end.works_for.is_some()).map(|end| end.job_seq).collect();
     let ties = read_by(session, "read delegations", &sql::SELECT_DELEGATIONS_BY_CHILD, children, Tie::decode)
         .await?;
     let parents: BTreeSet<String> = ties.iter().map(|tie| tie.parent.0.clone()).collect();
@@ -75,16 +75,16 @@ pub(in super::super::super) async fn advance(
     unit.take_in(session, rows).await?;
     let (mut ends, mut waiting) = (Vec::new(), BTreeMap::new());
     for tie in ties.iter().filter(|tie| tie.state == DelegationState::Open) {
-        let Some(kin) = kin.get(&tie.job_seq) else { continue };
-        let state = tie.outcome(kin);
-        ends.push(DelegationEnd { job_seq: tie.job_seq, state, ended_at: kin.at });
+        let Some(end) = by_job.get(&tie.job_seq) else { continue };
+        let state = tie.outcome(end);
+        ends.push(DelegationEnd { job_seq: tie.job_seq, state, ended_at: end.at });
         if tie.call_id.is_some() {
-            let at = waiting.entry(tie.parent_seq).or_insert(kin.at);
-            *at = kin.at.max(*at);
+            let at = waiting.entry(tie.parent_seq).or_insert(end.at);
+            *at = end.at.max(*at);
         }
-        tell_parent(unit, tie, kin, state)?;
+        notify_parent(unit, tie, end, state)?;
         if tie.call_id.as_deref().is_some_and(is_call_of_review) {
-            reviews::answered(session, unit, (&tie.engagement_id, tie.job_seq), state, kin.at).await?;
+            reviews::answered(session, unit, (&tie.engagement_id, tie.job_seq), state, end.at).await?;
         }
     }
     let mut writes = Writes::default();
@@ -92,21 +92,26 @@ pub(in super::super::super) async fn advance(
     writes.run(session).await?;
     activate_idle(session, unit, waiting.into_iter().collect()).await?;
     unit.flush(session).await?;
-    leave_nobody(session, unit, &ended).await
+    cancel_delegates(session, unit, &ended).await
 }
 
-fn tell_parent(unit: &mut Unit, tie: &Tie, kin: &Kin, state: DelegationState) -> Result<(), StoreError> {
-    // One that has ended is not told any more.
+fn notify_parent(
+    unit: &mut Unit,
+    tie: &Tie,
+    end: &TreeEnd,
+    state: DelegationState,
+) -> Result<(), StoreError> {
+    // A parent that has ended receives nothing.
     if unit.job(tie.parent_seq).is_none_or(|job| job.state.is_terminal()) {
         return Ok(());
     }
     let data = json!({"role": "parent", "agent_id": tie.agent, "status": state,
-                      "duration_ms": kin.at.since(tie.started_at).max(0), "tokens_used": tie.tokens_used,
+                      "duration_ms": end.at.since(tie.started_at).max(0), "tokens_used": tie.tokens_used,
                       "call_id": tie.call_id, "engagement_id": tie.engagement_id});
-    unit.note(tie.parent_seq, EventName::DelegationCompleted, data, kin.at)
+    unit.note(tie.parent_seq, EventName::DelegationCompleted, data, end.at)
 }
 
-/// `pending → available` for those of these jobs that wait for nobody any more.
+/// `pending → available` for those of these jobs that wait for no delegate any more.
 pub(super) async fn activate_idle(
     session: &mut Session,
     unit: &mut Unit,
@@ -128,11 +133,15 @@ pub(super) async fn activate_idle(
     Ok(())
 }
 
-/// Cancels those who still work for a job that has ended otherwise than well.
-async fn leave_nobody(session: &mut Session, unit: &mut Unit, ended: &[Kin]) -> Result<(), StoreError> {
-    let failed = |kin: &&Kin| kin.has_children && kin.state != JobState::Completed;
-    let keys: Vec<i64> = ended.iter().filter(failed).map(|kin| kin.job_seq).collect();
-    let at = ended.iter().map(|kin| kin.at).max().unwrap_or_default();
+/// Cancels the unfinished delegates of jobs that did not complete.
+async fn cancel_delegates(
+    session: &mut Session,
+    unit: &mut Unit,
+    ended: &[TreeEnd],
+) -> Result<(), StoreError> {
+    let failed = |end: &&TreeEnd| end.has_children && end.state != JobState::Completed;
+    let keys: Vec<i64> = ended.iter().filter(failed).map(|end| end.job_seq).collect();
+    let at = ended.iter().map(|end| end.at).max().unwrap_or_default();
     let left = read_by(session, "look for delegations", &sql::SELECT_OPEN_DELEGATES, keys, |row| {
         get::<String>(row, "id").map(JobId)
     });

@@ -1,10 +1,10 @@
 //! Agents that work for agents.
 //!
-//! Who asks for help parks, and those who are asked are enqueued, in one transaction. Every end of a job that works for
-//! another leads to [`advance`] in the transaction that ended it, so each end counts once: the last one that is waited
-//! for makes the parent available, and a parent that ends otherwise than well takes those who still work for it along.
+//! A job that delegates parks, and its delegates are enqueued, in one transaction. Every end of a delegate calls
+//! [`advance`] in the transaction that ended it, so each end counts once. The last awaited end makes the parent
+//! available. A parent that fails or is cancelled also cancels its unfinished delegates.
 //!
-//! Jobs are held before those that they work for, which is the order in which they end ([`hold_kin`]).
+//! Jobs are locked before those that they work for, which is the order in which they end ([`lock_tree`]).
 
 mod advance;
 mod start;
@@ -20,9 +20,9 @@ use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::{EventName, JobId, JobState, NewChild, NewEvent, Timestamp};
 
 pub(in super::super) use advance::advance;
-pub(in super::super) use start::{start, tell_parent};
+pub(in super::super) use start::{notify_parent, start};
 
-/// A job that was parked, and those that it waits for.
+/// A job that was parked, and the delegates that it waits for.
 pub(in super::super) struct Family {
     pub job: JobId,
     pub children: Vec<NewChild>,
@@ -31,7 +31,7 @@ pub(in super::super) struct Family {
 
 /// A job that has ended, and works for another one or had others work for it.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Kin {
+pub(in super::super) struct TreeEnd {
     pub job_seq: i64,
     pub state: JobState,
     pub at: Timestamp,
@@ -39,8 +39,8 @@ pub(in super::super) struct Kin {
     pub has_children: bool,
 }
 
-impl Kin {
-    /// What others have to know of a job, if it has ended and there are others.
+impl TreeEnd {
+    /// Returns what other jobs need to know of a job, if it has ended and there are others.
     pub(in super::super) fn of(job: &JobRow, engagement: Option<&EngagementRow>) -> Option<Self> {
         let (row, at) = engagement.zip(job.ended_at)?;
         row.shares_budget().then_some(Self {
@@ -53,7 +53,7 @@ impl Kin {
     }
 }
 
-/// What a job's stream says of its end for its parent, before it ends.
+/// Records the job's outcome for its parent in the job's stream, before the job ends.
 pub(in super::super) fn before_the_end(
     unit: &Unit,
     job_seq: i64,
@@ -75,20 +75,23 @@ pub(in super::super) fn before_the_end(
     Some(NewEvent { name: EventName::DelegationCompleted, turn: 0, data: data.into(), at })
 }
 
-/// Holds jobs, all that work for them, and the inputs that they wait for, before anything of them is changed: in the order in
-/// which jobs end, so that who ends one of them and who ends all of them never wait for each other.
-pub(super) async fn hold_kin(session: &mut Session, jobs: &[JobId]) -> Result<(), StoreError> {
+/// Locks jobs, all that work for them, and the inputs that they wait for, before any of them is changed. The order
+/// is that in which jobs end, so that ending one job and ending all of them never wait for each other.
+pub(super) async fn lock_tree(session: &mut Session, jobs: &[JobId]) -> Result<(), StoreError> {
     let keys = jobs.to_vec();
-    let seqs =
-        read_by(session, "look for kin", &sql::SELECT_KIN, keys, |row| get::<i64>(row, "job_seq")).await?;
+    let seqs = read_by(session, "read a delegation tree", &sql::SELECT_JOB_TREE, keys, |row| {
+        get::<i64>(row, "job_seq")
+    })
+    .await?;
     if seqs.len() > 1 {
         let keys = seqs.into_iter().collect();
-        read_by(session, "hold kin", &sql::LOCK_KIN, keys, |row| get::<i64>(row, "seq")).await?;
+        read_by(session, "lock a delegation tree", &sql::LOCK_JOB_TREE, keys, |row| get::<i64>(row, "seq"))
+            .await?;
     }
     Ok(())
 }
 
-/// Cancels those who have worked for others for longer than they may.
+/// Cancels delegates that exceed the time of their delegation.
 pub(in super::super) async fn time_out(
     session: &mut Session,
     unit: &mut Unit,

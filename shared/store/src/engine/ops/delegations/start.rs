@@ -1,10 +1,10 @@
-//! Enqueuing those who are to work for jobs that were just parked.
+//! Enqueues the delegates of jobs that were just parked.
 
 use super::super::super::rows::JobRow;
 use super::super::super::session::Session;
 use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
-use super::super::push::{self, Entry, Kinship, Look};
+use super::super::push::{self, DelegationPlace, Entry, Look};
 use super::super::remote;
 use super::Family;
 use super::advance::activate_idle;
@@ -14,7 +14,7 @@ use turnstone_domain::engagement::NewEngagement;
 use turnstone_domain::job::Envelope;
 use turnstone_domain::{EventName, NewChild, NewJob, RawObject, Terms, Timestamp};
 
-/// Enqueues them. A job that waits for nobody, because those who work for it have ended meanwhile, goes on at once.
+/// Enqueues them. A job whose delegates have all ended meanwhile continues at once.
 pub(in super::super::super) async fn start(
     session: &mut Session,
     unit: &mut Unit,
@@ -33,15 +33,17 @@ pub(in super::super::super) async fn start(
         }
         born.push(own);
     }
-    let entry = |(job, kin)| Entry { job, step: None, kinship: Some(kin), continues: None };
-    let entries: Vec<Vec<Entry<'_>>> =
-        born.iter().map(|own| own.iter().map(|(job, kin)| entry((job, kin))).collect()).collect();
+    let entry = |(job, delegation)| Entry { job, step: None, delegation: Some(delegation), continues: None };
+    let entries: Vec<Vec<Entry<'_>>> = born
+        .iter()
+        .map(|own| own.iter().map(|(job, delegation)| entry((job, delegation))).collect())
+        .collect();
     let jobs: Vec<_> = born.iter().flatten().map(|(job, _)| job).collect();
     let look = Look::take(session, &jobs, 0).await?;
     let pushed = push::enqueue(session, unit, look, &entries).await?;
     pushed.into_iter().collect::<Result<Vec<_>, _>>()?;
-    for (job, kin) in born.iter().flatten() {
-        tell_parent(unit, job, kin)?;
+    for (job, delegation) in born.iter().flatten() {
+        notify_parent(unit, job, delegation)?;
     }
     let mut waiting = Vec::new();
     for family in &families {
@@ -52,16 +54,16 @@ pub(in super::super::super) async fn start(
 }
 
 /// Notes in the parent's stream that another works for it.
-pub(in super::super::super) fn tell_parent(
+pub(in super::super::super) fn notify_parent(
     unit: &mut Unit,
     job: &NewJob,
-    kin: &Kinship,
+    delegation: &DelegationPlace,
 ) -> Result<(), StoreError> {
     let Some(engagement) = &job.engagement else { return Ok(()) };
-    let data = json!({"role": "parent", "agent_id": engagement.agent.name, "mode": kin.mode,
-                      "call_id": kin.call_id, "job_id": job.id, "engagement_id": engagement.id,
-                      "depth": kin.depth, "timeout_ms": kin.timeout_ms});
-    unit.note(kin.parent_seq, EventName::DelegationStarted, data, job.created_at)
+    let data = json!({"role": "parent", "agent_id": engagement.agent.name, "mode": delegation.mode,
+                      "call_id": delegation.call_id, "job_id": job.id, "engagement_id": engagement.id,
+                      "depth": delegation.depth, "timeout_ms": delegation.timeout_ms});
+    unit.note(delegation.parent_seq, EventName::DelegationStarted, data, job.created_at)
 }
 
 /// The job of a child, as it is enqueued.
@@ -71,9 +73,9 @@ fn job_of(
     child: &NewChild,
     policies: &remote::Policies,
     at: Timestamp,
-) -> Option<(NewJob, Kinship)> {
+) -> Option<(NewJob, DelegationPlace)> {
     let (parent, row) = (unit.job(parent_seq)?, unit.engagement_of(parent_seq)?);
-    let kin = Kinship {
+    let delegation = DelegationPlace {
         parent_seq,
         parent: parent.id.clone(),
         parent_engagement_seq: row.seq,
@@ -88,7 +90,7 @@ fn job_of(
     };
     let mut extra = RawObject::new();
     extra.insert("ext_agent_parent_id", parent.id.as_str());
-    extra.insert("ext_agent_delegation_depth", kin.depth);
+    extra.insert("ext_agent_delegation_depth", delegation.depth);
     extra.insert("ext_agent_max_delegation_depth", child.agent.limits.max_delegation_depth);
     let user = row.engagement.user.clone();
     let job = NewJob {
@@ -120,5 +122,5 @@ fn job_of(
         },
         created_at: at,
     };
-    Some((job, kin))
+    Some((job, delegation))
 }

@@ -22,7 +22,7 @@ pub(in super::super::super) async fn apply(
         return Ok(ActionOutcome::Forked);
     }
     if !prune::open(session, &[(seq, stream)]).await?.is_empty() {
-        return Ok(ActionOutcome::GoesOn);
+        return Ok(ActionOutcome::HasFurtherInputs);
     }
     prune::delete(session, &[(seq, stream)]).await?;
     Ok(ActionOutcome::Done { previous })

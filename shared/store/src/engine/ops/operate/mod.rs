@@ -1,4 +1,4 @@
-//! What operators do to many jobs at once: dead letters, bulk, statistics, tenants: the writes.
+//! The writes of what operators do to many jobs at once: dead letters, bulk operations, statistics, tenants.
 
 mod delete;
 mod reset;

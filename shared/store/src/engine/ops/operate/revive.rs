@@ -35,7 +35,7 @@ pub(in super::super::super) async fn apply(
     Ok(ActionOutcome::Done { previous })
 }
 
-/// What became of a job that is to be tried again.
+/// The outcome of trying a job again.
 pub(super) enum Again {
     /// It is available.
     Done,
@@ -48,8 +48,8 @@ pub(super) enum Again {
 /// Jobs that live again since this transaction began, by what of them has to be unique.
 pub(super) type Revived = BTreeMap<String, JobId>;
 
-/// The living job beside which a job that has ended may not live again (OJS unique jobs §3). Nobody else may make one
-/// before this transaction ends.
+/// Returns the living job that forbids a job that has ended to live again (OJS unique jobs §3). No other process
+/// may make one before this transaction ends.
 async fn alike(
     session: &mut Session,
     (seq, id): (i64, JobId),
@@ -71,14 +71,14 @@ async fn alike(
     Ok(None)
 }
 
-/// Whether the engagement of a job got a further input after it.
+/// Returns true when the engagement of a job got a further input after it.
 async fn has_later(session: &mut Session, seq: i64) -> Result<bool, StoreError> {
     let (action, text) = ("look for further inputs", &sql::SELECT_LATER_INPUT);
     let later = read(session, action, text, &[seq.into()], |row| get::<i64>(row, "later")).await?;
     Ok(later.into_iter().any(|later| later > 0))
 }
 
-/// Makes a job that was taken in available. Somebody has to flush the unit, before the next one of the same key.
+/// Makes a job that was taken in available. The caller flushes the unit before the next job of the same key.
 pub(super) async fn again(
     session: &mut Session,
     unit: &mut Unit,
@@ -107,7 +107,7 @@ pub(super) async fn again(
                 (position.asks, position.raise_until, position.outages) = (None, None, 0);
             }
             execute(session, "forget errors", &sql::DELETE_ERRORS, vec![seq], &[]).await?;
-            // Whoever said no, or nothing, is asked anew.
+            // Reviews that were rejected, or expired, are asked again.
             let of_job = [seq.into()];
             session.execute("ask reviewers anew", &sql::UPDATE_SPENT_REVIEWS, Args::Values(&of_job)).await?;
         }

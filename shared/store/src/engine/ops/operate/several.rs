@@ -1,5 +1,5 @@
-//! One thing done to several jobs in one transaction. A job that is in another state by now is left alone,
-//! and one that forks read, or whose engagement goes on with further inputs, is not deleted.
+//! One operation on several jobs in one transaction. A job that has changed its state meanwhile is left alone. A
+//! job that forks read, or whose engagement has further inputs, is not deleted.
 
 use super::super::super::rows::JobRow;
 use super::super::super::session::Session;
@@ -23,7 +23,7 @@ pub(in super::super::super) async fn apply(
     at: Timestamp,
 ) -> Result<Parted, StoreError> {
     if action == JobAction::Cancel {
-        delegations::hold_kin(session, ids).await?;
+        delegations::lock_tree(session, ids).await?;
     }
     let keys = ids.to_vec();
     let rows = read_by(session, "read jobs", &sql::LOCK_JOBS, keys, JobRow::decode).await?;
@@ -33,7 +33,7 @@ pub(in super::super::super) async fn apply(
         .map(|job| (job.seq, job.id.clone(), job.state, job.stream))
         .collect();
     unit.take_in(session, rows).await?;
-    // The rows are locked: nobody forks one of them any more.
+    // The rows are locked, so none of them can be forked any more.
     let read: Vec<(i64, i64)> = match action {
         JobAction::Delete => jobs.iter().map(|(seq, _, _, stream)| (*seq, *stream)).collect(),
         _ => Vec::new(),
@@ -45,8 +45,8 @@ pub(in super::super::super) async fn apply(
     for (seq, id, state, stream) in jobs {
         let possible = match action {
             JobAction::Retry if matches!(state, JobState::Discarded | JobState::Retryable) => {
-                let asked = (&Overrides::default(), &mut revived);
-                matches!(revive::again(session, unit, seq, asked, at).await?, Again::Done)
+                let requested = (&Overrides::default(), &mut revived);
+                matches!(revive::again(session, unit, seq, requested, at).await?, Again::Done)
             }
             JobAction::Cancel if !state.is_terminal() => {
                 cancel::end(session, unit, seq, at).await?;

@@ -85,9 +85,9 @@ impl Bounds {
                 *bytes += size(&entry.job.envelope);
             }
         }
-        let is_client = entries
-            .iter()
-            .all(|entry| entry.step.is_none() && entry.kinship.is_none_or(|kin| kin.call_id.is_none()));
+        let is_client = entries.iter().all(|entry| {
+            entry.step.is_none() && entry.delegation.is_none_or(|delegation| delegation.call_id.is_none())
+        });
         for (queue, (jobs, bytes)) in &new {
             let refused =
                 self.0.get(*queue).filter(|_| is_client).and_then(|bound| bound.refusal(*jobs, *bytes));
@@ -104,7 +104,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// Tells of queues that are fuller than somebody wanted to know.
+    /// Adds a warning for each queue that is fuller than its `warn_at`.
     pub(super) fn tell(&self, entries: &[Entry<'_>], pushed: &mut [Pushed]) {
         for (entry, pushed) in entries.iter().zip(pushed) {
             let bound = self.0.get(&entry.job.queue);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::terms::Continues;
 use turnstone_domain::{JobId, JobState, NewJob};
 
-/// An engagement as it was before this push; nobody else gives it an input before this is committed.
+/// An engagement as it was before this push; no other process adds an input to it before this is committed.
 pub(in super::super::super) struct Open {
     pub seq: i64,
     pub turns: i64,
@@ -92,10 +92,10 @@ impl Continued {
             let parked = open.standing.open.first().filter(|input| input.state == JobState::Pending);
             if let Some(parked) = parked {
                 let (action, values) = ("look for reviews", [parked.seq.into()]);
-                let asked = read(session, action, &sql::SELECT_WAITING_REVIEWS, &values, |row| {
+                let requested = read(session, action, &sql::SELECT_WAITING_REVIEWS, &values, |row| {
                     get::<i64>(row, "reviews")
                 });
-                open.in_review = asked.await?.into_iter().any(|reviews| reviews > 0);
+                open.in_review = requested.await?.into_iter().any(|reviews| reviews > 0);
             }
         }
         let mut continued = Self { by_id, refused: HashMap::new() };

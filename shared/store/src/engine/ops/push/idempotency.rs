@@ -41,8 +41,8 @@ pub(in super::super::super) async fn once(
     match super::apply(session, unit, &[jobs.as_slice()]).await?.pop().unwrap_or(Err(StoreError::Closed)) {
         Ok(pushed) => {
             let answer = answer(&pushed);
-            let told: Vec<_> = pushed.iter().map(|job| (&job.id, job.state, job.deduplicated)).collect();
-            let row = KeyPush { name: name.clone(), pushed: as_json(&told)?, answer: answer.clone() };
+            let reported: Vec<_> = pushed.iter().map(|job| (&job.id, job.state, job.deduplicated)).collect();
+            let row = KeyPush { name: name.clone(), pushed: as_json(&reported)?, answer: answer.clone() };
             execute(session, "record a push", &sql::UPDATE_IDEMPOTENCY_KEY, vec![row], &[]).await?;
             let request = request.clone();
             Ok(Ok(RecordedPush { request, pushed, answer, repeated: false }))

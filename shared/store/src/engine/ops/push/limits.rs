@@ -1,4 +1,4 @@
-//! What jobs ask of limits: remembered when the job that names them is stored (OJS rate limiting §3).
+//! The limits that jobs name, stored with the first job that names them (OJS rate limiting §3).
 
 use super::super::super::limit_name;
 use super::super::super::rows::{LimitRow, Wish, get};
@@ -46,17 +46,17 @@ async fn remember_keys(session: &mut Session, keys: BTreeMap<String, &RateLimit>
     for (name, limit) in keys {
         // A job that names a limit and says nothing of it takes it as it is.
         let says_nothing = limit.concurrency.is_none() && limit.rate.is_none() && limit.throttle_ms.is_none();
-        let asked = if says_nothing {
+        let requested = if says_nothing {
             None
         } else {
             Some(as_json(&RateLimit { key: None, on_limit: OnLimit::Wait, ..limit.clone() })?)
         };
         match known.get(&name) {
-            Some(before) if asked.is_none() || *before == asked => {}
+            Some(before) if requested.is_none() || *before == requested => {}
             _ => {
                 let (rate, period_ms) = limit.rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
                 let (concurrency, throttle_ms) = (limit.concurrency, limit.throttle_ms);
-                rows.push(LimitRow { name, asked, concurrency, rate, period_ms, throttle_ms });
+                rows.push(LimitRow { name, asked: requested, concurrency, rate, period_ms, throttle_ms });
             }
         }
     }
@@ -65,7 +65,7 @@ async fn remember_keys(session: &mut Session, keys: BTreeMap<String, &RateLimit>
     writes.run(session).await
 }
 
-/// An operator's own limit stands.
+/// An operator's own limit stays.
 async fn remember_queue(session: &mut Session, queue: &str, limit: &RateLimit) -> Result<(), StoreError> {
     let values = [queue.into()];
     let decode = |row: &Row| {
@@ -90,7 +90,7 @@ async fn remember_queue(session: &mut Session, queue: &str, limit: &RateLimit) -
     session.execute("remember a limit", &sql::UPDATE_QUEUE_LIMIT, Args::Values(&values)).await.map(|_| ())
 }
 
-/// Whether an operator has set a limit of the queue.
+/// Returns true when an operator has set a limit of the queue.
 fn is_operated(config: Option<&str>) -> bool {
     let config: serde_json::Map<String, serde_json::Value> =
         config.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();

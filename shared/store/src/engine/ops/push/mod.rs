@@ -2,8 +2,8 @@
 
 mod bounds;
 mod continuing;
+mod delegation;
 pub(in super::super) mod idempotency;
-mod kinship;
 mod limits;
 mod look;
 mod rows;
@@ -15,7 +15,7 @@ use super::super::unit::Unit;
 use crate::{Pushed, Ring, StoreError};
 use bounds::Bounds;
 use continuing::{Continued, Open};
-use kinship::Places;
+use delegation::Places;
 pub(in super::super) use look::Look;
 use rows::{Rows, first_state};
 use std::collections::HashSet;
@@ -29,15 +29,15 @@ use unique::{Alike, Verdict};
 pub(in super::super) struct Entry<'a> {
     pub job: &'a NewJob,
     pub step: Option<(i64, i64)>,
-    /// Where it stands in a tree of engagements, if it works for another job.
-    pub kinship: Option<&'a Kinship>,
+    /// The place in a tree of engagements, if it works for another job.
+    pub delegation: Option<&'a DelegationPlace>,
     /// The engagement into which it carries a further input, if it does.
     pub continues: Option<&'a Open>,
 }
 
 /// The place of a new engagement in a tree.
 #[derive(Clone)]
-pub(in super::super) struct Kinship {
+pub(in super::super) struct DelegationPlace {
     /// The job that it works for.
     pub parent_seq: i64,
     /// The same, as clients know it.
@@ -52,7 +52,7 @@ pub(in super::super) struct Kinship {
     pub budget_seq: i64,
     /// The budgets that delegates above it have of their own.
     pub limited_by: Vec<String>,
-    /// The call that it answers; nobody waits for one that was pushed from outside.
+    /// The call that it answers; `None` for a job that was pushed from outside.
     pub call_id: Option<CallId>,
     /// The parent's turn.
     pub turn: i64,
@@ -82,16 +82,16 @@ pub(in super::super) async fn apply(
         allowed.extend(refused.is_none().then_some(*jobs));
     }
     let taken = {
-        let entry = |job| Entry { job, step: None, kinship: places.of(job), continues: continued.of(job) };
+        let entry = |job| Entry { job, step: None, delegation: places.of(job), continues: continued.of(job) };
         let entries: Vec<Vec<Entry<'_>>> =
             allowed.iter().map(|jobs| jobs.iter().map(entry).collect()).collect();
         enqueue(session, unit, look, &entries).await?
     };
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (jobs, pushed) in allowed.iter().zip(&taken) {
-        told.extend(jobs.iter().zip(pushed.iter().flatten()));
+        reported.extend(jobs.iter().zip(pushed.iter().flatten()));
     }
-    places.tell(session, unit, &told).await?;
+    places.tell(session, unit, &reported).await?;
     let mut taken = taken.into_iter();
     let answer = |refused: Option<StoreError>| refused.map(Err).or_else(|| taken.next());
     Ok(refusals.into_iter().filter_map(answer).collect())
@@ -142,7 +142,7 @@ pub(in super::super) async fn enqueue(
     Ok(answers)
 }
 
-/// What is to be done with each job of a push, or why nothing is.
+/// Decides what happens to each job of a push, or returns why nothing does.
 fn plan(
     taken: &HashSet<String>,
     alike: &Alike,
@@ -186,7 +186,7 @@ fn take(
     let job = entry.job;
     taken.insert(job.id.0.clone());
     let state = rows.add(entry, run_at)?;
-    // Nobody waits at the bell for plain jobs: their workers fetch.
+    // No notification for plain jobs: their workers fetch.
     if state == JobState::Available && job.engagement.is_some() {
         unit.rings.push(Ring::Available);
     }

@@ -8,7 +8,7 @@ use super::super::super::rows::{
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, as_json};
 use super::continuing::Open;
-use super::{Entry, Kinship};
+use super::{DelegationPlace, Entry};
 use super::{limits, unique};
 use crate::{JobKind, StoreError, sql};
 use serde_json::json;
@@ -31,16 +31,16 @@ pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
     }
 }
 
-/// What the client sent beyond what OJS knows; the depth is the one that is counted, not the one that was claimed.
+/// Returns what the client sent beyond OJS's own fields; the depth is the counted one, not the one in the request.
 fn extra<'a>(entry: &Entry<'a>) -> Cow<'a, RawObject> {
     let sent = &entry.job.envelope.extra;
-    let Some(kin) = entry.kinship else { return Cow::Borrowed(sent) };
+    let Some(delegation) = entry.delegation else { return Cow::Borrowed(sent) };
     let mut extra = sent.clone();
-    extra.insert("ext_agent_delegation_depth", kin.depth);
+    extra.insert("ext_agent_delegation_depth", delegation.depth);
     Cow::Owned(extra)
 }
 
-/// What an engagement got of further inputs.
+/// The further inputs of an engagement.
 struct Additions {
     events: i64,
     inputs: i64,
@@ -49,7 +49,7 @@ struct Additions {
     open: bool,
 }
 
-/// Where a job stands in its stream and its engagement.
+/// The place of a job in its stream and its engagement.
 struct Place {
     state: JobState,
     engagement_seq: Option<i64>,
@@ -148,8 +148,8 @@ impl Rows {
             let scheduled = NewEvent { name: EventName::JobScheduled, turn: 0, data: data.into(), at };
             self.journal.event(stream, after + 2, seq, &scheduled);
         }
-        if let Some(kin) = entry.kinship {
-            self.add_kin(seq, job, kin, events);
+        if let Some(delegation) = entry.delegation {
+            self.add_delegation(seq, job, delegation, events);
         }
         Ok(state)
     }
@@ -157,7 +157,7 @@ impl Rows {
     /// A job that begins its stream, and its engagement if it has one.
     fn begin(&mut self, seq: i64, entry: &Entry<'_>, run_at: Timestamp) -> Result<Place, StoreError> {
         let state = first_state(entry.job, run_at);
-        let events = 1 + i64::from(state == JobState::Scheduled) + i64::from(entry.kinship.is_some());
+        let events = 1 + i64::from(state == JobState::Scheduled) + i64::from(entry.delegation.is_some());
         let engagement_seq = self.add_engagement(seq, entry, events)?;
         let position = engagement_seq.map(|_| Position { turn: 1, ..Position::default() });
         Ok(Place { state, engagement_seq, stream: seq, after: 0, events, position })
@@ -193,25 +193,25 @@ impl Rows {
     }
 
     /// A job that works for another one; its stream says so last.
-    fn add_kin(&mut self, seq: i64, job: &NewJob, kin: &Kinship, event: i64) {
+    fn add_delegation(&mut self, seq: i64, job: &NewJob, delegation: &DelegationPlace, event: i64) {
         let at = job.created_at;
         let agent = job.engagement.as_ref().map_or_else(String::new, |new| new.agent.name.clone());
-        let data = json!({"role": "child", "agent_id": agent, "mode": kin.mode, "call_id": kin.call_id,
-                          "job_id": kin.parent, "depth": kin.depth, "timeout_ms": kin.timeout_ms});
+        let data = json!({"role": "child", "agent_id": agent, "mode": delegation.mode, "call_id": delegation.call_id,
+                          "job_id": delegation.parent, "depth": delegation.depth, "timeout_ms": delegation.timeout_ms});
         let started = NewEvent { name: EventName::DelegationStarted, turn: 0, data: data.into(), at };
         self.journal.event(seq, event, seq, &started);
         self.delegations.push(DelegationRow {
             job_seq: seq,
-            parent_seq: kin.parent_seq,
-            call_id: kin.call_id.as_ref().map(|id| id.0.clone()),
-            turn: kin.turn,
+            parent_seq: delegation.parent_seq,
+            call_id: delegation.call_id.as_ref().map(|id| id.0.clone()),
+            turn: delegation.turn,
             agent,
-            mode: kin.mode,
+            mode: delegation.mode,
             started_at: at,
-            deadline_at: kin.timeout_ms.map(|ms| at.plus_ms(ms)),
+            deadline_at: delegation.timeout_ms.map(|ms| at.plus_ms(ms)),
             state: DelegationState::Open,
         });
-        *self.adopted.entry(kin.parent_engagement_seq).or_default() += 1;
+        *self.adopted.entry(delegation.parent_engagement_seq).or_default() += 1;
     }
 
     /// An engagement and its totals take the number of the job that begins them.
@@ -224,7 +224,7 @@ impl Rows {
     ) -> Result<Option<i64>, StoreError> {
         let job = entry.job;
         let Some(new) = &job.engagement else { return Ok(None) };
-        let definition = match entry.kinship.map(|kin| kin.max_depth) {
+        let definition = match entry.delegation.map(|delegation| delegation.max_depth) {
             Some(most) if most < new.agent.limits.max_delegation_depth => {
                 let mut agent = new.agent.clone();
                 agent.limits.max_delegation_depth = most;
@@ -234,8 +234,9 @@ impl Rows {
         };
         let digest = digest::of_text(&definition);
         let (tokens, money) = (new.agent.limits.token_budget, new.agent.spending.cost_budget);
-        let mut limited_by = entry.kinship.map(|kin| kin.limited_by.clone()).unwrap_or_default();
-        let is_limited = entry.kinship.is_some() && (tokens.is_some() || money.is_some());
+        let mut limited_by =
+            entry.delegation.map(|delegation| delegation.limited_by.clone()).unwrap_or_default();
+        let is_limited = entry.delegation.is_some() && (tokens.is_some() || money.is_some());
         let name = is_limited.then(|| budget::name_of_delegate(&new.id));
         limited_by.extend(name.clone());
         let (scope, day) = if is_limited { ("agent", Some(ALL_DAYS)) } else { ("engagement", None) };
@@ -256,9 +257,9 @@ impl Rows {
             user_id: new.user.id.clone(),
             user_email: new.user.email.clone(),
             started_at: job.created_at,
-            budget_seq: entry.kinship.map_or(seq, |kin| kin.budget_seq),
-            depth: entry.kinship.map_or(new.depth, |kin| kin.depth),
-            parent_seq: entry.kinship.map(|kin| kin.parent_seq),
+            budget_seq: entry.delegation.map_or(seq, |delegation| delegation.budget_seq),
+            depth: entry.delegation.map_or(new.depth, |delegation| delegation.depth),
+            parent_seq: entry.delegation.map(|delegation| delegation.parent_seq),
             limited_by: (!limited_by.is_empty()).then(|| limited_by.join(" ")),
             retention_ms: new.agent.state.kept_ms(),
         });

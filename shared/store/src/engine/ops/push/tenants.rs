@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use turnstone_domain::terms::Rate;
 use turnstone_domain::{JobState, Timestamp};
 
-/// What a tenant may enqueue, and what it has.
+/// The limits of a tenant's pushes, and its current counts.
 struct Allowance {
     tenant: String,
     max_queue_depth: Option<i64>,
@@ -27,7 +27,7 @@ struct Allowance {
     used: bool,
 }
 
-/// What a push adds.
+/// The additions of a push.
 #[derive(Default)]
 struct New {
     jobs: i64,
@@ -83,7 +83,7 @@ impl Allowance {
     }
 }
 
-/// What the tenants of pushes may enqueue.
+/// The limits of the pushes of several tenants.
 #[derive(Default)]
 pub(super) struct Allowances(BTreeMap<String, Allowance>);
 
@@ -111,8 +111,9 @@ impl Allowances {
 
     /// Why a push does not fit.
     pub(super) fn refusal(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> Option<StoreError> {
-        let asked = |entry: &Entry<'_>| entry.kinship.is_some_and(|kin| kin.call_id.is_some());
-        if entries.iter().any(|entry| entry.step.is_some() || asked(entry)) {
+        let requested =
+            |entry: &Entry<'_>| entry.delegation.is_some_and(|delegation| delegation.call_id.is_some());
+        if entries.iter().any(|entry| entry.step.is_some() || requested(entry)) {
             return None;
         }
         self.added(entries, plan).iter().find_map(|(tenant, new)| self.0.get(tenant)?.refusal(new))
@@ -127,7 +128,7 @@ impl Allowances {
         }
     }
 
-    /// What a push adds, by tenant, of those that have limits.
+    /// Returns the additions of a push, by tenant, for those that have limits.
     fn added(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> BTreeMap<String, New> {
         let mut sums: BTreeMap<String, New> = BTreeMap::new();
         if self.0.is_empty() {

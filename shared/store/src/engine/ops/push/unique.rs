@@ -1,7 +1,7 @@
-//! Unique jobs (OJS unique jobs §3, §4): what a new job may not stand beside.
+//! Unique jobs (OJS unique jobs §3, §4): which jobs a new one may not exist beside.
 //!
-//! Comparing and inserting is one transaction. On PostgreSQL, where several processes write, whoever compares holds the
-//! locks of the keys until the commit; they are taken in one order. Pushes without unique jobs pay nothing.
+//! Comparing and inserting is one transaction. On PostgreSQL, where several processes write, a comparison locks the
+//! keys until the commit, in one order. Pushes without unique jobs pay nothing.
 
 use super::super::super::columns::Columns;
 use super::super::super::rows::{AlikeKey, JobRow, get};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use turnstone_domain::terms::{OnConflict, Unique};
 use turnstone_domain::{JobId, JobState, NewJob, Timestamp};
 
-/// What is compared: the fingerprint, within the tenant. One tenant's job never stands in the way of another's.
+/// Returns the key to compare: the fingerprint, within the tenant. Jobs of two tenants never conflict.
 pub(super) fn key(job: &NewJob) -> Option<String> {
     let fingerprint = &job.terms.unique.as_ref()?.fingerprint;
     Some(match &job.terms.tenant {
@@ -43,17 +43,17 @@ pub(super) struct Alike {
     replaced: Vec<(JobId, Timestamp)>,
 }
 
-/// What a push would make of it: only what differs.
+/// The state that a push would leave: only the differences.
 pub(super) struct After {
     known: Known,
     replaced: Vec<(JobId, Timestamp)>,
 }
 
-/// What becomes of a new job.
+/// The decision about a new job.
 pub(super) enum Verdict {
     /// It is stored, and may run at this time.
     Take(Timestamp),
-    /// This one stands for it.
+    /// This existing job replaces it.
     Other(JobId, JobState),
 }
 
@@ -107,8 +107,8 @@ impl Alike {
         Ok(read)
     }
 
-    /// What is to be replaced must not change its state before it is: a job that a worker has just taken may be in the
-    /// way no longer.
+    /// Locks the job to be replaced, so that its state cannot change before. A job that a worker has just claimed
+    /// may no longer conflict.
     async fn hold(&mut self, session: &mut Session) -> Result<(), StoreError> {
         let live = self.known.values().flatten().filter(|other| !other.state.is_terminal());
         let keys = live.map(|other| other.id.clone()).collect();
@@ -125,7 +125,7 @@ impl Alike {
         After { known: Known::new(), replaced: Vec::new() }
     }
 
-    /// What becomes of a job after those of its push that stand before it.
+    /// Returns the decision about a job, after those before it in the same push.
     pub(super) fn judge(&self, after: &mut After, entry: &Entry<'_>) -> Result<Verdict, StoreError> {
         let job = entry.job;
         let Some((key, unique)) = key(job).zip(job.terms.unique.as_ref()) else {
@@ -135,12 +135,12 @@ impl Alike {
             after.known.entry(key).or_insert_with_key(|key| self.known.get(key).cloned().unwrap_or_default());
         let mut conflicts: Vec<&mut Other> =
             others.iter_mut().filter(|other| conflicts(unique, other, job.created_at)).collect();
-        // The one that lives longest from now on is named: a job that has ended stands in the way, too.
+        // The conflict that lasts longest from now on is named; a job that has ended conflicts, too.
         conflicts.sort_by_key(|other| (!other.state.is_terminal(), other.created_at));
         let mut run_at = job.run_at;
         if let Some(other) = conflicts.last() {
             match unique.on_conflict {
-                // No other job can stand for a step of a workflow: nobody would tell the workflow of its end.
+                // No other job can replace a step of a workflow: its end would not reach the workflow.
                 OnConflict::Ignore if entry.step.is_none() => {
                     return Ok(Verdict::Other(other.id.clone(), other.state));
                 }
@@ -181,7 +181,7 @@ fn compared(unique: &Unique, state: JobState) -> bool {
     unique.states.contains(&state)
 }
 
-/// Whether a job is in the way of one that is accepted now (OJS unique jobs §3).
+/// Returns true when a job conflicts with one that is accepted now (OJS unique jobs §3).
 fn conflicts(unique: &Unique, other: &Other, now: Timestamp) -> bool {
     compared(unique, other.state) && unique.period_ms.is_none_or(|ms| now < other.created_at.plus_ms(ms))
 }

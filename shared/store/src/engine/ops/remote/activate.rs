@@ -9,9 +9,8 @@ use serde_json::json;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
-/// Lets a waiting job go on. One that waits for an answer to a review goes on only with the answer, so does
-/// one that asks its user,
-/// and a further input of an engagement when those before it have ended.
+/// Makes a waiting job available. A job that waits for a review or for its user needs the answer, and a further
+/// input of an engagement needs the end of those before it.
 pub(in super::super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,

@@ -1,4 +1,5 @@
-//! Heartbeats: a worker lives, its reservations are renewed, and it is told what to do (OJS worker protocol §4).
+//! Heartbeats: a worker is alive, its reservations are renewed, and it receives its directive (OJS worker protocol
+//! §4).
 
 use super::super::super::rows::{self, JobRow};
 use super::super::super::session::{Arg, Args, Row, Session};
@@ -80,8 +81,8 @@ async fn extend(session: &mut Session, unit: &mut Unit, beat: &Heartbeat) -> Res
     Ok(extended)
 }
 
-/// What the meta of one of its jobs tells the worker to do: `test_directive`, by which clients try out how their workers
-/// stop.
+/// Returns the directive in the meta of one of its jobs: `test_directive`, with which clients test how their
+/// workers stop.
 async fn asked_by_jobs(
     session: &mut Session,
     unit: &Unit,
@@ -90,6 +91,6 @@ async fn asked_by_jobs(
     let keys = held.iter().filter_map(|id| unit.seq_of(id)).collect();
     let decode = |row: &Row| rows::json::<Map<String, Value>>(row, "meta");
     let metas = read_by(session, "read directives", &sql::SELECT_DIRECTIVES_BY_JOB, keys, decode).await?;
-    let asked = |meta: &Map<String, Value>| Directive::parse(meta.get("test_directive")?.as_str()?);
-    Ok(metas.iter().find_map(asked))
+    let requested = |meta: &Map<String, Value>| Directive::parse(meta.get("test_directive")?.as_str()?);
+    Ok(metas.iter().find_map(requested))
 }

@@ -1,4 +1,4 @@
-//! What workers in any language write, reached over HTTP: acknowledgements, failures, beats, saved states, progress: the writes.
+//! The writes of workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress.
 
 mod activate;
 mod heartbeat;
@@ -37,7 +37,7 @@ pub(in super::super) async fn fetch(
     Ok((rows, taken.busy))
 }
 
-/// Tells a worker what to do with its next beat; returns whether it is known.
+/// Stores a directive for a worker's next beat; returns whether the worker is known.
 pub(in super::super) async fn direct(
     session: &mut Session,
     worker: &str,
@@ -48,7 +48,7 @@ pub(in super::super) async fn direct(
     Ok(session.execute(action, text, Args::Values(&values)).await? > 0)
 }
 
-/// Whether a job that was taken in is this tenant's.
+/// Returns true when a job that was taken in is this tenant's.
 fn is_of(unit: &Unit, seq: i64, tenant: Option<&str>) -> bool {
     tenant.is_none() || unit.job(seq).is_some_and(|job| job.tenant.as_deref() == tenant)
 }

@@ -8,7 +8,7 @@ use super::saved_state;
 use crate::{DEFAULT_VISIBILITY_MS, NewProgress, StoreError, sql};
 use turnstone_domain::{JobId, JobState, Timestamp};
 
-/// Tells it; false when there is no such job. Of a job that is not active nothing changes.
+/// Records the progress; returns false when there is no such job. A job that is not active does not change.
 pub(in super::super::super) async fn tell(
     session: &mut Session,
     unit: &mut Unit,
@@ -31,7 +31,7 @@ pub(in super::super::super) async fn tell(
         data: progress.data.clone(),
         at,
     };
-    execute(session, "tell progress", &sql::INSERT_PROGRESS, vec![row], &[claimed_at.0.into()]).await?;
+    execute(session, "record progress", &sql::INSERT_PROGRESS, vec![row], &[claimed_at.0.into()]).await?;
     if let Some(state) = &progress.state {
         saved_state::put(session, unit, seq, state, at).await?;
     }

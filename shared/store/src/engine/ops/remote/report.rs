@@ -49,8 +49,8 @@ pub(in super::super::super) async fn apply(
     Ok(outcomes.into_iter().map(|outcome| outcome.map(&mut reported)).collect())
 }
 
-/// What belongs to the jobs that were acknowledged, for their answers: one read for all. A job that failed before or is the
-/// step of a workflow has more, which is read after the commit; so is one that cannot be read.
+/// Returns the rows of acknowledged jobs, for their answers: one read for all. A job that failed before, or is the
+/// step of a workflow, has more, which is read after the commit. So is a job that cannot be read.
 async fn kept(
     session: &mut Session,
     reports: &[&Report],
@@ -78,8 +78,8 @@ async fn kept(
     Ok(whole)
 }
 
-/// Whether a report fits a job as it is known: a refusal has to be read. A failure adds two events, and events that other
-/// processes added show only where one number is given twice.
+/// Returns true when a report fits the job as it is known; a refusal has to read the job. A failure adds two
+/// events. Events of other processes are noticed only when one number is given twice.
 fn is_expected(job: &JobRow, report: &Report) -> bool {
     let is_holder = job.worker_id.is_none() || report.worker.is_none() || job.worker_id == report.worker;
     let is_tenant = report.tenant.is_none() || job.tenant == report.tenant;
@@ -146,7 +146,7 @@ fn apply_one(
     Ok(unit.job(seq).cloned().map_or(RemoteOutcome::NotFound, RemoteOutcome::Done))
 }
 
-/// What a failure of this attempt of a plain job means.
+/// Returns the effect of a failure of this attempt of a plain job.
 pub(in super::super) fn failure(
     job: &JobRow,
     error: JobError,

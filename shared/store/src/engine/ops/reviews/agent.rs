@@ -10,7 +10,8 @@ use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::review::{Review, ReviewState, Verdict};
 use turnstone_domain::{RawJson, Timestamp};
 
-/// Decides the review that was asked in this engagement, which has ended. Its job is held, and goes on by itself.
+/// Decides the review that was asked in this engagement, which has ended. Its job is locked, and continues by
+/// itself.
 pub(in super::super) async fn answered(
     session: &mut Session,
     unit: &mut Unit,

@@ -10,7 +10,7 @@ use turnstone_domain::review::{Review, ReviewState, Tally, Vote};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobState, ReviewId};
 
-/// Answers a review. Each of those who are asked has one vote; a late one changes nothing.
+/// Answers a review. Each reviewer has one vote; a late vote changes nothing.
 pub(in super::super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
@@ -20,7 +20,7 @@ pub(in super::super::super) async fn apply(
     let Some((seq, mut review)) = hold_with_job(session, unit, id).await? else {
         return Ok(DecisionOutcome::NotFound);
     };
-    // The scheduler may be late; who is asked now does not depend on it.
+    // The scheduler may be late; the current reviewers do not depend on it.
     while review.is_overdue(decision.at)
         && let Some(next) = overdue::hand_on(session, unit, seq, &review, decision.at).await?
     {
@@ -40,8 +40,8 @@ async fn vote(
 ) -> Result<DecisionOutcome, StoreError> {
     let overdue = review.is_overdue(decision.at);
     let over = review.state != ReviewState::Open || overdue;
-    let asked = if over { review.was_asked(&decision.by) } else { review.may_answer(&decision.by) };
-    if !asked {
+    let requested = if over { review.was_asked(&decision.by) } else { review.may_answer(&decision.by) };
+    if !requested {
         return Ok(DecisionOutcome::NotAsked(Box::new(review)));
     }
     if over {
@@ -68,7 +68,7 @@ async fn vote(
         Some(ReviewState::Rejected)
     };
     let Some(state) = outcome else { return Ok(DecisionOutcome::Counted(Box::new(review))) };
-    // Whoever agrees cannot be enough, and is told so.
+    // The reviewers cannot reach the threshold any more, and the result says so.
     let short = (needed > of).then(|| format!("{needed} have to agree, and only {of} could be asked"));
     let decided = Review {
         state,
@@ -83,7 +83,7 @@ async fn vote(
     }
 }
 
-/// Adds a vote; returns what the review comes to with it, if it comes to anything.
+/// Adds a vote; returns the decision, if the vote leads to one.
 async fn cast(
     session: &mut Session,
     unit: &mut Unit,

@@ -1,4 +1,4 @@
-//! What time does to open reviews: reminders, others who are asked, and at last a no.
+//! Open reviews whose time has come: reminders, escalation to other reviewers, and at last a rejection.
 
 use super::super::super::rows::get;
 use super::super::super::session::{Session, limit as row_limit};
@@ -46,7 +46,7 @@ pub(in super::super::super) async fn expire(
     Ok(changed)
 }
 
-/// Asks those who come next in the plan; `None` when there are none.
+/// Asks the next reviewers of the plan; `None` when there are none.
 pub(super) async fn hand_on(
     session: &mut Session,
     unit: &mut Unit,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
 use turnstone_domain::{EventName, JobState, NewJob, Timestamp};
 
-/// Goes on with the workflows whose steps have ended.
+/// Continues the workflows whose steps have ended.
 pub(in super::super::super) async fn advance(
     session: &mut Session,
     unit: &mut Unit,
@@ -71,7 +71,7 @@ fn record(board: &mut Board, step: &StepRow, end: &Ended, succeeded: bool) {
     }
 }
 
-/// Steps that wait for nothing any more, of workflows that go on.
+/// Steps that wait for nothing any more, of workflows that continue.
 async fn release(
     session: &mut Session,
     board: &Board,
@@ -107,7 +107,7 @@ fn conclude(board: &mut Board, latest: &HashMap<i64, Timestamp>) -> Vec<i64> {
     batches
 }
 
-/// What a batch enqueues at its end.
+/// Returns the steps that a batch enqueues at its end.
 async fn callbacks(session: &mut Session, board: &Board, seq: i64) -> Result<Vec<StepRow>, StoreError> {
     let (action, values) = ("read callbacks", [seq.into()]);
     let mut found =
@@ -138,7 +138,7 @@ async fn start(
     let entries: Vec<Vec<Entry<'_>>> = ready
         .iter()
         .zip(&jobs)
-        .map(|(step, job)| vec![Entry { job, step: Some(step.key()), kinship: None, continues: None }])
+        .map(|(step, job)| vec![Entry { job, step: Some(step.key()), delegation: None, continues: None }])
         .collect();
     let look = Look::take(session, &jobs.iter().collect::<Vec<_>>(), 0).await?;
     let pushed = push::enqueue(session, unit, look, &entries).await?;

@@ -25,7 +25,8 @@ pub(in super::super::super) async fn apply(
     if state != WorkflowState::Running {
         return Ok(WorkflowCancel::AlreadyEnded(state));
     }
-    // Jobs before their workflow, as everybody who ends a job locks them; then what was enqueued meanwhile.
+    // Jobs before their workflow: every process that ends a job locks them in this order. Then the jobs enqueued
+    // meanwhile.
     let mut open = take_open(session, unit, seq).await?;
     let mut board = Board::lock(session, vec![seq]).await?;
     match board.get(seq).map(|row| row.state) {
@@ -45,7 +46,7 @@ pub(in super::super::super) async fn apply(
     Ok(WorkflowCancel::Cancelled)
 }
 
-/// Takes in the jobs of the workflow that nobody has begun.
+/// Takes in the jobs of the workflow that no worker has begun.
 async fn take_open(session: &mut Session, unit: &mut Unit, seq: i64) -> Result<Vec<i64>, StoreError> {
     let values = [seq.into()];
     let open =

@@ -32,14 +32,14 @@ pub(in super::super::super) async fn apply(
     let ready: Vec<usize> = (0..new.steps.len()).filter(|at| starts_at_once(&new.steps[*at])).collect();
     // The last one: on SQLite a number is free for others until it is used.
     let Some(seq) = look.numbers.pop() else { return Err(StoreError::Closed) };
-    // First of all: whoever makes one of the same id at the same time waits here, and is refused.
+    // First of all: a concurrent creation of the same id waits here, and is refused.
     let Some(workflow) = insert(session, new, seq).await? else {
         return Ok(Err(StoreError::DuplicateWorkflow(new.id.clone())));
     };
     let entry = |at: &usize| Entry {
         job: &new.steps[*at].waiting.job,
         step: Some((seq, position(*at))),
-        kinship: None,
+        delegation: None,
         continues: None,
     };
     let entries = vec![ready.iter().map(entry).collect::<Vec<_>>()];
@@ -51,7 +51,7 @@ pub(in super::super::super) async fn apply(
     Ok(Ok(()))
 }
 
-/// Whether a workflow has this id.
+/// Returns true when a workflow has this id.
 async fn is_taken(session: &mut Session, new: &NewWorkflow) -> Result<bool, StoreError> {
     let (action, values) = ("look for a workflow", [new.id.as_str().into(), None.into()]);
     Ok(!read(session, action, &sql::SELECT_WORKFLOW_BY_ID, &values, decode::<WorkflowRow>).await?.is_empty())
@@ -98,7 +98,7 @@ async fn insert(
     Ok((written > 0).then_some(row))
 }
 
-/// Writes its steps, and tells of it.
+/// Writes its steps, and its event.
 async fn write(
     session: &mut Session,
     unit: &mut Unit,

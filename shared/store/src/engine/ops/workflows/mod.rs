@@ -1,8 +1,8 @@
 //! Chains, groups, batches and graphs: jobs that wait for one another.
 //!
-//! A workflow's row is locked before its steps are looked at, and every end of a job that is a step leads here in the
-//! transaction that ended it, so each end counts once. Work per end is that of the steps which wait for it: counters say
-//! when all have ended, and nobody looks through the others.
+//! A workflow's row is locked before its steps are read. Every end of a job that is a step leads here in the
+//! transaction that ended it, so each end counts once. An end costs the work of the steps that wait for it:
+//! counters say when all have ended, and the other steps are not read.
 
 mod advance;
 mod cancel;

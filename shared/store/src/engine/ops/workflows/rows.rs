@@ -73,7 +73,7 @@ impl Board {
         self.rows.values()
     }
 
-    /// A step stands there now.
+    /// The step has this state now.
     pub(super) fn put(&mut self, (workflow_seq, step): (i64, i64), state: StepState) {
         self.states.push(StepMove { workflow_seq, step, state });
     }
@@ -91,15 +91,15 @@ impl Board {
         let Some(row) = self.rows.get_mut(&seq).filter(|row| row.is_running()) else { return };
         (row.state, row.ended_at) = (state, Some(at));
         self.over.push(seq);
-        let told = &*row;
-        let mut data = json!({"workflow_id": told.id, "type": told.kind, "name": told.name});
+        let reported = &*row;
+        let mut data = json!({"workflow_id": reported.id, "type": reported.kind, "name": reported.name});
         let name = match state {
             WorkflowState::Running => return,
             WorkflowState::Completed => EventName::WorkflowCompleted,
             WorkflowState::Cancelled => EventName::WorkflowCancelled,
             WorkflowState::Failed => {
-                data["succeeded"] = told.succeeded.into();
-                data["steps"] = told.members.into();
+                data["succeeded"] = reported.succeeded.into();
+                data["steps"] = reported.members.into();
                 EventName::WorkflowFailed
             }
         };
@@ -129,8 +129,8 @@ impl Board {
             let values = [seq.into()];
             session.execute("skip steps", &sql::UPDATE_SKIPPED_WORKFLOW_STEPS, Args::Values(&values)).await?;
         }
-        let bells = self.rows.into_values().map(|row| Ring::Events(row.id));
-        unit.rings.extend(bells);
+        let hints = self.rows.into_values().map(|row| Ring::Events(row.id));
+        unit.rings.extend(hints);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use turnstone_domain::ids::SystemIds;
 use turnstone_domain::tool_call::{AwayStep, ToolCallMove};
 use turnstone_domain::{CallId, EventName, Ids, Lease, Timestamp, TurnWrite};
 use turnstone_store::Claim;
-use turnstone_store::elsewhere::{CallOff, CalledOff};
+use turnstone_store::remote_calls::{CallToCancel, CancelAttempt};
 
 on_every_store![
     every_end_of_a_job_leaves_its_remote_calls_to_cancel,
@@ -33,8 +33,8 @@ async fn begun(at: &Opened) -> (Claim, CallId) {
     (held, call)
 }
 
-async fn due(at: &Opened, now: Timestamp) -> Vec<CallOff> {
-    at.store.elsewhere.call_offs(now, now.plus_ms(60_000), 10).await.unwrap()
+async fn due(at: &Opened, now: Timestamp) -> Vec<CallToCancel> {
+    at.store.remote_calls.take(now, now.plus_ms(60_000), 10).await.unwrap()
 }
 
 async fn every_end_of_a_job_leaves_its_remote_calls_to_cancel(at: &Opened) {
@@ -46,9 +46,9 @@ async fn every_end_of_a_job_leaves_its_remote_calls_to_cancel(at: &Opened) {
         }
         at.store.intake.cancel_of(&held.job, None, NOW).await.unwrap();
         let handle = Some(json!({"task": "t"}));
-        let expected = CallOff { call, place: "scout".into(), handle, tries: 1, job: held.job.clone() };
+        let expected = CallToCancel { call, place: "scout".into(), handle, tries: 1, job: held.job.clone() };
         assert_eq!(due(at, NOW).await, vec![expected.clone()], "{before:?}");
-        at.store.elsewhere.called_off(&expected, CalledOff::Done, NOW).await.unwrap();
+        at.store.remote_calls.record(&expected, CancelAttempt::Done, NOW).await.unwrap();
         assert_eq!(due(at, LATER.plus_ms(60_000)).await, Vec::new());
     }
 }
@@ -62,7 +62,7 @@ async fn an_ended_remote_call_is_not_cancelled(at: &Opened) {
     let taken = due(at, NOW).await;
     assert_eq!(taken.len(), 1, "the job continues without one of its calls");
     assert_eq!((&taken[0].call, &taken[0].handle), (&other, &None));
-    at.store.elsewhere.called_off(&taken[0], CalledOff::Done, NOW).await.unwrap();
+    at.store.remote_calls.record(&taken[0], CancelAttempt::Done, NOW).await.unwrap();
     at.settle(&held.lease, complete()).await;
     assert_eq!(due(at, LATER).await, Vec::new());
 }
@@ -75,9 +75,9 @@ async fn a_remote_cancellation_is_leased_by_one_process(at: &Opened) {
     let second = due(at, LATER).await.remove(0);
     assert_eq!(second.tries, 2, "the first lease expired");
     // The first process is alive after all; its result is ignored.
-    at.store.elsewhere.called_off(&first, CalledOff::Done, LATER).await.unwrap();
+    at.store.remote_calls.record(&first, CancelAttempt::Done, LATER).await.unwrap();
     let again = LATER.plus_ms(1_000);
-    at.store.elsewhere.called_off(&second, CalledOff::Again(again), LATER).await.unwrap();
+    at.store.remote_calls.record(&second, CancelAttempt::Again(again), LATER).await.unwrap();
     assert_eq!(due(at, again.plus_ms(-1)).await, Vec::new());
     assert_eq!(due(at, again).await.len(), 1);
 }
@@ -87,10 +87,10 @@ async fn a_failed_remote_cancellation_is_published_once(at: &Opened) {
     at.store.intake.cancel_of(&held.job, None, NOW).await.unwrap();
     let one = due(at, NOW).await.remove(0);
     for _ in 0..2 {
-        at.store.elsewhere.called_off(&one, CalledOff::GivenUp("it said no".into()), NOW).await.unwrap();
+        at.store.remote_calls.record(&one, CancelAttempt::GivenUp("it said no".into()), NOW).await.unwrap();
     }
-    let told = at.events(&held.job).await;
-    let told = told.into_iter().filter(|event| *event == EventName::ToolNotCancelled);
-    assert_eq!(told.count(), 1);
+    let reported = at.events(&held.job).await;
+    let reported = reported.into_iter().filter(|event| *event == EventName::ToolNotCancelled);
+    assert_eq!(reported.count(), 1);
     assert_eq!(due(at, LATER).await, Vec::new());
 }

@@ -160,7 +160,7 @@ fn who(request: &Value) -> String {
 }
 
 /// Returns the last tool outcome in a model request.
-fn told(request: &Value) -> String {
+fn tool_outcome(request: &Value) -> String {
     let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let last = messages.iter().rev().find(|message| message["role"] == "tool");
     last.and_then(|message| message["content"].as_str()).unwrap_or_default().to_owned()

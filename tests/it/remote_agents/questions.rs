@@ -1,6 +1,6 @@
 //! A remote agent's question to its user reaches our user, when the calling agent may ask its user at all.
 
-use super::{PROTOCOLS, Site, remote, told, who};
+use super::{PROTOCOLS, Site, remote, tool_outcome, who};
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::wait::until;
@@ -13,9 +13,9 @@ fn script(request: &Value) -> Reply {
     match (who(request).as_str(), model_server::outcomes(request)) {
         ("scout", 0) => Reply::call("ask-user", json!({"request_keys": {"city": "Which city?"}})),
         ("scout", 1) => Reply::call("ask-user", json!({"question": "And when?"})),
-        ("scout", _) => Reply::text(format!("done {}", told(request))),
+        ("scout", _) => Reply::text(format!("done {}", tool_outcome(request))),
         (_, 0) => Reply::call("scout", json!({"input": "a trip"})),
-        (_, _) => Reply::text(format!("heard {}", told(request))),
+        (_, _) => Reply::text(format!("heard {}", tool_outcome(request))),
     }
 }
 

@@ -1,10 +1,10 @@
-//! Calls that agents of other servers work for, and that nobody waits for any more.
+//! Calls of remote agents whose results are no longer needed.
 //!
-//! What leaves for another server is on record before it leaves. Whoever ends its job, from whichever state, leaves it to be
-//! called off in the same transaction; a worker that knows the other server does that, at least once.
+//! A call is recorded before it leaves for another server. The transaction that ends its job, from whichever state,
+//! also requests the cancellation of the call. A worker that knows the other server sends it, at least once.
 
 use super::Engine;
-use super::ops::elsewhere::{self as ops, call_off};
+use super::ops::remote_calls::{self as ops, call_to_cancel};
 use super::session::{Args, limit as row_limit};
 use super::statement::decode_all;
 use crate::{StoreError, sql};
@@ -12,14 +12,14 @@ use serde_json::Value;
 use std::sync::Arc;
 use turnstone_domain::{CallId, JobId, Timestamp};
 
-/// A call that is to be called off.
+/// A remote call to cancel.
 #[derive(Clone, PartialEq, Debug)]
-pub struct CallOff {
+pub struct CallToCancel {
     /// The call.
     pub call: CallId,
     /// The agent that works for it: its name in the configuration, or its address.
     pub place: String,
-    /// What it works under there; `None` when nobody knows whether it has begun.
+    /// The id of its work on the other server; `None` when it is unknown whether that work has begun.
     pub handle: Option<Value>,
     /// How often that was tried, this time included.
     pub tries: i64,
@@ -27,36 +27,36 @@ pub struct CallOff {
     pub job: JobId,
 }
 
-/// What came of calling one off.
+/// The outcome of a cancellation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CalledOff {
+pub enum CancelAttempt {
     /// Nothing is done for it there any more.
     Done,
     /// It is tried again at this time.
     Again(Timestamp),
-    /// Nobody tries any more; the sentence says why, and goes into an event.
+    /// No further attempt is made; the sentence says why, and is stored in an event.
     GivenUp(String),
 }
 
-/// Knows what is to be called off.
+/// The handle for remote calls to cancel.
 #[derive(Clone)]
-pub struct Elsewhere(pub(super) Arc<Engine>);
+pub struct RemoteCalls(pub(super) Arc<Engine>);
 
-impl Elsewhere {
-    /// Takes calls whose time to be called off has come; nobody else takes them before `until`.
+impl RemoteCalls {
+    /// Takes calls whose time of cancellation has come; no other process takes them before `until`.
     ///
     /// # Errors
     /// The store's.
-    pub async fn call_offs(
+    pub async fn take(
         &self,
         now: Timestamp,
         until: Timestamp,
         limit: usize,
-    ) -> Result<Vec<CallOff>, StoreError> {
+    ) -> Result<Vec<CallToCancel>, StoreError> {
         let values = [now.0.into(), row_limit(limit).into()];
-        let (action, text) = ("look for what is to be called off", &sql::SELECT_DUE_REMOTE_CALLS);
+        let (action, text) = ("read remote calls to cancel", &sql::SELECT_DUE_REMOTE_CALLS);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
-        if decode_all(&rows, call_off)?.is_empty() {
+        if decode_all(&rows, call_to_cancel)?.is_empty() {
             return Ok(Vec::new());
         }
         self.0
@@ -66,11 +66,16 @@ impl Elsewhere {
             .await
     }
 
-    /// Notes what came of calling one off, unless somebody else has taken it since.
+    /// Records the outcome of a cancellation, unless another process has taken the call since.
     ///
     /// # Errors
     /// The store's.
-    pub async fn called_off(&self, one: &CallOff, how: CalledOff, at: Timestamp) -> Result<(), StoreError> {
+    pub async fn record(
+        &self,
+        one: &CallToCancel,
+        how: CancelAttempt,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
         self.0
             .write((one.clone(), how, at), |tx, (one, how, at)| {
                 Box::pin(ops::note(&mut tx.session, &mut tx.unit, one, how, *at))

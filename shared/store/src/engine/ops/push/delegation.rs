@@ -5,8 +5,8 @@ use super::super::super::rows::{self, JobRow};
 use super::super::super::session::{Row, Session};
 use super::super::super::statement::{read, read_by};
 use super::super::super::unit::Unit;
-use super::super::delegations::tell_parent;
-use super::Kinship;
+use super::super::delegations::notify_parent;
+use super::DelegationPlace;
 use crate::{Pushed, StoreError, sql};
 use std::collections::{BTreeSet, HashMap};
 use turnstone_domain::agent::MAX_DELEGATION_DEPTH;
@@ -16,7 +16,7 @@ use turnstone_domain::{AgentDefinition, JobId, NewJob};
 /// The places of new jobs in their trees.
 #[derive(Default)]
 pub(super) struct Places {
-    by_job: HashMap<JobId, Kinship>,
+    by_job: HashMap<JobId, DelegationPlace>,
     refused: HashMap<JobId, StoreError>,
     parents: Unit,
 }
@@ -72,7 +72,7 @@ impl Places {
             self.refused.insert(job.id.clone(), refused);
             return Ok(());
         }
-        let kin = Kinship {
+        let delegation = DelegationPlace {
             parent_seq: parent.seq,
             parent: parent.id.clone(),
             parent_engagement_seq: row.seq,
@@ -85,7 +85,7 @@ impl Places {
             mode: DelegationMode::Parallel,
             timeout_ms: None,
         };
-        self.by_job.insert(job.id.clone(), kin);
+        self.by_job.insert(job.id.clone(), delegation);
         Ok(())
     }
 
@@ -95,11 +95,11 @@ impl Places {
     }
 
     /// The place of a job.
-    pub(super) fn of(&self, job: &NewJob) -> Option<&Kinship> {
+    pub(super) fn of(&self, job: &NewJob) -> Option<&DelegationPlace> {
         self.by_job.get(&job.id)
     }
 
-    /// Notes in the streams of those who have not ended who works for them now.
+    /// Records new delegates in the streams of parents that have not ended.
     pub(super) async fn tell(
         mut self,
         session: &mut Session,
@@ -107,11 +107,13 @@ impl Places {
         pushed: &[(&NewJob, &Pushed)],
     ) -> Result<(), StoreError> {
         for (job, pushed) in pushed {
-            let Some(kin) = self.by_job.get(&job.id).filter(|_| !pushed.deduplicated) else { continue };
-            if self.parents.job(kin.parent_seq).is_some_and(|parent| !parent.state.is_terminal()) {
-                tell_parent(&mut self.parents, job, kin)?;
-                // Its row was read before this child was counted: whoever holds its lease here looks again.
-                self.parents.distrust(kin.parent_seq);
+            let Some(delegation) = self.by_job.get(&job.id).filter(|_| !pushed.deduplicated) else {
+                continue;
+            };
+            if self.parents.job(delegation.parent_seq).is_some_and(|parent| !parent.state.is_terminal()) {
+                notify_parent(&mut self.parents, job, delegation)?;
+                // Its row was read before this child was counted: the holder of its lease here reads it again.
+                self.parents.distrust(delegation.parent_seq);
             }
         }
         self.parents.flush(session).await?;

@@ -43,7 +43,7 @@ async fn cancel(site: &Site, job: &str) {
     site.in_state(job, &["cancelled"]).await;
 }
 
-async fn called_off(far: &Site) {
+async fn remotely_cancelled(far: &Site) {
     // The process that leased the cancellation may have died with it; another one leases it a minute later.
     until_within("the remote call is cancelled", PATIENCE * 3, async || {
         let scouts = far.engagements("scout").await;
@@ -80,7 +80,7 @@ async fn a_cancelled_parked_job_cancels_its_remote_call_across_kills() {
         near.kill().await;
         down.store(false, Ordering::SeqCst);
         near.revive().await;
-        called_off(&far).await;
+        remotely_cancelled(&far).await;
         near.stop().await;
         far.stop().await;
         serving.abort();
@@ -105,9 +105,9 @@ async fn a_remote_call_that_may_have_begun_is_cancelled() {
         models.seen(2).await;
         cancel(&near, &job).await;
         if protocol == "a2a" {
-            told_in_vain(&near, &job, "whether a task has begun").await;
+            reports_failure(&near, &job, "whether a task has begun").await;
         } else {
-            called_off(&far).await;
+            remotely_cancelled(&far).await;
         }
         near.stop().await;
         far.stop().await;
@@ -130,7 +130,7 @@ async fn a_remote_call_without_an_answer_is_cancelled() {
     let near = Site::start(&models.url, &settings, &[FRONT]).await;
     let job = near.push("front").await;
     near.in_state(&job, &["completed", "failed"]).await;
-    called_off(&far).await;
+    remotely_cancelled(&far).await;
     near.stop().await;
     far.stop().await;
     serving.abort();
@@ -152,19 +152,19 @@ async fn a_failed_remote_cancellation_is_an_event() {
         let job = near.push("front").await;
         near.in_state(&job, &["waiting-for-input"]).await;
         cancel(&near, &job).await;
-        told_in_vain(&near, &job, "403").await;
+        reports_failure(&near, &job, "403").await;
         near.stop().await;
         far.stop().await;
         serving.abort();
     }
 }
 
-async fn told_in_vain(site: &Site, job: &str, words: &str) {
+async fn reports_failure(site: &Site, job: &str, words: &str) {
     let engagement = site.engagement(job).await["engagement_id"].as_str().unwrap().to_owned();
     let events = format!("/engagements/{engagement}/events?limit=1000");
     until("an event reports the failed cancellation", async || {
-        let told = site.get(&events).await.to_string();
-        told.contains("tool.not_cancelled") && told.contains(words)
+        let outcome = site.get(&events).await.to_string();
+        outcome.contains("tool.not_cancelled") && outcome.contains(words)
     })
     .await;
 }

@@ -1,7 +1,7 @@
 //! A hostile server, or an address without one: its answers are bounded, its requests are refused, and the calling
 //! agent receives the reason. An agent that is not configured is not called.
 
-use super::{PROTOCOLS, Site, document, remote, told, who, write};
+use super::{PROTOCOLS, Site, document, remote, tool_outcome, who, write};
 use crate::program::Program;
 use axum::Router;
 use axum::body::Body;
@@ -14,7 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_tests::{ModelServer, Reply, model_server};
 
 /// Misbehaves as the first segment of the path says.
-async fn answer(State(asked): State<Arc<AtomicUsize>>, Path(path): Path<String>, body: String) -> Response {
+async fn answer(
+    State(requested): State<Arc<AtomicUsize>>,
+    Path(path): Path<String>,
+    body: String,
+) -> Response {
     let (how, rest) = path.split_once('/').unwrap_or_default();
     let written =
         |value: Value| ([(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response();
@@ -24,7 +28,7 @@ async fn answer(State(asked): State<Arc<AtomicUsize>>, Path(path): Path<String>,
         ("huge-card", true) | ("endless", false) => endless(),
         ("no-json-card", true) | ("no-json", false) => "<html>".into_response(),
         ("moved-card", true) | ("moved", false) => {
-            asked.fetch_add(1, Ordering::SeqCst);
+            requested.fetch_add(1, Ordering::SeqCst);
             let there = [(header::LOCATION, "http://169.254.169.254/latest/meta-data/")];
             (StatusCode::TEMPORARY_REDIRECT, there).into_response()
         }
@@ -55,7 +59,7 @@ fn script(request: &Value) -> Reply {
     match (who(request).as_str(), model_server::outcomes(request)) {
         (_, 0) if offered => Reply::call("scout", json!({"input": "look"})),
         (_, 0) => Reply::text("there is nobody to ask"),
-        (_, _) => Reply::text(format!("heard {}", told(request))),
+        (_, _) => Reply::text(format!("heard {}", tool_outcome(request))),
     }
 }
 
@@ -64,8 +68,8 @@ fn script(request: &Value) -> Reply {
 /// the turn continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_servers_answer_is_bounded_and_an_error() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let app = Router::new().route("/{*path}", axum::routing::any(answer)).with_state(Arc::clone(&asked));
+    let requested = Arc::new(AtomicUsize::new(0));
+    let app = Router::new().route("/{*path}", axum::routing::any(answer)).with_state(Arc::clone(&requested));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let far = format!("http://{}", listener.local_addr().unwrap());
     let serving = tokio::spawn(async move { axum::serve(listener, app).await });
@@ -95,7 +99,7 @@ async fn a_hostile_servers_answer_is_bounded_and_an_error() {
         near.stop().await;
     }
     serving.abort();
-    assert!(asked.load(Ordering::SeqCst) >= 3, "the moved ones were asked");
+    assert!(requested.load(Ordering::SeqCst) >= 3, "the moved ones were asked");
 }
 
 /// Issue 7: a remote agent is called only when the configuration names it. Private addresses and plain HTTP need a

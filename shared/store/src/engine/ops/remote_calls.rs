@@ -6,7 +6,7 @@ use super::super::rows::{
 use super::super::session::{Args, Session, limit as row_limit};
 use super::super::statement::{Writes, read_readable};
 use super::super::unit::Unit;
-use crate::elsewhere::{CallOff, CalledOff};
+use crate::remote_calls::{CallToCancel, CancelAttempt};
 use crate::{StoreError, sql};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::mem::take;
 use turnstone_domain::tool_call::AwayStep;
 use turnstone_domain::{CallId, EventName, JobId, Timestamp};
 
-/// What is known of a call at one place: the job, the handle, and when it is called off.
+/// The known state of a call at one place: the job, the handle, and the time of its cancellation.
 type Known = (i64, Option<String>, Option<Timestamp>);
 
 /// Rows that are to be written.
@@ -47,7 +47,8 @@ impl Away {
         *row = (job_seq, handle.or(row.1.take()), due_at);
     }
 
-    /// A job whose state has changed: one that ended without what is done for it leaves that to be called off.
+    /// Records a job whose state has changed. A job that ended without its remote calls leaves them to be
+    /// cancelled.
     pub(in super::super) fn moved(&mut self, job: &JobRow) {
         if job.engagement_seq.is_some() && job.state.is_terminal() {
             self.abandoned.extend(job.ended_at.map(|at| AbandonedCalls { job_seq: job.seq, due_at: at }));
@@ -65,13 +66,17 @@ impl Away {
             due_at,
         };
         let rows = rows.map(row).collect();
-        writes.some("note what is done elsewhere", &sql::INSERT_REMOTE_CALLS, rows);
-        writes.some("forget what is over elsewhere", &sql::DELETE_REMOTE_CALLS, take(&mut self.over));
+        writes.some("record remote calls", &sql::INSERT_REMOTE_CALLS, rows);
+        writes.some("delete ended remote calls", &sql::DELETE_REMOTE_CALLS, take(&mut self.over));
     }
 
     /// Adds what jobs that ended leave behind: beside the jobs, because most commits write nothing of calls.
     pub(in super::super) fn leave(&mut self, writes: &mut Writes) {
-        writes.some("leave to be called off", &sql::UPDATE_ABANDONED_REMOTE_CALLS, take(&mut self.abandoned));
+        writes.some(
+            "request cancellations of remote calls",
+            &sql::UPDATE_ABANDONED_REMOTE_CALLS,
+            take(&mut self.abandoned),
+        );
     }
 }
 
@@ -80,16 +85,16 @@ pub(in super::super) async fn take_due(
     now: Timestamp,
     until: Timestamp,
     limit: usize,
-) -> Result<Vec<CallOff>, StoreError> {
+) -> Result<Vec<CallToCancel>, StoreError> {
     let values = [now.0.into(), row_limit(limit).into()];
-    let (action, text) = ("look for what is to be called off", &sql::SELECT_DUE_REMOTE_CALLS);
-    let due = read_readable(session, action, text, &values, call_off).await?;
+    let (action, text) = ("read remote calls to cancel", &sql::SELECT_DUE_REMOTE_CALLS);
+    let due = read_readable(session, action, text, &values, call_to_cancel).await?;
     let mut taken = Vec::with_capacity(due.len());
     for one in due {
         let values = [one.call.as_str().into(), one.place.as_str().into(), one.tries.into(), until.0.into()];
-        let (action, text) = ("take what is to be called off", &sql::UPDATE_TAKEN_REMOTE_CALL);
+        let (action, text) = ("take a remote call to cancel", &sql::UPDATE_TAKEN_REMOTE_CALL);
         if session.execute(action, text, Args::Values(&values)).await? > 0 {
-            taken.push(CallOff { tries: one.tries + 1, ..one });
+            taken.push(CallToCancel { tries: one.tries + 1, ..one });
         }
     }
     Ok(taken)
@@ -98,23 +103,23 @@ pub(in super::super) async fn take_due(
 pub(in super::super) async fn note(
     session: &mut Session,
     unit: &mut Unit,
-    one: &CallOff,
-    how: &CalledOff,
+    one: &CallToCancel,
+    how: &CancelAttempt,
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let (call, place) = (one.call.as_str(), one.place.as_str());
-    if let CalledOff::Again(due_at) = how {
+    if let CancelAttempt::Again(due_at) = how {
         let values = [call.into(), place.into(), one.tries.into(), due_at.0.into()];
-        let (action, text) = ("call off again later", &sql::UPDATE_REMOTE_CALL_RETRY);
+        let (action, text) = ("repeat a remote cancellation later", &sql::UPDATE_REMOTE_CALL_RETRY);
         return session.execute(action, text, Args::Values(&values)).await.map(|_| ());
     }
-    // The job before what is done for it, as everybody who ends a job locks them.
+    // The job before its calls: every process that ends a job locks them in this order.
     let job = match how {
-        CalledOff::GivenUp(why) => unit.read_job(session, &one.job, None).await?.zip(Some(why)),
+        CancelAttempt::GivenUp(why) => unit.read_job(session, &one.job, None).await?.zip(Some(why)),
         _ => None,
     };
     let values = [call.into(), place.into(), one.tries.into()];
-    let (action, text) = ("note what was called off", &sql::DELETE_CANCELLED_REMOTE_CALL);
+    let (action, text) = ("record a remote cancellation", &sql::DELETE_CANCELLED_REMOTE_CALL);
     if session.execute(action, text, Args::Values(&values)).await? > 0
         && let Some((seq, why)) = job
     {
@@ -126,8 +131,8 @@ pub(in super::super) async fn note(
 }
 
 /// Reads a row.
-pub(in super::super) fn call_off(row: &impl Fields) -> Result<CallOff, Inconsistency> {
-    Ok(CallOff {
+pub(in super::super) fn call_to_cancel(row: &impl Fields) -> Result<CallToCancel, Inconsistency> {
+    Ok(CallToCancel {
         call: CallId(get(row, "call_id")?),
         place: get(row, "place")?,
         handle: json_or_none(row, "handle")?,

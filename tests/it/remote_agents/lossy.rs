@@ -1,7 +1,7 @@
 //! A gateway that loses answers: a repeated request has one effect.
 
 use super::gateway::{self, Fate};
-use super::{PROTOCOLS, Site, remote, told, who};
+use super::{PROTOCOLS, Site, remote, tool_outcome, who};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ fn script(request: &Value) -> Reply {
     match (who(request).as_str(), model_server::outcomes(request)) {
         ("scout", 0) => Reply::call("ask-user", json!({"question": "Which city?"})),
         ("scout", 1) => Reply::call("ask-user", json!({"question": "Delete all?"})),
-        ("scout", _) => Reply::text(format!("done {}", told(request))),
+        ("scout", _) => Reply::text(format!("done {}", tool_outcome(request))),
         (_, 0) => Reply::call("scout", json!({"input": "a trip"})),
-        (_, _) => Reply::text(format!("heard {}", told(request))),
+        (_, _) => Reply::text(format!("heard {}", tool_outcome(request))),
     }
 }
 

@@ -1,10 +1,10 @@
 -- The numbers of jobs, of all that work for one of them, and of the inputs that one of them waits for.
 -- The sum keeps a plan that was made on empty tables from reading all jobs with lower numbers.
-WITH RECURSIVE kin (job_seq) AS (
+WITH RECURSIVE tree (job_seq) AS (
     SELECT j.seq FROM jobs AS j WHERE j.id {in: ids}
     UNION
-    SELECT d.job_seq FROM kin AS k JOIN delegations AS d ON d.parent_seq = k.job_seq)
-SELECT k.job_seq FROM kin AS k
+    SELECT d.job_seq FROM tree AS k JOIN delegations AS d ON d.parent_seq = k.job_seq)
+SELECT k.job_seq FROM tree AS k
 UNION
 SELECT o.seq
 FROM jobs AS j

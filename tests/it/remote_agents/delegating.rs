@@ -1,6 +1,6 @@
 //! One server's agent calls another server's agent while servers are killed or jobs are cancelled.
 
-use super::{PEERS, PROTOCOLS, Site, as_peer, remote, told, who};
+use super::{PEERS, PROTOCOLS, Site, as_peer, remote, tool_outcome, who};
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::wait::until;
@@ -13,7 +13,7 @@ const SCOUT: (&str, &str) = ("scout", "");
 fn script(gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| match (who(request).as_str(), model_server::outcomes(request)) {
         ("front", 0) => Reply::call("scout", json!({"input": "what is there?"})),
-        ("front", _) => Reply::text(format!("heard {}", told(request))),
+        ("front", _) => Reply::text(format!("heard {}", tool_outcome(request))),
         (_, _) => Reply::text("all quiet").behind(&gate),
     }
 }
