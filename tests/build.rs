@@ -30,6 +30,11 @@ fn main() {
         println!("cargo::rustc-cfg=no_namespaces");
     }
 
+    println!("cargo::rustc-check-cfg=cfg(no_tmpfs)");
+    if !mounts_tmpfs() {
+        println!("cargo::rustc-cfg=no_tmpfs");
+    }
+
     // A library that moves the clock of a process is loaded by LD_PRELOAD, which only Linux has.
     let (linux_only, is_linux) = ("no_faketime", cfg!(target_os = "linux"));
     if !is_linux {
@@ -67,4 +72,18 @@ fn has_namespaces() -> bool {
     let mut unshare = Command::new("unshare");
     unshare.args(["--user", "--map-root-user", "--mount", "true"]);
     unshare.output().is_ok_and(|output| output.status.success())
+}
+
+/// Returns true if the tests may mount a small disk.
+fn mounts_tmpfs() -> bool {
+    let Ok(folder) = std::env::var("OUT_DIR").map(|out| std::path::Path::new(&out).join("mount")) else {
+        return false;
+    };
+    let tried = std::fs::create_dir_all(&folder).is_ok()
+        && Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64k", "turnstone-tests"])
+            .arg(&folder)
+            .output()
+            .is_ok_and(|output| output.status.success());
+    tried && Command::new("umount").arg(&folder).output().is_ok_and(|output| output.status.success())
 }

@@ -152,6 +152,24 @@ pub(crate) struct Job {
     damaged: Option<String>,
 }
 
+/// The rows of a job as they are stored.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct RawJob {
+    job_id: String,
+    rows: Vec<RawJobRow>,
+}
+
+/// A row as it is stored.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct RawJobRow {
+    table: String,
+    /// A number, a text or null by column. A value that cannot be read is an object: `unreadable`, the reason, and `stored`,
+    /// the text as it is stored.
+    columns: Map<String, Value>,
+}
+
 /// A job, and the same in `job` for clients that expect a wrapper.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]

@@ -96,7 +96,7 @@ impl From<StoreError> for Failure {
             StoreError::Unreadable { column, .. } => {
                 tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
                 let message = format!("A stored row cannot be read by this version (column {column}).");
-                Self(OjsError { retryable: false, ..OjsError::internal(message) })
+                Self(damaged(message))
             }
             // Only schedulers and workers receive these; no handler causes them.
             StoreError::Deposed | StoreError::WorkerNameTaken { .. } => {
@@ -104,11 +104,16 @@ impl From<StoreError> for Failure {
             }
             StoreError::Inconsistent { table, row, .. } => {
                 tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
-                let message = format!("Row {row} of table {table} cannot be read by this version.");
-                Self(OjsError { retryable: false, ..OjsError::internal(message) })
+                Self(damaged(format!("Row {row} of table {table} cannot be read by this version.")))
             }
         }
     }
+}
+
+/// Returns the error for a row that cannot be read: trying again does not help.
+fn damaged(message: String) -> OjsError {
+    let hint = "Restore the row from a backup; `turnstone doctor --data` names every row that is damaged.";
+    OjsError { retryable: false, ..OjsError::new(500, "internal_error", message, hint) }
 }
 
 /// Returns why an engagement takes no further input.

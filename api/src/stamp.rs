@@ -70,7 +70,7 @@ fn span(method: &Method, route: Option<&MatchedPath>, headers: &HeaderMap) -> Sp
     let span = tracing::info_span!(names::HTTP_ANSWER, otel.kind = "server", otel.name = name.as_str());
     let sent = |name: &&str| Some(((*name).to_owned(), headers.get(*name)?.to_str().ok()?.to_owned()));
     let sent: Carried = FIELDS.iter().filter_map(sent).collect();
-    propagation::continue_from(&span, &sent, &Common::default());
+    propagation::continue_from(&span, &sent, &Common::default(), None);
     span::say(&span, names::HTTP_METHOD, method);
     span::say(&span, names::HTTP_ROUTE, route);
     span

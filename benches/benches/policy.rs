@@ -10,7 +10,7 @@ use turnstone_domain::policy::Expression;
 use turnstone_domain::policy::backtest::Backtest;
 
 /// Calls that the engagement has made before.
-const HISTORIES: &[usize] = &[10, 1000];
+const HISTORIES: &[usize] = &[10, 1000, 10_000];
 /// Engagements that are rehearsed, and the calls of each.
 const REHEARSED: (usize, usize) = (1000, 20);
 

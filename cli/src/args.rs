@@ -4,7 +4,7 @@ use crate::commands::serve::api::ApiArgs;
 use crate::commands::serve::scheduler::SchedulerArgs;
 use crate::commands::{
     agent, bench, breaker, budget, completions, config, conformance, credential, cron, dead_letter, dev,
-    engagement, job, key, mcp, policy, queue, review, webhook, worker, workflow,
+    doctor, engagement, job, key, mcp, policy, queue, review, webhook, worker, workflow,
 };
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand};
@@ -98,8 +98,12 @@ Examples:
   DATABASE_URL=postgres://turnstone@db/turnstone turnstone worker --slots 512 --queues ai-agents,default
   turnstone worker list")]
     Worker(worker::WorkerArgs),
-    /// Check the configuration and suggest fixes; exit code 1 when something is wrong
-    Doctor,
+    /// Check the configuration, or with --data everything that is stored; exit code 1 when something is wrong
+    #[command(after_help = "\
+Examples:
+  turnstone doctor
+  turnstone doctor --data -o json")]
+    Doctor(doctor::DoctorArgs),
     /// Enqueue, read, watch, cancel and retry jobs
     #[command(subcommand)]
     Job(job::JobCommand),

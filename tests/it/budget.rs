@@ -14,6 +14,7 @@ fn job(budget: i64, tools: bool) -> Value {
     job
 }
 
+/// AIX-06, AIX-16: an exhausted budget makes the job retryable; a later attempt calls no model.
 #[tokio::test]
 async fn an_exhausted_budget_spends_nothing_more_and_ends_discarded() {
     let fleet = Fleet::builder().model(|_| Reply::call("search", json!({"n": 1}))).start().await;

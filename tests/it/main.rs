@@ -15,6 +15,7 @@ mod conformance_command;
 mod connections;
 mod costly_schemas;
 mod crash;
+mod damage;
 mod delegation;
 mod demo;
 mod dev;

@@ -15,6 +15,8 @@ fn research(request: &Value) -> Reply {
     }
 }
 
+/// AIX-01, AIX-03, AIX-07, AIX-08, AIX-10, AIX-14, AIX-17: the example of the specification runs: model, tools,
+/// budget, schema and counts.
 #[tokio::test]
 async fn the_specifications_example_runs_to_completed() {
     let fleet = Fleet::builder().model(research).start().await;
@@ -69,6 +71,7 @@ async fn events_resume_where_a_reader_stopped() {
     fleet.end().await;
 }
 
+/// AIX-02: fallback models are called in order until one answers.
 #[tokio::test]
 async fn the_next_model_answers_when_the_first_does_not() {
     let fleet = Fleet::builder()
@@ -118,6 +121,7 @@ async fn an_answer_of_the_wrong_format_is_repaired_once() {
     fleet.end().await;
 }
 
+/// AIX-18: a call of a tool that the job does not declare is refused and not run.
 #[tokio::test]
 async fn a_tool_that_is_not_declared_is_refused() {
     let fleet = Fleet::builder()
@@ -181,6 +185,7 @@ async fn a_long_outcome_does_not_push_the_answer_out_of_the_window() {
     fleet.end().await;
 }
 
+/// AIX-15: an answer that is not JSON fails a job that asks for JSON, and its retry calls the model again.
 #[tokio::test]
 async fn a_retry_after_a_wrong_format_calls_the_model_again() {
     let requested = std::sync::atomic::AtomicUsize::new(0);

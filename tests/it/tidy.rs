@@ -1,6 +1,8 @@
 //! Rules of the repository as tests. Each message says what to do.
 
 #[cfg(test)]
+#[path = "tidy/agent_protocol_rows.rs"]
+mod agent_protocol_rows;
 #[path = "tidy/agent_spec_rows.rs"]
 mod agent_spec_rows;
 #[cfg(test)]
@@ -43,6 +45,8 @@ mod names;
 #[path = "tidy/oas_rows.rs"]
 mod oas_rows;
 #[cfg(test)]
+#[path = "tidy/ojs_agent_rows.rs"]
+mod ojs_agent_rows;
 #[path = "tidy/ossa_rows.rs"]
 mod ossa_rows;
 #[cfg(test)]

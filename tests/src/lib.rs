@@ -21,6 +21,7 @@ pub mod processes;
 pub mod receiver;
 pub mod scratch;
 pub mod servers;
+pub mod small_disk;
 pub mod sse;
 pub mod tool_server;
 pub mod wait;

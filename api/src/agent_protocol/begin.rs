@@ -1,7 +1,7 @@
 //! Begins a request: a job that carries its input into a new run, or into the one that it continues.
 
 use super::request_types::{ProtocolRequest, Wish};
-use super::{configure, find, name, request_id};
+use super::{configure, configured, find, name, request_id};
 use crate::agents::engage::place;
 use crate::api::App;
 use crate::engagements::further::{Further, say};
@@ -49,10 +49,11 @@ pub(super) async fn begin(
         return again(app, agent, requested, job, tenant).await;
     }
     if let Some(id) = &requested.request_id
-        && find::run(app, agent, id, tenant).await.is_ok()
+        && (find::run(app, agent, id, tenant).await.is_ok()
+            || configured::find(app, agent, id, tenant).await?.is_some())
     {
         return Err(OjsError::conflict(format!(
-            "`{id}` is a run of this agent; name the request otherwise."
+            "`{id}` is a run of this agent, or a request that configured it; name the request otherwise."
         ))
         .into());
     }

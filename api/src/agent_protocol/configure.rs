@@ -3,6 +3,7 @@
 //! A setting is an `ext_agent_*` field without the prefix: `temperature` is `ext_agent_temperature`. Settings are
 //! checked like those of a job.
 
+use super::configured::{self, ConfigureRecord};
 use super::find;
 use super::request_types::ProtocolRequest;
 use crate::api::App;
@@ -12,6 +13,7 @@ use crate::request::Tenant;
 use serde_json::{Map, Value, json};
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::{RawJson, RawObject};
+use turnstone_ojs::OjsError;
 use turnstone_store::Configured;
 
 /// The settings, in the words of the protocol's clients.
@@ -30,43 +32,73 @@ const SETTINGS: [&str; 9] = [
 /// The settings that a run takes only at its beginning.
 const OF_THE_BEGINNING: [&str; 2] = ["token_budget", "cost_budget"];
 
-/// Merges settings into the existing ones; `null` removes one. Returns the `request_completed` with the outcome.
+/// Merges settings into the existing ones; `null` removes one. Returns the request with its events; a repeated request
+/// is the first one.
 ///
 /// # Errors
-/// 404 for an unknown run, and errors of the store.
+/// 404 for an unknown run, 409 for an id of another request, and errors of the store.
 pub(super) async fn configure(
     app: &App,
     agent: &str,
     requested: &ProtocolRequest,
     args: &Map<String, Value>,
     tenant: &Tenant,
-) -> Result<Value, Failure> {
+) -> Result<ConfigureRecord, Failure> {
+    if let Some(id) = &requested.request_id {
+        if let Some(before) = configured::find(app, agent, id, tenant).await? {
+            let message = format!("Request `{id}` was sent before with another body.");
+            let same = before.digest == requested.digest && before.request_id == *id;
+            return if same { Ok(before) } else { Err(OjsError::conflict(message).into()) };
+        }
+        configured::check_free(app, agent, id, tenant).await?;
+    }
     let run = match &requested.run_id {
         Some(id) => Some(find::run(app, agent, id, tenant).await?),
         None => None,
     };
-    let error = match refusal(app, agent, args, run.is_some(), tenant).await? {
-        Some(error) => error,
-        None => {
-            merge(app, agent, run.as_ref(), args, tenant).await?;
-            Value::Null
+    let error = refusal(app, agent, args, run.is_some(), tenant).await?;
+    let id = || app.api.ids.next();
+    let request_id = requested.request_id.clone().unwrap_or_else(id);
+    let run_id = run.as_ref().map_or_else(id, |run| run.id.as_str().to_owned());
+    let mut events = events(app, agent, (&run_id, &request_id), error.as_ref());
+    if let Some(run) = &run {
+        if error.is_none() {
+            merge(app, agent, run, args, tenant).await?;
         }
+        configured::publish(app, run, &request_id, &mut events).await?;
+    }
+    let record = ConfigureRecord { request_id, run_id, digest: requested.digest.clone(), events, seen: 0 };
+    let of_agent = run.is_none() && error.is_none();
+    configured::keep(app, agent, tenant, &record, |settings| {
+        if of_agent {
+            change(settings, args);
+        }
+    })
+    .await?;
+    Ok(record)
+}
+
+/// Returns `request_started` and `request_completed`, numbered as the first of a run.
+fn events(app: &App, agent: &str, (run, request): (&str, &str), error: Option<&Value>) -> Vec<Value> {
+    let at = app.api.clock.now().to_rfc3339();
+    let event = |id: i64, kind: &str| {
+        json!({
+            "id": id,
+            "run_id": run,
+            "type": kind,
+            "agent": agent,
+            "role": "system",
+            "depth": 0,
+            "timestamp": at,
+            "request_id": request,
+        })
     };
-    let reason = if error.is_null() { "success" } else { "error" };
-    Ok(json!({
-        "id": 0,
-        "run_id": run.as_ref().map_or("", |run| run.id.as_str()),
-        "type": "request_completed",
-        "agent": agent,
-        "role": "system",
-        "depth": 0,
-        "timestamp": app.api.clock.now().to_rfc3339(),
-        "request_id": requested.request_id,
-        "finish_reason": reason,
-        "result": null,
-        "error": error,
-        "exposes": {},
-    }))
+    let (started, mut completed) = (event(1, "request_started"), event(2, "request_completed"));
+    completed["finish_reason"] = if error.is_none() { "success".into() } else { "error".into() };
+    completed["result"] = Value::Null;
+    completed["error"] = error.cloned().unwrap_or_default();
+    completed["exposes"] = json!({});
+    vec![started, completed]
 }
 
 /// Returns why these settings are refused, if they are: `{code, message}`.
@@ -107,25 +139,29 @@ async fn refusal(
 async fn merge(
     app: &App,
     agent: &str,
-    run: Option<&Engagement>,
+    run: &Engagement,
     args: &Map<String, Value>,
     tenant: &Tenant,
 ) -> Result<(), Failure> {
-    let of = of(agent, run, tenant);
+    let of = of(agent, Some(run), tenant);
     let runs = &app.api.store.runs;
     loop {
         let before = runs.settings(&of).await?;
         let mut merged = before.args;
-        for (name, value) in args {
-            if value.is_null() {
-                merged.shift_remove(name);
-            } else {
-                merged.insert(name.clone(), value.clone());
-            }
-        }
+        change(&mut merged, args);
         // A concurrent request may configure as well: then both are merged, the later after the earlier.
         if runs.configure(&of, before.version, merged).await? {
             return Ok(());
+        }
+    }
+}
+
+fn change(settings: &mut Map<String, Value>, args: &Map<String, Value>) {
+    for (name, value) in args {
+        if value.is_null() {
+            settings.shift_remove(name);
+        } else {
+            settings.insert(name.clone(), value.clone());
         }
     }
 }
@@ -155,7 +191,7 @@ pub(super) async fn apply(
 }
 
 fn set(fields: &mut RawObject, settings: &Map<String, Value>) {
-    for (name, value) in settings {
+    for (name, value) in settings.iter().filter(|(name, _)| *name != configured::MEMBER) {
         fields.insert(format!("ext_agent_{name}"), RawJson::of(value));
     }
 }

@@ -1,5 +1,6 @@
 //! Agents, runs and requests by the names of a client.
 
+use super::configured::{self, ConfigureRecord};
 use super::{name, request_id};
 use crate::agents::engage::of_key;
 use crate::api::App;
@@ -81,6 +82,8 @@ pub(super) async fn own(
 /// The request or run that an id of the path names: both share one namespace (AP-A3).
 pub(super) enum Subject {
     Request(Box<Job>, Engagement),
+    /// A ConfigureRequest, or the run that is its own.
+    Configured(Box<ConfigureRecord>),
     Run(Engagement),
 }
 
@@ -95,5 +98,9 @@ pub(super) async fn subject(app: &App, agent: &str, id: &str, who: &Who) -> Resu
     if peer.is_some() {
         return Err(missing());
     }
-    run(app, agent, id, &who.tenant).await.map(Subject::Run).map_err(|_| missing())
+    if let Ok(run) = run(app, agent, id, &who.tenant).await {
+        return Ok(Subject::Run(run));
+    }
+    let record = configured::find(app, agent, id, &who.tenant).await?;
+    record.map(|record| Subject::Configured(Box::new(record))).ok_or_else(missing)
 }

@@ -1,7 +1,7 @@
 //! `GET /agents/{name}/getevents/{id}`: the events of a request or of a run, as a list or as a stream.
 
 use super::find::{self, Subject};
-use super::{resume, run_events, stream};
+use super::{configured, resume, run_events, stream};
 use crate::api::{App, Shared};
 use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
@@ -113,6 +113,19 @@ async fn answer(
     let streamed = params.flag("stream")?.unwrap_or(false);
     match (subject, streamed) {
         (Subject::Run(run), false) => list(&app, &run, None, since.unwrap_or(0)).await,
+        (Subject::Configured(record), true) => {
+            let since = since.map_or_else(|| stream::resumed(headers), |since| Ok(Some(since)))?;
+            Ok(record.streamed(since.unwrap_or(0)))
+        }
+        (Subject::Configured(record), false) => {
+            // Only a request is polled; a run has all its events each time.
+            let since = since.or((record.run_id == id).then_some(0));
+            let answer = reply::ok(&record.after(since.unwrap_or(record.seen)));
+            if since.is_none() {
+                configured::polled(&app, agent, &who.tenant, &record).await?;
+            }
+            Ok(answer)
+        }
         (Subject::Request(job, run), false) => match since {
             Some(since) => list(&app, &run, Some(&job.id), since).await,
             None => poll(&app, &run, &job).await,

@@ -6,6 +6,7 @@
 mod begin;
 mod cancel;
 mod configure;
+mod configured;
 mod describe;
 mod discover;
 mod find;

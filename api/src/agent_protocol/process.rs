@@ -1,6 +1,7 @@
 //! `POST /agents/{name}/process`: a request to an agent. `POST /agents/{name}/stream_request`: the same, and its events at once.
 
 use super::begin::{Begun, begin};
+use super::configured::ConfigureRecord;
 use super::request_types::{ProtocolRequest, Wish};
 use super::{cancel, configure, find, resume, stream};
 use crate::agents::input::check_json;
@@ -116,8 +117,8 @@ pub(crate) async fn process(
             answer(&app, &agent, &begun, wait, false).await
         }
         Wish::Configure(args) => {
-            let completed = configure::configure(&app, &agent, &requested, args, &tenant).await?;
-            configured(&completed, wait)
+            let record = configure::configure(&app, &agent, &requested, args, &tenant).await?;
+            Ok(configured(&record, &agent, wait))
         }
         Wish::Cancel => {
             let (job, run) = cancel::cancel(&app, &agent, about, &tenant).await?;
@@ -190,19 +191,15 @@ pub(crate) async fn stream_request(
     };
     let begun = begin(&app, &agent, &requested, &tenant, &trace).await?;
     let mut response = stream::answer(app, begun.run.clone(), Some(begun.job.clone()), None);
-    name_it(&mut response, &agent, &begun);
+    name_it(&mut response, &agent, &begun.request_id, begun.run.id.as_str());
     Ok(response)
 }
 
-fn configured(completed: &Value, wait: bool) -> Answer {
-    if wait {
-        return Ok(reply::ok(completed));
-    }
-    // Such a request belongs to no run, so its outcome could not be read later.
-    match completed["error"]["message"].as_str() {
-        Some(why) => Err(OjsError::validation("args", why).into()),
-        None => Ok(StatusCode::ACCEPTED.into_response()),
-    }
+fn configured(record: &ConfigureRecord, agent: &str, wait: bool) -> Response {
+    let mut response =
+        if wait { reply::ok(record.completed()) } else { StatusCode::ACCEPTED.into_response() };
+    name_it(&mut response, agent, &record.request_id, &record.run_id);
+    response
 }
 
 /// Returns an event of the request when the client waits for it and it comes in time, else 202.
@@ -212,7 +209,7 @@ async fn answer(app: &App, agent: &str, begun: &Begun, wait: bool, last: bool) -
         Some(event) => reply::ok(&event),
         None => StatusCode::ACCEPTED.into_response(),
     };
-    name_it(&mut response, agent, begun);
+    name_it(&mut response, agent, &begun.request_id, begun.run.id.as_str());
     Ok(response)
 }
 
@@ -248,10 +245,9 @@ async fn within_patience(
     }
 }
 
-fn name_it(response: &mut Response, agent: &str, begun: &Begun) {
-    let place = format!("/agents/{agent}/getevents/{}", begun.request_id);
-    let named =
-        [(LOCATION, place.as_str()), (REQUEST_ID, &begun.request_id), (RUN_ID, begun.run.id.as_str())];
+fn name_it(response: &mut Response, agent: &str, request: &str, run: &str) {
+    let place = format!("/agents/{agent}/getevents/{request}");
+    let named = [(LOCATION, place.as_str()), (REQUEST_ID, request), (RUN_ID, run)];
     for (name, value) in named {
         response.headers_mut().extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
     }

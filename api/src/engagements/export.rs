@@ -86,7 +86,7 @@ async fn events(app: &App, id: &EngagementId) -> Result<Vec<Event>, Failure> {
     let mut rows: Vec<Event> = Vec::new();
     loop {
         let after = rows.last().map_or(0, |last| last.seq);
-        let page = app.api.store.views.events_after(&filter, after, PAGE).await?;
+        let page = app.api.store.views.recorded_events(&filter, after, PAGE).await?;
         let is_last = page.len() < PAGE as usize;
         rows.extend(page);
         if is_last {
@@ -99,7 +99,7 @@ async fn reviews(app: &App, id: &EngagementId) -> Result<Vec<Review>, Failure> {
     let filter = ReviewFilter { engagement: Some(id.clone()), ..ReviewFilter::default() };
     let mut rows = Vec::new();
     for offset in (0..).step_by(PAGE as usize) {
-        let page = app.api.store.views.reviews(&filter, Page { limit: PAGE, offset }).await?;
+        let page = app.api.store.views.recorded_reviews(&filter, Page { limit: PAGE, offset }).await?;
         let is_last = page.len() < PAGE as usize;
         rows.extend(page);
         if is_last {

@@ -47,7 +47,7 @@ pub(crate) async fn about_the_store<T: Serialize>(
 
 /// Returns true if the store answers within the probe's time limit.
 async fn store_answers(views: &Views) -> bool {
-    match tokio::time::timeout(PING_TIMEOUT, views.ping()).await {
+    match tokio::time::timeout(PING_TIMEOUT, views.check()).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
             tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "the store is not well");

@@ -13,7 +13,7 @@ pub mod credential;
 pub mod cron;
 pub mod dead_letter;
 pub mod dev;
-mod doctor;
+pub mod doctor;
 pub mod engagement;
 pub mod job;
 pub mod key;
@@ -126,7 +126,7 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
                 start_log(&config.log, &session.output, true, None);
                 until_interrupted(migrate::run(config, &session)).await
             }
-            Command::Doctor => until_interrupted(doctor::run(&session)).await,
+            Command::Doctor(args) => until_interrupted(doctor::run(args, &session)).await,
             Command::Breaker(command) => until_interrupted(breaker::run(command, &session)).await,
             Command::Budget(command) => until_interrupted(budget::run(command, &session)).await,
             Command::Credential(command) => until_interrupted(credential::run(command, &session)).await,

@@ -201,7 +201,8 @@ fn a_whole_ossa_manifest() {
     assert_eq!(agent.model.models, [model("openai", "m"), model("ollama", "n")]);
     assert_eq!((agent.model.temperature, agent.model.max_tokens), (Some(1.0), Some(900)));
     let names: Vec<_> = agent.capabilities.iter().map(|c| (c.name.as_str(), c.timeout_ms)).collect();
-    assert_eq!(names, [("find", Some(1500)), ("web_search", None), ("book-flight", Some(500))]);
+    // A tool without a time of its own has that of the document (RS-42).
+    assert_eq!(names, [("find", Some(1500)), ("web_search", Some(2500)), ("book-flight", Some(500))]);
     assert_eq!(agent.capabilities[0].description.as_deref(), Some("Finds."));
     assert_eq!(agent.capabilities[0].input_schema, Some(serde_json::json!({"type": "object"})));
     assert_eq!((agent.limits.max_turns, agent.limits.max_tool_turns), (9, Some(4)));

@@ -30,6 +30,17 @@ impl Text {
             columns,
         }
     }
+
+    /// Makes a statement that takes single values. It is kept as long as the process runs.
+    pub(crate) fn read(text: &str) -> Self {
+        let made = |dialect| -> &'static str { expand::expand(text, dialect).unwrap_or_default().leak() };
+        Self {
+            sqlite: made(expand::Dialect::Sqlite),
+            sqlite_row: "",
+            postgres: made(expand::Dialect::Postgres),
+            columns: &[],
+        }
+    }
 }
 
 include!(concat!(env!("OUT_DIR"), "/statements.rs"));
@@ -54,7 +65,7 @@ mod tests {
         let all = all.chain(inserted.map(|table| (table.name, &table.inserts.over)));
         for (name, text) in all.flat_map(|(name, text)| [(name, text.sqlite), (name, text.sqlite_row)]) {
             let prepared = conn.prepare(text);
-            // What empties the tables is many statements.
+            // The text that empties the tables has many statements.
             let is_fine = matches!(prepared, Ok(_) | Err(rusqlite::Error::MultipleStatement));
             assert!(is_fine, "{name}: {}\n{text}", prepared.err().unwrap());
         }

@@ -59,6 +59,10 @@ names! {
     Attribute JOB_ID = "turnstone.job.id", "The job.";
     Attribute PHASE_NAME = "turnstone.phase.name", "The phase: init, norm, resol, infer, exec, persist or emit.";
     Attribute WORKFLOW_ID = "ossa.workflow.id", "The workflow that the caller's baggage names.";
+    Attribute REASONING_STRATEGY = "ossa.reasoning.strategy", "The strategy: react. These four are there when the manifest has `spec.reasoning`.";
+    Attribute REASONING_STEP = "ossa.reasoning.step", "The step, 1-based since the input: one more than the turns with tool calls before it.";
+    Attribute REASONING_MAX_STEPS = "ossa.reasoning.max_steps", "The most steps.";
+    Attribute REASONING_DEPTH = "ossa.reasoning.depth", "How many agents delegated to this one.";
     Attribute PARENT_AGENT_ID = "ossa.parent.agent.id", "The agent that delegated to this one.";
     Attribute PARENT_INTERACTION_ID = "ossa.parent.interaction.id", "The turn of that agent.";
     Attribute DELEGATION_TARGET = "ossa.delegation.target", "The called agent.";

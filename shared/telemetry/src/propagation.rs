@@ -19,7 +19,7 @@ pub type Carried = BTreeMap<String, String>;
 
 /// The format of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Format {
+pub enum Format {
     /// W3C `traceparent` and `tracestate`.
     TraceContext,
     /// W3C `baggage`.
@@ -121,6 +121,11 @@ impl Injector for MapMut<'_> {
     }
 }
 
+/// The formats of an agent that its callers reach by B3.
+pub const B3: &[Format] = &[Format::B3, Format::B3Multi, Format::Baggage];
+/// The formats of an agent that its callers reach by Jaeger.
+pub const JAEGER: &[Format] = &[Format::Jaeger, Format::Baggage];
+
 static FORMATS: OnceLock<Vec<Format>> = OnceLock::new();
 
 pub(crate) fn install(formats: &[Format]) {
@@ -133,6 +138,9 @@ fn formats() -> &'static [Format] {
 
 /// The caller's headers, kept beside the context for processes that forward them.
 struct Given(Arc<Carried>);
+
+/// The formats of an agent, kept beside the context for its outgoing requests.
+struct Chosen(&'static [Format]);
 
 /// The headers of a context, in every format.
 pub const FIELDS: [&str; 8] = [
@@ -147,15 +155,32 @@ pub const FIELDS: [&str; 8] = [
 ];
 
 /// Makes a span that was not entered yet a part of the caller's trace; headers that cannot be read count as absent. The
-/// attributes of `common` are added to it and to every span below it.
-pub fn continue_from(span: &Span, sent: &Carried, common: &Common) {
+/// attributes of `common` are added to it and to every span below it. `chosen` replaces the formats of the process, for
+/// requests that leave below the span as well.
+pub fn continue_from(span: &Span, sent: &Carried, common: &Common, chosen: Option<&'static [Format]>) {
     if sent.is_empty() && !exports_spans() {
         return;
     }
-    let context = formats().iter().fold(Context::new(), |context, format| format.read(sent, &context));
+    let context = read(sent, chosen.unwrap_or_else(formats));
     let context = context.with_value(Given(Arc::new(sent.clone()))).with_value(common.clone());
+    let context = match chosen {
+        Some(formats) => context.with_value(Chosen(formats)),
+        None => context,
+    };
     // Without a layer that makes ids of spans there is no trace to continue.
     let _ = span.set_parent(context);
+}
+
+fn read(sent: &Carried, formats: &[Format]) -> Context {
+    formats.iter().fold(Context::new(), |context, format| format.read(sent, &context))
+}
+
+/// Returns the caller's context as a W3C `traceparent`; `None` for headers that cannot be read.
+#[must_use]
+pub fn as_traceparent(sent: &Carried, formats: &[Format]) -> Option<String> {
+    let mut written = Carried::new();
+    Format::TraceContext.write(&read(sent, formats), &mut written);
+    written.remove("traceparent")
 }
 
 /// Links a span to one of another trace, by its W3C `traceparent`. What cannot be read counts as absent.
@@ -186,7 +211,7 @@ pub fn outgoing() -> Carried {
         return context.get::<Given>().map(|given| given.0.as_ref().clone()).unwrap_or_default();
     }
     let mut sent = Carried::new();
-    for format in formats() {
+    for format in context.get::<Chosen>().map_or_else(formats, |chosen| chosen.0) {
         format.write(&context, &mut sent);
     }
     sent
@@ -215,6 +240,15 @@ mod tests {
             assert_eq!(read.span().span_context().span_id().to_string(), SPAN, "{format:?}");
             assert!(read.span().span_context().is_sampled(), "{format:?}: {sent:?}");
         }
+    }
+
+    #[test]
+    fn a_context_becomes_one_of_w3c() {
+        let w3c = format!("00-{TRACE}-{SPAN}-01");
+        let b3 = carried(&[("x-b3-traceid", TRACE), ("x-b3-spanid", SPAN), ("x-b3-sampled", "1")]);
+        assert_eq!(as_traceparent(&b3, B3), Some(w3c.clone()));
+        let jaeger = carried(&[("uber-trace-id", &format!("{TRACE}:{SPAN}:0:1"))]);
+        assert_eq!((as_traceparent(&jaeger, JAEGER), as_traceparent(&jaeger, B3)), (Some(w3c), None));
     }
 
     #[test]

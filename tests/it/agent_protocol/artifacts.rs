@@ -66,9 +66,8 @@ fn of_files(events: &[Value]) -> Vec<&Value> {
     events.iter().filter(|event| event["type"] == "artifact_generated").collect()
 }
 
-/// Issue 7, artifacts; facts §3.2, §3.3: the event has name, `artifact_id`, url and media type, the depth of the
-/// agent that made the file, and a number within the run. The url returns the bytes with headers that keep browsers
-/// from rendering them.
+/// AP-18: issue 7, artifacts; facts §3.2, §3.3: the event has name, `artifact_id`, url, media type and depth, and a
+/// number within the run. The url returns the bytes with headers that keep browsers from rendering them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_announced_listed_and_downloaded() {
     on_every_store(async |backend| {

@@ -11,8 +11,8 @@ async fn send(fleet: &Fleet, path: &str, body: &Value, tenant: &str) -> reqwest:
     request.body(body.to_string()).send().await.unwrap()
 }
 
-/// AP §3.3, AP-A2: a client that waits receives `request_started` while the agent works. A client that does not wait
-/// receives 202 without a body, and the ids in headers.
+/// AP-03, AP-05, AP-15, AP-21, AP §3.3, AP-A2: a client that waits receives `request_started` while the agent works.
+/// A client that does not wait receives 202 without a body, and the ids in headers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_returns_its_first_event_or_202() {
     let gate = Gate::default();
@@ -74,8 +74,8 @@ async fn a_request_id_identifies_one_request() {
     fleet.end().await;
 }
 
-/// Issue 7, "Bad input": a request is refused without effect when its target is unknown, is of another tenant, or is
-/// in the wrong state.
+/// AP-24: issue 7, "Bad input": a request is refused without effect when its target is unknown, is of another tenant,
+/// or is in the wrong state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_request_is_refused_without_effect() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -130,8 +130,8 @@ async fn an_invalid_request_is_refused_without_effect() {
     fleet.end().await;
 }
 
-/// AP §3.5, AP-A13: settings apply to later requests. An unknown setting or an invalid value is an error and changes
-/// nothing.
+/// AP-11, AP §3.5, AP-A13: settings apply to later requests. An unknown setting or an invalid value is an error and
+/// changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_apply_to_later_requests() {
     for backend in Backend::ALL {
@@ -148,12 +148,6 @@ async fn settings_apply_to_later_requests() {
             assert_eq!(failed["finish_reason"], "error", "{wrong}");
             assert!(failed["error"]["message"].is_string(), "{failed}");
         }
-        let (status, _) = fleet.post("/agents/lead/process", &json!({"args": {"nonsense": 1}})).await;
-        assert_eq!(
-            status,
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "a request without an id cannot be followed later"
-        );
         configure(json!({"temperature": null})).await;
         let started = ask(&fleet, &json!({"input": "go"})).await;
         request_events(&fleet, started["request_id"].as_str().unwrap()).await;
@@ -167,7 +161,63 @@ async fn settings_apply_to_later_requests() {
     }
 }
 
-/// AP §3.4: a request and its events in one call. Only chat requests can be streamed.
+/// AP-06, AP-11, AP-12, AP-13, AP-15, AP-A13: a ConfigureRequest is a request: it has an id, a status, and events that
+/// are polled and streamed. Of an agent it has a run of its own; of a run its events are among those of the run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_configure_request_has_an_id_and_events() {
+    for backend in Backend::ALL {
+        let fleet = Fleet::builder().on(backend).model(|_| Reply::text("ok")).start().await;
+        super::register(&fleet).await;
+        let body = json!({"type": "ConfigureRequest", "request_id": "c-1", "args": {"max_tokens": 77}});
+        let (status, sent) = fleet.post("/agents/lead/process", &body).await;
+        assert_eq!((status, sent), (StatusCode::ACCEPTED, json!("")));
+        let done = ask(&fleet, &body).await;
+        assert_eq!(
+            (&done["request_id"], &done["id"]),
+            (&json!("c-1"), &json!(2)),
+            "the same request: {done}"
+        );
+        let other = json!({"type": "ConfigureRequest", "request_id": "c-1", "args": {"max_tokens": 78}});
+        for taken in [other, json!({"input": "hi", "request_id": "c-1"})] {
+            let (status, body) = fleet.post("/agents/lead/process", &taken).await;
+            assert_eq!(status, StatusCode::CONFLICT, "{body}");
+        }
+        let events = fleet.get("/agents/lead/getevents/c-1?since=0").await;
+        let kinds: Vec<_> = events.as_array().unwrap().iter().map(|event| event["type"].clone()).collect();
+        assert_eq!(kinds, ["request_started", "request_completed"]);
+        assert_eq!(fleet.get("/agents/lead/getevents/c-1").await.as_array().map(Vec::len), Some(2));
+        assert_eq!(fleet.get("/agents/lead/getevents/c-1").await, json!([]), "they were polled");
+        let url = format!("{}/agents/lead/getevents/c-1?stream=true", fleet.url);
+        let streamed = turnstone_tests::http::client().get(url).send().await.unwrap().text().await.unwrap();
+        assert_eq!(streamed.matches("data: ").count(), 2, "{streamed}");
+        let status = fleet.get("/agents/lead/request/c-1").await;
+        assert_eq!((&status["status"], &status["finish_reason"]), (&json!("completed"), &json!("success")));
+        assert_eq!(
+            fleet.get(&format!("/agents/lead/getevents/{}", status["run_id"].as_str().unwrap())).await,
+            events
+        );
+        // Within a run.
+        let first = ask(&fleet, &json!({"input": "go", "request_id": "a"})).await;
+        request_events(&fleet, "a").await;
+        let run = first["run_id"].as_str().unwrap();
+        let wrong = ask(&fleet, &json!({"args": {"token_budget": 1}, "run_id": run})).await;
+        assert_eq!((&wrong["finish_reason"], &wrong["run_id"]), (&json!("error"), &json!(run)), "{wrong}");
+        let id = wrong["request_id"].as_str().unwrap();
+        let own = fleet.get(&format!("/agents/lead/getevents/{id}?since=0")).await;
+        let all = fleet.get(&format!("/agents/lead/getevents/{run}")).await;
+        assert_eq!(own[1], wrong);
+        assert_eq!(
+            all.as_array().unwrap().iter().rev().take(2).rev().cloned().collect::<Vec<_>>(),
+            own.as_array().unwrap()[..]
+        );
+        ask(&fleet, &json!({"input": "again", "request_id": "b", "run_id": run})).await;
+        let later = request_events(&fleet, "b").await;
+        assert_eq!(later[0]["id"].as_i64(), wrong["id"].as_i64().map(|id| id + 1), "{later:#?}");
+        fleet.end().await;
+    }
+}
+
+/// AP-14, AP §3.4: a request and its events in one call. Only chat requests can be streamed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_is_streamed_as_it_is_sent() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -231,8 +281,8 @@ guardrails:
     fleet.end().await;
 }
 
-/// AP §3.2: an operation of a manifest is listed, and its input is validated. When the answer does not match the
-/// output schema, the model is called again.
+/// AP-19, AP §3.2: an operation of a manifest is listed, and its input is validated. When the answer does not match
+/// the output schema, the model is called again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operations_validate_their_input_and_output() {
     const MANIFEST: &str = r#"

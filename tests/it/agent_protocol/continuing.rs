@@ -11,8 +11,8 @@ async fn later(fleet: &Fleet, run: &Value, id: &str, input: &str) {
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
 }
 
-/// AP §3.5, §6.3.4, §6.3.5: requests of a run are served one after the other, are numbered without a gap, and see the
-/// earlier conversation. Requests of another run do not wait and begin with an empty conversation.
+/// AP-04, AP-06, AP §3.5, §6.3.4, §6.3.5: requests of a run are served one after the other, are numbered without a
+/// gap, and see the earlier conversation. Requests of another run do not wait and begin with an empty conversation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_of_a_run_wait_for_each_other() {
     for backend in Backend::ALL {
@@ -56,8 +56,8 @@ async fn requests_of_a_run_wait_for_each_other() {
     }
 }
 
-/// AP-A13: settings of a run apply to its later requests and to no other run. A cancelled request leaves its run
-/// usable.
+/// AP-11, AP-A13: settings of a run apply to its later requests and to no other run. A cancelled request leaves its
+/// run usable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_has_settings_of_its_own() {
     for backend in Backend::ALL {

@@ -31,8 +31,9 @@ fn resume(keys: Value, call: &Value) -> Value {
     json!({"type": "ResumeWithInput", "request_id": "r", "request_keys": keys, "request_metadata": {"call_id": call}})
 }
 
-/// Issue 7, "Human in the loop", AP-A16: a delegate's question and a review addressed to the caller arrive in the
-/// caller's own run with depth 1. Each is answered once, in that run. An answer to another question has no effect.
+/// AP-09, AP-23: issue 7, "Human in the loop", AP-A16: a delegate's question and a review addressed to the caller
+/// arrive in the caller's own run with depth 1. Each is answered once, in that run. An answer to another question has
+/// no effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delegates_question_reaches_the_caller() {
     join_all(Backend::ALL.map(async |backend| {

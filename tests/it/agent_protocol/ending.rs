@@ -20,7 +20,7 @@ async fn cancelled(fleet: &Fleet, request: &str) -> Vec<Value> {
     events
 }
 
-/// AP §3.5, §6.3.7: a request is cancelled while it is queued and during a model call; a new request is served
+/// AP-10, AP §3.5, §6.3.7: a request is cancelled while it is queued and during a model call; a new request is served
 /// afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_is_cancelled_while_queued_and_during_a_model_call() {
@@ -55,7 +55,7 @@ async fn a_request_is_cancelled_while_queued_and_during_a_model_call() {
     }
 }
 
-/// AP §3.5: a request is cancelled during a tool call. The tool's result is discarded and reaches no model.
+/// AP-10, AP §3.5: a request is cancelled during a tool call. The tool's result is discarded and reaches no model.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_ends_while_a_tool_works() {
     let gate = Gate::default();

@@ -15,8 +15,8 @@ fn ids(events: &[Value]) -> Vec<i64> {
     events.iter().map(|event| event["id"].as_i64().unwrap()).collect()
 }
 
-/// AP §3.1: every registered agent is found by name and path. Its description lists the operation that all agents
-/// have.
+/// AP-01, AP-02, AP §3.1: every registered agent is found by name and path. Its description lists the operation that
+/// all agents have.
 #[tokio::test]
 async fn agents_are_found_and_describe_themselves() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -38,8 +38,8 @@ async fn agents_are_found_and_describe_themselves() {
     fleet.end().await;
 }
 
-/// AP §3.4, §3.5: a run has all events of its request and of its delegates. They are numbered without gaps, and every
-/// cause precedes its effects.
+/// AP-06, AP-07, AP-08, AP-16, AP-17, AP-23, AP §3.4, §3.5: a run has all events of its request and of its delegates.
+/// They are numbered without gaps, and every cause precedes its effects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_lists_every_event_once_and_in_order() {
     join_all(Backend::ALL.map(numbers_on)).await;
@@ -101,7 +101,8 @@ async fn numbers_on(backend: Backend) {
     fleet.end().await;
 }
 
-/// AP §3.4: without `since`, a poll returns each event once. With `since`, the position of the poll does not move.
+/// AP-12, AP §3.4: without `since`, a poll returns each event once. With `since`, the position of the poll does not
+/// move.
 #[tokio::test]
 async fn a_poll_advances_and_since_does_not() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -127,8 +128,8 @@ async fn a_poll_advances_and_since_does_not() {
     fleet.end().await;
 }
 
-/// AP §3.4: a stream replays the request and ends with it. A client that reconnects misses nothing and receives
-/// nothing twice.
+/// AP-13, AP §3.4: a stream replays the request and ends with it. A client that reconnects misses nothing and
+/// receives nothing twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_resumes_where_its_client_stopped() {
     let fleet = fleet(Backend::Sqlite).await;
@@ -164,7 +165,7 @@ async fn a_call_to_a_model_names_the_model_of_its_agent() {
     fleet.end().await;
 }
 
-/// AP §3.4: `logging_level: debug` adds the data of the phase to the events of model calls; others have none.
+/// AP-22, AP §3.4: `logging_level: debug` adds the data of the phase to the events of model calls; others have none.
 #[tokio::test]
 async fn a_request_for_more_detail_gets_it_in_the_events_of_model_calls() {
     let fleet = fleet(Backend::Sqlite).await;

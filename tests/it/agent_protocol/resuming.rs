@@ -44,9 +44,9 @@ async fn send(fleet: &Fleet, body: Value) -> (StatusCode, Value) {
     fleet.post("/agents/lead/process?wait=true", &body).await
 }
 
-/// AP §3.4, §3.5, §6.3.6: the stream ends with the question. A wrong answer leaves it open; one answer counts, also
-/// when it is repeated or sent twice at once. The request and its stream resume in another worker. A review of the
-/// caller arrives in the same way. A waiting request can be cancelled.
+/// AP-09, AP §3.4, §3.5, §6.3.6: the stream ends with the question. A wrong answer leaves it open; one answer counts,
+/// also when it is repeated or sent twice at once. The request and its stream resume in another worker. A review of
+/// the caller arrives in the same way. A waiting request can be cancelled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_waits_for_its_user_and_resumes() {
     join_all(Backend::ALL.map(async |backend| {

@@ -144,7 +144,7 @@ async fn a_client_that_does_not_read_costs_the_server_a_page() {
     fleet.end().await;
 }
 
-/// AP §3.4: a list that is not the whole says so, and names the `since` of the next request.
+/// AP-12, AP §3.4: a list that is not the whole says so, and names the `since` of the next request.
 #[tokio::test]
 async fn a_long_list_names_the_next_request() {
     let fleet = Fleet::builder().start().await;

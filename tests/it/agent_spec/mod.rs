@@ -7,6 +7,7 @@ mod mtls;
 mod nodes;
 mod refused;
 mod remote;
+mod retries;
 mod teams;
 mod waits;
 

@@ -191,5 +191,5 @@ async fn a_damaged_row_does_not_block_other_jobs(store: &Opened) {
     let broken = store.job(&ids[0]).await;
     assert_eq!(broken.state, JobState::Discarded);
     let why = &broken.errors.last().unwrap().error.message;
-    assert!(why.contains("cannot be read") && why.contains("journal of stream"), "{why}");
+    assert!(why.contains("cannot be read") && why.contains("column body of journal "), "{why}");
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply};
 
-/// D8: an agent at the deepest depth runs and may not delegate; no child job exists below it.
+/// AIX-12: an agent at the deepest depth runs and may not delegate; no child job exists below it.
 #[tokio::test]
 async fn a_chain_ends_at_its_depth() {
     let script = |request: &Value| match answers(request).first() {
@@ -26,7 +26,8 @@ async fn a_chain_ends_at_its_depth() {
     fleet.end().await;
 }
 
-/// A job that names a parent is one level below it, whatever depth it claims, and uses the parent's budget.
+/// AIX-06, AIX-11: a job that names a parent is one level below it, whatever depth it claims, and uses the parent's
+/// budget.
 #[tokio::test]
 async fn a_job_from_outside_joins_the_tree_that_it_names() {
     let script = |request: &Value| match said(request) {
@@ -98,8 +99,8 @@ async fn an_unknown_parent_is_refused() {
     fleet.end().await;
 }
 
-/// Agent extension §2.3: the larger of the computed and the claimed depth counts. A job that claims to be at its maximum may
-/// not delegate, and one that claims to be deeper is refused.
+/// AIX-13, Agent extension §2.3: the larger of the computed and the claimed depth counts. A job that claims to be at
+/// its maximum may not delegate, and one that claims to be deeper is refused.
 #[tokio::test]
 async fn the_larger_depth_counts() {
     let script = |request: &Value| match answers(request).first() {
@@ -125,7 +126,7 @@ async fn the_larger_depth_counts() {
     fleet.end().await;
 }
 
-/// Children reserve from the budget of the root: what one child uses is not available to the others.
+/// AIX-06: children reserve from the budget of the root, so what one child uses is not available to the others.
 #[tokio::test]
 async fn a_tree_spends_from_one_budget() {
     let script = |request: &Value| match (who(request), answers(request)) {

@@ -124,17 +124,20 @@ async fn an_answer_in_the_last_turn_is_a_success() {
     fleet.end().await;
 }
 
-/// OSSA §4: after `max_tool_turns` the model is called without tools; a tool call is then MAX_TURNS_EXCEEDED.
+/// OSSA §4: after `max_tool_turns`, or before the last of `reasoning.max_steps`, the model is called without tools; a tool
+/// call is then MAX_TURNS_EXCEEDED.
 #[tokio::test]
 async fn after_max_tool_turns_an_answer_is_due() {
-    let fleet = insatiable(Backend::Sqlite, "  turn_chain: {max_tool_turns: 2}").await;
-    let id = push(&fleet).await;
-    let done = fleet.settled(&id).await;
-    assert_eq!(done["error"]["code"], "OSSA_MAX_TURNS_EXCEEDED", "{done:#}");
-    let offered: Vec<bool> =
-        fleet.models.calls().iter().map(|call| call.request["tools"].is_array()).collect();
-    assert_eq!((offered, fleet.tools.calls().len()), (vec![true, true, false], 2));
-    fleet.end().await;
+    for bound in ["turn_chain: {max_tool_turns: 2}", "reasoning: {strategy: react, max_steps: 3}"] {
+        let fleet = insatiable(Backend::Sqlite, &format!("  {bound}")).await;
+        let id = push(&fleet).await;
+        let done = fleet.settled(&id).await;
+        assert_eq!(done["error"]["code"], "OSSA_MAX_TURNS_EXCEEDED", "{done:#}");
+        let offered: Vec<bool> =
+            fleet.models.calls().iter().map(|call| call.request["tools"].is_array()).collect();
+        assert_eq!((offered, fleet.tools.calls().len()), (vec![true, true, false], 2), "{bound}");
+        fleet.end().await;
+    }
 }
 
 /// OSSA §4: without `continue_on_tool_use` the turn with tool calls is the last one.

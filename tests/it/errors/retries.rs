@@ -154,6 +154,33 @@ async fn a_timeout_is_tried_twice_more_unless_it_may_have_had_its_effect() {
     fleet.end().await;
 }
 
+/// RS-11, RS-42: `timeout_ms` of a tool holds for each of its capabilities that has no time of its own, and
+/// `timeout_seconds` of the constraints for a tool without any.
+#[tokio::test]
+async fn a_tool_has_a_deadline_wherever_its_manifest_sets_one() {
+    let off = "circuit_breaker: {enabled: false}, retry_policy: {max_attempts: 1}";
+    let own = format!("    - {{type: http, timeout_ms: 700, {off}, capabilities: [{{name: hang}}]}}\n");
+    let shorter = format!(
+        "    - {{type: http, timeout_ms: 60000, {off}, capabilities: [{{name: book, timeout: {{execution_seconds: 0.6}}}}]}}\n"
+    );
+    let none = format!("    - {{type: http, name: search, {off}}}\n");
+    let spec = format!("  constraints: {{timeout_seconds: 2}}\n  tools:\n{own}{shorter}{none}");
+    let fleet = desk(Fleet::builder(), &spec, &["hang", "book", "search"]).await;
+    let gate = turnstone_tests::Gate::default();
+    fleet.tools.hold(&gate);
+    let (id, done) = run(&fleet).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    let attempts = attempts(&fleet, &id).await;
+    for (attempt, name) in attempts.iter().zip(["hang", "book", "search"]) {
+        assert_eq!(
+            (&attempt["name"], &attempt["outcome"]["status"]),
+            (&json!(name), &json!("timeout")),
+            "{attempt:#}"
+        );
+    }
+    fleet.end().await;
+}
+
 /// RS-21, RS-45: invalid arguments are an error for the model, and never reach the tool.
 #[tokio::test]
 async fn wrong_arguments_are_never_sent() {

@@ -2,6 +2,7 @@
 
 use super::load::Load;
 use crate::program::{Program, run};
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use turnstone_tests::servers::{Database, Postgres};
@@ -21,10 +22,18 @@ pub struct Site {
 impl Site {
     /// Starts a site whose server has these settings.
     pub async fn start(settings: &[(&str, &str)]) -> Self {
+        Self::answering(settings, |_| Reply::text("done")).await
+    }
+
+    /// Starts a site whose server has these settings, with a model that follows a script.
+    pub async fn answering(
+        settings: &[(&str, &str)],
+        script: impl Fn(&Value) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         fleet::install_crypto();
         let postgres = Postgres::own_with(settings).await;
         let database = postgres.database().await;
-        let models = Arc::new(ModelServer::start(|_| Reply::text("done")).await);
+        let models = Arc::new(ModelServer::start(script).await);
         let folder = turnstone_tests::scratch::folder();
         let settings = format!(
             "[providers.test]\nkind = 'openai'\nbase_url = '{}'\n[models]\ndefault_model = 'm'\n",
@@ -43,7 +52,11 @@ impl Site {
 
     /// Starts an API process that reaches the database at this address.
     pub async fn api(&self, database: &str) -> Api {
-        let arguments = ["api", "--bind", "127.0.0.1:0"];
+        self.api_at(database, "127.0.0.1:0").await
+    }
+
+    async fn api_at(&self, database: &str, bind: &str) -> Api {
+        let arguments = ["api", "--bind", bind];
         let mut program = Program::start(self.path(), &arguments, &[("DATABASE_URL", database)]);
         let url = program.first_line("turnstone listens on ").await;
         Api { program, url }
@@ -67,10 +80,15 @@ impl Site {
 
     /// Starts an API process, a scheduler and two workers.
     pub async fn fleet(&self) -> Fleet {
+        self.fleet_of("127.0.0.1:0", ["near-1", "near-2"]).await
+    }
+
+    /// The same, with the API at this address and with workers of these names.
+    pub async fn fleet_of(&self, bind: &str, names: [&str; 2]) -> Fleet {
         let url = &self.database.url;
-        let (api, scheduler) = (self.api(url).await, self.scheduler().await);
+        let (api, scheduler) = (self.api_at(url, bind).await, self.scheduler().await);
         let mut fleet = Fleet { api, scheduler, workers: Vec::new() };
-        for name in ["near-1", "near-2"] {
+        for name in names {
             fleet.workers.push(self.worker(name, url).await);
         }
         fleet
@@ -133,6 +151,14 @@ impl Fleet {
     pub fn signal(&self, name: &str) {
         for program in self.workers.iter().chain([&self.scheduler, &self.api.program]) {
             program.signal(name);
+        }
+    }
+
+    /// Kills every process, and waits until all have ended.
+    pub async fn kill(mut self) {
+        self.signal("KILL");
+        for program in self.workers.iter_mut().chain([&mut self.scheduler, &mut self.api.program]) {
+            program.ended().await;
         }
     }
 

@@ -131,3 +131,43 @@ async fn agents_of_the_configured_directory_are_registered_by_the_api() {
     api.program.warns("broken.yaml:1:").await;
     api.program.stop().await;
 }
+
+/// AGS-36: the `api` process of a fleet checks documents against `[tool_policy]` as `turnstone dev` does. It accepts
+/// the programs and addresses that the policy allows, refuses others, and stores nothing of these.
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn the_api_checks_documents_against_the_tool_policy() {
+    let site = Site::migrated(|_| Reply::text("done")).await;
+    let document = |name: &str, url: &str, command: &str| {
+        format!(
+            "agentspec_version: 26.2.0\ncomponent_type: Agent\nid: {name}\nname: {name}\nsystem_prompt: You help.\n\
+             llm_config: {{component_type: OpenAiCompatibleConfig, id: llm, name: llm, model_id: m, url: '{url}'}}\n\
+             toolboxes:\n- component_type: MCPToolBox\n  id: box\n  name: box\n  client_transport: {{component_type: \
+             StdioTransport, id: way, name: way, command: {command}}}\n"
+        )
+    };
+    let http = turnstone_tests::http::client();
+    let outcome = async |url: &str, document: String| {
+        let sent =
+            http.post(format!("{url}/agents")).header("content-type", "application/yaml").body(document);
+        let answer = sent.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let api = site.api().await;
+    let (status, body) = outcome(&api.url, document("early", "http://127.0.0.1:9/v1", "sh")).await;
+    assert!(status == 422 && body.contains("AS-60"), "{status} {body}");
+    api.program.stop().await;
+    let path = site.path().join("turnstone.toml");
+    let settings = std::fs::read_to_string(&path).unwrap();
+    let policy =
+        "[tool_policy]\nallow_private = true\nallowed_hosts = ['127.0.0.1']\nallowed_commands = ['sh']\n";
+    std::fs::write(&path, format!("{settings}{policy}")).unwrap();
+    let api = site.api().await;
+    let (status, body) = outcome(&api.url, document("allowed", "http://127.0.0.1:9/v1", "sh")).await;
+    assert_eq!(status, 201, "{body}");
+    let (status, body) = outcome(&api.url, document("other", "http://127.0.0.1:9/v1", "perl")).await;
+    assert!(status == 422 && body.contains("allowed_commands"), "{status} {body}");
+    let listed = http.get(format!("{}/agents", api.url)).send().await.unwrap().text().await.unwrap();
+    assert!(listed.contains("allowed") && !listed.contains("early") && !listed.contains("other"), "{listed}");
+    api.program.stop().await;
+}

@@ -53,6 +53,32 @@ async fn an_input_that_does_not_pass_reaches_no_model() {
     .await;
 }
 
+/// OAS-41: a guardrail sees what the model will see: pictures and files as parts, in order. The audit has no bytes of a
+/// picture.
+#[tokio::test]
+async fn pictures_and_files_are_checked_as_parts() {
+    let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
+    let body = input("size(echo.parts) == 3 && echo.parts[1].source.data == 'aGk='");
+    register(&fleet, &document("sees", &body)).await;
+    let parts = |data: &str| {
+        json!([{"type": "text", "text": "What is this?"},
+               {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}},
+               {"type": "file", "name": "a.csv", "content": "x;y", "media_type": "text/csv"}])
+    };
+    for (data, state, models) in [("aGk=", "completed", 1), ("aGkh", "discarded", 1)] {
+        let job = json!({"type": "agent.sees", "args": parts(data), "meta": {"agent": "sees"}, "ext_agent_model": "m"});
+        let id = fleet.push(&job).await;
+        let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
+        assert_eq!((&done["state"], fleet.models.calls().len()), (&json!(state), models), "{done:#}");
+        let engagement = fleet.engagement_of(&id).await;
+        let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
+        let kept = &audit["guardrails"][0]["input"]["parts"];
+        assert!(kept[1]["source"]["data"].as_str().unwrap().starts_with("sha256:"), "{audit:#}");
+        assert_eq!(kept[2]["content"], "x;y", "{audit:#}");
+    }
+    fleet.end().await;
+}
+
 /// OAS-42, OAS-44, OAS-45: every input and every answer is checked, and only the tool's output decides.
 #[tokio::test]
 async fn every_input_and_every_answer_is_checked() {
@@ -222,6 +248,39 @@ async fn nothing_is_visible_before_it_passes() {
     .await;
 }
 
+/// OAS-31, OAS-43: a reviewer of a guarded agent sees the call and the Engagement object, also within a tenant. No other
+/// endpoint shows them before the answer has passed.
+#[tokio::test]
+async fn only_the_review_shows_a_guarded_call_to_its_reviewer() {
+    let replies = vec![Reply::call("book", json!({"note": "spoken-word"})), Reply::text("fine")];
+    let fleet = fleet(Backend::Sqlite, replies).await;
+    let body = format!(
+        "capabilities: {{book: {{user_identity: false, input_restriction: {{require_review: ann}}}}}}\n{}",
+        output("echo.output.size() > 3")
+    );
+    register(&fleet, &document("watched", &body)).await;
+    let meta = json!({"agent": "watched", "tenant_id": "acme"});
+    let id = fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": meta})).await;
+    fleet.wait_for(&id, &[JobState::Pending]).await;
+    let engagement = fleet.engagement_of(&id).await;
+    let seen = visible(&fleet, &id, &engagement).await;
+    assert!(!seen.contains("spoken-word"), "{seen}");
+    let client = turnstone_tests::http::client();
+    let of_tenant = |path: String, tenant: &'static str| {
+        let request = client.get(format!("{}{path}", fleet.url)).header("x-ojs-tenant", tenant);
+        async move { request.send().await.unwrap().text().await.unwrap() }
+    };
+    let review = fleet.get("/reviews?state=open").await["items"][0]["id"].as_str().unwrap().to_owned();
+    let shown = of_tenant(format!("/reviews/{review}"), "acme").await;
+    assert!(shown.contains("spoken-word") && shown.contains("started_at"), "{shown}");
+    let other = of_tenant(format!("/reviews/{review}"), "other").await;
+    assert!(!other.contains("spoken-word"), "{other}");
+    let (status, _) = fleet.post(&format!("/reviews/{review}/approve"), &json!({"by": "ann"})).await;
+    assert!(status.is_success());
+    fleet.wait_for(&id, &[JobState::Completed]).await;
+    fleet.end().await;
+}
+
 /// OAS-43: the input that a guarded agent gives to a delegate is its model's text. Only the audit shows it; the
 /// delegate's own endpoints do not.
 #[tokio::test]
@@ -343,7 +402,7 @@ async fn a_sub_agents_guardrails_apply_before_its_parent() {
     fleet.end().await;
 }
 
-/// OAS-38, OAS-39, OAS-40: a guardrail names a tool and an assertion that is CEL, or the document is refused.
+/// OAS-04, OAS-38, OAS-39, OAS-40: a guardrail names a tool and an assertion that is CEL, or the document is refused.
 #[tokio::test]
 async fn a_broken_guardrail_is_refused() {
     on_every_store(async |backend| {
@@ -354,6 +413,7 @@ async fn a_broken_guardrail_is_refused() {
             ("{assertion: \"true\"}", "OAS-38"),
             ("{tool_name: helper, assertion: \"true\"}", "OAS-39"),
             ("{tool_name: nobody, assertion: \"true\"}", "OAS-39"),
+            ("{tool_name: A_Tool, assertion: \"true\"}", "OAS-04"),
             ("{tool_name: search, assertion: \"1 +\"}", "OAS-40"),
         ] {
             for side in ["input", "output"] {

@@ -13,7 +13,7 @@ fn last_word(request: &Value) -> &str {
     request["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap_or_default()
 }
 
-/// Agent extension §2.2, issue 5: with `auto` the model decides.
+/// AIX-09, Agent extension §2.2, issue 5: with `auto` the model decides.
 #[tokio::test]
 async fn auto_takes_an_answer_without_a_call() {
     let fleet = Fleet::builder().start().await;
@@ -23,7 +23,7 @@ async fn auto_takes_an_answer_without_a_call() {
     fleet.end().await;
 }
 
-/// Agent extension §2.2: with `required`, an answer without any call is not accepted.
+/// AIX-09, Agent extension §2.2: with `required`, an answer without any call is not accepted.
 #[tokio::test]
 async fn required_without_a_call_is_repeated_once_and_then_fails() {
     let fleet = Fleet::builder().model(|_| Reply::text("I would rather not")).start().await;
@@ -56,7 +56,7 @@ async fn required_is_met_by_a_call_in_the_repair_round() {
     fleet.end().await;
 }
 
-/// Agent extension §2.2: with `none` no tool is offered, and a call nevertheless is refused and not run.
+/// AIX-09, Agent extension §2.2: with `none` no tool is offered, and a call nevertheless is refused and not run.
 #[tokio::test]
 async fn none_offers_no_tool_and_runs_none() {
     let fleet = Fleet::builder()

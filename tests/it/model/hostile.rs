@@ -216,6 +216,25 @@ async fn timeout_seconds_bounds_fallbacks_and_retries_together() {
     fleet.end().await;
 }
 
+/// RS-42: `safety.guardrails.max_execution_time_seconds` ends an attempt with all its turns, however quick each of its
+/// calls is.
+#[tokio::test]
+async fn max_execution_time_ends_an_attempt() {
+    let fleet = Fleet::builder().model(|_| Reply::call("search", json!({}))).start().await;
+    let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: busy}\nspec:\n  role: You search.\n  \
+                    llm: {provider: openai, model: m}\n  tools: [{type: http, name: search}]\n  \
+                    constraints: {max_turns: 1000000}\n  turn_chain: {max_tool_turns: 1000000}\n  \
+                    safety: {guardrails: {max_execution_time_seconds: 1}}\n";
+    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
+    assert!(status.is_success(), "{body:#}");
+    let job = json!({"type": "agent.x", "args": ["hi"], "meta": {"agent": "busy"},
+                     "options": {"retry": {"max_attempts": 1}}});
+    let ended = fleet.settled(&fleet.push(&job).await).await;
+    assert_eq!(ended["state"], "discarded", "{ended:#}");
+    assert!(ended["error"]["message"].to_string().contains("max_execution_time_seconds"), "{ended:#}");
+    fleet.end().await;
+}
+
 /// RS-19: a call with possibly truncated arguments is not made; a complete one is.
 #[tokio::test]
 async fn a_truncated_call_is_not_made() {

@@ -70,6 +70,7 @@ fn has_it(value: &Value) -> bool {
     value.to_string().contains(WORD)
 }
 
+/// AIX-19: with encryption no text of args, messages, tools or results is readable in the database.
 #[tokio::test]
 async fn no_content_is_readable_in_the_database() {
     for backend in Backend::ALL {

@@ -4,6 +4,7 @@ use super::{ANSWERED, ASKED, KEY, PARENT, SEARCHED, Site, TRACE, above, named, w
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use turnstone_telemetry::names::{self, Kind};
+use turnstone_tests::otlp::Span;
 use turnstone_tests::{Reply, model_server};
 
 /// An agent that sets every attribute of a span.
@@ -16,6 +17,7 @@ spec:
   tools: [{type: http, capabilities: [{name: search, version: '1.2'}], retry_policy: {max_attempts: 1}}]
   state: {mode: session, ttl_seconds: 60, storage: {type: kv}}
   collaboration: {delegation: {enabled: true, allowed_agents: [scout]}}
+  reasoning: {strategy: react, max_steps: 8}
 ";
 
 /// RS-32, RS-43, facts §6.2 case 7: a turn is a span in the submitter's trace. Its phases, model calls and tool calls
@@ -135,6 +137,47 @@ async fn spans_carry_the_documented_attributes_and_no_others() {
     let missing: Vec<_> = documented.difference(&carried).collect();
     let unknown: Vec<_> = carried.difference(&documented).collect();
     assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:?}; not documented: {unknown:?}");
+    let reasons = |span: &&Span| span.name == "gen_ai.chat" && span.attributes["ossa.agent.name"] == "lead";
+    let steps = spans.iter().filter(reasons).map(|span| span.attributes["ossa.reasoning.step"].as_i64());
+    assert_eq!(steps.flatten().collect::<BTreeSet<_>>(), BTreeSet::from([1, 2, 3, 4, 5]));
+    let first = spans.iter().find(reasons).unwrap();
+    assert_eq!(first.attributes["ossa.reasoning.strategy"], "react");
+    assert_eq!(
+        (&first.attributes["ossa.reasoning.max_steps"], &first.attributes["ossa.reasoning.depth"]),
+        (&json!(8), &json!(0))
+    );
+}
+
+/// RS-05, RS-48: a manifest chooses the format of the trace context: B3 or Jaeger. The caller's context in that format
+/// is continued and sent to models and tools, and no other format is read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_manifest_chooses_the_format_of_the_trace_context() {
+    let site = Site::start(&[], works).await;
+    for (name, format) in [("bee", "b3"), ("hunter", "jaeger")] {
+        let chosen = format!(
+            "identity: {{instance_id: {{}}, interaction_id: {{}}, propagation: {{trace_context: {format}}}}}"
+        );
+        site.register(&super::document(name, "1.0.0", &chosen)).await;
+    }
+    let b3 = json!({"x-b3-traceid": TRACE, "x-b3-spanid": PARENT, "x-b3-sampled": "1"});
+    let jaeger = json!({"uber-trace-id": format!("{TRACE}:{PARENT}:0:1")});
+    assert_eq!(site.run("bee", b3).await["state"], "completed");
+    assert_eq!(site.run("hunter", jaeger).await["state"], "completed");
+    let elsewhere = json!({"traceparent": format!("00-{TRACE}-{PARENT}-01")});
+    assert_eq!(site.run("hunter", elsewhere).await["state"], "completed");
+    let spans = site.spans(3).await;
+    let invokes = named(&spans, "ossa.agent.invoke");
+    for invoke in &invokes[..2] {
+        assert_eq!((invoke.trace.as_str(), invoke.parent.as_str()), (TRACE, PARENT), "{invoke:#?}");
+        assert_eq!(invoke.links[0].attributes["ossa.link.type"], "submission");
+    }
+    assert_ne!(invokes[2].trace, TRACE, "the manifest reads Jaeger only");
+    let headers: Vec<_> = [site.models.headers(), site.tools.headers()].concat();
+    let carry = |name: &str| headers.iter().filter(|headers| headers.contains_key(name)).count();
+    assert_eq!(carry("traceparent"), 0, "{headers:#?}");
+    assert!(carry("b3") > 0 && carry("b3") == carry("x-b3-traceid"));
+    assert_eq!(carry("b3") + carry("uber-trace-id"), headers.len());
+    site.end().await;
 }
 
 /// RS-48: the context is sent to models and tools, each below the span of its call, together with the baggage.

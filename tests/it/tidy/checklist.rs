@@ -1,8 +1,8 @@
-//! `docs/OSSA-ROWS.md`, `docs/OAS-ROWS.md` and `docs/AGENT-SPEC-ROWS.md`: each row of a specification's checklist, and
+//! The pages `docs/*-ROWS.md`: each row of a specification's checklist, and
 //! the tests that show it. A test names the row in its doc comment.
 
 use crate::house::{files, none, read, root};
-use crate::{agent_spec_rows, oas_rows, ossa_rows};
+use crate::{agent_protocol_rows, agent_spec_rows, oas_rows, ojs_agent_rows, ossa_rows};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -23,6 +23,14 @@ struct Checklist {
 
 const CHECKLISTS: &[Checklist] = &[
     Checklist {
+        title: "Agent Protocol, row by row",
+        prefix: "AP-",
+        page: "docs/AGENT-PROTOCOL-ROWS.md",
+        source: "tests/it/tidy/agent_protocol_rows.rs",
+        rows: agent_protocol_rows::ROWS,
+        not_yet: agent_protocol_rows::NOT_YET,
+    },
+    Checklist {
         title: "Agent Spec, row by row",
         prefix: "AGS-",
         page: "docs/AGENT-SPEC-ROWS.md",
@@ -37,6 +45,14 @@ const CHECKLISTS: &[Checklist] = &[
         source: "tests/it/tidy/oas_rows.rs",
         rows: oas_rows::ROWS,
         not_yet: oas_rows::NOT_YET,
+    },
+    Checklist {
+        title: "OJS's extension for AI agents, row by row",
+        prefix: "AIX-",
+        page: "docs/OJS-AGENT-ROWS.md",
+        source: "tests/it/tidy/ojs_agent_rows.rs",
+        rows: ojs_agent_rows::ROWS,
+        not_yet: ojs_agent_rows::NOT_YET,
     },
     Checklist {
         title: "OSSA's runtime semantics, row by row",

@@ -64,6 +64,7 @@ const RULES: &[(&str, &str)] = &[
     ("AS-58", "the collections of a datastore hold objects"),
     ("AS-59", "a ServerTool is a tool of this server, when the document is to be run there"),
     ("AS-60", "`[tool_policy]` allows the programs and private addresses of a document that is to be run"),
+    ("AS-61", "an input chooses the host of a request only within a `url_allow_list`"),
     ("OAS-03", "a name has at most 253 characters"),
     ("OAS-04", "a name has a-z, 0-9, `-` and `.` only"),
     ("OAS-05", "a name begins with a letter or digit"),

@@ -45,7 +45,10 @@ const BEGINNINGS: &[&str] = &["What", "Whether", "Who"];
 
 /// Returns the pages that are written by hand.
 fn pages() -> Vec<PathBuf> {
-    files("", ".md").into_iter().filter(|page| !GENERATED.iter().any(|entry| page == Path::new(entry))).collect()
+    files("", ".md")
+        .into_iter()
+        .filter(|page| !GENERATED.iter().any(|entry| page == Path::new(entry)))
+        .collect()
 }
 
 /// Returns the Rust files whose comments are checked.

@@ -3,14 +3,14 @@
 use super::beside;
 use super::database::{Database, Lending};
 use super::port::Port;
-use super::programs::postgres_dir;
+use super::programs::{give_to_server_user, postgres_dir};
 use super::supervised::{Recipe, Supervised};
 use super::template::{DATA, ROLE, succeeded, template};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -90,6 +90,16 @@ impl Postgres {
     /// much quicker than migrating one.
     pub async fn migrated(&'static self) -> Database {
         self.lending.lend(self).await
+    }
+
+    /// Moves a database that has no connections to another folder, such as one on a small disk.
+    pub async fn move_to(&self, database: &Database, folder: &Path) {
+        give_to_server_user(folder);
+        let superuser = || self.superuser();
+        let place = folder.display();
+        superuser().ask("postgres", format!("CREATE TABLESPACE apart LOCATION '{place}'")).await;
+        let sql = format!("ALTER DATABASE {} SET TABLESPACE apart", database.name);
+        superuser().ask("postgres", sql).await;
     }
 
     pub(super) fn new_name(&self) -> String {

@@ -53,7 +53,10 @@ fn is_object(of: &Type) -> bool {
     matches!(of, Type::Object(_) | Type::Any)
 }
 
-/// The JSON of a text: all of it, what a Markdown fence holds, or what begins with the first bracket.
+/// The brackets of a text at which JSON is looked for.
+const MOST_BRACKETS: usize = 32;
+
+/// The JSON of a text: all of it, what a Markdown fence holds, or the first value that begins with a bracket.
 fn json_in(text: &str) -> Option<Value> {
     let text = text.trim();
     if let Ok(value) = serde_json::from_str(text) {
@@ -63,8 +66,10 @@ fn json_in(text: &str) -> Option<Value> {
     if let Some(value) = fenced.and_then(|inside| serde_json::from_str(inside).ok()) {
         return Some(value);
     }
-    let begins = text.find(['{', '['])?;
-    serde_json::Deserializer::from_str(&text[begins..]).into_iter::<Value>().next()?.ok()
+    let begins = text.match_indices(['{', '[']).take(MOST_BRACKETS).map(|(at, _)| at);
+    begins
+        .into_iter()
+        .find_map(|at| serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next()?.ok())
 }
 
 #[cfg(test)]
@@ -74,9 +79,13 @@ mod tests {
     #[test]
     fn json_is_found_in_tags_fences_and_sentences() {
         let found = Some(json!({"a": 1}));
-        for text in
-            ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Here it is: {\"a\": 1}. Done.", "```\n{\"a\":1}```"]
-        {
+        for text in [
+            "{\"a\": 1}",
+            "```json\n{\"a\": 1}\n```",
+            "Here it is: {\"a\": 1}. Done.",
+            "```\n{\"a\":1}```",
+            "A set {x} has one: {\"a\": 1}",
+        ] {
             assert_eq!(json_in(text), found, "{text}");
         }
         assert_eq!(json_in("no"), None);

@@ -246,7 +246,7 @@ fn returned(outputs: &[Property], value: Value) -> Result<Values, JobError> {
 /// Checks that the outputs can be cast, so that a wrong answer is the failure of this node.
 fn checked(outputs: &[Property], mut given: Values) -> Result<Values, String> {
     let cast = outputs.iter().map(|output| {
-        let value = output.value(given.remove(&output.title)).map_err(|why| format!("output {why}"))?;
+        let value = output.written(given.remove(&output.title)).map_err(|why| format!("output {why}"))?;
         Ok((output.title.clone(), value))
     });
     cast.collect()

@@ -69,14 +69,16 @@ pub fn model(
     client: Client,
 ) -> Result<Arc<dyn Model>, String> {
     let key = config.key().and_then(|key| key.reveal()).and_then(Value::as_str).map(Secret::given);
-    let more = parameters(config);
+    let (more, retries) = (parameters(config), config.retry_policy.clone());
     let base_url = address.to_string();
     if config.api_type.as_deref() == Some("responses") {
         let settings = ResponsesConfig { base_url, ..ResponsesConfig::default() };
-        return Ok(Arc::new(ResponsesModel::new(name, settings, client)?.with(key, more)));
+        return Ok(Arc::new(
+            ResponsesModel::new(name, settings, client)?.with(key, more).with_retries(retries),
+        ));
     }
     let settings = OpenAiConfig { base_url, ..OpenAiConfig::default() };
-    Ok(Arc::new(OpenAiModel::new(name, settings, client)?.with(key, more)))
+    Ok(Arc::new(OpenAiModel::new(name, settings, client)?.with(key, more).with_retries(retries)))
 }
 
 /// The parameters that the request has no place of its own for.

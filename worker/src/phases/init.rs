@@ -2,6 +2,7 @@
 
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
+use crate::turn::trace;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -44,8 +45,9 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
     let sent = |name: &str| {
         turn.job.meta.get(name).and_then(|value| value.parse::<Value>().ok()).unwrap_or_default()
     };
-    let traceparent = sent("traceparent");
-    let traced = identity.trace_context && traceparent.as_str().is_some_and(trace_context::is_traceparent);
+    let context = trace::sent(turn);
+    let traceparent = trace::submitted(turn, &context);
+    let tracestate = context.get("tracestate").cloned().filter(|_| traceparent.is_some());
     let baggage = sent("baggage").as_str().filter(|_| identity.baggage).and_then(trace_context::baggage);
     let session_id = session_id(turn);
     let body = InitBody {
@@ -53,7 +55,8 @@ pub fn run(turn: &mut Turn) -> Result<(), Stop> {
         session_id,
         instance_id: instance_id(turn),
         request_id: turn.job.id.clone(),
-        trace_context: traced.then(|| json!({"traceparent": traceparent, "tracestate": sent("tracestate")})),
+        trace_context: traceparent
+            .map(|traceparent| json!({"traceparent": traceparent, "tracestate": tracestate})),
         baggage,
         turn_number: turn.position.turn,
         started_at: turn.deps.clock.now(),

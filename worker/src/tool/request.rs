@@ -139,17 +139,14 @@ impl RequestTool {
             let is_bad = tried.as_ref().map_or_else(is_repeatable, |tried| !tried.status.is_success());
             return (is_bad && tries < TRIES).then_some(Duration::ZERO);
         };
-        let status = match tried {
+        let covered = match tried {
             Ok(tried) if tried.status.is_success() => return None,
-            Ok(tried) => Some(tried.status),
-            Err(error) if is_repeatable(error) => None,
-            Err(_) => return None,
+            Ok(tried) => {
+                let body: Value = serde_json::from_str(&tried.body).unwrap_or_default();
+                policy.covers(tried.status.as_u16(), &error_codes(&body))
+            }
+            Err(error) => is_repeatable(error),
         };
-        let covered = status.is_none_or(|status| {
-            let named = policy.recoverable_statuses.contains_key(status.as_str());
-            let never = [400, 401, 403, 422, 501].contains(&status.as_u16());
-            !never && (named || (policy.service_error_retry_on_any_5xx && status.is_server_error()))
-        });
         if !covered || tries > policy.max_attempts {
             return None;
         }
@@ -197,6 +194,15 @@ struct Tried {
     status: StatusCode,
     wait_ms: Option<u64>,
     body: String,
+}
+
+/// Returns the codes by which the body of an answer names its error.
+pub fn error_codes(body: &Value) -> Vec<&str> {
+    let inside = &body["error"];
+    [&inside["code"], &inside["type"], inside, &body["code"], &body["type"]]
+        .into_iter()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 /// Returns true when the error may not occur another time.

@@ -16,11 +16,11 @@ use crate::tool::{Identity, Invocation, Tool, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use turnstone_domain::agent::guardrails::{Guardrail, Side};
+use turnstone_domain::agent::guardrails::{Guardrail, Side, takes_parts, without_pictures};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::fork::QUESTIONS;
 use turnstone_domain::guardrail_check::{GuardrailCall, GuardrailCheck};
-use turnstone_domain::message::Message;
+use turnstone_domain::message::{ContentPart, Message};
 use turnstone_domain::policy::Expression;
 use turnstone_domain::{CallId, EventName, JobError, Phase, RawJson, Settlement, digest};
 
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// [`Stop::Fail`] when one does not pass.
 pub async fn inputs(turn: &mut Turn, messages: &[Message]) -> Result<(), Stop> {
     for (position, message) in messages.iter().enumerate() {
-        check(turn, Side::Input, position, &message.content).await?;
+        check(turn, Side::Input, position, Checked::of(message)).await?;
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
         whole => whole,
     };
     let text = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
-    check(turn, Side::Output, 0, &text).await
+    check(turn, Side::Output, 0, Checked::text(&text)).await
 }
 
 /// Checks the agent's question to its user, before any of it is shown (OAS-44).
@@ -59,7 +59,7 @@ pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
 pub async fn question(turn: &mut Turn, call: usize, text: &str) -> Result<(), Stop> {
-    check(turn, Side::Output, QUESTIONS * (call + 1), text).await
+    check(turn, Side::Output, QUESTIONS * (call + 1), Checked::text(text)).await
 }
 
 /// Checks a user's answer to a question of the agent, value by value, before a model sees any of it (OAS-42).
@@ -68,7 +68,7 @@ pub async fn question(turn: &mut Turn, call: usize, text: &str) -> Result<(), St
 /// [`Stop::Fail`] when one does not pass.
 pub async fn answers(turn: &mut Turn, call: usize, texts: &[String]) -> Result<(), Stop> {
     for (position, text) in texts.iter().enumerate() {
-        check(turn, Side::Input, QUESTIONS * (call + 1) + position, text).await?;
+        check(turn, Side::Input, QUESTIONS * (call + 1) + position, Checked::text(text)).await?;
     }
     Ok(())
 }
@@ -81,21 +81,48 @@ const FILES: usize = 500;
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
 pub async fn file(turn: &mut Turn, call: usize, part: usize, text: &str) -> Result<(), Stop> {
-    check(turn, Side::Output, QUESTIONS * (call + 1) + FILES + part, text).await
+    check(turn, Side::Output, QUESTIONS * (call + 1) + FILES + part, Checked::text(text)).await
 }
 
-async fn check(turn: &mut Turn, side: Side, position: usize, text: &str) -> Result<(), Stop> {
+/// The content that a guardrail checks.
+#[derive(Clone, Copy)]
+struct Checked<'a> {
+    /// All of it as text.
+    text: &'a str,
+    /// Its ordered parts, when it is more than one text.
+    parts: &'a [ContentPart],
+}
+
+impl<'a> Checked<'a> {
+    fn text(text: &'a str) -> Self {
+        Self { text, parts: &[] }
+    }
+
+    fn of(message: &'a Message) -> Self {
+        Self { text: &message.content, parts: &message.parts }
+    }
+
+    /// Returns a digest of the content, pictures included: a recorded verdict is for the same content only.
+    fn digest(self) -> String {
+        match self.parts {
+            [] => digest::of_text(self.text),
+            parts => digest::of_json(&json!(parts)),
+        }
+    }
+}
+
+async fn check(turn: &mut Turn, side: Side, position: usize, content: Checked<'_>) -> Result<(), Stop> {
     let agent = Arc::clone(&turn.agent);
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
     let call_id =
         CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
-    let text_sha256 = digest::of_text(text);
+    let text_sha256 = content.digest();
     let known = on_record(turn, side, position, &text_sha256)?;
     let mut checked_call = GuardrailCall::default();
     let outcome = match known {
         Some(true) => Ok(()),
         Some(false) => Err(No::Denied("as the record says; a fork with live tools asks it again".to_owned())),
-        None => held(turn, guardrail, (side, &call_id), text, &mut checked_call).await?,
+        None => held(turn, guardrail, (side, &call_id), content, &mut checked_call).await?,
     };
     let passed = outcome.is_ok();
     let mut data = json!({"side": side, "tool": guardrail.tool_name, "passed": passed, "position": position});
@@ -185,7 +212,7 @@ async fn held(
     turn: &mut Turn,
     guardrail: &Guardrail,
     (side, call_id): (Side, &CallId),
-    text: &str,
+    content: Checked<'_>,
     checked_call: &mut GuardrailCall,
 ) -> Result<Result<(), No>, Stop> {
     let name = &guardrail.tool_name;
@@ -195,7 +222,8 @@ async fn held(
         // Its call is the first of its phase.
         turn.unless_draining()?;
     }
-    checked_call.input = side.arguments(&Value::Null, text);
+    let Checked { text, parts } = content;
+    checked_call.input = without_pictures(side.arguments(&Value::Null, text, parts));
     let tool = match tool(turn, turn.secured()?, name).await {
         Ok(tool) => tool,
         Err((no, error)) => {
@@ -203,8 +231,15 @@ async fn held(
             return Ok(Err(no));
         }
     };
-    checked_call.input = side.arguments(&tool.spec().input_schema, text);
-    let output = match called(turn, &tool, name, call_id, &checked_call.input).await? {
+    let schema = &tool.spec().input_schema;
+    let input = side.arguments(schema, text, parts);
+    checked_call.input = without_pictures(input.clone());
+    if parts.iter().any(ContentPart::is_image) && !takes_parts(schema) {
+        let why = format!("its tool `{name}` sees no pictures: its schema has no argument `parts`");
+        checked_call.error = Some(why.clone());
+        return Ok(Err(No::Denied(why)));
+    }
+    let output = match called(turn, &tool, name, call_id, &input).await? {
         Ok(output) => output,
         Err(error) => {
             checked_call.error = Some(error.to_string());

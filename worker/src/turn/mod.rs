@@ -53,6 +53,7 @@ pub fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) -> impl Future<O
                 turn.place = signals.place.clone();
                 turn.draining = signals.draining.clone();
                 let span = trace::invoke(&mut turn);
+                let timeout = AttemptTimeout::of(&turn, timeout);
                 run_turns(turn, timeout, &signals).instrument(span).await
             }
             // The claimer claims only jobs of agents.
@@ -91,7 +92,11 @@ fn report(id: &JobId, stop: Stop) {
 }
 
 /// Runs turns until they end by themselves, take too long, or are ended from outside.
-async fn run_turns(mut turn: Box<Turn>, timeout: Option<Duration>, signals: &Signals) -> Result<(), Stop> {
+async fn run_turns(
+    mut turn: Box<Turn>,
+    timeout: Option<AttemptTimeout>,
+    signals: &Signals,
+) -> Result<(), Stop> {
     let deadline = Arc::clone(&turn.deadline);
     let driven = AssertUnwindSafe(drive(&mut turn, signals)).catch_unwind();
     let end = tokio::select! {
@@ -119,10 +124,27 @@ fn panicked() -> JobError {
     )
 }
 
-async fn expired(timeout: Option<Duration>, deadline: &Deadline) -> JobError {
-    let Some(timeout) = timeout else { return std::future::pending().await };
-    tokio::time::sleep(timeout).await;
-    let message = format!("the attempt took longer than the job's timeout_ms of {}", timeout.as_millis());
+/// The time of an attempt, and the setting that bounds it.
+struct AttemptTimeout {
+    after: Duration,
+    setting: &'static str,
+}
+
+impl AttemptTimeout {
+    /// Returns the shorter of the job's time and that of the agent's document (RS-42).
+    fn of(turn: &Turn, job: Option<Duration>) -> Option<Self> {
+        let of_job = job.map(|after| Self { after, setting: "the job's timeout_ms" });
+        let document = turn.agent.limits.attempt_timeout_ms.map(Duration::from_millis);
+        let setting = "the document's max_execution_time_seconds, in milliseconds,";
+        let of_document = document.map(|after| Self { after, setting });
+        [of_job, of_document].into_iter().flatten().min_by_key(|timeout| timeout.after)
+    }
+}
+
+async fn expired(timeout: Option<AttemptTimeout>, deadline: &Deadline) -> JobError {
+    let Some(AttemptTimeout { after, setting }) = timeout else { return std::future::pending().await };
+    tokio::time::sleep(after).await;
+    let message = format!("the attempt took longer than {setting} of {}", after.as_millis());
     deadline.pass(JobError::new(FailureKind::Timeout, message)).await
 }
 

@@ -12,13 +12,13 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Span;
-use turnstone_domain::agent::Capability;
+use turnstone_domain::agent::{Capability, TraceFormat, reasoning};
 use turnstone_domain::message::{Message, RequestedCall};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::trace_context::{self, is_traceparent};
 use turnstone_domain::{JobError, RawObject};
 use turnstone_telemetry::metrics::Counted;
-use turnstone_telemetry::propagation::{self, Carried};
+use turnstone_telemetry::propagation::{self, Carried, Format};
 use turnstone_telemetry::span::{self, Common, Said};
 use turnstone_telemetry::{exports_spans, names};
 
@@ -67,10 +67,10 @@ pub fn invoke(turn: &mut Turn) -> Span {
     common.say(names::CONVERSATION, turn.engagement.id.as_str());
     common.say(names::JOB_ID, turn.job.id.as_str());
     let sent = sent(turn);
-    propagation::continue_from(&invoke, &sent, &common);
+    propagation::continue_from(&invoke, &sent, &common, formats(turn));
     let (source, agent) = (text(meta, names::PARENT_AGENT_ID), agent.name.as_str());
-    if let Some(from) = sent.get("traceparent") {
-        propagation::link(&invoke, from, &[(names::LINK_TYPE, "submission")]);
+    if let Some(from) = submitted(turn, &sent) {
+        propagation::link(&invoke, &from, &[(names::LINK_TYPE, "submission")]);
     }
     if let Some(from) = text(meta, PARENT_TRACEPARENT) {
         let source = source.as_deref().unwrap_or_default();
@@ -94,16 +94,39 @@ fn text(meta: &RawObject, name: &str) -> Option<String> {
     meta.get(name).and_then(|value| value.parse::<String>().ok())
 }
 
+/// Returns the formats that the agent's manifest chooses; `None` for those of this process.
+fn formats(turn: &Turn) -> Option<&'static [Format]> {
+    match turn.agent.identity.trace_format {
+        TraceFormat::W3c => None,
+        TraceFormat::B3 => Some(propagation::B3),
+        TraceFormat::Jaeger => Some(propagation::JAEGER),
+    }
+}
+
+/// Returns the submitter's context as a W3C `traceparent`, from the headers that [`sent`] returns.
+pub fn submitted(turn: &Turn, sent: &Carried) -> Option<String> {
+    match formats(turn) {
+        None => sent.get("traceparent").cloned(),
+        Some(formats) => propagation::as_traceparent(sent, formats),
+    }
+}
+
 /// Returns the submitter's trace context, as far as the agent adopts it; a malformed field counts as absent
 /// (RS-05).
-fn sent(turn: &Turn) -> Carried {
+pub fn sent(turn: &Turn) -> Carried {
     let identity = &turn.agent.identity;
+    let is_of = |name: &str| match identity.trace_format {
+        TraceFormat::W3c => true,
+        TraceFormat::B3 => name.contains("b3"),
+        TraceFormat::Jaeger => name == "uber-trace-id",
+    };
     let fields = propagation::FIELDS.into_iter().filter_map(|name| {
         let value = text(&turn.job.meta, name)?;
         let taken = match name {
             "baggage" => identity.baggage && trace_context::baggage(&value).is_some(),
-            "traceparent" => identity.trace_context && is_traceparent(&value),
-            _ => identity.trace_context,
+            _ if !(identity.trace_context && is_of(name)) => false,
+            "traceparent" => is_traceparent(&value),
+            _ => true,
         };
         taken.then(|| (name.to_owned(), value))
     });
@@ -124,6 +147,12 @@ pub fn turn(turn: &Turn) -> Span {
     common.say(names::TURN_NUMBER, turn.position.turn);
     // Absent until INIT has given the turn its id.
     common.say(names::INTERACTION_ID, turn.has_begun().then(|| turn.interaction_id.clone()));
+    if let Some(bounds) = turn.agent.reasoning {
+        common.say(names::REASONING_STRATEGY, reasoning::STRATEGY);
+        common.say(names::REASONING_STEP, i64::from(turn.position.tool_turns) + 1);
+        common.say(names::REASONING_MAX_STEPS, i64::from(bounds.max_steps));
+        common.say(names::REASONING_DEPTH, turn.depth);
+    }
     tracing::info_span!(
         parent: &turn.trace.invoke,
         names::TURN,

@@ -11,6 +11,7 @@ mod dead_letters;
 mod delete_dead_letter;
 mod direct_worker;
 mod purge_queue;
+mod raw_job;
 pub(crate) mod reset;
 mod retry_dead_letter;
 mod show_job;
@@ -53,6 +54,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(bulk_dead_letters::retry))
         .routes(routes!(bulk_dead_letters::purge))
         .routes(routes!(show_job::show_job))
+        .routes(routes!(raw_job::raw_job))
         .routes(routes!(act_on_job::cancel))
         .routes(routes!(act_on_job::retry))
         .routes(routes!(purge_queue::purge))

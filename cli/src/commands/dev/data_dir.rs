@@ -53,7 +53,13 @@ impl DataDir {
             Err(TryLockError::WouldBlock) => return Err(in_use(path, &mut lock)),
             Err(TryLockError::Error(error)) => return Err(unusable("cannot be locked", &error)),
         }
-        sign(&mut lock).map_err(|error| unusable("cannot be written", &error))?;
+        match sign(&mut lock) {
+            // The signature only helps; what is stored can be read although nothing can be written.
+            Err(error) if error.kind() != io::ErrorKind::StorageFull => {
+                return Err(unusable("cannot be written", &error));
+            }
+            _ => {}
+        }
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 

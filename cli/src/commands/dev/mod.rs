@@ -26,9 +26,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use turnstone_domain::ids::SystemIds;
-use turnstone_domain::{Clock, Ids, JobState, SystemClock};
+use turnstone_domain::{Clock, Ids, JobState, SystemClock, Timestamp};
 use turnstone_scheduler::SchedulerOptions;
-use turnstone_store::{SqliteStore, Store};
+use turnstone_store::{SqliteStore, Store, StoreError};
 use turnstone_worker::{Deps, Worker};
 
 /// `turnstone dev`.
@@ -116,14 +116,16 @@ async fn start(
     let store = store.map_err(fleet_store::refused)?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let Equipment { providers, toolbox, scripted } = equipment;
-    // No other process can use this directory, so the holder of any lease in it is dead: its jobs continue at once.
-    store.upkeep.release_all(clock.now()).await?;
-    budgets::apply(config, &store, clock.now()).await?;
+    let writable = take_over(&store, clock.now()).await?;
+    if writable {
+        budgets::apply(config, &store, clock.now()).await?;
+    }
     let unfinished = unfinished(&store).await?;
     let known = KnownTools::of(&toolbox, &config.remote.host_names(), config.reviews.names());
     let mut agents = Registered::default();
-    for (documents, keep) in
-        [(demo::agents(tools.is_some()), true), (documents, false)].into_iter().filter(|(d, _)| !d.is_empty())
+    for (documents, keep) in [(demo::agents(tools.is_some()), true), (documents, false)]
+        .into_iter()
+        .filter(|(d, _)| writable && !d.is_empty())
     {
         let more = agents::register(&store, documents, known.clone(), keep, clock.now()).await?;
         agents.names.extend(more.names);
@@ -178,6 +180,22 @@ async fn start(
     // The worker is stopped first, so that its turns can give their jobs back; the api last, so that clients see it.
     let service = Service::of(vec![worker::part(Worker::new(deps)), scheduler, api]);
     Ok(Started { service, banner, url })
+}
+
+/// Ends the leases of the process before this one, and returns true when the store can be written to. No other process can
+/// use this directory, so the holder of any lease in it is dead: its jobs continue at once.
+///
+/// # Errors
+/// The error of the store; a full disk is logged and no error.
+async fn take_over(store: &Store, now: Timestamp) -> Result<bool, StoreError> {
+    match store.upkeep.release_all(now).await {
+        Ok(_) => Ok(true),
+        Err(error @ StoreError::Unavailable { .. }) => {
+            tracing::error!(%error, "nothing can be written; what is stored is served, and agents are not registered");
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 async fn demo(config: &Config, url: String, session: &Session) -> anyhow::Result<()> {

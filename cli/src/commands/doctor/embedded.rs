@@ -5,6 +5,9 @@ use crate::config::Config;
 use std::path::Path;
 use turnstone_store::{Finding, SqliteStore};
 
+/// A disk with less free space than this is almost full.
+const ROOM_BYTES: u64 = 16 * 1024 * 1024;
+
 /// Checks the data directory, and makes none.
 pub fn findings(config: &Config) -> Vec<Finding> {
     let path = &config.server.data;
@@ -24,6 +27,7 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         (true, false) => Finding::bad(format!("the data directory {shown} cannot be written"), advice),
         (true, true) => Finding::good(format!("the data directory {shown} can be written")),
     }];
+    findings.extend(room(path));
     if DataDir::is_open_to_others(path) {
         findings.push(Finding::bad(
             format!("other users of this machine can read {shown}"),
@@ -31,6 +35,18 @@ pub fn findings(config: &Config) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// Checks the free space of the disk. One that is full takes no writes.
+fn room(path: &Path) -> Option<Finding> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    (free < ROOM_BYTES).then(|| {
+        Finding::bad(
+            format!("the disk of {} has {} KiB left", path.display(), free / 1024),
+            "make room; the server keeps the answers that it has, and goes on by itself",
+        )
+    })
 }
 
 /// Checks that the configured keys open the stored data, if there is any.

@@ -1,6 +1,7 @@
-//! `turnstone doctor`: checks the configuration, changes nothing, and suggests fixes.
+//! `turnstone doctor`: checks the configuration or the stored data, changes nothing, and suggests fixes.
 
 mod configuration;
+mod data;
 mod embedded;
 mod fleet;
 
@@ -10,11 +11,22 @@ use crate::output::{Format, text};
 use std::process::ExitCode;
 use turnstone_store::Finding;
 
+/// The choice of what is checked.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Read everything that is stored, and name each value that is damaged: its table, its row, its column and the reason
+    #[arg(long)]
+    data: bool,
+}
+
 /// Checks, and prints the findings.
 ///
 /// # Errors
-/// Standard output cannot be written.
-pub async fn run(session: &Session) -> anyhow::Result<ExitCode> {
+/// Standard output cannot be written; with `--data`, when the configuration or the database cannot be read.
+pub async fn run(args: DoctorArgs, session: &Session) -> anyhow::Result<ExitCode> {
+    if args.data {
+        return data::run(session).await;
+    }
     let findings = match session.config(Vec::new()) {
         Err(failure) => vec![unreadable(&failure.into())],
         Ok(loaded) => {

@@ -16,6 +16,9 @@ use turnstone_domain::retry::OUTAGE_ATTEMPTS;
 pub struct GetArgs {
     /// The job's id
     pub id: String,
+    /// Print the rows of the job as they are stored, whether they can be read or not (JSON; for operators)
+    #[arg(long)]
+    pub raw: bool,
 }
 
 /// Prints the job.
@@ -24,8 +27,12 @@ pub struct GetArgs {
 /// There is no such job, or the request fails.
 pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
-    let job = unwrapped(client.get(&["ojs", "v1", "jobs", &args.id], &[]).await?, "job");
     let output = &session.output;
+    if args.raw {
+        output.json(&client.get(&["ojs", "v1", "admin", "jobs", &args.id, "raw"], &[]).await?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let job = unwrapped(client.get(&["ojs", "v1", "jobs", &args.id], &[]).await?, "job");
     match output.format {
         Format::Json => output.json(&job)?,
         Format::Ids => output.line(&text::line(&table::plain(&job["id"])))?,

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 pub enum JobCommand {
     /// Enqueue jobs from a file, standard input or flags, and print their ids
     Push(push::PushArgs),
-    /// Print a job with its result and errors
+    /// Print a job with its result and errors, or with --raw its rows as they are stored
     Get(get::GetArgs),
     /// Follow a job until it ends: exit code 0 when it completed, 1 when it did not
     Watch(watch::WatchArgs),

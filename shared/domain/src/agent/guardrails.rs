@@ -1,6 +1,8 @@
 //! Guardrails: a tool checks the user's input before a model receives it, and the model's answer before the user does
 //! (OAS-37 … OAS-46).
 
+use crate::digest;
+use crate::message::ContentPart;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -54,18 +56,45 @@ impl Side {
         [Self::Input, Self::Output].into_iter().find(|side| side.as_str() == word)
     }
 
-    /// Returns the arguments of the guardrail's tool: under the name of its one required text when it has exactly one,
-    /// else under `input` or `output` (agents brief §1.7).
+    /// Returns the arguments of the guardrail's tool: the text under the name of its one required text when it has exactly
+    /// one, else under `input` or `output` (agents brief §1.7). The ordered parts of a message that is more than one text
+    /// are `parts`.
     #[must_use]
-    pub fn arguments(self, schema: &Value, text: &str) -> Value {
+    pub fn arguments(self, schema: &Value, text: &str, parts: &[ContentPart]) -> Value {
         let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let is_text = |name: &&str| schema["properties"][*name]["type"] == "string";
         let mut texts = required.iter().filter_map(Value::as_str).filter(is_text);
-        match (texts.next(), texts.next()) {
+        let mut arguments = match (texts.next(), texts.next()) {
             (Some(only), None) => json!({only: text}),
             _ => json!({self.as_str(): text}),
+        };
+        if !parts.is_empty() && takes_parts(schema) {
+            arguments[PARTS] = json!(parts);
         }
+        arguments
     }
+}
+
+/// The argument of a guardrail's tool for the parts of a message.
+const PARTS: &str = "parts";
+
+/// Returns true if a guardrail's tool can see pictures: its schema allows the argument `parts`.
+#[must_use]
+pub fn takes_parts(schema: &Value) -> bool {
+    schema["additionalProperties"] != false || schema["properties"].get(PARTS).is_some()
+}
+
+/// Replaces the bytes of pictures in the arguments of a guardrail's tool by their digests, for the audit.
+#[must_use]
+pub fn without_pictures(mut arguments: Value) -> Value {
+    for part in arguments.get_mut(PARTS).and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(source) = part.get_mut("source").filter(|source| source["type"] == "base64") else {
+            continue;
+        };
+        let data = source["data"].as_str().unwrap_or_default();
+        source["data"] = format!("sha256:{}", digest::of_text(data)).into();
+    }
+    arguments
 }
 
 impl Guardrails {
@@ -98,10 +127,27 @@ mod tests {
     #[test]
     fn the_text_goes_where_the_tool_wants_it() {
         let one = json!({"required": ["text", "n"], "properties": {"text": {"type": "string"}, "n": {"type": "integer"}}});
-        assert_eq!(Side::Input.arguments(&one, "hi"), json!({"text": "hi"}));
+        assert_eq!(Side::Input.arguments(&one, "hi", &[]), json!({"text": "hi"}));
         let two =
             json!({"required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
-        assert_eq!(Side::Input.arguments(&two, "hi"), json!({"input": "hi"}));
-        assert_eq!(Side::Output.arguments(&json!({"type": "object"}), "hi"), json!({"output": "hi"}));
+        assert_eq!(Side::Input.arguments(&two, "hi", &[]), json!({"input": "hi"}));
+        assert_eq!(Side::Output.arguments(&json!({"type": "object"}), "hi", &[]), json!({"output": "hi"}));
+    }
+
+    /// OAS-41: pictures and files are parts, unless the tool's schema forbids them; the audit has a digest of a picture.
+    #[test]
+    fn parts_go_to_tools_that_may_have_them() {
+        let parts = json!([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}]);
+        let read: Vec<ContentPart> = serde_json::from_value(parts.clone()).unwrap();
+        let sent = Side::Input.arguments(&json!({}), "[image, image/png]", &read);
+        assert_eq!(sent, json!({"input": "[image, image/png]", "parts": parts}));
+        let kept = without_pictures(sent)["parts"][0]["source"]["data"].as_str().unwrap().to_owned();
+        assert_eq!(kept, format!("sha256:{}", digest::of_text("aGk=")));
+        let closed = json!({"additionalProperties": false, "properties": {"input": {"type": "string"}}});
+        assert_eq!(Side::Input.arguments(&closed, "hi", &read), json!({"input": "hi"}));
+        assert!(
+            !takes_parts(&closed)
+                && takes_parts(&json!({"properties": {"parts": {}}, "additionalProperties": false}))
+        );
     }
 }

@@ -3,6 +3,26 @@
 use crate::ids::IdForm;
 use serde::{Deserialize, Serialize};
 
+/// The format in which an agent reads its caller's trace context, and sends it on (OSSA
+/// `identity.propagation.trace_context`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceFormat {
+    /// W3C trace context, or the formats that the operator configured.
+    #[default]
+    W3c,
+    /// The headers of B3: `b3` and `x-b3-*`.
+    B3,
+    /// The header of Jaeger: `uber-trace-id`.
+    Jaeger,
+}
+
+impl TraceFormat {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The form of ids, and the parts of the caller's context that are inherited. The default applies to an agent without
 /// `spec.identity`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -18,6 +38,9 @@ pub struct Identity {
     pub inherit_session: bool,
     /// True if the caller's trace context is inherited.
     pub trace_context: bool,
+    /// The format of the trace context.
+    #[serde(skip_serializing_if = "TraceFormat::is_default")]
+    pub trace_format: TraceFormat,
     /// True if the caller's baggage is inherited.
     pub baggage: bool,
 }
@@ -31,6 +54,7 @@ impl Default for Identity {
             interaction_id: form,
             inherit_session: true,
             trace_context: true,
+            trace_format: TraceFormat::default(),
             baggage: true,
         }
     }

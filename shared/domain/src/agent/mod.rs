@@ -10,9 +10,11 @@ mod flow;
 mod format;
 pub mod guardrails;
 pub mod identity;
+mod limits;
 mod live;
 mod operations;
 pub mod prompt;
+pub mod reasoning;
 pub mod remote;
 pub mod safety;
 pub mod session;
@@ -23,9 +25,11 @@ pub use approvals::{Actions, Approvals};
 pub use flow::FlowDocument;
 pub use format::AgentFormat;
 pub use guardrails::{Guardrail, Guardrails};
-pub use identity::Identity;
+pub use identity::{Identity, TraceFormat};
+pub use limits::{Limits, MAX_DELEGATION_DEPTH};
 pub use operations::Operation;
 pub use prompt::{Example, Prompts};
+pub use reasoning::Reasoning;
 pub use safety::Safety;
 pub use session::{Isolation, StateMode, StateOptions};
 pub use spending::Spending;
@@ -103,6 +107,9 @@ pub struct AgentDefinition {
     /// The calls that it may make.
     #[serde(default, skip_serializing_if = "Actions::is_default")]
     pub actions: Actions,
+    /// The bounds of its reasoning, when its manifest describes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
     /// The operations that it offers beside free text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,
@@ -264,40 +271,6 @@ pub enum ToolChoice {
     Required,
     /// No tool is offered, and none is run.
     None,
-}
-
-/// Limits of an engagement.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Limits {
-    /// The most turns an engagement may take (OSSA §6).
-    pub max_turns: u32,
-    /// The most consecutive turns that call tools (OSSA §4); `None` leaves it to `max_turns`.
-    pub max_tool_turns: Option<u32>,
-    /// The most tokens the engagement may spend; `None` is unlimited.
-    pub token_budget: Option<i64>,
-    /// The most tokens that the model calls of one turn may use, prompts and answers; `None` is unlimited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_tokens_per_turn: Option<i64>,
-    /// The longest one model call may take, in milliseconds.
-    pub model_timeout_ms: Option<u64>,
-    /// The deepest delegation, at most [`MAX_DELEGATION_DEPTH`].
-    pub max_delegation_depth: u32,
-}
-
-/// The deepest delegation chain that is ever allowed (agent extension §2.3).
-pub const MAX_DELEGATION_DEPTH: u32 = 10;
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_turns: 50,
-            max_tool_turns: None,
-            token_budget: None,
-            max_tokens_per_turn: None,
-            model_timeout_ms: None,
-            max_delegation_depth: MAX_DELEGATION_DEPTH,
-        }
-    }
 }
 
 /// The part of the conversation that the model sees: the newest messages, and always the input of the job.

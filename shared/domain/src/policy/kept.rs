@@ -23,6 +23,8 @@ struct List {
     /// Bytes of each item.
     sizes: Vec<usize>,
     bytes: usize,
+    /// The length of the longest list or map in an item.
+    longest: usize,
     /// True if the last item is not the engagement's own yet.
     provisional: bool,
 }
@@ -44,6 +46,7 @@ impl Kept {
             list.push([next].into_iter())?;
             list.provisional = true;
         }
+        left.saw(list.longest);
         left.take(list.bytes)?;
         Ok(Box::new(SharedList(Arc::clone(&list.items))))
     }
@@ -81,6 +84,7 @@ impl List {
                     let size = MAX_BYTES_LOOKED_UP - left.bytes();
                     self.sizes.push(size);
                     self.bytes += size;
+                    self.longest = self.longest.max(left.longest());
                     made.push(value);
                 }
                 Err(error) => {

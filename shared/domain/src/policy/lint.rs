@@ -7,6 +7,7 @@ use cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue};
 use cel::{Context, IdedExpr, Program};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The subject of a warning.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -66,22 +67,23 @@ impl Expression {
     /// Returns the warnings about a compiled expression, each once.
     #[must_use]
     pub fn doubts(&self, around: Surroundings) -> Vec<Doubt> {
-        let Some(program) = self.inner.program.clone() else { return Vec::new() };
+        let Some(program) = self.inner.program.as_ref().map(|program| Arc::clone(&program.written)) else {
+            return Vec::new();
+        };
         let source = self.source().to_owned();
         // Walking a tree recurses as deeply as it nests.
         thread::run(move || doubts(&program, &source, &around)).unwrap_or_default()
     }
 }
 
-fn doubts(program: &Program, source: &str, around: &Surroundings) -> Vec<Doubt> {
+fn doubts(root: &IdedExpr, source: &str, around: &Surroundings) -> Vec<Doubt> {
     let mut walk = Walk { around, found: Vec::new(), loops: Vec::new(), reads: false, tests_outputs: false };
-    let root = program.expression();
     walk.visit(root);
     let (reads, tests_outputs) = (walk.reads, walk.tests_outputs);
     let mut found = walk.found;
     found.retain(|doubt| doubt.about != About::Own || !tests_outputs);
     if around.place != ExpressionPlace::Exposed {
-        found.extend(never(program, root, source, reads));
+        found.extend(never(root, source, reads));
     }
     let mut seen = BTreeSet::new();
     found.retain(|doubt| seen.insert(doubt.message.clone()));
@@ -89,7 +91,7 @@ fn doubts(program: &Program, source: &str, around: &Surroundings) -> Vec<Doubt> 
 }
 
 /// Returns why it can never be true.
-fn never(program: &Program, root: &IdedExpr, source: &str, reads: bool) -> Option<Doubt> {
+fn never(root: &IdedExpr, source: &str, reads: bool) -> Option<Doubt> {
     let of_type = |kind: &str| {
         let message = format!("it is {kind}, and only true lets anything pass; compare it with something");
         Doubt { about: About::Type, message }
@@ -102,7 +104,7 @@ fn never(program: &Program, root: &IdedExpr, source: &str, reads: bool) -> Optio
     if reads {
         return (constant(root) == Some(false)).then(|| always("is always false"));
     }
-    match execute(program, Vec::new(), source) {
+    match execute(root, Vec::new(), source) {
         Ok(Value::Bool(true)) => None,
         Ok(Value::Bool(false)) => Some(always("is always false")),
         Ok(_) => Some(of_type("neither true nor false")),

@@ -1,12 +1,14 @@
 //! Restrictions and `exposes`: CEL expressions over the Engagement object (OAS-33 … OAS-36, OAS-48).
 //!
 //! An expression sees `started_at`, `user`, `recent` and `history` and nothing else. Its source and the values that it
-//! reads are untrusted. So its source is short, its loops few, its functions known, and its input and output bounded.
+//! reads are untrusted. So its functions are known, and its size, its depth, its work, its input and its output bounded.
 //! Every step runs on a thread with a stack that its recursion cannot exhaust.
 
 pub mod backtest;
+mod cost;
 mod kept;
 pub mod lint;
+mod names;
 mod rewrite;
 mod thread;
 mod value;
@@ -16,7 +18,10 @@ pub(crate) mod view;
 pub(crate) use kept::Kept;
 pub use view::View;
 
-use cel::{Context, Env, ExecutionError, Program};
+use cel::common::types::CelBool;
+use cel::{Context, Env, ExecutionError, IdedExpr, Program, Value as Cel};
+use cost::Read;
+use names::NameLoop;
 use serde_json::Value;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +30,7 @@ use value::Bound;
 use vet::{Scope, Vetted};
 
 /// The longest expression, in bytes, before and after the rewrite of dotted names.
-pub const MAX_SOURCE_BYTES: usize = 1024;
+pub const MAX_SOURCE_BYTES: usize = 8192;
 
 /// The four variables of an expression (OAS-33).
 pub const VARIABLES: [&str; 4] = ["started_at", "user", "recent", "history"];
@@ -56,6 +61,16 @@ pub enum PolicyError {
     /// It could cost too much.
     #[error("the expression could cost too much: {0}")]
     TooComplex(&'static str),
+    /// Its loops could take too many steps over what it reads.
+    #[error(
+        "the expression could take {steps} steps over what it reads; at most {} are allowed, so use fewer loops inside of one \
+         another, or shorter lists",
+        cost::MOST_STEPS
+    )]
+    TooCostly {
+        /// The most steps.
+        steps: u64,
+    },
     /// The part of the Engagement object that it reads is too large or malformed.
     #[error("the Engagement object cannot be read: {0}")]
     Input(String),
@@ -81,8 +96,19 @@ pub struct Expression {
 struct Inner {
     source: String,
     /// `None` only while it is being dropped.
-    program: Option<Arc<Program>>,
+    program: Option<Parsed>,
     vetted: Vetted,
+}
+
+/// A parsed expression.
+#[derive(Clone)]
+struct Parsed {
+    /// As it was written.
+    written: Arc<IdedExpr>,
+    /// As it is evaluated: the results of its loops over names are variables.
+    evaluated: Arc<IdedExpr>,
+    /// These loops.
+    names: Arc<[NameLoop]>,
 }
 
 impl Drop for Inner {
@@ -155,8 +181,13 @@ impl Expression {
     /// missing key. [`PolicyError::GivenUp`] when it did not end in time.
     pub fn evaluate(&self, engagement: &View<'_>) -> Result<Value, PolicyError> {
         let vetted = &self.inner.vetted;
-        let (variables, small) = engagement.bind(&vetted.needs, vetted.looks_up)?;
-        self.over(variables, small)
+        let (mut variables, read) = engagement.bind(&vetted.needs, vetted.looks_up)?;
+        let loops = self.inner.program.iter().flat_map(|program| program.names.iter());
+        for (number, each) in loops.enumerate() {
+            let holds = engagement.holds_for_names(each);
+            variables.push((names::variable(number), Box::new(CelBool::from(holds))));
+        }
+        self.over(variables, read)
     }
 
     /// Evaluates over the output of a guardrail's tool.
@@ -164,15 +195,19 @@ impl Expression {
     /// # Errors
     /// As [`Expression::evaluate`].
     pub fn evaluate_over_output(&self, output: &Value) -> Result<Value, PolicyError> {
-        self.over(view::of_output(output)?, true)
+        let (variables, read) = view::of_output(output)?;
+        self.over(variables, read)
     }
 
-    fn over(&self, variables: Vec<(String, Bound)>, small: bool) -> Result<Value, PolicyError> {
+    fn over(&self, variables: Vec<(String, Bound)>, read: Read) -> Result<Value, PolicyError> {
         let inner = &self.inner;
-        let Some(program) = inner.program.clone() else {
+        if !inner.vetted.looks_up {
+            inner.vetted.cost.check(read)?;
+        }
+        let Some(program) = inner.program.as_ref().map(|program| Arc::clone(&program.evaluated)) else {
             return Err(PolicyError::GivenUp("it has been dropped"));
         };
-        if small && inner.vetted.is_light() {
+        if read.bytes <= SMALL && inner.vetted.is_light() {
             // It cannot take long and does not recurse deeply, so the thread need not be changed.
             let run = || execute(&program, variables, &inner.source);
             return catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
@@ -215,17 +250,20 @@ impl Expression {
     }
 }
 
-fn execute(program: &Program, variables: Vec<(String, Bound)>, source: &str) -> Result<Value, PolicyError> {
+/// The most bytes that a light expression reads on the caller's own thread.
+const SMALL: u64 = 256 * 1024;
+
+fn execute(program: &IdedExpr, variables: Vec<(String, Bound)>, source: &str) -> Result<Value, PolicyError> {
     let mut context = Context::with_env(environment());
     for (name, value) in variables {
         context.add_variable_as_val(name, value);
     }
-    let result = program.execute(&context).map_err(|e| PolicyError::Evaluation(reason(&e, source)))?;
+    let result = Cel::resolve(program, &context).map_err(|e| PolicyError::Evaluation(reason(&e, source)))?;
     value::to_json(&result)
 }
 
 /// Parses and vets; on the policy thread.
-fn parse(text: &str, as_written: bool, scope: Scope) -> Result<(Arc<Program>, Vetted), PolicyError> {
+fn parse(text: &str, as_written: bool, scope: Scope) -> Result<(Parsed, Vetted), PolicyError> {
     let program = Program::compile(text).map_err(|errors| {
         let Some(first) = errors.errors.first() else {
             return PolicyError::Syntax("it cannot be parsed".to_owned());
@@ -241,8 +279,16 @@ fn parse(text: &str, as_written: bool, scope: Scope) -> Result<(Arc<Program>, Ve
         }
         PolicyError::Syntax(message)
     })?;
-    let vetted = vet::vet(program.expression(), scope)?;
-    Ok((Arc::new(program), vetted))
+    let written = Arc::new(program.expression().clone());
+    let vetted = vet::vet(&written, scope)?;
+    let mut evaluated = IdedExpr::clone(&written);
+    let names = if scope == Scope::Engagement { names::take(&mut evaluated) } else { Vec::new() };
+    if names.is_empty() {
+        let evaluated = Arc::clone(&written);
+        return Ok((Parsed { written, evaluated, names: Arc::new([]) }, vetted));
+    }
+    let vetted = vet::vet(&evaluated, scope)?;
+    Ok((Parsed { written, evaluated: Arc::new(evaluated), names: names.into() }, vetted))
 }
 
 fn environment() -> Arc<Env> {

@@ -1,7 +1,7 @@
 //! The thread on which expressions are parsed, evaluated and dropped.
 //!
 //! The parser and the evaluator recurse as deeply as an expression nests. On a stack of a few megabytes a hostile
-//! expression would abort the whole process; 64 MiB are more than any expression of the allowed length can use.
+//! expression would abort the whole process; 256 MiB are more than any expression of the allowed length can use.
 
 use super::PolicyError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-const STACK_BYTES: usize = 64 * 1024 * 1024;
+const STACK_BYTES: usize = 256 * 1024 * 1024;
 
 /// How long a caller waits. An expression takes microseconds; one that takes this long is hostile, and is refused.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 
 /// The most bytes of JSON that an expression with loops may read, and that any expression may return.
-pub(super) const MAX_BYTES: usize = 256 * 1024;
+pub(super) const MAX_BYTES: usize = 1024 * 1024;
 /// The longest list that such an expression may read.
-pub(super) const MAX_LIST: usize = 1000;
+pub(super) const MAX_LIST: usize = 10_000;
 /// The most bytes that an expression without loops may read.
 pub(super) const MAX_BYTES_LOOKED_UP: usize = 16 * 1024 * 1024;
 /// The longest list that such an expression may read.
@@ -29,12 +29,13 @@ pub(super) type Bound = Box<dyn Val>;
 pub(super) struct Left {
     bytes: usize,
     list: usize,
+    longest: usize,
 }
 
 impl Left {
     /// Limits the bytes that are read in all, and the length of a list.
     pub(super) fn new(bytes: usize, list: usize) -> Self {
-        Self { bytes, list }
+        Self { bytes, list, longest: 0 }
     }
 
     /// Subtracts bytes from the rest.
@@ -46,7 +47,8 @@ impl Left {
     }
 
     /// Checks the length of a list.
-    pub(super) fn list(&self, items: usize) -> Result<(), PolicyError> {
+    pub(super) fn list(&mut self, items: usize) -> Result<(), PolicyError> {
+        self.saw(items);
         if items <= self.list {
             return Ok(());
         }
@@ -54,6 +56,16 @@ impl Left {
             "a list that the expression reads has {items} items; at most {} are read",
             self.list
         )))
+    }
+
+    /// Notes a list or map of this length.
+    pub(super) fn saw(&mut self, items: usize) {
+        self.longest = self.longest.max(items);
+    }
+
+    /// Returns the length of the longest list or map so far.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
     }
 
     /// Returns the rest, in bytes.
@@ -110,6 +122,7 @@ pub(super) fn object<'a>(
         left.take(name.len() + 4)?;
         map.insert(key(name), cel(value, depth, left)?);
     }
+    left.saw(map.len());
     Ok(CelMap::from(map))
 }
 

@@ -1,6 +1,7 @@
 //! The limits of a parsed expression, and the parts of the Engagement object that it needs.
 
-use super::{PolicyError, VARIABLES};
+use super::cost::Cost;
+use super::{PolicyError, VARIABLES, names};
 use crate::schema::patterns::{self, MOST_EXPRESSION_COST};
 use cel::IdedExpr;
 use cel::common::ast::operators as op;
@@ -45,6 +46,8 @@ pub(super) struct Vetted {
     pub(super) needs: Needs,
     /// True if it only looks values up and compares them: nothing in it is repeated or grows.
     pub(super) looks_up: bool,
+    /// The work that it makes.
+    pub(super) cost: Cost,
     /// How deep it nests.
     depth: usize,
     /// True if it searches with a pattern.
@@ -61,7 +64,8 @@ impl Vetted {
 /// The evaluator recurses as deeply as an expression nests; this deep is safe on any thread, in a build for tests too.
 const LIGHT_DEPTH: usize = 16;
 
-const MAX_LOOPS: usize = 3;
+/// The deepest nesting: evaluator and parser recurse as deeply.
+const MAX_DEPTH: usize = 512;
 
 const FUNCTIONS: [&str; 43] = [
     op::CONDITIONAL,
@@ -114,28 +118,27 @@ pub(super) fn vet(expression: &IdedExpr, scope: Scope) -> Result<Vetted, PolicyE
     let mut walk = Walk {
         about: scope,
         needs: Needs::new(),
-        loops: 0,
+        cost: Cost::default(),
         scope: Vec::new(),
         depth: 0,
         deepest: 0,
-        grows: false,
         matches: false,
         patterns: 0,
     };
     walk.visit(expression)?;
-    let looks_up = walk.loops == 0 && !walk.grows;
-    Ok(Vetted { needs: walk.needs, looks_up, depth: walk.deepest, matches: walk.matches })
+    walk.cost.check_expected()?;
+    let looks_up = walk.cost.is_flat();
+    Ok(Vetted { needs: walk.needs, looks_up, cost: walk.cost, depth: walk.deepest, matches: walk.matches })
 }
 
 struct Walk {
     about: Scope,
     needs: Needs,
-    loops: usize,
-    /// Variables of the loops around the present place; not empty means inside of a loop's body.
-    scope: Vec<String>,
+    cost: Cost,
+    /// Variables of the loops around the present place, the innermost last; not empty means inside of a loop's body.
+    scope: Vec<Vec<String>>,
     depth: usize,
     deepest: usize,
-    grows: bool,
     matches: bool,
     /// The cost of compiling the patterns so far.
     patterns: u64,
@@ -145,6 +148,12 @@ impl Walk {
     fn visit(&mut self, node: &IdedExpr) -> Result<(), PolicyError> {
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
+        if self.depth > MAX_DEPTH {
+            return Err(PolicyError::TooComplex(
+                "it nests deeper than 512 levels; a chain of operators nests, too",
+            ));
+        }
+        self.cost.node(self.scope.len());
         let visited = self.look_at(node);
         self.depth -= 1;
         visited
@@ -159,21 +168,27 @@ impl Walk {
                 _ => self.visit(&select.operand),
             },
             Expr::Call(call) => self.call(call),
-            Expr::List(list) => list.elements.iter().try_for_each(|item| self.visit(item)),
-            Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
-                EntryExpr::MapEntry(entry) => self.visit(&entry.key).and_then(|()| self.visit(&entry.value)),
-                EntryExpr::StructField(field) => self.visit(&field.value),
-            }),
+            Expr::List(list) => {
+                self.cost.literal(list.elements.len());
+                list.elements.iter().try_for_each(|item| self.visit(item))
+            }
+            Expr::Map(map) => {
+                self.cost.literal(map.entries.len());
+                map.entries.iter().try_for_each(|entry| match &entry.expr {
+                    EntryExpr::MapEntry(entry) => {
+                        self.visit(&entry.key).and_then(|()| self.visit(&entry.value))
+                    }
+                    EntryExpr::StructField(field) => self.visit(&field.value),
+                })
+            }
             Expr::Struct(made) => Err(PolicyError::UnknownFunction(format!("{}{{}}", made.type_name))),
             Expr::Comprehension(each) => self.comprehension(each),
         }
     }
 
     fn variable(&mut self, name: &str, key: Option<&str>) -> Result<(), PolicyError> {
-        if self.scope.iter().any(|own| own == name) {
-            return Ok(());
-        }
-        if self.about == Scope::Output {
+        let is_own = self.scope.iter().flatten().any(|own| own == name) || names::is_variable(name);
+        if is_own || self.about == Scope::Output {
             return Ok(());
         }
         let Some(known) = VARIABLES.into_iter().find(|known| *known == name) else {
@@ -199,7 +214,12 @@ impl Walk {
             self.matches = true;
             self.pattern(call)?;
         }
-        self.grows |= name == op::ADD && !call.args.iter().any(is_number);
+        if name == op::ADD && !call.args.iter().any(is_number) {
+            self.cost.growing();
+        }
+        if self.reads_whole(call) {
+            self.cost.wide(self.scope.len());
+        }
         if !self.scope.is_empty() {
             if name == "matches" {
                 return Err(PolicyError::TooComplex(
@@ -227,6 +247,17 @@ impl Walk {
         call.args.iter().try_for_each(|argument| self.visit(argument))
     }
 
+    /// Returns true if a call may go through a whole variable, such as `name in history._list`.
+    fn reads_whole(&self, call: &CallExpr) -> bool {
+        let goes_through =
+            [op::IN, op::EQUALS, op::NOT_EQUALS, "contains", "startsWith", "endsWith", "size", "string"];
+        let is_outside = |name: &str| !self.scope.iter().flatten().any(|own| own == name);
+        let reads = |node: &IdedExpr| node.references().variables().into_iter().any(is_outside);
+        goes_through.contains(&call.func_name.as_str())
+            && !self.scope.is_empty()
+            && (call.args.iter().any(reads) || call.target.iter().any(|target| reads(target)))
+    }
+
     /// Every evaluation compiles the patterns anew, so they are short to compile.
     fn pattern(&mut self, call: &CallExpr) -> Result<(), PolicyError> {
         let Some(pattern) = call.args.last().and_then(text) else {
@@ -246,15 +277,6 @@ impl Walk {
     }
 
     fn comprehension(&mut self, each: &ComprehensionExpr) -> Result<(), PolicyError> {
-        self.loops += 1;
-        if self.loops > MAX_LOOPS {
-            return Err(PolicyError::TooComplex("more than 3 of all, exists, exists_one, map and filter"));
-        }
-        if !self.scope.is_empty() {
-            return Err(PolicyError::TooComplex(
-                "all, exists, exists_one, map or filter inside of another one",
-            ));
-        }
         self.visit(&each.iter_range)?;
         self.visit(&each.accu_init)?;
         let own = [Some(&each.iter_var), each.iter_var2.as_ref(), Some(&each.accu_var)];
@@ -265,10 +287,10 @@ impl Walk {
                 "a loop's variable cannot be called `{hidden}`; choose another name"
             )));
         }
-        self.scope = own;
+        self.scope.push(own);
         let body = self.visit(&each.loop_cond).and_then(|()| self.step(&each.loop_step, &each.accu_var));
         let body = body.and_then(|()| self.visit(&each.result));
-        self.scope.clear();
+        self.scope.pop();
         body
     }
 
@@ -293,12 +315,10 @@ impl Walk {
 
     fn item(&mut self, item: &IdedExpr) -> Result<(), PolicyError> {
         if builds(&item.expr) {
-            return Err(PolicyError::TooComplex("a list or map built inside of map"));
+            return Err(PolicyError::TooComplex("a list, a map or a loop inside of map"));
         }
-        let outside = |name: &str| match self.about {
-            Scope::Engagement => VARIABLES.contains(&name),
-            Scope::Output => !self.scope.iter().any(|own| own == name),
-        };
+        let innermost = self.scope.last().map_or(&[][..], Vec::as_slice);
+        let outside = |name: &str| !innermost.iter().any(|own| own == name) && !names::is_variable(name);
         if item.references().variables().into_iter().any(outside) {
             return Err(PolicyError::TooComplex(
                 "map may only use the item it is given, not everything that the expression sees",
@@ -333,7 +353,7 @@ fn is_number(node: &IdedExpr) -> bool {
 
 fn builds(expression: &Expr) -> bool {
     match expression {
-        Expr::List(_) | Expr::Map(_) | Expr::Struct(_) => true,
+        Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Comprehension(_) => true,
         Expr::Call(call) => {
             call.target.iter().any(|target| builds(&target.expr))
                 || call.args.iter().any(|item| builds(&item.expr))

@@ -1,6 +1,8 @@
 //! The view of an expression: the Engagement object as it is, or as if one more call had been made.
 
+use super::cost::Read;
 use super::kept::Kept;
+use super::names::{self, NameLoop};
 use super::value::{
     Bound, Left, MAX_BYTES, MAX_BYTES_LOOKED_UP, MAX_LIST, MAX_LIST_LOOKED_UP, cel, key, object,
 };
@@ -71,13 +73,12 @@ impl View<'_> {
         json!({"started_at": parts.started_at, "user": parts.user, "recent": all_recent, "history": all_history})
     }
 
-    /// Returns the variables and keys that an expression names. The flag is true when little enough is read to evaluate
-    /// it at once.
+    /// Returns the variables and keys that an expression names, and the size of what they hold.
     pub(super) fn bind(
         &self,
         needs: &Needs,
         looks_up: bool,
-    ) -> Result<(Vec<(String, Bound)>, bool), PolicyError> {
+    ) -> Result<(Vec<(String, Bound)>, Read), PolicyError> {
         let (bytes, list) =
             if looks_up { (MAX_BYTES_LOOKED_UP, MAX_LIST_LOOKED_UP) } else { (MAX_BYTES, MAX_LIST) };
         let mut left = Left::new(bytes, list);
@@ -92,7 +93,16 @@ impl View<'_> {
             };
             variables.push((name.to_owned(), value));
         }
-        Ok((variables, bytes - left.bytes() <= MAX_BYTES))
+        Ok((variables, read(bytes, &left)))
+    }
+
+    /// Returns the result of a loop over the names of the history.
+    pub(super) fn holds_for_names(&self, each: &NameLoop) -> bool {
+        let made = match &self.next {
+            Next::Made(of, _) => Some(*of),
+            Next::Nothing | Next::Pending(..) => None,
+        };
+        each.over(names::of(self.parts.list).chain(made))
     }
 
     fn user(&self, keys: &Keys, left: &mut Left) -> Result<CelMap<'static>, PolicyError> {
@@ -124,6 +134,7 @@ impl View<'_> {
                 map.insert(key(of), cel(entry, 1, left)?);
             }
         }
+        left.saw(map.len());
         Ok(CelMap::from(map))
     }
 
@@ -151,6 +162,7 @@ impl View<'_> {
                 map.insert(key(of), parts.kept.list(of, calls, last, left)?);
             }
         }
+        left.saw(map.len());
         Ok(CelMap::from(map))
     }
 }
@@ -172,7 +184,7 @@ fn timestamp(value: &str) -> Result<Bound, PolicyError> {
 
 /// Returns the variables of a guardrail's assertion: the keys of the tool's output, and the whole of it as `output`
 /// (OAS-45).
-pub(super) fn of_output(output: &Value) -> Result<Vec<(String, Bound)>, PolicyError> {
+pub(super) fn of_output(output: &Value) -> Result<(Vec<(String, Bound)>, Read), PolicyError> {
     let mut left = Left::new(MAX_BYTES, MAX_LIST);
     let mut variables = Vec::new();
     for (name, value) in output.as_object().into_iter().flatten() {
@@ -181,5 +193,10 @@ pub(super) fn of_output(output: &Value) -> Result<Vec<(String, Bound)>, PolicyEr
     if variables.iter().all(|(name, _)| name != "output") {
         variables.push(("output".to_owned(), cel(output, 1, &mut left)?));
     }
-    Ok(variables)
+    Ok((variables, read(MAX_BYTES, &left)))
+}
+
+/// Returns the size of what was read of this many bytes.
+fn read(bytes: usize, left: &Left) -> Read {
+    Read { longest: left.longest() as u64, bytes: (bytes - left.bytes()) as u64 }
 }

@@ -84,6 +84,12 @@ impl Writer<'_> {
         for field in component.class.fields().filter(|field| field.exported && field.since <= self.version) {
             let value = match component.held.get(field.name) {
                 Some(held) => self.held(held, component, field.name),
+                // A number of characters replaces the default number of messages.
+                None if field.name == "max_num_messages"
+                    && !component.value("max_num_characters").is_null() =>
+                {
+                    Value::Null
+                }
                 None => field.default.value(),
             };
             written.insert(field.name.to_owned(), value);

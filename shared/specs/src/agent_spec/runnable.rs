@@ -228,6 +228,9 @@ fn check(root: &Arc<Component>, names: Option<&Names<'_>>, problems: &mut Proble
         if let Some(reach) = names.and_then(|names| names.reach) {
             check_reach(component, reach, problems);
         }
+        if class == "RemoteTool" || class == "ApiNode" {
+            check_origin(component, problems);
+        }
         if class == "Agent" || class == "AgentSpecializationParameters" {
             refuse_tools(component, &[SUBMIT], problems);
         }
@@ -295,6 +298,21 @@ fn check_reach(component: &Component, reach: &Reach, problems: &mut Problems) {
             let (at, message) = refused(field, what);
             problems.error(at, "AS-60", message);
         }
+    }
+}
+
+/// An input chooses the scheme, the host or the port of a request only within a list of addresses (AS-61).
+fn check_origin(request: &Component, problems: &mut Problems) {
+    let url = request.text("url");
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", &url));
+    let origin = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if (scheme.contains("{{") || origin.contains("{{")) && !request.value("url_allow_list").is_array() {
+        let message = format!(
+            "{}: a placeholder stands for the scheme, host or port of `url`; add `url_allow_list` with the addresses that it \
+             may be",
+            request.shown()
+        );
+        problems.error(request.place("url"), "AS-61", message);
     }
 }
 

@@ -99,8 +99,8 @@ fn guardrails(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -
         let what = format!("guardrails.{key}");
         let tool = node.get("tool_name")?;
         let name = tool.text()?;
-        if let Err((_, message)) = name::check(name) {
-            problems.error(tool.at, "OAS-39", format!("`{what}.tool_name`: {message}"));
+        if let Err((rule, message)) = name::check(name) {
+            problems.error(tool.at, rule, format!("`{what}.tool_name`: {message}"));
         } else if let Some(names) = names.filter(|names| !names.may_have_tool(name)) {
             let hint = match names.agents.contains(&name) {
                 true => "; an agent of that name cannot be a guardrail".to_owned(),

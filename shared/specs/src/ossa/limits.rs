@@ -2,10 +2,11 @@
 
 use crate::problem::Problems;
 use crate::tree::Node;
-use turnstone_domain::agent::{Forgetting, Limits, Memory};
+use turnstone_domain::agent::{Forgetting, Limits, Memory, Reasoning};
 
 const MAX_TURNS: u32 = 50;
 const MAX_TOOL_TURNS: u32 = 10;
+const MAX_STEPS: u32 = 10;
 const WINDOW_SIZE: u32 = 20;
 const MAX_HISTORY_TOKENS: i64 = 4000;
 
@@ -29,17 +30,37 @@ pub(super) fn limits(root: &Node, problems: &mut Problems) -> Limits {
         }
         timeout = Some(timeout.map_or(seconds, |other| other.min(seconds)));
     }
+    let execution = spec(root, &["safety", "guardrails"]).filter(|node| is_on(node));
+    let execution = execution.and_then(|node| node.get("max_execution_time_seconds")?.number());
     Limits {
         max_turns: short(turns).unwrap_or(MAX_TURNS),
-        max_tool_turns: Some(
-            short(spec(root, &["turn_chain", "max_tool_turns"]).and_then(Node::integer))
-                .unwrap_or(MAX_TOOL_TURNS),
-        ),
+        max_tool_turns: Some(tool_turns(root)),
         token_budget: tokens,
         max_tokens_per_turn: integers(&[&["constraints", "max_tokens_per_turn"]]),
         model_timeout_ms: timeout.map(milliseconds),
+        attempt_timeout_ms: execution.map(milliseconds),
         max_delegation_depth: super::collaboration::max_depth(root),
     }
+}
+
+/// Returns the most consecutive turns with tools: `turn_chain.max_tool_turns`, and one less than `reasoning.max_steps`,
+/// whose last step is the answer. The lower number counts.
+fn tool_turns(root: &Node) -> u32 {
+    let turns = short(spec(root, &["turn_chain", "max_tool_turns"]).and_then(Node::integer));
+    let steps = reasoning(root).map(|reasoning| reasoning.max_steps.saturating_sub(1));
+    turns.unwrap_or(MAX_TOOL_TURNS).min(steps.unwrap_or(u32::MAX))
+}
+
+/// Reads `reasoning`; a present section has the schema's default.
+pub(super) fn reasoning(root: &Node) -> Option<Reasoning> {
+    let section = spec(root, &["reasoning"]).filter(|node| !node.entries().is_empty())?;
+    let max_steps = short(section.get("max_steps").and_then(Node::integer)).unwrap_or(MAX_STEPS);
+    Some(Reasoning { max_steps })
+}
+
+/// Returns true unless a section says `enabled: false`.
+fn is_on(section: &Node) -> bool {
+    section.get("enabled").and_then(Node::flag) != Some(false)
 }
 
 /// Reads `conversation_memory`, which `state.context_window` overrides.

@@ -38,7 +38,7 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
     let text =
         |path: &[&str]| root.at_path(path).and_then(Node::text).unwrap_or_default().trim_end().to_owned();
     let limits = limits::limits(root, problems);
-    let mut tools = tools::read(root, names, problems);
+    let mut tools = tools::read(root, names, limits.model_timeout_ms, problems);
     let mut policy = errors::policy(root);
     let approvals = approvals::read(root, &mut tools, &mut policy, problems);
     collaboration::read(root, names, &mut tools.capabilities, problems);
@@ -56,16 +56,14 @@ pub(crate) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         capabilities: tools.capabilities,
         toolsets: tools.toolsets,
         memory: limits::memory(root),
-        identity: root
-            .at_path(&["spec", "identity"])
-            .map(|node| identity::read(node, problems))
-            .unwrap_or_default(),
+        identity: root.at_path(&["spec", "identity"]).map(identity::read).unwrap_or_default(),
         prompts: root
             .at_path(&["spec", "prompts"])
             .map(|node| prompts::read(node, problems))
             .unwrap_or_default(),
         safety: root.get("spec").map(|spec| safety::read(spec, problems)).unwrap_or_default(),
         state: root.at_path(&["spec", "state"]).map(|node| session::read(node, problems)).unwrap_or_default(),
+        reasoning: limits::reasoning(root),
         operations: operations::read(root, problems),
         spending: spending::spending(root, problems),
         version: root.at_path(&["metadata", "version"]).and_then(Node::text).map(str::to_owned),

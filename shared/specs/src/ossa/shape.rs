@@ -425,8 +425,19 @@ static SAFETY: Object = sections(
         Field::new("content_filtering", Shape::Object(&CONTENT_FILTERING)),
         Field::new("pii_detection", Shape::Object(&PII_DETECTION)),
         Field::new("rate_limiting", SECTION),
-        Field::new("guardrails", SECTION),
+        Field::new("guardrails", Shape::Object(&GUARDRAILS)),
         Field::new("human_in_loop", SECTION),
+    ],
+);
+
+static GUARDRAILS: Object = object(
+    "OSSA-safety",
+    Ignored,
+    &[
+        Field::new("enabled", Shape::Flag),
+        Field::new("policies", Shape::Any),
+        Field::new("max_tool_calls", COUNT),
+        Field::new("max_execution_time_seconds", Shape::Integer(1, u32::MAX as i64)),
     ],
 );
 

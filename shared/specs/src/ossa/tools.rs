@@ -25,8 +25,13 @@ pub(super) struct Tools {
     pub(super) toolsets: Vec<Toolset>,
 }
 
-/// Reads the tools in document order.
-pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Problems) -> Tools {
+/// Reads the tools in document order. `longest_ms` bounds the calls of tools without a time of their own (RS-42).
+pub(super) fn read(
+    root: &Node,
+    names: Option<&Names<'_>>,
+    longest_ms: Option<u64>,
+    problems: &mut Problems,
+) -> Tools {
     let mut tools = Tools::default();
     let mut seen = HashSet::new();
     let listed = root.at_path(&["spec", "tools"]).map(Node::items).unwrap_or_default();
@@ -37,12 +42,14 @@ pub(super) fn read(root: &Node, names: Option<&Names<'_>>, problems: &mut Proble
         if let (Reached::Mcp { server }, true) = (&reached, reach::means_all(tool)) {
             let timeout_ms = tool.get("timeout_ms").and_then(Node::integer);
             let like = capability(&format!("{server}.*"), (tool, tool), timeout_ms, problems);
-            let like = Capability { origin, parallel: errors::parallel(tool), ..like };
+            let timeout_ms = like.timeout_ms.or(longest_ms);
+            let like = Capability { origin, timeout_ms, parallel: errors::parallel(tool), ..like };
             tools.toolsets.push(Toolset { server: server.clone(), like });
             continue;
         }
         for (at, mut capability) in offered(tool, problems) {
             capability.parallel = errors::parallel(tool);
+            capability.timeout_ms = capability.timeout_ms.or(longest_ms);
             capability.origin.clone_from(&origin);
             check_name(at, &capability.name, &reached, names, problems);
             if seen.insert(capability.name.clone()) {

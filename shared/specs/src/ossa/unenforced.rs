@@ -24,18 +24,40 @@ pub(super) fn report(root: &Node, problems: &mut Problems) {
         }
     }
     report_tools(spec, problems);
+    report_telemetry(spec, problems);
     report_words(spec, problems);
+}
+
+/// Reports settings of telemetry, which belong to the operator.
+fn report_telemetry(spec: &Node, problems: &mut Problems) {
+    for section in ["tracing", "metrics", "logging"] {
+        for entry in spec.at_path(&["observability", section]).map(Node::entries).unwrap_or_default() {
+            if entry.key != "enabled" || entry.value.flag() != Some(true) {
+                let message = format!(
+                    "`spec.observability.{section}.{}` has no effect in this version: the operator configures telemetry",
+                    crate::shape::shortened(&entry.key)
+                );
+                problems.warning(entry.at, "OSSA-observability", message);
+            }
+        }
+    }
+}
+
+/// Returns the members of a capability that have no effect.
+fn of_capability(node: &Node) -> [(&'static str, Option<&Node>); 2] {
+    ["caching", "scopes"].map(|name| (name, node.get(name)))
 }
 
 /// Reports members of tools and their capabilities that have no effect.
 fn report_tools(spec: &Node, problems: &mut Problems) {
     for tool in spec.get("tools").map(Node::items).unwrap_or_default() {
         let own = tool.get("capabilities").map(Node::items).unwrap_or_default();
-        let members =
-            own.iter().flat_map(|node| [("caching", node.get("caching")), ("scopes", node.get("scopes"))]);
+        let members = own.iter().flat_map(of_capability);
+        let health = ("health_check", tool.get("health_check"));
+        let rate = ("transport.rateLimit", tool.at_path(&["transport", "rateLimit"]));
         let source =
             tool.get("source").filter(|node| node.get("type").and_then(Node::text) != Some("delegation"));
-        for (name, node) in members.chain([("source", source)]) {
+        for (name, node) in members.chain([("source", source), health, rate]) {
             if let Some(node) = node.filter(|node| !is_off(node)) {
                 problems.warning(
                     node.at,
@@ -73,9 +95,14 @@ const REFUSED: &[(&[&str], &str, &str)] = &[
     ),
     (&["safety", "rate_limiting"], "OSSA-safety", "set a rate limit for the tenant or the queue instead"),
     (
-        &["safety", "guardrails"],
+        &["safety", "guardrails", "policies"],
         "OSSA-safety",
-        "set `constraints`, `turn_chain` and `approval_required` instead",
+        "set `content_filtering`, `blocked_actions` and `approval_required` instead",
+    ),
+    (
+        &["safety", "guardrails", "max_tool_calls"],
+        "OSSA-safety",
+        "set `turn_chain.max_tool_turns` or `reasoning.max_steps` instead",
     ),
     (&["security", "authentication"], "OSSA-security", "configure the API keys of the server instead"),
     (&["security", "authorization"], "OSSA-security", "configure the API keys of the server instead"),
@@ -99,6 +126,8 @@ const REFUSED: &[(&[&str], &str, &str)] = &[
         "OSSA-security",
         "set `state.storage.retention` or the queue's retention instead",
     ),
+    (&["compliance"], "OSSA-security", "bound where the server and its providers run instead"),
+    (&["triggers"], "OSSA-spec", "start the agent by a schedule of the server, or by a request, instead"),
     (&["security", "compliance"], "OSSA-security", "bound where the server and its providers run instead"),
     (&["state", "encryption"], "OSSA-state", "configure the encryption keys of the server instead"),
     (
@@ -115,12 +144,12 @@ const IGNORED: &[(&[&str], &str)] = &[
     (&["knowledge_graph"], "OSSA-knowledge_graph"),
     (&["observability", "alerting"], "OSSA-observability"),
     (&["observability", "slo"], "OSSA-observability"),
-    (&["reasoning", "max_steps"], "OSSA-reasoning"),
     (&["reasoning", "max_depth"], "OSSA-reasoning"),
     (&["reasoning", "trace_enabled"], "OSSA-reasoning"),
     (&["reasoning", "export_format"], "OSSA-reasoning"),
     (&["reasoning", "self_reflection"], "OSSA-reasoning"),
     (&["reliability", "fallback"], "OSSA-reliability"),
+    (&["messaging"], "OSSA-spec"),
 ];
 
 /// Returns true if a value demands nothing: `false`, an empty list or map, or a section with

@@ -21,3 +21,4 @@ mod sealing;
 pub use keys::EncryptionKeys;
 
 pub(crate) use keyring::{DataKey, Keyring, finding};
+pub(crate) use sealing::{Found, found, of_table as sealed_of};

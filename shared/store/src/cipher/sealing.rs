@@ -35,7 +35,7 @@ static FOUND: LazyLock<HashMap<usize, Vec<Found>>> = LazyLock::new(|| {
 });
 
 /// Sealed columns of one table that a statement may return.
-pub(super) struct Found {
+pub(crate) struct Found {
     pub table: &'static str,
     pub key: &'static [&'static str],
     pub columns: Vec<&'static str>,
@@ -61,6 +61,12 @@ pub(super) fn of_statement(text: &Text) -> Vec<Found> {
         .collect()
 }
 
+/// Returns what is sealed in whole rows of a table.
+pub(crate) fn of_table(table: &str) -> Option<Found> {
+    let (table, sealing) = SEALED.get_key_value(table)?;
+    Some(Found { table, key: sealing.key, columns: sealing.columns.iter().copied().collect() })
+}
+
 /// The table that a statement writes to, if it has sealed columns.
 pub(super) fn written(text: &Text) -> Option<(&'static str, &'static Sealing)> {
     let line = text.sqlite.lines().find(|line| !line.starts_with("--"))?;
@@ -69,7 +75,7 @@ pub(super) fn written(text: &Text) -> Option<(&'static str, &'static Sealing)> {
 }
 
 /// Returns the sealed columns in the rows that a statement returns.
-fn found(text: &Text) -> &'static [Found] {
+pub(crate) fn found(text: &Text) -> &'static [Found] {
     FOUND.get(&ptr::from_ref(text).addr()).map(Vec::as_slice).unwrap_or_default()
 }
 
@@ -124,32 +130,32 @@ impl Keyring {
     }
 
     /// Returns true when rows hold a value that is sealed with a data key which is not known yet.
-    pub(crate) fn lacks(&self, text: &Text, rows: &[Row]) -> bool {
+    pub(crate) fn lacks(&self, found: &[Found], rows: &[Row]) -> bool {
         let known = self.known();
         let is_unknown = |row: &Row, column: &str| {
             let sealed = row.text(column).ok().flatten().and_then(Sealed::read);
             sealed.is_some_and(|sealed| known.find(sealed.key).is_none())
         };
-        let mut found = found(text).iter();
+        let mut found = found.iter();
         found.any(|found| rows.iter().any(|row| found.columns.iter().any(|column| is_unknown(row, column))))
     }
 
     /// Opens what is sealed in rows.
-    pub(crate) fn open_rows(&self, text: &Text, rows: &mut [Row]) {
+    pub(crate) fn open_rows(&self, found: &[Found], rows: &mut [Row]) {
         let known = self.known();
         for row in rows {
-            found(text).iter().for_each(|found| open_row(&known, found, row));
+            found.iter().for_each(|found| open_row(&known, found, row));
         }
     }
 }
 
-fn open_row(known: &Known, found: &'static Found, row: &mut Row) {
+fn open_row(known: &Known, found: &Found, row: &mut Row) {
     let part = |row: &Row, column: &str| match row.int(column) {
         Ok(number) => number.map(|number| number.to_string()),
         Err(_) => row.text(column).ok().flatten().map(str::to_owned),
     };
     let mut key = None;
-    for column in &found.columns {
+    for &column in &found.columns {
         let Some(sealed) = row.text(column).ok().flatten().and_then(Sealed::read) else { continue };
         let key = key.get_or_insert_with(|| {
             let parts = found.key.iter().map(|p| part(row, p).map_or(Cow::Borrowed("NULL"), Cow::Owned));

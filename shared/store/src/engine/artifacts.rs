@@ -4,7 +4,7 @@
 use super::Engine;
 use super::rows::{Fields, Inconsistency, get, wrong};
 use super::session::Reader;
-use super::views::{all, one};
+use super::views::{many, one};
 use crate::{StoreError, sql};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -34,7 +34,7 @@ pub(super) async fn of_engagement(
     engagement: &EngagementId,
 ) -> Result<Vec<Artifact>, StoreError> {
     let values = [engagement.as_str().into()];
-    all(readers, "list artifacts", &sql::SELECT_ARTIFACTS_OF_ENGAGEMENT, &values, decode).await
+    many(readers, "list artifacts", &sql::SELECT_ARTIFACTS_OF_ENGAGEMENT, &values, decode).await
 }
 
 /// See [`Artifacts::artifact_content`].

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::ops::breakers::{self as ops, trouble};
 use super::session::Args;
-use super::statement::decode_all;
+use super::statement::decode_readable;
 use crate::breakers::{BreakerKey, BreakerStep, Breakers, Stepped, Trouble};
 use crate::{StoreError, sql};
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use turnstone_domain::agent::errors::Breaker;
 impl Breakers for Engine {
     async fn troubled(&self) -> Result<Vec<Trouble>, StoreError> {
         let rows = self.readers.read("read breakers", &sql::SELECT_BREAKERS, Args::Values(&[])).await?;
-        decode_all(&rows, trouble)
+        Ok(decode_readable("read breakers", &rows, trouble))
     }
 
     async fn reset(&self, key: &BreakerKey, now: Timestamp) -> Result<bool, StoreError> {

@@ -222,14 +222,15 @@ impl Budgets {
             let spent = Spending { runs, duration_ms, cost, ..Spending::default() };
             Ok((JobId(get(row, "job_id")?), get::<String>(row, "name")?, spent))
         };
-        let tools = all(&self.0.readers, "add up tools", &sql::SELECT_COST_OF_TOOLS, &values, decode).await?;
+        let tools =
+            many(&self.0.readers, "add up tools", &sql::SELECT_COST_OF_TOOLS, &values, decode).await?;
         Ok(EngagementCost { phases, tools })
     }
 
     /// Returns the spending on models, by day, tenant and model, newest day first.
     pub async fn daily(&self, tenant: Option<&str>, since: Timestamp) -> Result<Vec<DailyCost>, StoreError> {
         let values = [since.0.into(), tenant.into()];
-        all(&self.0.readers, "add up costs", &sql::SELECT_DAILY_COSTS, &values, |row| {
+        many(&self.0.readers, "add up costs", &sql::SELECT_DAILY_COSTS, &values, |row| {
             let spent = Spending {
                 runs: get(row, "runs")?,
                 duration_ms: 0,

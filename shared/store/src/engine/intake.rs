@@ -207,6 +207,9 @@ impl Intake {
     }
 
     /// Answers an open review. Once it is decided, its parked job is available: `pending → available`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] when the review is damaged: a worker receives its job, which it cannot read.
     pub async fn decide_review(
         &self,
         review: &ReviewId,
@@ -216,6 +219,6 @@ impl Intake {
             .write((review.clone(), decision), |tx, (review, decision)| {
                 Box::pin(reviews::apply(&mut tx.session, &mut tx.unit, review, decision))
             })
-            .await
+            .await?
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod feed;
 pub(crate) mod forks;
 mod held;
 pub(crate) mod idempotency;
+pub(crate) mod inspect;
 pub(crate) mod intake;
 mod jobs;
 mod journal;
@@ -30,6 +31,7 @@ mod ops;
 pub(crate) mod questions;
 pub(crate) mod queues;
 mod recall;
+mod refusals;
 pub(crate) mod remote;
 pub mod remote_calls;
 pub(crate) mod rows;
@@ -65,6 +67,7 @@ use limited::LimitedQueues;
 use operate::Operate;
 use questions::Questions;
 use queues::Queues;
+use refusals::Refusals;
 use remote::Remote;
 use remote_calls::RemoteCalls;
 use runs::Runs;
@@ -82,7 +85,7 @@ use views::Views;
 use webhooks::Webhooks;
 use workflows::Workflows;
 use write::Asked;
-use writer::Writer;
+use writer::{Shared, Writer};
 
 /// Requests that may wait for a writer before callers have to wait to hand theirs over.
 const INBOX: usize = 4096;
@@ -93,6 +96,7 @@ pub(crate) struct Engine {
     writer: mpsc::Sender<Asked>,
     held: Arc<Held>,
     limited: Arc<LimitedQueues>,
+    refusals: Arc<Refusals>,
     /// Claims in one statement, where the database can.
     claimer: Option<Claimer>,
 }
@@ -121,10 +125,16 @@ pub(crate) fn start(
     let inbox = Arc::new(Mutex::new(inbox));
     let held: Arc<Held> = Arc::default();
     let limited: Arc<LimitedQueues> = Arc::default();
+    let refusals: Arc<Refusals> = Arc::default();
     for session in sessions {
         let blocks = session.blocks();
-        let writer =
-            Writer::new(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held), Arc::clone(&limited));
+        let shared = Shared {
+            doorbell: doorbell.clone(),
+            held: Arc::clone(&held),
+            limited: Arc::clone(&limited),
+            refusals: Arc::clone(&refusals),
+        };
+        let writer = Writer::new(session, Arc::clone(ids), shared);
         let work = writer.run(Arc::clone(&inbox));
         if blocks { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
     }
@@ -132,7 +142,7 @@ pub(crate) fn start(
         let requested = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
         Claimer { asked: requested, from: AtomicI64::new(0) }
     });
-    let engine = Arc::new(Engine { readers, writer, held, limited, claimer });
+    let engine = Arc::new(Engine { readers, writer, held, limited, refusals, claimer });
     let handle = || Arc::clone(&engine);
     Ok(Store {
         intake: Intake(handle()),

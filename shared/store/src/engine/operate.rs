@@ -1,12 +1,12 @@
 //! Operations on many jobs at once: dead letters, bulk operations, statistics, tenants.
 
-use super::Engine;
 use super::ops::operate as ops;
 use super::rows::{self, JobRow, get};
 use super::session::{Arg, Row};
 use super::views::{all, many, matching, one};
+use super::{Engine, inspect};
 use crate::sql::{self, Text};
-use crate::{HourlyCount, JobFilter, Page, StoreError};
+use crate::{HourlyCount, JobFilter, Page, RawRow, StoreError};
 use std::sync::Arc;
 use turnstone_domain::{Job, JobId, JobState, Overrides, Timestamp};
 
@@ -165,16 +165,21 @@ impl Operate {
         Ok((self.0.jobs_listed(rows).await?, total.unwrap_or_default().unsigned_abs()))
     }
 
+    /// The rows that belong to a job as they are stored, whether they can be read or not; none when it is not stored.
+    pub async fn raw_job(&self, id: &JobId) -> Result<Vec<RawRow>, StoreError> {
+        inspect::rows_of_job(&self.0.readers, id).await
+    }
+
     /// One dead letter.
     pub async fn dead_letter(&self, id: &JobId, tenant: Option<&str>) -> Result<Option<Job>, StoreError> {
         let (action, values) = ("read a dead letter", [id.as_str().into(), tenant.into()]);
-        let rows = all(&self.0.readers, action, &sql::SELECT_DEAD_JOB, &values, JobRow::decode).await?;
+        let rows = many(&self.0.readers, action, &sql::SELECT_DEAD_JOB, &values, JobRow::decode).await?;
         Ok(self.0.complete(rows).await?.pop())
     }
 
     /// How many dead letters there are, by queue and type.
     pub async fn dead_totals(&self, tenant: Option<&str>) -> Result<Vec<DeadTotal>, StoreError> {
-        all(&self.0.readers, "count dead letters", &sql::SELECT_DEAD_TOTALS, &[tenant.into()], |row| {
+        many(&self.0.readers, "count dead letters", &sql::SELECT_DEAD_TOTALS, &[tenant.into()], |row| {
             Ok(DeadTotal {
                 queue: get(row, "queue")?,
                 job_type: get(row, "job_type")?,
@@ -240,7 +245,7 @@ impl Operate {
         since: Timestamp,
     ) -> Result<Vec<(JobState, u64)>, StoreError> {
         let values = [since.0.into(), tenant.into()];
-        all(&self.0.readers, "count ended jobs", &sql::SELECT_ENDED_RECENTLY, &values, |row| {
+        many(&self.0.readers, "count ended jobs", &sql::SELECT_ENDED_RECENTLY, &values, |row| {
             let jobs: i64 = get(row, "jobs")?;
             Ok((get::<JobState>(row, "state")?, jobs.unsigned_abs()))
         })
@@ -250,7 +255,7 @@ impl Operate {
     /// Returns a tenant's ended jobs per hour, newest first, from `since` on, of those that are still kept.
     pub async fn history_of(&self, tenant: &str, since: Timestamp) -> Result<Vec<HourlyCount>, StoreError> {
         let (action, values) = ("count ended jobs", [since.0.into(), tenant.into()]);
-        all(&self.0.readers, action, &sql::SELECT_ENDED_PER_HOUR, &values, rows::decode).await
+        many(&self.0.readers, action, &sql::SELECT_ENDED_PER_HOUR, &values, rows::decode).await
     }
 
     /// Tenants that have jobs, by name, and how many there are in total.

@@ -4,7 +4,7 @@ use super::ops::queues as ops;
 use super::rows::{self, Fields, Inconsistency, get};
 use super::session::{Arg, Args, Row};
 use super::statement::decode_all;
-use super::views::{all, by_keys, many};
+use super::views::{all, many, many_by_keys};
 use super::{Engine, limit_name};
 use crate::sql::{self, Text};
 use crate::{Page, StoreError};
@@ -251,7 +251,7 @@ impl Queues {
     ) -> Result<Vec<(String, JobState, u64)>, StoreError> {
         let values = [tenant.into()];
         let keys = (queues.to_vec(), values.as_slice());
-        by_keys(&self.0.readers, "count jobs", &sql::SELECT_QUEUE_COUNTS, keys, |row| {
+        many_by_keys(&self.0.readers, "count jobs", &sql::SELECT_QUEUE_COUNTS, keys, |row| {
             let jobs: i64 = get(row, "jobs")?;
             Ok((get(row, "queue")?, get::<JobState>(row, "state")?, jobs.unsigned_abs()))
         })
@@ -309,7 +309,7 @@ impl Queues {
         Ok(pools)
     }
 
-    /// Returns the shares of the queues of all pools.
+    /// Returns the shares of the queues of all pools. Those that cannot be read are left out.
     pub async fn shares(&self) -> Result<Vec<Share>, StoreError> {
         let decode = |row: &Row| {
             Ok(Share {
@@ -321,7 +321,7 @@ impl Queues {
                 since: get(row, "updated_at")?,
             })
         };
-        self.queue_rows(&sql::SELECT_SHARES, &[], decode).await
+        many(&self.0.readers, "list shares", &sql::SELECT_SHARES, &[], decode).await
     }
 
     /// Limits that jobs name, by key, and how many there are; with a tenant only its own.

@@ -6,7 +6,7 @@
 use super::Engine;
 use super::ops::remote_calls::{self as ops, call_to_cancel};
 use super::session::{Args, limit as row_limit};
-use super::statement::decode_all;
+use super::statement::decode_readable;
 use crate::{StoreError, sql};
 use serde_json::Value;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl RemoteCalls {
         let values = [now.0.into(), row_limit(limit).into()];
         let (action, text) = ("read remote calls to cancel", &sql::SELECT_DUE_REMOTE_CALLS);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
-        if decode_all(&rows, call_to_cancel)?.is_empty() {
+        if decode_readable(action, &rows, call_to_cancel).is_empty() {
             return Ok(Vec::new());
         }
         self.0

@@ -6,7 +6,7 @@
 use super::ops::runs as ops;
 use super::rows::{get, json};
 use super::session::Args;
-use super::statement::decode_all;
+use super::statement::{decode_all, decode_readable};
 use super::{Engine, journal};
 use crate::{Page, StoreError, sql};
 use serde_json::{Map, Value};
@@ -201,7 +201,7 @@ impl Runs {
         let values = [agent.into(), tenant.into(), page.limit.into(), page.offset.into()];
         let rows =
             self.0.readers.read("list runs", &sql::SELECT_RUNS_OF_AGENT, Args::Values(&values)).await?;
-        let mut runs = decode_all(&rows, |row| {
+        let mut runs = decode_readable("list runs", &rows, |row| {
             Ok(RunRow {
                 id: EngagementId(get(row, "id")?),
                 started_at: get(row, "started_at")?,
@@ -209,14 +209,14 @@ impl Runs {
                 last: get(row, "told")?,
                 requests: Vec::new(),
             })
-        })?;
+        });
         for run in &mut runs {
             let values = [run.id.as_str().into(), REQUESTS.into()];
             let (action, text) = ("list the jobs of a run", &sql::SELECT_RUN_JOBS);
             let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
-            run.requests = decode_all(&rows, |row| {
+            run.requests = decode_readable(action, &rows, |row| {
                 Ok((JobId(get(row, "job_id")?), json(row, "meta")?, get(row, "tenant")?))
-            })?;
+            });
         }
         Ok(runs)
     }

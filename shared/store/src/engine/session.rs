@@ -5,11 +5,12 @@
 
 use super::columns::Columns;
 use super::rows::Fields;
-use crate::cipher::Keyring;
+use crate::cipher::{Found, Keyring, found};
 use crate::sql::{self, Text};
 use crate::{StoreError, postgres, sqlite};
 use sqlx::postgres::PgRow;
 use sqlx::{Column as _, Row as _};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -103,6 +104,24 @@ impl Row {
     /// Replaces the value of a sealed column, or says why it cannot be opened.
     pub(crate) fn open(&mut self, column: &'static str, value: Result<String, String>) {
         self.opened.push((column, value));
+    }
+}
+
+impl Row {
+    /// Returns the names of its columns.
+    pub(crate) fn columns(&self) -> Vec<&str> {
+        match &self.cells {
+            Cells::Sqlite(row) => row.columns().collect(),
+            Cells::Postgres(row) => row.columns().iter().map(sqlx::Column::name).collect(),
+        }
+    }
+
+    /// Returns a text as it is stored, sealed or not; bytes that are no text are replaced.
+    pub(crate) fn stored(&self, column: &str) -> Option<Cow<'_, str>> {
+        match &self.cells {
+            Cells::Sqlite(row) => row.bytes(column, &self.next).map(String::from_utf8_lossy),
+            Cells::Postgres(row) => read::<&str>(row, column, &self.next).ok().flatten().map(Cow::Borrowed),
+        }
     }
 }
 
@@ -325,11 +344,12 @@ impl Session {
     ) -> Result<Vec<Row>, StoreError> {
         let Some(ring) = &self.ring else { return self.inner.rows(action, text, args).await };
         let mut rows = self.inner.rows(action, text, sealed(ring, text, args)?).await?;
-        if ring.lacks(text, &rows) {
+        let found = found(text);
+        if ring.lacks(found, &rows) {
             let new = self.inner.rows("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
             ring.learn_rows(&new)?;
         }
-        ring.open_rows(text, &mut rows);
+        ring.open_rows(found, &mut rows);
         Ok(rows)
     }
 
@@ -416,13 +436,24 @@ impl Reader {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
+        self.read_sealed(action, text, args, found(text)).await
+    }
+
+    /// As [`Reader::read`], for a statement that is in no file: `found` is what of its rows is sealed.
+    pub(crate) async fn read_sealed(
+        &self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+        found: &[Found],
+    ) -> Result<Vec<Row>, StoreError> {
         let mut rows = self.inner.read(action, text, args).await?;
         let Some(ring) = &self.ring else { return Ok(rows) };
-        if ring.lacks(text, &rows) {
+        if ring.lacks(found, &rows) {
             let new = self.inner.read("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
             ring.learn_rows(&new)?;
         }
-        ring.open_rows(text, &mut rows);
+        ring.open_rows(found, &mut rows);
         Ok(rows)
     }
 }

@@ -86,6 +86,18 @@ pub(super) async fn by_keys<K: Batch, T>(
     decode_all(&reader.read(action, text, keys).await?, decode)
 }
 
+/// As [`by_keys`], without the rows that cannot be read: see [`many`].
+pub(super) async fn many_by_keys<K: Batch, T>(
+    reader: &Reader,
+    action: &'static str,
+    text: &Text,
+    (keys, values): (Vec<K>, &[Arg<'_>]),
+    decode: fn(&Row) -> Result<T, Inconsistency>,
+) -> Result<Vec<T>, StoreError> {
+    let keys = Args::Rows(Columns::of(keys, text)?, values);
+    Ok(decode_readable(action, &reader.read(action, text, keys).await?, decode))
+}
+
 impl Engine {
     /// Returns the queues that have a job that can be claimed now, and those with limits, by name.
     pub(super) async fn ready_queues(
@@ -105,7 +117,7 @@ impl Engine {
                 budgeted: get(row, "budgeted")?,
             })
         };
-        let queues = all(&self.readers, "look for work", &sql::SELECT_READY_QUEUES, &values, decode).await?;
+        let queues = many(&self.readers, "look for work", &sql::SELECT_READY_QUEUES, &values, decode).await?;
         self.limited.learn(queues.iter().filter(|q| q.limited).map(|q| q.name.clone()).collect());
         Ok(queues)
     }
@@ -325,7 +337,7 @@ impl Views {
     ) -> Result<Vec<GuardrailCheck>, StoreError> {
         let values = [id.as_str().into(), limit.into()];
         let text = &sql::SELECT_NEWEST_GUARDRAIL_CHECKS;
-        all(&self.0.readers, "read guardrail checks", text, &values, guardrail_check).await
+        many(&self.0.readers, "read guardrail checks", text, &values, guardrail_check).await
     }
 
     /// The engagement's budget.
@@ -336,7 +348,7 @@ impl Views {
         Ok(row.map(|row| row.budget).unwrap_or_default())
     }
 
-    /// Events after position `after`, oldest first.
+    /// Events after position `after`, oldest first. Those of a row that cannot be read are left out.
     pub async fn events_after(
         &self,
         filter: &EventFilter,
@@ -345,8 +357,24 @@ impl Views {
     ) -> Result<Vec<Event>, StoreError> {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
+        let found = many(&self.0.readers, "read events", text, &values, events_of).await?;
+        Ok(page_after(found, after, limit))
+    }
+
+    /// As [`Views::events_after`], for a record that has to be whole.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] names a row that cannot be read.
+    pub async fn recorded_events(
+        &self,
+        filter: &EventFilter,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<Event>, StoreError> {
+        let (text, id) = stream_of(filter);
+        let values = [id.into(), after.into(), limit.into()];
         let found = all(&self.0.readers, "read events", text, &values, events_of).await?;
-        Ok(found.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect())
+        Ok(page_after(found, after, limit))
     }
 
     /// [`Views::events_after`] in the order of the feed (see [`crate::Feed`]): the `seq` of their cursors is their
@@ -359,7 +387,7 @@ impl Views {
     ) -> Result<Vec<FeedEvent>, StoreError> {
         let (text, id) = stream_of(filter);
         let values = [id.into(), after.into(), limit.into()];
-        let found = all(&self.0.readers, "read events", text, &values, feed::events).await?;
+        let found = many(&self.0.readers, "read events", text, &values, feed::events).await?;
         let new = |event: &FeedEvent| event.cursor.seq > after;
         Ok(found.into_iter().flatten().filter(new).take(limit as usize).collect())
     }
@@ -374,8 +402,24 @@ impl Views {
         .await
     }
 
-    /// Reviews, oldest first.
+    /// Reviews, oldest first. Those that cannot be read are left out.
     pub async fn reviews(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Review>, StoreError> {
+        Ok(decode_readable("list reviews", &self.review_rows(filter, page).await?, rows::decode))
+    }
+
+    /// As [`Views::reviews`], for a record that has to be whole.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`] names a row that cannot be read.
+    pub async fn recorded_reviews(
+        &self,
+        filter: &ReviewFilter,
+        page: Page,
+    ) -> Result<Vec<Review>, StoreError> {
+        decode_all(&self.review_rows(filter, page).await?, rows::decode)
+    }
+
+    async fn review_rows(&self, filter: &ReviewFilter, page: Page) -> Result<Vec<Row>, StoreError> {
         let state = filter.state.map(|state| state.as_str());
         // No name has a line break, so such a name matches no reviewer.
         let member = filter.reviewer.as_ref().filter(|name| !name.contains('\n'));
@@ -389,7 +433,7 @@ impl Views {
             filter.engagement.as_ref().map(EngagementId::as_str).into(),
             member.as_deref().into(),
         ];
-        many(&self.0.readers, "list reviews", &sql::SELECT_REVIEWS, &values, rows::decode).await
+        self.0.readers.read("list reviews", &sql::SELECT_REVIEWS, Args::Values(&values)).await
     }
 
     /// One review.
@@ -424,16 +468,22 @@ impl Views {
         queue: Option<&str>,
         tenant: Option<&str>,
     ) -> Result<Vec<(JobState, u64)>, StoreError> {
-        all(&self.0.readers, "count jobs", &sql::SELECT_STATE_COUNTS, &[queue.into(), tenant.into()], |row| {
-            let jobs: i64 = get(row, "jobs")?;
-            Ok((get::<JobState>(row, "state")?, jobs.unsigned_abs()))
-        })
+        many(
+            &self.0.readers,
+            "count jobs",
+            &sql::SELECT_STATE_COUNTS,
+            &[queue.into(), tenant.into()],
+            |row| {
+                let jobs: i64 = get(row, "jobs")?;
+                Ok((get::<JobState>(row, "state")?, jobs.unsigned_abs()))
+            },
+        )
         .await
     }
 
     /// Jobs that have not ended, per queue and state.
     pub async fn counts_by_queue(&self) -> Result<Vec<(String, JobState, u64)>, StoreError> {
-        all(&self.0.readers, "count jobs of queues", &sql::SELECT_QUEUE_STATE_COUNTS, &[], |row| {
+        many(&self.0.readers, "count jobs of queues", &sql::SELECT_QUEUE_STATE_COUNTS, &[], |row| {
             let jobs: i64 = get(row, "jobs")?;
             let state = get::<JobState>(row, "state")?;
             Ok((get(row, "queue")?, state, u64::try_from(jobs).unwrap_or_default()))
@@ -444,12 +494,12 @@ impl Views {
     /// Returns the numbers that operators watch and alert on.
     pub async fn gauges(&self) -> Result<Gauges, StoreError> {
         let (readers, count) = (&self.0.readers, |jobs: i64| u64::try_from(jobs).unwrap_or_default());
-        let ended = all(readers, "count what ended", &sql::SELECT_ENDED_JOB_COUNTS, &[], |row| {
+        let ended = many(readers, "count what ended", &sql::SELECT_ENDED_JOB_COUNTS, &[], |row| {
             let state = get::<JobState>(row, "state")?;
             Ok((get::<String>(row, "queue")?, state, get::<i64>(row, "jobs")?))
         });
         let ended = ended.await?.into_iter().map(|(queue, state, jobs)| (queue, state, count(jobs)));
-        let oldest = all(readers, "look for what waits", &sql::SELECT_OLDEST_OF_QUEUES, &[], |row| {
+        let oldest = many(readers, "look for what waits", &sql::SELECT_OLDEST_OF_QUEUES, &[], |row| {
             Ok((get(row, "queue")?, get(row, "run_at")?))
         });
         let open = one(readers, "count reviews", &sql::SELECT_OPEN_REVIEW_COUNT, &[], |row| {
@@ -464,7 +514,7 @@ impl Views {
 
     /// Queues that have ever had a job or were named at a migration, by name.
     pub async fn queues(&self) -> Result<Vec<String>, StoreError> {
-        all(&self.0.readers, "list queues", &sql::SELECT_QUEUES, &[], |row| get(row, "name")).await
+        many(&self.0.readers, "list queues", &sql::SELECT_QUEUES, &[], |row| get(row, "name")).await
     }
 
     /// Workers, by name, with those that fell silent without leaving.
@@ -478,10 +528,24 @@ impl Views {
         many(&self.0.readers, "read statistics", &sql::SELECT_STATISTICS, &values, rows::decode).await
     }
 
+    /// Checks that the database answers, and that it takes the writes of this process.
+    ///
+    /// # Errors
+    /// The error of the writes that fail at present, such as those to a full disk.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.ping().await?;
+        self.0.refusals.current().map_or(Ok(()), Err)
+    }
+
     /// Returns an error when the database does not answer.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.0.readers.read("answer a ping", &sql::SELECT_ONE, Args::Values(&[])).await.map(|_| ())
     }
+}
+
+/// Returns the events of these rows after position `after`, at most `limit`.
+fn page_after(rows: Vec<Vec<Event>>, after: i64, limit: u32) -> Vec<Event> {
+    rows.into_iter().flatten().filter(|event| event.seq > after).take(limit as usize).collect()
 }
 
 /// The statement that reads a stream of events, and whose it is.

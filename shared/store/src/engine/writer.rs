@@ -13,6 +13,7 @@ use super::jobs::Reported;
 use super::limited::LimitedQueues;
 use super::ops::turns::TurnStep;
 use super::ops::{audit, delegations, inputs, push, remote, turns, workflows};
+use super::refusals::Refusals;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use super::write::{Alone, Asked, Request, Transaction, Work};
@@ -30,6 +31,9 @@ use turnstone_domain::{Ids, NewJob};
 const BATCH: usize = 512;
 /// How long a request that is not a turn waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The longest pause before a database that takes no writes is tried again; up to as much again is added at random. Writes go
+/// on within a second of the database taking them.
+const LONGEST_PAUSE: Duration = Duration::from_millis(450);
 
 /// The results of a transaction.
 struct Outcome {
@@ -74,22 +78,22 @@ struct Refused {
 /// Where requests wait; several writers may share it.
 pub(super) type Inbox = Arc<Mutex<mpsc::Receiver<Asked>>>;
 
+/// The parts that a writer shares with the rest of the process.
+pub(super) struct Shared {
+    pub doorbell: Doorbell,
+    pub held: Arc<Held>,
+    pub limited: Arc<LimitedQueues>,
+    pub refusals: Arc<Refusals>,
+}
+
 /// The writer's transaction and what it shares with the rest of the process.
 pub(super) struct Writer {
     tx: Transaction,
-    doorbell: Doorbell,
-    held: Arc<Held>,
-    limited: Arc<LimitedQueues>,
+    shared: Shared,
 }
 
 impl Writer {
-    pub(super) fn new(
-        session: Session,
-        ids: Arc<dyn Ids>,
-        doorbell: Doorbell,
-        held: Arc<Held>,
-        limited: Arc<LimitedQueues>,
-    ) -> Self {
+    pub(super) fn new(session: Session, ids: Arc<dyn Ids>, shared: Shared) -> Self {
         let tx = Transaction {
             session,
             unit: Unit::default(),
@@ -97,7 +101,7 @@ impl Writer {
             definitions: Definitions::default(),
             before: None,
         };
-        Self { tx, doorbell, held, limited }
+        Self { tx, shared }
     }
 
     /// Works until every sender is gone.
@@ -124,6 +128,7 @@ impl Writer {
             let refused = match self.transact(&mut batch, trusting).await {
                 Ok(outcome) => {
                     tell_of_recovery(silent);
+                    self.shared.refusals.succeeded();
                     return self.conclude(batch, outcome);
                 }
                 Err(refused) => refused,
@@ -131,6 +136,7 @@ impl Writer {
             match refused {
                 Refused { error: error @ StoreError::Unavailable { .. }, .. } => {
                     tell_of_silence(silent, &error, batch.len());
+                    self.shared.refusals.failed(&error);
                     silent = true;
                     batch = tell_the_impatient(batch, &error);
                     tokio::time::sleep(pauses.next().unwrap_or(PATIENCE)).await;
@@ -144,10 +150,10 @@ impl Writer {
 
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
-        self.held.learn(outcome.learnt);
+        self.shared.held.learn(outcome.learnt);
         outcome.audited.iter().for_each(tell_audited);
         // First, so that a caller that has its answer finds all parts notified.
-        outcome.rings.into_iter().for_each(|ring| self.doorbell.ring(ring));
+        outcome.rings.into_iter().for_each(|ring| self.shared.doorbell.ring(ring));
         batch.into_iter().for_each(|requested| requested.work.into_pending().give());
     }
 
@@ -199,7 +205,7 @@ impl Writer {
     }
 
     async fn apply(&mut self, batch: &mut [Asked], trusting: bool) -> Result<Outcome, StoreError> {
-        let known = trusting.then_some(&*self.held);
+        let known = trusting.then_some(&*self.shared.held);
         let Batch { turns, pushes, reports, alone } = Batch::of(batch);
         let mut yielded = Yielded::default();
         let tx = &mut self.tx;
@@ -248,7 +254,7 @@ impl Writer {
             audited = audit::append(&mut tx.session, audited).await?;
         }
         let Yielded { mut rings, learnt, left, .. } = yielded;
-        if self.limited.any_of(&left) {
+        if self.shared.limited.any_of(&left) {
             rings.push(Ring::Available);
         }
         rings.dedup();
@@ -302,7 +308,7 @@ fn tell_audited(entry: &AuditEntry) {
 fn pauses() -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(20))
-        .with_max_delay(Duration::from_secs(1))
+        .with_max_delay(LONGEST_PAUSE)
         .without_max_times()
 }
 

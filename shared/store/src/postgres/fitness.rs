@@ -138,7 +138,7 @@ pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
         Err(error) => return vec![Finding::bad(error.to_string(), advice)],
     }
     findings.push(match takes_writes(&mut conn).await {
-        Ok(()) => Finding::good("the database takes writes"),
+        Ok(()) => room(&mut conn).await,
         Err(error) => Finding::bad(error.to_string(), "use the primary"),
     });
     match schema_fits(&mut conn).await {
@@ -152,6 +152,21 @@ pub(super) async fn check(options: &PostgresOptions) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Checks that the database has room for more. A user who may not make temporary tables gets a good finding.
+async fn room(conn: &mut PgConnection) -> Finding {
+    let tried = sqlx::raw_sql(sql::INSERT_ROWS_FOR_ROOM.postgres).execute(&mut *conn).await;
+    let Err(error) = tried else { return Finding::good("the database takes writes") };
+    // Ends the transaction that failed.
+    let _ = sqlx::raw_sql("ROLLBACK").execute(conn).await;
+    match error.as_database_error().and_then(|error| error.code()) {
+        Some(code) if code.starts_with("53") => Finding::bad(
+            format!("the database takes no writes: {error}"),
+            "make room on its disk; the workers keep the answers that they have, and continue by themselves",
+        ),
+        _ => Finding::good("the database takes writes"),
+    }
 }
 
 /// Checks that the keys of the configuration open what is stored.

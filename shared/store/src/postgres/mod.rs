@@ -22,7 +22,7 @@ use crate::engine;
 use crate::engine::session::{Connection, Reader, Readers as AnyReaders, Session};
 use crate::limits::database::DatabaseLimits;
 use crate::migrations::{self, POSTGRES};
-use crate::{EncryptionKeys, Store, StoreError};
+use crate::{DamagedValue, EncryptionKeys, Inspected, Store, StoreError};
 use clock::DatabaseClock;
 use connection::Address;
 use std::sync::Arc;
@@ -133,6 +133,21 @@ impl PostgresStore {
         let had = |version: i64| before.iter().any(|migration| migration.version == version);
         let new = POSTGRES.iter().filter(|(version, _, _)| !had(*version));
         Ok(new.map(|(version, name, _)| format!("{version:04} {name}")).collect())
+    }
+
+    /// Reads everything that is stored, and reports what cannot be read as soon as it is found. Nothing is changed.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    pub async fn inspect(
+        options: &PostgresOptions,
+        report: &mut (dyn FnMut(DamagedValue) + Send),
+    ) -> Result<Inspected, StoreError> {
+        let address = Address::of(options)?;
+        fitness::schema_fits(&mut address.connect().await?).await?;
+        let readers = AnyReaders::Postgres(Readers::new(&address, options));
+        let ring = Keyring::read(&readers, options.encryption.as_ref()).await?;
+        engine::inspect::inspect(&Reader::new(readers, ring), report).await
     }
 
     /// Looks at everything that could be wrong with the database, without changing anything.

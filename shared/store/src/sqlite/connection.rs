@@ -4,8 +4,8 @@ use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::session::{Arg, Args, Write};
 use crate::sql::Text;
-use rusqlite::types::Value;
-use rusqlite::{CachedStatement, Connection, OpenFlags};
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, ffi};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +17,23 @@ const BUSY: Duration = Duration::from_secs(10);
 /// More prepared statements than this are not kept.
 const PREPARED: usize = 256;
 
-/// A database error as ours.
+/// A database error as ours: [`StoreError::Unavailable`] when trying again helps.
 pub(super) fn failed(action: &'static str) -> impl Fn(rusqlite::Error) -> StoreError {
-    move |error| StoreError::Database { action, message: error.to_string() }
+    move |error| {
+        let message = error.to_string();
+        if is_full(&error) {
+            StoreError::Unavailable { action, message }
+        } else {
+            StoreError::Database { action, message }
+        }
+    }
+}
+
+/// Returns true when the disk has no room for the database, its log, or the index of the log.
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| {
+        error.code == ErrorCode::DiskFull || error.extended_code == ffi::SQLITE_IOERR_SHMSIZE
+    })
 }
 
 /// A statement and the values of its parameters.
@@ -96,8 +110,37 @@ impl Cells {
         match self.value(column, next)? {
             Value::Null => Ok(None),
             Value::Text(value) => Ok(Some(value)),
+            Value::Blob(_) => Err("it is no text of UTF-8".to_owned()),
             other => Err(format!("it is no text but of type {}", other.data_type())),
         }
+    }
+
+    /// Returns the names of the columns.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Returns the bytes of a text, whether they are one or not.
+    pub(crate) fn bytes(&self, column: &str, next: &AtomicUsize) -> Option<&[u8]> {
+        match self.value(column, next).ok()? {
+            Value::Text(text) => Some(text.as_bytes()),
+            Value::Blob(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// A value as it is kept. A text that is no UTF-8 becomes bytes, so that it is an error of its column, not of all rows.
+fn owned(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(_) => Value::Blob(bytes.to_vec()),
+        },
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
     }
 }
 
@@ -157,7 +200,7 @@ impl SqliteConnection {
         while let Some(row) = rows.next()? {
             let mut values = Vec::with_capacity(names.len());
             for at in 0..names.len() {
-                values.push(row.get(at)?);
+                values.push(owned(row.get_ref(at)?));
             }
             found.push(Cells { names: Arc::clone(names), values });
         }

@@ -11,7 +11,7 @@ use crate::cipher::{self, DataKey, Keyring};
 use crate::engine;
 use crate::engine::session::{Args, Connection, Reader, Readers as AnyReaders, Row, Session};
 use crate::limits::LocalLimits;
-use crate::{EncryptionKeys, Finding, Store, StoreError, sql};
+use crate::{DamagedValue, EncryptionKeys, Finding, Inspected, Store, StoreError, sql};
 use connection::{Bound, SqliteConnection, failed};
 use std::path::Path;
 use std::sync::Arc;
@@ -53,6 +53,21 @@ impl SqliteStore {
         let ring = Keyring::read(&readers, keys).await?;
         let writing = vec![Session::new(Connection::Sqlite(Writing(conn)), ring.clone())];
         engine::start(Reader::new(readers, ring), writing, None, &ids, limits)
+    }
+
+    /// Reads everything that is stored in the file, and reports what cannot be read as soon as it is found. Nothing is
+    /// changed, and another process may use the file.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open_sealed`]; a file of an older version has to be migrated first.
+    pub async fn inspect(
+        path: &Path,
+        keys: Option<&EncryptionKeys>,
+        report: &mut (dyn FnMut(DamagedValue) + Send),
+    ) -> Result<Inspected, StoreError> {
+        let readers = AnyReaders::Sqlite(Readers::new(path.to_owned()));
+        let ring = Keyring::read(&readers, keys).await?;
+        engine::inspect::inspect(&Reader::new(readers, ring), report).await
     }
 
     /// Checks that these keys open what is stored in the file, without changing it.

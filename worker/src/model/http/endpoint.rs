@@ -13,6 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use turnstone_specs::agent_spec::model::RetryPolicy;
 use turnstone_telemetry::{Secret, SecretRef};
 use url::Url;
 
@@ -47,6 +48,8 @@ pub(in crate::model) struct Endpoint {
     headers: BTreeMap<String, HeaderText>,
     own_headers: &'static [(&'static str, &'static str)],
     timeout: Option<Duration>,
+    /// The statuses that a document allows to be tried again.
+    retries: Option<RetryPolicy>,
     /// Signs requests to Oracle's cloud.
     signer: Option<Arc<OciSigner>>,
     client: Client,
@@ -83,6 +86,7 @@ impl Endpoint {
             headers: place.headers.clone(),
             own_headers: place.own_headers,
             timeout: place.timeout_ms.map(Duration::from_millis),
+            retries: None,
             signer: None,
             client,
         };
@@ -93,6 +97,11 @@ impl Endpoint {
     /// The same with a key that came by its value.
     pub(in crate::model) fn with_key(self, given_key: Option<Secret>) -> Self {
         Self { given_key, ..self }
+    }
+
+    /// The same with the retries of a document.
+    pub(in crate::model) fn with_retries(self, retries: Option<RetryPolicy>) -> Self {
+        Self { retries, ..self }
     }
 
     /// The same with signed requests.
@@ -156,7 +165,7 @@ impl Endpoint {
             sent.map_err(|error| ModelError::Unavailable(self.sentence(&outbound::describe(&error))))?;
         let describe_problem = |problem: &str| self.sentence(problem);
         if !response.status().is_success() {
-            return Err(failure::of_response(response, &describe_problem).await);
+            return Err(failure::of_response(response, self.retries.as_ref(), &describe_problem).await);
         }
         if outbound::media_type(&response) == "text/event-stream" {
             return stream::read(response, listener, &describe_problem).await;

@@ -3,10 +3,12 @@
 
 use crate::model::ModelError;
 use crate::tool::outbound::{self, excerpt};
+use crate::tool::request::error_codes;
 use chrono::DateTime;
 use reqwest::Response;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
+use turnstone_specs::agent_spec::model::RetryPolicy;
 
 /// The most bytes of an error's body that are read.
 const READ: usize = 16 * 1024;
@@ -14,18 +16,31 @@ const READ: usize = 16 * 1024;
 /// The most characters of a provider's message in an error.
 const TOLD: usize = 300;
 
-/// Returns the error for a response without success.
+/// Returns the error for a response without success. The policy of a document decides which statuses permit another try,
+/// if there is one.
 pub(super) async fn of_response(
     response: Response,
+    policy: Option<&RetryPolicy>,
     describe: &(impl Fn(&str) -> String + Sync),
 ) -> ModelError {
     let status = response.status().as_u16();
     let retry_after_ms = retry_after_ms(response.headers());
-    let said = match outbound::read_start(response, READ).await {
-        Ok((body, _)) => message(&body),
+    let read = outbound::read_start(response, READ).await;
+    let said = match &read {
+        Ok((body, _)) => message(body),
         Err(error) => error.to_string(),
     };
-    of_status(status, &said, retry_after_ms, describe)
+    let error = of_status(status, &said, retry_after_ms, describe);
+    let Some(policy) = policy else { return error };
+    let body: Value = read.ok().and_then(|(body, _)| serde_json::from_slice(&body).ok()).unwrap_or_default();
+    match (policy.covers(status, &error_codes(&body)), error) {
+        (true, ModelError::Refused(text)) => ModelError::Unavailable(text),
+        (true, error) => error,
+        (false, ModelError::RateLimited { message, .. } | ModelError::Unavailable(message)) => {
+            ModelError::Refused(message)
+        }
+        (false, error) => error,
+    }
 }
 
 /// Returns the error for a failure inside a response of status 200: in mid-stream, or from a careless

@@ -22,6 +22,7 @@ use async_trait::async_trait;
 use reqwest::Client;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use turnstone_specs::agent_spec::model::RetryPolicy;
 use turnstone_telemetry::Secret;
 
 /// A chat completions endpoint.
@@ -56,6 +57,12 @@ impl OpenAiModel {
     #[must_use]
     pub fn with(self, key: Option<Secret>, more: Map<String, Value>) -> Self {
         Self { endpoint: self.endpoint.with_key(key), more, ..self }
+    }
+
+    /// The same with the retries of a document.
+    #[must_use]
+    pub fn with_retries(self, retries: Option<RetryPolicy>) -> Self {
+        Self { endpoint: self.endpoint.with_retries(retries), ..self }
     }
 
     /// The same with signed requests.

@@ -19,6 +19,7 @@ use async_trait::async_trait;
 use reqwest::Client;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use turnstone_specs::agent_spec::model::RetryPolicy;
 use turnstone_telemetry::Secret;
 
 /// An endpoint of the responses API.
@@ -53,6 +54,12 @@ impl ResponsesModel {
     #[must_use]
     pub fn with(self, key: Option<Secret>, more: Map<String, Value>) -> Self {
         Self { endpoint: self.endpoint.with_key(key), more, ..self }
+    }
+
+    /// The same with the retries of a document.
+    #[must_use]
+    pub fn with_retries(self, retries: Option<RetryPolicy>) -> Self {
+        Self { endpoint: self.endpoint.with_retries(retries), ..self }
     }
 
     /// The same with signed requests.

@@ -40,7 +40,10 @@ pub async fn ask(
             Err(Stop::Fail(error)) => error,
             other => return other,
         };
-        let Some(wait_ms) = wait(turn, &error, tries) else { return Err(error.into()) };
+        let Some(wait_ms) = wait(turn, &error, tries) else {
+            let retryable = error.retryable && !is_last(turn, &error);
+            return Err(JobError { retryable, ..error }.into());
+        };
         if turn.agent.limits.model_timeout_ms.is_some() {
             let pause = Duration::from_millis(wait_ms);
             if pause >= request.timeout {
@@ -62,11 +65,25 @@ pub async fn ask(
     }
 }
 
+/// Returns true if no further attempt of the job calls the model again: the policy of an Agent Spec document counts all
+/// calls. A provider that demands a longer delay than the turn may wait is called again later.
+fn is_last(turn: &Turn, error: &JobError) -> bool {
+    let limits = turn.agent.format == AgentFormat::AgentSpec && turn.agent.errors.model_retry.is_some();
+    limits && of_model(error) && !is_held(error)
+}
+
+fn of_model(error: &JobError) -> bool {
+    matches!(error.kind.ossa(), OssaCode::LlmError | OssaCode::LlmTimeout | OssaCode::RateLimited)
+}
+
+fn is_held(error: &JobError) -> bool {
+    error.retry_after_ms.is_some_and(|ms| Duration::from_millis(ms) > LONGEST_HOLD)
+}
+
 /// Returns the delay before the models are called again, in milliseconds; `None` when they are not.
 fn wait(turn: &Turn, error: &JobError, tries: u32) -> Option<u64> {
     let code = error.kind.ossa();
-    if !error.retryable || !matches!(code, OssaCode::LlmError | OssaCode::LlmTimeout | OssaCode::RateLimited)
-    {
+    if !error.retryable || !of_model(error) {
         return None;
     }
     let policy = &turn.agent.errors;
@@ -82,7 +99,7 @@ fn wait(turn: &Turn, error: &JobError, tries: u32) -> Option<u64> {
     };
     let rule = policy.model_retry.clone().unwrap_or_default();
     let wait_ms = rule.delay_ms(tries + 1).max(error.retry_after_ms.unwrap_or(0));
-    let held = error.retry_after_ms.is_some_and(|ms| Duration::from_millis(ms) > LONGEST_HOLD);
-    let worth_it = rule.covers(&[error.code(), code.as_str()]) && wait_ms <= LONGEST_WAIT_MS && !held;
+    let worth_it =
+        rule.covers(&[error.code(), code.as_str()]) && wait_ms <= LONGEST_WAIT_MS && !is_held(error);
     (tries < retries && worth_it).then_some(wait_ms)
 }

@@ -21,7 +21,7 @@ impl ClockTool {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let spec = ToolSpec {
             name: "clock".to_owned(),
-            description: "Returns the current date and time in UTC.".to_owned(),
+            description: "Tells the current date and time in UTC.".to_owned(),
             input_schema: json!({"type": "object", "properties": {}, "additionalProperties": false}),
             idempotent: true,
         };

@@ -2,12 +2,13 @@
 
 use super::a2a::A2a;
 use super::agent::{Begun, RemoteCancellation, RemoteRequest};
+use super::document;
 use super::wire::Wire;
 use crate::tool::header::HeaderText;
 use crate::tool::{Invocation, Tool, ToolError, Transport};
 use async_trait::async_trait;
 use reqwest::Client;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 use turnstone_domain::CallId;
@@ -31,15 +32,7 @@ pub struct ConversingAgent {
 impl ConversingAgent {
     /// Returns the agent at an address that was checked.
     pub(crate) fn new(agent: &A2AAgent, address: Url, client: Client) -> Self {
-        let head = &agent.head;
-        let spec = ToolSpec {
-            name: head.name.clone(),
-            description: head.description.clone().unwrap_or_default(),
-            // The arguments are the worker's own: message, context and task.
-            input_schema: json!({"type": "object"}),
-            // Its server may begin another task for the same message.
-            idempotent: false,
-        };
+        let spec = document::spec(&agent.head);
         Self { spec, agent: agent.clone(), address, client, speech: OnceCell::new() }
     }
 
@@ -85,11 +78,7 @@ impl Tool for ConversingAgent {
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
         let request = invocation.identity.peer_request.clone();
         let handle = request.as_ref().and_then(|request| request.handle.as_ref());
-        let requested = self.ask(&invocation, handle);
-        tokio::time::timeout(invocation.timeout, requested).await.unwrap_or_else(|_| {
-            let ms = invocation.timeout.as_millis();
-            Err(ToolError::Timeout(format!("agent {}: it has not answered within {ms} ms", self.spec.name)))
-        })
+        document::within(invocation.timeout, &self.spec, self.ask(&invocation, handle)).await
     }
 
     fn place(&self) -> Option<&str> {

@@ -13,6 +13,7 @@ mod agent_protocol;
 mod book;
 pub mod config;
 mod conversing;
+mod document;
 mod engaging;
 mod named;
 mod oci_agent;

@@ -1,6 +1,7 @@
 //! An agent of Oracle's cloud (OCI Generative AI Agents): a session for each conversation, and a signed request for each
 //! message.
 
+use super::document;
 use super::wire::{REQUEST, Wire};
 use crate::oci::OciSigner;
 use crate::tool::{Invocation, Tool, ToolError, Transport};
@@ -30,14 +31,7 @@ pub struct OciAgentTool {
 impl OciAgentTool {
     /// Returns the agent behind a service endpoint that was checked.
     pub(crate) fn new(agent: &OciAgent, address: Url, client: Client, signer: Arc<OciSigner>) -> Self {
-        let head = &agent.head;
-        let spec = ToolSpec {
-            name: head.name.clone(),
-            description: head.description.clone().unwrap_or_default(),
-            // The arguments are the worker's own: message, context and task.
-            input_schema: json!({"type": "object"}),
-            idempotent: false,
-        };
+        let spec = document::spec(&agent.head);
         let wire = Wire::new(address, BTreeMap::new(), client);
         Self { spec, wire, endpoint: agent.agent_endpoint_id.clone(), signer }
     }
@@ -89,10 +83,7 @@ impl Tool for OciAgentTool {
     }
 
     async fn call(&self, invocation: Invocation<'_>) -> Result<Value, ToolError> {
-        tokio::time::timeout(invocation.timeout, self.ask(invocation.input)).await.unwrap_or_else(|_| {
-            let ms = invocation.timeout.as_millis();
-            Err(ToolError::Timeout(format!("agent {}: it has not answered within {ms} ms", self.spec.name)))
-        })
+        document::within(invocation.timeout, &self.spec, self.ask(invocation.input)).await
     }
 }
 

@@ -52,7 +52,20 @@ impl Default for RetryPolicy {
     }
 }
 
+/// Statuses that are never tried again.
+const NEVER: [u16; 5] = [400, 401, 403, 422, 501];
+
 impl RetryPolicy {
+    /// Returns true if a request with this answer is sent again: its status, and the error codes that its body names.
+    #[must_use]
+    pub fn covers(&self, status: u16, codes: &[&str]) -> bool {
+        let named = self.recoverable_statuses.get(&status.to_string());
+        let named = named.is_some_and(|only| {
+            only.is_empty() || codes.iter().any(|code| only.iter().any(|own| own == code))
+        });
+        !NEVER.contains(&status) && (named || (self.service_error_retry_on_any_5xx && status >= 500))
+    }
+
     /// Reads a policy whose shape was checked.
     pub(super) fn of(value: &Value) -> Option<Self> {
         let map = value.as_object()?;

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 fn an_export_reads_again_and_is_the_same() {
     let toolbox = "toolboxes: [{component_type: MCPToolBox, id: b, name: b, client_transport: {component_type: StdioTransport, id: t, name: t, command: serve, args: [a]}, tool_filter: [find]}]";
     let rich = with(&with(AGENT, "name: desk", &format!("name: desk\n{toolbox}")), "25.4.1", "26.3.1");
-    for source in [AGENT, FLOW, rich.as_str()] {
+    let summed = "transforms: [{component_type: ConversationSummarizationTransform, id: s, name: s, max_num_characters: 100, min_num_messages: 1, llm: {component_type: VllmConfig, id: sl, name: sl, model_id: m, url: http://model.example}}]";
+    let summed = with(&with(AGENT, "name: desk", &format!("name: desk\n{summed}")), "25.4.1", "26.1.2");
+    for source in [AGENT, FLOW, rich.as_str(), summed.as_str()] {
         let document = export(&read(source));
         let again = export(&read(&document.to_string()));
         assert_eq!(document, again, "{source}");

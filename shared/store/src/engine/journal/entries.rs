@@ -1,6 +1,6 @@
 //! The texts of a row: written once, and read as checkpoints, as events, or as messages.
 
-use super::super::rows::{Fields, Inconsistency, get, wrong};
+use super::super::rows::{Fields, Inconsistency, JournalRow, Stored, get, wrong};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -95,13 +95,11 @@ fn list<T: DeserializeOwned>(row: &impl Fields, column: &'static str) -> Result<
     serde_json::from_str(text).map_err(|error| damaged(row, column, error))
 }
 
+/// Names the row, and the turn that it belongs to.
 fn damaged(row: &impl Fields, column: &str, why: impl ToString) -> Inconsistency {
-    let number = |column| get::<i64>(row, column).unwrap_or_default();
-    let (stream, event, message) = (number("stream"), number("last_event"), number("last_message"));
-    wrong(
-        column,
-        format!("{} (journal of stream {stream}, at event {event}, message {message})", why.to_string()),
-    )
+    let turn = get::<i64>(row, "turn").unwrap_or_default();
+    let wrong = wrong(column, format!("{} (turn {turn})", why.to_string()));
+    wrong.of(JournalRow::table(), row)
 }
 
 fn phase(row: &impl Fields, index: i64) -> Result<Phase, Inconsistency> {

@@ -1,6 +1,6 @@
 //! Rows of jobs, and of what belongs to one.
 
-use super::{Declared, Fields, Inconsistency, Stored, Without, declare, get, json, json_or_none};
+use super::{Declared, Fields, Inconsistency, Stored, declare, get, json, json_or_none, wrong};
 use crate::{JobKind, StoreError};
 use serde::de::IgnoredAny;
 use turnstone_domain::job::Envelope;
@@ -205,24 +205,123 @@ fn runtime_tags(row: &impl Fields) -> Result<Vec<String>, Inconsistency> {
     Ok(json_or_none(row, "runtime_tags")?.unwrap_or_default())
 }
 
+/// A row some of whose columns cannot be read, and what is read in the place of each.
+struct Mended<'r, R>(&'r R, &'r [(String, Option<&'static str>)]);
+
+impl<R: Fields> Fields for Mended<'_, R> {
+    fn int(&self, column: &str) -> Result<Option<i64>, String> {
+        match self.1.iter().find(|(broken, _)| broken == column) {
+            Some((_, substitute)) => Ok(substitute.map(|_| 0)),
+            None => self.0.int(column),
+        }
+    }
+
+    fn text(&self, column: &str) -> Result<Option<&str>, String> {
+        match self.1.iter().find(|(broken, _)| broken == column) {
+            Some((_, substitute)) => Ok(*substitute),
+            None => self.0.text(column),
+        }
+    }
+}
+
+/// Returns what is read in the place of a column that cannot be read: nothing, where it may be NULL.
+fn replaced(
+    row: &impl Fields,
+    broken: &Inconsistency,
+) -> Result<(String, Option<&'static str>), Inconsistency> {
+    let column = broken.column.as_str();
+    let substitute = match column {
+        "seq" | "id" => return Err(Inconsistency::clone(broken)),
+        // A newer version may have written it.
+        "position" | "runtime_tags" if is_json(row, column) => return Err(Inconsistency::clone(broken)),
+        // No worker claims it in this state, and none that has it can be read.
+        "state" => Some(JobState::Discarded.as_str()),
+        "started_at" | "ended_at" | "expires_at" | "timeout_ms" | "engagement_seq" | "position"
+        | "worker_id" | "lease_token" | "lease_expires_at" | "retry_delay_ms" | "claimed_at" | "tenant"
+        | "visibility_ms" | "lease_ms" | "limit_key" | "workflow_seq" | "workflow_step" | "runtime_tags" => {
+            None
+        }
+        _ => Some(""),
+    };
+    Ok((column.to_owned(), substitute))
+}
+
+fn is_json(row: &impl Fields, column: &str) -> bool {
+    let text = row.text(column).ok().flatten();
+    text.is_some_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+}
+
+/// Returns which column of a job contradicts the others, and why.
+pub(in super::super) fn contradiction_of_job(
+    row: &impl Fields,
+) -> Result<Option<(&'static str, String)>, Inconsistency> {
+    let is_agent = get::<JobKind>(row, "kind")? == JobKind::Agent;
+    let job = JobRow::read(row)?;
+    if is_agent != job.engagement_seq.is_some() {
+        return Ok(Some(("engagement_seq", "it contradicts the kind of the job".to_owned())));
+    }
+    Ok(job.contradiction())
+}
+
 impl JobRow {
-    /// Reads a row. Columns that are no JSON are left out, and [`JobRow::damaged`] names the first of them; what a newer
-    /// version may have written is an error.
+    /// Reads a row. Columns that cannot be read are left out, and [`JobRow::damaged`] names the first of them, or what
+    /// contradicts what; JSON that a newer version may have written is an error.
     pub(in super::super) fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
-        let wrong = match Stored::decode(row) {
-            Ok(whole) => return Ok(whole),
+        let first = match <Self as Stored>::decode(row) {
+            Ok(whole) => return Ok(whole.examined()),
             Err(wrong) => wrong,
         };
-        let is_broken = |column: &&str| {
-            let text = row.text(column).ok().flatten();
-            text.is_some_and(|text| serde_json::from_str::<IgnoredAny>(text).is_err())
-        };
-        let broken: Vec<&str> = ["position", "runtime_tags"].into_iter().filter(is_broken).collect();
-        if broken.is_empty() {
-            return Err(wrong);
+        let mut broken = vec![replaced(row, &first)?];
+        loop {
+            match Self::read(&Mended(row, &broken)) {
+                Ok(mended) => {
+                    return Ok(Self { damaged: Some(StoreError::from(first).to_string()), ..mended });
+                }
+                Err(wrong) if broken.iter().all(|(column, _)| *column != wrong.column) => {
+                    broken.push(replaced(row, &wrong)?);
+                }
+                Err(wrong) => return Err(wrong),
+            }
         }
-        let whole = Self::read(&Without(row, &broken))?;
-        Ok(Self { damaged: Some(StoreError::from(wrong).to_string()), ..whole })
+    }
+
+    /// The row with a note of what contradicts what in it.
+    fn examined(self) -> Self {
+        let damaged = self.contradiction().map(|(column, why)| {
+            StoreError::from(wrong(&format!("{column} of jobs {}", self.id), why)).to_string()
+        });
+        Self { damaged, ..self }
+    }
+
+    /// Returns which column contradicts the others, and why. SQLite refuses such a row with its CHECKs, PostgreSQL only the
+    /// one that concerns leases (ADR 0011).
+    fn contradiction(&self) -> Option<(&'static str, String)> {
+        let (state, active) = (self.state, self.state == JobState::Active);
+        let counts = [
+            ("attempt", self.attempt),
+            ("failures", self.failures),
+            ("reserved", self.reserved),
+            ("tokens_used", self.tokens_used),
+        ];
+        let is_set = |set: bool| if set { "set" } else { "NULL" };
+        let pairs = [
+            ("lease_token", active, self.lease_token.is_some()),
+            ("lease_expires_at", active, self.lease_expires_at.is_some()),
+            ("ended_at", state.is_terminal(), self.ended_at.is_some()),
+        ];
+        let mut pairs = pairs.into_iter().filter(|(_, wanted, set)| wanted != set);
+        let mut counts = counts.into_iter().filter(|(_, count)| *count < 0);
+        counts
+            .next()
+            .map(|(column, count)| (column, format!("it is {count}")))
+            .or_else(|| {
+                pairs
+                    .next()
+                    .map(|(column, _, set)| (column, format!("it is {} in state {state}", is_set(set))))
+            })
+            .or_else(|| {
+                (!active && self.reserved != 0).then(|| ("reserved", format!("it is not 0 in state {state}")))
+            })
     }
 
     /// Returns true for an agent's job whose start is not in its stream yet: the next write adds it.

@@ -28,7 +28,7 @@ use std::sync::LazyLock;
 pub(crate) use declare::{declare, stored};
 
 /// A row whose values this version does not understand.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Inconsistency {
     /// Empty where the row is joined of several tables.
     table: &'static str,
@@ -50,6 +50,11 @@ impl Inconsistency {
             self.key = table.key.iter().filter_map(value).collect::<Vec<_>>().join("/");
         }
         self
+    }
+
+    /// Returns why the column cannot be read.
+    pub(super) fn into_reason(self) -> String {
+        self.message
     }
 }
 
@@ -106,19 +111,6 @@ impl<R: Fields> Fields for Prefixed<'_, R> {
 
     fn text(&self, column: &str) -> Result<Option<&str>, String> {
         whole(self.prefix, column, |name| self.row.text(name))
-    }
-}
-
-/// A row some of whose columns are taken for NULL.
-struct Without<'r, R>(&'r R, &'r [&'static str]);
-
-impl<R: Fields> Fields for Without<'_, R> {
-    fn int(&self, column: &str) -> Result<Option<i64>, String> {
-        if self.1.contains(&column) { Ok(None) } else { self.0.int(column) }
-    }
-
-    fn text(&self, column: &str) -> Result<Option<&str>, String> {
-        if self.1.contains(&column) { Ok(None) } else { self.0.text(column) }
     }
 }
 

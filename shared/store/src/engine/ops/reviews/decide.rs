@@ -10,15 +10,20 @@ use turnstone_domain::review::{Review, ReviewState, Tally, Vote};
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobState, ReviewId};
 
-/// Answers a review. Each reviewer has one vote; a late vote changes nothing.
+/// Answers a review. Each reviewer has one vote; a late vote changes nothing. The inner error is a review that cannot be
+/// read.
 pub(in super::super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     id: &ReviewId,
     decision: &Decision,
-) -> Result<DecisionOutcome, StoreError> {
-    let Some((seq, mut review)) = hold_with_job(session, unit, id).await? else {
-        return Ok(DecisionOutcome::NotFound);
+) -> Result<Result<DecisionOutcome, StoreError>, StoreError> {
+    let Some((seq, review)) = hold_with_job(session, unit, id, decision.at).await? else {
+        return Ok(Ok(DecisionOutcome::NotFound));
+    };
+    let mut review = match review {
+        Ok(review) => review,
+        Err(unreadable) => return Ok(Err(unreadable)),
     };
     // The scheduler may be late; the current reviewers do not depend on it.
     while review.is_overdue(decision.at)
@@ -28,7 +33,7 @@ pub(in super::super::super) async fn apply(
     }
     let outcome = vote(session, unit, seq, review, decision).await?;
     unit.flush(session).await?;
-    Ok(outcome)
+    Ok(Ok(outcome))
 }
 
 async fn vote(

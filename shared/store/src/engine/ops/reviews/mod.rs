@@ -6,14 +6,15 @@ mod agent;
 mod decide;
 mod overdue;
 
-use super::super::rows::{self, DecisionRow, JobRow, ReviewStep};
+use super::super::rows::{self, DecisionRow, JobRow, ReviewStep, get};
 use super::super::session::{Arg, Args, Session};
 use super::super::statement::{as_json, execute, read, read_by};
 use super::super::unit::Unit;
-use crate::{Ring, StoreError, sql};
+use crate::{Ring, StoreError, damage, sql};
 use serde_json::json;
 use turnstone_domain::review::{NewReview, Review};
-use turnstone_domain::{EventName, JobId, ReviewId, Timestamp};
+use turnstone_domain::state::Trigger;
+use turnstone_domain::{EventName, JobId, JobState, ReviewId, Timestamp};
 
 pub(super) use agent::answered;
 pub(in super::super) use decide::apply;
@@ -43,10 +44,16 @@ pub(super) async fn close(session: &mut Session, job_seq: i64, at: Timestamp) ->
     session.execute("close reviews", &sql::UPDATE_CLOSED_REVIEWS, Args::Values(&values)).await.map(|_| ())
 }
 
-/// Reads a review.
-async fn find(session: &mut Session, id: &ReviewId) -> Result<Option<Review>, StoreError> {
+/// Reads a review; its job is known although the review may not be readable.
+async fn find(
+    session: &mut Session,
+    id: &ReviewId,
+) -> Result<Option<(JobId, Result<Review, StoreError>)>, StoreError> {
     let values = [id.as_str().into(), Arg::Text(None)];
-    Ok(read(session, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, rows::decode).await?.pop())
+    let found = read(session, "read a review", &sql::SELECT_REVIEW_BY_ID, &values, |row| {
+        Ok((JobId(get(row, "job_id")?), rows::decode(row).map_err(StoreError::from)))
+    });
+    Ok(found.await?.pop())
 }
 
 /// Holds a job; `None` when there is none any more.
@@ -57,15 +64,39 @@ async fn hold(session: &mut Session, unit: &mut Unit, job: &JobId) -> Result<Opt
     Ok(unit.seq_of(job))
 }
 
-/// Reads a review together with its job, which is held.
+/// Reads a review together with its job, which is held. The inner error is a review that cannot be read: its reviews are
+/// closed, and a worker receives its job, which it cannot read.
 async fn hold_with_job(
     session: &mut Session,
     unit: &mut Unit,
     id: &ReviewId,
-) -> Result<Option<(i64, Review)>, StoreError> {
-    let Some(found) = find(session, id).await? else { return Ok(None) };
-    let Some(seq) = hold(session, unit, &found.job_id).await? else { return Ok(None) };
-    Ok(find(session, id).await?.map(|review| (seq, review)))
+    now: Timestamp,
+) -> Result<Option<(i64, Result<Review, StoreError>)>, StoreError> {
+    let Some((job, _)) = find(session, id).await? else { return Ok(None) };
+    let Some(seq) = hold(session, unit, &job).await? else { return Ok(None) };
+    let Some((_, review)) = find(session, id).await? else { return Ok(None) };
+    if let Err(error) = &review {
+        give_up(session, unit, seq, error, now).await?;
+    }
+    Ok(Some((seq, review)))
+}
+
+async fn give_up(
+    session: &mut Session,
+    unit: &mut Unit,
+    seq: i64,
+    error: &StoreError,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    tracing::error!(%error, "a review cannot be read; its job goes on without an answer");
+    damage::count();
+    close(session, seq, now).await?;
+    if unit.job(seq).is_some_and(|job| job.state == JobState::Pending) {
+        unit.change_job(seq)?.step(Trigger::Activate, now)?;
+        unit.note(seq, EventName::JobAvailable, json!({"reason": "review"}), now)?;
+        unit.rings.push(Ring::Available);
+    }
+    unit.flush(session).await
 }
 
 /// Writes what may change of an open review. Returns whether it was open.

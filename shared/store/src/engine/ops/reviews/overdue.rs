@@ -33,7 +33,11 @@ pub(in super::super::super) async fn expire(
     for id in overdue {
         // A unit per review: several may be about the same job.
         let mut own = Unit::default();
-        let Some((seq, review)) = hold_with_job(session, &mut own, &id).await? else { continue };
+        let Some((seq, review)) = hold_with_job(session, &mut own, &id, now).await? else { continue };
+        let Ok(review) = review else {
+            unit.absorb(own);
+            continue;
+        };
         if !review.is_overdue(now) {
             continue;
         }
@@ -78,7 +82,11 @@ pub(in super::super::super) async fn remind(
     let mut reminded = 0;
     for id in waiting {
         let mut own = Unit::default();
-        let Some((seq, review)) = hold_with_job(session, &mut own, &id).await? else { continue };
+        let Some((seq, review)) = hold_with_job(session, &mut own, &id, now).await? else { continue };
+        let Ok(review) = review else {
+            unit.absorb(own);
+            continue;
+        };
         let is_due = review.remind_at.is_some_and(|at| at <= now);
         if review.state != ReviewState::Open || !is_due {
             continue;

@@ -1,13 +1,13 @@
 //! Going on: what waited for steps that have ended is enqueued, or the workflow ends.
 
-use super::super::super::rows::{StepKey, StepMet, StepRow, decode, get};
-use super::super::super::session::Session;
+use super::super::super::rows::{Inconsistency, StepKey, StepMet, StepRow, decode, get};
+use super::super::super::session::{Row, Session};
 use super::super::super::statement::{Writes, read, read_by};
 use super::super::super::unit::Unit;
 use super::super::push::{self, Entry, Look};
 use super::Ended;
 use super::rows::Board;
-use crate::{StoreError, WaitingJob, sql};
+use crate::{StoreError, WaitingJob, damage, sql};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowState};
@@ -29,9 +29,14 @@ pub(in super::super::super) async fn advance(
             .map(|(workflow_seq, step)| StepKey { workflow_seq: *workflow_seq, step: *step })
             .collect(),
     );
-    let steps = read_by(session, action, &sql::SELECT_WORKFLOW_STEPS_BY_KEY, keys, decode::<StepRow>).await?;
-    let mut met: BTreeMap<(i64, i64), i64> = BTreeMap::new();
     let mut latest: HashMap<i64, Timestamp> = HashMap::new();
+    for end in ends.values() {
+        let at = latest.entry(end.workflow_seq).or_insert(end.at);
+        *at = end.at.max(*at);
+    }
+    let steps = read_by(session, action, &sql::SELECT_WORKFLOW_STEPS_BY_KEY, keys, step).await?;
+    let steps = readable(&mut board, steps, &latest);
+    let mut met: BTreeMap<(i64, i64), i64> = BTreeMap::new();
     for step in &steps {
         let Some(end) = ends.get(&step.key()) else { continue };
         // A step that was retried by hand after its end does not count again.
@@ -43,15 +48,41 @@ pub(in super::super::super) async fn advance(
         if succeeded && step.role == StepRole::Member {
             step.next.iter().for_each(|next| *met.entry((step.workflow_seq, *next)).or_default() += 1);
         }
-        let at = latest.entry(step.workflow_seq).or_insert(end.at);
-        *at = end.at.max(*at);
     }
-    let mut ready = release(session, &board, met).await?;
+    let ready = release(session, &board, met).await?;
+    let mut ready = readable(&mut board, ready, &latest);
     for row in conclude(&mut board, &latest) {
-        ready.extend(callbacks(session, &board, row).await?);
+        let found = callbacks(session, &board, row).await?;
+        ready.extend(readable(&mut board, found, &latest));
     }
     start(session, unit, &mut board, ready, &latest).await?;
     board.flush(session, unit).await
+}
+
+/// A step that was read, with the number of its workflow.
+type ReadStep = (i64, Result<StepRow, Inconsistency>);
+
+fn step(row: &Row) -> Result<ReadStep, Inconsistency> {
+    Ok((get(row, "workflow_seq")?, decode(row)))
+}
+
+/// Returns the steps that can be read. The workflow of another one has failed: nothing that waits for it could start.
+fn readable(board: &mut Board, steps: Vec<ReadStep>, latest: &HashMap<i64, Timestamp>) -> Vec<StepRow> {
+    let mut found = Vec::with_capacity(steps.len());
+    for (seq, step) in steps {
+        match step {
+            Ok(step) => found.push(step),
+            Err(wrong) => fail(board, seq, &wrong.into(), latest),
+        }
+    }
+    found
+}
+
+/// Ends a workflow because of a step that cannot be read.
+fn fail(board: &mut Board, seq: i64, error: &StoreError, latest: &HashMap<i64, Timestamp>) {
+    tracing::error!(workflow = seq, %error, "a step cannot be read; its workflow has failed");
+    damage::count();
+    board.end(seq, WorkflowState::Failed, latest.get(&seq).copied().unwrap_or_default());
 }
 
 fn record(board: &mut Board, step: &StepRow, end: &Ended, succeeded: bool) {
@@ -76,7 +107,7 @@ async fn release(
     session: &mut Session,
     board: &Board,
     met: BTreeMap<(i64, i64), i64>,
-) -> Result<Vec<StepRow>, StoreError> {
+) -> Result<Vec<ReadStep>, StoreError> {
     let running = |seq: i64| board.get(seq).is_some_and(|row| row.is_running());
     let keys = met.keys().filter(|(seq, _)| running(*seq));
     let keys =
@@ -86,7 +117,7 @@ async fn release(
         met.into_iter().map(|((workflow_seq, step), met)| StepMet { workflow_seq, step, met }).collect();
     writes.all("release steps", &sql::UPDATE_MET_WORKFLOW_STEPS, met);
     writes.run(session).await?;
-    read_by(session, "read steps", &sql::SELECT_READY_WORKFLOW_STEPS, keys, decode::<StepRow>).await
+    read_by(session, "read steps", &sql::SELECT_READY_WORKFLOW_STEPS, keys, step).await
 }
 
 /// Ends the workflows whose members have all ended; returns the batches among them.
@@ -108,13 +139,14 @@ fn conclude(board: &mut Board, latest: &HashMap<i64, Timestamp>) -> Vec<i64> {
 }
 
 /// Returns the steps that a batch enqueues at its end.
-async fn callbacks(session: &mut Session, board: &Board, seq: i64) -> Result<Vec<StepRow>, StoreError> {
+async fn callbacks(session: &mut Session, board: &Board, seq: i64) -> Result<Vec<ReadStep>, StoreError> {
     let (action, values) = ("read callbacks", [seq.into()]);
-    let mut found =
-        read(session, action, &sql::SELECT_WORKFLOW_CALLBACKS, &values, decode::<StepRow>).await?;
+    let mut found = read(session, action, &sql::SELECT_WORKFLOW_CALLBACKS, &values, step).await?;
     let completed = board.get(seq).is_some_and(|row| row.state == WorkflowState::Completed);
     let outcome = if completed { StepRole::OnSuccess } else { StepRole::OnFailure };
-    found.retain(|step| step.role == StepRole::OnComplete || step.role == outcome);
+    found.retain(|(_, step)| {
+        step.as_ref().map_or(true, |step| step.role == StepRole::OnComplete || step.role == outcome)
+    });
     Ok(found)
 }
 
@@ -123,7 +155,7 @@ async fn start(
     session: &mut Session,
     unit: &mut Unit,
     board: &mut Board,
-    ready: Vec<StepRow>,
+    mut ready: Vec<StepRow>,
     latest: &HashMap<i64, Timestamp>,
 ) -> Result<(), StoreError> {
     if ready.is_empty() {
@@ -131,9 +163,19 @@ async fn start(
     }
     let results = results(session, &ready).await?;
     let mut jobs = Vec::with_capacity(ready.len());
-    for step in &ready {
+    ready.retain(|step| {
         let at = latest.get(&step.workflow_seq).copied().unwrap_or_default();
-        jobs.push(job(step, &results, at)?);
+        match job(step, &results, at) {
+            Ok(job) => jobs.push(job),
+            Err(error) => {
+                fail(board, step.workflow_seq, &error, latest);
+                return false;
+            }
+        }
+        true
+    });
+    if ready.is_empty() {
+        return Ok(());
     }
     let entries: Vec<Vec<Entry<'_>>> = ready
         .iter()
@@ -175,7 +217,7 @@ async fn results(
 /// The job of a step as it is enqueued at `at`: relative times count from then.
 fn job(step: &StepRow, results: &HashMap<(i64, i64), String>, at: Timestamp) -> Result<NewJob, StoreError> {
     let unreadable = |error: serde_json::Error| StoreError::Unreadable {
-        column: "workflow_steps.job".to_owned(),
+        column: format!("job of workflow_steps {}/{}", step.workflow_seq, step.step),
         message: error.to_string(),
     };
     let waiting: WaitingJob = serde_json::from_str(&step.job).map_err(unreadable)?;

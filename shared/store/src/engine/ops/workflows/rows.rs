@@ -1,9 +1,10 @@
 //! Rows of workflows and their steps, and what is to be written of them.
 
+use super::super::super::columns::Columns;
 use super::super::super::journal::Journal;
 use super::super::super::rows::{StepMove, StepRow, WorkflowRow, decode};
 use super::super::super::session::{Args, Session};
-use super::super::super::statement::{Writes, read_by};
+use super::super::super::statement::{Writes, decode_readable};
 use super::super::super::unit::Unit;
 use crate::{Ring, StoreError, Workflow, sql};
 use serde_json::{Value, json};
@@ -52,11 +53,12 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// Locks workflows.
+    /// Locks workflows. One that cannot be read stays as it is, and its steps start nothing.
     pub(super) async fn lock(session: &mut Session, seqs: Vec<i64>) -> Result<Self, StoreError> {
-        let keys = seqs.into_iter().collect();
+        let keys: Vec<i64> = seqs.into_iter().collect();
         let (action, text) = ("lock workflows", &sql::LOCK_WORKFLOWS);
-        let rows = read_by(session, action, text, keys, decode::<WorkflowRow>).await?;
+        let rows = session.rows(action, text, Args::Rows(Columns::of(keys, text)?, &[])).await?;
+        let rows = decode_readable(action, &rows, decode::<WorkflowRow>);
         Ok(Self { rows: rows.into_iter().map(|row| (row.seq, row)).collect(), ..Self::default() })
     }
 

@@ -1,0 +1,9 @@
+//! Damaged rows, loops of crashes, and full disks: what one of them touches fails alone and says why.
+
+mod contradictions;
+mod crash_loop;
+mod disk_full;
+mod doctor;
+mod matrix;
+mod schema;
+mod stage;
