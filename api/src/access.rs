@@ -49,6 +49,12 @@ impl Access {
         self.scope.is_none()
     }
 
+    /// Returns true if changes by the operation are audited. The calls of workers over HTTP are not: events of jobs
+    /// record them.
+    pub(crate) fn is_audited(&self) -> bool {
+        self.roles != [Role::Worker]
+    }
+
     fn read(declared: &Value) -> Result<Self, String> {
         let Some(pairs) = declared.as_array().filter(|pairs| !pairs.is_empty()) else {
             return Err("declares no security".to_owned());

@@ -2,6 +2,7 @@
 
 use crate::access::{Access, AccessTable, UndeclaredAccess};
 use crate::agent_protocol::RunStream;
+use crate::audit_chain::RefusedRequests;
 use crate::auth::Guarded;
 use crate::caller::Peer;
 use crate::doorbell::Bells;
@@ -12,8 +13,8 @@ use crate::principals::{Keyring, Principals};
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
 use crate::{
-    a2a, agent_protocol, agents, artifacts, auth, budgets, credentials, docs, engagements, fleet, keys, ojs,
-    probes, query, reply, reviews, stamp,
+    a2a, agent_protocol, agents, artifacts, audit_chain, auth, budgets, credentials, docs, engagements,
+    fleet, freeze, keys, ojs, probes, query, reply, reviews, stamp,
 };
 use axum::Router;
 use axum::http::Method;
@@ -51,6 +52,8 @@ pub struct ApiOptions {
     pub max_body_bytes: usize,
     /// True if `POST /ojs/v1/admin/reset` exists, which deletes everything.
     pub enable_reset: bool,
+    /// True if a job of an agent must name a registered agent.
+    pub require_agent: bool,
     /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
     /// Other servers that may use the agents of this one. Their depth, budget and user are trusted.
@@ -59,6 +62,8 @@ pub struct ApiOptions {
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; any user by default.
     pub reviewers: Option<Vec<String>>,
+    /// True if the principal that submitted a job may not answer its reviews.
+    pub separate_duties: bool,
     /// The currency of the price table, if there is one: budgets in money must use it.
     pub currency: Option<String>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
@@ -78,10 +83,12 @@ impl Default for ApiOptions {
             tls: false,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
+            require_agent: false,
             private_webhooks: false,
             peers: Vec::new(),
             remote_hosts: Vec::new(),
             reviewers: None,
+            separate_duties: false,
             currency: None,
             mcp_servers: Vec::new(),
             keyless_tools: Vec::new(),
@@ -115,6 +122,8 @@ pub(crate) struct App {
     pub(crate) started_at: Timestamp,
     /// The metrics for Prometheus.
     pub(crate) metrics: Option<Metrics>,
+    /// The audit entries of refused requests.
+    pub(crate) refused: RefusedRequests,
     /// Keys, and the principals that they open.
     pub(crate) principals: Principals,
     /// Compiled schemas of arguments.
@@ -146,6 +155,7 @@ impl Api {
         let reset = if self.options.enable_reset { ojs::reset() } else { Router::new() };
         let keyring = Keyring::new(self.store.keys.clone(), Arc::clone(&self.clock), self.shutdown.clone());
         let app = Arc::new(App {
+            refused: RefusedRequests::new(self.store.audit.clone()),
             principals: Principals::of(&self.options, keyring),
             bells: Bells::new(self.store.clone(), self.shutdown.clone()),
             feeds: Streams::default(),
@@ -168,8 +178,10 @@ impl Api {
             .merge(budgets::routes())
             .merge(credentials::routes())
             .merge(keys::routes())
+            .merge(audit_chain::routes())
             .merge(reviews::routes())
             .merge(fleet::routes())
+            .merge(freeze::routes())
             .merge(probes::routes())
             .split_for_parts();
         let document = Arc::new(docs::finish(document));

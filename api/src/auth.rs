@@ -1,19 +1,24 @@
 //! Authentication by keys and tokens, and the check of what the operation needs.
 
-use crate::access::AccessTable;
+use crate::access::{Access, AccessTable};
 use crate::api::Shared;
+use crate::audit_chain;
 use crate::principals::{FoundPrincipal, until};
 use crate::reply::{Answer, Failure};
 use crate::request::sent_tenant;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
 use std::sync::Arc;
 use turnstone_domain::principal::Principal;
 use turnstone_ojs::OjsError;
+use turnstone_store::audited;
+
+/// The operation of a request whose path no operation has, in the audit.
+const UNKNOWN_PATH: &str = "(no operation)";
 
 /// The state of the guard.
 #[derive(Clone)]
@@ -22,45 +27,116 @@ pub(crate) struct Guarded {
     pub(crate) access: Arc<AccessTable>,
 }
 
-/// Lets a request pass whose principal may use the operation, or that needs none.
+/// Lets a request pass whose principal may use the operation, or that needs none. Changes and refused requests are
+/// audited.
 pub(crate) async fn guard(State(on): State<Guarded>, mut request: Request, next: Next) -> Answer {
-    let route = request.extensions().get::<MatchedPath>();
-    let needed = route.and_then(|route| on.access.of_operation(request.method(), route.as_str()));
-    if needed.is_some_and(|needed| needed.is_open()) {
+    let route = request.extensions().get::<MatchedPath>().map(|route| route.as_str().to_owned());
+    let needed = route.as_ref().and_then(|route| on.access.of_operation(request.method(), route));
+    if needed.is_some_and(Access::is_open) {
         return Ok(next.run(request).await);
     }
-    let presented = presented(request.headers());
-    let known = match on.app.principals.find(presented).await {
-        Ok(known) => known,
-        Err(Failure(error)) if error.status == 401 => {
-            let mut refusal = Failure(error).into_response();
-            refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            return Ok(refusal);
+    let sent =
+        RequestFacts { method: request.method(), path: request.uri().path(), headers: request.headers() };
+    let admitted = admit(&on, needed, &sent).await;
+    let (now, action) = (on.app.api.clock.now(), route.as_deref().unwrap_or(UNKNOWN_PATH));
+    let (known, principal) = match admitted {
+        Ok(Admitted { known, principal }) => (known, principal),
+        Err(NotAdmitted { principal, failure }) => {
+            let response = refusal(failure);
+            if response.status().is_client_error() {
+                let note = audit_chain::note(&request, action, principal.as_deref(), now);
+                on.app.refused.record(&note, &response);
+            }
+            return Ok(response);
         }
-        Err(failure) => return Err(failure),
     };
-    if known.principal.is_local() {
-        refuse_other_sites(request.headers())?;
+    let is_audited = audit_chain::is_audited(action) && needed.is_none_or(Access::is_audited);
+    let note = audit_chain::changes(request.method())
+        .then(|| Arc::new(audit_chain::note(&request, action, Some(&principal), now)));
+    request.extensions_mut().insert(known.caller());
+    request.extensions_mut().insert(principal);
+    let response = match &note {
+        Some(note) if is_audited => {
+            audited(Arc::clone(note), next.run(audit_chain::digested(request, note))).await
+        }
+        _ => next.run(request).await,
+    };
+    if let Some(note) = note
+        && audit_chain::is_refusal(&response, is_audited)
+    {
+        on.app.refused.record(&note, &response);
     }
-    let caller = known.caller();
+    Ok(match &known.held {
+        Some(held) => until(&on.app.principals.keyring, held, response),
+        None => response,
+    })
+}
+
+/// The parts of a request that decide about it.
+struct RequestFacts<'a> {
+    method: &'a Method,
+    path: &'a str,
+    headers: &'a HeaderMap,
+}
+
+/// A request whose principal may use the operation.
+struct Admitted {
+    known: FoundPrincipal,
+    /// With the tenant of the request.
+    principal: Arc<Principal>,
+}
+
+/// A refused request.
+struct NotAdmitted {
+    /// None while it is not known.
+    principal: Option<Arc<Principal>>,
+    failure: Failure,
+}
+
+async fn admit(
+    on: &Guarded,
+    needed: Option<&Access>,
+    sent: &RequestFacts<'_>,
+) -> Result<Admitted, NotAdmitted> {
+    let unknown = |failure| NotAdmitted { principal: None, failure };
+    let known = on.app.principals.find(presented(sent.headers)).await.map_err(unknown)?;
+    let checked = check(&known, needed, sent);
+    checked
+        .map_err(|failure| NotAdmitted { principal: Some(Arc::clone(&known.principal)), failure })
+        .map(|principal| Admitted { known, principal })
+}
+
+/// Checks a known principal, and returns it with the tenant of the request.
+fn check(
+    known: &FoundPrincipal,
+    needed: Option<&Access>,
+    sent: &RequestFacts<'_>,
+) -> Result<Arc<Principal>, Failure> {
+    if known.principal.is_local() {
+        refuse_other_sites(sent.headers)?;
+    }
     if let Some(peer) = &known.peer
-        && !peer.may(request.method(), request.uri().path())
+        && !peer.may(sent.method, sent.path)
     {
         let hint = "A peer may read agents, engage them, and read engagements.";
         let message = "This key is another server's, and such may not do this.";
         return Err(Failure(OjsError::new(403, "forbidden", message, hint)));
     }
-    let principal = narrowed(&known, request.headers())?;
+    let principal = narrowed(known, sent.headers)?;
     if let Some(needed) = needed {
         needed.check(&principal)?;
     }
-    request.extensions_mut().insert(caller);
-    request.extensions_mut().insert(principal);
-    let response = next.run(request).await;
-    Ok(match &known.held {
-        Some(held) => until(&on.app.principals.keyring, held, response),
-        None => response,
-    })
+    Ok(principal)
+}
+
+/// Returns the response to a refused request; one without a known principal names the scheme of a key.
+fn refusal(failure: Failure) -> Response {
+    let is_unknown = failure.0.status == 401;
+    let mut response = failure.into_response();
+    if is_unknown {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
 }
 
 /// Returns the token of the header `Authorization: Bearer <token>`.

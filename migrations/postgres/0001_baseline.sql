@@ -652,6 +652,14 @@ CREATE TABLE audit_entries (
 
 CREATE INDEX audit_entries_by_tenant ON audit_entries (tenant, seq) WHERE tenant IS NOT NULL;
 
+-- One row per freeze: while it is there, turns of its tenant, or of the fleet, call no model and no tool.
+CREATE TABLE freezes (
+    scope     TEXT    PRIMARY KEY,         -- the tenant; empty for the fleet
+    reason    TEXT,
+    frozen_by TEXT    NOT NULL,
+    frozen_at BIGINT NOT NULL
+);
+
 -- The end of the audit, at most one row. A transaction that appends locks it.
 CREATE TABLE audit_heads (
     id   BIGINT  PRIMARY KEY CHECK (id = 1),

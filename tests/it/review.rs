@@ -186,8 +186,8 @@ async fn an_agent_reviews() {
     for backend in turnstone_tests::Backend::ALL {
         for (word, verdict, confirmed) in [
             ("oagent://auditor", "{\"approve\": true, \"reason\": \"cheap\"}", true),
-            ("auditor", "APPROVE it is cheap", true),
-            ("auditor", "{\"approve\": false, \"reason\": \"too dear\"}", false),
+            ("oagent://auditor", "APPROVE it is cheap", true),
+            ("oagent://auditor", "{\"approve\": false, \"reason\": \"too dear\"}", false),
             ("oagent://auditor", "it looks fine to me", false),
         ] {
             let fleet = Fleet::builder().on(backend).model(reviewed(verdict)).start().await;
@@ -323,9 +323,10 @@ async fn a_retried_job_calls_its_reviewing_agent_again() {
             }
         };
         let fleet = Fleet::builder().on(backend).model(script).start().await;
-        for document in
-            [REVIEWER.to_owned(), AGENT.replace("require_review: manager", "require_review: auditor")]
-        {
+        for document in [
+            REVIEWER.to_owned(),
+            AGENT.replace("require_review: manager", "require_review: oagent://auditor"),
+        ] {
             let (status, body) = fleet.send(Method::POST, "/agents", document).await;
             assert!(status.is_success(), "{body:#}");
         }

@@ -8,6 +8,7 @@ use crate::api::App;
 use crate::ojs::jobs::submitter::check_user;
 use crate::reply::Failure;
 use crate::request::Tenant;
+use crate::reviews::check_duties;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::engagement::Engagement;
@@ -339,6 +340,7 @@ async fn decide(app: &App, review: &Review, user: &str, given: &UserAnswer) -> R
     if review.state == agreed {
         return Ok(taken(true));
     }
+    check_duties(app, review, &given.principal).await?;
     let approve = agreed == ReviewState::Approved;
     let reason = match &given.said {
         Said::Values(values) => values.get("reason").and_then(Value::as_str).map(str::to_owned),

@@ -1,6 +1,7 @@
 //! `POST /reviews/{id}/approve` and `/reject` with `{"by", "reason"?}` (OAS-30 … OAS-32): the first answer counts, and
 //! each of several reviewers has one vote.
 
+use super::check_duties;
 use crate::api::Shared;
 use crate::docs::{self, rows};
 use crate::reply::{self, Answer};
@@ -59,7 +60,8 @@ pub(crate) async fn reject(
 
 async fn decide(app: &Shared, id: &str, tenant: &Tenant, (approve, body): (bool, &[u8])) -> Answer {
     let review = app.api.store.views.review_of(&ReviewId::from(id), tenant.name()).await?;
-    review.ok_or_else(|| OjsError::not_found("review", id))?;
+    let review = review.ok_or_else(|| OjsError::not_found("review", id))?;
+    check_duties(app, &review, &tenant.principal).await?;
     let decision = decision(approve, body, &tenant.principal, app.api.clock.now())?;
     let by = decision.by.clone();
     match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// In [`Principal::acts_for`]: every name.
 pub const ANYONE: &str = "*";
 
+/// The member of `meta` with the principal that submitted an agent's job. A client cannot set it.
+pub const SUBMITTED_BY: &str = "turnstone_submitted_by";
+
 /// A configured key has at least this many characters, and so many different ones.
 const SECRET_CHARACTERS: usize = 32;
 const DISTINCT_CHARACTERS: usize = 8;

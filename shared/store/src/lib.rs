@@ -64,6 +64,7 @@ pub use engine::crons::{Crons, Firing};
 pub use engine::delegations::{DelegationLink, DelegationLinks, Delegations};
 pub use engine::feed::{Feed, FeedPage};
 pub use engine::forks::{ForkRefusal, Forks, NewFork};
+pub use engine::freezes::{Freeze, Freezes};
 pub use engine::idempotency::{AnswerOfPush, IdempotentPush, IdempotentPushes, RecordedPush};
 pub use engine::inspect::{DamagedValue, Inspected, RawRow};
 pub use engine::intake::{
@@ -161,6 +162,8 @@ pub struct Store {
     pub audit: Audit,
     /// API keys of principals.
     pub keys: Keys,
+    /// Freezes of the fleet and of tenants.
+    pub freezes: Freezes,
     /// Agents that work for agents.
     pub delegations: Delegations,
     /// Budgets that engagements share, what an engagement may spend, and what was spent.

@@ -92,7 +92,10 @@ async fn an_assertion_that_can_never_hold_is_a_warning() {
         ),
         (
             "OAS-A18",
-            document("desk", "capabilities: {search: {input_restriction: {require_review: desk}}}\n"),
+            document(
+                "desk",
+                "capabilities: {search: {input_restriction: {require_review: 'oagent://desk'}}}\n",
+            ),
         ),
     ] {
         fleet.send(Method::DELETE, "/agents/desk?allow_unresolved=1", "").await;

@@ -29,6 +29,9 @@ pub(crate) async fn change_cron(
     let entry = find(&app, &name, &tenant).await?;
     let (mut sent, known) = (body::read_object(&bytes)?, entry.clone());
     submitter::apply_to_template(&mut sent, &tenant.principal)?;
+    if sent.contains("job_template") {
+        submitter::check_template(&app, &sent)?;
+    }
     let change = blocking::run(move || cron::read_change(sent, &known, now)).await??;
     let owner = tenant.of_owner(entry.tenant);
     if !app.api.store.crons.change(&name, owner.name(), change, now).await? {

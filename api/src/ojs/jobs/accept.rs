@@ -73,7 +73,11 @@ pub(super) async fn accept_knowing(
         },
         None => None,
     };
+    let is_named = request.agent_name().is_some();
     let job = request.into_new_job(registered, app.api.ids.as_ref())?;
+    if app.api.options.require_agent && job.engagement.is_some() && !is_named {
+        return Err(submitter::unnamed().into());
+    }
     // Checks of the whole job are here, one per line: they may refuse it, and change nothing.
     rules::check(&job)?;
     flow::check(app, &job)?;

@@ -1,14 +1,12 @@
 //! The submitter of an agent's job. The user that a job names counts only within what its principal may act for; the
 //! principal is kept in the job's `meta`, so that the principal cannot approve what it submitted.
 
+use crate::api::App;
 use crate::reply::Failure;
 use serde_json::{Value, json};
 use turnstone_domain::RawObject;
-use turnstone_domain::principal::Principal;
+use turnstone_domain::principal::{Principal, SUBMITTED_BY};
 use turnstone_ojs::OjsError;
-
-/// The member of `meta` with the principal that submitted an agent's job. A client cannot set it.
-pub(crate) const SUBMITTED_BY: &str = "turnstone_submitted_by";
 
 /// Applies the principal to the members of a job.
 ///
@@ -51,6 +49,28 @@ pub(crate) fn apply_to_template(entry: &mut RawObject, principal: &Principal) ->
     apply(&mut template, principal)?;
     entry.insert("job_template", template);
     Ok(())
+}
+
+/// Refuses a cron entry that calls a model without a registered agent, where one is required.
+///
+/// # Errors
+/// 403.
+pub(crate) fn check_template(app: &App, entry: &RawObject) -> Result<(), Failure> {
+    let template = entry.given("job_template").and_then(|template| template.parse::<RawObject>().ok());
+    let fields = template.as_ref().unwrap_or(entry);
+    let is_named = fields
+        .given("meta")
+        .and_then(|meta| meta.parse::<RawObject>().ok())
+        .is_some_and(|meta| meta.contains("agent"));
+    let is_agents = fields.names().any(|name| name.starts_with("ext_agent_"));
+    if app.api.options.require_agent && is_agents && !is_named { Err(unnamed().into()) } else { Ok(()) }
+}
+
+/// Returns the error about a job that names no registered agent.
+pub(super) fn unnamed() -> OjsError {
+    let hint = "Name a registered agent in `meta.agent`, whose restrictions and reviews apply.";
+    let message = "This server runs registered agents only ([agents] require_agent).";
+    OjsError::new(403, "forbidden", message, hint).with("field", "meta.agent")
 }
 
 /// Checks that a principal may act for a user.

@@ -162,6 +162,7 @@ async fn start(
     .with_breakers(Arc::clone(&store.breakers))
     .with_credentials(store.credentials.clone())
     .with_remote_calls(store.remote_calls.clone())
+    .with_freezes(store.freezes.clone())
     .with_prices(config.prices()?)
     .with_reviews(config.reviews.clone());
     let api = api::part(

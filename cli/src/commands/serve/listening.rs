@@ -26,6 +26,8 @@ pub struct Listening {
     pub attest_key: Option<Signer>,
     /// True if clients may reset the server, which deletes everything.
     pub enable_reset: bool,
+    /// True if a job of an agent must name a registered agent.
+    pub require_agent: bool,
     /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
     /// The certificate of the API; without it, the API uses plain HTTP.
@@ -36,6 +38,8 @@ pub struct Listening {
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; `None` is any user.
     pub reviewers: Option<Vec<String>>,
+    /// True if the principal that submitted a job may not answer its reviews.
+    pub separate_duties: bool,
     /// The currency of the price table, if there is one.
     pub currency: Option<String>,
     /// The most clients at once, and their time limits.
@@ -80,11 +84,13 @@ impl Listening {
             api_keys,
             attest_key,
             enable_reset,
+            require_agent: config.agents.require_agent,
             private_webhooks,
             tls,
             peers,
             remote_hosts,
             reviewers: config.reviews.names(),
+            separate_duties: config.reviews.separate_duties,
             currency: config.prices.values().next().map(|price| price.currency.clone()),
             limits,
         })

@@ -17,6 +17,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("api_keys", "*"),
     ("audit_entries", "*"),
     ("audit_heads", "*"),
+    ("freezes", "*"),
     ("artifact_contents", "tenant digest"),
     ("artifacts", "id call_id tenant digest media_type"),
     ("branches", "*"),

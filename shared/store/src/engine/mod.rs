@@ -16,6 +16,7 @@ mod definitions;
 pub(crate) mod delegations;
 pub(crate) mod feed;
 pub(crate) mod forks;
+pub(crate) mod freezes;
 mod held;
 pub(crate) mod idempotency;
 pub(crate) mod inspect;
@@ -59,6 +60,7 @@ use crons::Crons;
 use delegations::Delegations;
 use feed::Feed;
 use forks::Forks;
+use freezes::Freezes;
 use held::Held;
 use idempotency::IdempotentPushes;
 use intake::Intake;
@@ -166,6 +168,7 @@ pub(crate) fn start(
         budgets: Budgets(handle()),
         credentials: Credentials(handle()),
         keys: Keys(handle()),
+        freezes: Freezes(handle()),
         audit: Audit(handle()),
         forks: Forks(handle()),
         questions: Questions(handle()),

@@ -1,6 +1,7 @@
 //! Rows of access: keys of principals, and the audit.
 
 use super::{Fields, Inconsistency, declare, get, wrong};
+use crate::Freeze;
 use turnstone_domain::Timestamp;
 use turnstone_domain::audit::{AuditEntry, AuditHead};
 use turnstone_domain::principal::{ApiKey, Role};
@@ -45,6 +46,14 @@ declare! {
         request_id: Option<String>,
         previous: String,
         hash: String,
+    }
+
+    /// A freeze; the scope is a tenant, or empty for the fleet.
+    struct FreezeRow into freezes [scope] {
+        scope: String,
+        reason: Option<String>,
+        frozen_by: String,
+        frozen_at: Timestamp,
     }
 
     /// The end of the audit.
@@ -125,6 +134,24 @@ impl From<AuditHead> for AuditHeadRow {
     fn from(head: AuditHead) -> Self {
         Self { id: 1, seq: head.seq, hash: head.hash }
     }
+}
+
+impl From<&Freeze> for FreezeRow {
+    fn from(freeze: &Freeze) -> Self {
+        let Freeze { tenant, reason, frozen_by, frozen_at } = freeze.clone();
+        Self { scope: tenant.unwrap_or_default(), reason, frozen_by, frozen_at }
+    }
+}
+
+/// Reads a freeze.
+pub(crate) fn freeze(row: &impl Fields) -> Result<Freeze, Inconsistency> {
+    let scope: String = get(row, "scope")?;
+    Ok(Freeze {
+        tenant: Some(scope).filter(|scope| !scope.is_empty()),
+        reason: get(row, "reason")?,
+        frozen_by: get(row, "frozen_by")?,
+        frozen_at: get(row, "frozen_at")?,
+    })
 }
 
 /// Reads an entry of the audit.
