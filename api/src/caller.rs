@@ -23,7 +23,7 @@ pub struct Peer {
     pub tenant: Option<String>,
     /// The agents that it may use; `None` for all.
     pub agents: Option<Vec<String>>,
-    /// The users that it may name; `*` stands for all.
+    /// The users that it may name; `*` means all.
     pub users: Vec<String>,
 }
 

@@ -624,7 +624,7 @@ CREATE TABLE api_keys (
     name            TEXT    NOT NULL,                  -- the principal
     tenant          TEXT,                              -- NULL: the fleet
     roles           TEXT    NOT NULL,                  -- JSON array
-    acts_for        TEXT    NOT NULL,                  -- JSON array of users and reviewers; '*' stands for all
+    acts_for        TEXT    NOT NULL,                  -- JSON array of users and reviewers; '*' means all
     rate_per_minute INTEGER,
     created_at      INTEGER NOT NULL,
     created_by      TEXT    NOT NULL,

@@ -3,6 +3,7 @@
 //! A process reads the freezes at most once per [`FRESH`], so a freeze holds within a second.
 
 use crate::turn::secured::Secured;
+use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -68,5 +69,21 @@ impl FreezeWatch {
             known.read_at = Some(Instant::now());
         }
         known.scopes.contains(&None) || known.scopes.contains(&Some(tenant.to_owned()))
+    }
+}
+
+impl Turn {
+    /// Waits while the fleet or the job's tenant is frozen: no model and no tool is called meanwhile.
+    ///
+    /// # Errors
+    /// [`Stop::Drain`]; as [`Turn::secured`].
+    pub async fn unless_frozen(&self) -> Result<(), Stop> {
+        self.deps.freezes.wait(self.secured()?, &self.tenant(), &self.draining).await
+    }
+
+    /// Returns the tenant of the job (OJS multi-tenancy), or `meta.tenant` of an older client; empty without one.
+    pub fn tenant(&self) -> String {
+        let named = |member: &str| self.job.meta.get(member).and_then(|value| value.parse::<String>().ok());
+        named("tenant_id").or_else(|| named("tenant")).unwrap_or_default()
     }
 }

@@ -25,7 +25,7 @@ struct KeyRequest {
     tenant: Option<String>,
     /// viewer, submitter, worker, approver, operator, admin.
     roles: Vec<String>,
-    /// The users and reviewers whose names it may use beside its own; `*` stands for all.
+    /// The users and reviewers whose names it may use beside its own; `*` means all.
     #[serde(default)]
     acts_for: Vec<String>,
     /// RFC 3339; left out, it does not expire.

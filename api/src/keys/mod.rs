@@ -55,7 +55,7 @@ pub(super) struct ShownKey {
     tenant: Option<String>,
     /// viewer, submitter, worker, approver, operator, admin.
     roles: Vec<&'static str>,
-    /// The users and reviewers whose names it may use; `*` stands for all.
+    /// The users and reviewers whose names it may use; `*` means all.
     acts_for: Vec<String>,
     /// The most requests per minute; null is no limit.
     rate_per_minute: Option<i64>,

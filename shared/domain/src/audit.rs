@@ -50,7 +50,7 @@ pub struct AuditHead {
 pub struct BrokenChain {
     /// The number of the entry.
     pub seq: i64,
-    /// What is wrong.
+    /// The fault.
     pub why: String,
 }
 

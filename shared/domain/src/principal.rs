@@ -105,10 +105,10 @@ pub struct Principal {
     pub tenant: Option<String>,
     /// The roles.
     pub roles: Vec<Role>,
-    /// The users and reviewers whose names it may use beside its own; [`ANYONE`] stands for every name.
+    /// The users and reviewers whose names it may use beside its own; [`ANYONE`] means every name.
     pub acts_for: Vec<String>,
     /// Its name for records, unique in the installation. `None` for clients on this machine that need no key, because
-    /// none is configured: they cannot be told apart.
+    /// none is configured: they cannot be distinguished.
     pub identity: Option<String>,
 }
 
@@ -217,7 +217,7 @@ impl ApiKey {
         if self.acts_for.len() > NAMES {
             return Err((
                 "acts_for",
-                format!("must have at most {NAMES} names; `{ANYONE}` stands for every name"),
+                format!("must have at most {NAMES} names; `{ANYONE}` means every name"),
             ));
         }
         self.acts_for.iter().try_for_each(|name| check_name(name)).map_err(|why| ("acts_for", why))?;

@@ -513,20 +513,6 @@ impl Turn {
         if self.draining.is_cancelled() { Err(Stop::Drain) } else { Ok(()) }
     }
 
-    /// Waits while the fleet or the job's tenant is frozen: no model and no tool is called meanwhile.
-    ///
-    /// # Errors
-    /// [`Stop::Drain`]; as [`Turn::secured`].
-    pub async fn unless_frozen(&self) -> Result<(), Stop> {
-        self.deps.freezes.wait(self.secured()?, &self.tenant(), &self.draining).await
-    }
-
-    /// Returns the tenant of the job (OJS multi-tenancy), or `meta.tenant` of an older client; empty without one.
-    pub fn tenant(&self) -> String {
-        let named = |member: &str| self.job.meta.get(member).and_then(|value| value.parse::<String>().ok());
-        named("tenant_id").or_else(|| named("tenant")).unwrap_or_default()
-    }
-
     /// Runs a barrier whose refusal the caller may handle.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! The submitter of an agent's job. The user that a job names counts only within what its principal may act for; the
-//! principal is kept in the job's `meta`, so that the principal cannot approve what it submitted.
+//! The submitter of an agent's job. The user that a job names counts only within what its principal may act for. The
+//! principal is kept in the job's `meta`, so that it cannot approve what it submitted.
 
 use crate::api::App;
 use crate::reply::Failure;

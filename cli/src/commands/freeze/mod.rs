@@ -15,7 +15,7 @@ pub enum FreezeCommand {
 Examples:
   turnstone freeze set --reason 'a tool sends wrong mails'
   turnstone freeze set --tenant acme")]
-    Set(SetArgs),
+    Set(FreezeArgs),
     /// List the freezes that hold
     List,
     /// Lift a freeze: turns that wait continue
@@ -24,7 +24,7 @@ Examples:
 
 /// `turnstone freeze set`.
 #[derive(Clone, Debug, Args)]
-pub struct SetArgs {
+pub struct FreezeArgs {
     /// The tenant; without it, the whole fleet
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<String>,

@@ -40,7 +40,7 @@ impl ReviewStep {
 pub struct Vote {
     /// The reviewer.
     pub by: String,
-    /// The principal of the request, when it can be told apart from others.
+    /// The principal of the request, when it can be distinguished from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// Yes or no.

@@ -87,7 +87,7 @@ pub struct Decision {
     pub approve: bool,
     /// The reviewer who answers.
     pub by: String,
-    /// The principal of the request, of whom a review takes one vote; `None` for clients that cannot be told apart.
+    /// The principal of the request, of whom a review takes one vote; `None` for clients that cannot be distinguished.
     pub principal: Option<String>,
     /// Why.
     pub reason: Option<String>,

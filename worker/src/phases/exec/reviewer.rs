@@ -57,7 +57,7 @@ pub fn among(agent: &AgentDefinition, found: &BTreeMap<String, Arc<AgentDefiniti
         let agent = found.get(agent_name(&word)).cloned();
         (word, agent)
     });
-    // A name without the prefix is a person's, so that nobody can register an agent that approves instead. Without an
+    // A name without the prefix is a person's, so that no agent of that name approves instead. Without an
     // agent of its name, a reviewer with the prefix can confirm nothing.
     known.filter(|(word, _)| word.starts_with(PREFIX)).collect()
 }

@@ -78,7 +78,7 @@ pub struct RemotePeer {
     /// The agents that it may use; by default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<String>>,
-    /// The users that it may name; `*` stands for all, and by default it names none.
+    /// The users that it may name; `*` means all, and by default it names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<String>,
 }
