@@ -23,6 +23,7 @@
 //! | [`RemoteCalls`](remote_calls::RemoteCalls) | worker: calls of remote agents to cancel |
 //! | [`Audit`] | the chain of entries about changes and refused requests |
 //! | [`Keys`] | API keys of principals |
+//! | [`Freezes`] | freezes of the fleet and of tenants |
 //! | [`Budgets`] | budgets of engagements, shared budgets, and the spending |
 //! | [`Delegations`] | agents that work for agents |
 //! | [`Forks`] | engagements that continue from a turn of another one, whose past they share |
