@@ -1,4 +1,4 @@
-# What the scripts have in common that let clients and servers of others speak to this program: sourced by
+# The common part of the scripts that run clients and servers of other projects against this program. Sourced by
 # a2a-counterparts.sh and sse-counterparts.sh, in the folder of the project. It makes
 #
 #   TURNSTONE   the program, built unless it was given

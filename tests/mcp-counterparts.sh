@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Speaks to MCP servers that are not ours, over stdio and over streamable HTTP: one written with the official Python SDK,
+# Calls published MCP servers, over stdio and over streamable HTTP: one written with the official Python SDK,
 # the published time server, and the published server of the TypeScript SDK that shows everything. It needs python3, node,
 # npm, PyPI and the npm registry, so it is no part of the default tests: run it when something about MCP has changed.
 #

@@ -129,8 +129,8 @@ impl Bells {
         loop {
             match rings.recv().await {
                 Ok(Ring::Events(name)) => self.ring(&name),
+                Ok(Ring::AllEvents) | Err(RecvError::Lagged(_)) => self.ring_all(),
                 Ok(_) => {}
-                Err(RecvError::Lagged(_)) => self.ring_all(),
                 // The doorbell lives as long as the store does.
                 Err(RecvError::Closed) => std::future::pending().await,
             }

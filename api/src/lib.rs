@@ -4,6 +4,17 @@
 //! knows nothing about workers or the scheduler: only the store connects them.
 //!
 //! One endpoint is one file; the routes are in the `mod.rs` beside it.
+//!
+//! ```text
+//!  connection (serve, tls) ─▶ stamp ─▶ auth, caller ─▶ query, request ─▶ an endpoint ─▶ the store
+//!                                                                          │
+//!  client ◀─ stamp ◀─ reply: answers and errors in one shape ◀─────────────┤
+//!  client ◀─ stamp ◀─ stream ◀─ shared_stream ◀─ doorbell ◀────────────────╯
+//!
+//!  endpoints   ojs; agents, engagements, reviews, artifacts, budgets, credentials, fleet; agent_protocol, a2a; probes
+//!  docs        the OpenAPI document, from the description of each endpoint
+//!  scrape      probes and metrics of processes without an API
+//! ```
 
 mod a2a;
 mod access;

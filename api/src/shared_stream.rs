@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Events that are kept for the others, and their size.
+/// The most events that are kept for other readers, and their most bytes.
 const KEPT: usize = 200;
 const KEPT_BYTES: usize = 256 * 1024;
 
@@ -35,8 +35,8 @@ impl<E> Default for Page<E> {
     }
 }
 
-/// Returns the page that a reader behind the others has read by itself. It has more, because the others are further,
-/// unless it is empty. After an error of the store this returns after a suitable pause.
+/// Returns the page that a reader behind the others has read by itself. More items follow unless the page is empty,
+/// because the other readers are further. After an error of the store this returns after a suitable pause.
 pub(crate) async fn alone<E, X: std::fmt::Display>(read: Result<Page<E>, X>) -> Page<E> {
     match read {
         Ok(page) => Page { more: !page.events.is_empty(), ..page },
@@ -71,9 +71,9 @@ pub(crate) struct SharedStream<E> {
 struct Tail<E> {
     /// The number of notifications before the last read.
     rings: Option<u64>,
-    /// Everything after this is kept …
+    /// The place after which everything is kept.
     from: i64,
-    /// … up to this.
+    /// The place of the last kept item.
     last: i64,
     kept: VecDeque<Arc<E>>,
     bytes: usize,

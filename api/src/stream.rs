@@ -26,9 +26,9 @@ use turnstone_store::{Ear, EventFilter, Piece, StoreError};
 
 /// The most events that are read at once and held in memory by one stream.
 const PAGE: u32 = 200;
-/// The longest list.
+/// The most events of a page.
 const MOST: u32 = 1000;
-/// Silence is broken this often, so that proxies keep the connection.
+/// The interval of comments on a stream without events, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The stream that is requested.
@@ -39,14 +39,14 @@ pub(crate) struct Source {
     pub(crate) bell_name: String,
     /// True if the (latest) job has ended already.
     pub(crate) ended: bool,
-    /// The engagement whose models' pieces are sent; only on streams.
+    /// The engagement whose pieces of live text are sent; only on streams.
     pub(crate) live: Option<EngagementId>,
 }
 
 /// The form of events.
 #[derive(Clone, Copy, Default)]
 enum Form {
-    /// With the numbers of their stream.
+    /// Our own form, with the numbers of the stream.
     #[default]
     Own,
     /// As the feed has them: CloudEvents 1.0.
@@ -83,7 +83,7 @@ impl Form {
 ///
 /// `?stream=true` or `Accept: text/event-stream` makes it a stream. The cursor is the header `Last-Event-ID`, else
 /// `?since=`: events after it are sent. Pieces of a model's text that are not durable yet are between them, as `delta`
-/// without an `id`. A piece is lost without a listener, and moves no cursor.
+/// without an `id`. A piece that no client receives is not kept, and no piece moves the cursor.
 pub(crate) async fn answer(app: Shared, source: Source, headers: &HeaderMap, params: &Params) -> Answer {
     let resumed = headers.get("last-event-id").and_then(|value| value.to_str().ok()).map(str::trim);
     let since = match resumed {
@@ -129,7 +129,7 @@ async fn page(app: &Shared, filter: &EventFilter, since: i64, limit: u32, form: 
 /// An event of a stream that is followed.
 pub(crate) struct Noted {
     event: FeedEvent,
-    /// True if a job ended with it, and nothing followed when it was read.
+    /// True if a job ended with it, and nothing followed at the time of the read.
     over: bool,
 }
 
@@ -244,7 +244,7 @@ fn frame(said: StreamFrame, form: Form) -> Frame {
     }
 }
 
-/// Why a stream stops waiting.
+/// The reason why a stream stops waiting.
 enum Woken {
     /// There may be new events.
     Look,

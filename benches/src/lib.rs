@@ -2,6 +2,10 @@
 //!
 //! They measure single calls of the store, to find out what a change costs. `turnstone bench` measures whole things
 //! and compares them with the disk; its figures are those that docs/BENCHMARKS.md explains.
+//!
+//! ```text
+//!  this crate: a store, jobs, checkpoints ─▶ benches/*.rs: one call each ─▶ criterion
+//! ```
 
 pub mod history;
 

@@ -37,7 +37,7 @@ pub struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
-    /// The server's address [env: TURNSTONE_URL] [default: http://127.0.0.1:8080]
+    /// The server's address [env: TURNSTONE_URL] [default: `http://127.0.0.1:8080`]
     #[arg(long, global = true, value_name = "URL")]
     pub url: Option<String>,
     /// Reference to the API key: env:NAME or file:/path [default: env:TURNSTONE_API_KEY, if it is set]

@@ -1,4 +1,14 @@
 //! `turnstone`: the server, its worker and scheduler, and the operator's commands, in one program.
+//!
+//! ```text
+//!  args ─▶ config: flag, environment, turnstone.toml, default
+//!    │
+//!    ╰─▶ commands ─┬─ dev, api, scheduler, worker, migrate ─▶ crates api, scheduler, worker over one store
+//!                  ├─ job, review, agent, queue … ─▶ client ─▶ a running API ─▶ output: table, JSON, ids
+//!                  ├─ doctor, config ─▶ what is misconfigured
+//!                  ╰─ bench ─▶ measurements of this machine
+//!  failure: the cause, the next step, the exit code
+//! ```
 
 mod args;
 mod client;

@@ -1,5 +1,9 @@
 //! The runnable examples: agents, a job, a script for the scripted model, and a tiny tool server to bind tools to.
 //! `turnstone dev --demo` runs all of it; the files are embedded so that the binary alone is enough.
+//!
+//! ```text
+//!  agents ─▶ registered by `dev --demo` ─▶ a job ─▶ answers of the script ─▶ calls of the tool server
+//! ```
 
 pub mod tool_server;
 

@@ -5,6 +5,11 @@
 //! may run: one leads and acts, the others wait.
 //!
 //! To add a duty: one file in `duties/`, one line in its table.
+//!
+//! ```text
+//!  clock, doorbell ─▶ tick ─▶ scheduler ─ leadership: does this one lead? ─▶ duties, in the order of their table ─▶ store
+//!                                                                      ╰──▶ webhooks: make deliveries, post them
+//! ```
 
 mod duties;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::{Clock, Ids, Timestamp};
 use turnstone_store::{Doorbell, Ring, Store, StoreError, Term, Upkeep};
 
-/// The longest time that the end of a scheduler waits for the store to take the leadership back.
+/// The longest time for which a scheduler that ends waits until its leadership is given back.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The duty that takes jobs back from silent workers.
 const REAPER: &str = "reap_expired";
@@ -32,7 +32,7 @@ pub struct Scheduler {
     sender: Option<WebhookSender>,
 }
 
-/// The outcome of the duties of one turn.
+/// The outcome of one run of the duties.
 #[derive(Default)]
 struct Turn {
     /// The rows that the duties for due things changed.
@@ -141,7 +141,7 @@ impl Scheduler {
         }
     }
 
-    /// Queries the next due time, runs the duties that have their turn, and returns the pause before the next query.
+    /// Queries the next due time, runs the duties that are due, and returns the pause before the next query.
     async fn turn_of_the_clock(
         &self,
         term: &Term,
@@ -159,7 +159,7 @@ impl Scheduler {
         })
     }
 
-    /// Runs the duties that have their turn. A lost term ends it: the new leader runs the rest.
+    /// Runs the duties that are due. When the term is lost it stops, and the new leader runs the rest.
     async fn perform(
         &self,
         term: &Term,
@@ -209,7 +209,7 @@ impl Scheduler {
     }
 }
 
-/// Waits, at most until [`Ring::Due`]. Other notifications do not end the wait; missed ones do.
+/// Waits for this time, or until [`Ring::Due`]. Other notifications do not end the wait; a missed notification does.
 async fn wait_or_ring(ear: &mut Receiver<Ring>, wait: Duration) {
     let due = async {
         while !matches!(ear.recv().await, Ok(Ring::Due) | Err(RecvError::Lagged(_))) {}

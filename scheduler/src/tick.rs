@@ -21,18 +21,18 @@ pub(crate) fn pause(due: Option<Timestamp>, now: Timestamp) -> Duration {
     }
 }
 
-/// The times at which the periodic duties completed last.
+/// The time at which each periodic duty completed last.
 #[derive(Default)]
 pub(crate) struct Timetable {
     through: HashMap<&'static str, Timestamp>,
 }
 
 impl Timetable {
-    /// Returns true if it is a duty's turn now; `due` is true if anything is due.
+    /// Returns true if a duty has to run now; `due` is true if anything is due.
     pub(crate) fn wants(&self, duty: &Entry, due: bool, now: Timestamp) -> bool {
         match duty.interval {
             Interval::WhenDue => due,
-            // A clock that was set back must not silence a duty.
+            // A duty runs also after the clock was set back.
             Interval::EveryMs(period) => {
                 self.through.get(duty.name).is_none_or(|at| !(0..period).contains(&now.since(*at)))
             }

@@ -2,19 +2,13 @@
 
 use futures::StreamExt;
 use serde_json::{Value, json};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server, wait};
-
-fn document(name: &str, rest: &str) -> String {
-    format!(
-        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent.\nintent: You are {name}.\nowner: tests\n{rest}"
-    )
-}
 
 async fn fleet(backend: Backend, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Fleet {
     let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
     for (name, rest) in [("clerk", ""), ("other", ""), ("asker", "capabilities: {ask-user: {}}\n")] {
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", document(name, rest)).await;
-        assert_eq!(status, 201, "{body}");
+        fleet.register(oas(name, rest)).await;
     }
     fleet
 }
@@ -395,9 +389,8 @@ async fn a_delegates_question_reaches_the_client() {
             }
         })
         .await;
-        let lead = document("lead", "capabilities: {asker: {}}\n");
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", lead).await;
-        assert_eq!(status, 201, "{body}");
+        let lead = oas("lead", "capabilities: {asker: {}}\n");
+        fleet.register(lead).await;
         let task = rpc(&fleet, "lead", "SendMessage", text("m-1", "go")).await["result"]["task"].clone();
         assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task:#}");
         assert_eq!(task["status"]["message"]["parts"][0]["text"], "Which city?");

@@ -325,8 +325,7 @@ async fn a_bad_answer_leaves_the_review_open() {
     let booker = agent_with(
         "capabilities:\n  book:\n    user_identity: false\n    input_restriction:\n      assertion: \"true\"\n      require_review: manager\n",
     );
-    let (status, body) = fleet.send(Method::POST, "/agents", booker).await;
-    assert!(status.is_success(), "{body}");
+    fleet.register(booker).await;
     let id = fleet.push(&json!({"type": "agent.book", "args": ["book"], "meta": {"agent": "desk"}})).await;
     assert_eq!(fleet.settled(&id).await["state"], "pending");
     let review = fleet.get("/reviews").await["items"][0]["id"].as_str().unwrap().to_owned();

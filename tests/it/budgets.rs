@@ -107,9 +107,7 @@ async fn guardrails_are_charged() {
     for backend in Backend::ALL {
         let fleet = fleet(backend, |_| Reply::text("done")).await;
         let guards = "guardrails:\n  input: {tool_name: search, assertion: \"true\"}\n  output: {tool_name: search, assertion: \"true\"}\n";
-        let (status, body) =
-            fleet.send(Method::POST, "/agents", crate::policy::document("guarded", guards)).await;
-        assert!(status.is_success(), "{body}");
+        fleet.register(turnstone_tests::documents::oas("guarded", guards)).await;
         let ask = job(json!({"tenant_id": "acme", "meta": {"agent": "guarded"}}));
         set(&fleet, "tenant/acme", json!({"cost": "0.2"})).await;
         let id = fleet.push(&ask).await;

@@ -80,6 +80,7 @@ async fn cancel_by_another_process_stops_a_tool_call() {
     fleet.wait_for(&next, &[JobState::Completed]).await;
     assert_eq!(fleet.job(&id).await["state"], "cancelled");
     drop(worker);
+    fleet.end().await;
 }
 
 #[tokio::test]

@@ -62,5 +62,5 @@ async fn survive(backend: Backend, jobs: usize, rounds: usize) {
     assert_eq!(keys.len(), jobs * 2, "on {backend:?}");
     let checkpoints = fleet.number(turnstone_tests::journal::CHECKPOINTS).await;
     assert_eq!(checkpoints, i64::try_from(jobs * 3 * 7).unwrap(), "on {backend:?}");
-    fleet.place.check().await;
+    fleet.end().await;
 }

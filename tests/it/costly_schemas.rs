@@ -61,6 +61,7 @@ async fn a_costly_schema_is_refused_at_every_endpoint() {
     // The same schema is counted once, however many jobs name it.
     let same: Vec<Value> = (0..100).map(|_| jobs[0].clone()).collect();
     server.post("/ojs/v1/jobs/batch", &json!({"jobs": same})).await.expect(201);
+    server.end().await;
 }
 
 #[tokio::test]
@@ -78,6 +79,7 @@ async fn an_agent_whose_patterns_cost_too_much_is_refused() {
         assert_eq!(refused.status, 422, "{}", refused.text);
         assert!(refused.text.contains(words), "{pattern}: {}", refused.text);
     }
+    server.end().await;
 }
 
 /// The runtime has one thread: blocking work would delay every request.
@@ -98,6 +100,7 @@ async fn other_requests_are_answered_while_schemas_compile() {
     }
     assert!(answered > 20, "{answered} probes were answered while the schemas compiled");
     assert_eq!(wait::output("the batch", costly).await.unwrap().unwrap().status(), StatusCode::CREATED);
+    fleet.end().await;
 }
 
 #[tokio::test]

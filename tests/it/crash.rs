@@ -111,14 +111,14 @@ async fn crash_at(backend: Backend, point: &str, tool: &'static str) -> (Fleet, 
     (fleet, id)
 }
 
-/// Asserts that every answer was committed before its worker died, and booked once.
-async fn assert_paid_once(fleet: &Fleet, id: &str) {
+/// Asserts that every answer was committed before its worker died, and booked once. Ends the fleet.
+async fn ends_paid_once(fleet: Fleet, id: &str) {
     let calls = fleet.models.calls();
     let answers = fleet.number(&turnstone_tests::journal::phases(3)).await;
     assert_eq!(i64::try_from(calls.len()).unwrap(), answers, "model calls");
     let reported: i64 = calls.iter().map(|call| call.reported).sum();
     assert_eq!(fleet.job(id).await["ext_agent_tokens_used"], reported, "tokens in {}", fleet.place);
-    fleet.place.check().await;
+    fleet.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -142,7 +142,7 @@ async fn an_unknown_outcome_of_a_call_that_is_not_idempotent_becomes_a_review() 
         assert_eq!(fleet.tools.calls().len(), reached, "at {point}: a rejected repetition is not made");
         let prompt = &fleet.models.calls()[1].request["messages"];
         assert!(prompt.to_string().contains("outcome of this call is unknown"), "{prompt:#}");
-        assert_paid_once(&fleet, &id).await;
+        ends_paid_once(fleet, &id).await;
     }
 }
 
@@ -154,7 +154,7 @@ async fn an_idempotent_call_is_repeated_with_the_same_key() {
         let calls = fleet.tools.calls();
         assert_eq!(calls.len(), 2, "on {backend:?}");
         assert_eq!(calls[0].key, calls[1].key);
-        assert_paid_once(&fleet, &id).await;
+        ends_paid_once(fleet, &id).await;
     })
     .await;
 }
@@ -176,6 +176,7 @@ async fn an_approval_is_for_one_more_request_only() {
             );
         }
         assert!(fleet.tools.calls().is_empty(), "on {backend:?}");
+        fleet.end().await;
     })
     .await;
 }

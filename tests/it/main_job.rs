@@ -171,8 +171,7 @@ async fn a_long_outcome_does_not_push_the_answer_out_of_the_window() {
         })
         .start()
         .await;
-    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(manifest).await;
     let id = fleet.push(&json!({"type": "agent.read", "args": ["go"], "meta": {"agent": "reader"}})).await;
     let done = fleet.settled(&id).await;
     assert_eq!(done["result"], "read", "{:#}", done["error"]);

@@ -28,8 +28,7 @@ fn script(price: i64) -> impl Fn(&Value) -> Reply + Send + Sync {
 
 async fn parked(workers: usize, price: i64) -> (Fleet, String) {
     let fleet = Fleet::builder().workers(workers).model(script(price)).start().await;
-    let (status, body) = fleet.send(Method::POST, "/agents", AGENT).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(AGENT).await;
     let id =
         fleet.push(&json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}})).await;
     (fleet, id)
@@ -195,8 +194,7 @@ async fn an_agent_reviews() {
                 REVIEWER.to_owned(),
                 AGENT.replace("require_review: manager", &format!("require_review: {word}")),
             ] {
-                let (status, body) = fleet.send(Method::POST, "/agents", document).await;
-                assert!(status.is_success(), "{body:#}");
+                fleet.register(document).await;
             }
             let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
             let id = fleet.push(&job).await;
@@ -247,8 +245,7 @@ async fn an_unknown_user_is_not_asked() {
                 "{}  book:\n    user_identity: false\n    {side}:\n      require_review: user\n",
                 AGENT.split_once("  book:").unwrap().0
             );
-            let (status, body) = fleet.send(Method::POST, "/agents", document).await;
-            assert!(status.is_success(), "{body:#}");
+            fleet.register(document).await;
             let job = |meta: Value| json!({"type": "agent.book", "args": ["book it"], "meta": meta});
             for meta in [json!({"agent": "booker"}), json!({"agent": "booker", "user": {"id": "anonymous"}})]
             {
@@ -276,8 +273,7 @@ async fn an_unknown_user_is_not_asked() {
 async fn a_retried_job_opens_a_new_review() {
     for backend in turnstone_tests::Backend::ALL {
         let fleet = Fleet::builder().on(backend).model(script(640)).start().await;
-        let (status, body) = fleet.send(Method::POST, "/agents", AGENT).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(AGENT).await;
         let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
         let id = fleet.push(&job).await;
         fleet.settled(&id).await;
@@ -327,8 +323,7 @@ async fn a_retried_job_calls_its_reviewing_agent_again() {
             REVIEWER.to_owned(),
             AGENT.replace("require_review: manager", "require_review: oagent://auditor"),
         ] {
-            let (status, body) = fleet.send(Method::POST, "/agents", document).await;
-            assert!(status.is_success(), "{body:#}");
+            fleet.register(document).await;
         }
         let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
         let id = fleet.push(&job).await;

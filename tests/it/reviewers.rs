@@ -36,8 +36,7 @@ fn rules() -> Value {
 
 async fn parked(backend: Backend) -> (Fleet, String) {
     let fleet = Fleet::builder().on(backend).model(script).reviews(rules()).start().await;
-    let (status, body) = fleet.send(Method::POST, "/agents", AGENT).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(AGENT).await;
     let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
     let id = fleet.push(&job).await;
     assert_eq!(fleet.settled(&id).await["state"], "pending");
@@ -61,8 +60,7 @@ async fn answer(fleet: &Fleet, review: &Value, verb: &str, by: &str) -> (StatusC
 async fn two_of_three_agree_across_a_killed_process() {
     for backend in Backend::ALL {
         let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
-        let (status, body) = fleet.send(Method::POST, "/agents", AGENT.replace("board", "ann")).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(AGENT.replace("board", "ann")).await;
         let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
         let id = fleet.push(&job).await;
         let mut asking = crate::crash::spawn(&fleet, 1, None);
@@ -179,8 +177,7 @@ async fn a_reviewer_who_is_not_in_the_directory_is_refused() {
     assert!(refusal.to_string().contains("OAS-30"), "{refusal:#}");
     assert_eq!(fleet.send(Method::GET, "/agents/booker", "").await.0, StatusCode::NOT_FOUND);
     for known in ["board", "ben", "owner", "user"] {
-        let (status, body) = fleet.send(Method::POST, "/agents", AGENT.replace("board", known)).await;
-        assert!(status.is_success(), "{known}: {body:#}");
+        fleet.register(AGENT.replace("board", known)).await;
     }
     fleet.end().await;
 }
@@ -190,8 +187,7 @@ async fn a_reviewer_who_is_not_in_the_directory_is_refused() {
 async fn an_approval_of_other_arguments_confirms_nothing() {
     for backend in Backend::ALL {
         let mut fleet = Fleet::builder().on(backend).model(script).start().await;
-        let (status, body) = fleet.send(Method::POST, "/agents", AGENT.replace("board", "ann")).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(AGENT.replace("board", "ann")).await;
         let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
         let id = fleet.push(&job).await;
         fleet.settled(&id).await;
@@ -228,8 +224,7 @@ async fn one_person_is_no_quorum_of_two() {
             }
             let rules = json!({"users": ["ann", "olga"], "groups": {"board": board}});
             let fleet = Fleet::builder().on(backend).model(script).reviews(rules).start().await;
-            let (status, body) = fleet.send(Method::POST, "/agents", AGENT).await;
-            assert!(status.is_success(), "{body:#}");
+            fleet.register(AGENT).await;
             let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
             let id = fleet.push(&job).await;
             if next.is_some() {

@@ -52,8 +52,7 @@ fn plain(options: &Value) -> Value {
 /// Ends one job of each kind: an agent job with a tool and a review, one that fails, and a plain one that is
 /// cancelled.
 async fn ended(fleet: &Fleet) -> [String; 3] {
-    let (registered, body) = fleet.send(Method::POST, "/agents", AGENT).await;
-    assert!(registered.is_success(), "{body:#}");
+    fleet.register(AGENT).await;
     let book = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});
     let booked = fleet.push(&book).await;
     assert_eq!(fleet.settled(&booked).await["state"], "pending");

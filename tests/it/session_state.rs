@@ -1,7 +1,7 @@
 //! State of agents between turns: tools of the model, committed by PERSIST or rolled back (OSSA §1.6 and §3, RS-28 …
 //! RS-31, RS-44; facts §6.2 cases 3 and 4).
 
-use crate::inputs::{bodies, desk, events_named, job, register};
+use crate::inputs::{bodies, desk, job, register};
 use crate::paused_timers::PausedTimers;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -83,7 +83,7 @@ async fn state_is_kept_across_turns_and_recorded() {
     assert_eq!((&second["key"], &second["operation"]), (&json!("log"), &json!("append")));
     assert_eq!((&second["previous_value"], &second["new_value"]), (&json!(["a"]), &json!(["a", "b"])));
     assert!(second["timestamp"].as_str().unwrap().ends_with('Z'));
-    let events = events_named(&fleet, &id, "state.changed").await;
+    let events = fleet.events_named(&id, "state.changed").await;
     assert_eq!(events.len(), 3);
     assert_eq!(events[0]["transaction_id"], records[0]["transaction_id"]);
     fleet.end().await;
@@ -110,7 +110,7 @@ async fn a_failed_turn_rolls_its_changes_back() {
     let done = fleet.settled(&id).await;
     assert_eq!(done["state"], "discarded", "{done:#}");
     assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));
-    let rolled_back = events_named(&fleet, &id, "state.rolled_back").await;
+    let rolled_back = fleet.events_named(&id, "state.rolled_back").await;
     assert_eq!(rolled_back[0]["changes"].as_array().unwrap().len(), 2, "{rolled_back:#?}");
     fleet.end().await;
 }
@@ -133,7 +133,7 @@ async fn read_uncommitted_keeps_everything() {
     PausedTimers::skip(Duration::from_millis(TIMEOUT_MS)).await;
     assert_eq!(fleet.settled(&id).await["state"], "discarded");
     assert_eq!(keys(&state(&fleet, &id).await), json!({"a": 1}));
-    assert!(events_named(&fleet, &id, "state.rolled_back").await.is_empty());
+    assert!(fleet.events_named(&id, "state.rolled_back").await.is_empty());
     fleet.end().await;
 }
 
@@ -235,9 +235,9 @@ async fn a_conflict_runs_the_turn_again() {
     assert_eq!(done["state"], "completed", "{done:#}");
     let shown = state(&fleet, &slow).await;
     assert_eq!(shown["entries"][0]["value"], json!([1, 2]), "no update is lost: {shown:#}");
-    let failed = events_named(&fleet, &slow, "job.failed").await;
+    let failed = fleet.events_named(&slow, "job.failed").await;
     assert_eq!((failed.len(), &failed[0]["code"]), (1, &json!("BACKEND_ERROR")), "{failed:#?}");
-    assert_eq!(events_named(&fleet, &slow, "state.rolled_back").await.len(), 1);
+    assert_eq!(fleet.events_named(&slow, "state.rolled_back").await.len(), 1);
     let engagement = fleet.engagement_of(&slow).await;
     let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
     let status = [&audit["state"][0]["status"], &audit["state"][1]["status"]];
@@ -289,7 +289,7 @@ async fn a_crash_around_persist_commits_once() {
         );
         assert_eq!(fleet.tools.calls().len(), 1, "{point}");
         assert_eq!(fleet.models.calls().len(), 2, "{point}");
-        fleet.place.check().await;
+        fleet.end().await;
     }
 }
 
@@ -305,12 +305,12 @@ async fn state_and_conversation_are_deleted_after_their_retention() {
         let fleet = Fleet::builder().on(backend).model(script).start().await;
         let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: keeper}\nspec:\n  role: You keep.\n  \
                         state: {mode: session, storage: {type: kv, retention: 2d}}\n";
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-        assert!(status.is_success() && body["warnings"].as_array().is_none_or(Vec::is_empty), "{body:#}");
+        let body = fleet.register(manifest).await;
+        assert!(body["warnings"].as_array().is_none_or(Vec::is_empty), "{body:#}");
         let job = json!({"type": "agent.keep", "args": ["go"], "meta": {"agent": "keeper"}});
         let id = fleet.push(&job).await;
         fleet.wait_for(&id, &[JobState::Completed]).await;
-        let (messages, keys) = (turnstone_tests::journal::MESSAGES, "SELECT count(*) FROM state_keys");
+        let (messages, keys) = (turnstone_tests::journal::TEXTS, "SELECT count(*) FROM state_keys");
         fleet.clock.advance_ms(86_400_000);
         fleet.tick().await;
         assert!(
@@ -325,6 +325,71 @@ async fn state_and_conversation_are_deleted_after_their_retention() {
             })
             .await;
         assert_eq!(fleet.job(&id).await["result"], "done");
+        fleet.end().await;
+    }
+}
+
+/// OSSA `state.storage.retention`: each message is deleted so long after the end of its job, also when the engagement
+/// continues. The other messages keep their positions.
+#[tokio::test]
+async fn messages_are_deleted_one_input_after_the_other() {
+    for backend in Backend::ALL {
+        let fleet = Fleet::builder().on(backend).model(|_| Reply::text("done")).start().await;
+        let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: keeper}\nspec:\n  role: You keep.\n  \
+                        state: {storage: {retention: 2d}}\n";
+        fleet.register(manifest).await;
+        let send = async |id: &str, text: &str, run: Option<&Value>| {
+            let mut request = json!({"input": text, "request_id": id});
+            if let Some(run) = run {
+                request["run_id"] = run.clone();
+            }
+            let (status, body) = fleet.post("/agents/keeper/process", &request).await;
+            assert!(status.is_success(), "{body:#}");
+            let place = format!("/agents/keeper/request/{id}");
+            fleet.until("it answered", async || fleet.get(&place).await["status"] == "completed").await;
+            fleet.get(&place).await["run_id"].clone()
+        };
+        let run = send("a", "the first input", None).await;
+        let engagement = format!("/engagements/{}", run.as_str().unwrap());
+        let listed = async |query: &str| fleet.get(&format!("{engagement}/messages{query}")).await;
+        let positions = |page: &Value| -> Vec<i64> {
+            page["messages"].as_array().unwrap().iter().map(|one| one["seq"].as_i64().unwrap()).collect()
+        };
+        let day = 86_400_000;
+        fleet.clock.advance_ms(day * 3 / 2);
+        send("b", "the second input", Some(&run)).await;
+        assert_eq!(positions(&listed("").await), [1, 2, 3, 4]);
+        fleet.clock.advance_ms(day);
+        fleet
+            .until("the first input is forgotten", async || {
+                fleet.tick().await;
+                !listed("").await.to_string().contains("the first input")
+            })
+            .await;
+        let left = listed("").await;
+        assert!(left.to_string().contains("the second input"), "{left}");
+        assert_eq!(positions(&left), [3, 4]);
+        let page = listed("?limit=1").await;
+        assert_eq!(
+            (positions(&page), &page["has_more"]),
+            (vec![3], &json!(true)),
+            "pages skip what is deleted"
+        );
+        send("c", "the third input", Some(&run)).await;
+        let asked = fleet.models.calls()[2].request["messages"].to_string();
+        assert!(asked.contains("the second input") && !asked.contains("the first input"), "{asked}");
+        assert_eq!(positions(&listed("").await), [3, 4, 5, 6]);
+        fleet.clock.advance_ms(day * 3);
+        let texts = "SELECT count(*) FROM journal WHERE said LIKE '%input%' OR said LIKE '%done%'";
+        fleet
+            .until("everything is forgotten", async || {
+                fleet.tick().await;
+                fleet.number(texts).await == 0
+            })
+            .await;
+        assert_eq!(listed("").await["messages"], json!([]));
+        send("d", "the fourth input", Some(&run)).await;
+        assert_eq!(positions(&listed("").await), [7, 8]);
         fleet.end().await;
     }
 }
@@ -417,7 +482,7 @@ async fn levels(backend: Backend) {
             assert_eq!(read[0]["value"], 0);
             let second = if level.unrepeatable { 1 } else { 0 };
             assert_eq!(read[3]["value"], second, "{name} on {backend:?}: the second read of a key");
-            let lost = events_named(&fleet, &slow, "state.rolled_back").await.len();
+            let lost = fleet.events_named(&slow, "state.rolled_back").await.len();
             assert_eq!(lost == 0, commits, "{name} on {backend:?}: a turn that writes {key} commits");
             let kept = keys(&state(&fleet, &slow).await);
             assert_eq!(kept[key], if commits { 2 } else { 3 }, "{name} on {backend:?}: {kept:#}");

@@ -50,8 +50,7 @@ async fn every_stream_is_read_by_an_independent_client() {
     let fleet = Fleet::builder().model(|_| Reply::text("two\nlines 🐦 \u{2028}")).start().await;
     fleet::install_crypto();
     let http = turnstone_tests::http::client();
-    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", AGENT).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(AGENT).await;
     let requested =
         http.post(format!("{}/agents/lead/stream_request", fleet.url)).json(&json!({"input": "go"}));
     let streamed = read(requested, "request_completed").await;

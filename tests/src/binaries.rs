@@ -50,7 +50,7 @@ fn built() -> &'static Path {
         // Cargo's variables about the package of the tests would make ring's build script, and all above it,
         // stale; so would the variable that libtest needs for `--report-time`.
         for (name, _) in std::env::vars_os() {
-            if ["CARGO_PKG_", "CARGO_MANIFEST_", "RUSTC_BOOTSTRAP"]
+            if ["CARGO_PKG_", "CARGO_MANIFEST_", "OUT_DIR", "RUSTC_BOOTSTRAP"]
                 .iter()
                 .any(|own| name.to_string_lossy().starts_with(own))
             {

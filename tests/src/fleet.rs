@@ -237,6 +237,7 @@ impl FleetBuilder {
             models,
             tools,
             shutdown,
+            ended: false,
             http: crate::http::client_builder()
                 .timeout(wait::PATIENCE)
                 .pool_idle_timeout(IDLE)
@@ -254,7 +255,7 @@ impl FleetBuilder {
 }
 
 /// A fleet. Call [`Fleet::end`] at the end of a test: it drains the workers and asserts that no lease is held
-/// and no job is lost.
+/// and no job is lost. A fleet that is dropped before fails its test.
 pub struct Fleet {
     /// The database.
     pub place: Place,
@@ -273,6 +274,7 @@ pub struct Fleet {
     /// The tool server.
     pub tools: ToolServer,
     shutdown: CancellationToken,
+    ended: bool,
     http: Client,
     workers: Vec<(CancellationToken, tokio::task::JoinHandle<()>)>,
     _serving: AbortOnDropHandle<std::io::Result<()>>,
@@ -447,6 +449,37 @@ impl Fleet {
         self.wait_for(id, &[Completed, Discarded, Cancelled, Pending, Retryable]).await
     }
 
+    /// Registers an agent's document and returns the answer.
+    pub async fn register(&self, document: impl Into<String>) -> Value {
+        let document = document.into();
+        let (status, body) = self.send(Method::POST, "/agents", document.clone()).await;
+        assert!(status.is_success(), "{document}: {status} {body:#}");
+        body
+    }
+
+    /// Registers several documents, in order.
+    pub async fn register_all<T: AsRef<str>>(&self, documents: &[T]) {
+        for document in documents {
+            self.register(document.as_ref()).await;
+        }
+    }
+
+    /// Returns the data of the job's events of one name, in order.
+    pub async fn events_named(&self, id: &str, name: &str) -> Vec<Value> {
+        self.data_of(&format!("/ojs/v1/jobs/{id}/events?limit=1000"), name).await
+    }
+
+    /// Returns the data of an engagement's events of one name, in order.
+    pub async fn engagement_events(&self, engagement: &str, name: &str) -> Vec<Value> {
+        self.data_of(&format!("/engagements/{engagement}/events?limit=1000"), name).await
+    }
+
+    async fn data_of(&self, path: &str, name: &str) -> Vec<Value> {
+        let page = self.get(path).await;
+        let events = page["events"].as_array().unwrap_or_else(|| panic!("{path}: {page:#}"));
+        events.iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
+    }
+
     /// Returns the names of the job's events, in order.
     pub async fn event_names(&self, id: &str) -> Vec<String> {
         let events = self.get(&format!("/ojs/v1/jobs/{id}/events")).await;
@@ -464,5 +497,24 @@ impl Fleet {
         self.stop_workers().await;
         self.place.check().await;
         self.shutdown.cancel();
+        self.ended = true;
+    }
+
+    /// Drains the workers and ends the fleet without its invariants. Use it only where a test damaged the data, or
+    /// left leases of workers that are not the product's.
+    pub async fn end_unchecked(mut self) {
+        self.stop_workers().await;
+        self.shutdown.cancel();
+        self.ended = true;
+    }
+}
+
+impl Drop for Fleet {
+    /// Fails a test that would leave the invariants unchecked. A test that failed already keeps its own message.
+    fn drop(&mut self) {
+        assert!(
+            self.ended || std::thread::panicking(),
+            "end this fleet with Fleet::end, which checks its invariants"
+        );
     }
 }

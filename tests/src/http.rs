@@ -16,3 +16,11 @@ pub fn client_builder() -> ClientBuilder {
 pub fn client() -> Client {
     client_builder().build().expect("a client")
 }
+
+/// Registers an agent's document at the server of this URL.
+pub async fn register(url: &str, document: &str) {
+    let request = client().post(format!("{url}/agents")).header("content-type", "application/yaml");
+    let answer = request.body(document.to_owned()).send().await.expect("an answer");
+    let status = answer.status();
+    assert!(status.is_success(), "{document}: {status} {}", answer.text().await.expect("a body"));
+}

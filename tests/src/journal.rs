@@ -6,6 +6,8 @@ pub const CHECKPOINTS: &str = "SELECT CAST(coalesce(sum(phases), 0) AS BIGINT) F
 pub const EVENTS: &str = "SELECT CAST(coalesce(sum(events), 0) AS BIGINT) FROM journal";
 /// All messages.
 pub const MESSAGES: &str = "SELECT CAST(coalesce(sum(messages), 0) AS BIGINT) FROM journal";
+/// Rows with the text of a message: one whose retention is over has `[]`.
+pub const TEXTS: &str = "SELECT count(*) FROM journal WHERE messages > 0 AND said <> '[]'";
 /// Pairs of rows that hold the same phase of a turn of a job.
 pub const PHASES_TWICE: &str = "SELECT count(*) FROM journal a JOIN journal b ON b.stream = a.stream AND b.job_seq = a.job_seq AND b.turn = a.turn AND (b.last_event, b.last_message, b.phase) > (a.last_event, a.last_message, a.phase) AND b.phase < a.phase + a.phases AND a.phase < b.phase + b.phases WHERE a.phases > 0 AND b.phases > 0";
 /// Streams whose events are not numbered without gaps.

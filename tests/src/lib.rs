@@ -3,12 +3,22 @@
 //! Everything that the product meets is outside of it. The model and the tools are HTTP servers that keep a
 //! log. Faults come from a decorating ledger ([`crash::CrashLedger`]) or from SIGKILL, and time from a clock
 //! that tests move.
+//!
+//! ```text
+//!  tests/it ─▶ Fleet ─┬─ api over HTTP, scheduler, workers ─▶ Place: SQLite file, PostgreSQL database
+//!                     ├─ ModelServer, ToolServer, Receiver: what the product calls
+//!                     ╰─ ManualClock, CrashLedger: time and faults
+//!  tests/it ─▶ OjsServer: a Fleet without workers
+//!  tests/it ─▶ processes, binaries, crash_worker: real processes that are killed
+//!  servers: PostgreSQL, Redis, PgBouncer, and proxies before them
+//! ```
 
 #![expect(clippy::expect_used, reason = "a harness that cannot continue says so and fails")]
 
 pub mod binaries;
 pub mod clock;
 pub mod crash;
+pub mod documents;
 pub mod fleet;
 pub mod http;
 pub mod insist;

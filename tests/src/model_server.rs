@@ -123,6 +123,19 @@ pub fn outcomes(request: &Value) -> usize {
     messages.iter().filter(|message| message["role"] == "tool").count()
 }
 
+/// Returns the names of the tools that a request offers to the model.
+pub fn offered(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect()
+}
+
+/// Returns the text of the newest user message of a request.
+pub fn newest(request: &Value) -> &str {
+    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let user = messages.iter().rev().find(|message| message["role"] == "user");
+    user.and_then(|message| message["content"].as_str()).unwrap_or_default()
+}
+
 type Script = dyn Fn(&Value) -> Reply + Send + Sync;
 
 struct Shared {

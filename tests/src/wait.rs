@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 /// The deadline of a wait that sets none. A busy machine may stop for seconds.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The first pause between two checks. Each pause is half as long again as the one before it.
+/// The first pause between two checks. Each pause is 1.5 times as long as the one before it.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// The longest pause between two checks.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);

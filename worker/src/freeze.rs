@@ -2,7 +2,7 @@
 //!
 //! A process reads the freezes at most once per [`FRESH`], so a freeze holds within a second.
 
-use crate::turn::secured::Secured;
+use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use std::collections::HashSet;

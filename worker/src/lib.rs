@@ -1,6 +1,17 @@
 //! The worker: claims agent jobs and runs their turns.
 //!
 //! It contains no SQL and no HTTP server: the [`turnstone_store::Ledger`] makes its work durable.
+//!
+//! ```text
+//!  store ─▶ runtime: claimer ─▶ apalis ─▶ turn: run_job
+//!             │ leases: extend, revoke      │ conclude: how the turn ends
+//!             │ beats                       ▼
+//!             │                           phases: init ─▶ norm ─▶ resol ─▶ infer ─▶ exec ─▶ persist ─▶ emit
+//!             │                             │                │        │       │
+//!             │                             │ flow: the node │        │       ╰─▶ tool: HTTP, MCP, remote, built-in
+//!             │                             ╰────────────────┴────────┴─────────▶ model: providers
+//!             ╰─ breakers, deps, options: shared by all turns
+//! ```
 
 mod breakers;
 pub mod deps;

@@ -236,7 +236,8 @@ async fn within_patience(
                 () = &mut poll => break,
                 ring = bell.recv() => match ring {
                     Ok(Ring::Events(name)) if name != run.id.as_str() => {}
-                    Ok(Ring::Events(_)) | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => break,
+                    Ok(Ring::Events(_) | Ring::AllEvents)
+                    | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => break,
                     Ok(_) => {}
                     Err(tokio::sync::broadcast::error::RecvError::Closed) => return Ok(None),
                 },

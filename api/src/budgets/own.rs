@@ -28,7 +28,7 @@ struct PatchBudget {
     cost: Option<Option<Amount>>,
     /// Added to the existing limits: `tokens` and `cost`.
     raise: Option<RaiseRequest>,
-    /// retry, park or fail.
+    /// The treatment of a job that needs more than is left: retry, park or fail.
     #[schema(value_type = Option<String>)]
     on_exceed: Option<OnExceed>,
 }

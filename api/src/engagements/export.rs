@@ -13,7 +13,7 @@ use turnstone_domain::agent::delegation::OnFailure;
 use turnstone_domain::engagement::{Engagement, NewEngagement};
 use turnstone_domain::event::Event;
 use turnstone_domain::message::StoredMessage;
-use turnstone_domain::record::{EngagementRecord, JobEnd};
+use turnstone_domain::record::{EngagementRecord, JobEnd, RecordedArtifact};
 use turnstone_domain::review::Review;
 use turnstone_domain::session_state::Scope;
 use turnstone_domain::{AgentDefinition, Checkpoint, EngagementId, Job, JobId, NewJob, Terms};
@@ -24,8 +24,8 @@ use turnstone_store::{EventFilter, Page, ReviewFilter};
 const PAGE: u32 = 500;
 
 /// The record of an engagement that has ended, as one document of a JSON value per line, with a digest of the whole. It
-/// has the agent, the job, checkpoints, conversation, tool journal, reviews, events and state, with all content in the
-/// clear. A fork's document includes the past that it shares. Another server imports it with
+/// has the agent, the job, checkpoints, conversation, tool journal, files, reviews, events and state, with all content in
+/// the clear. A fork's document includes the past that it shares. Another server imports it with
 /// `POST /engagements/import`, and `turnstone engagement replay` runs it again.
 #[utoipa::path(
     get, path = "/engagements/{id}/export", tag = "engagements",
@@ -144,7 +144,9 @@ async fn record(
     let views = &app.api.store.views;
     let id = &engagement.id;
     let checkpoints = checkpoints(app, id).await?.into_iter().map(|(_, done)| done).collect();
-    let messages = messages(app, id).await?;
+    let mut messages = messages(app, id).await?;
+    // Messages whose retention is over leave no gaps in a document.
+    (1..).zip(&mut messages).for_each(|(seq, stored)| stored.seq = seq);
     let events = events(app, id).await?;
     let reviews = reviews(app, id).await?;
     let scope = match app.api.store.forks.origin(&job.id).await? {
@@ -163,12 +165,36 @@ async fn record(
         agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
     let tools = app.api.tools.iter().filter(|tool| names.contains(tool.name.as_str())).cloned().collect();
     let calls = views.tool_calls(id).await?;
+    let artifacts = artifacts(app, id).await?;
     let past = past::of(app, &job.id, &calls).await?;
     let events = past.events.into_iter().chain(events).collect();
     let reviews = past.reviews.into_iter().chain(reviews).collect();
     let depth = app.api.store.delegations.links(&job.id, 1).await?.depth;
     let (job, end) = parted(engagement, agent, job, depth);
-    Ok(EngagementRecord { job, end, checkpoints, messages, calls, reviews, events, state, delegates, tools })
+    Ok(EngagementRecord {
+        job,
+        end,
+        checkpoints,
+        messages,
+        calls,
+        artifacts,
+        reviews,
+        events,
+        state,
+        delegates,
+        tools,
+    })
+}
+
+/// Returns the files of an engagement and of the past that it shares.
+async fn artifacts(app: &App, id: &EngagementId) -> Result<Vec<RecordedArtifact>, Failure> {
+    let stored = &app.api.store.artifacts;
+    let mut recorded = Vec::new();
+    for listed in stored.artifacts(id).await? {
+        let content = stored.artifact_content(&listed.id).await?;
+        recorded.extend(content.map(|content| RecordedArtifact::of(listed, content)));
+    }
+    Ok(recorded)
 }
 
 /// Returns a job as it was enqueued, and how it ended.

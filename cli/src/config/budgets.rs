@@ -37,13 +37,14 @@ pub struct BudgetConfig {
     /// ISO 4217; `USD` by default, and the currency of the prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// The treatment of a job that needs more: `retry`, `park` or `fail`.
+    /// The treatment of a job that needs more than is left: `retry`, `park` or `fail`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exceed: Option<OnExceed>,
     /// The percentage of a limit at which a warning is given; 80 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn_at: Option<u8>,
-    /// How long a parked job waits for its budget, in milliseconds; 0 is without end. Only of `engagement`, for all budgets.
+    /// How long a parked job waits for its budget, in milliseconds; 0 is without end. Set in the section
+    /// `engagement` only; it applies to all budgets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raise_wait_ms: Option<u64>,
 }

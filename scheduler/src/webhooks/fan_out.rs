@@ -9,10 +9,10 @@ use turnstone_store::{Feed, StoreError, Term, Webhooks};
 
 /// Events that are read in one step, so that the transaction that writes their deliveries stays short.
 const PAGE: u32 = 200;
-/// Steps before deliveries have their turn.
+/// The most steps before due deliveries are posted.
 const STEPS: usize = 20;
 
-/// Where events are read and deliveries are written.
+/// The handles by which events are read and deliveries are written.
 pub(super) struct FanOut<'a> {
     pub(super) feed: &'a Feed,
     pub(super) webhooks: &'a Webhooks,

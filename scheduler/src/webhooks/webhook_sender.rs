@@ -15,17 +15,17 @@ use turnstone_domain::webhook::{AfterAttempt, Attempted, Delivery, Webhook};
 use turnstone_domain::{Clock, Ids, Timestamp};
 use turnstone_store::{Doorbell, Feed, Ring, Store, StoreError, Taking, Term, Webhooks};
 
-/// Posts that are under way at once.
+/// The most posts under way at once.
 const UNDER_WAY: usize = 64;
-/// Posts to one webhook beyond which no more of its deliveries are taken.
+/// The most posts under way to one webhook; beyond it, no more of its deliveries are taken.
 const PER_WEBHOOK: usize = 8;
 /// Notifications within this time are handled by one query.
 const GATHER: Duration = Duration::from_millis(20);
-/// After a notification the events may still wait for an older transaction to end: the sender queries this often …
+/// The number of queries after a notification: its events may still wait for an older transaction to end.
 const LOOKS: u32 = 5;
-/// … with this between two queries.
+/// The pause between two of these queries.
 const SOON: Duration = Duration::from_millis(100);
-/// A delivery that was taken is taken again this long after the time that its post may take, in milliseconds.
+/// The time in milliseconds after the timeout of its post at which an unsettled delivery is taken again.
 const MARGIN_MS: i64 = 60_000;
 
 /// The settings of webhooks.
@@ -58,12 +58,12 @@ pub struct WebhookSender {
     taken_ms: i64,
 }
 
-/// Posts under way, and how many of each webhook.
+/// The posts under way, and their number by webhook.
 #[derive(Default)]
 struct UnderWay {
     posts: JoinSet<String>,
     of: HashMap<String, usize>,
-    /// Queries that are left to be made soon.
+    /// The number of queries that are still to be made after a notification.
     looks: u32,
     /// True if there is no active webhook: then events are ignored.
     idle: bool,
@@ -147,7 +147,7 @@ impl WebhookSender {
 
     async fn send_due(&self, term: &Term, doorbell: &Doorbell, setback: &mut Setback) -> StoreError {
         // Subscribe before the first query, so that nothing that happens after it is missed.
-        let mut ear = doorbell.listen();
+        let (mut ear, mut listens) = (doorbell.listen(), true);
         let mut under_way = UnderWay::default();
         loop {
             let wait = match self.look(term, &mut under_way).await {
@@ -157,7 +157,14 @@ impl WebhookSender {
             if setback.recovered() {
                 tracing::info!("events are read for webhooks again");
             }
+            // Without webhooks it waits for no event, and no other process has to send any.
             let idle = under_way.idle;
+            if std::mem::replace(&mut listens, !idle) == idle {
+                ear = if idle { doorbell.listen_for_work() } else { doorbell.listen() };
+                if !idle {
+                    continue;
+                }
+            }
             tokio::select! {
                 () = under_way.one_ended() => {}
                 () = tokio::time::sleep(wait) => {}
@@ -183,7 +190,7 @@ impl WebhookSender {
         Ok(if soon { wait.min(SOON) } else { wait })
     }
 
-    /// Makes deliveries of new events and begins to post due ones. `None` when there is nothing more to do.
+    /// Makes deliveries of new events and begins to post due ones. Returns `None` when there is nothing more to do.
     async fn step(&self, term: &Term, under_way: &mut UnderWay) -> Result<Option<()>, StoreError> {
         let hooks = self.webhooks.active_webhooks().await?;
         under_way.idle = hooks.is_empty();
@@ -256,11 +263,11 @@ fn attempted(answer: ReceiverAnswer, delivery: &Delivery, now: Timestamp) -> Att
     }
 }
 
-/// Waits for an event that may concern a webhook, or for a change of a webhook. Missed notifications count.
+/// Waits for an event that may concern a webhook, or for a change of a webhook. A missed notification also ends the wait.
 async fn hint_arrives(ear: &mut Receiver<Ring>, idle: bool) {
     loop {
         match ear.recv().await {
-            Ok(Ring::Events(_)) | Err(RecvError::Lagged(_)) if !idle => return,
+            Ok(Ring::Events(_) | Ring::AllEvents) | Err(RecvError::Lagged(_)) if !idle => return,
             Ok(Ring::Due) => return,
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => std::future::pending().await,

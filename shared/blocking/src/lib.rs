@@ -1,8 +1,12 @@
-//! Work that takes up to tenths of a second, such as compiling a schema. It runs away from the async runtime's threads,
-//! at most two pieces at once in the whole process.
+//! Threads for work that takes up to tenths of a second, such as compiling a schema. They are not threads of the async
+//! runtime, and at most two pieces of work run at once in the whole process.
 //!
 //! Schemas, patterns, expressions and documents come from outside. Their readers bound the cost of one. This crate
 //! bounds how many run at the same time, and how many threads wait for them.
+//!
+//! ```text
+//!  async callers ─ wait, at most so many ─▶ two places ─▶ threads that may block ─▶ outcomes, to the callers
+//! ```
 
 mod places;
 

@@ -1,7 +1,7 @@
 //! A semaphore whose holders are threads.
 //!
-//! A place that is given to a future would stay taken until a runtime thread polls it. All of these threads may be
-//! waiting for a place.
+//! A semaphore of futures would not do. A future that was given a place holds it until a thread of the runtime polls
+//! it, and all of these threads may be waiting for a place.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 

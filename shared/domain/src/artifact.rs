@@ -100,17 +100,25 @@ impl NewArtifact {
         }
         let content = content.into();
         let digest = digest::of_bytes(&content);
-        let parts = [call_id.as_str(), &part.to_string(), &digest, &media_type, name];
-        let id = format!("art_{}", &digest::of_text(&parts.join("\n"))[..32]);
-        Ok(Self {
-            id: ArtifactId(id),
+        let made = Self {
+            id: ArtifactId(String::new()),
             call_id: call_id.clone(),
             part: i64::try_from(part).unwrap_or(i64::MAX),
             name: name.to_owned(),
             media_type,
             digest,
             content,
-        })
+        };
+        Ok(made.of_call(call_id))
+    }
+
+    /// Returns the same file as one of this call: its id depends on the call.
+    #[must_use]
+    pub fn of_call(self, call_id: &CallId) -> Self {
+        let parts =
+            [call_id.as_str(), &self.part.to_string(), &self.digest, &self.media_type, self.name.as_str()];
+        let id = format!("art_{}", &digest::of_text(&parts.join("\n"))[..32]);
+        Self { id: ArtifactId(id), call_id: call_id.clone(), ..self }
     }
 
     /// Returns the size in bytes.
@@ -137,6 +145,8 @@ pub struct Artifact {
     pub job_id: Option<JobId>,
     /// The call that made it.
     pub call_id: CallId,
+    /// Its place among the files of the call, from 0.
+    pub part: i64,
     /// The turn of the call.
     pub turn: i64,
     /// The name of the file.

@@ -12,26 +12,33 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::{Arc, LazyLock};
 
-/// One JSON text. Two are equal when their texts are.
-#[derive(Clone, Serialize)]
-#[serde(transparent)]
-pub struct RawJson(Box<RawValue>);
+/// One JSON text, shared by its clones. Two are equal when their texts are.
+#[derive(Clone)]
+pub struct RawJson(Arc<RawValue>);
+
+/// `{}`, which most events of a phase add.
+static EMPTY: LazyLock<RawJson> = LazyLock::new(|| RawJson::of(&Value::Object(Map::new())));
 
 impl RawJson {
+    fn shared(text: Box<RawValue>) -> Self {
+        Self(text.into())
+    }
+
     /// Takes a text that was not read by serde, such as a column.
     ///
     /// # Errors
     /// The text is not JSON.
     pub fn from_text(text: String) -> serde_json::Result<Self> {
-        RawValue::from_string(text).map(Self)
+        RawValue::from_string(text).map(Self::shared)
     }
 
     /// Returns the text of a value.
     #[must_use]
     pub fn of(value: &Value) -> Self {
         // A `Value` has only texts for keys, so it can always be written.
-        serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), Self)
+        serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), Self::shared)
     }
 
     /// Returns the text of anything that can be written as JSON.
@@ -39,19 +46,19 @@ impl RawJson {
     /// # Errors
     /// It cannot, because a map in it has a key that is no text.
     pub fn written<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
-        serde_json::value::to_raw_value(value).map(Self)
+        serde_json::value::to_raw_value(value).map(Self::shared)
     }
 
     /// Returns the text of a list.
     #[must_use]
     pub fn list<T: Serialize>(items: &[T]) -> Self {
-        serde_json::value::to_raw_value(items).map_or_else(|_| Self::empty_array(), Self)
+        serde_json::value::to_raw_value(items).map_or_else(|_| Self::empty_array(), Self::shared)
     }
 
     /// `null`.
     #[must_use]
     pub fn null() -> Self {
-        Self(RawValue::NULL.to_owned())
+        Self::shared(RawValue::NULL.to_owned())
     }
 
     /// `[]`.
@@ -63,19 +70,13 @@ impl RawJson {
     /// `{}`.
     #[must_use]
     pub fn empty_object() -> Self {
-        Self::of(&Value::Object(Map::new()))
+        EMPTY.clone()
     }
 
     /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
-    }
-
-    /// Returns the text, without a copy.
-    #[must_use]
-    pub fn into_text(self) -> String {
-        Box::<str>::from(self.0).into()
     }
 
     /// Returns the members of this object, followed by those of another one. A name may then occur twice.
@@ -88,6 +89,12 @@ impl RawJson {
         let parts = [members(self), members(more)];
         let parts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
         Self::from_text(format!("{{{}}}", parts.join(","))).unwrap_or_else(|_| Self::null())
+    }
+
+    /// Returns a copy of the text.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        self.as_str().to_owned()
     }
 
     /// Returns true if it is `null`.
@@ -117,9 +124,15 @@ impl RawJson {
     }
 }
 
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
 impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self)
+        Box::<RawValue>::deserialize(deserializer).map(Self::shared)
     }
 }
 
@@ -252,7 +265,7 @@ impl RawObject {
     #[must_use]
     pub fn to_raw(&self) -> RawJson {
         // Every part of it was written or read as JSON before.
-        serde_json::value::to_raw_value(self).map_or_else(|_| RawJson::null(), RawJson)
+        serde_json::value::to_raw_value(self).map_or_else(|_| RawJson::null(), RawJson::shared)
     }
 }
 

@@ -2,6 +2,20 @@
 //!
 //! This crate knows nothing about async, SQL, HTTP or any wire format: everything here is a value or a pure
 //! function of its arguments. Time, ids and randomness come in as arguments ([`Clock`], [`Ids`]).
+//!
+//! ```text
+//!  a job       job ── state, lease, retry, settlement, terms, overrides, error, attest
+//!    │
+//!  its past    engagement ── message, checkpoint (of a phase), tool_call, event, guardrail_check
+//!    │                       turn_write is what one turn adds to it
+//!  its agent   agent ── policy, schema, screen, short_circuit, question, review, memory, session_state, artifact
+//!    │
+//!  its means   budget, breaker, address
+//!    │
+//!  many jobs   workflow, cron, webhook, feed, fork, record, comparison
+//!
+//!  under all   ids, clock, duration, json, digest, trace_context
+//! ```
 
 pub mod address;
 pub mod agent;

@@ -25,7 +25,7 @@ pub enum Role {
 /// A tool call as the model requested it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RequestedCall {
-    /// Ours, unique over all turns; the provider's own id is not kept.
+    /// The id that this server gives the call, unique over all turns; the provider's own id is not kept.
     pub call_id: CallId,
     /// The tool's name as the model wrote it.
     pub name: String,

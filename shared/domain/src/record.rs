@@ -4,6 +4,7 @@
 //! The document has one JSON value per line: a head with the version of the format, then the parts, then a foot. The
 //! foot counts the lines and carries the digest of everything above it. An incomplete document is refused.
 
+mod artifacts;
 mod renamed;
 
 use crate::agent::ToolSpec;
@@ -17,6 +18,7 @@ use crate::turn_write::Position;
 use crate::{AgentDefinition, Checkpoint, EngagementId, JobState, NewJob, RawJson, Timestamp, digest};
 use serde::{Deserialize, Serialize};
 
+pub use artifacts::RecordedArtifact;
 pub use renamed::NewIds;
 
 /// The version of the format that is written, and the only one that is read.
@@ -35,6 +37,8 @@ pub struct EngagementRecord {
     pub messages: Vec<StoredMessage>,
     /// Its tool journal, in order.
     pub calls: Vec<ToolCall>,
+    /// The files that its calls made, in order.
+    pub artifacts: Vec<RecordedArtifact>,
     /// Its reviews, oldest first.
     pub reviews: Vec<Review>,
     /// Its events, oldest first.
@@ -84,6 +88,7 @@ enum Part {
     Checkpoint(Box<Checkpoint>),
     Message(Box<StoredMessage>),
     Call(Box<ToolCall>),
+    Artifact(Box<RecordedArtifact>),
     Review(Box<Review>),
     Event(Box<Event>),
     State(Box<StateEntry>),
@@ -133,6 +138,7 @@ impl EngagementRecord {
         self.checkpoints.iter().try_for_each(|row| add(Part::Checkpoint(Box::new(row.clone()))))?;
         self.messages.iter().try_for_each(|row| add(Part::Message(Box::new(row.clone()))))?;
         self.calls.iter().try_for_each(|row| add(Part::Call(Box::new(row.clone()))))?;
+        self.artifacts.iter().try_for_each(|row| add(Part::Artifact(Box::new(row.clone()))))?;
         self.reviews.iter().try_for_each(|row| add(Part::Review(Box::new(row.clone()))))?;
         self.events.iter().try_for_each(|row| add(Part::Event(Box::new(row.clone()))))?;
         self.state.iter().try_for_each(|row| add(Part::State(Box::new(row.clone()))))?;
@@ -168,7 +174,7 @@ impl EngagementRecord {
         let (mut job, mut end) = (None, None);
         let (mut checkpoints, mut messages, mut calls) = (Vec::new(), Vec::new(), Vec::new());
         let (mut reviews, mut events, mut state) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut delegates, mut tools) = (Vec::new(), Vec::new());
+        let (mut delegates, mut tools, mut artifacts) = (Vec::new(), Vec::new(), Vec::new());
         for (at, line) in body.lines().enumerate().skip(1) {
             let part = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))?;
             match part {
@@ -177,6 +183,7 @@ impl EngagementRecord {
                 Part::Checkpoint(row) => checkpoints.push(*row),
                 Part::Message(row) => messages.push(*row),
                 Part::Call(row) => calls.push(*row),
+                Part::Artifact(row) => artifacts.push(*row),
                 Part::Review(row) => reviews.push(*row),
                 Part::Event(row) => events.push(*row),
                 Part::State(row) => state.push(*row),
@@ -186,8 +193,19 @@ impl EngagementRecord {
         }
         let job = job.filter(|job| job.engagement.is_some()).ok_or("the document has no job of an agent")?;
         let end = end.ok_or("the document does not say how the job ended")?;
-        let record =
-            Self { job, end, checkpoints, messages, calls, reviews, events, state, delegates, tools };
+        let record = Self {
+            job,
+            end,
+            checkpoints,
+            messages,
+            calls,
+            artifacts,
+            reviews,
+            events,
+            state,
+            delegates,
+            tools,
+        };
         record.agrees(&head.engagement_id)?;
         Ok(record)
     }

@@ -18,14 +18,14 @@ pub enum Settlement {
     },
     /// `active → retryable`: the failure counts against the retry policy.
     Retry {
-        /// Why it failed.
+        /// The reason of the failure.
         error: JobError,
         /// When it becomes available again.
         run_at: Timestamp,
         /// The delay that was chosen, in milliseconds (`retry_delay_ms` on the wire).
         delay_ms: i64,
     },
-    /// `active → discarded`: no further attempt.
+    /// `active → discarded`: there is no further attempt.
     Discard {
         /// Why it failed.
         error: JobError,
@@ -50,7 +50,7 @@ pub enum Wait {
     Raise(BudgetWait),
     /// The answer of its user.
     Input(AskedUser),
-    /// The end of every delegate of its turn: these, which are enqueued with it, and those that are under way.
+    /// The end of every delegate of its turn: these new ones, and those that are under way.
     Children(Vec<NewChild>),
 }
 
@@ -68,7 +68,7 @@ pub struct NewChild {
     pub call_id: CallId,
     /// The parent's turn.
     pub turn: i64,
-    /// On which terms.
+    /// The mode: supervisor, parallel or handoff.
     pub mode: DelegationMode,
     /// OJS `args`: its input.
     pub args: RawJson,

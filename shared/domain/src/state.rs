@@ -11,17 +11,17 @@ pub enum JobState {
     Scheduled,
     /// Waits for a worker.
     Available,
-    /// Waits for an event outside: an activation, or (agent jobs) a review, an input, children.
+    /// Waits for an event outside: an activation, or (agent jobs) a review, its user, delegates or a budget.
     Pending,
     /// A worker holds its lease.
     Active,
-    /// Ended well.
+    /// Succeeded.
     Completed,
     /// Failed and waits for its next attempt.
     Retryable,
     /// Ended by request.
     Cancelled,
-    /// Ended for good after a failure.
+    /// Failed for good, or its time was over.
     Discarded,
 }
 
@@ -48,15 +48,15 @@ pub enum Trigger {
     RetryDue,
     /// A waiting job may continue.
     Activate,
-    /// Agent jobs only: wait for a review, an input, a client tool or children (the one edge OJS does not have).
+    /// Agent jobs only: wait for a review, the user, a tool of the client, delegates or a budget. OJS has no such edge.
     Park,
     /// The job's `expires_at` has passed (OJS core §3: any non-terminal state).
     Expire,
-    /// An operator has a discarded job tried again from its first attempt (OJS dead letter §4).
+    /// An operator retries a discarded job, from its first attempt (OJS dead letter §4).
     Revive,
-    /// The limit that the job names is used up, and it asked for a later time (OJS rate limiting §5).
+    /// The limit that the job names is used up, and its `on_limit` is `reschedule` (OJS rate limiting §5).
     Reschedule,
-    /// The limit that the job names is used up, and it asked to be dropped then (OJS rate limiting §5).
+    /// The limit that the job names is used up, and its `on_limit` is `drop` (OJS rate limiting §5).
     Drop,
 }
 

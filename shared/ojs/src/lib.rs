@@ -7,6 +7,15 @@
 //! 1. [`EnqueueRequest::from_fields`] checks everything that depends on the body alone;
 //! 2. [`EnqueueRequest::agent_name`] returns the name of the registered agent, if any;
 //! 3. [`EnqueueRequest::into_new_job`] makes the job.
+//!
+//! ```text
+//!  bytes ─ body ─▶ members ─ envelope, options, agent_fields, tools, tenant, when ─▶ NewJob ─ rules ─▶ the store
+//!                     ╰───── cron, workflow, subscription, work, overrides ─────▶ other requests
+//!
+//!  the store ─▶ Job, events ─ job, cloud_event, cron, subscription, attest ─▶ JSON
+//!
+//!  refusals of either: error, with a suggestion of meant
+//! ```
 
 pub mod agent_fields;
 pub mod attest;

@@ -21,7 +21,7 @@ const METADATA_BYTES: usize = 16 * 1024;
 pub struct NewSubscription {
     /// Where deliveries go.
     pub url: String,
-    /// Names and patterns.
+    /// The names of events, and patterns such as `job.*`.
     pub events: Vec<String>,
     /// The filter of the events.
     pub filter: WebhookFilter,
@@ -29,7 +29,7 @@ pub struct NewSubscription {
     pub metadata: RawObject,
     /// The client's own secret.
     pub secret: Option<SigningSecret>,
-    /// True if it receives events from the beginning.
+    /// True if it is active from its creation on.
     pub active: bool,
 }
 

@@ -36,7 +36,7 @@ fn declaration(value: &Value) -> Result<ToolDeclaration, String> {
     Ok(ToolDeclaration { name: name.to_owned(), description: description.map(str::to_owned), parameters })
 }
 
-/// `^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,252}$`: the union of the names that the specifications allow.
+/// Checks a name by `^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,252}$`, the union of the names that the specifications allow.
 fn named(name: &str) -> Result<&str, String> {
     let first = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     let rest = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));

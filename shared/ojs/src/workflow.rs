@@ -15,7 +15,7 @@ pub const MAX_MEMBERS: usize = 1000;
 pub struct WorkflowRequest {
     /// The id that the client chose.
     pub id: Option<String>,
-    /// How the client calls it.
+    /// The client's name for it.
     pub name: Option<String>,
     /// How its jobs depend on one another.
     pub kind: WorkflowKind,
@@ -28,7 +28,7 @@ pub struct WorkflowRequest {
 pub struct RequestedStep {
     /// Its place in the body, such as `steps[2]`.
     pub place: String,
-    /// How the client calls it.
+    /// The client's name for it.
     pub name: Option<String>,
     /// Its role.
     pub role: StepRole,

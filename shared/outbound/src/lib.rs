@@ -2,6 +2,11 @@
 //!
 //! Clients follow no redirect, use no proxy of the environment, send no referer and never retry by themselves.
 //! [`PublicResolver`] restricts a client to public addresses. [`OpenResolver`] is for clients that may reach private ones.
+//!
+//! ```text
+//!  model, tool, webhook ─▶ client ─ PublicResolver ─▶ public addresses
+//!                             ╰──── OpenResolver ───▶ any but metadata services
+//! ```
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;

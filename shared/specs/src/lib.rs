@@ -5,6 +5,14 @@
 //! A reader reports every problem that it can find in one pass, each with line, column and the broken rule.
 //! An unknown key is an error: a misspelt `input_restrictions` must not silently remove a restriction. A
 //! demand that this version does not support is refused or warned about, never silently ignored.
+//!
+//! ```text
+//!  text ─▶ tree (places of keys and values) ─ shape ─┬─ openagentspec ─┬─▶ AgentDefinition
+//!                                                    ╰─ ossa ──────────╯
+//!  text ─▶ agent_spec: reader ─▶ component ─ class, rules ─▶ model ─ runnable ─▶ AgentDefinition with its flow
+//!
+//!  under all: name, expression (CEL), problem, suggest
+//! ```
 
 pub mod agent_spec;
 mod expression;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{Notify, broadcast, mpsc};
 
 /// Rings that may wait for a slow listener, or hints for a slow relay, before it has to look again.
 const KEPT: usize = 4096;
@@ -24,6 +24,8 @@ pub enum Ring {
     Asked(String),
     /// There are new events in this stream (an engagement's id, or a plain job's).
     Events(String),
+    /// There may be new events in any stream.
+    AllEvents,
 }
 
 /// The doorbell; its clones send and receive the same hints.
@@ -35,6 +37,7 @@ pub struct Doorbell {
     heard: Ears,
     sent_here: broadcast::Sender<Ring>,
     revoked: Arc<Mutex<Vec<mpsc::UnboundedSender<Ring>>>>,
+    listened: Arc<Notify>,
     live: Live,
 }
 
@@ -47,7 +50,7 @@ struct Ears {
 
 impl Ears {
     fn hear(&self, ring: Ring) {
-        if !matches!(ring, Ring::Events(_)) {
+        if !matches!(ring, Ring::Events(_) | Ring::AllEvents) {
             let _ = self.work.send(ring.clone());
         }
         let _ = self.all.send(ring);
@@ -57,7 +60,13 @@ impl Ears {
 impl Default for Doorbell {
     fn default() -> Self {
         let heard = Ears { all: broadcast::channel(KEPT).0, work: broadcast::channel(KEPT).0 };
-        Self { heard, sent_here: broadcast::channel(KEPT).0, revoked: Arc::default(), live: Live::default() }
+        Self {
+            heard,
+            sent_here: broadcast::channel(KEPT).0,
+            revoked: Arc::default(),
+            listened: Arc::default(),
+            live: Live::default(),
+        }
     }
 }
 
@@ -87,7 +96,9 @@ impl Doorbell {
     /// Registers a listener. Register before querying, then nothing is missed; a listener that lags must query again.
     #[must_use]
     pub fn listen(&self) -> broadcast::Receiver<Ring> {
-        self.heard.all.subscribe()
+        let ear = self.heard.all.subscribe();
+        self.listened.notify_one();
+        ear
     }
 
     /// The same for a listener that does not read events: it receives every hint but [`Ring::Events`].
@@ -102,12 +113,19 @@ impl Doorbell {
         &self.live
     }
 
+    /// Returns the signal that each new listener for every hint sends.
+    #[must_use]
+    pub(crate) fn listened(&self) -> Arc<Notify> {
+        Arc::clone(&self.listened)
+    }
+
     /// Returns the hints of this process from now on, for one relay.
     #[must_use]
     pub(crate) fn outgoing(&self) -> Outgoing {
         let (relay, revoked) = mpsc::unbounded_channel();
         self.revoked.lock().unwrap_or_else(PoisonError::into_inner).push(relay);
-        Outgoing { hints: self.sent_here.subscribe(), revoked, unsent: Vec::new() }
+        let followers = self.heard.all.downgrade();
+        Outgoing { hints: self.sent_here.subscribe(), revoked, followers, unsent: Vec::new() }
     }
 }
 
@@ -122,6 +140,7 @@ fn is_about_a_lease(ring: &Ring) -> bool {
 pub(crate) struct Outgoing {
     hints: broadcast::Receiver<Ring>,
     revoked: mpsc::UnboundedReceiver<Ring>,
+    followers: broadcast::WeakSender<Ring>,
     /// Hints about leases that were gathered, and are not confirmed as sent.
     unsent: Vec<Ring>,
 }
@@ -167,6 +186,11 @@ impl Outgoing {
     /// Forgets the hints so far: they are old by now.
     pub(crate) fn forget_hints(&mut self) {
         self.hints = self.hints.resubscribe();
+    }
+
+    /// Returns true if this process has a listener for every ring, and not only for those about work.
+    pub(crate) fn has_followers(&self) -> bool {
+        self.followers.upgrade().is_some_and(|heard| heard.receiver_count() > 0)
     }
 
     /// Returns true when the doorbell is gone.

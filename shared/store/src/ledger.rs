@@ -145,7 +145,7 @@ pub enum Past {
     Nothing,
     /// These messages and nothing else: its first turn was interrupted before a tool was called.
     Messages(Vec<StoredMessage>),
-    /// More, which [`Ledger::recall`] reads.
+    /// More, which [`LedgerReads::recall`] reads.
     Stored,
 }
 

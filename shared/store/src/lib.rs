@@ -1,35 +1,20 @@
-//! The only place that knows SQL. One handle per concern; each method that writes is one transaction. [`Ledger`], [`Upkeep`],
-//! [`Breakers`] and [`RateLimits`] are traits, because other crates replace or decorate them.
+//! The only place that knows SQL. [`Store`] has one handle per concern; each method that writes is one transaction. [`Ledger`],
+//! [`Upkeep`], [`Breakers`] and [`RateLimits`] are traits, because other crates replace or decorate them.
 //!
-//! | handle | caller |
-//! |---|---|
-//! | [`Intake`] | api: what enters |
-//! | [`IdempotentPushes`] | pushes that are applied once per idempotency key |
-//! | [`Ledger`], [`LedgerReads`] | worker: claims, checkpoints, settlements; the reads of a turn's past |
-//! | [`Upkeep`] | scheduler: its duties |
-//! | [`Views`] | every process: reads |
-//! | [`Remote`] | workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress |
-//! | [`Queues`] | queues: paused, bounded, limited, weighted |
-//! | [`Operate`] | operations on many jobs at once: dead letters, bulk operations, statistics, tenants |
-//! | [`Workflows`] | chains, groups and batches: jobs that wait for one another |
-//! | [`Crons`] | entries that make jobs at set times |
-//! | [`Schemas`] | the schemas of job types' arguments |
-//! | [`Tenants`] | the limits of tenants |
-//! | [`Feed`] | all events in one order |
-//! | [`Webhooks`] | subscribers to events, and the outcome of each delivery |
-//! | [`Artifacts`] | files that agents save |
-//! | [`Breakers`] | worker: circuit breakers |
-//! | [`Credentials`](credentials::Credentials) | credentials of tools, for users and static identities |
-//! | [`RemoteCalls`](remote_calls::RemoteCalls) | worker: calls of remote agents to cancel |
-//! | [`Audit`] | the chain of entries about changes and refused requests |
-//! | [`Keys`] | API keys of principals |
-//! | [`Freezes`] | freezes of the fleet and of tenants |
-//! | [`Budgets`] | budgets of engagements, shared budgets, and the spending |
-//! | [`Delegations`] | agents that work for agents |
-//! | [`Forks`] | engagements that continue from a turn of another one, whose past they share |
-//! | [`Runs`] | runs as the Agent Protocol shows them |
-//! | [`Transfers`] | engagements that come from another store |
-//! | [`Control`] | control of an engagement: pause, resume, fork, merge, repeat a call |
+//! ```text
+//!  api, worker, scheduler
+//!    │ handles (the fields of [`Store`])
+//!    ▼
+//!  engine ── reads ──▶ session of a reading connection ─────────────╮
+//!    │                                                              │
+//!    ╰─ writes ─▶ writer: one transaction for all that wait         │
+//!                   │ ops: decide in memory                         ├─▶ cipher ─▶ sqlite, postgres
+//!                   │ unit: the rows that changed ─▶ flush ─────────╯
+//!                   ▼
+//!                doorbell ─▶ claimers and streams, in this and in other processes (redis, LISTEN)
+//!
+//!  beside the engine: limits (rate limits in memory, database or Redis), live (text of models), migrations
+//! ```
 
 pub mod breakers;
 mod cipher;

@@ -1,6 +1,15 @@
 //! Logs, spans, metrics and their names, and the redaction of secrets.
 //!
 //! The crate knows nothing about jobs, stores or models, and imports none of our crates.
+//!
+//! ```text
+//!  spans (names, span) ──┬─▶ log ─ trace_ids ─ secret ─▶ standard error
+//!  records (tracing) ────┤
+//!                        ╰─▶ otlp ─▶ a collector
+//!  counts (metrics) ─────┬─▶ otlp
+//!                        ╰─▶ Prometheus, through the process's /metrics
+//!  headers of a caller ─ propagation ─▶ parent of a span ─ propagation ─▶ headers of outgoing requests
+//! ```
 
 mod log;
 pub mod metrics;

@@ -65,9 +65,11 @@ pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Optio
             .with_target(false)
             .with_level(false)
             .with_tracked_inactivity(false);
+        // Without a collector the spans of single phases would only cost time and memory.
+        let finest = if otlp::exports_spans() { LevelFilter::DEBUG } else { LevelFilter::INFO };
         layer.with_filter(
-            filter_fn(|metadata| metadata.is_span() && ours(metadata))
-                .with_max_level_hint(LevelFilter::DEBUG),
+            filter_fn(move |metadata| metadata.is_span() && ours(metadata) && *metadata.level() <= finest)
+                .with_max_level_hint(finest),
         )
     });
     let records = started

@@ -167,7 +167,7 @@ pub fn continue_from(span: &Span, sent: &Carried, common: &Common, chosen: Optio
         Some(formats) => context.with_value(Chosen(formats)),
         None => context,
     };
-    // Without a layer that makes ids of spans there is no trace to continue.
+    // Without a layer that gives spans ids there is no trace to continue.
     let _ = span.set_parent(context);
 }
 

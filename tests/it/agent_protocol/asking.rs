@@ -269,8 +269,7 @@ guardrails:
         })
         .start()
         .await;
-    let (status, body) = fleet.send(Method::POST, "/agents", GUARDED).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(GUARDED).await;
     let started = ask(&fleet, &json!({"input": "go"})).await;
     let events = request_events(&fleet, started["request_id"].as_str().unwrap()).await;
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
@@ -306,8 +305,7 @@ extensions:
         })
         .start()
         .await;
-    let (status, body) = fleet.send(Method::POST, "/agents", MANIFEST).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(MANIFEST).await;
     let operations = fleet.get("/agents/lead/describe").await["operations"].clone();
     assert_eq!((&operations[0]["name"], &operations[1]["name"]), (&json!("chat"), &json!("sum")));
     assert_eq!(operations[1]["output_schema"]["required"], json!(["total"]));

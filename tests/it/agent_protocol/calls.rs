@@ -1,7 +1,7 @@
 //! Calls that fail before a tool runs are announced like all others.
 
 use super::{ask, every_result_follows_its_call, request_events};
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_tests::{Fleet, Reply, model_server};
 
@@ -28,8 +28,7 @@ fn script(request: &Value) -> Reply {
 #[tokio::test]
 async fn a_refused_call_is_announced_before_its_error() {
     let fleet = Fleet::builder().model(script).start().await;
-    let (status, body) = fleet.send(Method::POST, "/agents", LEAD).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(LEAD).await;
     ask(&fleet, &json!({"input": "go", "request_id": "r"})).await;
     let events = request_events(&fleet, "r").await;
     every_result_follows_its_call(&events);
@@ -50,8 +49,7 @@ async fn a_text_of_a_tool_is_announced_before_its_result() {
     let fleet = Fleet::builder().model(script).start().await;
     fleet.tools.fail_with("book", 1, (StatusCode::OK, json!("booked as b-7")));
     let document = LEAD.replace(", input_restriction: {assertion: \"false\"}", "");
-    let (status, body) = fleet.send(Method::POST, "/agents", document).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(document).await;
     ask(&fleet, &json!({"input": "go", "request_id": "r"})).await;
     let events = request_events(&fleet, "r").await;
     let of_tool: Vec<&Value> = events.iter().filter(|event| event["role"] == "tool").collect();

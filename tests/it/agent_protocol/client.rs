@@ -37,15 +37,8 @@ impl Site {
 }
 
 async fn register(url: &str) {
-    put(url, super::SCOUT).await;
-    put(url, super::LEAD).await;
-}
-
-async fn put(url: &str, document: &str) {
-    let http = turnstone_tests::http::client();
-    let sent = http.post(format!("{url}/agents")).header("content-type", "application/yaml");
-    let sent = sent.body(document.to_owned()).send().await.unwrap();
-    assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
+    turnstone_tests::http::register(url, super::SCOUT).await;
+    turnstone_tests::http::register(url, super::LEAD).await;
 }
 
 fn client(url: &str, words: &[&str]) -> Command {
@@ -234,7 +227,7 @@ async fn answers_survive_the_death_of_the_server() {
     let port = Port::reserve();
     let bind = port.addr().to_string();
     let (mut program, url) = site.open(&bind).await;
-    put(&url, ASKER).await;
+    turnstone_tests::http::register(&url, ASKER).await;
     let chatting = client(&url, &["asker", "chat", "go", "--answer", "answer=yes"]).spawn().unwrap();
     site.models.seen(2).await;
     program.signal("KILL");

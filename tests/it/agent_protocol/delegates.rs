@@ -2,7 +2,7 @@
 
 use super::request_events;
 use futures::future::join_all;
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
@@ -39,8 +39,7 @@ async fn a_delegates_question_reaches_the_caller() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
         for document in [SCOUT, LEAD] {
-            let (status, body) = fleet.send(Method::POST, "/agents", document).await;
-            assert!(status.is_success(), "{body:#}");
+            fleet.register(document).await;
         }
         let user = json!({"user": {"id": "ada"}});
         let requested = json!({"input": "a trip", "request_id": "r", "request_metadata": user});

@@ -14,7 +14,7 @@ mod slow;
 mod speaking;
 mod surviving;
 
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
@@ -61,10 +61,7 @@ async fn fleet(backend: Backend) -> Fleet {
 }
 
 async fn register(fleet: &Fleet) {
-    for document in [SCOUT, LEAD] {
-        let (status, body) = fleet.send(Method::POST, "/agents", document).await;
-        assert!(status.is_success(), "{body:#}");
-    }
+    fleet.register_all(&[SCOUT, LEAD]).await;
 }
 
 /// Runs a job of the lead to its end and returns its id and the id of its run.

@@ -31,8 +31,7 @@ fn script(request: &Value) -> Reply {
 
 async fn fleet(backend: Backend) -> Fleet {
     let fleet = Fleet::builder().on(backend).model(script).start().await;
-    let (status, body) = fleet.send(Method::POST, "/agents", ASKING).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(ASKING).await;
     fleet
 }
 
@@ -144,8 +143,7 @@ async fn a_repeated_answer_does_not_answer_the_next_question() {
             _ => Reply::text("booked"),
         };
         let fleet = Fleet::builder().on(backend).model(script).start().await;
-        let (status, body) = fleet.send(Method::POST, "/agents", ASKING).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(ASKING).await;
         let user = json!({"user": {"id": "ada"}});
         let job = json!({"input": "a trip", "request_id": "r", "request_metadata": user});
         ask(&fleet, &job).await;
@@ -214,8 +212,7 @@ async fn the_caller_is_one_of_several_reviewers() {
         json!({"users": ["ada", "ben"], "groups": {"auditors": {"members": ["ada", "ben"], "quorum": 2}}});
     let fleet = Fleet::builder().model(script).reviews(rules).start().await;
     let document = ASKING.replace("require_review: ada", "require_review: auditors");
-    let (status, body) = fleet.send(Method::POST, "/agents", document).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(document).await;
     let user = json!({"user": {"id": "ada"}});
     ask(&fleet, &json!({"input": "a trip", "request_id": "r", "request_metadata": user})).await;
     let requested = request_events(&fleet, "r").await.pop().unwrap();

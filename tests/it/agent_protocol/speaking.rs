@@ -2,7 +2,6 @@
 
 use super::{ask, register};
 use eventsource_stream::Event;
-use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_tests::{Fleet, Gate, Reply, model_server, sse};
 
@@ -166,8 +165,7 @@ spec:
             .model(move |_| Reply::Spoken(pieces.to_vec(), free.clone()).behind(&held))
             .start()
             .await;
-        let (status, body) = fleet.send(Method::POST, "/agents", document).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(document).await;
         let started = ask(&fleet, &json!({"input": "go"})).await;
         let request = started["request_id"].as_str().unwrap();
         let url = format!("{}/agents/lead/getevents/{request}?stream=true", fleet.url);

@@ -73,8 +73,7 @@ async fn post(url: &str, body: String) -> reqwest::Response {
 
 async fn register(url: &str) {
     for document in [SCOUT, LEAD] {
-        let sent = client().post(format!("{url}/agents")).header("content-type", "application/yaml");
-        assert!(sent.body(document).send().await.unwrap().status().is_success());
+        turnstone_tests::http::register(url, document).await;
     }
 }
 

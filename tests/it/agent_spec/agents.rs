@@ -29,11 +29,6 @@ fn agent(fleet: &Fleet, id: &str, fields: Value) -> Value {
     agent
 }
 
-fn offered(request: &Value) -> Vec<String> {
-    let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).map(str::to_owned).collect()
-}
-
 /// AGS-23, AGS-24, AGS-30: prompt, tools, and the next message.
 #[tokio::test]
 async fn an_agent_calls_its_tools_and_waits_for_its_user() {
@@ -86,7 +81,7 @@ async fn an_agent_submits_its_outputs_and_submits_again_what_was_incomplete() {
     let done = run(&fleet, desk, json!({})).await;
     assert_eq!(done["result"]["outputs"], json!({"city": "Rome", "people": 7}), "{done:#}");
     let calls = fleet.models.calls();
-    assert_eq!((calls.len(), offered(&calls[0].request)), (3, vec!["submit_result".to_owned()]));
+    assert_eq!((calls.len(), model_server::offered(&calls[0].request)), (3, vec!["submit_result"]));
     assert!(calls[2].request.to_string().contains("`city` is missing"), "{:#}", calls[2].request);
     fleet.end().await;
 }
@@ -191,7 +186,7 @@ async fn a_specialized_agent_has_the_instructions_and_tools_of_both() {
     assert_eq!(awaiting(&fleet, &job).await["prompt"], "Salve.", "{job:#}");
     let requested = &fleet.models.calls()[0].request;
     assert_eq!(requested["messages"][0]["content"], "Base sage.\n\nSpeak Latin.");
-    assert_eq!(offered(requested), ["search", "book"]);
+    assert_eq!(model_server::offered(requested), ["search", "book"]);
     fleet.end().await;
 }
 

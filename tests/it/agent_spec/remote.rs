@@ -140,8 +140,7 @@ async fn a_remote_agent_with_a_card_is_called_by_its_version() {
     let fleet = Fleet::builder().model(script).start().await;
     let near = "kind: \"openagentspec:v1/agent\"\nname: near\ndescription: An agent.\nintent: You answer.\nowner: tests\n\
                 capabilities: {}\n";
-    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", near.to_owned()).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(near).await;
     let job = run(&fleet, agent("far", &format!("{}/a2a/near", fleet.url)), json!({})).await;
     for reported in ["answer 1", "answer 2"] {
         let job = answer(&fleet, &job, json!({"user_input": "go"})).await;

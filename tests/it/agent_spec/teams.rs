@@ -2,7 +2,7 @@
 
 use super::{answer, awaiting, llm_of, part, property, run, said};
 use serde_json::{Value, json};
-use turnstone_tests::{Backend, Fleet, Reply};
+use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 fn member(fleet: &Fleet, name: &str, tools: Value) -> Value {
     let fields = json!({"llm_config": llm_of(fleet, &format!("{name}-llm")), "system_prompt": format!("You are {name}."),
@@ -24,11 +24,6 @@ fn role(request: &Value) -> String {
     request["messages"][0]["content"].as_str().unwrap_or_default().to_owned()
 }
 
-fn offered(request: &Value) -> Vec<String> {
-    let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).map(str::to_owned).collect()
-}
-
 /// AGS-37: The agent that the conversation was handed to sees all of it, and keeps it.
 #[tokio::test]
 async fn a_handoff_gives_the_conversation_to_the_other_agent() {
@@ -41,8 +36,9 @@ async fn a_handoff_gives_the_conversation_to_the_other_agent() {
         let fleet = Fleet::builder().model(script).start().await;
         let job = run(&fleet, swarm(&fleet, handoff), json!({})).await;
         assert_eq!(awaiting(&fleet, &job).await["prompt"], "It is 4.", "{job:#}");
-        let tools = offered(&fleet.models.calls()[0].request);
-        assert_eq!(tools.contains(&"send_message".to_owned()), handoff == "optional");
+        let calls = fleet.models.calls();
+        let tools = model_server::offered(&calls[0].request);
+        assert_eq!(tools.contains(&"send_message"), handoff == "optional");
         let again = answer(&fleet, &job, json!({"user_input": "Who are you?"})).await;
         assert_eq!(awaiting(&fleet, &again).await["prompt"], "I am math.");
         fleet.end().await;
@@ -62,7 +58,7 @@ async fn a_message_to_another_agent_is_answered_in_private() {
         let job = run(&fleet, swarm(&fleet, "never"), json!({})).await;
         assert_eq!(awaiting(&fleet, &job).await["prompt"], "4, says math.", "{job:#}");
         let calls = fleet.models.calls();
-        assert_eq!(offered(&calls[0].request), ["send_message"]);
+        assert_eq!(model_server::offered(&calls[0].request), ["send_message"]);
         let requested = &calls[1].request["messages"];
         assert_eq!(
             (requested.as_array().unwrap().len(), &requested[1]["content"]),

@@ -95,6 +95,7 @@ async fn books_every_durable_answer(backend: Backend, kill: &Kill, plain: &Left)
     let scene = continues(set, (backend, kill), (plain, Some(TOOL))).await;
     assert_eq!(paid_for_guardrails(&scene.fleet).await, 0, "money without a recorded call, {at}");
     assert_booked(&scene.fleet, &SHARED, &at).await;
+    scene.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -120,6 +121,7 @@ async fn a_repeated_call_is_paid_for_again() {
         let at = format!("on {backend:?}");
         assert_left(&scene, &plain, &kill, Repeated { calls: 1, money: TOOL }, &at).await;
         assert_booked(&scene.fleet, &SHARED, &at).await;
+        scene.close().await;
     })
     .await;
 }

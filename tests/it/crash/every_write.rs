@@ -21,7 +21,7 @@ pub struct Scene {
     prices: &'static str,
     /// Slots of each worker.
     slots: usize,
-    _time: AbortOnDropHandle<()>,
+    time: AbortOnDropHandle<()>,
 }
 
 impl Scene {
@@ -33,7 +33,7 @@ impl Scene {
     ) -> Self {
         let fleet = fleet.workers(0).in_real_time().start().await;
         let (id, time) = (push(&fleet).await, fleet.keep_time());
-        Self { fleet, id, prices, slots: SLOTS, _time: time }
+        Self { fleet, id, prices, slots: SLOTS, time }
     }
 
     /// The same with workers of one slot, so that jobs run one after another, in their order.
@@ -52,6 +52,12 @@ impl Scene {
         let worker = start(&self.fleet, self.slots, 15_000, self.prices, None);
         self.ended().await;
         drop(worker);
+    }
+
+    /// Ends the fleet and checks its invariants.
+    pub async fn close(self) {
+        drop(self.time);
+        self.fleet.end().await;
     }
 
     async fn ended(&self) {
@@ -204,11 +210,12 @@ pub async fn undisturbed(mut scene: Scene) -> (Vec<Written>, Left) {
     });
     scene.ended().await;
     scene.fleet.stop_workers().await;
-    scene.fleet.place.check().await;
     let writes = writes.expect("a worker").lock().unwrap_or_else(PoisonError::into_inner).clone();
     let infer = |write: &Written| write.has(Phase::Infer);
     assert!(writes.iter().any(infer), "no model was asked: {writes:#?}");
-    (writes, Left::by(&scene).await)
+    let left = Left::by(&scene).await;
+    scene.close().await;
+    (writes, left)
 }
 
 /// The additional tool calls of a run with a kill.
@@ -269,7 +276,7 @@ pub async fn around<F: Future<Output = Scene>>(kind: &str, set: impl Fn(Backend)
     let kills: Vec<_> = kills(&writes).into_iter().filter(|kill| kill.write.kind == kind).collect();
     assert!(!kills.is_empty(), "no write is a {kind}: {writes:#?}");
     for (backend, kill) in shared_out(&kills) {
-        continues(&set, (backend, kill), (&plain, price)).await;
+        continues(&set, (backend, kill), (&plain, price)).await.close().await;
     }
 }
 
@@ -297,7 +304,7 @@ pub async fn killed_at_each_wait<F: Future<Output = Scene>>(
     }
     assert_eq!(kills, waits, "waits on {backend:?}");
     assert_eq!(Left::by(&scene).await, *plain, "on {backend:?}");
-    scene.fleet.place.check().await;
+    scene.close().await;
 }
 
 /// Runs every kill of a scene, on both databases.
@@ -305,7 +312,7 @@ pub async fn at_every_write<F: Future<Output = Scene>>(set: impl Fn(Backend) -> 
     join_all(Backend::ALL.map(async |backend| {
         let (writes, plain) = undisturbed(set(backend).await).await;
         for kill in kills(&writes) {
-            continues(&set, (backend, &kill), (&plain, price)).await;
+            continues(&set, (backend, &kill), (&plain, price)).await.close().await;
         }
     }))
     .await;

@@ -3,9 +3,10 @@
 use super::budgets::{PRICES, TOOL, assert_booked, limit, paid_for_guardrails};
 use super::every_write::{Kill, Left, Repeated, Scene, assert_left, kills, undisturbed};
 use super::{on_every_store, shared_out};
-use crate::policy::{document, register, visible};
+use crate::policy::visible;
 use serde_json::{Value, json};
 use turnstone_domain::Phase;
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 /// A word that only the model says.
@@ -39,7 +40,7 @@ async fn guarded(backend: Backend, passes: bool) -> Scene {
          output: {{tool_name: search, assertion: \"{output}\"}}"
     );
     Scene::set(Fleet::builder().on(backend).model(script), PRICES, async |fleet| {
-        register(fleet, &document("quiet", &body)).await;
+        fleet.register(oas("quiet", &body)).await;
         limit(fleet, &SHARED, &json!({"tokens": 200_000, "cost": "10"})).await;
         fleet
             .push(
@@ -89,6 +90,7 @@ async fn is_guarded(backend: Backend, kill: &Kill, passes: bool, plain: &Left) {
     let money = (all - 2) * TOOL + if doubt { TOOL } else { 0 };
     assert_left(&scene, plain, kill, Repeated { calls, money }, &at).await;
     assert_booked(fleet, &SHARED, &at).await;
+    scene.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,21 +2,16 @@
 
 use super::every_write::{Scene, around, at_every_write, continues, killed_at_each_wait, kills, undisturbed};
 use super::{FREE, job, script, shared_out};
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use turnstone_domain::Phase;
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 /// A tool call, then the answer.
 async fn with_a_tool(backend: Backend) -> Scene {
     let fleet = Fleet::builder().on(backend).model(script("book"));
     Scene::set(fleet, FREE, async |fleet| fleet.push(&job("book")).await).await
-}
-
-async fn register(fleet: &Fleet, document: &str) {
-    let (status, body) = fleet.send(Method::POST, "/agents", document.to_owned()).await;
-    assert!(status.is_success(), "{body:#}");
 }
 
 fn named(agent: &str) -> Value {
@@ -31,7 +26,7 @@ async fn with_a_review(backend: Backend) -> Scene {
         let document = "kind: \"openagentspec:v1/agent\"\nname: booker\ndescription: An agent that books.\nintent: You book.\n\
                         owner: tests\ncapabilities: {book: {user_identity: false, input_restriction: \
                         {assertion: \"true\", require_review: manager}}}\n";
-        register(fleet, document).await;
+        fleet.register(document).await;
         fleet.push(&named("booker")).await
     })
     .await
@@ -50,11 +45,7 @@ async fn with_a_delegate(backend: Backend) -> Scene {
     };
     Scene::set(Fleet::builder().on(backend).model(script), FREE, async |fleet| {
         for (name, capabilities) in [("scout", "{}"), ("lead", "{scout: {}}")] {
-            let document = format!(
-                "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent.\nintent: You are {name}.\n\
-                 owner: tests\ncapabilities: {capabilities}\n"
-            );
-            register(fleet, &document).await;
+            fleet.register(oas(name, &format!("capabilities: {capabilities}"))).await;
         }
         fleet.push(&named("lead")).await
     })
@@ -238,7 +229,7 @@ async fn with_state(backend: Backend) -> Scene {
     Scene::set(Fleet::builder().on(backend).model(script), FREE, async |fleet| {
         let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: keeper}\nspec:\n  role: You keep.\n  \
                         state: {mode: session, storage: {type: kv}}\n";
-        register(fleet, manifest).await;
+        fleet.register(manifest).await;
         fleet.push(&named("keeper")).await
     })
     .await
@@ -252,7 +243,7 @@ async fn a_killed_workers_job_resumes_after_each_write() {
         assert!(writes.iter().any(|write| write.has(phase)), "{phase} is never committed: {writes:#?}");
     }
     for (backend, kill) in shared_out(&kills(&writes)) {
-        continues(with_a_tool, (backend, kill), (&plain, Some(0))).await;
+        continues(with_a_tool, (backend, kill), (&plain, Some(0))).await.close().await;
     }
 }
 
@@ -263,7 +254,7 @@ async fn a_killed_flow_resumes_at_its_node() {
     let (writes, plain) = undisturbed(with_a_flow(Backend::Sqlite).await).await;
     let kills: Vec<_> = kills(&writes).into_iter().step_by(3).collect();
     for (backend, kill) in shared_out(&kills) {
-        continues(with_a_flow, (backend, kill), (&plain, Some(0))).await;
+        continues(with_a_flow, (backend, kill), (&plain, Some(0))).await.close().await;
     }
 }
 

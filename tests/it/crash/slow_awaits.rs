@@ -2,12 +2,11 @@
 //! The answer is committed before the wait and is not bought again.
 
 use super::{FREE, killed, on_every_store, start};
-use crate::policy::document;
 use crate::tools::parrot;
-use reqwest::Method;
 use serde_json::json;
 use std::path::Path;
 use turnstone_domain::JobState;
+use turnstone_tests::documents::oas;
 use turnstone_tests::wait::until;
 use turnstone_tests::{Backend, Fleet, Gate};
 
@@ -15,8 +14,7 @@ use turnstone_tests::{Backend, Fleet, Gate};
 async fn guarded_by(backend: Backend, tool: &str) -> (Fleet, String) {
     let fleet = Fleet::builder().on(backend).workers(0).mcp_servers(&["parrot"]).start().await;
     let body = format!("guardrails:\n  output: {{tool_name: {tool}, assertion: \"true\"}}");
-    let (status, answer) = fleet.send(Method::POST, "/agents", document("quiet", &body)).await;
-    assert!(status.is_success(), "{answer:#}");
+    fleet.register(oas("quiet", &body)).await;
     let job = json!({"type": "agent.crash", "args": ["go"], "meta": {"agent": "quiet", "user": {"id": "u-17"}},
                      "ext_agent_model": "m", "ext_agent_token_budget": 50_000});
     let id = fleet.push(&job).await;
@@ -43,7 +41,7 @@ async fn is_paid_once(
     assert_eq!((&done["state"], &done["result"]), (&json!("completed"), &json!("done")), "{done:#}");
     assert_eq!(fleet.models.count(), 1, "an answer that was paid for was bought again");
     assert_eq!(done["ext_agent_tokens_used"], 10 + 5, "{done:#}");
-    fleet.place.check().await;
+    fleet.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

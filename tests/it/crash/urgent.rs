@@ -2,7 +2,6 @@
 
 use super::budgets::{PRICES, assert_booked, assert_nothing_reserved};
 use super::{die, on_every_store, replace, shared_out};
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,8 +34,7 @@ async fn makes_way(backend: Backend, point: &str) {
         }
     };
     let fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
-    let (status, body) = fleet.send(Method::POST, "/agents", MANIFEST).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(MANIFEST).await;
     let at = format!("at {point} on {backend:?}");
     let long = fleet.push(&job("long", 0)).await;
     let urgent = async {
@@ -60,7 +58,7 @@ async fn makes_way(backend: Backend, point: &str) {
     let used = "SELECT CAST(sum(tokens_used) AS BIGINT) FROM jobs";
     assert_eq!(fleet.number(used).await, answered, "no answer was lost, {at}");
     assert_booked(&fleet, &[], &at).await;
-    fleet.place.check().await;
+    fleet.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

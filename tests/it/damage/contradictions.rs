@@ -29,6 +29,7 @@ async fn a_state_outside_the_table_is_refused_or_damage(backend: Backend) {
     let changed = place.try_change(&format!("UPDATE jobs SET state = 'asleep' WHERE id = '{id}'")).await;
     assert_eq!(changed.is_ok(), backend == Backend::Postgres);
     if changed.is_err() {
+        server.end().await;
         return;
     }
     let job = server.job(&id).await;
@@ -43,6 +44,7 @@ async fn a_state_outside_the_table_is_refused_or_damage(backend: Backend) {
         (&found[0]["table"], &found[0]["column"], &found[0]["id"]),
         (&json!("jobs"), &json!("state"), &json!(id))
     );
+    server.end().await;
 }
 
 async fn a_lease_without_a_token_is_refused(backend: Backend) {
@@ -57,6 +59,7 @@ async fn a_lease_without_a_token_is_refused(backend: Backend) {
     let left = format!("UPDATE jobs SET state = 'available' WHERE id = '{id}'");
     assert!(place.try_change(&left).await.is_err(), "a lease ends with its state");
     server.post(&format!("/ojs/v1/jobs/{id}/ack"), &json!({})).await.expect(200);
+    server.end().await;
 }
 
 async fn a_negative_budget_is_refused(backend: Backend) {
@@ -71,6 +74,7 @@ async fn a_negative_budget_is_refused(backend: Backend) {
         place.try_change("UPDATE jobs SET reserved = 1").await.is_err(),
         "only a leased job has a reservation"
     );
+    server.end().await;
 }
 
 /// SQLite refuses the row. On PostgreSQL a claim makes a dead letter of it.
@@ -82,6 +86,7 @@ async fn an_end_without_its_time_is_refused_or_damage(backend: Backend) {
         place.try_change(&format!("UPDATE jobs SET ended_at = 5, failures = -1 WHERE id = '{id}'")).await;
     assert_eq!(changed.is_ok(), backend == Backend::Postgres);
     if changed.is_err() {
+        server.end().await;
         return;
     }
     let fetch = json!({"queues": ["q"], "count": 5, "worker_id": "w"});
@@ -94,4 +99,5 @@ async fn an_end_without_its_time_is_refused_or_damage(backend: Backend) {
     let job = server.job(&id).await;
     assert_eq!(job["state"], "discarded", "{job:#}");
     assert!(job.to_string().contains("JOB_UNREADABLE"), "{job:#}");
+    server.end().await;
 }

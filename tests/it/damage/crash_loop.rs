@@ -12,8 +12,6 @@ use turnstone_tests::{Gate, ModelServer, Place, Reply, model_server, scratch};
 
 /// The life of a process.
 const LIFE: Duration = Duration::from_millis(800);
-/// The time that the model takes for an answer.
-const ANSWER: Duration = Duration::from_millis(150);
 /// The deadline of the last process.
 const END: Duration = Duration::from_secs(240);
 
@@ -34,8 +32,9 @@ fn after(time: Duration, reply: Reply) -> Reply {
     reply.behind(&gate)
 }
 
-/// Returns a model that looks something up `turns` times before it answers, and counts what it is asked.
-fn looking_up(turns: usize, asked: Asked) -> impl Fn(&Value) -> Reply + Send + Sync {
+/// Returns a model that takes `time` for an answer, looks something up `turns` times before the last one, and counts what it
+/// is asked.
+fn looking_up(turns: usize, time: Duration, asked: Asked) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| {
         let job = request["messages"].as_array().unwrap().iter().find(|message| message["role"] == "user");
         let job = job.unwrap()["content"].as_str().unwrap().to_owned();
@@ -43,9 +42,9 @@ fn looking_up(turns: usize, asked: Asked) -> impl Fn(&Value) -> Reply + Send + S
         let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
         *asked.entry((job.clone(), turn)).or_default() += 1;
         match turn < turns && !job.starts_with("slow") {
-            true => after(ANSWER, Reply::call("look_up", json!({"n": turn}))),
+            true => after(time, Reply::call("look_up", json!({"n": turn}))),
             false if job.starts_with("slow") => after(LIFE * 3, Reply::text("done")),
-            false => after(ANSWER, Reply::text("done")),
+            false => after(time, Reply::text("done")),
         }
     }
 }
@@ -74,11 +73,12 @@ async fn enqueued(folder: &Path, jobs: usize) -> Vec<String> {
     ids
 }
 
-/// Kills the server `kills` times over `jobs` jobs of `turns` turns, and lets the last one end them.
-async fn killed(kills: usize, jobs: usize, turns: usize) {
+/// Kills the server `kills` times over `jobs` jobs of `turns` turns, each with an answer of `time`, and lets the last one end
+/// them.
+async fn killed(kills: usize, jobs: usize, turns: usize, time: Duration) {
     let asked: Asked = Arc::default();
     turnstone_tests::fleet::install_crypto();
-    let models = ModelServer::start(looking_up(turns, Arc::clone(&asked))).await;
+    let models = ModelServer::start(looking_up(turns, time, Arc::clone(&asked))).await;
     let tools = turnstone_tests::ToolServer::start().await;
     let folder = scratch::folder();
     let settings = format!(
@@ -96,7 +96,11 @@ async fn killed(kills: usize, jobs: usize, turns: usize) {
         program.ended().await;
     }
     let place: Place = folder.path().join("data/turnstone.db").into();
-    assert_eq!(place.number("SELECT count(*) FROM jobs WHERE state = 'discarded'").await, 0);
+    let errors: Vec<(String,)> = place
+        .rows("SELECT e.error FROM jobs AS j JOIN job_errors AS e ON e.job_seq = j.seq WHERE j.state = 'discarded'")
+        .await;
+    let discarded = place.number("SELECT count(*) FROM jobs WHERE state = 'discarded'").await;
+    assert_eq!(discarded, 0, "{errors:?}");
 
     let mut last = start(folder.path());
     let url = last.first_line("turnstone listens on ").await;
@@ -130,11 +134,12 @@ async fn killed(kills: usize, jobs: usize, turns: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_few_kills_discard_nothing() {
-    killed(4, 3, 8).await;
+    killed(4, 3, 8, Duration::from_millis(150)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "long: 60 kills"]
 async fn sixty_kills_discard_nothing_and_pay_each_answer_once_per_kill() {
-    killed(60, 6, 60).await;
+    // An agent has 50 turns at most. Each job needs 15 s.
+    killed(60, 6, 45, Duration::from_millis(330)).await;
 }

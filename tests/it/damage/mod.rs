@@ -6,4 +6,5 @@ mod disk_full;
 mod doctor;
 mod matrix;
 mod schema;
+mod seeded;
 mod stage;

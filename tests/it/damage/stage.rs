@@ -40,8 +40,7 @@ impl Stage {
     /// Starts a server and a worker, and makes rows in every table.
     pub async fn start(backend: Backend) -> Self {
         let fleet = Fleet::builder().on(backend).workers(1).model(script).start().await;
-        let (status, body) = fleet.send(Method::POST, "/agents", BOOKER).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(BOOKER).await;
         let server = OjsServer::over(fleet);
         let receiver = Receiver::start().await;
         let hook = json!({"url": receiver.url, "events": ["job.completed"], "filter": {"queues": ["whole"]}});

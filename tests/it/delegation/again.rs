@@ -1,11 +1,12 @@
 //! A call that an agent answered is repeated (agent control, tool-retry).
 
-use super::{answers, ask, calls, engagement, oas, register, said, who};
+use super::{answers, ask, calls, engagement, oas, who};
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Backend, Fleet, Gate, Reply};
 
 async fn call_of(fleet: &Fleet, job: &str, position: usize) -> Value {
@@ -32,11 +33,11 @@ async fn asked_again(backend: Backend) {
         _ if request["messages"].to_string().contains("was made again") => Reply::text("done"),
         ("lead", 0) => calls(&[("scout", "north")]),
         ("lead", _) => calls(&[("scout", "south")]).behind(&held),
-        _ if said(request) == "south" => Reply::text("nothing"),
+        _ if newest(request) == "south" => Reply::text("nothing"),
         _ => Reply::text(["fog", "a ship"][times.fetch_add(1, Ordering::Relaxed).min(1)]),
     };
     let fleet = Fleet::builder().on(backend).model(script).start().await;
-    register(&fleet, &[oas("scout", &[]), oas("lead", &["scout"])]).await;
+    fleet.register_all(&[oas("scout", &[]), oas("lead", &["scout"])]).await;
     let id = ask(&fleet, "lead", &json!({})).await;
     fleet.models.seen(3).await;
     let call = call_of(&fleet, &id, 0).await;
@@ -67,7 +68,7 @@ async fn a_running_call_is_not_repeated() {
         _ => Reply::text("fog").behind(&held),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("scout", &[]), oas("lead", &["scout"])]).await;
+    fleet.register_all(&[oas("scout", &[]), oas("lead", &["scout"])]).await;
     let id = ask(&fleet, "lead", &json!({})).await;
     fleet.models.seen(2).await;
     fleet.wait_for(&id, &[JobState::Pending]).await;

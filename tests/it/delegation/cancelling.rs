@@ -1,6 +1,6 @@
 //! Cancelling a parent cancels all of its delegates, in whichever process they run.
 
-use super::{ask, calls, engagement, events_named, may_ask, oas, ossa, register, who};
+use super::{ask, calls, engagement, may_ask, oas, ossa, who};
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn cancelled(backend: Backend) {
     fleet.add_worker(2);
     let other = crate::crash::spawn(&fleet, 2, None);
     let boss = ossa("boss", &may_ask("lead", "type: parallel"));
-    register(&fleet, &[oas("scout", &[]), oas("lead", &["scout"]), boss]).await;
+    fleet.register_all(&[oas("scout", &[]), oas("lead", &["scout"]), boss]).await;
     let id = ask(&fleet, "boss", &json!({"ext_agent_token_budget": 50_000})).await;
     fleet.models.seen(5).await;
     let (status, body) = fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{id}"), "").await;
@@ -42,14 +42,14 @@ async fn cancelled(backend: Backend) {
     assert_eq!(seen["tokens"]["reserved"], 0, "no reservation stays: {seen:#}");
     assert_eq!(seen["tokens"]["used"], 3 * 19);
     assert_eq!(fleet.event_names(&id).await.last().unwrap(), "job.cancelled", "no event follows the end");
-    assert!(events_named(&fleet, &id, "delegation.completed").await.is_empty());
+    assert!(fleet.events_named(&id, "delegation.completed").await.is_empty());
     // Every slot is free again: the next jobs find one in either process.
     for _ in 0..4 {
         let next = fleet.push(&json!({"type": "agent.x", "args": ["hi"], "ext_agent_model": "m"})).await;
         fleet.send(Method::DELETE, &format!("/ojs/v1/jobs/{next}"), "").await;
     }
     drop(other);
-    fleet.place.check().await;
+    fleet.end().await;
 }
 
 /// A cancelled child is a failed call, and its parent continues.
@@ -61,7 +61,7 @@ async fn a_parent_continues_after_its_child_was_cancelled() {
         _ => Reply::Hang,
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("scout", &[]), oas("lead", &["scout"])]).await;
+    fleet.register_all(&[oas("scout", &[]), oas("lead", &["scout"])]).await;
     let id = ask(&fleet, "lead", &json!({})).await;
     fleet.models.seen(2).await;
     let child = engagement(&fleet, &id).await["children"][0]["job_id"].as_str().unwrap().to_owned();

@@ -1,8 +1,9 @@
 //! The context that a delegate receives beside its input (OSSA §5, `context_propagation` and `context_transfer`).
 
-use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, who};
+use super::{answers, ask, calls, engagement, may_ask, oas, ossa, who};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Fleet, Reply};
 
 /// Returns the prompt of an expert under a desk on these terms, and the meta of the expert's job.
@@ -11,11 +12,11 @@ async fn delegate_input(terms: &str) -> (String, Value) {
         ("desk", 0) => Reply::call("state_set", json!({"key": "mood", "value": "angry"})),
         ("desk", 1) => calls(&[("expert", "help")]),
         ("desk", _) => Reply::text("done"),
-        _ => Reply::text(said(request)),
+        _ => Reply::text(newest(request)),
     };
     let fleet = Fleet::builder().model(script).start().await;
     let desk = ossa("desk", &format!("state: {{mode: session}}\n  {terms}"));
-    register(&fleet, &[oas("expert", &[]), desk]).await;
+    fleet.register_all(&[oas("expert", &[]), desk]).await;
     let meta = json!({"agent": "desk", "session_id": "s-7", "baggage": "ossa.session.id=s-7,a=b"});
     let id = ask(&fleet, "desk", &json!({"meta": meta})).await;
     fleet.wait_for(&id, &[JobState::Completed]).await;

@@ -1,9 +1,10 @@
 //! OSSA §5 `on_failure` and `timeout_ms`.
 
-use super::{answers, ask, calls, engagement, events_named, may_ask, oas, ossa, register, said, who};
+use super::{answers, ask, calls, engagement, may_ask, oas, ossa, who};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Fleet, Reply};
 
 /// Jobs, and so their children, are not retried.
@@ -25,7 +26,7 @@ async fn a_child_that_failed_is_replaced_once() {
         _ => Reply::text("found"),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("scout", &[]), ossa("lead", &may_ask("scout", "on_failure: retry"))]).await;
+    fleet.register_all(&[oas("scout", &[]), ossa("lead", &may_ask("scout", "on_failure: retry"))]).await;
     let id = ask(&fleet, "lead", &once()).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], "{\"text\":\"found\"}", "{done:#}");
@@ -51,7 +52,7 @@ async fn a_fallback_agent_is_called_after_a_failure() {
     let rest =
         format!("{terms}\n  reliability: {{failover: {{enabled: true, fallback_agents: [intern, clerk]}}}}");
     let agents = [oas("scout", &[]), oas("intern", &[]), oas("clerk", &[]), ossa("lead", &rest)];
-    register(&fleet, &agents).await;
+    fleet.register_all(&agents).await;
     let id = ask(&fleet, "lead", &once()).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], "{\"text\":\"found by the clerk\"}", "{done:#}");
@@ -63,19 +64,19 @@ async fn a_fallback_agent_is_called_after_a_failure() {
 async fn one_failure_does_not_lose_the_others() {
     let script = |request: &Value| match who(request) {
         "lead" => lead(request, &[("scout", "good"), ("scout", "bad"), ("scout", "fine")]),
-        _ if said(request) == "bad" => Reply::Status(400),
-        _ => Reply::text(said(request)),
+        _ if newest(request) == "bad" => Reply::Status(400),
+        _ => Reply::text(newest(request)),
     };
     let fleet = Fleet::builder().model(script).start().await;
     let lead = ossa("lead", &may_ask("scout", "type: parallel, on_failure: retry"));
-    register(&fleet, &[oas("scout", &[]), lead]).await;
+    fleet.register_all(&[oas("scout", &[]), lead]).await;
     let id = ask(&fleet, "lead", &once()).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     let result = done["result"].as_str().unwrap();
     assert!(result.starts_with("{\"text\":\"good\"}|error OSSA_DELEGATION_FAILED:"), "{result}");
     assert!(result.ends_with("|{\"text\":\"fine\"}"), "{result}");
     assert_eq!(
-        events_named(&fleet, &id, "delegation.completed").await.len(),
+        fleet.events_named(&id, "delegation.completed").await.len(),
         4,
         "two were tried for the one that failed"
     );
@@ -93,7 +94,7 @@ async fn failing(times: usize, rest: &str) -> Fleet {
     };
     let fleet = Fleet::builder().model(script).start().await;
     let rest = format!("{}\n  {rest}", may_ask("scout, clerk", ""));
-    register(&fleet, &[oas("scout", &[]), oas("clerk", &[]), oas("boss", &[]), ossa("lead", &rest)]).await;
+    fleet.register_all(&[oas("scout", &[]), oas("clerk", &[]), oas("boss", &[]), ossa("lead", &rest)]).await;
     fleet
 }
 
@@ -114,7 +115,7 @@ async fn a_failure_without_handler_or_reviewer_reaches_the_model() {
     assert!(result.starts_with("error OSSA_DELEGATION_FAILED:"), "{done:#}");
     assert_eq!((requested, fleet.get("/reviews").await["items"].as_array().unwrap().len()), (1, 0));
     assert_eq!(
-        events_named(&fleet, &id, "error.escalated").await.len(),
+        fleet.events_named(&id, "error.escalated").await.len(),
         1,
         "operators see that it wanted to escalate"
     );
@@ -227,7 +228,7 @@ async fn a_child_that_takes_too_long_is_cancelled() {
     let fleet = Fleet::builder().model(script).start().await;
     let rest = "collaboration: {delegation: {enabled: true, allowed_agents: [scout, clerk], type: parallel, \
                 timeout_ms: 60000, on_failure: retry}}";
-    register(&fleet, &[oas("scout", &[]), oas("clerk", &[]), ossa("lead", rest)]).await;
+    fleet.register_all(&[oas("scout", &[]), oas("clerk", &[]), ossa("lead", rest)]).await;
     let id = ask(&fleet, "lead", &once()).await;
     for _ in 0..2 {
         fleet

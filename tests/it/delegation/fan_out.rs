@@ -4,13 +4,14 @@
 //! Only the leases of killed workers expire, in real time. Expiring the leases of living workers too would count as
 //! jobs that kill their workers.
 
-use super::{answers, ask, calls, engagement, may_ask, oas, ossa, register, said, who};
+use super::{answers, ask, calls, engagement, may_ask, oas, ossa, who};
 use crate::crash::spawn_with_lease;
 use crate::random::Random;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use std::time::Duration;
 use turnstone_tests::model_server::Gate;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::processes::Process;
 use turnstone_tests::wait::until_within;
 use turnstone_tests::{Backend, Fleet, Reply};
@@ -66,12 +67,12 @@ fn script(size: Size, gate: Gate) -> impl Fn(&Value) -> Reply + Send + Sync {
             calls(&groups.iter().map(|group| ("lead", group.as_str())).collect::<Vec<_>>())
         }
         ("lead", received) if received.is_empty() => {
-            let group: usize = said(request).parse().unwrap();
+            let group: usize = newest(request).parse().unwrap();
             let own: Vec<String> =
                 (group * GROUP..children.min((group + 1) * GROUP)).map(|scout| scout.to_string()).collect();
             calls(&own.iter().map(|scout| ("scout", scout.as_str())).collect::<Vec<_>>())
         }
-        ("scout", _) => Reply::Text(format!("<{}>", said(request)), size.scout).behind(&gate),
+        ("scout", _) => Reply::Text(format!("<{}>", newest(request)), size.scout).behind(&gate),
         (_, received) => Reply::text(received.concat()),
     }
 }
@@ -97,7 +98,7 @@ async fn under_kills(backend: Backend, size: Size, limit: i64, more: &Value, con
     let fleet = Fleet::builder().on(backend).in_real_time().workers(0).model(script).start().await;
     let asks = |who: &str| may_ask(who, "type: parallel, on_failure: retry");
     let team = [oas("scout", &[]), ossa("lead", &asks("scout")), ossa("boss", &asks("lead"))];
-    register(&fleet, &team).await;
+    fleet.register_all(&team).await;
     let mut more = more.clone();
     more["ext_agent_token_budget"] = limit.into();
     let id = ask(&fleet, "boss", &more).await;
@@ -134,7 +135,6 @@ async fn under_kills(backend: Backend, size: Size, limit: i64, more: &Value, con
     .await;
     let (job, refused) = (fleet.job(&id).await, fleet.number(REFUSED).await);
     drop((time, fleet_of));
-    fleet.place.check().await;
     Ended { fleet, id, job, refused }
 }
 
@@ -147,7 +147,7 @@ async fn assert_within(fleet: &Fleet, limit: i64) {
 }
 
 /// Asserts that each agent was called once, answered once, and was charged once.
-async fn completed(backend: Backend, size: Size, ended: &Ended) {
+async fn completed(backend: Backend, size: Size, ended: Ended) {
     let (fleet, job) = (&ended.fleet, &ended.job);
     assert_eq!(job["state"], "completed", "on {backend:?}: {job:#}");
     let result = job["result"].as_str().unwrap();
@@ -167,6 +167,7 @@ async fn completed(backend: Backend, size: Size, ended: &Ended) {
     assert_eq!(seen["tree"]["tokens_used"], size.needed(), "on {backend:?}");
     let open = fleet.number("SELECT count(*) FROM delegations WHERE state = 'open'").await;
     assert_eq!(open, 0, "on {backend:?}");
+    ended.fleet.end().await;
 }
 
 /// Returns the failures and their numbers: a failed child is called again.
@@ -182,7 +183,7 @@ async fn wide(backend: Backend) {
     // too.
     let limit = size.needed() + i64::try_from(workers * 2 * 2 * 6_000).unwrap();
     let ended = under_kills(backend, size, limit, &json!({}), false).await;
-    completed(backend, size, &ended).await;
+    completed(backend, size, ended).await;
 }
 
 /// There is room for one call more than all agents use: calls wait for the reservations of others.
@@ -191,7 +192,7 @@ async fn tight(backend: Backend, size: Size) {
     let limit = size.needed() + ROOM;
     let ended = under_kills(backend, size, limit, &json!({"options": retry}), true).await;
     assert!(ended.refused > 0, "on {backend:?}: no call waited for another one");
-    completed(backend, size, &ended).await;
+    completed(backend, size, ended).await;
 }
 
 /// There is less than the agents need: no further call fits into the rest.
@@ -208,6 +209,7 @@ async fn too_little(backend: Backend, size: Size) {
     assert!(used > 0 && used <= limit, "on {backend:?}: {used} of {limit}");
     assert_eq!(seen["tokens"]["reserved"], 0, "on {backend:?}");
     assert_eq!(seen["tree"]["tokens_used"], used, "on {backend:?}");
+    ended.fleet.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,10 +1,11 @@
 //! Depth and budget of a tree (agent extension §2.3 and §3, D8).
 
-use super::{answers, ask, calls, engagement, events_named, may_ask, oas, ossa, register, said, who};
+use super::{answers, ask, calls, engagement, may_ask, oas, ossa, who};
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Backend, Fleet, Reply};
 
 /// AIX-12: an agent at the deepest depth runs and may not delegate; no child job exists below it.
@@ -15,7 +16,7 @@ async fn a_chain_ends_at_its_depth() {
         Some(answer) => Reply::text(answer.clone()),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[ossa("self", &may_ask("self", "max_depth: 5"))]).await;
+    fleet.register_all(&[ossa("self", &may_ask("self", "max_depth: 5"))]).await;
     let id = ask(&fleet, "self", &json!({"ext_agent_max_delegation_depth": 2})).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert!(done["result"].as_str().unwrap().contains("AGENT_MAX_DELEGATION_DEPTH"), "{done:#}");
@@ -30,12 +31,12 @@ async fn a_chain_ends_at_its_depth() {
 /// budget.
 #[tokio::test]
 async fn a_job_from_outside_joins_the_tree_that_it_names() {
-    let script = |request: &Value| match said(request) {
+    let script = |request: &Value| match newest(request) {
         "go" => Reply::Hang,
         _ => Reply::text("done"),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("lead", &[])]).await;
+    fleet.register_all(&[oas("lead", &[])]).await;
     let root =
         ask(&fleet, "lead", &json!({"ext_agent_token_budget": 20_000, "ext_agent_max_delegation_depth": 2}))
             .await;
@@ -65,7 +66,7 @@ async fn a_job_from_outside_joins_the_tree_that_it_names() {
     }
     let seen = engagement(&fleet, &root).await;
     assert_eq!((&seen["tree"]["engagements"], &seen["tokens"]["used"]), (&json!(3), &json!(30)), "{seen:#}");
-    assert_eq!(events_named(&fleet, &root, "delegation.started").await.len(), 1);
+    assert_eq!(fleet.events_named(&root, "delegation.started").await.len(), 1);
     // Its own agent may go to depth 10; the root's maximum applies to the whole chain.
     let (status, body) = below(&parent).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{body}");
@@ -108,7 +109,7 @@ async fn the_larger_depth_counts() {
         Some(answer) => Reply::text(answer.clone()),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("scout", &[]), ossa("lead", &may_ask("scout", "max_depth: 4"))]).await;
+    fleet.register_all(&[oas("scout", &[]), ossa("lead", &may_ask("scout", "max_depth: 4"))]).await;
     for (claimed, most) in [(2, 2), (4, 10)] {
         let more = json!({"ext_agent_delegation_depth": claimed, "ext_agent_max_delegation_depth": most});
         let id = ask(&fleet, "lead", &more).await;
@@ -133,11 +134,11 @@ async fn a_tree_spends_from_one_budget() {
         ("lead", received) if received.is_empty() => calls(&[("scout", "a"), ("scout", "b")]),
         ("lead", received) => Reply::text(received.join("|")),
         // The first child uses nearly the whole budget.
-        _ if said(request) == "a" => Reply::Text("much".into(), (100, 1000)),
+        _ if newest(request) == "a" => Reply::Text("much".into(), (100, 1000)),
         _ => Reply::text("little"),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("scout", &[]), oas("lead", &["scout"])]).await;
+    fleet.register_all(&[oas("scout", &[]), oas("lead", &["scout"])]).await;
     let more = json!({"ext_agent_token_budget": 1_700, "options": {"retry": {"max_attempts": 1}}});
     let id = ask(&fleet, "lead", &more).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
@@ -158,7 +159,7 @@ async fn a_circle_is_reported_and_bounded() {
         (_, answer) => Reply::text(answer.cloned().unwrap_or_default()),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("ping", &[]), oas("pong", &["ping"])]).await;
+    fleet.register_all(&[oas("ping", &[]), oas("pong", &["ping"])]).await;
     let (_, body) = fleet.send(reqwest::Method::POST, "/agents", oas("ping", &["pong"])).await;
     assert_eq!(body["warnings"][0]["rule"], "OAS-A18", "{body:#}");
     assert!(
@@ -188,7 +189,7 @@ async fn own_limit(backend: Backend) {
     };
     let fleet = Fleet::builder().on(backend).model(script).start().await;
     let mid = format!("constraints: {{max_tokens: 1200}}\n  {}", may_ask("leaf", "max_depth: 5"));
-    register(&fleet, &[oas("leaf", &[]), ossa("mid", &mid), oas("lead", &["mid"])]).await;
+    fleet.register_all(&[oas("leaf", &[]), ossa("mid", &mid), oas("lead", &["mid"])]).await;
     let id = ask(&fleet, "lead", &json!({"ext_agent_token_budget": 50_000})).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert!(done["result"].as_str().unwrap().contains("OSSA_MAX_TOKENS_EXCEEDED"), "{done:#}");
@@ -206,12 +207,12 @@ async fn own_limit(backend: Backend) {
 /// A delegate's own limit is raised through the id of its engagement; the tree's limit stays.
 #[tokio::test]
 async fn a_delegates_own_limit_is_raised() {
-    let script = |request: &Value| match said(request) {
+    let script = |request: &Value| match newest(request) {
         "go" => Reply::Hang,
         _ => Reply::text("done"),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("lead", &[])]).await;
+    fleet.register_all(&[oas("lead", &[])]).await;
     let root = ask(&fleet, "lead", &json!({"ext_agent_token_budget": 20_000})).await;
     fleet.models.seen(1).await;
     let job = json!({"type": "agent.x", "args": ["help"], "ext_agent_model": "m", "ext_agent_parent_id": root,

@@ -9,37 +9,23 @@ mod limits;
 mod modes;
 mod tenants;
 
-use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_tests::{Fleet, Reply};
+use turnstone_tests::{Fleet, Reply, documents};
 
 /// An OpenAgentSpec document of an agent that may delegate; its intent is `You are NAME.`
 fn oas(name: &str, capabilities: &[&str]) -> String {
     let capabilities: Vec<String> = capabilities.iter().map(|name| format!("\"{name}\": {{}}")).collect();
-    format!(
-        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
-         owner: tests\ncapabilities: {{{}}}\n",
-        capabilities.join(", ")
-    )
+    documents::oas(name, &format!("capabilities: {{{}}}", capabilities.join(", ")))
 }
 
 /// An OSSA manifest of an agent with these terms of collaboration.
 fn ossa(name: &str, rest: &str) -> String {
-    format!(
-        "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}}}\nspec:\n  role: You are {name}.\n  {rest}\n"
-    )
+    documents::ossa(name, &format!("  {rest}"))
 }
 
 /// The terms under which an OSSA agent may delegate.
 fn may_ask(agents: &str, terms: &str) -> String {
     format!("collaboration: {{delegation: {{enabled: true, allowed_agents: [{agents}], {terms}}}}}")
-}
-
-async fn register(fleet: &Fleet, documents: &[String]) {
-    for document in documents {
-        let (status, body) = fleet.send(Method::POST, "/agents", document.clone()).await;
-        assert!(status.is_success(), "{document}: {body:#}");
-    }
 }
 
 /// Enqueues a job for an agent.
@@ -66,24 +52,10 @@ fn answers(request: &Value) -> Vec<String> {
     tool.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Returns the newest user message.
-fn said(request: &Value) -> &str {
-    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let user = messages.iter().rev().find(|message| message["role"] == "user");
-    user.and_then(|message| message["content"].as_str()).unwrap_or_default()
-}
-
 /// Calls of agents with these inputs, which cost 12 + 7 tokens.
 fn calls(requested: &[(&str, &str)]) -> Reply {
     let call = |(name, input): &(&str, &str)| ((*name).to_owned(), json!({"input": input}));
     Reply::Calls(requested.iter().map(call).collect(), (12, 7))
-}
-
-/// Returns the data of a job's events with this name.
-async fn events_named(fleet: &Fleet, job: &str, name: &str) -> Vec<Value> {
-    let events = fleet.get(&format!("/ojs/v1/jobs/{job}/events")).await;
-    let events = events["events"].as_array().cloned().unwrap_or_default();
-    events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
 }
 
 /// Returns the engagement of a job.

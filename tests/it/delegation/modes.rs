@@ -1,10 +1,11 @@
 //! OSSA §5, Delegation Patterns: supervisor, parallel, handoff.
 
-use super::{answers, ask, calls, engagement, events_named, may_ask, oas, ossa, register, said, who};
+use super::{answers, ask, calls, engagement, may_ask, oas, ossa, who};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
 /// OAS-09, OAS-25, RS-02: the child has an engagement of its own under the user of the parent, and its answer is the
@@ -19,12 +20,12 @@ async fn supervised(backend: Backend) {
     let script = |request: &serde_json::Value| match (who(request), answers(request).first()) {
         ("lead", None) => calls(&[("scout", "look around")]),
         ("lead", Some(answer)) => Reply::text(format!("scout says {answer}")),
-        ("scout", _) => Reply::text(format!("seen: {}", said(request))),
+        ("scout", _) => Reply::text(format!("seen: {}", newest(request))),
         (other, _) => panic!("{other} is called"),
     };
     let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
     fleet.add_worker(1);
-    register(&fleet, &[oas("scout", &[]), oas("lead", &["scout"])]).await;
+    fleet.register_all(&[oas("scout", &[]), oas("lead", &["scout"])]).await;
     let id = ask(&fleet, "lead", &json!({"ext_agent_token_budget": 50_000})).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], "scout says {\"text\":\"seen: look around\"}", "{done:#}");
@@ -48,8 +49,8 @@ async fn supervised(backend: Backend) {
     for (job, role) in [(&done, "parent"), (&job, "child")] {
         let id = job["id"].as_str().unwrap();
         let (began, ended) = (
-            events_named(&fleet, id, "delegation.started").await,
-            events_named(&fleet, id, "delegation.completed").await,
+            fleet.events_named(id, "delegation.started").await,
+            fleet.events_named(id, "delegation.completed").await,
         );
         assert_eq!(
             (began.len(), &began[0]["role"], &began[0]["agent_id"]),
@@ -78,12 +79,12 @@ async fn parallel(backend: Backend) {
             calls(&[("scout", "north"), ("scout", "south"), ("clerk", "east")])
         }
         ("lead", received) => Reply::text(received.join("|")),
-        (name, _) => Reply::text(format!("{name} {}", said(request))).behind(&held),
+        (name, _) => Reply::text(format!("{name} {}", newest(request))).behind(&held),
     };
     let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
     fleet.add_worker(4);
     let lead = ossa("lead", &may_ask("scout, clerk", "type: parallel"));
-    register(&fleet, &[oas("scout", &[]), oas("clerk", &[]), lead]).await;
+    fleet.register_all(&[oas("scout", &[]), oas("clerk", &[]), lead]).await;
     let id = ask(&fleet, "lead", &json!({})).await;
     fleet.models.seen(4).await;
     assert_eq!(fleet.job(&id).await["state"], "pending");
@@ -109,7 +110,7 @@ async fn after_a_handoff_the_childs_answer_is_the_result() {
         "desk",
         "collaboration: {handoffs: [{target_agent: expert, conditions: [anger], context_transfer: full}]}",
     );
-    register(&fleet, &[oas("expert", &[]), desk]).await;
+    fleet.register_all(&[oas("expert", &[]), desk]).await;
     let id = ask(&fleet, "desk", &json!({})).await;
     let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(done["result"], "calm down, true", "the whole conversation was handed over: {done:#}");
@@ -132,7 +133,7 @@ async fn after_a_handoff_the_childs_answer_is_the_result() {
 async fn after_a_handoff_the_child_answers_later_inputs() {
     for backend in Backend::ALL {
         let script = |request: &serde_json::Value| {
-            let newest = crate::further::newest(request);
+            let newest = newest(request);
             match who(request) {
                 "desk" if newest != "bye" => Reply::call("expert", json!({"input": "he is angry"})),
                 "expert" if newest == "higher" && model_server::outcomes(request) < 2 => {
@@ -148,7 +149,9 @@ async fn after_a_handoff_the_child_answers_later_inputs() {
                 &format!("collaboration: {{handoffs: [{{target_agent: {other}, conditions: [anger]}}]}}"),
             )
         };
-        register(&fleet, &[oas("chief", &[]), hands_to("expert", "chief"), hands_to("desk", "expert")]).await;
+        fleet
+            .register_all(&[oas("chief", &[]), hands_to("expert", "chief"), hands_to("desk", "expert")])
+            .await;
         let job = ask(&fleet, "desk", &json!({})).await;
         fleet.wait_for(&job, &[JobState::Completed, JobState::Discarded]).await;
         let id = fleet.engagement_of(&job).await;
@@ -193,7 +196,7 @@ async fn after_a_handoff_the_parents_filters_apply() {
             ),
         )
     };
-    register(&fleet, &[oas("expert", &[]), desk("mild", "redact"), desk("strict", "block")]).await;
+    fleet.register_all(&[oas("expert", &[]), desk("mild", "redact"), desk("strict", "block")]).await;
     let end = async |agent: &str| {
         let id = ask(&fleet, agent, &json!({"options": {"retry": {"max_attempts": 1}}})).await;
         fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await
@@ -226,7 +229,7 @@ async fn a_tool_goes_before_an_agent_of_its_name() {
         (name, _) => Reply::text(name),
     };
     let fleet = Fleet::builder().model(script).start().await;
-    register(&fleet, &[oas("search", &[]), oas("lead", &["search", "oagent://search"])]).await;
+    fleet.register_all(&[oas("search", &[]), oas("lead", &["search", "oagent://search"])]).await;
     let id = ask(&fleet, "lead", &json!({})).await;
     fleet.wait_for(&id, &[JobState::Completed]).await;
     assert_eq!(fleet.tools.calls().len(), 1, "the tool was called");

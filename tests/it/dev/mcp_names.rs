@@ -71,6 +71,50 @@ async fn a_capability_names_an_mcp_tool_with_an_underscore_and_a_collision_is_re
     assert_eq!(capability("papers.get_paper"), Value::Null, "{checked:#}");
 }
 
+const LOOK_UP: &str = "
+rules:
+  - when: {tools_include: [look_up], tool_results: 0}
+    answer: {tool_calls: [{name: look_up, arguments: {}}]}
+  - answer: {text: done}
+";
+
+/// OAS-04: OJS jobs and OSSA manifests may have a tool with an underscore; an OpenAgentSpec document that names it as a
+/// capability or as a guardrail is refused.
+#[tokio::test]
+async fn a_configured_tool_with_an_underscore_is_none_of_openagentspec() {
+    let folder = turnstone_tests::scratch::folder();
+    let tools = turnstone_tests::ToolServer::start().await;
+    let settings = format!(
+        "[providers.script]\nkind = 'scripted'\nscript = 'script.yaml'\n[models]\ndefault_provider = 'script'\n\
+         default_model = 'm'\n[tools.look_up]\ndescription = 'Looks it up.'\nurl = '{}/look_up'\nallow_private = true\n",
+        tools.url
+    );
+    std::fs::write(folder.path().join("turnstone.toml"), settings).unwrap();
+    std::fs::write(folder.path().join("script.yaml"), LOOK_UP).unwrap();
+    let dev = Dev::start(folder.path(), &[]).await;
+    let guarded = "kind: \"openagentspec:v1/agent\"\nname: guarded\ndescription: An agent that reads.\nintent: You read.\n\
+                   owner: tests\ncapabilities: {}\nguardrails:\n  input: {tool_name: look_up, assertion: \"true\"}\n";
+    for (document, place) in
+        [(agent("reader", "look_up"), "capabilities"), (guarded.to_owned(), "guardrails.input.tool_name")]
+    {
+        std::fs::write(folder.path().join("agent.yaml"), &document).unwrap();
+        let ran = dev.run(&["agent", "apply", "agent.yaml", "-o", "json"]).await;
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.code != Some(0) && said.contains("OAS-04") && said.contains("look_up"),
+            "{place}: {ran:?}"
+        );
+    }
+    let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: keeper}\nspec:\n  role: You keep.\n  \
+                    tools: [{type: http, name: look_up}]\n";
+    std::fs::write(folder.path().join("agent.yaml"), manifest).unwrap();
+    let ran = dev.run(&["agent", "apply", "agent.yaml"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let called = done_by(&dev, "keeper").await;
+    let called = called.iter().find(|event| event["name"] == "tool.completed").expect("a call");
+    assert_eq!(called["data"]["name"], "look_up", "{called:#}");
+}
+
 /// The agent of docs/TOOLS.md.
 fn example() -> String {
     let page = include_str!("../../../docs/TOOLS.md");

@@ -12,7 +12,6 @@ mod parallel;
 mod retries;
 mod urgent;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Fleet, FleetBuilder, Reply, model_server};
@@ -47,8 +46,7 @@ async fn desk(builder: FleetBuilder, spec: &str, calls: &'static [&'static str])
 }
 
 async fn register(fleet: &Fleet, spec: &str) {
-    let (status, body) = fleet.send(Method::POST, "/agents", manifest(spec)).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(manifest(spec)).await;
 }
 
 async fn push(fleet: &Fleet) -> String {

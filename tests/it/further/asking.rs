@@ -1,9 +1,10 @@
 //! An agent asks its user: the job waits for the answer, which becomes the outcome of the call.
 
-use super::{begin, newest, post, register, said, send, state};
+use super::{begin, post, register, said, send, state};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 const MAY_ASK: &str = "capabilities: {ask-user: {}}\n";
@@ -14,12 +15,6 @@ fn travel(request: &Value) -> Reply {
         0 => Reply::call("ask-user", json!({"request_keys": {"city": "Where to?", "day": "When?"}})),
         _ => Reply::text(format!("booked: {}", said(request).pop().unwrap().1)),
     }
-}
-
-async fn events(fleet: &Fleet, id: &str, name: &str) -> Vec<Value> {
-    let events = fleet.get(&format!("/engagements/{id}/events?limit=1000")).await;
-    let events = events["events"].as_array().cloned().unwrap();
-    events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
 }
 
 /// The job waits without a lease across killed processes. An incomplete answer names the missing keys and changes
@@ -67,8 +62,8 @@ async fn a_question_survives_its_process_and_is_answered_once() {
         let (status, taken) = post(&fleet, &path, &right, &[]).await;
         assert_eq!((status, &taken["repeated"]), (200, &json!(true)), "also when the job has ended");
         assert_eq!(fleet.models.calls().len(), 2, "no question was repeated");
-        assert_eq!(events(&fleet, &id, "input.requested").await.len(), 1);
-        let received = events(&fleet, &id, "input.received").await;
+        assert_eq!(fleet.engagement_events(&id, "input.requested").await.len(), 1);
+        let received = fleet.engagement_events(&id, "input.received").await;
         assert_eq!(
             (received.len(), &received[0]["by"], &received[0]["keys"]),
             (1, &json!("ann"), &json!(["city", "day"]))
@@ -116,7 +111,7 @@ async fn questions_and_answers_pass_the_guardrails() {
 #[tokio::test]
 async fn a_question_ends_with_its_job() {
     join_all(Backend::ALL.map(async |backend| {
-        let script = |request: &Value| match newest(request).as_str() {
+        let script = |request: &Value| match newest(request) {
             "a trip" => Reply::call("ask_user", json!({"question": "Where to?"})),
             text => Reply::text(format!("re {text}")),
         };
@@ -234,7 +229,7 @@ async fn a_repeated_answer_does_not_answer_the_next_question() {
 /// An input that is repeated after the agent has asked something is the same input, and no answer.
 #[tokio::test]
 async fn a_repeated_input_is_no_answer() {
-    let script = |request: &Value| match (newest(request).as_str(), model_server::outcomes(request)) {
+    let script = |request: &Value| match (newest(request), model_server::outcomes(request)) {
         ("ask me", 0) => Reply::call("ask-user", json!({"question": "Delete all?"})),
         (text, _) => Reply::text(format!("re {text}")),
     };
@@ -320,8 +315,7 @@ async fn a_delegates_question_is_answered_at_its_parents_engagement() {
     let fleet = Fleet::builder().model(script).start().await;
     let scout = "kind: \"openagentspec:v1/agent\"\nname: scout\ndescription: It looks.\nintent: You are the scout.\n\
                  owner: tests\ncapabilities: {ask-user: {}}\n";
-    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", scout).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(scout).await;
     register(&fleet, "capabilities: {scout: {}}\n").await;
     let (id, job) = begin(&fleet, "a trip").await;
     fleet

@@ -1,14 +1,15 @@
 //! Further inputs on the command line: `engagement list`, `send` and `answer`.
 
-use super::{begin, newest, register, state};
+use super::{begin, register, state};
 use crate::program::run;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Fleet, Reply, model_server};
 
 /// Asks for the destination of a trip.
 fn script(request: &Value) -> Reply {
-    match (newest(request).as_str(), model_server::outcomes(request)) {
+    match (newest(request), model_server::outcomes(request)) {
         ("a trip", 0) => Reply::call("ask-user", json!({"question": "Where to?"})),
         ("a trip", _) => Reply::text("booked"),
         (text, _) => Reply::text(format!("re {text}")),

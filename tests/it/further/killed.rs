@@ -1,14 +1,15 @@
 //! Processes are killed: inputs keep their order, and questions their answers.
 
-use super::{newest, post};
+use super::post;
 use crate::crash;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 fn script(request: &Value) -> Reply {
-    match (newest(request).as_str(), model_server::outcomes(request)) {
+    match (newest(request), model_server::outcomes(request)) {
         ("ask", 0) => Reply::call("ask_user", json!({"question": "Well?"})),
         (text, _) => Reply::text(format!("re {text}")),
     }

@@ -66,8 +66,3 @@ pub fn said(request: &Value) -> Vec<(String, String)> {
         .map(|m| (text(&m["role"]), text(&m["content"])))
         .collect()
 }
-
-/// Returns the newest user message of a model request.
-pub fn newest(request: &Value) -> String {
-    said(request).into_iter().rev().find(|(role, _)| role == "user").map(|(_, text)| text).unwrap_or_default()
-}

@@ -1,9 +1,10 @@
 //! The order of inputs and the memory of an engagement.
 
-use super::{begin, newest, post, register, said, send, state};
+use super::{begin, post, register, said, send, state};
 use futures::future::join_all;
 use serde_json::json;
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Backend, Fleet, Gate, Reply};
 
 fn user(text: &str) -> (String, String) {
@@ -74,7 +75,7 @@ async fn inputs_run_one_after_the_other_with_their_history() {
 #[tokio::test]
 async fn the_next_input_runs_after_a_cancelled_and_after_a_failed_one() {
     join_all(Backend::ALL.map(async |backend| {
-        let script = |request: &serde_json::Value| match newest(request).as_str() {
+        let script = |request: &serde_json::Value| match newest(request) {
             "hang" => Reply::Hang,
             "fail" => Reply::Status(400),
             text => Reply::text(format!("re {text}")),

@@ -5,6 +5,7 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 use turnstone_domain::JobState;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 /// An input needs an existing engagement of the same tenant and user without an open review.
@@ -48,7 +49,7 @@ async fn inputs_of_strangers_and_during_a_review_are_refused() {
 #[tokio::test]
 async fn a_waiting_input_is_not_promoted() {
     join_all(Backend::ALL.map(async |backend| {
-        let script = |request: &serde_json::Value| match super::newest(request).as_str() {
+        let script = |request: &serde_json::Value| match newest(request) {
             "hang" => Reply::Hang,
             text => Reply::text(format!("re {text}")),
         };

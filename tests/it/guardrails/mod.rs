@@ -1,10 +1,11 @@
 //! Guardrails: an input is checked before a model sees it, and an answer before a client does.
 
-use crate::policy::{ask, document, fleet, on_every_store, register, run, visible};
+use crate::policy::{ask, fleet, on_every_store, run, visible};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use turnstone_domain::JobState;
+use turnstone_tests::documents::oas;
 use turnstone_tests::model_server::Gate;
 use turnstone_tests::{Backend, Fleet, OjsServer, Receiver, Reply, model_server};
 
@@ -18,9 +19,9 @@ fn output(assertion: &str) -> String {
 
 /// Registers an agent with an output guardrail, and a delegate with these lines in its document.
 async fn guarded_parent(fleet: &Fleet, child: &str) {
-    register(fleet, &document("child", child)).await;
+    fleet.register(oas("child", child)).await;
     let body = format!("capabilities: {{child: {{}}}}\n{}", output("echo.output.size() > 3"));
-    register(fleet, &document("parent", &body)).await;
+    fleet.register(oas("parent", &body)).await;
 }
 
 async fn failed(fleet: &Fleet, agent: &str) -> (Value, String) {
@@ -42,7 +43,7 @@ async fn an_input_that_does_not_pass_reaches_no_model() {
             "{}  output: {{tool_name: search, assertion: \"true\"}}\n",
             input("!(echo.input.contains('go'))")
         );
-        register(&fleet, &document("strict", &body)).await;
+        fleet.register(oas("strict", &body)).await;
         failed(&fleet, "strict").await;
         assert!(fleet.models.calls().is_empty());
         let calls = fleet.tools.calls();
@@ -59,7 +60,7 @@ async fn an_input_that_does_not_pass_reaches_no_model() {
 async fn pictures_and_files_are_checked_as_parts() {
     let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
     let body = input("size(echo.parts) == 3 && echo.parts[1].source.data == 'aGk='");
-    register(&fleet, &document("sees", &body)).await;
+    fleet.register(oas("sees", &body)).await;
     let parts = |data: &str| {
         json!([{"type": "text", "text": "What is this?"},
                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}},
@@ -86,7 +87,7 @@ async fn every_input_and_every_answer_is_checked() {
         let fleet = fleet(backend, vec![Reply::call("book", json!({"n": 1})), Reply::text("done")]).await;
         let body = "capabilities: {book: {}}\nguardrails:\n  input: {tool_name: search, assertion: \"tool == 'search'\"}\n  \
                     output: {tool_name: search, assertion: \"output.echo.output == 'done'\"}\nexposes: {names: history._list}\n";
-        register(&fleet, &document("both", body)).await;
+        fleet.register(oas("both", body)).await;
         for n in 1..=3 {
             let (job, _) = run(&fleet, "both").await;
             assert_eq!(job["result"], json!({"text": "done", "names": ["book"]}), "no part of the history: {job:#}");
@@ -108,7 +109,7 @@ async fn a_guardrail_fails_closed() {
             .iter()
             .enumerate()
     {
-        register(&fleet, &document(&format!("closed-{n}"), &input(assertion))).await;
+        fleet.register(oas(&format!("closed-{n}"), &input(assertion))).await;
         failed(&fleet, &format!("closed-{n}")).await;
     }
     assert!(fleet.models.calls().is_empty());
@@ -122,7 +123,7 @@ async fn a_short_outage_of_a_guardrail_ends_no_job() {
     on_every_store(async |backend| {
         for (side, asked_before) in [(input("echo.input == 'go'"), 0), (output("echo.output == 'done'"), 1)] {
             let fleet = fleet(backend, vec![Reply::text("done")]).await;
-            register(&fleet, &document("patient", &side)).await;
+            fleet.register(oas("patient", &side)).await;
             // As many failures as one attempt has tries.
             fleet.tools.fail("search", 3);
             let id = ask(&fleet, "patient").await;
@@ -154,7 +155,7 @@ async fn a_short_outage_of_a_guardrail_ends_no_job() {
 async fn nothing_passes_an_unreachable_guardrail() {
     let fleet = fleet(Backend::Sqlite, vec![Reply::text("done")]).await;
     let broken = "guardrails: {input: {tool_name: broken, assertion: \"true\"}}\n";
-    register(&fleet, &document("down", broken)).await;
+    fleet.register(oas("down", broken)).await;
     let id = ask(&fleet, "down").await;
     for attempt in 1..3 {
         let waiting = fleet.wait_for(&id, &[JobState::Retryable]).await;
@@ -180,7 +181,7 @@ async fn the_audit_has_the_verdict_of_a_guardrail() {
             ("no-input", input("echo.input == ''"), "input", "go"),
             ("no-output", output("echo.output == ''"), "output", "a spoken-word answer"),
         ] {
-            register(fleet, &document(agent, &body)).await;
+            fleet.register(oas(agent, &body)).await;
             let meta = json!({"agent": agent, "tenant_id": "acme"});
             let id = fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": meta})).await;
             fleet.wait_for(&id, &[JobState::Discarded]).await;
@@ -230,7 +231,7 @@ async fn nothing_is_visible_before_it_passes() {
                 "capabilities: {{book: {{}}}}\n{}exposes: {{note: recent.book.inputs.note}}\n",
                 output(assertion)
             );
-            register(&fleet, &document("quiet", &body)).await;
+            fleet.register(oas("quiet", &body)).await;
             let id = ask(&fleet, "quiet").await;
             fleet.models.seen(3).await;
             let engagement = fleet.engagement_of(&id).await;
@@ -258,7 +259,7 @@ async fn only_the_review_shows_a_guarded_call_to_its_reviewer() {
         "capabilities: {{book: {{user_identity: false, input_restriction: {{require_review: ann}}}}}}\n{}",
         output("echo.output.size() > 3")
     );
-    register(&fleet, &document("watched", &body)).await;
+    fleet.register(oas("watched", &body)).await;
     let meta = json!({"agent": "watched", "tenant_id": "acme"});
     let id = fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": meta})).await;
     fleet.wait_for(&id, &[JobState::Pending]).await;
@@ -340,18 +341,16 @@ async fn a_withheld_answer_is_in_no_comparison_and_no_tenants_audit() {
         let fleet = &server.fleet;
         for (agent, assertion) in [("quiet", "echo.output == ''"), ("open", "true")] {
             let passes = agent == "open";
-            register(
-                fleet,
-                &document(
+            fleet
+                .register(oas(
                     agent,
                     &format!(
                         "capabilities: {{book: {{}}}}
 {}",
                         output(assertion)
                     ),
-                ),
-            )
-            .await;
+                ))
+                .await;
             let mut ids = Vec::new();
             for _ in 0..2 {
                 let meta = json!({"agent": agent, "tenant_id": "acme"});
@@ -390,8 +389,8 @@ async fn a_sub_agents_guardrails_apply_before_its_parent() {
     let fleet = Fleet::builder().model(script).start().await;
     let guards = "guardrails:\n  input: {tool_name: search, assertion: \"echo.input == 'be kind'\"}\n  output: {tool_name: \
                   search, assertion: \"!(echo.output.contains('rude'))\"}\n";
-    register(&fleet, &document("child", guards)).await;
-    register(&fleet, &document("parent", "capabilities: {child: {}}\n")).await;
+    fleet.register(oas("child", guards)).await;
+    fleet.register(oas("parent", "capabilities: {child: {}}\n")).await;
     let id = ask(&fleet, "parent").await;
     let job = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
     assert_eq!(job["result"], "done", "{job:#}");
@@ -407,7 +406,7 @@ async fn a_sub_agents_guardrails_apply_before_its_parent() {
 async fn a_broken_guardrail_is_refused() {
     on_every_store(async |backend| {
         let fleet = fleet(backend, vec![Reply::text("done")]).await;
-        register(&fleet, &document("helper", "")).await;
+        fleet.register(oas("helper", "")).await;
         for (guardrail, rule) in [
             ("{tool_name: search}", "OAS-38"),
             ("{assertion: \"true\"}", "OAS-38"),
@@ -417,7 +416,7 @@ async fn a_broken_guardrail_is_refused() {
             ("{tool_name: search, assertion: \"1 +\"}", "OAS-40"),
         ] {
             for side in ["input", "output"] {
-                let text = document("broken-one", &format!("guardrails:\n  {side}: {guardrail}\n"));
+                let text = oas("broken-one", &format!("guardrails:\n  {side}: {guardrail}\n"));
                 let (status, refusal) = fleet.send(Method::POST, "/agents", text).await;
                 assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{guardrail}: {refusal:#}");
                 assert!(refusal.to_string().contains(rule), "{guardrail}: {refusal:#}");
@@ -437,7 +436,7 @@ async fn a_json_answer_is_checked_as_a_whole() {
             [(json!({"text": "fine", "note": "spoken-word"}), false), (json!({"text": "fine", "note": "fine"}), true)]
         {
             let fleet = fleet(backend, vec![Reply::text(said.to_string())]).await;
-            register(&fleet, &document("strict", &output("!(echo.output.contains('spoken'))"))).await;
+            fleet.register(oas("strict", &output("!(echo.output.contains('spoken'))"))).await;
             let job = json!({"type": "agent.x", "args": ["go"], "ext_agent_model": "m", "meta": {"agent": "strict"},
                              "ext_agent_output_format": "json"});
             let id = fleet.push(&job).await;

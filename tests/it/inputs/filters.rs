@@ -1,6 +1,6 @@
 //! Filters of an agent: content of inputs (RS-08), and personal data in all output of the worker (RS-23).
 
-use super::{bodies, conversation, desk, events_named, job};
+use super::{bodies, conversation, desk, job};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::{Reply, model_server};
@@ -20,7 +20,7 @@ async fn blocked_content_calls_no_model() {
             assert_eq!(done["error"]["code"], "OSSA_CONTENT_FILTERED");
         }
         assert_eq!(fleet.models.calls().len(), calls, "{action}");
-        let flagged = events_named(&fleet, &id, "content.flagged").await;
+        let flagged = fleet.events_named(&id, "content.flagged").await;
         assert_eq!(flagged.len(), events, "{action}");
         assert!(flagged.iter().all(|data| data["found"] == json!(["violence"]) && data["action"] == action));
         let harmless = fleet.push(&job(&json!(["How do I make a cake?"]))).await;
@@ -48,7 +48,7 @@ async fn blocked_content_of_a_tool_reaches_no_model() {
         let outcome = request.iter().find(|message| message["role"] == "tool").unwrap().to_string();
         assert_eq!(outcome.contains("bomb"), passes, "{outcome}");
         assert_eq!(outcome.contains("OSSA_CONTENT_FILTERED"), !passes, "{outcome}");
-        let flagged = events_named(&fleet, &id, "content.flagged").await;
+        let flagged = fleet.events_named(&id, "content.flagged").await;
         assert!(
             flagged.iter().any(|data| data["where"] == "tool" && data["action"] == action),
             "{flagged:?}"
@@ -83,7 +83,7 @@ async fn blocked_content_of_an_answer_calls_no_model() {
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
         assert_eq!(done["error"]["code"], "OSSA_CONTENT_FILTERED", "{done:#}");
         assert_eq!(fleet.models.calls().len(), 1, "the model never reads it");
-        assert_eq!(events_named(&fleet, &id, "content.flagged").await[0]["found"], json!(["violence"]));
+        assert_eq!(fleet.events_named(&id, "content.flagged").await[0]["found"], json!(["violence"]));
         fleet.end().await;
     }
 }
@@ -105,8 +105,7 @@ async fn blocked_content_of_a_delegate_passes_nowhere() {
         };
         let fleet = turnstone_tests::Fleet::builder().model(script).start().await;
         let clerk = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: clerk}\nspec: {role: You are the clerk.}\n";
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", clerk).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(clerk).await;
         super::register(&fleet, &spec).await;
         let id = fleet.push(&job(&json!(["go"]))).await;
         let done = fleet.wait_for(&id, &[JobState::Completed, JobState::Discarded]).await;
@@ -156,7 +155,7 @@ async fn personal_data_never_leaves_the_worker() {
     for text in &seen {
         assert!(SECRETS.iter().all(|secret| !text.contains(secret)), "{text}");
     }
-    assert!(events_named(&fleet, &id, "content.flagged").await.iter().any(|data| data["where"] == "tool"));
+    assert!(fleet.events_named(&id, "content.flagged").await.iter().any(|data| data["where"] == "tool"));
     fleet.end().await;
 }
 

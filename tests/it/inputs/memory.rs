@@ -1,6 +1,6 @@
 //! Messages beyond the window (OSSA §4, RS-52).
 
-use super::{conversation, desk, events_named, job};
+use super::{conversation, desk, job};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
 use turnstone_domain::JobState;
@@ -39,7 +39,7 @@ async fn a_summary_is_charged_and_replaces_its_messages() {
     assert!((2..=5).contains(&summaries), "{summaries}");
     let reported: i64 = calls.iter().map(|call| call.reported).sum();
     assert_eq!(done["ext_agent_tokens_used"], reported, "also the summaries");
-    let events = events_named(&fleet, &id, "history.summarized").await;
+    let events = fleet.events_named(&id, "history.summarized").await;
     assert_eq!(events.len(), summaries);
     assert_eq!((&events[0]["tokens_in"], &events[0]["tokens_out"]), (&json!(40), &json!(4)));
     let last = calls.last().unwrap().request["messages"].as_array().unwrap().clone();

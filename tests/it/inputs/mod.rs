@@ -15,8 +15,7 @@ pub async fn register(fleet: &Fleet, spec: &str) {
     let manifest = format!(
         "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: desk}}\nspec:\n  role: You are the desk.\n{spec}"
     );
-    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(manifest).await;
 }
 
 /// Returns a job for that agent.
@@ -52,11 +51,4 @@ pub async fn bodies(fleet: &Fleet, id: &str, phase: &str) -> Vec<Value> {
 pub async fn conversation(fleet: &Fleet, id: &str) -> Vec<Value> {
     let engagement = fleet.engagement_of(id).await;
     fleet.get(&format!("/engagements/{engagement}/messages")).await["messages"].as_array().cloned().unwrap()
-}
-
-/// Returns the data of a job's events of one name.
-pub async fn events_named(fleet: &Fleet, id: &str, name: &str) -> Vec<Value> {
-    let events = fleet.get(&format!("/ojs/v1/jobs/{id}/events?limit=1000")).await;
-    let events = events["events"].as_array().cloned().unwrap();
-    events.into_iter().filter(|event| event["name"] == name).map(|event| event["data"].clone()).collect()
 }

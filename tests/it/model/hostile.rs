@@ -184,8 +184,7 @@ async fn timeout_seconds_ends_a_model_call() {
             "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}}}\nspec:\n  role: You wait.\n  llm: {{provider: openai, \
              model: m, retry_config: {{max_attempts: 1}}}}\n{constraints}"
         );
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(manifest).await;
         let job = json!({"type": "agent.x", "args": ["hi"], "meta": {"agent": name},
                          "options": {"retry": {"max_attempts": 1}}});
         ids.push(fleet.push(&job).await);
@@ -206,8 +205,7 @@ async fn timeout_seconds_bounds_fallbacks_and_retries_together() {
     let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: hasty}\nspec:\n  role: You wait.\n  \
                     llm: {provider: openai, model: m, fallback_models: [{provider: openai, model: n}]}\n  \
                     constraints: {timeout_seconds: 0.5}\n";
-    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(manifest).await;
     let job = json!({"type": "agent.x", "args": ["hi"], "meta": {"agent": "hasty"},
                      "options": {"retry": {"max_attempts": 1}}});
     let ended = fleet.settled(&fleet.push(&job).await).await;
@@ -225,8 +223,7 @@ async fn max_execution_time_ends_an_attempt() {
                     llm: {provider: openai, model: m}\n  tools: [{type: http, name: search}]\n  \
                     constraints: {max_turns: 1000000}\n  turn_chain: {max_tool_turns: 1000000}\n  \
                     safety: {guardrails: {max_execution_time_seconds: 1}}\n";
-    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(manifest).await;
     let job = json!({"type": "agent.x", "args": ["hi"], "meta": {"agent": "busy"},
                      "options": {"retry": {"max_attempts": 1}}});
     let ended = fleet.settled(&fleet.push(&job).await).await;

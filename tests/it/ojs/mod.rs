@@ -47,14 +47,25 @@ macro_rules! on_stores {
     ($postgres:meta; $($case:ident),+) => {
         mod sqlite {
             use turnstone_tests::{Backend, OjsServer};
-            $(#[tokio::test] async fn $case() { super::$case(&OjsServer::start(Backend::Sqlite).await).await; })+
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    let server = OjsServer::start(Backend::Sqlite).await;
+                    super::$case(&server).await;
+                    server.end().await;
+                }
+            )+
         }
         mod postgres {
             use turnstone_tests::{Backend, OjsServer};
             $(
                 #[tokio::test]
                 #[$postgres]
-                async fn $case() { super::$case(&OjsServer::start(Backend::Postgres).await).await; }
+                async fn $case() {
+                    let server = OjsServer::start(Backend::Postgres).await;
+                    super::$case(&server).await;
+                    server.end().await;
+                }
             )+
         }
     };

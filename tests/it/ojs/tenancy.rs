@@ -250,8 +250,7 @@ capabilities:
         _ => turnstone_tests::Reply::text("booked"),
     };
     let server = OjsServer::over(Fleet::builder().on(backend).model(script).start().await);
-    let (status, answer) = server.fleet.send(Method::POST, "/agents", AGENT).await;
-    assert!(status.is_success(), "{answer}");
+    server.fleet.register(AGENT).await;
     let job = json!({"type": "agent.book", "args": ["book"], "meta": {"agent": "booker"}});
     let id = push(&server, "alpha", &job).await;
     server.fleet.wait_for(&id, &[JobState::Pending]).await;

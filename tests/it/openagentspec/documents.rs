@@ -1,15 +1,15 @@
 //! Invalid documents over HTTP on both stores: each is refused with the rule that it breaks, and nothing is
 //! registered in part.
 
-use super::document;
 use futures::future::join_all;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet};
 
 /// Returns a valid document.
 fn whole() -> String {
-    document("desk", "capabilities: {search: {}}\n")
+    oas("desk", "capabilities: {search: {}}\n")
 }
 
 /// Returns the valid document with another value of a key, or without it.
@@ -74,7 +74,7 @@ async fn an_invalid_document_is_refused_with_its_rule() {
 async fn an_assertion_that_can_never_hold_is_a_warning() {
     let fleet = Fleet::builder().workers(0).start().await;
     let restricted = |assertion: &str| {
-        document(
+        oas(
             "desk",
             &format!("capabilities:\n  search:\n    input_restriction:\n      assertion: {assertion}\n"),
         )
@@ -86,16 +86,10 @@ async fn an_assertion_that_can_never_hold_is_a_warning() {
         ("OAS-33_type", restricted("history._total")),
         ("OAS-33_never", restricted("'false'")),
         ("OAS-33_pattern", restricted("user.id.matches('[')")),
-        (
-            "OAS-45",
-            document("desk", "guardrails: {input: {tool_name: search, assertion: history._total < 3}}\n"),
-        ),
+        ("OAS-45", oas("desk", "guardrails: {input: {tool_name: search, assertion: history._total < 3}}\n")),
         (
             "OAS-A18",
-            document(
-                "desk",
-                "capabilities: {search: {input_restriction: {require_review: 'oagent://desk'}}}\n",
-            ),
+            oas("desk", "capabilities: {search: {input_restriction: {require_review: 'oagent://desk'}}}\n"),
         ),
     ] {
         fleet.send(Method::DELETE, "/agents/desk?allow_unresolved=1", "").await;

@@ -1,10 +1,10 @@
 //! The identity of tool calls: the truth table as the tools see it, and where credentials must not appear.
 
-use super::document;
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_store::EncryptionKeys;
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 const SECRET: &str = "hush-hush-4711";
@@ -54,9 +54,8 @@ async fn a_tool_is_called_with_the_identity_of_the_truth_table() {
             number += 1;
             let name = format!("agent-{number}");
             let fixed = if is_set { ", static_identity: desk-key" } else { "" };
-            let text =
-                document(&name, &format!("capabilities: {{search: {{user_identity: {flag}{fixed}}}}}\n"));
-            assert_eq!(fleet.send(Method::POST, "/agents", text).await.0.as_u16(), 201);
+            let text = oas(&name, &format!("capabilities: {{search: {{user_identity: {flag}{fixed}}}}}\n"));
+            fleet.register(text).await;
             let mut job = json!({"type": "a.b", "args": ["go"], "meta": {"agent": name}});
             if known {
                 job["meta"]["user"] = json!({"id": "u-17", "email": "ann@example.org"});
@@ -93,8 +92,8 @@ async fn a_tool_is_called_with_the_identity_of_the_truth_table() {
 async fn users_of_two_tenants_have_credentials_of_their_own() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
-        let text = document("desk", "capabilities: {search: {}}\n");
-        assert_eq!(fleet.send(Method::POST, "/agents", text).await.0.as_u16(), 201);
+        let text = oas("desk", "capabilities: {search: {}}\n");
+        fleet.register(text).await;
         for (owner, key) in [("user:u-1", "key-of-nobody-1"), ("member:acme:u-1", "key-of-acme-1")] {
             let (status, kept) =
                 keep(&fleet, &format!("{owner}/search"), json!({"header": "X-Key", "value": key})).await;
@@ -123,8 +122,8 @@ async fn users_of_two_tenants_have_credentials_of_their_own() {
 #[tokio::test]
 async fn a_static_identity_needs_credentials() {
     let fleet = fleet(Backend::Sqlite).await;
-    let text = document("desk", "capabilities: {search: {user_identity: false, static_identity: desk}}\n");
-    assert_eq!(fleet.send(Method::POST, "/agents", text).await.0.as_u16(), 201);
+    let text = oas("desk", "capabilities: {search: {user_identity: false, static_identity: desk}}\n");
+    fleet.register(text).await;
     let job = json!({"type": "a.b", "args": ["go"], "meta": {"agent": "desk"}});
     let id = fleet.push(&job).await;
     let reported = fleet.settled(&id).await["result"].as_str().unwrap().to_owned();
@@ -151,8 +150,8 @@ async fn a_static_identity_needs_credentials() {
 async fn only_the_tool_sees_a_credential() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
-        let text = document("desk", "capabilities: {search: {}}\n");
-        assert_eq!(fleet.send(Method::POST, "/agents", text).await.0.as_u16(), 201);
+        let text = oas("desk", "capabilities: {search: {}}\n");
+        fleet.register(text).await;
         let (status, kept) =
             keep(&fleet, "user:u-1/search", json!({"header": "X-Key", "value": SECRET})).await;
         assert_eq!((status, &kept["form"]), (200, &json!("value")));

@@ -46,11 +46,3 @@ fn client() -> Client {
     turnstone_tests::fleet::install_crypto();
     turnstone_tests::http::client_builder().redirect(redirect::Policy::none()).build().unwrap()
 }
-
-/// A document; its intent is `You are NAME.`
-fn document(name: &str, rest: &str) -> String {
-    format!(
-        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
-         owner: tests\n{rest}"
-    )
-}

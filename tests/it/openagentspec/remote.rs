@@ -1,10 +1,11 @@
 //! Two servers whose agents call one another over TLS.
 
-use super::{Authority, document};
+use super::Authority;
 use crate::program::{PATIENCE, Program, run};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use turnstone_tests::documents::oas;
 use turnstone_tests::model_server::Gate;
 use turnstone_tests::servers::Port;
 use turnstone_tests::wait::{until, until_within};
@@ -51,7 +52,7 @@ impl Site {
     }
 
     fn agent(&self, name: &str, rest: &str) {
-        std::fs::write(self.folder.path().join(format!("agents/{name}.yaml")), document(name, rest)).unwrap();
+        std::fs::write(self.folder.path().join(format!("agents/{name}.yaml")), oas(name, rest)).unwrap();
     }
 
     async fn start(&mut self) {
@@ -318,7 +319,7 @@ async fn a_remote_engagement_without_a_waiting_job_is_ended() {
 async fn remote_agents_are_refused_unless_their_host_is_configured() {
     let folder = turnstone_tests::scratch::folder();
     std::fs::create_dir(folder.path().join("agents")).unwrap();
-    let text = document("desk", "capabilities: {'oagent://agents.example.com/agents/clerk': {}}\n");
+    let text = oas("desk", "capabilities: {'oagent://agents.example.com/agents/clerk': {}}\n");
     std::fs::write(folder.path().join("agents/desk.yaml"), text).unwrap();
     let start = async |more: &str, words: &str| {
         let settings = format!("[server]\nbind = '127.0.0.1:0'\n[agents]\ndir = 'agents'\n{more}");
@@ -336,7 +337,7 @@ async fn remote_agents_are_refused_unless_their_host_is_configured() {
     .await;
     let lint = run(folder.path(), &["agent", "lint", "agents/desk.yaml"], &[]).await;
     assert_eq!(lint.code, Some(0), "its form is right: {lint:?}");
-    let odd = document("odd", "capabilities: {'oagent://u@h/../clerk': {}}\n");
+    let odd = oas("odd", "capabilities: {'oagent://u@h/../clerk': {}}\n");
     std::fs::write(folder.path().join("agents/desk.yaml"), odd).unwrap();
     let lint = run(folder.path(), &["agent", "lint", "agents/desk.yaml"], &[]).await;
     assert!(lint.code == Some(1) && format!("{lint:?}").contains("OAS-11"), "{lint:?}");

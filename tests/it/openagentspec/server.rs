@@ -1,9 +1,10 @@
 //! The endpoints: definitions as YAML, engagements begun by POST, and their state.
 
-use super::{client, document};
+use super::client;
 use futures::future::join_all;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 async fn fleet(backend: Backend) -> Fleet {
@@ -28,8 +29,8 @@ fn location(response: &Response) -> String {
 async fn definitions_are_returned_as_they_were_written() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
-        let first = document("desk", "capabilities: {search: {user_identity: False}} # why\n");
-        let second = document("desk", "capabilities: {search: {user_identity: True}}\n");
+        let first = oas("desk", "capabilities: {search: {user_identity: False}} # why\n");
+        let second = oas("desk", "capabilities: {search: {user_identity: True}}\n");
         let put = async |name: &str, text: &str| {
             let (status, body) = fleet.send(Method::PUT, &format!("/agents/{name}"), text.to_owned()).await;
             (status.as_u16(), body)
@@ -62,12 +63,11 @@ async fn removed_agents_are_not_listed() {
         let http = client();
         for (name, capability) in [("desk", "search"), ("boss", "desk"), ("judge", "search")] {
             let rest = format!("capabilities: {{{capability}: {{user_identity: False}}}}\n");
-            let (status, body) =
-                fleet.send(Method::PUT, &format!("/agents/{name}"), document(name, &rest)).await;
+            let (status, body) = fleet.send(Method::PUT, &format!("/agents/{name}"), oas(name, &rest)).await;
             assert_eq!(status, 201, "{body}");
         }
         let careful = "capabilities: {search: {input_restriction: {require_review: 'oagent://judge'}}}\n";
-        fleet.send(Method::PUT, "/agents/careful", document("careful", careful)).await;
+        fleet.send(Method::PUT, "/agents/careful", oas("careful", careful)).await;
         let remove = async |path: &str| {
             let (status, body) = fleet.send(Method::DELETE, path, String::new()).await;
             (status.as_u16(), body)
@@ -103,7 +103,7 @@ async fn engagements_are_listed_in_pages() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
         for name in ["desk", "other"] {
-            let (status, _) = fleet.send(Method::PUT, &format!("/agents/{name}"), document(name, "")).await;
+            let (status, _) = fleet.send(Method::PUT, &format!("/agents/{name}"), oas(name, "")).await;
             assert_eq!(status, 201);
         }
         let http = client();
@@ -150,7 +150,7 @@ async fn a_name_has_253_characters_and_no_more() {
         let (longest, too_long) = ("n".repeat(253), "n".repeat(254));
         let names = [&*too_long, "a..b", "a.-b", "a-.b", "a_b", "Ab", "a/b"].map(|name| (name, 422_u16));
         for (name, status) in names.into_iter().chain([(&*longest, 201)]) {
-            let (got, body) = fleet.send(Method::POST, "/agents", document(name, "")).await;
+            let (got, body) = fleet.send(Method::POST, "/agents", oas(name, "")).await;
             assert_eq!(got, status, "{name}: {body}");
         }
         let listed = fleet.get("/agents").await;
@@ -174,7 +174,7 @@ async fn missing_references_are_refused_unless_deferred() {
         })
         .start()
         .await;
-    let text = document("desk", "capabilities: {later: {}, search: {}}\n");
+    let text = oas("desk", "capabilities: {later: {}, search: {}}\n");
     let (status, refused) = fleet.send(Method::POST, "/agents", text.clone()).await;
     assert_eq!(
         (status.as_u16(), &refused["error"]["details"]["problems"][0]["rule"]),
@@ -187,7 +187,7 @@ async fn missing_references_are_refused_unless_deferred() {
     let id = fleet.push(&job).await;
     assert_eq!(fleet.settled(&id).await["result"], "went on");
     assert!(fleet.tools.calls().is_empty());
-    let odd = fleet.send(Method::POST, "/agents?allow_unresolved=maybe", document("odd", "")).await;
+    let odd = fleet.send(Method::POST, "/agents?allow_unresolved=maybe", oas("odd", "")).await;
     assert_eq!(odd.0.as_u16(), 400);
     fleet.end().await;
 }
@@ -200,11 +200,11 @@ async fn a_post_begins_an_engagement_that_can_be_followed() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = fleet(backend).await;
         let exposes = "exposes: {found: 'recent.search.outputs.tool', hidden: 'recent.book.outputs'}\n";
-        let text = document(
+        let text = oas(
             "desk",
             &format!("capabilities: {{search: {{user_identity: false}}, book: {{}}}}\n{exposes}"),
         );
-        assert_eq!(fleet.send(Method::POST, "/agents", text).await.0.as_u16(), 201);
+        fleet.register(text).await;
         let http = client();
         let metadata = json!({"input": "hi", "metadata": {"user": {"id": "u-9"}, "agent": "somebody-else"}});
         let mut begun = Vec::new();
@@ -259,7 +259,7 @@ fn check_prompt(request: &Value) {
 #[tokio::test]
 async fn an_invalid_input_begins_nothing() {
     let fleet = Fleet::builder().workers(0).start().await;
-    assert_eq!(fleet.send(Method::POST, "/agents", document("desk", "")).await.0.as_u16(), 201);
+    fleet.register(oas("desk", "")).await;
     let http = client();
     for (path, body, status) in [
         ("/agents/nobody", "\"hi\"", 404),
@@ -301,7 +301,7 @@ async fn a_repeated_request_with_a_key_is_the_same_engagement() {
     join_all(Backend::ALL.map(async |backend| {
         let fleet = Fleet::builder().on(backend).workers(0).start().await;
         for name in ["desk", "other"] {
-            assert_eq!(fleet.send(Method::POST, "/agents", document(name, "")).await.0.as_u16(), 201);
+            fleet.register(oas(name, "")).await;
         }
         let http = client();
         let ask = async |agent: &str, key: &str, text: &str| {

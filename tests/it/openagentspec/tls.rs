@@ -1,16 +1,17 @@
 //! The API over TLS, in the real program.
 
-use super::{Authority, document};
+use super::Authority;
 use crate::program::{Program, run};
 use serde_json::json;
 use std::path::Path;
+use turnstone_tests::documents::oas;
 
 fn set_up(folder: &Path, cert: &str, key: &str) {
     let settings = format!(
         "[server]\nbind = '127.0.0.1:0'\n[server.tls]\ncert = '{cert}'\nkey = '{key}'\n[agents]\ndir = 'agents'\n"
     );
     std::fs::create_dir_all(folder.join("agents")).unwrap();
-    std::fs::write(folder.join("agents/desk.yaml"), document("desk", "")).unwrap();
+    std::fs::write(folder.join("agents/desk.yaml"), oas("desk", "")).unwrap();
     std::fs::write(folder.join("turnstone.toml"), settings).unwrap();
 }
 

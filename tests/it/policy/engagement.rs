@@ -1,8 +1,9 @@
 //! The Engagement object, field by field.
 
-use super::{document, fleet, on_every_store, register, run};
+use super::{fleet, on_every_store, run};
 use serde_json::{Value, json};
 use turnstone_tests::Reply;
+use turnstone_tests::documents::oas;
 
 /// OAS-56, OAS-57, OAS-58, OAS-59, OAS-60, OAS-61, OAS-62, OAS-63, OAS-64, OAS-65: the names and types of the
 /// specification, after three calls of two tools.
@@ -19,7 +20,7 @@ async fn the_engagement_object_has_the_fields_of_the_specification() {
         ];
         let fleet = fleet(backend, replies).await;
         let body = "capabilities: {search: {}, book: {}, hang: {}}";
-        register(&fleet, &document("busy", body)).await;
+        fleet.register(oas("busy", body)).await;
         let (_, engagement) = run(&fleet, "busy").await;
         let audit = fleet.get(&format!("/engagements/{engagement}/audit")).await;
         let object = &audit["engagement"];
@@ -54,7 +55,7 @@ async fn the_engagement_object_has_the_fields_of_the_specification() {
 #[tokio::test]
 async fn a_caller_without_a_user_is_anonymous() {
     let fleet = fleet(turnstone_tests::Backend::Sqlite, vec![Reply::text("done")]).await;
-    register(&fleet, &document("plain", "exposes: {who: user.id, address: user.email}")).await;
+    fleet.register(oas("plain", "exposes: {who: user.id, address: user.email}")).await;
     let id = fleet.push(&json!({"type": "agent.policy", "args": ["go"], "meta": {"agent": "plain"}})).await;
     let job = fleet.settled(&id).await;
     assert_eq!(job["result"], json!({"text": "done", "who": "anonymous", "address": null}));

@@ -1,10 +1,11 @@
 //! The values that an agent exposes beside its answer.
 
-use super::{document, fleet, on_every_store, register, run};
+use super::{fleet, on_every_store, run};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_tests::Reply;
+use turnstone_tests::documents::oas;
 
 const BODY: &str = r#"
 capabilities:
@@ -22,7 +23,7 @@ exposes:
 async fn the_exposed_keys_are_beside_the_text() {
     on_every_store(async |backend| {
         let fleet = fleet(backend, vec![Reply::call("search", json!({"q": "tides"})), Reply::text("done")]).await;
-        register(&fleet, &document("open", BODY)).await;
+        fleet.register(oas("open", BODY)).await;
         for _ in 0..2 {
             let (job, engagement) = run(&fleet, "open").await;
             let exposed = json!({"text": "done", "found": "tides", "calls": 1, "who": "u@example.org", "missing": null});
@@ -48,7 +49,7 @@ async fn the_exposed_keys_are_beside_a_json_answer() {
     on_every_store(async |backend| {
         let replies = vec![Reply::call("search", json!({"q": "tides"})), Reply::text("{\"level\": 3}")];
         let fleet = fleet(backend, replies).await;
-        register(&fleet, &document("open", BODY)).await;
+        fleet.register(oas("open", BODY)).await;
         let requested = json!({"type": "agent.policy", "args": ["go"], "meta": {"agent": "open", "user": {"id": "u-17"}},
                            "ext_agent_output_schema": {"type": "object", "required": ["level"]}});
         let id = fleet.push(&requested).await;
@@ -81,7 +82,7 @@ async fn the_exposed_keys_are_available_during_a_question() {
         ];
         let fleet = fleet(backend, replies).await;
         let body = "capabilities: {search: {}, ask-user: {}}\nexposes: {found: recent.search.outputs.echo.q, calls: history._total}";
-        register(&fleet, &document("open", body)).await;
+        fleet.register(oas("open", body)).await;
         let id = super::ask(&fleet, "open").await;
         fleet.wait_for(&id, &[JobState::Pending]).await;
         let engagement = fleet.engagement_of(&id).await;
@@ -107,7 +108,7 @@ async fn a_failure_exposes_nothing() {
     on_every_store(async |backend| {
         let replies = vec![Reply::call("search", json!({"q": "tides"})); 9];
         let fleet = fleet(backend, replies).await;
-        register(&fleet, &document("looping", &format!("{BODY}lifespan: {{short_circuit: 2}}\n"))).await;
+        fleet.register(oas("looping", &format!("{BODY}lifespan: {{short_circuit: 2}}\n"))).await;
         let (job, engagement) = run(&fleet, "looping").await;
         assert_eq!(job["state"], "discarded");
         let state = fleet.get(&format!("/engagements/{engagement}")).await;
@@ -129,7 +130,7 @@ async fn a_broken_expression_is_refused_at_once() {
             ("found: ticket_id", "OAS-48"),
             ("text: history._total", "OAS-47"),
         ] {
-            let text = document("open", &format!("exposes:\n  {exposes}\n"));
+            let text = oas("open", &format!("exposes:\n  {exposes}\n"));
             let (status, refusal) = fleet.send(Method::POST, "/agents", text).await;
             assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refusal:#}");
             assert!(refusal.to_string().contains(rule), "{refusal:#}");
@@ -147,9 +148,8 @@ async fn a_second_engagement_begins_with_nothing() {
         let replies = vec![Reply::call("search", json!({"q": "tides"})), Reply::text("done")];
         let fleet = fleet(backend, replies).await;
         for (name, lifespan) in [("fresh", "lifespan: {retain_memory: false}"), ("plain", "")] {
-            let text = document(name, &format!("capabilities: {{search: {{}}}}\n{lifespan}\n"));
-            let (status, body) = fleet.send(Method::POST, "/agents", text).await;
-            assert!(status.is_success(), "{body:#}");
+            let text = oas(name, &format!("capabilities: {{search: {{}}}}\n{lifespan}\n"));
+            let body = fleet.register(text).await;
             assert!(!body["warnings"].to_string().contains("OAS-51"), "{body:#}");
             let before = fleet.models.calls().len();
             run(&fleet, name).await;

@@ -1,10 +1,10 @@
 //! The earlier engagements of its user that an agent recalls.
 
-use super::{document, on_every_store, register};
+use super::on_every_store;
 use crate::crash;
-use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 /// Answers with its last input; "look" calls a tool before, and "loop" calls one for ever.
@@ -28,7 +28,7 @@ pub async fn fleet(backend: Backend) -> Fleet {
 
 /// Returns a document with this lifespan whose agent may search.
 pub fn retaining(name: &str, lifespan: &str) -> String {
-    document(name, &format!("capabilities: {{search: {{}}}}\n{lifespan}\n"))
+    oas(name, &format!("capabilities: {{search: {{}}}}\n{lifespan}\n"))
 }
 
 const KEPT: &str = "lifespan: {retain_memory: true, short_circuit: 2}";
@@ -74,37 +74,38 @@ pub fn texts_sent(fleet: &Fleet, requested: &str) -> Vec<String> {
     of_conversation.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-async fn events(fleet: &Fleet, engagement: &str) -> Vec<Value> {
-    let page = fleet.get(&format!("/engagements/{engagement}/events?limit=1000")).await;
-    let all = page["events"].as_array().cloned().unwrap_or_default();
-    all.into_iter()
-        .filter(|event| event["name"] == "memory.recalled")
-        .map(|event| event["data"].clone())
-        .collect()
-}
-
 /// OAS-49, OAS-51: with `retain_memory: true` a new engagement begins with its user's earlier inputs and final
 /// answers, the oldest first, and without tool calls. They are marked as recalled, and the events count them.
 #[tokio::test]
 async fn earlier_engagements_are_recalled() {
     on_every_store(async |backend| {
         let fleet = fleet(backend).await;
-        let (status, body) = fleet.send(Method::POST, "/agents", retaining("kept", KEPT)).await;
-        assert!(status.is_success() && !body["warnings"].to_string().contains("OAS-51"), "{body:#}");
+        let body = fleet.register(retaining("kept", KEPT)).await;
+        assert!(!body["warnings"].to_string().contains("OAS-51"), "{body:#}");
         let first = said(&fleet, "kept", "look it up").await;
-        assert!(events(&fleet, &first).await.is_empty());
+        assert!(fleet.engagement_events(&first, "memory.recalled").await.is_empty());
         let second = said(&fleet, "kept", "and then").await;
         assert_eq!(texts_sent(&fleet, "and then"), ["look it up", "answer to look it up", "and then"]);
         said(&fleet, "kept", "at last").await;
         let all = ["look it up", "answer to look it up", "and then", "answer to and then", "at last"];
         assert_eq!(texts_sent(&fleet, "at last"), all);
 
-        assert_eq!(events(&fleet, &second).await, [json!({"engagements": 1, "messages": 2})]);
+        assert_eq!(
+            fleet.engagement_events(&second, "memory.recalled").await,
+            [json!({"engagements": 1, "messages": 2})]
+        );
         let page = fleet.get(&format!("/engagements/{second}/messages")).await;
         let mark = |message: &Value| (message["turn"].clone(), message["recalled_from"].clone());
         let marks: Vec<_> = page["messages"].as_array().unwrap().iter().map(mark).collect();
         let (recalled, own) = ((json!(0), json!(first)), (json!(1), Value::Null));
         assert_eq!(marks, [recalled.clone(), recalled, own.clone(), own], "{page:#}");
+        let folder = turnstone_tests::scratch::folder();
+        let shown = ["engagement", "show", second.as_str(), "--url", fleet.url.as_str()];
+        let shown = crate::program::run(folder.path(), &shown, &[]).await;
+        assert!(
+            shown.stdout.contains(" after 1 turn (") && shown.stdout.contains("memory 1 exchange recalled"),
+            "{shown:?}"
+        );
         let object = fleet.get(&format!("/engagements/{second}/audit")).await;
         assert_eq!(
             object["engagement"]["history"]["_total"], 0,
@@ -121,7 +122,7 @@ async fn earlier_engagements_are_recalled() {
 async fn a_further_input_recalls_nothing_again() {
     on_every_store(async |backend| {
         let mut fleet = fleet(backend).await;
-        register(&fleet, &retaining("kept", KEPT)).await;
+        fleet.register(retaining("kept", KEPT)).await;
         said(&fleet, "kept", "first").await;
         fleet.stop_workers().await;
         let begun = push(&fleet, "kept", Some("ann"), None, "second").await;
@@ -133,11 +134,17 @@ async fn a_further_input_recalls_nothing_again() {
         fleet.until("all inputs are answered", async || fleet.number(open).await == 0).await;
         let all = ["first", "answer to first", "second", "answer to second", "third"];
         assert_eq!(texts_sent(&fleet, "third"), all);
-        assert_eq!(events(&fleet, &engagement).await, [json!({"engagements": 1, "messages": 2})]);
+        assert_eq!(
+            fleet.engagement_events(&engagement, "memory.recalled").await,
+            [json!({"engagements": 1, "messages": 2})]
+        );
         // Both of its inputs are recalled, as one engagement.
         let last = said(&fleet, "kept", "last").await;
         assert_eq!(texts_sent(&fleet, "last").len(), 7);
-        assert_eq!(events(&fleet, &last).await, [json!({"engagements": 2, "messages": 6})]);
+        assert_eq!(
+            fleet.engagement_events(&last, "memory.recalled").await,
+            [json!({"engagements": 2, "messages": 6})]
+        );
         fleet.end().await;
     })
     .await;
@@ -149,7 +156,7 @@ async fn a_further_input_recalls_nothing_again() {
 async fn memory_is_not_recalled_for_others() {
     on_every_store(async |backend| {
         let fleet = fleet(backend).await;
-        let parent = document("parent", "capabilities: {kept: {}}\nlifespan: {retain_memory: true}\n");
+        let parent = oas("parent", "capabilities: {kept: {}}\nlifespan: {retain_memory: true}\n");
         for text in [
             retaining("kept", KEPT),
             retaining("other", KEPT),
@@ -157,7 +164,7 @@ async fn memory_is_not_recalled_for_others() {
             retaining("plain", ""),
             parent,
         ] {
-            register(&fleet, &text).await;
+            fleet.register(text).await;
         }
         let cases = [
             ("kept", Some("ann"), None),
@@ -191,10 +198,10 @@ async fn memory_is_not_recalled_for_others() {
             "and it is not recalled"
         );
         // Nor is anything recalled from before `retain_memory` was set, or after it was removed.
-        register(&fleet, &retaining("plain", KEPT)).await;
+        fleet.register(retaining("plain", KEPT)).await;
         said(&fleet, "plain", "first").await;
         assert_eq!(texts_sent(&fleet, "first"), ["first"]);
-        register(&fleet, &retaining("plain", "lifespan: {retain_memory: false}")).await;
+        fleet.register(retaining("plain", "lifespan: {retain_memory: false}")).await;
         said(&fleet, "plain", "second").await;
         assert_eq!(texts_sent(&fleet, "second"), ["second"]);
         fleet.end().await;
@@ -213,14 +220,14 @@ async fn refused_and_failed_engagements_are_not_recalled() {
             let guard = format!("guardrails:\n  output: {{tool_name: search, assertion: \"{assertion}\"}}\n");
             retaining("kept", &format!("{guard}{KEPT}"))
         };
-        register(&fleet, &guarded("bad")).await;
+        fleet.register(guarded("bad")).await;
         for (text, ends) in [("fine", "completed"), ("a bad word", "discarded"), ("loop", "discarded")] {
             let id = push(&fleet, "kept", Some("ann"), None, text).await;
             assert_eq!(fleet.settled(&id).await["state"], ends, "{text}");
         }
         said(&fleet, "kept", "well").await;
         assert_eq!(texts_sent(&fleet, "well"), ["fine", "answer to fine", "well"]);
-        register(&fleet, &guarded("fine")).await;
+        fleet.register(guarded("fine")).await;
         said(&fleet, "kept", "so").await;
         assert_eq!(texts_sent(&fleet, "so"), ["so"]);
         fleet.end().await;
@@ -239,7 +246,7 @@ async fn a_resumed_turn_has_the_same_memory() {
         };
         for point in points.iter().copied() {
             let fleet = Fleet::builder().on(backend).workers(0).model(parrot).start().await;
-            register(&fleet, &retaining("kept", KEPT)).await;
+            fleet.register(retaining("kept", KEPT)).await;
             let worker = crash::spawn(&fleet, 4, None);
             said(&fleet, "kept", "first").await;
             drop(worker);

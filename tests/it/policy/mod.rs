@@ -8,18 +8,9 @@ mod restrictions;
 mod short_circuit;
 
 use futures::future::join_all;
-use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
-
-/// Returns a document with this body below its head.
-pub fn document(name: &str, body: &str) -> String {
-    format!(
-        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
-         owner: tests\n{body}\n"
-    )
-}
 
 /// Starts a fleet with one worker whose model gives these replies in order, and repeats the last one.
 pub async fn fleet(backend: Backend, replies: Vec<Reply>) -> Fleet {
@@ -29,12 +20,6 @@ pub async fn fleet(backend: Backend, replies: Vec<Reply>) -> Fleet {
         replies[said].clone()
     };
     Fleet::builder().on(backend).model(script).start().await
-}
-
-/// Registers a document.
-pub async fn register(fleet: &Fleet, document: &str) {
-    let (status, body) = fleet.send(Method::POST, "/agents", document.to_owned()).await;
-    assert!(status.is_success(), "{document}: {body:#}");
 }
 
 /// Enqueues a job for an agent.

@@ -1,8 +1,9 @@
 //! Assertions at the exact points of a call.
 
-use super::{document, fleet, on_every_store, register, run, visible};
+use super::{fleet, on_every_store, run, visible};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply};
 
 /// OAS-28, OAS-34, OAS-36: an input assertion is evaluated before the tool is called, on the pending inputs. The
@@ -30,7 +31,7 @@ capabilities:
     input_restriction:
       assertion: recent["book"].inputs.price <= 800 && !("book" in history._list)
 "#;
-        register(&fleet, &document("booker", body)).await;
+        fleet.register(oas("booker", body)).await;
         let (job, _) = run(&fleet, "booker").await;
         assert_eq!((&job["state"], &job["result"]), (&json!("completed"), &json!("done")), "{job:#}");
         let prices: Vec<_> = fleet.tools.calls().into_iter().map(|call| (call.tool, call.input)).collect();
@@ -74,7 +75,7 @@ exposes:
   calls: history._total
   names: history._list
 "#;
-        register(&fleet, &document("reader", body)).await;
+        fleet.register(oas("reader", body)).await;
         let (job, engagement) = run(&fleet, "reader").await;
         assert_eq!(fleet.tools.calls().len(), 1, "it was called, once");
         assert_eq!(job["state"], "completed", "{job:#}");
@@ -105,7 +106,7 @@ async fn an_uncollected_output_is_still_checked() {
             "capabilities:\n  search:\n    collect_results: false\n    output_restriction:\n      assertion: \
              recent.search.outputs.echo.q {holds}\nexposes:\n  found: recent.search.outputs\n"
         );
-        register(&fleet, &document("forgetful", &body)).await;
+        fleet.register(oas("forgetful", &body)).await;
         let (job, _) = run(&fleet, "forgetful").await;
         assert_eq!(job["result"]["found"], serde_json::Value::Null, "{job:#}");
         let request = fleet.models.calls()[1].request["messages"].to_string();
@@ -138,7 +139,7 @@ async fn any_value_but_true_denies() {
     for (n, (assertion, allowed)) in cases.into_iter().enumerate() {
         let body =
             format!("capabilities:\n  search:\n    input_restriction:\n      assertion: \"{assertion}\"\n");
-        register(&fleet, &document(&format!("case-{n}"), &body)).await;
+        fleet.register(oas(&format!("case-{n}"), &body)).await;
         let (job, _) = run(&fleet, &format!("case-{n}")).await;
         assert_eq!(job["state"], "completed", "{assertion}: {job:#}");
         made += usize::from(allowed);
@@ -147,7 +148,7 @@ async fn any_value_but_true_denies() {
     for variable in ["inputs.q == 'x'", "outputs == null", "now > started_at", "q == 'x'", "echo != null"] {
         let body =
             format!("capabilities:\n  search:\n    output_restriction:\n      assertion: \"{variable}\"\n");
-        let (status, refusal) = fleet.send(Method::POST, "/agents", document("more", &body)).await;
+        let (status, refusal) = fleet.send(Method::POST, "/agents", oas("more", &body)).await;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{variable}: {refusal:#}");
         assert!(refusal.to_string().contains("OAS-33"), "{refusal:#}");
     }
@@ -171,7 +172,7 @@ async fn hostile_expressions_are_refused() {
     ] {
         let body =
             format!("capabilities:\n  search:\n    input_restriction:\n      assertion: \"{hostile}\"\n");
-        let (status, refusal) = fleet.send(Method::POST, "/agents", document("hostile", &body)).await;
+        let (status, refusal) = fleet.send(Method::POST, "/agents", oas("hostile", &body)).await;
         assert!(status.is_client_error(), "{}…: {status} {refusal:#}", &hostile[..40]);
     }
     let (status, _) = fleet.send(Method::GET, "/agents/hostile", "").await;

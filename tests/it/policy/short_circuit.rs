@@ -1,9 +1,10 @@
 //! `lifespan.short_circuit`, at the exact call, through real workers.
 
-use super::{document, on_every_store, register};
+use super::on_every_store;
 use crate::crash;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 
 /// A model that calls these tools one after the other, for ever.
@@ -31,7 +32,7 @@ async fn the_examples_stop_at_the_specified_call() {
     on_every_store(async |backend| {
         for (tools, made) in [(&["search"][..], 2), (&["search", "book"][..], 5)] {
             let fleet = Fleet::builder().on(backend).model(calling(tools)).start().await;
-            register(&fleet, &document("looping", BODY)).await;
+            fleet.register(oas("looping", BODY)).await;
             let job = json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping", "user": {"id": "u"}}});
             let first = fleet.push(&job).await;
             stopped(&fleet, &first, made).await;
@@ -56,7 +57,7 @@ async fn refused_calls_count() {
         ("capabilities: {search: {}}\nlifespan: {short_circuit: 1}", &["search"][..]),
     ] {
         let fleet = Fleet::builder().model(calling(tools)).start().await;
-        register(&fleet, &document("looping", body)).await;
+        fleet.register(oas("looping", body)).await;
         let id =
             fleet.push(&json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping", "user": {"id": "u"}}})).await;
         stopped(&fleet, &id, 0).await;
@@ -72,7 +73,7 @@ async fn a_crash_neither_resets_nor_doubles_the_count() {
             let fleet =
                 Fleet::builder().on(backend).workers(0).model(calling(&["search", "book"])).start().await;
             let body = "capabilities: {search: {}, book: {}}\nlifespan: {short_circuit: 3}";
-            register(&fleet, &document("looping", body)).await;
+            fleet.register(oas("looping", body)).await;
             let id = fleet
                 .push(&json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping", "user": {"id": "u"}}}))
                 .await;
@@ -104,7 +105,7 @@ async fn calls_of_all_inputs_are_counted() {
         };
         let fleet = Fleet::builder().on(backend).model(script).start().await;
         let body = "capabilities: {search: {user_identity: false}}\nlifespan: {short_circuit: 3}";
-        register(&fleet, &document("looping", body)).await;
+        fleet.register(oas("looping", body)).await;
         let job = json!({"type": "agent.loop", "args": ["go"], "meta": {"agent": "looping"}});
         let mut id = fleet.push(&job).await;
         let engagement = fleet.engagement_of(&id).await;

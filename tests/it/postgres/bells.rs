@@ -2,6 +2,7 @@
 
 use super::{few, migrated, opened};
 use crate::conformance::jobs::{NOW, agent, plain, request};
+use sqlx::postgres::PgListener;
 use tokio::sync::broadcast::Receiver;
 use turnstone_store::{JobKind, PostgresOptions, Ring, Store};
 use turnstone_tests::servers::Postgres;
@@ -106,4 +107,53 @@ async fn a_process_without_notifications_finds_its_jobs_by_polling() {
     while let Ok(ring) = ear.try_recv() {
         assert_ne!(ring, Ring::Revoked("by the deaf one".into()));
     }
+}
+
+/// Notifies about a lease, which is always sent, and returns the message in which that went out.
+async fn message(wire: &mut PgListener, store: &Store, word: &str) -> String {
+    store.doorbell.ring(Ring::Available);
+    store.doorbell.ring(Ring::Events("stream".to_owned()));
+    store.doorbell.ring(Ring::Revoked(word.to_owned()));
+    let sent = async {
+        let mut sent = String::new();
+        while !sent.contains(word) {
+            wire.recv().await.unwrap().payload().clone_into(&mut sent);
+        }
+        sent
+    };
+    wait::output("the ring about a lease is sent", sent).await
+}
+
+/// A process sends only what another process waits for, and one that begins to wait misses nothing.
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn hints_are_sent_only_while_another_process_waits_for_them() {
+    let database = migrated().await;
+    // It listens, and does not announce itself.
+    let mut wire = PgListener::connect(&database.url).await.unwrap();
+    wire.listen("turnstone").await.unwrap();
+    let alone = opened(&few(&database.url)).await;
+    let mut word = 0;
+    until("a process that is alone sends no hint", async || {
+        word += 1;
+        let message = message(&mut wire, &alone, &format!("token-{word}")).await;
+        !message.contains("available") && !message.contains("stream")
+    })
+    .await;
+
+    let worker = opened(&few(&database.url)).await;
+    let mut work = worker.doorbell.listen_for_work();
+    heard(&mut work, &Ring::Available).await;
+    until("hints about work are sent, and events are not", async || {
+        word += 1;
+        let message = message(&mut wire, &alone, &format!("token-{word}")).await;
+        message.contains("available") && !message.contains("stream")
+    })
+    .await;
+
+    // The first follower of events looks once for what was not sent, and is notified from then on.
+    let mut events = worker.doorbell.listen();
+    heard(&mut events, &Ring::AllEvents).await;
+    alone.doorbell.ring(Ring::Events("followed".to_owned()));
+    heard(&mut events, &Ring::Events("followed".to_owned())).await;
 }

@@ -203,31 +203,9 @@ pub fn with(mut value: Value, more: Value) -> Value {
     value
 }
 
-/// Returns an OpenAgentSpec document with these lines below its head. The intent is `You are NAME.`
-pub fn oas(name: &str, rest: &str) -> String {
-    format!(
-        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
-         owner: tests\n{rest}\n"
-    )
-}
-
-/// Returns an OSSA manifest with these lines below `spec`. The role is `You are NAME.`
-pub fn ossa(name: &str, rest: &str) -> String {
-    format!(
-        "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}}}\nspec:\n  role: You are {name}.\n{rest}\n"
-    )
-}
-
 /// Returns the agent of a model request.
 pub fn who(request: &Value) -> &str {
     let text = request["messages"][0]["content"].as_str().unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
     line.trim_start_matches("You are ").trim_end_matches('.')
-}
-
-/// Returns the newest user message.
-pub fn newest(request: &Value) -> &str {
-    let messages = request["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let user = messages.iter().rev().find(|message| message["role"] == "user");
-    user.and_then(|message| message["content"].as_str()).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! A hostile server, or an address without one: its answers are bounded, its requests are refused, and the calling
 //! agent receives the reason. An agent that is not configured is not called.
 
-use super::{PROTOCOLS, Site, document, remote, tool_outcome, who, write};
+use super::{PROTOCOLS, Site, remote, tool_outcome, who, write};
 use crate::program::Program;
 use axum::Router;
 use axum::body::Body;
@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{ModelServer, Reply, model_server};
 
 /// Misbehaves as the first segment of the path says.
@@ -109,7 +110,7 @@ async fn remote_agents_are_off_unless_they_are_configured() {
     turnstone_tests::fleet::install_crypto();
     let folder = turnstone_tests::scratch::folder();
     std::fs::create_dir(folder.path().join("agents")).unwrap();
-    write(folder.path(), "agents/front.yaml", &document("front", "capabilities: {scout: {}}\n"));
+    write(folder.path(), "agents/front.yaml", &oas("front", "capabilities: {scout: {}}\n"));
     for (settings, words) in [
         (String::new(), "scout"),
         (

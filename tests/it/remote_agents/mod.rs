@@ -13,6 +13,7 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use std::path::Path;
 use tempfile::TempDir;
+use turnstone_tests::documents::oas;
 use turnstone_tests::wait::until;
 
 /// The protocols, and the path of the agent `scout` on a Turnstone server.
@@ -20,14 +21,6 @@ const PROTOCOLS: [(&str, &str); 2] = [("agent-protocol", "agents"), ("a2a", "a2a
 
 /// The key of this server on the server of the scout.
 const KEY: &str = "key-that-the-far-server-gave-to-this-one";
-
-/// A document; its intent is `You are NAME.`
-fn document(name: &str, rest: &str) -> String {
-    format!(
-        "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: An agent called {name}.\nintent: You are {name}.\n\
-         owner: tests\n{rest}"
-    )
-}
 
 /// A running `turnstone dev`.
 struct Site {
@@ -44,7 +37,7 @@ impl Site {
         let folder = turnstone_tests::scratch::folder();
         std::fs::create_dir(folder.path().join("agents")).unwrap();
         for (name, rest) in agents {
-            write(folder.path(), &format!("agents/{name}.yaml"), &document(name, rest));
+            write(folder.path(), &format!("agents/{name}.yaml"), &oas(name, rest));
         }
         write(folder.path(), "own.key", KEY);
         let settings = format!(

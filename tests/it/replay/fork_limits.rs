@@ -163,7 +163,7 @@ async fn a_conversation_is_kept_as_long_as_a_fork_reads_it(backend: Backend) {
     fleet
         .until("both are forgotten", async || {
             fleet.tick().await;
-            fleet.number(turnstone_tests::journal::MESSAGES).await == 0
+            fleet.number(turnstone_tests::journal::TEXTS).await == 0
         })
         .await;
     fleet.end().await;
@@ -226,8 +226,7 @@ async fn delegates_are_not_called_again(backend: Backend) {
             "kind: \"openagentspec:v1/agent\"\nname: {name}\ndescription: d\nintent: You are {name}.\nowner: tests\n\
              capabilities: {{{capabilities}}}\n"
         );
-        let (status, answer) = fleet.send(Method::POST, "/agents", document).await;
-        assert!(status.is_success(), "{answer:#}");
+        fleet.register(document).await;
     }
     let job =
         json!({"type": "agent.team", "args": ["go"], "meta": {"agent": "lead"}, "ext_agent_model": "m"});

@@ -1,12 +1,12 @@
 //! Recorded verdicts of guardrails and reviewers: a replay uses them, and a fork uses them for the same text.
 
 use super::{exported, fork_ran, ran, runs_again};
-use crate::policy::{document, register};
 use crate::stores::on_stores;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_domain::record::EngagementRecord;
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
@@ -58,7 +58,7 @@ async fn verdicts_of_guardrails_are_replayed(backend: Backend) {
         ("mute", "true", "echo.output == ''"),
         ("deaf", "echo.input == ''", "true"),
     ] {
-        register(&fleet, &document(agent, &guarded(input, output))).await;
+        fleet.register(oas(agent, &guarded(input, output))).await;
     }
     let engagement = ran(&fleet, &job("polite")).await;
     let document = exported(&fleet, &engagement).await;
@@ -120,13 +120,13 @@ async fn approved(fleet: &Fleet) -> String {
 
 fn reviewed_by(reviewer: &str) -> String {
     let body = format!("capabilities: {{book: {{output_restriction: {{require_review: '{reviewer}'}}}}}}\n");
-    document("booker", &body)
+    oas("booker", &body)
 }
 
 /// OAS-29, OAS-32: a reviewer's decision about a result is recorded, for a replay and for a fork.
 async fn decisions_of_reviewers_are_replayed(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(booking).start().await;
-    register(&fleet, &reviewed_by("ann")).await;
+    fleet.register(reviewed_by("ann")).await;
     let engagement = approved(&fleet).await;
     assert_eq!(runs_again(&exported(&fleet, &engagement).await).await, (2, 14));
     let mut forks = vec![engagement];
@@ -157,8 +157,8 @@ async fn decisions_of_reviewers_are_replayed(backend: Backend) {
 /// OAS-30, OAS-31: an agent that reviewed is neither called nor charged again.
 async fn decisions_of_a_reviewing_agent_are_replayed(backend: Backend) {
     let fleet = Fleet::builder().on(backend).model(booking).start().await;
-    register(&fleet, &document("auditor", "")).await;
-    register(&fleet, &reviewed_by("oagent://auditor")).await;
+    fleet.register(oas("auditor", "")).await;
+    fleet.register(reviewed_by("oagent://auditor")).await;
     let engagement = ran(&fleet, &job("booker")).await;
     let requested = || fleet.models.calls().iter().filter(|call| is_of(&call.request, "auditor")).count();
     assert_eq!((requested(), fleet.models.calls().len()), (1, 3));

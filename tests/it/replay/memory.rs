@@ -2,7 +2,6 @@
 
 use super::{exported, fork_ran, imported, runs_again, said as spoken};
 use crate::policy::memory::{fleet, parrot, retaining, said, texts_sent};
-use crate::policy::register;
 use crate::stores::on_stores;
 use serde_json::json;
 use turnstone_domain::Timestamp;
@@ -17,7 +16,7 @@ const KEPT: &str = "lifespan: {retain_memory: true}";
 /// since. The text of a fork or a branch is not recalled.
 async fn a_fork_begins_with_its_origins_memory(backend: Backend) {
     let fleet = fleet(backend).await;
-    register(&fleet, &retaining("kept", KEPT)).await;
+    fleet.register(retaining("kept", KEPT)).await;
     said(&fleet, "kept", "first").await;
     let second = said(&fleet, "kept", "second").await;
     said(&fleet, "kept", "third").await;
@@ -45,7 +44,7 @@ async fn a_fork_begins_with_its_origins_memory(backend: Backend) {
 /// recalled, and pruning them here removes them from no other engagement.
 async fn it_moves_with_the_engagement(backend: Backend) {
     let from = fleet(backend).await;
-    register(&from, &retaining("kept", KEPT)).await;
+    from.register(retaining("kept", KEPT)).await;
     said(&from, "kept", "first").await;
     from.clock.advance_ms(10_000_000);
     let begun = from.now();
@@ -77,7 +76,7 @@ async fn runs_the_same(fleet: &Fleet, engagement: &str) {
 /// Starts another server with the imported engagement, and checks that it does not recall it.
 async fn moved(backend: Backend, document: &str) -> Fleet {
     let to = Fleet::builder().on(backend).model(parrot).start().await;
-    register(&to, &retaining("kept", KEPT)).await;
+    to.register(retaining("kept", KEPT)).await;
     assert_eq!(imported(&to, document).await.0, 201);
     said(&to, "kept", "here").await;
     assert_eq!(texts_sent(&to, "here"), ["here"]);

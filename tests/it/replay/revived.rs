@@ -34,7 +34,7 @@ fn spent(document: &str) -> Vec<bool> {
 /// Runs a job whose first attempt ends with a rejection and whose second one with an approval. Returns its document
 /// and its engagement.
 async fn tried_again(from: &Fleet) -> (String, String) {
-    crate::policy::register(from, AGENT).await;
+    from.register(AGENT).await;
     let job: Value = json!({"type": "agent.trip", "args": ["go"], "meta": {"agent": "trip"},
                             "options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
     let id = from.push(&job).await;

@@ -8,6 +8,7 @@ use turnstone_domain::ids::SystemIds;
 use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::tool_call::ToolCall;
 use turnstone_domain::{Ids, JobId};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Reply, model_server};
 use turnstone_worker::rerun;
 
@@ -42,6 +43,48 @@ async fn an_engagement_moves_between_stores_and_is_replayed_bit_for_bit() {
         assert_eq!((status, &answer["error"]["code"]), (409, &json!("conflict")), "{answer:#}");
     }
     assert_eq!(to.number("SELECT count(*) FROM jobs").await, 2);
+    from.end().await;
+    to.end().await;
+}
+
+/// Files are in the document. Those of a fork's past get ids of their own, so that fork and origin can both be imported.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn files_move_with_their_engagement() {
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call(
+            "save-artifact",
+            json!({"name": "a.txt", "media_type": "text/plain", "content": "tides"}),
+        ),
+        _ => Reply::text("it is done"),
+    };
+    let from = Fleet::builder().on(Backend::Sqlite).model(script).start().await;
+    let to = Fleet::builder().on(Backend::Postgres).workers(0).start().await;
+    let capable = "capabilities: {save-artifact: {user_identity: false}}\n";
+    from.register(oas("maker", capable)).await;
+    let engagement =
+        ran(&from, &json!({"type": "agent.make", "args": ["go"], "meta": {"agent": "maker"}})).await;
+    let (fork, done) = fork_ran(&from, &engagement, json!({"at_turn": 2})).await;
+    assert_eq!(done["state"], "completed", "{done:#}");
+    let mut ids = Vec::new();
+    for id in [&fork, &engagement] {
+        let document = exported(&from, id).await;
+        assert_eq!(imported(&to, &document).await.0, 201);
+        let listed = to.get(&format!("/engagements/{id}/artifacts")).await["artifacts"].clone();
+        assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed:#}");
+        let file = &listed[0];
+        assert_eq!((&file["name"], &file["bytes"]), (&json!("a.txt"), &json!(5)), "{file:#}");
+        let url = file["url"].as_str().unwrap();
+        let content = turnstone_tests::http::client().get(format!("{}{url}", to.url)).send().await.unwrap();
+        assert_eq!((content.status().as_u16(), content.text().await.unwrap()), (200, "tides".to_owned()));
+        let artifact = url.rsplit('/').next().unwrap().to_owned();
+        ids.push(artifact);
+    }
+    assert_ne!(ids[0], ids[1]);
+    let events = to.get(&format!("/engagements/{engagement}/events?limit=1000")).await;
+    let mut events = events["events"].as_array().unwrap().iter();
+    let made = events.find(|event| event["name"] == "artifact.generated").unwrap();
+    assert!(made["data"].to_string().contains(&ids[1]), "{ids:?}: {made:#}");
     from.end().await;
     to.end().await;
 }

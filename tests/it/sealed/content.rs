@@ -237,8 +237,7 @@ async fn cron(server: &OjsServer) {
 async fn agent_job(server: &OjsServer) {
     let fleet = &server.fleet;
     for changed in [true, false] {
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", AGENT).await;
-        assert!(status.is_success(), "{body:#}");
+        let body = fleet.register(AGENT).await;
         assert_eq!(body["changed"], changed, "the same source is no change: {body}");
     }
     let job = json!({"type": "agent.book", "args": [format!("book a {WORD}")], "meta": {"agent": "booker"}});
@@ -268,9 +267,11 @@ async fn unencrypted_rows_are_still_readable() {
         let (store, _) = before.fleet.place.open_sealed(Some(&keys(1, &[]))).await.unwrap();
         let job = store.views.job(&id.as_str().into()).await.unwrap().unwrap();
         assert_eq!(job.envelope.args.as_str(), format!("[\"{WORD}\"]"));
+        before.end().await;
     }
     // A new database is encrypted from its first write on.
     let server = sealed(Backend::Sqlite).await;
     super::completed(&server, json!([WORD]), json!({"sealed": 1})).await;
     assert!(!dump(&server.fleet.place).await.contains(WORD));
+    server.end().await;
 }

@@ -46,6 +46,7 @@ async fn without_its_key_a_database_is_refused_unchanged() {
         let now: Vec<(String,)> = place.rows("SELECT body FROM data_keys").await;
         assert_eq!(sealed_with, now, "{backend:?}");
         assert_eq!(now.len(), 1);
+        server.end().await;
     }
 }
 
@@ -73,6 +74,7 @@ async fn a_new_key_reads_old_rows_and_replaces_the_old_key() {
         assert!(args[0].0.starts_with("sealed:1:1:") && args[1].0.starts_with("sealed:1:2:"), "{args:?}");
         let pushed = store.views.job(&new.id).await.unwrap().unwrap();
         assert_eq!(pushed.envelope.args, new.envelope.args);
+        server.end().await;
     }
 }
 
@@ -90,6 +92,7 @@ async fn a_process_with_the_next_key_reads_rows_written_with_it() {
         assert_eq!(read.envelope.args, job.envelope.args, "{backend:?}");
         let term = waiting.upkeep.lead("w", 60_000, NOW).await.unwrap();
         assert!(term.is_some(), "it continues to write");
+        server.end().await;
     }
 }
 
@@ -105,5 +108,6 @@ async fn a_data_key_that_is_damaged_is_named() {
             .await;
         let why = refusal(&server.fleet.place, Some(1), &[]).await;
         assert!(why.contains("data key 1") && why.contains("data_keys") && why.contains("backup"), "{why}");
+        server.end().await;
     }
 }

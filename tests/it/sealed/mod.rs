@@ -12,7 +12,7 @@ use turnstone_store::EncryptionKeys;
 use turnstone_tests::{Backend, Fleet, OjsServer};
 
 /// Returns the text of a key of one repeated byte.
-fn key(byte: u8) -> String {
+pub fn key(byte: u8) -> String {
     BASE64_STANDARD.encode([byte; 32])
 }
 
@@ -23,7 +23,7 @@ fn keys(current: u8, previous: &[u8]) -> EncryptionKeys {
 }
 
 /// Starts a server with an encrypted database.
-async fn sealed(backend: Backend) -> OjsServer {
+pub async fn sealed(backend: Backend) -> OjsServer {
     OjsServer::over(Fleet::builder().on(backend).sealed(keys(1, &[])).workers(0).start().await)
 }
 

@@ -49,6 +49,7 @@ async fn a_changed_or_moved_value_is_refused_with_its_place() {
             );
             assert!(!said.contains("secret-"), "{said}");
             assert_eq!(complaint(&server, &other).await, "", "another job is disturbed");
+            server.end().await;
         }
     }
 }
@@ -63,4 +64,5 @@ async fn a_damaged_value_is_named_and_left_out() {
     assert!(job["damaged"].as_str().unwrap().contains("column result"), "{job:#}");
     assert_eq!((&job["state"], &job["args"]), (&json!("completed"), &json!(["secret-one"])));
     assert_eq!(server.get("/ojs/v1/jobs?queue=none").await.status, 200);
+    server.end().await;
 }

@@ -86,9 +86,7 @@ impl Site {
     }
 
     async fn register(&self, manifest: &str) {
-        let sent = self.http.post(format!("{}/agents", self.url)).body(manifest.to_owned()).send().await;
-        let answer = sent.expect("an answer");
-        assert!(answer.status().is_success(), "{manifest}: {}", answer.text().await.expect("a text"));
+        turnstone_tests::http::register(&self.url, manifest).await;
     }
 
     async fn send(&self, method: Method, path: &str, body: &Value) -> Value {

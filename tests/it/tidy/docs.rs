@@ -229,3 +229,23 @@ fn the_walkthroughs_name_functions_that_exist() {
         .collect();
     none("A walkthrough names a function that does not exist:", &problems);
 }
+
+#[test]
+fn the_lists_of_files_of_contributing_are_current() {
+    let page = read("CONTRIBUTING.md");
+    let is_file = |text: &&str| {
+        let extension = text.rsplit('.').next().unwrap_or_default();
+        text.contains('/')
+            && !text.contains(['…', ' '])
+            && ["rs", "sql", "md", "toml", "txt"].contains(&extension)
+    };
+    let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains(". `"));
+    let named: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter(is_file).collect();
+    assert!(named.len() > 30, "CONTRIBUTING.md has no lists of files: {named:?}");
+    let problems: Vec<String> = named
+        .iter()
+        .filter(|file| !root().join(file).exists())
+        .map(|file| format!("{file}: change the list in CONTRIBUTING.md"))
+        .collect();
+    none("CONTRIBUTING.md names a file that does not exist:", &problems);
+}

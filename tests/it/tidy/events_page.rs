@@ -10,7 +10,7 @@ const HEAD: &str = "# Events, spans and attributes
 Use this page to look up the names of events, spans, attributes and metrics, and the data of each.
 
 The page is generated from `EventName` in `shared/domain/src/event.rs` and from `shared/telemetry/src/names.rs`. Do not
-edit it; run `TURNSTONE_BLESS=1 cargo test -p turnstone-tests --test tidy events`.
+edit it; run `TURNSTONE_BLESS=1 cargo test --workspace --test tidy events`.
 
 ## Events
 

@@ -1,6 +1,6 @@
 //! Agents whose manifest configures how their tools are reached.
 
-use super::{events, parrot, resolved, with_servers};
+use super::{parrot, resolved, with_servers};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,19 +22,8 @@ fn manifest(tools: &str) -> String {
     )
 }
 
-async fn register(fleet: &Fleet, tools: &str) -> Value {
-    let (status, body) = fleet.send(Method::POST, "/agents", manifest(tools)).await;
-    assert_eq!(status, StatusCode::CREATED, "{body:#}");
-    body
-}
-
 fn job() -> Value {
     json!({"type": "agent.run", "args": ["go"], "meta": {"agent": "scout"}, "ext_agent_token_budget": 100_000})
-}
-
-fn offered(request: &Value) -> Vec<&str> {
-    let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect()
 }
 
 /// RS-11, RS-14: tools of every type become one per capability with their source. An unsupported tool is left out
@@ -57,9 +46,7 @@ async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
     let servers = json!({"parrot": parrot("well", &json!({"tools": ["add", "echo"]}))});
     fleet.add_worker_with(4, |deps| with_policy(with_servers(deps, &servers), policy));
     let url = fleet.tools.url.clone();
-    register(
-        &fleet,
-        &format!(
+    fleet.register(manifest(&format!(
             "    - {{type: function, name: search}}
     - {{type: mcp, server: parrot, capabilities: [{{name: add, description: Sums two numbers.}}]}}
     - {{type: mcp, server: parrot}}
@@ -71,14 +58,16 @@ async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
     - {{type: grpc, name: stream}}
     - {{type: kubernetes, name: pods}}
 "
-        ),
-    )
+        )))
     .await;
     let id = fleet.push(&job()).await;
     let done = fleet.settled(&id).await;
     assert_eq!(done["state"], "completed", "{done:#}");
     let calls = fleet.models.calls();
-    assert_eq!(offered(&calls[0].request), ["search", "add", "lookup", "parrot_add", "parrot_echo"]);
+    assert_eq!(
+        model_server::offered(&calls[0].request),
+        ["search", "add", "lookup", "parrot_add", "parrot_echo"]
+    );
     assert!(calls[0].request["tools"].to_string().contains("Sums two numbers."));
     let last = calls[2].request["messages"].to_string();
     assert!(last.contains("42") && last.contains("x7"), "{last}");
@@ -95,7 +84,7 @@ async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
     assert_eq!((&lookup["source"]["tool_index"], &lookup["timeout_ms"]), (&json!(3), &json!(9_000)));
     assert_eq!(lookup["transport"], "http");
 
-    let reported = events(&fleet, &id, "tool.unavailable").await;
+    let reported = fleet.events_named(&id, "tool.unavailable").await;
     for (name, word) in [
         ("elsewhere", "allowed_hosts"),
         ("secretive", "OTHER"),
@@ -104,9 +93,8 @@ async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
         ("stream", "type grpc"),
         ("pods", "type kubernetes"),
     ] {
-        let event = reported.iter().find(|event| event["data"]["name"] == name);
-        let message =
-            event.unwrap_or_else(|| panic!("{name} in {reported:#?}"))["data"]["message"].to_string();
+        let event = reported.iter().find(|data| data["name"] == name);
+        let message = event.unwrap_or_else(|| panic!("{name} in {reported:#?}"))["message"].to_string();
         assert!(message.contains(word), "{name}: {message}");
     }
     fleet.end().await;

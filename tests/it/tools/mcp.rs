@@ -1,6 +1,6 @@
 //! Agents with tools of MCP servers.
 
-use super::{events, parrot, resolved, with_servers};
+use super::{parrot, resolved, with_servers};
 use crate::crash;
 use crate::model::languages::providers;
 use serde_json::{Value, json};
@@ -22,12 +22,6 @@ fn calls(tool: &'static str, input: Value) -> impl Fn(&Value) -> Reply + Send + 
     }
 }
 
-/// Returns the names of the tools that a model was offered.
-fn offered(request: &Value) -> Vec<&str> {
-    let tools = request["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    tools.iter().filter_map(|tool| tool["function"]["name"].as_str()).collect()
-}
-
 /// RS-11, RS-12, RS-13, RS-14: the tools of a server are listed, offered and called. An unavailable tool is left out
 /// with a warning, and the turn continues.
 #[tokio::test]
@@ -44,7 +38,7 @@ async fn a_turn_has_the_tools_of_answering_servers_and_continues() {
     let done = fleet.settled(&id).await;
     assert_eq!(done["state"], "completed", "{done:#}");
     let request = &fleet.models.calls()[0].request;
-    assert_eq!(offered(request), ["search", "parrot_echo"]);
+    assert_eq!(model_server::offered(request), ["search", "parrot_echo"]);
     let second = fleet.models.calls()[1].request["messages"].to_string();
     assert!(second.contains("polly"), "{second}");
 
@@ -56,13 +50,12 @@ async fn a_turn_has_the_tools_of_answering_servers_and_continues() {
     assert_eq!(echo["source"], json!({"type": "mcp", "server_uri": "stdio:python3", "capability": "echo"}));
     assert_eq!((&echo["timeout_ms"], echo["digest"].as_str().map(str::len)), (&json!(30_000), Some(64)));
 
-    let reported = events(&fleet, &id, "tool.unavailable").await;
+    let reported = fleet.events_named(&id, "tool.unavailable").await;
     for (name, word) in
         [("parrot.broken", "JSON Schema"), ("deaf.echo", "shake hands"), ("gone.echo", "[tools]")]
     {
-        let event = reported.iter().find(|event| event["data"]["name"] == name);
-        let message =
-            event.unwrap_or_else(|| panic!("{name} in {reported:#?}"))["data"]["message"].to_string();
+        let event = reported.iter().find(|data| data["name"] == name);
+        let message = event.unwrap_or_else(|| panic!("{name} in {reported:#?}"))["message"].to_string();
         assert!(message.contains(word), "{name}: {message}");
     }
     fleet.end().await;
@@ -112,8 +105,7 @@ async fn an_error_of_a_server_is_repeated_only_when_it_is_announced_as_harmless(
         let manifest = "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {name: scout}\nspec:\n  role: You scout.\n  \
                         reliability: {retry: {initial_delay_ms: 1}}\n  \
                         tools: [{type: mcp, server: parrot, name: fail}]\n";
-        let (status, body) = fleet.send(reqwest::Method::POST, "/agents", manifest).await;
-        assert!(status.is_success(), "{body:#}");
+        fleet.register(manifest).await;
         let id = fleet.push(&json!({"type": "agent.run", "args": ["go"], "meta": {"agent": "scout"}})).await;
         assert_eq!(fleet.settled(&id).await["state"], "completed");
         let last = fleet.models.calls()[1].request["messages"].to_string();
@@ -253,11 +245,11 @@ async fn a_resumed_turn_offers_checkpointed_tools_only() {
         deps
     });
     assert_eq!(fleet.settled(&id).await["state"], "completed");
-    assert_eq!(offered(&fleet.models.calls()[0].request), ["search"]);
-    let reported = events(&fleet, &id, "tool.unavailable").await;
+    assert_eq!(model_server::offered(&fleet.models.calls()[0].request), ["search"]);
+    let reported = fleet.events_named(&id, "tool.unavailable").await;
     assert_eq!(reported.len(), 1, "{reported:#?}");
-    assert_eq!(reported[0]["data"]["name"], "web_search");
-    assert!(reported[0]["data"]["message"].to_string().contains("changed while the turn was interrupted"));
+    assert_eq!(reported[0]["name"], "web_search");
+    assert!(reported[0]["message"].to_string().contains("changed while the turn was interrupted"));
     fleet.end().await;
 }
 

@@ -39,9 +39,3 @@ async fn resolved(fleet: &Fleet, job: &str) -> Value {
     let newest = checkpoints.iter().rfind(|checkpoint| checkpoint["phase"] == "resol");
     newest.unwrap_or_else(|| panic!("no RESOL in {body:#}"))["body"].clone()
 }
-
-/// Returns the events of this name of a job.
-async fn events(fleet: &Fleet, job: &str, name: &str) -> Vec<Value> {
-    let events = fleet.get(&format!("/ojs/v1/jobs/{job}/events")).await["events"].clone();
-    events.as_array().unwrap().iter().filter(|event| event["name"] == name).cloned().collect()
-}

@@ -13,7 +13,7 @@ use turnstone_specs::agent_spec::model::{AgenticComponent, Flow, Node, NodeKind,
 pub const NEXT: &str = "next";
 /// The output of a `CatchExceptionNode` that says what was caught.
 const CAUGHT_INFO: &str = "caught_exception_info";
-/// The branch that it takes then.
+/// The branch of a `CatchExceptionNode` after a failure.
 const CAUGHT_BRANCH: &str = "caught_exception_branch";
 
 /// Named values.
@@ -29,7 +29,7 @@ pub struct NodeResult {
     pub outputs: Values,
     /// The branch that it took.
     pub branch: String,
-    /// Why it failed, if it did.
+    /// The reason of its failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
@@ -66,7 +66,7 @@ enum Entered {
     Inside,
 }
 
-/// How a flow ended.
+/// The end of a flow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Ended {
     /// Its outputs.
@@ -273,7 +273,7 @@ impl Machine {
         Ok(Entered::Inside)
     }
 
-    /// The current node of the innermost flow has these outputs and takes this branch.
+    /// Ends the current node of the innermost flow with these outputs and this branch.
     fn finish(&mut self, mut given: Values, branch: &str) {
         let Some(frame) = self.frames.last_mut() else { return };
         let (flow, at) = (Arc::clone(&frame.flow), frame.at);
@@ -298,7 +298,7 @@ impl Machine {
         }
     }
 
-    /// The innermost flow has ended.
+    /// Leaves the innermost flow, which has ended.
     fn leave(&mut self, end_node: Option<String>, mut given: Values, branch: &str) {
         let Some(Frame { flow, around, .. }) = self.frames.pop() else { return };
         let mut outputs = Values::new();
@@ -341,7 +341,7 @@ impl Machine {
         }
     }
 
-    /// The current node has failed: the innermost catch around it takes its branch, or the whole flow fails.
+    /// Fails the current node: the innermost `CatchExceptionNode` around it catches the failure, or the whole flow fails.
     fn fail(&mut self, why: &str) {
         let why = format!("node `{}`: {why}", self.path());
         while let Some(frame) = self.frames.pop() {
@@ -355,7 +355,7 @@ impl Machine {
 }
 
 impl Frame {
-    /// The inputs of a node: the newest values that edges brought, or defaults, cast to the types of the
+    /// Returns the inputs of a node: the newest values that edges brought, or defaults, cast to the types of the
     /// inputs.
     fn read(&self, node: &Node) -> Result<Values, String> {
         if matches!(node.kind, NodeKind::StartNode) {
@@ -371,7 +371,8 @@ impl Frame {
     }
 }
 
-/// Returns true if a flow can run as a job of its own: a node of it works, and none talks, waits or asks for a confirmation.
+/// Returns true if a flow can run as a job of its own: a node of it works, and none has messages, waits or asks for a
+/// confirmation.
 fn stands_alone(flow: &Flow) -> bool {
     let mut works = false;
     stands(flow, &mut works) && works
@@ -410,7 +411,7 @@ pub fn joined(node: &Node, done: Vec<Values>) -> Result<Values, String> {
     }
 }
 
-/// The inputs of all iterations: lists are taken item by item, everything else is the same in each.
+/// Returns the inputs of all iterations: lists are taken item by item, everything else is the same in each.
 fn iterations(flow: &Flow, inputs: &Values) -> Result<Vec<Values>, String> {
     let mut length: Option<(usize, &str)> = None;
     let mut taken = Vec::with_capacity(flow.inputs.len());
@@ -446,7 +447,7 @@ fn iterations(flow: &Flow, inputs: &Values) -> Result<Vec<Values>, String> {
         .collect()
 }
 
-/// The outputs of all iterations, each reduced to one value.
+/// Returns the outputs of all iterations, each reduced to one value.
 fn reduced(reducers: &[(String, Reducer)], done: &[Values]) -> Result<Values, String> {
     let mut outputs = Values::new();
     for (name, reducer) in reducers {

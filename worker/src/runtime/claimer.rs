@@ -14,6 +14,13 @@ use turnstone_store::{Claim, ClaimRequest, JobKind, Ring};
 
 /// The interval at which an idle worker looks for work without a notification.
 const POLL: Duration = Duration::from_secs(2);
+/// The most jobs of one claim, because the rows of all of them are in memory at once.
+const MOST: usize = 512;
+/// While jobs queue up, a claim waits until this part of the slots is free. A claim costs the database as much as ten jobs of
+/// it, so one slot at a time would be dear.
+const PART: usize = 8;
+/// The longest that it waits for that.
+const GATHER: Duration = Duration::from_millis(5);
 
 /// Claims until the worker drains. After a failure of the store it retries with growing delays; a failure
 /// never ends the loop.
@@ -32,13 +39,24 @@ pub async fn run(
     let mut delays = patience.build();
     // True while a job that has to run alone waits for this worker to be idle.
     let mut alone = false;
+    // True after a claim that got as many jobs as it asked for: there are probably more.
+    let mut backlog = false;
     while !draining.is_cancelled() {
         // Registered before the query, so that a notification in between is not lost.
         let mut bell = deps.doorbell.listen_for_work();
-        let all = alone.then_some(deps.options.slots);
-        let Some(mut free) = free_slots(&slots, all, &draining).await else { break };
+        let Some(first) = first_slots(&slots, alone.then_some(deps.options.slots), &draining).await else {
+            break;
+        };
+        let mut free = vec![first];
+        if !alone {
+            let enough = if backlog { (deps.options.slots / PART).min(MOST) } else { 1 };
+            free.extend(more_slots(&slots, enough).await.take(MOST - 1));
+        }
         let request = request(&deps, if alone { 1 } else { free.len() });
-        match deps.ledger.claim(request).await {
+        let asked = request.limit;
+        let claimed = deps.ledger.claim(request).await;
+        backlog = claimed.as_ref().is_ok_and(|claims| claims.len() >= asked);
+        match claimed {
             Ok(claims) if claims.is_empty() => {
                 drop(free);
                 alone = false;
@@ -81,22 +99,30 @@ fn request(deps: &Deps, limit: usize) -> ClaimRequest {
     }
 }
 
-/// Waits for a free slot and takes all free ones; `None` when the worker drains. They are kept during the
-/// claim. Otherwise a turn that returns from another server could take one, and no slot would be left for a
-/// claimed job. With `all`, it waits until so many are free.
-async fn free_slots(
+/// Waits for a free slot, or with `all` for so many; `None` when the worker drains. They are kept during the claim. Otherwise
+/// a turn that returns from another server could take one, and no slot would be left for a claimed job.
+async fn first_slots(
     slots: &Arc<Semaphore>,
     all: Option<usize>,
     draining: &CancellationToken,
-) -> Option<Vec<OwnedSemaphorePermit>> {
+) -> Option<OwnedSemaphorePermit> {
     let wanted = u32::try_from(all.unwrap_or(1)).unwrap_or(u32::MAX);
-    let first = tokio::select! {
+    tokio::select! {
         biased;
-        () = draining.cancelled() => return None,
-        permit = Arc::clone(slots).acquire_many_owned(wanted) => permit.ok()?,
-    };
-    let more = std::iter::from_fn(|| Arc::clone(slots).try_acquire_owned().ok());
-    Some(std::iter::once(first).chain(more).collect())
+        () = draining.cancelled() => None,
+        permit = Arc::clone(slots).acquire_many_owned(wanted) => permit.ok(),
+    }
+}
+
+/// Returns all other slots that are free. It waits for a moment until there are `enough` with the first one.
+async fn more_slots(slots: &Arc<Semaphore>, enough: usize) -> impl Iterator<Item = OwnedSemaphorePermit> {
+    let missing = u32::try_from(enough.saturating_sub(1)).unwrap_or_default();
+    if missing > 0 {
+        // They are taken one by one below: each job keeps its own.
+        let _ = tokio::time::timeout(GATHER, slots.acquire_many(missing)).await;
+    }
+    let slots = Arc::clone(slots);
+    std::iter::from_fn(move || Arc::clone(&slots).try_acquire_owned().ok())
 }
 
 /// Gives a job that has to run alone all slots, or gives such jobs back when something else runs. Returns true if one of
@@ -156,12 +182,27 @@ mod tests {
     async fn slots_of_a_running_claim_are_reserved() {
         let (slots, draining) = (Arc::new(Semaphore::new(3)), CancellationToken::new());
         let taken = Arc::clone(&slots).try_acquire_owned().unwrap();
-        let free = free_slots(&slots, None, &draining).await.unwrap();
-        assert_eq!(free.len(), 2);
+        let first = first_slots(&slots, None, &draining).await.unwrap();
+        let more: Vec<_> = more_slots(&slots, 1).await.collect();
+        assert_eq!(more.len(), 1);
         assert!(slots.try_acquire().is_err());
-        drop((free, taken));
-        assert_eq!(free_slots(&slots, None, &draining).await.map(|free| free.len()), Some(3));
+        drop((first, more, taken));
+        assert_eq!(first_slots(&slots, Some(3), &draining).await.map(|all| all.num_permits()), Some(3));
         draining.cancel();
-        assert!(free_slots(&slots, None, &draining).await.is_none());
+        assert!(first_slots(&slots, None, &draining).await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_claim_of_a_backlog_waits_for_a_part_of_the_slots_and_not_for_long() {
+        let slots = Arc::new(Semaphore::new(4));
+        let mut running: Vec<_> = (0..4).map(|_| Arc::clone(&slots).try_acquire_owned().unwrap()).collect();
+        let returns = async {
+            tokio::time::advance(GATHER / 2).await;
+            running.truncate(1);
+        };
+        let (more, ()) = tokio::join!(more_slots(&slots, 4), returns);
+        assert_eq!(more.count(), 3);
+        let _running: Vec<_> = (0..3).map(|_| Arc::clone(&slots).try_acquire_owned().unwrap()).collect();
+        assert_eq!(more_slots(&slots, 4).await.count(), 0);
     }
 }

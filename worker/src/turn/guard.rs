@@ -1,12 +1,12 @@
 //! Guardrails of an OpenAgentSpec agent (OAS-41 … OAS-46).
 //!
-//! They are no calls of the agent: they are in no history and count as no repetition. A check whose outcome
-//! was lost in a crash runs again under the same key. A guardrail that denies a text ends the engagement, and
+//! The agent does not call them, so no history contains them, and they count as no repetition. A check whose
+//! outcome was lost in a crash runs again under the same key. A guardrail that denies a text ends the engagement, and
 //! no further step runs for it. One whose tool is unavailable passes no text either, and runs again under the
 //! job's retry policy. The audit records the inputs and answers of each check.
 
+use super::barrier::Secured;
 use super::exposes;
-use super::secured::Secured;
 use super::state::Turn;
 use super::stop::Stop;
 use crate::phases::exec::pay;
@@ -178,11 +178,11 @@ enum No {
     Away(String, Option<u64>),
 }
 
-/// Returns the recorded verdict of the guardrail on the same text. The record is that of the forked
-/// engagement, unless its tools run again, or that of a rerun.
+/// Returns the recorded verdict of the guardrail on the same text. A fork without live tools has the record of
+/// its origin, and a rerun that of the engagement.
 ///
 /// # Errors
-/// [`Stop::Fail`] when there is only the record, and it holds no verdict.
+/// [`Stop::Fail`] when a rerun has no verdict on record.
 fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Result<Option<bool>, Stop> {
     let Some(fork) = &turn.fork else { return Ok(None) };
     let number = turn.position.turn;
@@ -207,7 +207,7 @@ fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Res
 /// Runs the guardrail; `asked` receives the input and the answer of its tool.
 ///
 /// # Errors
-/// [`Stop::Fail`] when a budget has not enough left for its tool; as [`Turn::secure`].
+/// [`Stop::Fail`] when a budget has too little left for its tool, and the errors of [`Turn::secure`].
 async fn held(
     turn: &mut Turn,
     guardrail: &Guardrail,

@@ -1,5 +1,6 @@
 //! The core: a claimed job runs turn after turn, each through the seven phases, until it settles.
 
+pub mod barrier;
 mod confirmation;
 mod content_filter;
 pub mod conversation;
@@ -16,7 +17,6 @@ pub mod memory;
 pub mod place;
 pub mod rerun;
 pub mod reviewers;
-pub mod secured;
 pub mod session_state;
 pub mod signals;
 pub mod state;
@@ -114,7 +114,8 @@ async fn run_turns(
     if !matches!(end, Ok(Settlement::GiveWay)) {
         signals.raise(Signal::Settling);
     }
-    conclude(&mut turn, end).await
+    // Boxed, because a turn that waits for its model keeps no room for its settlement.
+    Box::pin(conclude(&mut turn, end)).await
 }
 
 fn panicked() -> JobError {

@@ -39,7 +39,7 @@ use turnstone_domain::{
     AgentDefinition, CallId, Checkpoint, EventData, EventName, JobError, JobId, Lease, NewCheckpoint,
     NewEvent, Phase, PhaseCompleted, RawJson, RawObject, Spent, TurnWrite,
 };
-use turnstone_store::{Claim, Delegated, LedgerError, Past, Recall};
+use turnstone_store::{Claim, Delegated, Past, Recall};
 
 /// Messages recalled on resume beyond the window: an answer with the most calls that a provider may send fits
 /// in.
@@ -492,62 +492,6 @@ impl Turn {
     /// Takes the write that is not durable yet, for the settlement.
     pub fn take_pending(&mut self) -> TurnWrite {
         std::mem::take(&mut self.pending)
-    }
-
-    /// Runs a barrier: waits until everything recorded so far is durable.
-    ///
-    /// # Errors
-    /// [`Stop::LeaseLost`], [`Stop::Store`], or [`Stop::Fail`] when a reservation does not fit or the state
-    /// was changed by another turn; then everything but the reservation and the state is still pending.
-    pub async fn barrier(&mut self) -> Result<(), Stop> {
-        self.try_barrier().await.map_err(Stop::from)?;
-        self.deadline.check().map_err(Stop::from)
-    }
-
-    /// Stops the turn before the next phase when the worker drains or the job is paused. Directly after a
-    /// barrier it is exact: a pause that was acknowledged before the barrier is known.
-    ///
-    /// # Errors
-    /// [`Stop::Drain`].
-    pub fn unless_draining(&self) -> Result<(), Stop> {
-        if self.draining.is_cancelled() { Err(Stop::Drain) } else { Ok(()) }
-    }
-
-    /// Runs a barrier whose refusal the caller may handle.
-    ///
-    /// # Errors
-    /// As [`Turn::barrier`].
-    pub async fn try_barrier(&mut self) -> Result<(), LedgerError> {
-        let write = self.take_pending();
-        // Only a payment or a commit of state can be refused with the lease still held; then the rest must
-        // not be lost.
-        let pays = match write.budget {
-            Some(BudgetMove::Settle { .. }) => false,
-            Some(BudgetMove::Reserve { .. }) => write.charge.is_some() || self.budget.limit.is_some(),
-            None => write.charge.is_some(),
-        };
-        let kept = (pays || write.state.is_some())
-            .then(|| Box::new(TurnWrite { budget: None, charge: None, state: None, ..write.clone() }));
-        let (now, lease_ms) = (self.deps.clock.now(), self.deps.options.lease_ms());
-        let deadline = Arc::clone(&self.deadline);
-        let written = {
-            let _writing = deadline.write();
-            self.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await
-        };
-        match written {
-            Ok(committed) => {
-                self.budget = committed.budget;
-                if committed.paused {
-                    self.draining.cancel();
-                }
-                self.lease.expires_at = now.plus_ms(lease_ms);
-                Ok(())
-            }
-            Err(error) => {
-                self.pending = kept.map(|kept| *kept).unwrap_or_default();
-                Err(error)
-            }
-        }
     }
 
     /// Begins the next turn under the same lease.

@@ -16,7 +16,7 @@ pub(super) struct RunAgent {
     pub depth: i64,
     /// The request it works for, as the caller knows it.
     pub request: String,
-    /// The caller's user.
+    /// The id of the user for whom the caller asked.
     pub caller: String,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Beside {
     /// The arguments of the call that ended, when no `tool.called` event was published for it: the call was refused, or a
     /// recorded call replaces it.
     pub untold: Option<Value>,
-    /// True if its questions are not for the caller, because it works behind an output guardrail (OAS-43).
+    /// True if the caller does not receive its questions, because it is a guarded agent (OAS-43).
     pub guarded: bool,
     /// True if the caller is one of several reviewers.
     pub caller_is_asked: bool,
@@ -133,7 +133,7 @@ pub(super) fn drafts(part: &RunAgent, event: &Event, beside: &Beside) -> Vec<Dra
     }
 }
 
-/// About how many bytes it takes.
+/// Returns its approximate size in bytes.
 pub(super) fn size(draft: &Draft) -> usize {
     let of = |value: &Value| match value {
         Value::String(text) => text.len(),
@@ -211,7 +211,7 @@ fn of_file(file: &Artifact) -> Value {
            "mime_type": file.media_type, "bytes": file.bytes, "sha256": file.digest})
 }
 
-/// Arguments are an object; another value of the model becomes the member `input`.
+/// Returns the arguments as an object: any other value that the model wrote becomes the member `input`.
 fn arguments(input: &Value) -> Value {
     match input {
         Value::Object(_) => input.clone(),

@@ -118,7 +118,7 @@ impl Follower {
                 () = self.app.api.shutdown.cancelled() => return false,
                 () = &mut poll => return true,
                 ring = self.bell.recv() => match ring {
-                    Ok(Ring::Events(_)) | Err(RecvError::Lagged(_)) => break,
+                    Ok(Ring::Events(_) | Ring::AllEvents) | Err(RecvError::Lagged(_)) => break,
                     Ok(_) => {}
                     Err(RecvError::Closed) => {
                         poll.await;

@@ -37,7 +37,7 @@ pub struct SetArgs {
     /// Put before the secret, such as 'Bearer ' with its blank
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub prefix: String,
-    /// The name of a secret among `secrets` of the workers' [tool_policy]
+    /// The name of a secret among `secrets` of the workers' `[tool_policy]`
     #[arg(long, value_name = "NAME")]
     pub secret: Option<String>,
     /// Reference to the secret itself, as env:NAME or file:/path; the server stores it encrypted, or refuses it

@@ -187,7 +187,7 @@ async fn start(
 /// use this directory, so the holder of any lease in it is dead: its jobs continue at once.
 ///
 /// # Errors
-/// The error of the store; a full disk is logged and no error.
+/// The error of the store. A full disk is only logged.
 async fn take_over(store: &Store, now: Timestamp) -> Result<bool, StoreError> {
     match store.upkeep.release_all(now).await {
         Ok(_) => Ok(true),
@@ -214,7 +214,7 @@ async fn unfinished(store: &Store) -> anyhow::Result<u64> {
     Ok(counts.iter().filter(|(state, _)| continues(state)).map(|(_, count)| count).sum())
 }
 
-/// Unique among all workers so far: process ids repeat.
+/// Returns a name that no worker had before; a process id alone may repeat.
 fn worker_id(ids: &dyn Ids) -> String {
     let id = ids.next();
     let random = id.get(id.len().saturating_sub(6)..).unwrap_or(&id);

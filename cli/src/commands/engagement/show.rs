@@ -31,7 +31,10 @@ pub async fn run(id: &str, tree: bool, session: &Session) -> anyhow::Result<Exit
         Format::Json => output.json(&engagement)?,
         Format::Ids => output.line(&text::line(id))?,
         Format::Table => {
-            for line in lines(&engagement) {
+            // The first messages of an engagement are those that it recalled.
+            let messages =
+                client.get(&["engagements", id, "messages"], &[("limit", "1000".to_owned())]).await?;
+            for line in lines(&engagement, recalled(&messages)) {
                 output.line(&text::line(&line))?;
             }
         }
@@ -39,21 +42,34 @@ pub async fn run(id: &str, tree: bool, session: &Session) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns how many exchanges of earlier engagements were recalled: each begins with an input.
+fn recalled(messages: &Value) -> i64 {
+    let messages = messages["messages"].as_array().into_iter().flatten();
+    let inputs = messages.filter(|one| one["recalled_from"].is_string() && one["role"] == "user");
+    i64::try_from(inputs.count()).unwrap_or(i64::MAX)
+}
+
+/// Returns the turns in words.
+fn turns(of: &Value) -> String {
+    of["turns"].as_i64().map_or_else(|| plain(&of["turns"]), |turns| text::counted(turns, "turn"))
+}
+
 /// Returns the engagement on its own lines, then one line for each delegate, indented by depth.
-fn lines(engagement: &Value) -> Vec<String> {
+fn lines(engagement: &Value, recalled: i64) -> Vec<String> {
     let tokens = &engagement["tokens"];
     let limit = tokens["limit"].as_i64().map(|limit| format!(" of {limit}")).unwrap_or_default();
     let mut lines = vec![
         format!(
-            "{}: {} after {} turns (started {})",
+            "{}: {} after {} (started {})",
             plain(&engagement["agent"]),
             plain(&engagement["status"]),
-            plain(&engagement["turns"]),
+            turns(engagement),
             time(&engagement["started_at"])
         ),
         format!("job     {}", plain(&engagement["job_id"])),
         format!("tokens  {} used{limit}, {} reserved", plain(&tokens["used"]), plain(&tokens["reserved"])),
     ];
+    lines.extend((recalled > 0).then(|| format!("memory  {} recalled", text::counted(recalled, "exchange"))));
     lines.extend(standing(engagement));
     if let Some(origin) = engagement["forked_from"].as_object() {
         let part = |name: &str| origin.get(name).map(plain).unwrap_or_default();
@@ -114,12 +130,12 @@ fn standing(engagement: &Value) -> Vec<String> {
 fn branch(lines: &mut Vec<String>, below: &[Value], parent: &Value, depth: usize) {
     for link in below.iter().filter(|link| link["parent_job_id"] == *parent) {
         lines.push(format!(
-            "{}{} {} ({}): {} turns, {} tokens, engagement {}",
+            "{}{} {} ({}): {}, {} tokens, engagement {}",
             "  ".repeat(depth),
             plain(&link["agent"]),
             plain(&link["status"]),
             plain(&link["mode"]),
-            plain(&link["turns"]),
+            turns(link),
             plain(&link["tokens_used"]),
             plain(&link["engagement_id"])
         ));
@@ -138,7 +154,7 @@ mod tests {
             let mut all = json!({"agent": "desk", "status": "failed", "turns": 0, "started_at": null, "job_id": "a",
                                  "user": {"id": "ada"}, "tokens": {"used": 0, "reserved": 0, "limit": null}});
             all.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
-            lines(&all)[3..].to_vec()
+            lines(&all, 0)[3..].to_vec()
         };
         let error = json!({"error": {"code": "OSSA_POLICY_VIOLATION", "message": "no"}});
         assert_eq!(engagement(error), ["user    ada", "error   OSSA_POLICY_VIOLATION: no"]);
@@ -159,7 +175,11 @@ mod tests {
             "tokens": {"used": 60, "reserved": 0, "limit": 100}, "parent": null,
             "children": [link("b", "a", "scout"), link("c", "a", "scribe"), link("d", "b", "clerk")],
             "tree": {"engagements": 4, "tokens_used": 60}});
-        let shown = lines(&engagement);
+        let shown = lines(&engagement, 0);
+        assert!(
+            shown[0].contains(" after 2 turns ") && shown[4].contains(": 1 turn, 15 tokens"),
+            "{shown:?}"
+        );
         assert_eq!(shown[2], "tokens  60 used of 100, 0 reserved");
         assert_eq!(shown[3], "tree    4 engagements, 60 tokens");
         let names: Vec<&str> = shown[4..].iter().map(|line| line.split(" success").next().unwrap()).collect();

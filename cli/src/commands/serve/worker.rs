@@ -164,7 +164,7 @@ async fn known_queues(config: &Config, views: &Views) -> anyhow::Result<()> {
     }
 }
 
-/// Returns true for a queue without any job so far that no migration has named.
+/// Returns true for an unknown queue: no job was pushed to it, and no migration named it.
 #[must_use]
 pub fn unknown_queue(name: &str, known: &[String]) -> Failure {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

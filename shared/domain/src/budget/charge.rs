@@ -18,7 +18,7 @@ pub enum Measure {
 /// The price of a call in money, and the shared budgets that it is charged to beside its engagement's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Charge {
-    /// The thing that is paid for, such as `model openai/gpt-4o-mini`; for messages.
+    /// The thing that is paid for, such as `model openai/gpt-4o-mini`; messages about the charge name it.
     pub what: String,
     /// Millionths of the currency; `None` when it has no price, so that no budget in money can limit it.
     pub money: Option<i64>,
@@ -31,10 +31,10 @@ pub struct Charge {
 /// One movement of money and of shared budgets, applied in the same transaction as the call's own write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ChargeMove {
-    /// With [`super::BudgetMove::Reserve`]: sets the same tokens and the money aside in every budget that applies, or
+    /// With [`super::BudgetMove::Reserve`]: reserves the same tokens and the money in every budget that applies, or
     /// in none. It replaces the job's earlier reservation.
     Reserve(Charge),
-    /// With [`super::BudgetMove::Settle`]: gives every reservation of the job back and books the tokens and this money.
+    /// With [`super::BudgetMove::Settle`]: returns every reservation of the job, and books the tokens and this money.
     Settle {
         /// The booked amount; never more than was reserved.
         money: i64,

@@ -1,4 +1,4 @@
-//! New ids for calls of a record. An id names one call of a whole store. A fork's record contains calls of the
+//! New ids for calls of a record, and for their files. An id names one call of a whole store. A fork's record contains calls of the
 //! engagement that it comes from, which may be imported as well.
 
 use super::EngagementRecord;
@@ -43,8 +43,16 @@ impl EngagementRecord {
             call_id(&mut review.call_id);
             texts(&mut review.question, new);
         }
-        self.checkpoints.iter_mut().for_each(|done| texts(&mut done.body, new));
-        self.events.iter_mut().for_each(|event| texts(&mut event.data, new));
+        let mut new = new.clone();
+        for artifact in &mut self.artifacts {
+            if let Some(call) = new.get(artifact.file.call_id.as_str()) {
+                let renamed = artifact.file.clone().of_call(&CallId(call.clone()));
+                new.insert(artifact.file.id.0.clone(), renamed.id.0.clone());
+                artifact.file = renamed;
+            }
+        }
+        self.checkpoints.iter_mut().for_each(|done| texts(&mut done.body, &new));
+        self.events.iter_mut().for_each(|event| texts(&mut event.data, &new));
         self
     }
 }

@@ -51,7 +51,7 @@ pub(super) struct Reader<'a, 'p> {
     unnamed: usize,
     /// The ids of the components that came from the registry.
     registered: HashSet<String>,
-    /// The count of references that led nowhere, which the survey reported.
+    /// The number of references to no component, which the survey reported.
     lost: usize,
     /// The values of all signatures.
     signatures: usize,
@@ -166,7 +166,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         Some(component)
     }
 
-    /// A component of the registry has an id of its own too (AS-12).
+    /// Checks that a component of the registry has an id that no other component has (AS-12).
     fn check_registered(&mut self, component: &Component) {
         if self.survey.has_id(&component.id) || !self.registered.insert(component.id.clone()) {
             let message = format!(
@@ -178,7 +178,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
     }
 
-    /// The class of a component (AS-01, AS-02, AS-03).
+    /// Returns the class of a component (AS-01, AS-02, AS-03).
     fn class(&mut self, node: &'a Node, what: &str) -> Option<&'static Class> {
         let Some(said) = node.get("component_type") else {
             let mut message = format!("{what} has no `component_type`");
@@ -260,7 +260,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         text
     }
 
-    /// An id for a component that has none; the same document yields the same ids.
+    /// Returns an id for a component that has none; the same document yields the same ids.
     fn new_id(&mut self, class: &Class) -> String {
         loop {
             self.unnamed += 1;
@@ -271,7 +271,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
     }
 
-    /// An unknown key has no effect, and that may not be what its author thinks (AS-07).
+    /// Warns about unknown keys, because they have no effect (AS-07).
     fn unknown_keys(&mut self, node: &'a Node, component: &Component) {
         let class = component.class;
         let own: &[&str] = match class.io {
@@ -367,7 +367,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         Some(Held::Filter(entries))
     }
 
-    /// A plain value. References in it are replaced by what they refer to.
+    /// Reads a plain value, and replaces references in it by the values that they refer to.
     fn plain(&mut self, shape: &Shape, node: &'a Node, what: &str) -> Option<Value> {
         let node = self.expanded(node, 0)?;
         let plain = what.replace('`', "");
@@ -375,7 +375,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         Some(node.to_json())
     }
 
-    /// A sensitive value: a reference, which may stay open, or a value, which is never shown again (AS-18).
+    /// Reads a sensitive value: a reference, which may stay unresolved, or a value, which is never shown (AS-18).
     fn secret(&mut self, shape: &Shape, node: &'a Node, field: &Field, what: &str) -> Option<Secret> {
         if let Some(id) = node.get(REFERENCE) {
             let id = id.text()?.to_owned();
@@ -407,7 +407,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         Some(Secret::inlined(value))
     }
 
-    /// Inputs, outputs and branches as the document declares them.
+    /// Reads inputs, outputs and branches as the document declares them.
     fn signature(&mut self, node: &'a Node, component: &mut Component) {
         if let Some(properties) = self.properties(node, "inputs", component) {
             component.inputs = properties;
@@ -461,7 +461,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         Some(properties)
     }
 
-    /// Follows references (AS-14). An id that nothing has was reported by the survey.
+    /// Follows references (AS-14). The survey has reported each id that no component has.
     fn resolve(&mut self, node: &'a Node) -> Option<&'a Node> {
         let mut target = node;
         for _ in 0..=MAX_NESTING {
@@ -492,7 +492,7 @@ impl<'a, 'p> Reader<'a, 'p> {
         None
     }
 
-    /// A value in which references are replaced by what they refer to.
+    /// Returns a value in which references are replaced by the values that they refer to.
     fn expanded(&mut self, node: &'a Node, depth: usize) -> Option<Cow<'a, Node>> {
         if depth == MAX_NESTING {
             self.problems.error(node.at, "AS-14", "the value refers to itself, or nests too deep");

@@ -16,7 +16,7 @@ use turnstone_domain::{AgentDefinition, digest};
 /// The most nodes that one run executes, a node in a loop counted each time.
 pub const MAX_NODE_RUNS: u32 = 10_000;
 
-/// The newest messages of a conversation that an agent of the language sees.
+/// The most messages of a conversation that an agent sees, the newest ones.
 pub const MAX_MESSAGES: u32 = 1000;
 
 /// The classes that can be run.
@@ -132,7 +132,7 @@ fn flow(stored: &FlowDocument) -> Result<Arc<Flow>, String> {
     }
 }
 
-/// The flow with this id inside another one.
+/// Returns the flow with this id inside another one.
 fn part(of: &Flow, id: &str) -> Option<Arc<Flow>> {
     let found = |flow: &Arc<Flow>| if flow.head.id == id { Some(Arc::clone(flow)) } else { part(flow, id) };
     of.nodes.iter().find_map(|node| match &node.kind {
@@ -157,7 +157,7 @@ pub fn shown(source: String, agent: &AgentDefinition, warnings: &[Problem], has_
     }
 }
 
-/// Flows beyond this number are forgotten together and read again.
+/// The most flows that are kept. When there are more, all are forgotten, and are read again when they are used.
 const KEPT: usize = 256;
 
 /// The digest of a document, and the id of the flow in it.
@@ -191,7 +191,7 @@ impl Flows {
 }
 
 impl Specification {
-    /// The flow that the document is, or the one around its agent.
+    /// Returns the flow that the document is, or the flow that was made around its agent.
     fn flow(&self) -> Option<Arc<Flow>> {
         match &self.component {
             model::Component::AgenticComponent(AgenticComponent::Flow(flow)) => Some(Arc::clone(flow)),
@@ -276,7 +276,7 @@ fn check(root: &Arc<Component>, names: Option<&Names<'_>>, problems: &mut Proble
 /// The fields with addresses.
 const ADDRESSES: [&str; 3] = ["url", "agent_url", "service_endpoint"];
 
-/// Programs and private addresses are used only when the operator allows them (AS-60).
+/// Checks that the operator allows the programs and private addresses of a component (AS-60).
 fn check_reach(component: &Component, reach: &Reach, problems: &mut Problems) {
     let refused =
         |field: &str, what: String| (component.place(field), format!("{} {what}", component.shown()));
@@ -301,7 +301,7 @@ fn check_reach(component: &Component, reach: &Reach, problems: &mut Problems) {
     }
 }
 
-/// An input chooses the scheme, the host or the port of a request only within a list of addresses (AS-61).
+/// Checks that a placeholder in the scheme, host or port of a request is bounded by a list of addresses (AS-61).
 fn check_origin(request: &Component, problems: &mut Problems) {
     let url = request.text("url");
     let (scheme, rest) = url.split_once("://").unwrap_or(("", &url));
@@ -337,7 +337,7 @@ fn is_private(url: &str) -> bool {
     }
 }
 
-/// The reason why no component of a class is run.
+/// Returns the reason why no component of a class is run.
 fn reason(class: &str) -> &'static str {
     match class {
         "OciClientConfigWithInstancePrincipal" | "OciClientConfigWithResourcePrincipal" => {
@@ -361,7 +361,7 @@ pub const SEND: &str = "send_message";
 /// The tool by which an agent of a Swarm hands the conversation over.
 pub const HAND_OVER: &str = "handoff_conversation";
 
-/// No tool of an agent has one of these names, which its model receives from the runtime (AS-53).
+/// Refuses tools of an agent with one of these names, because the runtime adds tools of these names (AS-53).
 fn refuse_tools(agent: &Component, names: &[&str], problems: &mut Problems) {
     for tool in agent.many("tools").iter().chain(agent.many("additional_tools")) {
         if names.contains(&tool.name.replace(' ', "_").as_str()) {
@@ -375,7 +375,7 @@ fn refuse_tools(agent: &Component, names: &[&str], problems: &mut Problems) {
     }
 }
 
-/// The members of a team are agents, each with a name of its own.
+/// Checks that the members of a team are agents, each with a name of its own.
 fn check_members(team: &Component, problems: &mut Problems) {
     let (members, field): (Vec<&Arc<Component>>, _) = match team.class.name {
         "Swarm" => {
@@ -409,7 +409,7 @@ fn check_members(team: &Component, problems: &mut Problems) {
     }
 }
 
-/// The secrets by the ids of their references.
+/// Returns the secrets by the ids of their references.
 fn secrets(root: &Arc<Component>) -> BTreeMap<String, Value> {
     let mut values = BTreeMap::new();
     let (mut waiting, mut seen) = (vec![root], HashSet::new());
@@ -429,7 +429,7 @@ fn secrets(root: &Arc<Component>) -> BTreeMap<String, Value> {
     values
 }
 
-/// The name of an agent from that of a component, which may be any text.
+/// Returns the name of an agent for the name of a component, which may be any text.
 fn name_of(name: &str) -> String {
     let lower = name.to_lowercase();
     let kept = lower.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(253);

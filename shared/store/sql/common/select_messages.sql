@@ -21,14 +21,14 @@ ORDER BY v.last_message
 LIMIT $3
 --- select_messages_of_turns
 -- The rows with the messages of an engagement in the turns from $2 up to, but not including, $3, after position $4:
--- a page of $5 rows, its own and those that it reads of others.
+-- a page of $5 rows, its own and those that it reads of others. Rows whose texts are deleted (`[]`) are left out.
 FROM journal AS v
-WHERE v.stream = $1 AND v.turn >= $2 AND v.turn < $3 AND v.last_message > $4 AND v.messages > 0
+WHERE v.stream = $1 AND v.turn >= $2 AND v.turn < $3 AND v.last_message > $4 AND v.messages > 0 AND v.said <> '[]'
 UNION ALL
 SELECT {columns of messages}, i.message_until AS until
 FROM inheritances AS i
 JOIN journal AS v ON v.stream = i.source_seq AND v.messages > 0 AND v.last_message - v.messages < i.message_until
-WHERE i.engagement_seq = $1 AND v.turn >= $2 AND v.turn < $3 AND v.last_message > $4
+WHERE i.engagement_seq = $1 AND v.turn >= $2 AND v.turn < $3 AND v.last_message > $4 AND v.said <> '[]'
 ORDER BY last_message
 LIMIT $5
 --- select_newest_messages

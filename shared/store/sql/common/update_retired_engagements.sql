@@ -1,4 +1,4 @@
--- Notes of the same engagements that there is nothing more to delete. $1 now, $2 at most so many.
+-- Notes of the engagements whose last retention was over at $1 that there is nothing more to delete; $2 at most.
 UPDATE engagements SET retention_ms = NULL
 WHERE seq IN (
     SELECT e.seq
@@ -11,6 +11,8 @@ WHERE seq IN (
       AND NOT EXISTS (SELECT 1 FROM inheritances AS i
                       JOIN engagements AS f ON f.seq = i.engagement_seq
                       WHERE i.source_seq = e.seq AND f.retention_ms IS NOT NULL)
+      AND NOT EXISTS (SELECT 1 FROM journal AS t
+                      WHERE t.stream = e.seq AND t.messages > 0 AND t.said <> '[]')
     ORDER BY e.seq
     LIMIT $2
 )

@@ -71,8 +71,9 @@ const CLEAR: &[(&str, &str)] = &[
 /// Columns of keys that other tables have.
 const DERIVED: [(&str, &str); 1] = [("run_events", "run_id")];
 /// Statements that touch a sealed column and need not know what is in it.
-const BLIND: [&str; 4] = [
-    "UPDATE_RETIRED_MESSAGES",
+const BLIND: [&str; 5] = [
+    "UPDATE_AGED_MESSAGES",
+    "UPDATE_RETIRED_ENGAGEMENTS",
     "SELECT_QUEUE_BYTES",
     "UPDATE_REPEATED_TOOL_CALL",
     "SELECT_WORKFLOW_STEPS_BY_KEY",

@@ -143,7 +143,7 @@ impl Keyring {
 
     /// Makes a data key under the current key of the configuration, unless there is one, and seals those of other keys
     /// with it, in a transaction of its own.
-    pub(crate) async fn take_up(&self, session: &mut Connection) -> Result<(), StoreError> {
+    pub(crate) async fn take_up(&self, session: &mut dyn Connection) -> Result<(), StoreError> {
         session.begin().await?;
         match self.make(session).await {
             Ok(rows) => match session.commit().await {
@@ -162,7 +162,7 @@ impl Keyring {
         Ok(())
     }
 
-    async fn make(&self, session: &mut Connection) -> Result<Vec<DataKey>, StoreError> {
+    async fn make(&self, session: &mut dyn Connection) -> Result<Vec<DataKey>, StoreError> {
         let current = self.keys.current();
         let mut rows = self.rows(session).await?;
         for _ in 0..TRIES {
@@ -184,7 +184,7 @@ impl Keyring {
         Ok(rows)
     }
 
-    async fn rows(&self, session: &mut Connection) -> Result<Vec<DataKey>, StoreError> {
+    async fn rows(&self, session: &mut dyn Connection) -> Result<Vec<DataKey>, StoreError> {
         let rows = DataKey::all(&session.rows(READ, &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?)?;
         fits(Some(&self.keys), &rows)?;
         Ok(rows)

@@ -18,6 +18,7 @@ fn decode(row: &impl Fields) -> Result<Artifact, Inconsistency> {
         engagement_id: EngagementId(get(row, "engagement_id")?),
         job_id: get::<Option<String>>(row, "job_id")?.map(JobId),
         call_id: CallId(get(row, "call_id")?),
+        part: get(row, "part")?,
         turn: get(row, "turn")?,
         name: get(row, "name")?,
         media_type: get(row, "media_type")?,

@@ -1,171 +1,19 @@
-//! The calls of workers and of the scheduler.
+//! The reads of workers, and the calls of the scheduler.
 
-use super::ops::claim::alone::{Batch, Outcome};
-use super::ops::claim::{self, ReadyQueue};
-use super::ops::turns::{TurnEnd, TurnStep};
-use super::ops::{leader, leases, upkeep, workers};
+use super::ops::{leader, leases, upkeep};
 use super::rows;
 use super::session::Args;
 use super::statement::decode_all;
 use super::views::by_keys;
-use super::write::{Transaction, Work};
 use super::{Engine, artifacts, delegations, forks, memories, recall};
-use crate::{
-    Claim, ClaimRequest, Committed, Duty, Ledger, LedgerError, LedgerReads, Recall, Standing, StoreError,
-    Term, Upkeep, WorkerBeat, sql,
-};
+use crate::{Duty, LedgerReads, Recall, Standing, StoreError, Term, Upkeep, sql};
 use async_trait::async_trait;
-use backon::{BackoffBuilder, ExponentialBuilder};
 use serde_json::Value;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use tokio::sync::oneshot;
 use turnstone_domain::artifact::Artifact;
 use turnstone_domain::memory::Exchange;
 use turnstone_domain::session_state::{Scope, StateSnapshot};
 use turnstone_domain::tool_call::ToolCall;
-use turnstone_domain::{
-    AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Phase, Settlement, Timestamp, TurnWrite,
-};
-
-/// How long claims are made step by step after one met a job that cannot be read, which such claims would take each time.
-const DAMAGED_MS: i64 = 3_600_000;
-/// The same after a rule applied that stays.
-const RULED_MS: i64 = 1_000;
-
-impl Engine {
-    /// Returns the queues to ask the writer for, if any has a job for this claim. So a poll without work is one
-    /// read.
-    pub(super) async fn work_for(
-        &self,
-        requested: &[String],
-        request: &ClaimRequest,
-    ) -> Result<Option<claim::Ask>, StoreError> {
-        let ready = self.ready_queues(request.kind, request.now).await?;
-        let queues = wanted(requested, &ready);
-        let has_work = !queues.is_empty() && request.limit > 0;
-        Ok(has_work.then(|| claim::Ask { request: ClaimRequest { queues, ..request.clone() }, ready }))
-    }
-
-    /// Claims in one statement; `None` when the claim has to be made step by step.
-    pub(super) async fn claim_alone(&self, request: &ClaimRequest) -> Result<Option<Batch>, StoreError> {
-        let Some(claimer) = &self.claimer else { return Ok(None) };
-        if request.limit == 0 || request.now.0 < claimer.from.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let pause = |ms: i64| claimer.from.store(request.now.0.saturating_add(ms), Ordering::Relaxed);
-        let (reply, answer) = oneshot::channel();
-        if claimer.asked.send((request.clone(), reply)).await.is_err() {
-            return Ok(None);
-        }
-        let Ok(answer) = answer.await else { return Ok(None) };
-        match answer {
-            Ok(Outcome::Claimed(batch)) => Ok(Some(batch)),
-            Ok(Outcome::Damaged(batch)) => {
-                pause(DAMAGED_MS);
-                Ok(Some(batch))
-            }
-            Ok(Outcome::Ruled(stays)) => {
-                if stays {
-                    pause(RULED_MS);
-                }
-                Ok(None)
-            }
-            // Step by step one job that cannot be read keeps no other from being claimed, and the writer waits for a database
-            // that is away.
-            Err(error) => {
-                tracing::warn!(%error, "jobs cannot be claimed in one statement; they are claimed step by step");
-                pause(if matches!(error, StoreError::Unreadable { .. }) { DAMAGED_MS } else { RULED_MS });
-                Ok(None)
-            }
-        }
-    }
-
-    fn step(&self, step: TurnStep) -> impl Future<Output = Result<Committed, LedgerError>> {
-        self.ask(step, Work::Turn)
-    }
-}
-
-#[async_trait]
-impl Ledger for Engine {
-    async fn claim(&self, mut request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-        if let Some(batch) = self.claim_alone(&request).await? {
-            return Ok(batch.claims);
-        }
-        let requested = std::mem::take(&mut request.queues);
-        let mut pauses = again().build();
-        while let Some(ask) = self.work_for(&requested, &request).await? {
-            let claimed = self.write(ask, |tx, ask| {
-                let Transaction { session, unit, ids, definitions, .. } = tx;
-                Box::pin(claim::apply(session, unit, ask, definitions, &**ids))
-            });
-            let claimed = claimed.await?;
-            let pause = pauses.next().filter(|_| claimed.busy && claimed.claims.is_empty());
-            let Some(pause) = pause else { return Ok(claimed.claims) };
-            tokio::time::sleep(pause).await;
-        }
-        Ok(Vec::new())
-    }
-
-    async fn checkpoint(
-        &self,
-        lease: &Lease,
-        write: TurnWrite,
-        now: Timestamp,
-        lease_ms: i64,
-    ) -> Result<Committed, LedgerError> {
-        let end = TurnEnd::Extend(now.plus_ms(lease_ms));
-        self.step(TurnStep { lease: lease.clone(), write, now, end }).await
-    }
-
-    async fn settle(
-        &self,
-        lease: &Lease,
-        write: TurnWrite,
-        settlement: Settlement,
-        now: Timestamp,
-    ) -> Result<(), LedgerError> {
-        let end = TurnEnd::Settle(Box::new(settlement));
-        self.step(TurnStep { lease: lease.clone(), write, now, end }).await.map(|_| ())
-    }
-
-    async fn extend(
-        &self,
-        leases: &[Lease],
-        now: Timestamp,
-        lease_ms: i64,
-    ) -> Result<Vec<String>, StoreError> {
-        self.write((leases.to_vec(), now.plus_ms(lease_ms)), |tx, (leases, until)| {
-            Box::pin(leases::extend(&mut tx.session, leases, *until))
-        })
-        .await
-    }
-
-    async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
-        self.write((leases.to_vec(), now), |tx, (leases, now)| {
-            Box::pin(leases::release(&mut tx.session, &mut tx.unit, leases, *now))
-        })
-        .await
-    }
-
-    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
-        self.write((beat, silent_ms), |tx, (beat, silent_ms)| {
-            Box::pin(workers::beat(&mut tx.session, beat, *silent_ms))
-        })
-        .await?
-    }
-
-    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
-        self.write((name.to_owned(), instance.to_owned()), |tx, (name, instance)| {
-            Box::pin(workers::leave(&mut tx.session, name, instance))
-        })
-        .await
-    }
-
-    fn reads(&self) -> &dyn LedgerReads {
-        self
-    }
-}
+use turnstone_domain::{AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Phase, Timestamp};
 
 #[async_trait]
 impl LedgerReads for Engine {
@@ -284,55 +132,5 @@ impl Upkeep for Engine {
 
     async fn release_all(&self, now: Timestamp) -> Result<usize, StoreError> {
         self.write(now, |tx, now| Box::pin(upkeep::release_all(&mut tx.session, &mut tx.unit, *now))).await
-    }
-}
-
-/// The pauses of a claim that found what it wanted in the hands of others: together less than half a second.
-pub(super) fn again() -> ExponentialBuilder {
-    ExponentialBuilder::default()
-        .with_min_delay(Duration::from_millis(2))
-        .with_max_delay(Duration::from_millis(50))
-        .with_max_times(12)
-        .with_jitter()
-}
-
-/// Returns the queues to claim from: those requested that have a job, in their order. `*` means every queue.
-fn wanted(requested: &[String], ready: &[ReadyQueue]) -> Vec<String> {
-    let has_job = |queue: &&ReadyQueue| queue.ready;
-    if requested.iter().any(|queue| queue == "*") {
-        return ready.iter().filter(has_job).map(|queue| queue.name.clone()).collect();
-    }
-    let mut wanted: Vec<String> = Vec::new();
-    for queue in
-        requested.iter().filter(|name| ready.iter().filter(has_job).any(|queue| queue.name == **name))
-    {
-        if !wanted.contains(queue) {
-            wanted.push(queue.clone());
-        }
-    }
-    wanted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{ReadyQueue, wanted};
-
-    #[test]
-    fn queues_keep_the_order_in_which_they_were_asked_for() {
-        let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
-        let queue = |name: &&str, ready: bool| ReadyQueue {
-            name: (*name).to_owned(),
-            pool: None,
-            limited: !ready,
-            ready,
-            set_aside: false,
-            capped: false,
-            budgeted: false,
-        };
-        let ready = |names: &[&str]| names.iter().map(|name| queue(name, true)).collect::<Vec<_>>();
-        assert_eq!(wanted(&list(&["b", "a", "b", "c"]), &ready(&["a", "b"])), list(&["b", "a"]));
-        assert_eq!(wanted(&list(&["*"]), &ready(&["a", "b"])), list(&["a", "b"]));
-        assert!(wanted(&list(&["x"]), &ready(&["a"])).is_empty());
-        assert!(wanted(&list(&["a", "*"]), &[queue(&"a", false)]).is_empty(), "its limit is used up");
     }
 }

@@ -1,17 +1,24 @@
-//! Claims on a connection of their own, each in one statement: [`alone`](super::ops::claim::alone).
+//! Claims: on a connection of their own, each in one statement ([`alone`]), or else step by step in the writer.
 
+use super::Engine;
 use super::definitions::Definitions;
 use super::held::Held;
-use super::ops::claim::alone::{self, Outcome};
+use super::ops::claim;
+use super::ops::claim::alone::{self, Batch, Outcome};
 use super::session::{CommitError, Session};
 use super::unit::Unit;
-use crate::{ClaimRequest, Doorbell, StoreError};
+use crate::{Claim, ClaimRequest, Doorbell, StoreError};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use turnstone_domain::{Ids, Timestamp};
 
+/// How long claims are made step by step after one met a job that cannot be read, which such claims would take each time.
+const DAMAGED_MS: i64 = 3_600_000;
+/// The same after a rule applied that stays.
+const RULED_MS: i64 = 1_000;
 /// Claims that may wait for the one before them until callers have to wait to ask.
 const INBOX: usize = 64;
 
@@ -38,6 +45,57 @@ pub(super) fn start(
     let claimer = Claimer { session, ids, doorbell, definitions: Definitions::default(), held };
     tokio::spawn(claimer.run(inbox));
     sender
+}
+
+impl Engine {
+    /// Claims in one statement; `None` when the claim has to be made step by step.
+    pub(super) async fn claim_alone(&self, request: &ClaimRequest) -> Result<Option<Batch>, StoreError> {
+        let Some(claimer) = &self.claimer else { return Ok(None) };
+        if request.limit == 0 || request.now.0 < claimer.from.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let pause = |ms: i64| claimer.from.store(request.now.0.saturating_add(ms), Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        if claimer.asked.send((request.clone(), reply)).await.is_err() {
+            return Ok(None);
+        }
+        let Ok(answer) = answer.await else { return Ok(None) };
+        match answer {
+            Ok(Outcome::Claimed(batch)) => Ok(Some(batch)),
+            Ok(Outcome::Damaged(batch)) => {
+                pause(DAMAGED_MS);
+                Ok(Some(batch))
+            }
+            Ok(Outcome::Ruled(stays)) => {
+                if stays {
+                    pause(RULED_MS);
+                }
+                Ok(None)
+            }
+            // Step by step one job that cannot be read keeps no other from being claimed, and the writer waits for a database
+            // that is away.
+            Err(error) => {
+                tracing::warn!(%error, "jobs cannot be claimed in one statement; they are claimed step by step");
+                pause(if matches!(error, StoreError::Unreadable { .. }) { DAMAGED_MS } else { RULED_MS });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Claims in one statement, or else step by step.
+    pub(super) async fn claim_jobs(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        if let Some(batch) = self.claim_alone(&request).await? {
+            return Ok(batch.claims);
+        }
+        let mut pauses = again().build();
+        loop {
+            let claimed =
+                self.write(request.clone(), |tx, request| Box::pin(claim::apply(tx, request))).await?;
+            let pause = pauses.next().filter(|_| claimed.busy && claimed.claims.is_empty());
+            let Some(pause) = pause else { return Ok(claimed.claims) };
+            tokio::time::sleep(pause).await;
+        }
+    }
 }
 
 impl Claimer {
@@ -127,4 +185,13 @@ fn pauses() -> ExponentialBuilder {
         .with_min_delay(Duration::from_millis(20))
         .with_max_delay(Duration::from_secs(1))
         .with_max_times(20)
+}
+
+/// The pauses of a claim that found what it wanted in the hands of others: together less than half a second.
+pub(super) fn again() -> ExponentialBuilder {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(2))
+        .with_max_delay(Duration::from_millis(50))
+        .with_max_times(12)
+        .with_jitter()
 }

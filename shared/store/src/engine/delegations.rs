@@ -49,7 +49,7 @@ pub struct DelegationLink {
     pub tokens_used: i64,
 }
 
-/// See [`crate::Ledger::agents`].
+/// See [`crate::LedgerReads::agents`].
 pub(super) async fn agents(readers: &Reader, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError> {
     if names.is_empty() {
         return Ok(Vec::new());

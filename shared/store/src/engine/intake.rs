@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::ops::{agents, answer, cancel, reviews};
-use super::write::Work;
+use super::writer::Work;
 use crate::StoreError;
 use serde_json::{Map, Value};
 use std::sync::Arc;

@@ -20,7 +20,7 @@ struct Found {
 /// The part of a row with the first message of a job; the other part is its last message.
 const ASKED: i64 = 1;
 
-/// See [`crate::Ledger::memories`].
+/// See [`crate::LedgerReads::memories`].
 pub(super) async fn of_job(readers: &Reader, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError> {
     let values = [job.as_str().into(), rules.into(), MOST_EXCHANGES.into()];
     let rows = all(readers, "recall what is remembered", &sql::SELECT_MEMORIES_OF_JOB, &values, |row| {

@@ -46,7 +46,6 @@ mod unit;
 pub(crate) mod views;
 pub(crate) mod webhooks;
 pub(crate) mod workflows;
-mod write;
 mod writer;
 
 use crate::limits::RateLimits;
@@ -80,14 +79,13 @@ use std::sync::atomic::AtomicI64;
 use std::{io, thread};
 use tenants::Tenants;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 use transfers::Transfers;
 use turnstone_domain::Ids;
 use views::Views;
 use webhooks::Webhooks;
 use workflows::Workflows;
-use write::Asked;
-use writer::{Shared, Writer};
+use writer::{Asked, Inbox, Shared, Writer};
 
 /// Requests that may wait for a writer before callers have to wait to hand theirs over.
 const INBOX: usize = 4096;
@@ -97,7 +95,6 @@ pub(crate) struct Engine {
     readers: Reader,
     writer: mpsc::Sender<Asked>,
     held: Arc<Held>,
-    limited: Arc<LimitedQueues>,
     refusals: Arc<Refusals>,
     /// Claims in one statement, where the database can.
     claimer: Option<Claimer>,
@@ -124,19 +121,15 @@ pub(crate) fn start(
 ) -> Result<Store, StoreError> {
     let doorbell = Doorbell::default();
     let (writer, inbox) = mpsc::channel(INBOX);
-    let inbox = Arc::new(Mutex::new(inbox));
+    let inbox = Arc::new(Inbox::new(inbox));
     let held: Arc<Held> = Arc::default();
     let limited: Arc<LimitedQueues> = Arc::default();
     let refusals: Arc<Refusals> = Arc::default();
     for session in sessions {
         let blocks = session.blocks();
-        let shared = Shared {
-            doorbell: doorbell.clone(),
-            held: Arc::clone(&held),
-            limited: Arc::clone(&limited),
-            refusals: Arc::clone(&refusals),
-        };
-        let writer = Writer::new(session, Arc::clone(ids), shared);
+        let shared =
+            Shared { doorbell: doorbell.clone(), held: Arc::clone(&held), refusals: Arc::clone(&refusals) };
+        let writer = Writer::new(session, Arc::clone(ids), Arc::clone(&limited), shared);
         let work = writer.run(Arc::clone(&inbox));
         if blocks { on_a_thread(work)? } else { drop(tokio::spawn(work)) }
     }
@@ -144,7 +137,7 @@ pub(crate) fn start(
         let requested = claimer::start(session, Arc::clone(ids), doorbell.clone(), Arc::clone(&held));
         Claimer { asked: requested, from: AtomicI64::new(0) }
     });
-    let engine = Arc::new(Engine { readers, writer, held, limited, refusals, claimer });
+    let engine = Arc::new(Engine { readers, writer, held, refusals, claimer });
     let handle = || Arc::clone(&engine);
     Ok(Store {
         intake: Intake(handle()),

@@ -10,9 +10,9 @@ use serde_json::Value;
 use turnstone_domain::message::StoredMessage;
 use turnstone_domain::review::{Review, ReviewAnswer};
 use turnstone_domain::session_state::{Scope, StateEntry, StateSnapshot};
-use turnstone_domain::{JobId, Phase, Timestamp};
+use turnstone_domain::{EngagementId, JobId, Phase, Timestamp};
 
-/// The state of a scope (see [`crate::Ledger::state`]): version and keys of one moment, because it is one statement.
+/// The state of a scope (see [`crate::LedgerReads::state`]): version and keys of one moment, because it is one statement.
 pub(super) async fn state(
     readers: &Reader,
     scope: &Scope,
@@ -74,7 +74,34 @@ pub(super) async fn bodies_of(
     Ok(of_phase.map(|checkpoint| checkpoint.body).collect())
 }
 
-/// Reads what an engagement remembers (see [`crate::Ledger::recall`]).
+/// See [`super::views::Views::messages`].
+pub(super) async fn messages_after(
+    readers: &Reader,
+    id: &EngagementId,
+    mut after: i64,
+    limit: usize,
+) -> Result<Vec<StoredMessage>, StoreError> {
+    let mut found = Vec::new();
+    loop {
+        let missing = i64::try_from(limit - found.len()).unwrap_or(i64::MAX);
+        let upto = after.saturating_add(missing);
+        let values = [id.as_str().into(), after.into(), missing.into()];
+        let rows = all(readers, "read messages", &sql::SELECT_MESSAGES_AFTER, &values, |row| {
+            Ok((get::<i64>(row, "last_message")?, journal::messages(row)?))
+        })
+        .await?;
+        let reached = rows.last().map_or(after, |(last, _)| *last);
+        let wanted = |stored: &StoredMessage| (after + 1..=upto).contains(&stored.seq);
+        found.extend(rows.into_iter().flat_map(|(_, said)| said).filter(wanted));
+        // Positions have no gaps: a page that ends before its last position is the last one.
+        if found.len() >= limit || reached < upto {
+            return Ok(found);
+        }
+        after = upto;
+    }
+}
+
+/// Reads what an engagement remembers (see [`crate::LedgerReads::recall`]).
 pub(super) async fn recall(
     readers: &Reader,
     job: &JobId,

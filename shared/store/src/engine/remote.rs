@@ -4,13 +4,13 @@
 //! held by the worker that is named. Only plain jobs are served this way.
 
 use super::Engine;
-use super::caller::again;
+use super::claimer::again;
 use super::jobs::Reported;
 use super::ops::{remote as ops, unreadable};
 use super::rows::{self, JobRow, get};
 use super::session::Args;
 use super::statement::decode_all;
-use super::write::{Transaction, Work};
+use super::writer::Work;
 use crate::{ClaimRequest, Directive, JobKind, StoreError, WorkerBeat, WorkerState, sql};
 use backon::BackoffBuilder;
 use std::sync::Arc;
@@ -162,22 +162,13 @@ impl Remote {
         if let Some(batch) = self.0.claim_alone(&request).await? {
             return self.readable(batch.rows, request.now).await;
         }
-        let (requested, now) = (std::mem::take(&mut request.queues), request.now);
-        let Some(mut ask) = self.0.work_for(&requested, &request).await? else { return Ok(Vec::new()) };
         let mut pauses = again().build();
         loop {
-            let fetched = self.0.write(ask, |tx, ask| {
-                let Transaction { session, unit, ids, .. } = tx;
-                Box::pin(ops::fetch(session, unit, ask, &**ids))
-            });
-            let (rows, busy) = fetched.await?;
+            let (rows, busy) =
+                self.0.write(request.clone(), |tx, request| Box::pin(ops::fetch(tx, request))).await?;
             let pause = pauses.next().filter(|_| busy && rows.is_empty());
-            let Some(pause) = pause else { return self.readable(rows, now).await };
+            let Some(pause) = pause else { return self.readable(rows, request.now).await };
             tokio::time::sleep(pause).await;
-            match self.0.work_for(&requested, &request).await? {
-                Some(again) => ask = again,
-                None => return Ok(Vec::new()),
-            }
         }
     }
 

@@ -1,16 +1,18 @@
 //! The two databases behind one type: a connection that writes, connections that read, and their rows.
 //!
-//! A `match` per statement decides which database it is. [`Session`] and [`Reader`] also seal what is written and open what is
-//! read, if there is a keyring.
+//! A [`Connection`] is implemented by each database, and by what seals the values of another one. Nothing above it knows which
+//! one it is.
 
 use super::columns::Columns;
 use super::rows::Fields;
-use crate::cipher::{Found, Keyring, found};
+use crate::cipher::{Found, Keyring, SealedConnection, found};
 use crate::sql::{self, Text};
 use crate::{StoreError, postgres, sqlite};
+use async_trait::async_trait;
 use sqlx::postgres::PgRow;
 use sqlx::{Column as _, Row as _};
 use std::borrow::Cow;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -169,100 +171,110 @@ impl Fields for Row {
     }
 }
 
-/// A connection that writes, one transaction after the other.
-pub(crate) enum Connection {
-    Sqlite(sqlite::Writing),
-    Postgres(Box<postgres::Writing>),
-}
-
-/// Runs the same call on either database. SQLite answers at once: see [`Connection::blocks`].
-macro_rules! on {
-    ($either:expr, $database:ident => $call:expr) => {
-        match $either {
-            Self::Sqlite($database) => $call,
-            Self::Postgres($database) => $call.await,
-        }
-    };
-}
-
-impl Connection {
+/// A connection that writes, one transaction after the other: of a database, or [sealed](crate::cipher::SealedConnection).
+#[async_trait]
+pub(crate) trait Connection: Send {
     /// Returns whether its calls block the thread: who uses it has a thread of its own.
-    fn blocks(&self) -> bool {
-        matches!(self, Self::Sqlite(_))
-    }
+    fn blocks(&self) -> bool;
 
-    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
-        on!(self, database => database.begin())
-    }
+    /// Begins a transaction.
+    async fn begin(&mut self) -> Result<(), StoreError>;
 
-    pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
-        on!(self, database => database.commit())
-    }
+    /// Commits it.
+    async fn commit(&mut self) -> Result<(), CommitError>;
 
-    pub(crate) async fn rollback(&mut self) {
-        on!(self, database => database.rollback());
-    }
+    /// Rolls it back.
+    async fn rollback(&mut self);
 
     /// Returns whether the transaction that ended with [`CommitError::Unknown`] was committed; connects anew.
-    pub(crate) async fn outcome(&mut self) -> Result<bool, StoreError> {
-        match self {
-            // The database is in this process: a commit that fails is refused, never unknown.
-            Self::Sqlite(_) => Ok(false),
-            Self::Postgres(database) => database.outcome().await,
-        }
-    }
+    async fn outcome(&mut self) -> Result<bool, StoreError>;
 
     /// Runs a statement and returns its rows.
-    pub(crate) async fn rows(
+    async fn rows(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
-        on!(self, database => database.rows(action, text, args))
-    }
+    ) -> Result<Vec<Row>, StoreError>;
 
     /// Reads rows on which no decision is final, such as new numbers or what a constraint checks again. They may be read
     /// before the transaction begins.
-    pub(crate) async fn look(
+    async fn look(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
-        match self {
-            Self::Sqlite(database) => database.rows(action, text, args),
-            Self::Postgres(database) => database.look(action, text, args).await,
-        }
-    }
+    ) -> Result<Vec<Row>, StoreError>;
 
     /// Runs a statement and returns how many rows it changed.
+    async fn execute(&mut self, action: &'static str, text: &Text, args: Args<'_>)
+    -> Result<u64, StoreError>;
+
+    /// Runs statements that write, in one go where the database can: at once, or with what follows.
+    async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError>;
+
+    /// Runs a statement that is a transaction of its own and returns its rows. On PostgreSQL its last two parameters are the
+    /// names of the writer and of the transaction, as [`Connection::outcome`] looks for them; they are added here.
+    async fn rows_alone(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, CommitError>;
+}
+
+/// The connection on which the engine writes.
+pub(crate) struct Session {
+    inner: Box<dyn Connection>,
+    /// Rows that were written.
+    changes: u64,
+}
+
+impl Session {
+    /// `inner` with its values sealed by `ring`; without one it is as it is.
+    pub(crate) fn new(inner: impl Connection + 'static, ring: Option<Arc<Keyring>>) -> Self {
+        let inner: Box<dyn Connection> = match ring {
+            Some(ring) => Box::new(SealedConnection { inner, ring }),
+            None => Box::new(inner),
+        };
+        Self { inner, changes: 0 }
+    }
+
+    /// Returns how many rows were written so far: a write that raises it changed something.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// As [`Connection::execute`].
     pub(crate) async fn execute(
         &mut self,
         action: &'static str,
         text: &Text,
         args: Args<'_>,
     ) -> Result<u64, StoreError> {
-        on!(self, database => database.execute(action, text, args))
+        let changed = self.inner.execute(action, text, args).await?;
+        self.changes += changed;
+        Ok(changed)
     }
 
-    /// Runs statements that write, in one go where the database can: at once, or with what follows.
+    /// As [`Connection::write`].
     pub(crate) async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
-        on!(self, database => database.write(writes))
+        self.changes += writes.iter().map(|write| write.rows.rows as u64).sum::<u64>();
+        self.inner.write(writes).await
     }
+}
 
-    /// Runs a statement that is a transaction of its own and returns its rows. On PostgreSQL its last two parameters are the
-    /// names of the writer and of the transaction, as [`Connection::outcome`] looks for them; they are added here.
-    pub(crate) async fn rows_alone(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<Row>, CommitError> {
-        match self {
-            Self::Sqlite(database) => database.rows(action, text, args).map_err(CommitError::Failed),
-            Self::Postgres(database) => database.rows_alone(action, text, args).await,
-        }
+impl Deref for Session {
+    type Target = dyn Connection;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.inner
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut *self.inner
     }
 }
 
@@ -286,131 +298,6 @@ impl Readers {
             Self::Postgres(readers) => Box::pin(readers.read(action, text, args)).await,
         }
     }
-}
-
-/// The connection on which the engine writes: it seals what is written and opens what is read.
-pub(crate) struct Session {
-    inner: Connection,
-    ring: Option<Arc<Keyring>>,
-    /// Rows that were written.
-    changes: u64,
-}
-
-impl Session {
-    /// Returns `inner`, with its values sealed by `ring` if there is one.
-    pub(crate) fn new(inner: Connection, ring: Option<Arc<Keyring>>) -> Self {
-        Self { inner, ring, changes: 0 }
-    }
-
-    /// Returns how many rows were written so far: a write that raises it changed something.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// As [`Connection::blocks`].
-    pub(crate) fn blocks(&self) -> bool {
-        self.inner.blocks()
-    }
-
-    /// Begins a transaction.
-    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
-        if let Some(ring) = self.ring.as_ref().filter(|ring| !ring.can_seal()) {
-            ring.take_up(&mut self.inner).await?;
-        }
-        self.inner.begin().await
-    }
-
-    /// Commits it.
-    pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
-        self.inner.commit().await
-    }
-
-    /// Rolls it back.
-    pub(crate) async fn rollback(&mut self) {
-        self.inner.rollback().await;
-    }
-
-    /// As [`Connection::outcome`].
-    pub(crate) async fn outcome(&mut self) -> Result<bool, StoreError> {
-        self.inner.outcome().await
-    }
-
-    /// As [`Connection::rows`].
-    pub(crate) async fn rows(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
-        let Some(ring) = &self.ring else { return self.inner.rows(action, text, args).await };
-        let mut rows = self.inner.rows(action, text, sealed(ring, text, args)?).await?;
-        let found = found(text);
-        if ring.lacks(found, &rows) {
-            let new = self.inner.rows("read data keys", &sql::SELECT_DATA_KEYS, Args::Values(&[])).await?;
-            ring.learn_rows(&new)?;
-        }
-        ring.open_rows(found, &mut rows);
-        Ok(rows)
-    }
-
-    /// As [`Connection::look`].
-    pub(crate) async fn look(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
-        match &self.ring {
-            Some(_) => self.rows(action, text, args).await,
-            None => self.inner.look(action, text, args).await,
-        }
-    }
-
-    /// As [`Connection::execute`].
-    pub(crate) async fn execute(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<u64, StoreError> {
-        let changed = match &self.ring {
-            Some(ring) => self.inner.execute(action, text, sealed(ring, text, args)?).await?,
-            None => self.inner.execute(action, text, args).await?,
-        };
-        self.changes += changed;
-        Ok(changed)
-    }
-
-    /// As [`Connection::write`].
-    pub(crate) async fn write(&mut self, mut writes: Vec<Write>) -> Result<(), StoreError> {
-        if let Some(ring) = &self.ring {
-            for write in &mut writes {
-                ring.seal_columns(write.text, &mut write.rows)?;
-            }
-        }
-        self.changes += writes.iter().map(|write| write.rows.rows as u64).sum::<u64>();
-        self.inner.write(writes).await
-    }
-
-    /// As [`Connection::rows_alone`].
-    pub(crate) async fn rows_alone(
-        &mut self,
-        action: &'static str,
-        text: &Text,
-        args: Args<'_>,
-    ) -> Result<Vec<Row>, CommitError> {
-        // Such statements make rows of their own, which would not be sealed, so an encrypted store does not use
-        // them.
-        self.inner.rows_alone(action, text, args).await
-    }
-}
-
-/// Seals what rows hold. Single values are never sealed: they have no names.
-fn sealed<'a>(ring: &Keyring, text: &Text, mut args: Args<'a>) -> Result<Args<'a>, StoreError> {
-    if let Args::Rows(columns, _) = &mut args {
-        ring.seal_columns(text, columns)?;
-    }
-    Ok(args)
 }
 
 /// The connections on which the engine reads.

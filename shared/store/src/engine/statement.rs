@@ -71,12 +71,17 @@ impl Writes {
         self.0.push(rows.map(|rows| Write { action, text, rows, each }));
     }
 
+    /// Returns them.
+    ///
+    /// # Errors
+    /// A value of a row cannot be encoded.
+    pub(super) fn done(self) -> Result<Vec<Write>, StoreError> {
+        self.0.into_iter().collect()
+    }
+
     /// Runs them.
     pub(super) async fn run(self, session: &mut Session) -> Result<(), StoreError> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        session.write(self.0.into_iter().collect::<Result<_, _>>()?).await
+        session.write(self.done()?).await
     }
 }
 

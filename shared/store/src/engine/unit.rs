@@ -505,7 +505,7 @@ impl Unit {
         let counted = counted.map(|row| (row.seq, Counters::of(row))).collect();
         // Last, because many wait for a shared budget: it is held no longer than the commit takes.
         self.budgets.write(session, &mut writes, counted).await?;
-        writes.run(session).await?;
+        session.write(writes.done()?).await?;
         // Apart, because a call may be journalled and settled in one go.
         let mut moves = Writes::default();
         moves.all("write tool calls", &sql::UPDATE_TOOL_CALLS, take(&mut self.moved_calls));

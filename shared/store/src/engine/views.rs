@@ -1,7 +1,6 @@
 //! Reads, on connections of their own.
 
 use super::columns::Columns;
-use super::ops::claim::ReadyQueue;
 use super::ops::reviews::between_breaks;
 use super::rows::{self, Batch, EngagementRow, Fields, Inconsistency, JobRow, get, json};
 use super::session::{Arg, Args, Reader, Row};
@@ -9,8 +8,8 @@ use super::statement::{decode_all, decode_readable};
 use super::{Engine, feed, journal, recall};
 use crate::sql::{self, Text};
 use crate::{
-    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobKind,
-    JobOrder, ListedEngagement, Page, ReviewFilter, StoreError, TaskFilter, TaskPlace, WorkerBeat,
+    AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobOrder,
+    ListedEngagement, Page, ReviewFilter, StoreError, TaskFilter, TaskPlace, WorkerBeat,
 };
 use std::sync::Arc;
 use turnstone_domain::agent::guardrails::Side;
@@ -98,30 +97,6 @@ pub(super) async fn many_by_keys<K: Batch, T>(
     Ok(decode_readable(action, &reader.read(action, text, keys).await?, decode))
 }
 
-impl Engine {
-    /// Returns the queues that have a job that can be claimed now, and those with limits, by name.
-    pub(super) async fn ready_queues(
-        &self,
-        kind: JobKind,
-        now: Timestamp,
-    ) -> Result<Vec<ReadyQueue>, StoreError> {
-        let values = [kind.as_str().into(), now.0.into()];
-        let decode = |row: &Row| {
-            Ok(ReadyQueue {
-                name: get(row, "name")?,
-                pool: get(row, "pool")?,
-                limited: get(row, "limited")?,
-                ready: get(row, "ready")?,
-                set_aside: get(row, "set_aside")?,
-                capped: get(row, "capped")?,
-                budgeted: get(row, "budgeted")?,
-            })
-        };
-        let queues = many(&self.readers, "look for work", &sql::SELECT_READY_QUEUES, &values, decode).await?;
-        self.limited.learn(queues.iter().filter(|q| q.limited).map(|q| q.name.clone()).collect());
-        Ok(queues)
-    }
-}
 /// Returns the first parameters of every statement over a filter of jobs.
 pub(super) fn matching(filter: &JobFilter) -> [Arg<'_>; 6] {
     [
@@ -262,18 +237,15 @@ impl Views {
             .await
     }
 
-    /// Messages after position `after`, oldest first.
+    /// Messages after position `after`, oldest first; fewer than `limit` only when there are no more. A message whose
+    /// retention is over keeps its position and is left out.
     pub async fn messages(
         &self,
         id: &EngagementId,
         after: i64,
         limit: u32,
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        let values = [id.as_str().into(), after.into(), limit.into()];
-        let found =
-            all(&self.0.readers, "read messages", &sql::SELECT_MESSAGES_AFTER, &values, journal::messages);
-        let wanted = |stored: &StoredMessage| stored.seq > after && stored.seq - after <= i64::from(limit);
-        Ok(found.await?.into_iter().flatten().filter(wanted).collect())
+        recall::messages_after(&self.0.readers, id, after, limit as usize).await
     }
 
     /// Checkpoints, oldest first.

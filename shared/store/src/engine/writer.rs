@@ -1,4 +1,5 @@
-//! The writer of a process: it gathers the requests of many callers into one transaction (group commit).
+//! The write path: the requests of callers, and the writer of a process, which gathers them into one transaction (group
+//! commit).
 //!
 //! Requests that arrive during a commit go into the next one, so no request waits for a timer. The cost of a commit
 //! is shared by all requests in it. Answers are given only after the commit.
@@ -7,33 +8,262 @@
 //! because what they carry has been paid for; all others receive an error after [`PATIENCE`]. A commit whose
 //! outcome is unknown is looked up before anything is tried again, so nothing is committed twice.
 
+use super::Engine;
+use super::audit::{self as audits, AuditNote};
 use super::definitions::Definitions;
 use super::held::{Held, Learnt};
 use super::jobs::Reported;
 use super::limited::LimitedQueues;
-use super::ops::turns::TurnStep;
-use super::ops::{audit, delegations, inputs, push, remote, turns, workflows};
+use super::ops::turns::{TurnEnd, TurnStep};
+use super::ops::{audit, delegations, inputs, leases, push, remote, turns, workers, workflows};
 use super::refusals::Refusals;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
-use super::write::{Alone, Asked, Request, Transaction, Work};
-use crate::{Committed, Doorbell, LedgerError, Pushed, RemoteOutcome, Report, Ring, StoreError};
+use crate::{
+    Claim, ClaimRequest, Committed, Doorbell, Ledger, LedgerError, LedgerReads, Pushed, RemoteOutcome,
+    Report, Ring, StoreError, WorkerBeat,
+};
+use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
+use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::mem::take;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::time::Instant;
 use turnstone_domain::audit::AuditEntry;
-use turnstone_domain::{Ids, NewJob};
+use turnstone_domain::{Ids, Lease, NewJob, Settlement, Timestamp, TurnWrite};
 
 /// At most this many requests share a commit: the bound of a commit's duration.
 const BATCH: usize = 512;
+/// So many requests are worth a commit of their own while another writer commits. A statement costs PostgreSQL about as much as
+/// ten turns in it.
+const WORTH: usize = 64;
+/// A commit that takes longer than this does not hold up another one.
+const OVERDUE: Duration = Duration::from_millis(20);
 /// How long a request that is not a turn waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The longest pause before a database that takes no writes is tried again; up to as much again is added at random. Writes go
 /// on within a second of the database taking them.
 const LONGEST_PAUSE: Duration = Duration::from_millis(450);
+
+/// The transaction of the writer, and what the writer remembers between transactions.
+pub(super) struct Transaction {
+    pub session: Session,
+    pub unit: Unit,
+    pub ids: Arc<dyn Ids>,
+    pub definitions: Definitions,
+    pub limited: Arc<LimitedQueues>,
+    /// The hash of what the current write replaces, for its audit entry.
+    pub before: Option<String>,
+}
+
+/// Applies a write with these arguments. It may run several times: nothing that it does outlives its transaction.
+pub(super) type Apply<A, T> = for<'a> fn(&'a mut Transaction, &'a A) -> BoxFuture<'a, Result<T, StoreError>>;
+
+/// A request of a caller, with the answer that the caller receives after the commit.
+pub(super) struct Request<A, T, E = StoreError> {
+    pub asked: A,
+    pub answer: Option<Result<T, E>>,
+    reply: oneshot::Sender<Result<T, E>>,
+}
+
+/// A request of any type, as the writer handles it.
+pub(super) trait Pending: Send {
+    /// Returns whether the caller has gone away. A request that is not written by then never is.
+    fn is_abandoned(&self) -> bool;
+    /// Gives the answer, after the commit. A caller that has gone away does not receive it.
+    fn give(self: Box<Self>);
+    /// Gives an error instead.
+    fn refuse(self: Box<Self>, error: &StoreError);
+}
+
+impl<A: Send, T: Send, E: From<StoreError> + Send> Pending for Request<A, T, E> {
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    fn give(self: Box<Self>) {
+        let _ = self.reply.send(self.answer.unwrap_or_else(|| Err(StoreError::Closed.into())));
+    }
+
+    fn refuse(self: Box<Self>, error: &StoreError) {
+        let _ = self.reply.send(Err(error.clone().into()));
+    }
+}
+
+/// A write whose arguments and output only its caller knows.
+struct Write<A, T> {
+    request: Request<A, T>,
+    apply: Apply<A, T>,
+    note: Option<Arc<AuditNote>>,
+}
+
+/// A write that shares no statement with others.
+pub(super) trait Alone: Pending {
+    /// Applies it and keeps its answer.
+    fn apply<'a>(&'a mut self, tx: &'a mut Transaction) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// Returns the facts for its audit entry, if it is audited.
+    fn note(&self) -> Option<&AuditNote>;
+}
+
+impl<A: Send, T: Send> Pending for Write<A, T> {
+    fn is_abandoned(&self) -> bool {
+        self.request.is_abandoned()
+    }
+
+    fn give(self: Box<Self>) {
+        Box::new(self.request).give();
+    }
+
+    fn refuse(self: Box<Self>, error: &StoreError) {
+        Box::new(self.request).refuse(error);
+    }
+}
+
+impl<A: Send + Sync, T: Send> Alone for Write<A, T> {
+    fn apply<'a>(&'a mut self, tx: &'a mut Transaction) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.request.answer = Some(Ok((self.apply)(tx, &self.request.asked).await?));
+            Ok(())
+        })
+    }
+
+    fn note(&self) -> Option<&AuditNote> {
+        self.note.as_deref()
+    }
+}
+
+/// The requests by how they join their like: turns, pushes and reports each share statements.
+pub(super) enum Work {
+    Turn(Box<Request<TurnStep, Committed, LedgerError>>),
+    Push(Box<Request<Vec<NewJob>, Vec<Pushed>>>),
+    Report(Box<Request<Report, RemoteOutcome<Reported>>>),
+    Alone(Box<dyn Alone>),
+}
+
+impl Work {
+    pub(super) fn pending(&self) -> &dyn Pending {
+        match self {
+            Self::Turn(request) => &**request,
+            Self::Push(request) => &**request,
+            Self::Report(request) => &**request,
+            Self::Alone(write) => &**write,
+        }
+    }
+
+    pub(super) fn into_pending(self) -> Box<dyn Pending> {
+        match self {
+            Self::Turn(request) => request,
+            Self::Push(request) => request,
+            Self::Report(request) => request,
+            Self::Alone(write) => write,
+        }
+    }
+}
+
+/// A request and when it was made.
+pub(super) struct Asked {
+    pub work: Work,
+    pub at: Instant,
+}
+
+impl Engine {
+    /// Hands a request to the writer and waits for its answer. The future holds no copy of the request.
+    pub(super) fn ask<A, T, E: From<StoreError>, W: FnOnce(Box<Request<A, T, E>>) -> Work>(
+        &self,
+        requested: A,
+        work: W,
+    ) -> impl Future<Output = Result<T, E>> {
+        let (reply, answer) = oneshot::channel();
+        let work = work(Box::new(Request { asked: requested, answer: None, reply }));
+        let requested = Asked { work, at: Instant::now() };
+        async move {
+            self.writer.send(requested).await.map_err(|_| StoreError::Closed)?;
+            answer.await.map_err(|_| StoreError::Closed)?
+        }
+    }
+
+    /// Applies a write in the next transaction and returns its output after the commit.
+    pub(super) async fn write<A, T>(&self, requested: A, apply: Apply<A, T>) -> Result<T, StoreError>
+    where
+        A: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.ask(requested, |request| {
+            Work::Alone(Box::new(Write { request: *request, apply, note: audits::current() }))
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Ledger for Engine {
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        self.claim_jobs(request).await
+    }
+
+    async fn checkpoint(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Committed, LedgerError> {
+        let end = TurnEnd::Extend(now.plus_ms(lease_ms));
+        self.ask(TurnStep { lease: lease.clone(), write, now, end }, Work::Turn).await
+    }
+
+    async fn settle(
+        &self,
+        lease: &Lease,
+        write: TurnWrite,
+        settlement: Settlement,
+        now: Timestamp,
+    ) -> Result<(), LedgerError> {
+        let end = TurnEnd::Settle(Box::new(settlement));
+        self.ask(TurnStep { lease: lease.clone(), write, now, end }, Work::Turn).await.map(|_| ())
+    }
+
+    async fn extend(
+        &self,
+        leases: &[Lease],
+        now: Timestamp,
+        lease_ms: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        self.write((leases.to_vec(), now.plus_ms(lease_ms)), |tx, (leases, until)| {
+            Box::pin(leases::extend(&mut tx.session, leases, *until))
+        })
+        .await
+    }
+
+    async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
+        self.write((leases.to_vec(), now), |tx, (leases, now)| {
+            Box::pin(leases::release(&mut tx.session, &mut tx.unit, leases, *now))
+        })
+        .await
+    }
+
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+        self.write((beat, silent_ms), |tx, (beat, silent_ms)| {
+            Box::pin(workers::beat(&mut tx.session, beat, *silent_ms))
+        })
+        .await?
+    }
+
+    async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError> {
+        self.write((name.to_owned(), instance.to_owned()), |tx, (name, instance)| {
+            Box::pin(workers::leave(&mut tx.session, name, instance))
+        })
+        .await
+    }
+
+    fn reads(&self) -> &dyn LedgerReads {
+        self
+    }
+}
 
 /// The results of a transaction.
 struct Outcome {
@@ -75,14 +305,53 @@ struct Refused {
     shared: bool,
 }
 
-/// Where requests wait; several writers may share it.
-pub(super) type Inbox = Arc<Mutex<mpsc::Receiver<Asked>>>;
+/// Where requests wait for the writers of a process.
+pub(super) struct Inbox {
+    requests: Mutex<mpsc::Receiver<Asked>>,
+    /// Writers that commit just now.
+    committing: AtomicUsize,
+    /// Notified when one of them is done.
+    committed: Notify,
+}
+
+impl Inbox {
+    pub(super) fn new(requests: mpsc::Receiver<Asked>) -> Self {
+        Self { requests: Mutex::new(requests), committing: AtomicUsize::new(0), committed: Notify::new() }
+    }
+
+    /// Waits for requests and takes them; there are none when every sender is gone. While another writer commits, a few wait
+    /// for its end and for those that arrive meanwhile.
+    async fn take(&self) -> Vec<Asked> {
+        let mut requests = self.requests.lock().await;
+        let mut batch = Vec::new();
+        requests.recv_many(&mut batch, BATCH).await;
+        if batch.len() < WORTH && self.committing.load(Ordering::Acquire) > 0 {
+            let late = tokio::time::sleep(OVERDUE);
+            tokio::pin!(late);
+            while batch.len() < WORTH && self.committing.load(Ordering::Acquire) > 0 {
+                let room = BATCH - batch.len();
+                tokio::select! {
+                    more = requests.recv_many(&mut batch, room) => if more == 0 { break },
+                    () = self.committed.notified() => {}
+                    () = &mut late => break,
+                }
+            }
+        }
+        self.committing.fetch_add(1, Ordering::AcqRel);
+        batch
+    }
+
+    /// Notes that what a writer took is committed.
+    fn done(&self) {
+        self.committing.fetch_sub(1, Ordering::AcqRel);
+        self.committed.notify_one();
+    }
+}
 
 /// The parts that a writer shares with the rest of the process.
 pub(super) struct Shared {
     pub doorbell: Doorbell,
     pub held: Arc<Held>,
-    pub limited: Arc<LimitedQueues>,
     pub refusals: Arc<Refusals>,
 }
 
@@ -93,25 +362,25 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(session: Session, ids: Arc<dyn Ids>, shared: Shared) -> Self {
-        let tx = Transaction {
-            session,
-            unit: Unit::default(),
-            ids,
-            definitions: Definitions::default(),
-            before: None,
-        };
-        Self { tx, shared }
+    pub(super) fn new(
+        session: Session,
+        ids: Arc<dyn Ids>,
+        limited: Arc<LimitedQueues>,
+        shared: Shared,
+    ) -> Self {
+        let (unit, definitions) = (Unit::default(), Definitions::default());
+        Self { tx: Transaction { session, unit, ids, definitions, limited, before: None }, shared }
     }
 
     /// Works until every sender is gone.
-    pub(super) async fn run(mut self, inbox: Inbox) {
+    pub(super) async fn run(mut self, inbox: Arc<Inbox>) {
         loop {
-            let mut batch = Vec::new();
-            if inbox.lock().await.recv_many(&mut batch, BATCH).await == 0 {
+            let batch = inbox.take().await;
+            if batch.is_empty() {
                 return;
             }
             self.commit(batch, true).await;
+            inbox.done();
         }
     }
 
@@ -254,7 +523,7 @@ impl Writer {
             audited = audit::append(&mut tx.session, audited).await?;
         }
         let Yielded { mut rings, learnt, left, .. } = yielded;
-        if self.shared.limited.any_of(&left) {
+        if self.tx.limited.any_of(&left) {
             rings.push(Ring::Available);
         }
         rings.dedup();

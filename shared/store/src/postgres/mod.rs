@@ -19,7 +19,7 @@ pub(crate) use session::{Readers, Writing};
 
 use crate::cipher::Keyring;
 use crate::engine;
-use crate::engine::session::{Connection, Reader, Readers as AnyReaders, Session};
+use crate::engine::session::{Reader, Readers as AnyReaders, Session};
 use crate::limits::database::DatabaseLimits;
 use crate::migrations::{self, POSTGRES};
 use crate::{DamagedValue, EncryptionKeys, Inspected, Store, StoreError};
@@ -100,7 +100,7 @@ impl PostgresStore {
         let clock = DatabaseClock::start(&mut first, readers.clone()).await?;
         let session = |conn, ring| {
             let writing = Writing::new(address.clone(), options, &ids, conn);
-            Session::new(Connection::Postgres(Box::new(writing)), ring)
+            Session::new(writing, ring)
         };
         let others = (1..options.writers.max(1)).map(|_| None);
         let sessions = std::iter::once(Some(first)).chain(others).map(|conn| session(conn, ring.clone()));

@@ -1,16 +1,21 @@
 //! The doorbell between processes: `NOTIFY` sends the hints of this one, and `LISTEN` receives those of others.
 //!
 //! Only hints travel here. Hints that gather within a moment go out together, outside of every transaction that
-//! matters. When the listener is broken, every process still polls.
+//! matters. When the listener is broken, every process still polls. Hints that no other process waits for are not
+//! sent: see [`Audience`].
+
+mod audience;
 
 use super::session::Readers;
 use crate::doorbell::{Outgoing, WeakDoorbell};
 use crate::{Doorbell, Ring, sql};
+use audience::Audience;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sqlx::postgres::PgListener;
 use std::borrow::Cow;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// The name in `select_notify.sql`.
 const CHANNEL: &str = "turnstone";
@@ -23,10 +28,21 @@ const RETRY: Duration = Duration::from_millis(100);
 /// The pause after a listener failed.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// The announcement of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Here {
+    /// True if it waits for events of streams, and not only for work.
+    events: bool,
+    /// True if it asks the others to say the same of themselves.
+    asks: bool,
+}
+
 #[derive(Serialize)]
 struct Rings<'a> {
     from: &'a str,
     rings: &'a [Ring],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    here: Option<Here>,
 }
 
 /// The same as it arrives. Most hints are this process's own, and are not read.
@@ -36,29 +52,53 @@ struct Heard<'a> {
     from: Cow<'a, str>,
     #[serde(borrow)]
     rings: &'a RawValue,
+    #[serde(default)]
+    here: Option<Here>,
 }
 
 /// Starts both directions; they end when all other users of the doorbell have gone. `origin` distinguishes this
 /// process's hints from those of others.
 pub(super) fn start(readers: &Readers, doorbell: &Doorbell, origin: String) {
     let (outgoing, heard, readers) = (doorbell.outgoing(), doorbell.downgrade(), readers.clone());
+    let listened = doorbell.listened();
     tokio::spawn(async move {
+        let audience = Audience::default();
         tokio::select! {
-            () = carry_out(outgoing, &readers, &origin) => {}
-            () = bring_in(&readers, &heard, &origin) => {}
+            () = carry_out(outgoing, &listened, &readers, &origin, &audience) => {}
+            () = bring_in(&readers, &heard, &origin, &audience) => {}
         }
     });
 }
 
-async fn carry_out(mut outgoing: Outgoing, readers: &Readers, origin: &str) {
-    while let Some(rings) = outgoing.gather(LARGEST, length).await {
-        let payload = serde_json::to_string(&Rings { from: origin, rings: &rings }).unwrap_or_default();
-        let reported = sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await;
-        match reported {
-            Ok(_) => outgoing.sent(),
-            Err(error) => {
-                tracing::debug!(%error, "hints were not sent to other processes, which poll instead");
-                tokio::time::sleep(RETRY).await;
+async fn carry_out(
+    mut outgoing: Outgoing,
+    listened: &Notify,
+    readers: &Readers,
+    origin: &str,
+    audience: &Audience,
+) {
+    loop {
+        let hints = tokio::select! {
+            hints = outgoing.gather(LARGEST, length) => hints,
+            () = audience.stirs() => Some(Vec::new()),
+            () = listened.notified() => Some(Vec::new()),
+        };
+        let Some(mut rings) = hints else { return };
+        rings.retain(|ring| audience.waits_for(ring));
+        let (here, missed) = audience.greeting(outgoing.has_followers());
+        rings.extend(missed);
+        if rings.is_empty() && here.is_none() {
+            outgoing.sent();
+        } else {
+            let payload =
+                serde_json::to_string(&Rings { from: origin, rings: &rings, here }).unwrap_or_default();
+            match sqlx::query(sql::SELECT_NOTIFY.postgres).bind(payload).execute(readers.pool()).await {
+                Ok(_) => outgoing.sent(),
+                Err(error) => {
+                    tracing::debug!(%error, "hints were not sent to other processes, which poll instead");
+                    audience.missed();
+                    tokio::time::sleep(RETRY).await;
+                }
             }
         }
         tokio::time::sleep(APART).await;
@@ -67,33 +107,43 @@ async fn carry_out(mut outgoing: Outgoing, readers: &Readers, origin: &str) {
 
 fn length(ring: &Ring) -> usize {
     20 + match ring {
-        Ring::Available | Ring::Due => 0,
+        Ring::Available | Ring::Due | Ring::AllEvents => 0,
         Ring::Revoked(text) | Ring::Asked(text) | Ring::Events(text) => text.len(),
     }
 }
 
-async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) {
+async fn bring_in(readers: &Readers, doorbell: &WeakDoorbell, origin: &str, audience: &Audience) {
     loop {
-        if let Err(error) = listen(readers, doorbell, origin).await {
+        if let Err(error) = listen(readers, doorbell, origin, audience).await {
             tracing::debug!(%error, "hints of other processes are not received; polling until they are");
         }
+        audience.is_deaf();
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn listen(readers: &Readers, doorbell: &WeakDoorbell, origin: &str) -> Result<(), sqlx::Error> {
+async fn listen(
+    readers: &Readers,
+    doorbell: &WeakDoorbell,
+    origin: &str,
+    audience: &Audience,
+) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(readers.pool()).await?;
     listener.listen(CHANNEL).await?;
+    audience.listens();
     look_again(doorbell);
     loop {
         let Some(heard) = listener.try_recv().await? else {
+            audience.listens();
             look_again(doorbell);
             continue;
         };
-        let Ok(Heard { from, rings }) = serde_json::from_str(heard.payload()) else { continue };
-        if from != origin
-            && let Ok(rings) = serde_json::from_str::<Vec<Ring>>(rings.get())
-        {
+        let Ok(Heard { from, rings, here }) = serde_json::from_str(heard.payload()) else { continue };
+        if from == origin {
+            continue;
+        }
+        audience.met(&from, here);
+        if let Ok(rings) = serde_json::from_str::<Vec<Ring>>(rings.get()) {
             rings.into_iter().for_each(|ring| doorbell.bring_in(ring));
         }
     }

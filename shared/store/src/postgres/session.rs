@@ -10,8 +10,9 @@ use super::packed::{self, Parameter};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::{QueueName, Stored};
-use crate::engine::session::{Arg, Args, CommitError, Row, Write};
+use crate::engine::session::{Arg, Args, CommitError, Connection, Row, Write};
 use crate::sql::{self, Text};
+use async_trait::async_trait;
 use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Connection as _, Postgres, Row as _};
@@ -270,15 +271,20 @@ enum Ended {
     Unknown,
 }
 
-impl Writing {
-    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
+#[async_trait]
+impl Connection for Writing {
+    fn blocks(&self) -> bool {
+        false
+    }
+
+    async fn begin(&mut self) -> Result<(), StoreError> {
         self.commit = self.ids.next();
         self.begun = false;
         self.waiting.clear();
         Ok(())
     }
 
-    pub(crate) async fn commit(&mut self) -> Result<(), CommitError> {
+    async fn commit(&mut self) -> Result<(), CommitError> {
         if !self.begun {
             let writes = std::mem::take(&mut self.waiting);
             if writes.is_empty() {
@@ -306,7 +312,7 @@ impl Writing {
         })
     }
 
-    pub(crate) async fn rollback(&mut self) {
+    async fn rollback(&mut self) {
         self.waiting.clear();
         if !std::mem::take(&mut self.begun) {
             return;
@@ -318,7 +324,7 @@ impl Writing {
         }
     }
 
-    pub(crate) async fn outcome(&mut self) -> Result<bool, StoreError> {
+    async fn outcome(&mut self) -> Result<bool, StoreError> {
         let query = sqlx::query(sql::LOCK_WRITER.postgres).persistent(false).bind(self.name.clone());
         let delete = sqlx::query(sql::DELETE_WRITER.postgres).persistent(false).bind(self.name.clone());
         let commit = self.commit.clone();
@@ -347,7 +353,7 @@ impl Writing {
         Ok(committed)
     }
 
-    pub(crate) async fn rows(
+    async fn rows(
         &mut self,
         action: &'static str,
         text: &Text,
@@ -359,7 +365,7 @@ impl Writing {
         of(self.heard(rows), action)
     }
 
-    pub(crate) async fn look(
+    async fn look(
         &mut self,
         action: &'static str,
         text: &Text,
@@ -373,7 +379,7 @@ impl Writing {
         of(self.heard(rows), action)
     }
 
-    pub(crate) async fn execute(
+    async fn execute(
         &mut self,
         action: &'static str,
         text: &Text,
@@ -385,7 +391,10 @@ impl Writing {
         Ok(self.heard(done).map_err(failed(action))?.rows_affected())
     }
 
-    pub(crate) async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+    async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        if writes.is_empty() {
+            return Ok(());
+        }
         // Those that wait already are not seen by these, which may change the same rows.
         if !self.waiting.is_empty() {
             self.go_on().await?;
@@ -394,7 +403,7 @@ impl Writing {
         Ok(())
     }
 
-    pub(crate) async fn rows_alone(
+    async fn rows_alone(
         &mut self,
         action: &'static str,
         text: &Text,

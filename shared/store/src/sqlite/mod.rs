@@ -9,7 +9,7 @@ pub(crate) use session::{Readers, Writing};
 
 use crate::cipher::{self, DataKey, Keyring};
 use crate::engine;
-use crate::engine::session::{Args, Connection, Reader, Readers as AnyReaders, Row, Session};
+use crate::engine::session::{Args, Reader, Readers as AnyReaders, Row, Session};
 use crate::limits::LocalLimits;
 use crate::{DamagedValue, EncryptionKeys, Finding, Inspected, Store, StoreError, sql};
 use connection::{Bound, SqliteConnection, failed};
@@ -51,7 +51,7 @@ impl SqliteStore {
         let limits = Arc::new(LocalLimits::one_of(1));
         let readers = AnyReaders::Sqlite(Readers::new(path.to_owned()));
         let ring = Keyring::read(&readers, keys).await?;
-        let writing = vec![Session::new(Connection::Sqlite(Writing(conn)), ring.clone())];
+        let writing = vec![Session::new(Writing(conn), ring.clone())];
         engine::start(Reader::new(readers, ring), writing, None, &ids, limits)
     }
 

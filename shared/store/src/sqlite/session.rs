@@ -2,8 +2,9 @@
 
 use super::connection::{Bound, Cells, SqliteConnection, failed};
 use crate::StoreError;
-use crate::engine::session::{Args, CommitError, Row, Write};
+use crate::engine::session::{Args, CommitError, Connection, Row, Write};
 use crate::sql::Text;
+use async_trait::async_trait;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -16,25 +17,35 @@ const READERS: usize = 4;
 /// thread between `BEGIN` and `COMMIT`.
 pub(crate) struct Writing(pub(super) SqliteConnection);
 
-impl Writing {
-    pub(crate) fn begin(&mut self) -> Result<(), StoreError> {
+#[async_trait]
+impl Connection for Writing {
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    async fn begin(&mut self) -> Result<(), StoreError> {
         self.0.control("BEGIN IMMEDIATE").map_err(failed("begin a transaction"))
     }
 
-    pub(crate) fn commit(&mut self) -> Result<(), CommitError> {
+    async fn commit(&mut self) -> Result<(), CommitError> {
         if let Err(error) = self.0.control("COMMIT") {
-            self.rollback();
+            self.rollback().await;
             return Err(CommitError::Refused(failed("commit")(error)));
         }
         Ok(())
     }
 
-    pub(crate) fn rollback(&mut self) {
+    async fn rollback(&mut self) {
         // Best effort: after some errors SQLite has rolled back already.
         let _ = self.0.control("ROLLBACK");
     }
 
-    pub(crate) fn rows(
+    async fn outcome(&mut self) -> Result<bool, StoreError> {
+        // The database is in this process: a commit that fails is refused, never unknown.
+        Ok(false)
+    }
+
+    async fn rows(
         &mut self,
         action: &'static str,
         text: &Text,
@@ -44,7 +55,16 @@ impl Writing {
         Ok(rows.into_iter().map(Row::from).collect())
     }
 
-    pub(crate) fn execute(
+    async fn look(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.rows(action, text, args).await
+    }
+
+    async fn execute(
         &mut self,
         action: &'static str,
         text: &Text,
@@ -53,7 +73,7 @@ impl Writing {
         self.0.execute(&Bound::new(text, args)?).map_err(failed(action))
     }
 
-    pub(crate) fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+    async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
         for write in writes {
             let written = match write.text.sqlite_row.is_empty() {
                 false => self.0.write(&write).map_err(failed(write.action))?,
@@ -65,6 +85,15 @@ impl Writing {
             write.check(written)?;
         }
         Ok(())
+    }
+
+    async fn rows_alone(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<Vec<Row>, CommitError> {
+        self.rows(action, text, args).await.map_err(CommitError::Failed)
     }
 }
 

@@ -3,13 +3,14 @@
 use super::{agent_job, control, granted, reserved};
 use crate::conformance::jobs;
 use crate::fleet::Site;
-use crate::policy::{ask, document, register};
+use crate::policy::ask;
 use crate::stores::on_stores;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::{JobState, TurnWrite};
 use turnstone_store::{ClaimRequest, Doorbell, JobKind};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Backend, Fleet, Gate, Reply, model_server};
 
 on_stores!(
@@ -151,11 +152,7 @@ async fn a_worker_that_is_not_notified_of_a_pause_calls_nothing_in_a_later_phase
         };
         let mut fleet = Fleet::builder().on(backend).workers(0).model(script).start().await;
         fleet.tools.hold(&gate);
-        register(
-            &fleet,
-            &document("agent", &format!("capabilities: {{book: {{}}}}\n{}", during.guardrail())),
-        )
-        .await;
+        fleet.register(oas("agent", &format!("capabilities: {{book: {{}}}}\n{}", during.guardrail()))).await;
         let id = ask(&fleet, "agent").await;
         fleet.add_worker_with(1, |mut deps| {
             deps.doorbell = Doorbell::default();
@@ -216,8 +213,7 @@ async fn an_answer_to_a_review_does_not_resume_a_paused_job(backend: Backend) {
         _ => Reply::text("booked"),
     };
     let fleet = Fleet::builder().on(backend).model(script).start().await;
-    let (status, body) = fleet.send(reqwest::Method::POST, "/agents", AGENT).await;
-    assert!(status.is_success(), "{body:#}");
+    fleet.register(AGENT).await;
     let id = fleet.push(&json!({"type": "agent.book", "args": ["go"], "meta": {"agent": "asker"}})).await;
     fleet.wait_for(&id, &[JobState::Pending]).await;
     granted(&fleet, &id, "pause", json!({})).await;

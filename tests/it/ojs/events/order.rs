@@ -24,7 +24,9 @@ async fn every_event_comes_once_while_events_are_written(server: &OjsServer) {
 #[tokio::test]
 #[ignore = "long: 10,000 events"]
 async fn ten_thousand_events_come_once_each_on_postgres() {
-    every_event_comes_once(&OjsServer::start(Backend::Postgres).await, 25).await;
+    let server = OjsServer::start(Backend::Postgres).await;
+    every_event_comes_once(&server, 25).await;
+    server.end().await;
 }
 
 /// Reads all events while each of the writers enqueues so many batches of jobs.
@@ -108,4 +110,5 @@ async fn an_older_transaction_that_commits_late_is_waited_for() {
     let both = page(&server, &format!("after={cursor}"), 2).await;
     let subjects: Vec<_> = events(&both).iter().map(|event| event["subject"].as_str().unwrap()).collect();
     assert_eq!(subjects, ["late", &id]);
+    server.end().await;
 }

@@ -43,6 +43,7 @@ async fn a_private_address_is_refused_when_it_is_registered() {
     let made = server.post(SUBSCRIPTIONS, &body).await.expect(201).json()["subscription"].clone();
     server.patch(&path(&made, ""), &json!({"url": "http://10.0.0.1/"})).await.expect(400);
     assert_eq!(server.fleet.number("SELECT count(*) FROM webhooks").await, 1);
+    server.end().await;
 }
 
 #[tokio::test]
@@ -76,5 +77,6 @@ async fn a_private_address_is_refused_when_it_is_called() {
             assert!(delivery["error"].as_str().unwrap().contains("public address"), "{delivery}");
         }
         assert_eq!(receiver.count(), 0, "the receiver was reached");
+        server.end().await;
     }
 }

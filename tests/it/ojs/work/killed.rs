@@ -69,7 +69,7 @@ pub(crate) async fn check(place: &Place, jobs: usize) {
 
 async fn every_job_is_completed_once_across_kills(backend: Backend, jobs: usize) {
     let server = OjsServer::over(Fleet::builder().on(backend).in_real_time().workers(0).start().await);
-    let _time = server.fleet.keep_time();
+    let time = server.fleet.keep_time();
     for n in 0..jobs {
         server.push(&job(n)).await;
     }
@@ -89,6 +89,8 @@ async fn every_job_is_completed_once_across_kills(backend: Backend, jobs: usize)
     eprintln!("{jobs} jobs and {kills} kills");
     drop(workers);
     check(&server.fleet.place, jobs).await;
+    drop(time);
+    server.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,9 @@
 //! Agents that make files.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, job_of, oas};
+use crate::recorded::stage::{Ground, job_of};
 use serde_json::{Value, json};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Reply, model_server};
 
 recordings!(everywhere: [], sqlite_first: [artifact_that_is_saved]);

@@ -1,9 +1,10 @@
 //! Agents that ask their user.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, job, job_of, oas, with};
+use crate::recorded::stage::{Ground, job, job_of, with};
 use reqwest::Method;
 use serde_json::{Value, json};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Reply, model_server};
 
 recordings!(

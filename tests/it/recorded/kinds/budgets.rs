@@ -25,8 +25,12 @@ fn prices() -> Prices {
 
 async fn priced(ground: Ground, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Stage {
     let mut stage = Stage::of(ground.fleet(script).workers(0)).await;
-    stage.fleet.add_worker_with(8, |deps| deps.with_prices(prices()));
+    add_worker(&mut stage);
     stage
+}
+
+fn add_worker(stage: &mut Stage) {
+    stage.fleet.add_worker_with(8, |deps| deps.with_prices(prices()));
 }
 
 /// Returns a job that may use so many tokens and has two attempts.
@@ -67,7 +71,10 @@ async fn parked_until_a_raise(ground: Ground) -> Value {
     let id = stage.push(&with(job("spend"), json!({"ext_agent_max_tokens": 100}))).await;
     stage.parked(&id).await;
     stage.get("/budgets/model%2Ftest%2Fm").await;
+    // The answer would have what a worker reserves that resumes the turn meanwhile.
+    stage.fleet.stop_workers().await;
     stage.post("/budgets/model%2Ftest%2Fm/raise", &json!({"cost": "10"})).await;
+    add_worker(&mut stage);
     stage.ended(&id).await;
     stage.recorded().await
 }

@@ -1,10 +1,12 @@
 //! Delegation.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, job_of, newest, oas, ossa, who, with};
+use crate::recorded::stage::{Ground, job_of, who, with};
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_tests::documents::{oas, ossa};
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Gate, Reply, model_server};
 
 recordings!(

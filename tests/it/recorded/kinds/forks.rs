@@ -1,10 +1,11 @@
 //! Engagements that are forked, merged, compared, and moved to another store.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, Stage, job, oas};
+use crate::recorded::stage::{Ground, Stage, job};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use turnstone_tests::documents::oas;
 use turnstone_tests::{Reply, model_server};
 
 recordings!(

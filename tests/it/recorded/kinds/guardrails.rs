@@ -1,8 +1,9 @@
 //! Inputs and answers that are checked, blocked and redacted.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, job_of, oas, ossa, retry, who, with};
+use crate::recorded::stage::{Ground, job_of, retry, who, with};
 use serde_json::{Value, json};
+use turnstone_tests::documents::{oas, ossa};
 use turnstone_tests::{Reply, model_server};
 
 recordings!(

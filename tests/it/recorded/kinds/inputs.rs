@@ -1,8 +1,10 @@
 //! Engagements with several inputs, and recalled memory.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, job_of, newest, oas, with};
+use crate::recorded::stage::{Ground, job_of, with};
 use serde_json::{Value, json};
+use turnstone_tests::documents::oas;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Reply, model_server};
 
 recordings!(

@@ -1,9 +1,11 @@
 //! Engagements that are begun by the Agent Protocol and by A2A.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, Stage, newest, oas, who};
+use crate::recorded::stage::{Ground, Stage, who};
 use reqwest::Method;
 use serde_json::{Value, json};
+use turnstone_tests::documents::oas;
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Reply, model_server};
 
 recordings!(

@@ -1,8 +1,9 @@
 //! Calls, turns and errors with a review.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, Stage, job_of, oas, ossa, who};
+use crate::recorded::stage::{Ground, Stage, job_of, who};
 use serde_json::{Value, json};
+use turnstone_tests::documents::{oas, ossa};
 use turnstone_tests::{Reply, model_server};
 
 recordings!(

@@ -1,8 +1,9 @@
 //! Agents with state between their turns.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, job_of, ossa, retry, with};
+use crate::recorded::stage::{Ground, job_of, retry, with};
 use serde_json::{Value, json};
+use turnstone_tests::documents::ossa;
 use turnstone_tests::{Reply, model_server};
 
 recordings!(

@@ -1,9 +1,10 @@
 //! Tool calls: HTTP, built in and MCP; parallel, failing, retried, and with an unknown outcome.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, Stage, job, job_of, oas, ossa, with};
+use crate::recorded::stage::{Ground, Stage, job, job_of, with};
 use serde_json::{Value, json};
 use std::time::Duration;
+use turnstone_tests::documents::{oas, ossa};
 use turnstone_tests::{Gate, Reply, model_server};
 
 recordings!(

@@ -1,8 +1,9 @@
 //! Engagements of a single agent: one turn, several turns, and the format of the answer.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, job, job_of, ossa, retry, with};
+use crate::recorded::stage::{Ground, job, job_of, retry, with};
 use serde_json::{Value, json};
+use turnstone_tests::documents::ossa;
 use turnstone_tests::{Reply, model_server};
 
 recordings!(

@@ -1,9 +1,10 @@
 //! Workflows of agents' jobs, and plain jobs for contrast.
 
 use crate::recorded::recordings;
-use crate::recorded::stage::{Ground, Stage, job, newest, retry, with};
+use crate::recorded::stage::{Ground, Stage, job, retry, with};
 use reqwest::Method;
 use serde_json::{Value, json};
+use turnstone_tests::model_server::newest;
 use turnstone_tests::{Reply, model_server};
 
 recordings!(

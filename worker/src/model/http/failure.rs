@@ -43,8 +43,8 @@ pub(super) async fn of_response(
     }
 }
 
-/// Returns the error for a failure inside a response of status 200: in mid-stream, or from a careless
-/// gateway.
+/// Returns the error for a failure inside a response of status 200: in the middle of a stream, or from a
+/// gateway that answers 200 to its own errors.
 pub(super) fn in_document(error: &Value, describe: &impl Fn(&str) -> String) -> ModelError {
     let number = |said: &Value| said.as_u64().or_else(|| said.as_str()?.parse().ok());
     let status = [&error["code"], &error["status"]]

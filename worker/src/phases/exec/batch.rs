@@ -16,7 +16,7 @@ use super::tool_outcome::{Ending, Over, tell};
 use crate::breakers::Success;
 use crate::phases::resol;
 use crate::tool::Tool;
-use crate::turn::secured::Secured;
+use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use futures::StreamExt;
@@ -83,15 +83,14 @@ struct Ready {
     booked: i64,
     /// The handle of the work of an agent on another server.
     handle: Option<Value>,
-    /// True if remote work may exist without a handle: a request left, and its outcome is unknown.
+    /// True if remote work may exist without a handle: a request was sent, and its outcome is unknown.
     doubtful: bool,
     /// True if it began in the round before: no new request is sent, and this round waits for it.
     continues: bool,
 }
 
-/// Returns true if these calls may run in parallel. The document must allow it for each of them, or be silent
-/// about a tool that is read-only. No restriction, review or watch over repetitions may depend on their
-/// order.
+/// Returns true if these calls may run in parallel. The document must allow it for each of them, or say nothing
+/// about a tool that is read-only. No restriction, review or `short_circuit` may depend on their order.
 pub fn may_be_parallel(turn: &Turn, requested: &[(usize, RequestedCall)]) -> bool {
     turn.short_circuit.is_none()
         && turn.agent.approvals.is_default()

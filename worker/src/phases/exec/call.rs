@@ -6,7 +6,7 @@ use super::pay;
 use super::restriction::{self, Checked};
 use crate::phases::{infer, resol};
 use crate::tool::{Invocation, RemoteQuestion, Tool, ToolError};
-use crate::turn::secured::Secured;
+use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::trace;

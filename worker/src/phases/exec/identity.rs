@@ -4,7 +4,7 @@
 use super::remote_calls;
 use crate::tool::identity::{Identity, PeerRequest, headers};
 use crate::tool::{Tool, Transport};
-use crate::turn::secured::Secured;
+use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use serde_json::Value;
 use std::sync::Arc;

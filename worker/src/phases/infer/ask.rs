@@ -8,7 +8,7 @@ use crate::breakers::Success;
 use crate::flow;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
-use crate::turn::secured::Secured;
+use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use crate::turn::trace;

@@ -6,7 +6,7 @@
 
 use crate::breakers::Success;
 use crate::model::ModelError;
-use crate::turn::secured::Secured;
+use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
 use serde_json::json;
@@ -58,7 +58,7 @@ pub async fn not_asked(turn: &Turn, secured: Secured<'_>, provider: &str, model:
 }
 
 /// Counts a call that the model answered, even with an error; it waits for nothing. The result is to be
-/// [reported](tell) as soon as the answer is durable.
+/// [reported](report) as soon as the answer is durable.
 pub fn answered(turn: &Turn, provider: &str, model: &str, passage: Passage) -> Option<Success> {
     let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
     turn.deps.breakers.succeeded(key, rule, &turn.job.id, passage)

@@ -4,7 +4,7 @@ use super::record::{ResolvedTool, ToolSource};
 use crate::model::ToolOffer;
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
 use crate::tool::{Tool, Toolbox};
-use crate::turn::secured::Secured;
+use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use turnstone_domain::{Settlement, TurnWrite};
 use turnstone_store::{Claim, ClaimRequest, JobKind};
 
-/// The longest that jobs are claimed for one figure.
+/// The longest time for which jobs are claimed for one figure.
 const LASTS: Duration = Duration::from_secs(2);
-/// Jobs in a claim, and how many are enqueued for the measurement.
+/// The jobs in a claim, and the jobs that are enqueued for its measurement.
 const BATCHES: &[(usize, usize)] = &[(10, 5_000), (100, 15_000), (500, 25_000)];
 /// Jobs that wait behind those that are measured, for the figure with a backlog.
 const BACKLOG: usize = 1_000_000;
 
-/// Measures it. Naive is one job at a time: claimed, settled, then the next.
+/// Measures claims and settlements. The naive way is one job at a time: claimed, settled, then the next.
 ///
 /// # Errors
 /// The measurement could not be made.
@@ -48,7 +48,7 @@ pub async fn measure(bench: &Bench) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Measures how fast jobs drain with a million behind them, beside the same without.
+/// Measures how fast jobs are claimed and settled while a million further jobs wait, and without these.
 ///
 /// # Errors
 /// The measurement could not be made.

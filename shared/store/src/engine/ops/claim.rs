@@ -10,11 +10,13 @@ mod shares;
 mod tenants;
 
 use super::super::definitions::Definitions;
-use super::super::rows::{self, JobRow, Payer};
+use super::super::limited::LimitedQueues;
+use super::super::rows::{self, Inconsistency, JobRow, Payer};
 use super::super::session::{Arg, Args, Row, Session, limit};
-use super::super::statement::{as_json, read_by};
+use super::super::statement::{as_json, decode_readable, read_by};
 use super::super::unit::Unit;
 use super::super::workflows::StepInput;
+use super::super::writer::Transaction;
 use super::upkeep;
 use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Past, Ring, StoreError, sql};
 use broken::Broken;
@@ -37,28 +39,79 @@ const MOST_LOOKED_AT: usize = 4096;
 const SOON_MS: i64 = 2_500;
 
 /// A claim, and the queues that looked as if they could serve it.
-pub(in super::super) struct Ask {
+struct Ask {
     /// The request of a worker; its queues are the requested ones among `ready`.
-    pub request: ClaimRequest,
+    request: ClaimRequest,
     /// Queues that have jobs, and those that have limits.
-    pub ready: Vec<ReadyQueue>,
+    ready: Vec<ReadyQueue>,
+}
+
+impl Ask {
+    /// Looks for queues that have work for a request; `None` when there are none. An idle poll is this one read.
+    async fn look(
+        session: &mut Session,
+        request: &ClaimRequest,
+        limited: &LimitedQueues,
+    ) -> Result<Option<Self>, StoreError> {
+        if request.limit == 0 {
+            return Ok(None);
+        }
+        let values = [request.kind.as_str().into(), request.now.0.into()];
+        let (action, text) = ("look for work", &sql::SELECT_READY_QUEUES);
+        let rows = session.look(action, text, Args::Values(&values)).await?;
+        let ready = decode_readable(action, &rows, ReadyQueue::decode);
+        limited.learn(ready.iter().filter(|queue| queue.limited).map(|queue| queue.name.clone()).collect());
+        let queues = wanted(&request.queues, &ready);
+        let has_work = !queues.is_empty();
+        Ok(has_work.then(|| Self { request: ClaimRequest { queues, ..request.clone() }, ready }))
+    }
 }
 
 /// A queue as the look before a claim sees it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(in super::super) struct ReadyQueue {
-    pub name: String,
-    pub pool: Option<String>,
+struct ReadyQueue {
+    name: String,
+    pool: Option<String>,
     /// True when it has a limit of its own.
-    pub limited: bool,
+    limited: bool,
     /// True when it has a job that may be claimed.
-    pub ready: bool,
+    ready: bool,
     /// True when jobs of any queue are set aside for a limit that may have opened.
-    pub set_aside: bool,
+    set_aside: bool,
     /// True when any tenant has a limit of active jobs.
-    pub capped: bool,
+    capped: bool,
     /// True when there is any budget that engagements share.
-    pub budgeted: bool,
+    budgeted: bool,
+}
+
+impl ReadyQueue {
+    fn decode(row: &Row) -> Result<Self, Inconsistency> {
+        Ok(Self {
+            name: rows::get(row, "name")?,
+            pool: rows::get(row, "pool")?,
+            limited: rows::get(row, "limited")?,
+            ready: rows::get(row, "ready")?,
+            set_aside: rows::get(row, "set_aside")?,
+            capped: rows::get(row, "capped")?,
+            budgeted: rows::get(row, "budgeted")?,
+        })
+    }
+}
+
+/// Returns the queues to claim from: those requested that have a job, in their order. `*` means every queue.
+fn wanted(requested: &[String], ready: &[ReadyQueue]) -> Vec<String> {
+    let has_job = |queue: &&ReadyQueue| queue.ready;
+    if requested.iter().any(|queue| queue == "*") {
+        return ready.iter().filter(has_job).map(|queue| queue.name.clone()).collect();
+    }
+    let mut wanted: Vec<String> = Vec::new();
+    for queue in
+        requested.iter().filter(|name| ready.iter().filter(has_job).any(|queue| queue.name == **name))
+    {
+        if !wanted.contains(queue) {
+            wanted.push(queue.clone());
+        }
+    }
+    wanted
 }
 
 /// The result of a claim.
@@ -77,18 +130,19 @@ pub(super) struct Taken {
     pub broken: Broken,
     /// True when a concurrent claim held something that this one had to leave out; another claim may get more.
     pub busy: bool,
+    /// True when there is any budget that engagements share.
+    budgeted: bool,
 }
 
 /// Claims up to `request.limit` jobs from the queues, in the order in which they are named; queues of one pool share by
 /// their weights. A limit that another transaction uses just now is left out, so that no claim waits for another.
 pub(in super::super) async fn apply(
-    session: &mut Session,
-    unit: &mut Unit,
-    ask: &Ask,
-    definitions: &mut Definitions,
-    ids: &dyn Ids,
+    tx: &mut Transaction,
+    request: &ClaimRequest,
 ) -> Result<Claimed, StoreError> {
-    let Taken { seqs, mut agents, mut broken, busy } = take(session, unit, ask, definitions, ids).await?;
+    let Some(taken) = take(tx, request).await? else { return Ok(Claimed::default()) };
+    let Taken { seqs, mut agents, mut broken, busy, budgeted } = taken;
+    let Transaction { session, unit, .. } = tx;
     let keys = seqs.to_vec();
     let decode = |row: &Row| {
         Ok((
@@ -117,9 +171,9 @@ pub(in super::super) async fn apply(
     let read = read_by(session, action, text, steps, decode).await?;
     let mut steps: HashMap<i64, StepInput> =
         read.into_iter().filter_map(|(seq, input)| Some((seq, broken.keep(seq, input)?))).collect();
-    broken.discard(unit, ask.request.now)?;
+    broken.discard(unit, request.now)?;
     unit.flush(session).await?;
-    let budgets = match ask.ready.iter().any(|queue| queue.budgeted) {
+    let budgets = match budgeted {
         true => shared_budgets(session, unit, &seqs).await?,
         false => HashMap::new(),
     };
@@ -166,20 +220,16 @@ async fn shared_budgets(
 }
 
 /// Chooses jobs and starts them, in memory; what they use of limits and pools is written. The jobs are not written
-/// before the unit is flushed.
-pub(super) async fn take(
-    session: &mut Session,
-    unit: &mut Unit,
-    ask: &Ask,
-    definitions: &mut Definitions,
-    ids: &dyn Ids,
-) -> Result<Taken, StoreError> {
+/// before the unit is flushed. `None` when no queue has work.
+pub(super) async fn take(tx: &mut Transaction, request: &ClaimRequest) -> Result<Option<Taken>, StoreError> {
+    let Transaction { session, unit, ids, definitions, limited, .. } = tx;
+    let Some(ask) = Ask::look(session, request, limited).await? else { return Ok(None) };
     let request = &ask.request;
     let mut search = Search {
         request,
         tags: request.runtime_tags.as_ref().map(as_json).transpose()?,
         definitions,
-        line: Line::form(session, ask).await?,
+        line: Line::form(session, &ask).await?,
         keys: Keys::default(),
         tenants: Tenants::lock(session, ask.ready.iter().any(|queue| queue.capped)).await?,
         agents: HashMap::new(),
@@ -197,9 +247,10 @@ pub(super) async fn take(
         if let Some(why) = unit.job(*seq).and_then(|job| job.damaged.clone()) {
             broken.add(*seq, why);
         }
-        start(unit, *seq, request, ids)?;
+        start(unit, *seq, request, &**ids)?;
     }
-    Ok(Taken { seqs, agents, broken, busy })
+    let budgeted = ask.ready.iter().any(|queue| queue.budgeted);
+    Ok(Some(Taken { seqs, agents, broken, busy, budgeted }))
 }
 
 /// Jobs of one queue.
@@ -473,4 +524,28 @@ fn claimed(
         },
         engagement,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ReadyQueue, wanted};
+
+    #[test]
+    fn queues_keep_the_order_in_which_they_were_asked_for() {
+        let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        let queue = |name: &&str, ready: bool| ReadyQueue {
+            name: (*name).to_owned(),
+            pool: None,
+            limited: !ready,
+            ready,
+            set_aside: false,
+            capped: false,
+            budgeted: false,
+        };
+        let ready = |names: &[&str]| names.iter().map(|name| queue(name, true)).collect::<Vec<_>>();
+        assert_eq!(wanted(&list(&["b", "a", "b", "c"]), &ready(&["a", "b"])), list(&["b", "a"]));
+        assert_eq!(wanted(&list(&["*"]), &ready(&["a", "b"])), list(&["a", "b"]));
+        assert!(wanted(&list(&["x"]), &ready(&["a"])).is_empty());
+        assert!(wanted(&list(&["a", "*"]), &[queue(&"a", false)]).is_empty(), "its limit is used up");
+    }
 }

@@ -50,6 +50,10 @@ pub(in super::super) async fn apply(
     make_room(session, unit, seq, record.end.tokens_used).await?;
     end(unit, seq, record)?;
     reviews(unit, seq, record)?;
+    for artifact in &record.artifacts {
+        let made = [(artifact.turn, artifact.file.clone())];
+        super::artifacts::put(unit, seq, &made, artifact.created_at);
+    }
     state(session, unit, seq, record, at).await?;
     for event in &record.events {
         // Those of the enqueueing are there.

@@ -28,7 +28,7 @@ fn of_streams() -> impl Iterator<Item = &'static Text> {
 }
 
 /// Deletes at most `limit` jobs of streams that ended before `before`, or longer ago than their queue keeps them, and what
-/// belongs to them, and as many deliveries of webhooks. Conversations go whose agent wants them kept no longer. Idempotency keys
+/// belongs to them, and as many deliveries of webhooks. The texts of messages go whose agent keeps them no longer. Idempotency keys
 /// and keys of agents' state whose time is over by `now` go, too. Workers
 /// and writers that have been silent since then are forgotten, too, and so are limits that no job names. Where history is
 /// kept in partitions, those of the next jobs are made.
@@ -53,7 +53,8 @@ pub(in super::super) async fn apply(
     forget_workflows(session, before, limit).await?;
     let values = [now.0.into(), row_limit(limit).into()];
     session.execute("forget keys of states", &sql::DELETE_EXPIRED_STATE_KEYS, Args::Values(&values)).await?;
-    session.execute("delete conversations", &sql::UPDATE_RETIRED_MESSAGES, Args::Values(&values)).await?;
+    let aged =
+        session.execute("delete old messages", &sql::UPDATE_AGED_MESSAGES, Args::Values(&values)).await?;
     let retired = session
         .execute("note what is deleted", &sql::UPDATE_RETIRED_ENGAGEMENTS, Args::Values(&values))
         .await?;
@@ -73,7 +74,7 @@ pub(in super::super) async fn apply(
         old.into_iter().filter(|(seq, stream)| !kept.contains(seq) && !open.contains(stream)).collect();
     delete(session, &old).await?;
     let keys = forget_limits(session, limit).await?;
-    let retired = usize::try_from(retired).unwrap_or(usize::MAX);
+    let retired = usize::try_from(retired.max(aged)).unwrap_or(usize::MAX);
     Ok(old.len().max(deliveries).max(keys).max(retired).max(expired))
 }
 

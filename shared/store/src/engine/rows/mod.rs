@@ -1,4 +1,4 @@
-//! Rows: each is declared once, with [`declare!`](declare), and the declaration gives its struct, how it is read and
+//! Rows: each is declared once, with [`declare!`](declare!), and the declaration gives its struct, how it is read and
 //! written, and which of its values are sealed.
 //!
 //! A declaration names columns as the migrations do. A statement with `{rows: …}` picks the columns that it names, in its
@@ -150,7 +150,7 @@ pub(crate) trait Batch: Sized {
     fn put_copy(&self, columns: &mut [Column], places: &[Option<usize>]) -> Result<(), StoreError>;
 }
 
-/// A row that is declared with [`declare!`](declare).
+/// A row that is declared with [`declare!`](declare!).
 pub(crate) trait Declared: Batch {
     /// Reads it.
     ///

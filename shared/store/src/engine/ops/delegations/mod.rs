@@ -1,7 +1,7 @@
 //! Agents that work for agents.
 //!
 //! A job that delegates parks, and its delegates are enqueued, in one transaction. Every end of a delegate calls
-//! [`advance`] in the transaction that ended it, so each end counts once. The last awaited end makes the parent
+//! [`advance()`] in the transaction that ended it, so each end counts once. The last awaited end makes the parent
 //! available. A parent that fails or is cancelled also cancels its unfinished delegates.
 //!
 //! Jobs are locked before those that they work for, which is the order in which they end ([`lock_tree`]).

@@ -13,24 +13,21 @@ pub(in super::super) use report::apply as report;
 pub(super) use report::{Policies, failure, retry_policies};
 pub(in super::super) use saved_state::{forget as forget_state, save as save_state};
 
-use super::super::definitions::Definitions;
 use super::super::rows::JobRow;
 use super::super::session::{Args, Session};
 use super::super::unit::Unit;
+use super::super::writer::Transaction;
 use super::claim;
-use crate::{Directive, StoreError, sql};
-use turnstone_domain::Ids;
+use crate::{ClaimRequest, Directive, StoreError, sql};
 
 /// Claims plain jobs; returns their rows, and whether asking again may give more.
 pub(in super::super) async fn fetch(
-    session: &mut Session,
-    unit: &mut Unit,
-    ask: &claim::Ask,
-    ids: &dyn Ids,
+    tx: &mut Transaction,
+    request: &ClaimRequest,
 ) -> Result<(Vec<JobRow>, bool), StoreError> {
-    // Plain jobs have no agents.
-    let taken = claim::take(session, unit, ask, &mut Definitions::default(), ids).await?;
-    taken.broken.discard(unit, ask.request.now)?;
+    let Some(taken) = claim::take(tx, request).await? else { return Ok((Vec::new(), false)) };
+    let Transaction { session, unit, .. } = tx;
+    taken.broken.discard(unit, request.now)?;
     unit.flush(session).await?;
     let whole = taken.seqs.into_iter().filter(|seq| !taken.broken.has(*seq));
     let rows = whole.filter_map(|seq| unit.job(seq).cloned()).collect();
