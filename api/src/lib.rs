@@ -6,12 +6,12 @@
 //! One endpoint is one file; the routes are in the `mod.rs` beside it.
 //!
 //! ```text
-//!  connection (serve, tls) ─▶ stamp ─▶ auth, caller ─▶ query, request ─▶ an endpoint ─▶ the store
+//!  connection (serve, tls) ─▶ stamp ─▶ auth: principals, access, audit_chain ─▶ query, request ─▶ an endpoint ─▶ the store
 //!                                                                          │
 //!  client ◀─ stamp ◀─ reply: answers and errors in one shape ◀─────────────┤
 //!  client ◀─ stamp ◀─ stream ◀─ shared_stream ◀─ doorbell ◀────────────────╯
 //!
-//!  endpoints   ojs; agents, engagements, reviews, artifacts, budgets, credentials, fleet; agent_protocol, a2a; probes
+//!  endpoints   ojs; agents, engagements, reviews, artifacts, budgets, credentials, fleet, keys, freeze; agent_protocol, a2a; probes
 //!  docs        the OpenAPI document, from the description of each endpoint
 //!  scrape      probes and metrics of processes without an API
 //! ```

@@ -72,7 +72,7 @@ async fn a_rejection_is_recorded_and_does_not_count_after_a_retry(backend: Backe
 /// An imported job that is retried asks its reviewers, whatever the document says.
 async fn a_forged_approval_of_an_import_calls_nothing(backend: Backend) {
     let from = Fleet::builder().on(backend).model(trip).start().await;
-    crate::policy::register(&from, AGENT).await;
+    from.register(AGENT).await;
     let job: Value = json!({"type": "agent.trip", "args": ["go"], "meta": {"agent": "trip"},
                             "options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
     let id = from.push(&job).await;
