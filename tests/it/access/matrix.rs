@@ -181,6 +181,8 @@ async fn ids_of_another_tenant_do_not_exist(server: &OjsServer) {
     let beta = Client::of(server, "beta", "admin").await;
     let mut wrong = Vec::new();
     let by_id = operations.iter().filter(|one| one.scope.as_deref() == Some("tenant"));
+    // Names of queues belong to all tenants.
+    let by_id = by_id.filter(|one| !one.path.contains("/queues/{name}"));
     for operation in by_id.filter(|one| one.path.contains("{id}") || one.path.contains("{name}")) {
         let Operation { method, path, .. } = operation;
         let status = async |id: &str| request(&http, &beta, (method, &operation.path_of(id)), None).await.0;

@@ -221,7 +221,9 @@ fn check_reviewer(
         Reference::Local(name) => {
             if let Err((_, message)) = name::check(name) {
                 refuse(message);
-            } else if let Some(names) = names.filter(|names| !names.agents.contains(&name)) {
+            } else if let Some(names) =
+                names.filter(|names| own != Some(name) && !names.agents.contains(&name))
+            {
                 let hint = suggest::hint(name, names.agents.iter().copied());
                 refuse(format!("there is no agent `{name}` on this server{hint}; register it first"));
             }

@@ -71,6 +71,12 @@ pub(super) fn current() -> Option<Arc<AuditNote>> {
     NOTE.try_with(Arc::clone).ok()
 }
 
+/// Writes an entry to the log as well, from where it is exported.
+pub(super) fn publish(entry: &AuditEntry) {
+    let AuditEntry { seq, principal, action, target, outcome, hash, .. } = entry;
+    tracing::info!(seq, who = principal, action, target, outcome, hash, "audited");
+}
+
 /// The chain of the audit.
 #[derive(Clone)]
 pub struct Audit(pub(super) Arc<Engine>);

@@ -420,7 +420,7 @@ impl Writer {
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
         self.shared.held.learn(outcome.learnt);
-        outcome.audited.iter().for_each(tell_audited);
+        outcome.audited.iter().for_each(audits::publish);
         // First, so that a caller that has its answer finds all parts notified.
         outcome.rings.into_iter().for_each(|ring| self.shared.doorbell.ring(ring));
         batch.into_iter().for_each(|requested| requested.work.into_pending().give());
@@ -565,12 +565,6 @@ fn keep<A, T, E>(requests: Vec<&mut Request<A, T, E>>, answers: impl IntoIterato
 /// Gives an error to the callers of requests.
 fn refuse(batch: Vec<Asked>, error: &StoreError) {
     batch.into_iter().for_each(|requested| requested.work.into_pending().refuse(error));
-}
-
-/// Writes an entry of the audit to the log as well, from where it is exported.
-fn tell_audited(entry: &AuditEntry) {
-    let AuditEntry { seq, principal, action, target, outcome, hash, .. } = entry;
-    tracing::info!(seq, who = principal, action, target, outcome, hash, "audited");
 }
 
 /// The pauses between attempts.
