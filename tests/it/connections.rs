@@ -73,6 +73,7 @@ async fn half_sent_headers_are_closed_and_live_streams_stay() {
         let part = wait::output("the next event", stream.next()).await.expect("it is open").unwrap();
         seen.push_str(&String::from_utf8_lossy(&part));
     }
+    fleet.end().await;
 }
 
 #[tokio::test]
@@ -84,6 +85,7 @@ async fn a_body_that_stops_is_closed() {
     // A slow client is closed, too, although it keeps sending.
     let mut slow = connect(&fleet, head).await;
     wait::until("the slow client is closed", async || slow.write_all(b" ").await.is_err()).await;
+    fleet.end().await;
 }
 
 #[tokio::test]
@@ -97,6 +99,7 @@ async fn requests_sent_at_once_are_answered_in_order_and_an_idle_connection_is_c
         text.split("HTTP/1.1 ").skip(1).map(|answer| answer.split_once(' ').unwrap().0).collect();
     assert_eq!(codes, ["200", "404", "200", "404"], "{text}");
     rest(&mut stream).await;
+    fleet.end().await;
 }
 
 #[tokio::test]
@@ -119,4 +122,5 @@ async fn connections_above_the_limit_are_refused_until_there_is_room() {
         stream.read_exact(&mut part).await.is_ok_and(|_| part.ends_with(b"200"))
     })
     .await;
+    fleet.end().await;
 }

@@ -12,13 +12,15 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// Settings of the connections that write. Statements are joined from many parts: planning one anew for each commit
 /// would cost more than running it. A plan is made once and kept, perhaps while the tables are empty. It must not
-/// read a whole table or sort it for a join, so rows are looked up by index. A process that falls silent in the
-/// middle of a transaction (paused, cut off) must not keep rows locked: the database ends it soon.
-const WRITING: [(&str, &str); 5] = [
+/// read a whole table or sort it for a join, so rows are looked up by index. Where it has to, its estimated cost would
+/// have PostgreSQL compile it (`jit`), for a second or more. A process that falls silent in the middle of a transaction
+/// (paused, cut off) must not keep rows locked: the database ends it soon.
+const WRITING: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
+    ("jit", "off"),
     ("idle_in_transaction_session_timeout", "5s"),
 ];
 
