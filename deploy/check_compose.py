@@ -93,8 +93,8 @@ def secrecy(services, secrets):
             yield f"{name}: DATABASE_URL is no reference to a secret"
     if not services["api"]["environment"].get("TURNSTONE_SERVER__API_KEYS"):
         yield "api: listens on every address of its container and demands no key (TURNSTONE_SERVER__API_KEYS)"
-    if len(texts["api-key"]) < 6:
-        yield "secret api-key: is empty or short"
+    if len(texts["api-key"].strip()) < 32:
+        yield "secret api-key: has less than 32 characters, and the server refuses it"
     url = urlsplit(texts["database-url"])
     made = services["postgres"]["environment"]
     given = (unquote(url.username or ""), unquote(url.password or ""), url.hostname, url.path.lstrip("/"))

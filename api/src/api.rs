@@ -1,18 +1,23 @@
 //! The parts of the API, and its router.
 
+use crate::access::{Access, AccessTable, UndeclaredAccess};
 use crate::agent_protocol::RunStream;
+use crate::audit_chain::RefusedRequests;
+use crate::auth::Guarded;
 use crate::caller::Peer;
 use crate::doorbell::Bells;
 use crate::metrics::Metrics;
 use crate::names::Names;
 use crate::ojs::schemas::SchemaBook;
+use crate::principals::{Keyring, Principals};
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
 use crate::{
-    a2a, agent_protocol, agents, artifacts, auth, batches, budgets, credentials, docs, engagements, fleet,
-    ojs, probes, query, reply, reviews, stamp,
+    a2a, agent_protocol, agents, artifacts, audit_chain, auth, batches, budgets, credentials, docs,
+    engagements, fleet, freeze, keys, ojs, probes, query, reply, reviews, stamp,
 };
 use axum::Router;
+use axum::http::Method;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -47,6 +52,8 @@ pub struct ApiOptions {
     pub max_body_bytes: usize,
     /// True if `POST /ojs/v1/admin/reset` exists, which deletes everything.
     pub enable_reset: bool,
+    /// True if a job of an agent must name a registered agent.
+    pub require_agent: bool,
     /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
     /// Other servers that may use the agents of this one. Their depth, budget and user are trusted.
@@ -55,6 +62,8 @@ pub struct ApiOptions {
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; any user by default.
     pub reviewers: Option<Vec<String>>,
+    /// True if the principal that submitted a job may not answer its reviews.
+    pub separate_duties: bool,
     /// The currency of the price table, if there is one: budgets in money must use it.
     pub currency: Option<String>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
@@ -74,10 +83,12 @@ impl Default for ApiOptions {
             tls: false,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
+            require_agent: false,
             private_webhooks: false,
             peers: Vec::new(),
             remote_hosts: Vec::new(),
             reviewers: None,
+            separate_duties: false,
             currency: None,
             mcp_servers: Vec::new(),
             keyless_tools: Vec::new(),
@@ -111,6 +122,10 @@ pub(crate) struct App {
     pub(crate) started_at: Timestamp,
     /// The metrics for Prometheus.
     pub(crate) metrics: Option<Metrics>,
+    /// The audit entries of refused requests.
+    pub(crate) refused: RefusedRequests,
+    /// Keys, and the principals that they open.
+    pub(crate) principals: Principals,
     /// Compiled schemas of arguments.
     pub(crate) schemas: SchemaBook,
     /// Flows that were used lately.
@@ -132,10 +147,16 @@ pub(crate) type Shared = Arc<App>;
 impl Api {
     /// Returns the router with all endpoints. Every response, errors and panics included, has the headers and the error
     /// shape of the OJS HTTP binding.
-    pub fn router(self) -> Router {
+    ///
+    /// # Errors
+    /// An operation does not declare the roles and the scope that it needs.
+    pub fn router(self) -> Result<Router, UndeclaredAccess> {
         let started_at = self.clock.now();
         let reset = if self.options.enable_reset { ojs::reset() } else { Router::new() };
+        let keyring = Keyring::new(self.store.keys.clone(), Arc::clone(&self.clock), self.shutdown.clone());
         let app = Arc::new(App {
+            refused: RefusedRequests::new(self.store.audit.clone()),
+            principals: Principals::of(&self.options, keyring),
             bells: Bells::new(self.store.clone(), self.shutdown.clone()),
             feeds: Streams::default(),
             runs: Streams::default(),
@@ -157,21 +178,26 @@ impl Api {
             .merge(batches::routes())
             .merge(budgets::routes())
             .merge(credentials::routes())
+            .merge(keys::routes())
+            .merge(audit_chain::routes())
             .merge(reviews::routes())
             .merge(fleet::routes())
+            .merge(freeze::routes())
             .merge(probes::routes())
             .split_for_parts();
         let document = Arc::new(docs::finish(document));
-        routes
+        let access = AccessTable::of(&document)?.with(Method::POST, ojs::RESET, Access::FLEET_ADMIN);
+        let guarded = Guarded { app: Arc::clone(&app), access: Arc::new(access) };
+        Ok(routes
             .route_layer(from_fn_with_state(query::Described::by(&document), query::check))
             .merge(reset)
             .route("/openapi.json", get(move || async move { docs::answer(&document) }))
             .fallback(reply::unknown_route)
             .method_not_allowed_fallback(reply::wrong_method)
             .with_state(app.clone())
-            .layer(from_fn_with_state(app.clone(), auth::guard))
+            .layer(from_fn_with_state(guarded, auth::guard))
             .layer(from_fn(stamp::check_version))
             .layer(CatchPanicLayer::custom(reply::panicked))
-            .layer(from_fn_with_state(app, stamp::stamp))
+            .layer(from_fn_with_state(app, stamp::stamp)))
     }
 }

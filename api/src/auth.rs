@@ -1,72 +1,170 @@
-//! Authentication by API keys.
+//! Authentication by keys and tokens, and the check of what the operation needs.
 
-use crate::api::{App, Shared};
-use crate::caller::Caller;
+use crate::access::{Access, AccessTable};
+use crate::api::Shared;
+use crate::audit_chain;
+use crate::principals::{FoundPrincipal, until};
 use crate::reply::{Answer, Failure};
-use axum::extract::{Request, State};
+use crate::request::sent_tenant;
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
-use turnstone_domain::digest;
+use std::sync::Arc;
+use turnstone_domain::principal::Principal;
 use turnstone_ojs::OjsError;
+use turnstone_store::audited;
 
-/// Probes and the manifest answer without a key.
-const OPEN_PATHS: [&str; 6] = ["/livez", "/readyz", "/ready", "/health", "/ojs/v1/health", "/ojs/manifest"];
+/// The operation of a request whose path no operation has, in the audit.
+const UNKNOWN_PATH: &str = "(no operation)";
 
-/// Lets a request pass that carries a key or needs none.
-pub(crate) async fn guard(State(app): State<Shared>, mut request: Request, next: Next) -> Answer {
-    if !OPEN_PATHS.contains(&request.uri().path()) {
-        let peer = presented(request.headers()).and_then(|key| peer(&app, &key));
-        if let Some(caller) = peer {
-            if !caller.may(request.method(), request.uri().path()) {
-                let hint = "A peer may read agents, engage them, and read engagements.";
-                let message = "This key is another server's, and such may not do this.";
-                return Err(Failure(OjsError::new(403, "forbidden", message, hint)));
-            }
-            request.extensions_mut().insert(caller);
-        } else if app.api.options.api_keys.is_empty() {
-            refuse_other_sites(request.headers())?;
-        } else if !carries_key(&app, request.headers()) {
-            let mut refusal = Failure(OjsError::unauthorized()).into_response();
-            refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            return Ok(refusal);
-        }
+/// The state of the guard.
+#[derive(Clone)]
+pub(crate) struct Guarded {
+    pub(crate) app: Shared,
+    pub(crate) access: Arc<AccessTable>,
+}
+
+/// Lets a request pass whose principal may use the operation, or that needs none. Changes and refused requests are
+/// audited.
+pub(crate) async fn guard(State(on): State<Guarded>, mut request: Request, next: Next) -> Answer {
+    let route = request.extensions().get::<MatchedPath>().map(|route| route.as_str().to_owned());
+    let needed = route.as_ref().and_then(|route| on.access.of_operation(request.method(), route));
+    if needed.is_some_and(Access::is_open) {
+        return Ok(next.run(request).await);
     }
-    Ok(next.run(request).await)
-}
-
-/// Returns the digest of the key that a request carries.
-pub(crate) fn presented(headers: &HeaderMap) -> Option<String> {
-    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok())?;
-    let (scheme, key) = header.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| digest::of_text(key.trim()))
-}
-
-/// Returns the peer whose key this is; all are compared, as below.
-fn peer(app: &App, presented: &str) -> Option<Caller> {
-    app.api.options.peers.iter().fold(None, |found, peer| {
-        match equal(presented, &digest::of_text(peer.key.expose())) {
-            true => Some(Caller::Peer(peer.name.clone())),
-            false => found,
+    let sent =
+        RequestFacts { method: request.method(), path: request.uri().path(), headers: request.headers() };
+    let admitted = admit(&on, needed, &sent).await;
+    let (now, action) = (on.app.api.clock.now(), route.as_deref().unwrap_or(UNKNOWN_PATH));
+    let (known, principal) = match admitted {
+        Ok(Admitted { known, principal }) => (known, principal),
+        Err(NotAdmitted { principal, failure }) => {
+            let response = refusal(failure);
+            if response.status().is_client_error() {
+                let note = audit_chain::note(&request, action, principal.as_deref(), now);
+                on.app.refused.record(&note, &response);
+            }
+            return Ok(response);
         }
+    };
+    let is_audited = audit_chain::is_audited(action) && needed.is_none_or(Access::is_audited);
+    let note = audit_chain::changes(request.method())
+        .then(|| Arc::new(audit_chain::note(&request, action, Some(&principal), now)));
+    request.extensions_mut().insert(known.caller());
+    request.extensions_mut().insert(principal);
+    let response = match &note {
+        Some(note) if is_audited => {
+            audited(Arc::clone(note), next.run(audit_chain::digested(request, note))).await
+        }
+        _ => next.run(request).await,
+    };
+    if let Some(note) = note
+        && audit_chain::is_refusal(&response, is_audited)
+    {
+        on.app.refused.record(&note, &response);
+    }
+    Ok(match &known.held {
+        Some(held) => until(&on.app.principals.keyring, held, response),
+        None => response,
     })
 }
 
-fn carries_key(app: &App, headers: &HeaderMap) -> bool {
-    let Some(presented) = presented(headers) else { return false };
-    // Every key is compared, and digests are compared in full, so the time reveals nothing about any key.
-    app.api
-        .options
-        .api_keys
-        .iter()
-        .fold(false, |found, key| found | equal(&presented, &digest::of_text(key.expose())))
+/// The parts of a request that decide about it.
+struct RequestFacts<'a> {
+    method: &'a Method,
+    path: &'a str,
+    headers: &'a HeaderMap,
 }
 
-/// Compares two texts of equal length in constant time.
-fn equal(a: &str, b: &str) -> bool {
-    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+/// A request whose principal may use the operation.
+struct Admitted {
+    known: FoundPrincipal,
+    /// With the tenant of the request.
+    principal: Arc<Principal>,
+}
+
+/// A refused request.
+struct NotAdmitted {
+    /// None while it is not known.
+    principal: Option<Arc<Principal>>,
+    failure: Failure,
+}
+
+async fn admit(
+    on: &Guarded,
+    needed: Option<&Access>,
+    sent: &RequestFacts<'_>,
+) -> Result<Admitted, NotAdmitted> {
+    let unknown = |failure| NotAdmitted { principal: None, failure };
+    let known = on.app.principals.find(presented(sent.headers)).await.map_err(unknown)?;
+    let checked = check(&known, needed, sent);
+    checked
+        .map_err(|failure| NotAdmitted { principal: Some(Arc::clone(&known.principal)), failure })
+        .map(|principal| Admitted { known, principal })
+}
+
+/// Checks a known principal, and returns it with the tenant of the request.
+fn check(
+    known: &FoundPrincipal,
+    needed: Option<&Access>,
+    sent: &RequestFacts<'_>,
+) -> Result<Arc<Principal>, Failure> {
+    if known.principal.is_local() {
+        refuse_other_sites(sent.headers)?;
+    }
+    if let Some(peer) = &known.peer
+        && !peer.may(sent.method, sent.path)
+    {
+        let hint = "A peer may read agents, engage them, and read engagements.";
+        let message = "This key is another server's, and such may not do this.";
+        return Err(Failure(OjsError::new(403, "forbidden", message, hint)));
+    }
+    let principal = narrowed(known, sent.headers)?;
+    if let Some(needed) = needed {
+        needed.check(&principal)?;
+    }
+    Ok(principal)
+}
+
+/// Returns the response to a refused request; one without a known principal names the scheme of a key.
+fn refusal(failure: Failure) -> Response {
+    let is_unknown = failure.0.status == 401;
+    let mut response = failure.into_response();
+    if is_unknown {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// Returns the token of the header `Authorization: Bearer <token>`.
+fn presented(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok())?;
+    let (scheme, key) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+}
+
+/// Returns the principal with the tenant of the header: one of the fleet takes the place of that tenant for the request.
+///
+/// # Errors
+/// 403 when a tenant names another one.
+fn narrowed(known: &FoundPrincipal, headers: &HeaderMap) -> Result<Arc<Principal>, Failure> {
+    let principal = &known.principal;
+    match (sent_tenant(headers)?, &principal.tenant) {
+        (None, _) => Ok(Arc::clone(principal)),
+        (Some(sent), Some(own)) if sent == *own => Ok(Arc::clone(principal)),
+        (Some(sent), None) => Ok(Arc::new(Principal { tenant: Some(sent), ..(**principal).clone() })),
+        (Some(_), Some(own)) => {
+            let message = format!(
+                "{} belongs to tenant {own}, and the header X-OJS-Tenant names another one.",
+                principal.name
+            );
+            let hint = "Leave the header out, or use a key of that tenant.";
+            Err(OjsError::new(403, "forbidden", message, hint).into())
+        }
+    }
 }
 
 /// Without a key, a web page that the operator happens to visit could enqueue jobs on loopback. Browsers name the
@@ -132,11 +230,5 @@ mod tests {
                 && !allowed(Some("null"))
                 && !allowed(Some("http://127.0.0.1"))
         );
-    }
-
-    #[test]
-    fn comparison_needs_every_character() {
-        assert!(equal("abc", "abc"));
-        assert!(!equal("abc", "abd") && !equal("abc", "ab") && !equal("", "a"));
     }
 }

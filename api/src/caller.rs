@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use turnstone_domain::agent::remote;
 use turnstone_domain::engagement::User;
+use turnstone_domain::principal::Principal;
 use turnstone_ojs::OjsError;
 use turnstone_telemetry::Secret;
 
@@ -18,6 +19,36 @@ pub struct Peer {
     pub name: String,
     /// Its key, sent as `Authorization: Bearer <key>`.
     pub key: Secret,
+    /// The tenant of its engagements; `None` for a peer of the fleet.
+    pub tenant: Option<String>,
+    /// The agents that it may use; `None` for all.
+    pub agents: Option<Vec<String>>,
+    /// The users that it may name; `*` means all.
+    pub users: Vec<String>,
+}
+
+impl Peer {
+    /// Returns true if the peer may use this endpoint. It may find agents, begin engagements, and read their state; of
+    /// agents, only those that it may use.
+    pub(crate) fn may(&self, method: &Method, path: &str) -> bool {
+        let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        let fits = match segments.as_slice() {
+            ["agents"]
+            | ["engagements", _]
+            | ["agents", _, "describe"]
+            | ["agents", _, "getevents" | "request", _]
+            | ["a2a", _, ".well-known", "agent-card.json"] => method == Method::GET,
+            ["agents", _] => method == Method::GET || method == Method::POST,
+            ["agents", _, "process"] | ["a2a", _] => method == Method::POST,
+            _ => false,
+        };
+        let agent = match segments.as_slice() {
+            ["agents" | "a2a", agent, ..] => Some(*agent),
+            _ => None,
+        };
+        let allowed = self.agents.as_ref().zip(agent);
+        fits && allowed.is_none_or(|(agents, agent)| agents.iter().any(|one| one == agent))
+    }
 }
 
 /// The caller.
@@ -72,28 +103,13 @@ impl Caller {
         }
     }
 
-    /// Returns true if the caller may use this endpoint. A peer may find agents, begin engagements, and read their
-    /// state.
-    pub(crate) fn may(&self, method: &Method, path: &str) -> bool {
-        let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-        match self {
-            Self::Client => true,
-            Self::Peer(_) => match segments.as_slice() {
-                ["agents"]
-                | ["engagements", _]
-                | ["agents", _, "describe"]
-                | ["agents", _, "getevents" | "request", _]
-                | ["a2a", _, ".well-known", "agent-card.json"] => method == Method::GET,
-                ["agents", _] => method == Method::GET || method == Method::POST,
-                ["agents", _, "process"] | ["a2a", _] => method == Method::POST,
-                _ => false,
-            },
-        }
-    }
-
     /// Reads a peer's request context. From any other caller it is refused: ignoring it would let a cycle of servers
     /// never end.
-    pub(crate) fn peer_request(&self, headers: &HeaderMap) -> Result<Option<PeerRequest>, Failure> {
+    pub(crate) fn peer_request(
+        &self,
+        principal: &Principal,
+        headers: &HeaderMap,
+    ) -> Result<Option<PeerRequest>, Failure> {
         let Some(any) = remote::HEADERS.iter().find(|name| headers.contains_key(**name)) else {
             return Ok(None);
         };
@@ -105,6 +121,11 @@ impl Caller {
         }
         let user = match text(headers, remote::USER)? {
             Some(id) if id.is_empty() => return Err(wrong(remote::USER, "must not be empty")),
+            Some(id) if !principal.may_act_for(&id) => {
+                let hint = "Name the user in `users` of [remote.peers.<name>] of this server, or `*` for every user.";
+                let message = format!("The peer {} may not act for user {id}.", principal.name);
+                return Err(OjsError::new(403, "forbidden", message, hint).into());
+            }
             Some(id) => Some(User { id, email: text(headers, remote::USER_EMAIL)? }),
             None => None,
         };

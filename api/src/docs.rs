@@ -10,11 +10,21 @@ pub(crate) mod rows;
 use crate::reply;
 use axum::response::Response;
 use serde_json::{Map, Value};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{self, Content, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa::{OpenApi as _, ToSchema};
 
 /// The media type of OJS, as the document names it.
 const OJS: &str = "application/openjobspec+json";
+
+/// The schemes of operations, which name the scope; the list of an operation has the role that is needed.
+const SCHEMES: [(&str, &str); 2] = [
+    (
+        "tenant",
+        "A key or a token with the role. It concerns the data of its tenant; one of the fleet may name a tenant in X-OJS-Tenant.",
+    ),
+    ("fleet", "A key or a token of the fleet with the role, without X-OJS-Tenant."),
+];
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -40,6 +50,11 @@ pub(crate) fn finish(mut document: OpenApi) -> OpenApi {
         .content(OJS, content.clone())
         .content(reply::JSON, content)
         .build();
+    let components = document.components.get_or_insert_default();
+    for (scheme, what) in SCHEMES {
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(what)).build();
+        components.add_security_scheme(scheme, SecurityScheme::Http(bearer));
+    }
     for item in document.paths.paths.values_mut() {
         let operations =
             [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch, &mut item.head];
@@ -64,6 +79,7 @@ fn leave_streams_open(response: &mut RefOr<openapi::Response>) {
 /// This document.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "server",
+    security(("tenant" = [])),
     responses((status = 200, description = "OpenAPI 3.1: everything that is served.", body = Map<String, Value>,
                content_type = "application/json")),
 )]

@@ -6,22 +6,24 @@
 //! One endpoint is one file; the routes are in the `mod.rs` beside it.
 //!
 //! ```text
-//!  connection (serve, tls) ─▶ stamp ─▶ auth, caller ─▶ query, request ─▶ an endpoint ─▶ the store
+//!  connection (serve, tls) ─▶ stamp ─▶ auth: principals, access, audit_chain ─▶ query, request ─▶ an endpoint ─▶ the store
 //!                                                                          │
 //!  client ◀─ stamp ◀─ reply: answers and errors in one shape ◀─────────────┤
 //!  client ◀─ stamp ◀─ stream ◀─ shared_stream ◀─ doorbell ◀────────────────╯
 //!
-//!  endpoints   ojs; agents, engagements, reviews, artifacts, budgets, credentials, fleet; agent_protocol, a2a; probes
+//!  endpoints   ojs; agents, engagements, reviews, artifacts, budgets, credentials, fleet, keys, freeze; agent_protocol, a2a; probes
 //!  docs        the OpenAPI document, from the description of each endpoint
 //!  scrape      probes and metrics of processes without an API
 //! ```
 
 mod a2a;
+mod access;
 mod agent_protocol;
 mod agents;
 mod api;
 mod artifacts;
 mod audit;
+mod audit_chain;
 mod auth;
 mod batches;
 mod blocking;
@@ -34,9 +36,12 @@ mod doorbell;
 mod engagements;
 mod exposure;
 mod fleet;
+mod freeze;
+mod keys;
 mod metrics;
 mod names;
 mod ojs;
+mod principals;
 mod probes;
 mod query;
 mod reply;
@@ -53,6 +58,7 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
+pub use access::UndeclaredAccess;
 pub use api::{Api, ApiOptions, DEFAULT_MAX_BODY_BYTES};
 pub use caller::Peer;
 pub use exposure::{ExposureError, check_exposure};

@@ -33,7 +33,8 @@ impl IntoResponse for Failure {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = status.into_response();
         if self.0.retryable && matches!(self.0.status, 429 | 503) {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            let wait = self.0.details.get("retry_after").and_then(Value::as_u64).unwrap_or(1);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait));
         }
         if self.0.code == QUEUE_FULL {
             for (name, fact) in [(QUEUE_DEPTH, "depth"), (QUEUE_BOUND, "bound")] {

@@ -12,6 +12,8 @@ use futures::StreamExt;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::str::FromStr;
+use std::sync::Arc;
+use turnstone_domain::principal::Principal;
 use turnstone_domain::{RawObject, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::Page;
@@ -58,8 +60,25 @@ impl FromRequestParts<Shared> for Segments {
     }
 }
 
-/// The tenant of the request (OJS multi-tenancy): the header `X-OJS-Tenant`. Without it all tenants are visible.
-pub(crate) struct Tenant(pub(crate) Option<String>);
+/// The principal of the request.
+pub(crate) struct By(pub(crate) Arc<Principal>);
+
+impl FromRequestParts<Shared> for By {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
+        let principal = parts.extensions.get::<Arc<Principal>>().cloned();
+        Ok(Self(principal.ok_or_else(OjsError::unauthorized)?))
+    }
+}
+
+/// The tenant of the request (OJS multi-tenancy): that of its principal, or the one of the header `X-OJS-Tenant` for a
+/// principal of the fleet. `None` is the whole fleet.
+pub(crate) struct Tenant {
+    name: Option<String>,
+    /// The principal, whose tenant is the same.
+    pub(crate) principal: Arc<Principal>,
+}
 
 /// A header of a trace has at most this many characters.
 const TRACE_CHARACTERS: usize = 8_192;
@@ -70,28 +89,43 @@ const TENANT_CHARACTERS: usize = 128;
 impl Tenant {
     /// Its name, as the store takes it.
     pub(crate) fn name(&self) -> Option<&str> {
-        self.0.as_deref()
+        self.name.as_deref()
     }
 
-    fn read(headers: &HeaderMap) -> Result<Self, Failure> {
-        let mut sent = headers.get_all("x-ojs-tenant").iter();
-        let Some(value) = sent.next() else { return Ok(Self(None)) };
-        let name = value.to_str().unwrap_or_default().trim();
-        let visible = name.bytes().all(|byte| byte.is_ascii_graphic());
-        if visible && (1..=TENANT_CHARACTERS).contains(&name.len()) && sent.next().is_none() {
-            return Ok(Self(Some(name.to_owned())));
-        }
-        let why = "must be there once at most and have 1 to 128 visible ASCII characters";
-        Err(OjsError::invalid_request("the header X-OJS-Tenant", why).into())
+    /// Its name, to be kept.
+    pub(crate) fn into_name(self) -> Option<String> {
+        self.name
+    }
+
+    /// Returns the same request for the owner of a thing: a tenant, or the empty name for what belongs to none.
+    pub(crate) fn of_owner(&self, owner: Option<String>) -> Self {
+        Self { name: Some(owner.unwrap_or_default()), principal: Arc::clone(&self.principal) }
     }
 }
 
 impl FromRequestParts<Shared> for Tenant {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Failure> {
-        Self::read(&parts.headers)
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
+        let By(principal) = By::from_request_parts(parts, app).await?;
+        Ok(Self { name: principal.tenant.clone(), principal })
     }
+}
+
+/// Returns the header `X-OJS-Tenant`.
+///
+/// # Errors
+/// 400 when it is no name of a tenant.
+pub(crate) fn sent_tenant(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let mut sent = headers.get_all("x-ojs-tenant").iter();
+    let Some(value) = sent.next() else { return Ok(None) };
+    let name = value.to_str().unwrap_or_default().trim();
+    let visible = name.bytes().all(|byte| byte.is_ascii_graphic());
+    if visible && (1..=TENANT_CHARACTERS).contains(&name.len()) && sent.next().is_none() {
+        return Ok(Some(name.to_owned()));
+    }
+    let why = "must be there once at most and have 1 to 128 visible ASCII characters";
+    Err(OjsError::invalid_request("the header X-OJS-Tenant", why).into())
 }
 
 /// The client's id and trace of the request (OJS middleware, OJS observability). The id is the header `X-Request-Id`,
@@ -339,7 +373,7 @@ mod tests {
             let name = HeaderName::from_static("x-ojs-tenant");
             headers.append(name, HeaderValue::from_bytes(value).unwrap());
         }
-        Tenant::read(&headers).map(|tenant| tenant.0).map_err(|failure| failure.0.status)
+        sent_tenant(&headers).map_err(|failure| failure.0.status)
     }
 
     #[test]

@@ -4,12 +4,14 @@ use crate::connection::{Activity, HeldBody, TimedBody, TimedConnection};
 use crate::tls::Tls;
 use axum::Router;
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use axum::http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,11 +129,12 @@ async fn one(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
+    let client = stream.peer_addr().ok();
     match tls {
-        None => requests(stream, router, limits, shutdown).await,
+        None => requests((stream, client), router, limits, shutdown).await,
         Some(tls) => {
             if let Some(stream) = greeted(&tls, stream, limits.header).await {
-                requests(stream, router, limits, shutdown).await;
+                requests((stream, client), router, limits, shutdown).await;
             }
         }
     }
@@ -148,15 +151,22 @@ async fn greeted(tls: &Tls, stream: TcpStream, limit: Duration) -> Option<TlsStr
 }
 
 /// Answers the requests of a connection until it ends.
-async fn requests<I>(stream: I, router: Router, limits: ServeLimits, shutdown: CancellationToken)
-where
+async fn requests<I>(
+    (stream, client): (I, Option<SocketAddr>),
+    router: Router,
+    limits: ServeLimits,
+    shutdown: CancellationToken,
+) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let activity = Arc::new(Activity::default());
     let stream = TimedConnection::new(stream, Arc::clone(&activity), &limits);
     let service = service_fn(move |request: Request<Incoming>| {
         let held = activity.begin();
-        let request = request.map(|body| Body::new(TimedBody::new(body, limits.body)));
+        let mut request = request.map(|body| Body::new(TimedBody::new(body, limits.body)));
+        if let Some(client) = client {
+            request.extensions_mut().insert(ConnectInfo(client));
+        }
         let answering = router.clone().call(request);
         async move {
             let response = answering.await?;

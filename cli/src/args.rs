@@ -3,8 +3,8 @@
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::serve::scheduler::SchedulerArgs;
 use crate::commands::{
-    agent, bench, breaker, budget, completions, config, conformance, credential, cron, dead_letter, dev,
-    doctor, engagement, job, mcp, policy, queue, review, webhook, worker, workflow,
+    agent, audit, bench, breaker, budget, completions, config, conformance, credential, cron, dead_letter,
+    dev, doctor, engagement, freeze, job, key, mcp, policy, queue, review, webhook, worker, workflow,
 };
 use crate::output::OutputForm;
 use clap::{Args, Parser, Subcommand};
@@ -149,6 +149,15 @@ Examples:
     /// Store credentials that tools are called with, for users and for static identities
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
+    /// Stop all calls of models and tools, of the fleet or a tenant, and continue them
+    #[command(subcommand)]
+    Freeze(freeze::FreezeCommand),
+    /// List, verify and export the audit of changes
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// Create, list, rotate and revoke API keys
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Show and check the configuration
     #[command(subcommand)]
     Config(config::ConfigCommand),

@@ -631,6 +631,63 @@ CREATE TABLE credentials (
     PRIMARY KEY (kind, subject, tool, header)
 );
 
+-- Access
+
+-- One row per API key of a principal. The secret is not stored: it is shown once.
+CREATE TABLE api_keys (
+    id              TEXT    PRIMARY KEY,
+    hash            TEXT    NOT NULL,                  -- lower-case hex SHA-256 of the secret
+    old_hash        TEXT,                              -- that of the secret before the last rotation
+    old_until       BIGINT,                           -- the end of its use
+    name            TEXT    NOT NULL,                  -- the principal
+    tenant          TEXT,                              -- NULL: the fleet
+    roles           TEXT    NOT NULL,                  -- JSON array
+    acts_for        TEXT    NOT NULL,                  -- JSON array of users and reviewers; '*' means all
+    rate_per_minute BIGINT,
+    created_at      BIGINT  NOT NULL,
+    created_by      TEXT    NOT NULL,
+    expires_at      BIGINT,
+    revoked_at      BIGINT,
+    last_used_at    BIGINT 
+);
+
+CREATE UNIQUE INDEX api_keys_by_hash ON api_keys (hash);
+
+-- One row per entry of the audit: a change, written in its transaction, or a refused request. Rows are never changed
+-- and never deleted; each has the hash of the one before.
+CREATE TABLE audit_entries (
+    seq        BIGINT  PRIMARY KEY,
+    at         BIGINT  NOT NULL,
+    principal  TEXT    NOT NULL,
+    tenant     TEXT,                       -- NULL: the fleet
+    action     TEXT    NOT NULL,           -- method and path of the operation
+    target     TEXT    NOT NULL,           -- the path of the request
+    outcome    TEXT    NOT NULL,           -- done, or the status and code of a refusal
+    old_hash   TEXT,                       -- of what the change replaced
+    new_hash   TEXT,                       -- of the request's body
+    source     TEXT,                       -- the client's address
+    request_id TEXT,
+    previous   TEXT    NOT NULL,           -- the hash of the entry before
+    hash       TEXT    NOT NULL
+);
+
+CREATE INDEX audit_entries_by_tenant ON audit_entries (tenant, seq) WHERE tenant IS NOT NULL;
+
+-- One row per freeze: while it is there, turns of its tenant, or of the fleet, call no model and no tool.
+CREATE TABLE freezes (
+    scope     TEXT    PRIMARY KEY,         -- the tenant; empty for the fleet
+    reason    TEXT,
+    frozen_by TEXT    NOT NULL,
+    frozen_at BIGINT NOT NULL
+);
+
+-- The end of the audit, at most one row. A transaction that appends locks it.
+CREATE TABLE audit_heads (
+    id   BIGINT  PRIMARY KEY CHECK (id = 1),
+    seq  BIGINT  NOT NULL,
+    hash TEXT    NOT NULL
+);
+
 -- Runs of the Agent Protocol
 
 -- One row per run that a client asked for: the events of an engagement and of those that work for it, numbered without

@@ -292,14 +292,14 @@ async fn tenants_do_not_see_each_others_budgets() {
     let seen: Value = requested(Method::GET, "/budgets", "").await.json().await.unwrap();
     assert_eq!(seen["budgets"], json!([]));
     for (method, path, body) in [
-        (Method::GET, "/budgets/tenant%2Facme", ""),
         (Method::PUT, "/budgets/tenant%2Facme", r#"{"tokens": 5}"#),
         (Method::PUT, "/budgets/fleet", r#"{"tokens": 5}"#),
         (Method::POST, "/budgets/tenant%2Facme/raise", r#"{"tokens": 5}"#),
         (Method::DELETE, "/budgets/tenant%2Facme", ""),
     ] {
-        assert_eq!(requested(method.clone(), path, body).await.status(), 404, "{method} {path}");
+        assert_eq!(requested(method.clone(), path, body).await.status(), 403, "{method} {path}");
     }
+    assert_eq!(requested(Method::GET, "/budgets/tenant%2Facme", "").await.status(), 404);
     assert_eq!(budget(&fleet, "tenant/acme").await["limits"]["tokens"], 1_000_000);
     fleet.end().await;
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot continue fails")]
 
 mod a2a;
+mod access;
 mod agent_protocol;
 mod agent_spec;
 mod bad_input;

@@ -185,8 +185,8 @@ async fn an_agent_reviews() {
     for backend in turnstone_tests::Backend::ALL {
         for (word, verdict, confirmed) in [
             ("oagent://auditor", "{\"approve\": true, \"reason\": \"cheap\"}", true),
-            ("auditor", "APPROVE it is cheap", true),
-            ("auditor", "{\"approve\": false, \"reason\": \"too dear\"}", false),
+            ("oagent://auditor", "APPROVE it is cheap", true),
+            ("oagent://auditor", "{\"approve\": false, \"reason\": \"too dear\"}", false),
             ("oagent://auditor", "it looks fine to me", false),
         ] {
             let fleet = Fleet::builder().on(backend).model(reviewed(verdict)).start().await;
@@ -319,9 +319,10 @@ async fn a_retried_job_calls_its_reviewing_agent_again() {
             }
         };
         let fleet = Fleet::builder().on(backend).model(script).start().await;
-        for document in
-            [REVIEWER.to_owned(), AGENT.replace("require_review: manager", "require_review: auditor")]
-        {
+        for document in [
+            REVIEWER.to_owned(),
+            AGENT.replace("require_review: manager", "require_review: oagent://auditor"),
+        ] {
             fleet.register(document).await;
         }
         let job = json!({"type": "agent.book", "args": ["book it"], "meta": {"agent": "booker"}});

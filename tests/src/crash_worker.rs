@@ -27,7 +27,8 @@ async fn main() {
     let (store, clock) = Place::from(place.as_str()).open().await;
     let id = format!("process-{}", std::process::id());
     let deps = worker::deps(&id, (store.ledger, store.doorbell), clock, model_url, tool_url, slots)
-        .with_breakers(store.breakers);
+        .with_breakers(store.breakers)
+        .with_freezes(store.freezes);
     let mut deps = worker::with_settings(deps, settings);
     deps.options.lease = lease;
     deps.ledger = Arc::new(CrashLedger::new(deps.ledger, point));

@@ -88,9 +88,16 @@ pub struct FleetBuilder {
     reviews: ReviewRules,
     serve_limits: ServeLimits,
     drain_grace: Duration,
+    require_agent: bool,
 }
 
 impl FleetBuilder {
+    /// Refuses jobs of agents that name no registered agent, as `[agents] require_agent` does.
+    pub fn require_agent(mut self) -> Self {
+        self.require_agent = true;
+        self
+    }
+
     /// Sets the longest that a draining worker lets its turns continue. By default a turn that hangs delays
     /// no test.
     pub fn drain_grace(mut self, grace: Duration) -> Self {
@@ -199,7 +206,9 @@ impl FleetBuilder {
             // The receivers of the tests are on this machine.
             options: ApiOptions {
                 private_webhooks: self.private_webhooks,
+                require_agent: self.require_agent,
                 reviewers: self.reviews.names(),
+                separate_duties: self.reviews.separate_duties,
                 keyless_tools: toolbox.keyless(),
                 mcp_servers: self.mcp_servers,
                 ..ApiOptions::default()
@@ -208,7 +217,13 @@ impl FleetBuilder {
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let serving = turnstone_api::serve(listener, None, api.router(), self.serve_limits, shutdown.clone());
+        let serving = turnstone_api::serve(
+            listener,
+            None,
+            api.router().expect("declared access"),
+            self.serve_limits,
+            shutdown.clone(),
+        );
         let serving = tokio::spawn(serving);
         let mut fleet = Fleet {
             place,
@@ -289,6 +304,7 @@ impl Fleet {
             reviews: ReviewRules::default(),
             serve_limits: ServeLimits::default(),
             drain_grace: worker::DRAIN_GRACE,
+            require_agent: false,
         }
     }
 
@@ -306,6 +322,7 @@ impl Fleet {
         deps.options.drain_grace = self.drain_grace;
         let deps = change(
             deps.with_breakers(Arc::clone(&self.store.breakers))
+                .with_freezes(self.store.freezes.clone())
                 .with_credentials(self.store.credentials.clone())
                 .with_reviews(self.reviews.clone()),
         );

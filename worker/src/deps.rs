@@ -1,6 +1,7 @@
 //! The parts that all turns of this worker share.
 
 use crate::breakers::BreakerWatch;
+use crate::freeze::FreezeWatch;
 use crate::model::{ModelLimits, Prices, Providers};
 use crate::options::WorkerOptions;
 use crate::tool::Toolbox;
@@ -16,7 +17,7 @@ use turnstone_specs::agent_spec::Flows;
 use turnstone_store::breakers::Breakers;
 use turnstone_store::credentials::Credentials;
 use turnstone_store::remote_calls::RemoteCalls;
-use turnstone_store::{Doorbell, Ledger};
+use turnstone_store::{Doorbell, Freezes, Ledger};
 
 /// The most compiled schemas and expressions of each kind; beyond that the cache is emptied.
 const KEPT: usize = 1024;
@@ -37,6 +38,8 @@ pub struct Deps {
     pub limits: ModelLimits,
     /// The circuit breakers.
     pub breakers: BreakerWatch,
+    /// The freezes of the fleet and of tenants.
+    pub(crate) freezes: FreezeWatch,
     /// The credentials of users and static identities; without it, there are none.
     pub credentials: Option<Credentials>,
     /// The cancellations for other servers; without it, none is sent.
@@ -113,6 +116,7 @@ impl Deps {
             providers,
             limits,
             breakers,
+            freezes: FreezeWatch::default(),
             credentials: None,
             remote_calls: None,
             prices,
@@ -134,6 +138,12 @@ impl Deps {
     #[must_use]
     pub fn with_breakers(self, keeper: Arc<dyn Breakers>) -> Self {
         Self { breakers: BreakerWatch::new(keeper), ..self }
+    }
+
+    /// Adds these freezes.
+    #[must_use]
+    pub fn with_freezes(self, keeper: Freezes) -> Self {
+        Self { freezes: FreezeWatch::new(keeper), ..self }
     }
 
     /// Adds the credentials of this keeper.

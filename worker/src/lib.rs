@@ -16,6 +16,7 @@
 mod breakers;
 pub mod deps;
 mod flow;
+mod freeze;
 pub mod model;
 mod oci;
 pub mod options;

@@ -15,6 +15,7 @@ pub(super) const PLACE: &str = "/.well-known/agent-card.json";
 /// The agent's card.
 #[utoipa::path(
     get, path = "/a2a/{agent}/.well-known/agent-card.json", tag = "a2a",
+    security(("tenant" = ["viewer"])),
     params(("agent" = String, Path, description = "The agent's name.")),
     responses((status = 200, description = "The card.", body = serde_json::Value, content_type = "application/json")),
 )]

@@ -54,6 +54,7 @@ struct A2aCall {
 /// The agents that A2A serves: all of them.
 #[utoipa::path(
     get, path = "/a2a", tag = "a2a",
+    security(("tenant" = ["viewer"])),
     responses((status = 200, description = "The agents.", body = [A2aAgent], content_type = "application/json")),
 )]
 async fn directory(State(app): State<Shared>) -> Answer {
@@ -68,6 +69,7 @@ async fn directory(State(app): State<Shared>) -> Answer {
 /// A call of A2A 1.0 over JSON-RPC. Errors of the protocol are answers with `error` and the status 200.
 #[utoipa::path(
     post, path = "/a2a/{agent}", tag = "a2a",
+    security(("tenant" = ["submitter"])),
     params(
         ("agent" = String, Path, description = "The agent's name."),
         ("A2A-Version" = String, Header, description = "1.0; without it a client is taken to speak 0.3, which is refused."),
@@ -91,7 +93,7 @@ async fn call(
     if !registered && !list::has_tasks(&app, &agent, &who.tenant).await? {
         return Err(OjsError::not_found("agent", &agent).into());
     }
-    let peer_request = who.caller.peer_request(&headers)?;
+    let peer_request = who.caller.peer_request(&who.tenant.principal, &headers)?;
     let from = method::Sender { agent: &agent, registered, who: &who, trace: &trace, peer_request };
     Ok(method::answer(&app, &from, &headers, &body?.0).await)
 }

@@ -14,6 +14,7 @@ use crate::ojs::jobs::accept::accept;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use turnstone_domain::question::Said;
 use turnstone_domain::terms::Continues;
 use turnstone_domain::{EngagementId, Job, JobId, RawJson, RawObject};
@@ -164,7 +165,7 @@ async fn engage(
         fields.insert("ext_agent_token_budget", limit);
     }
     from.trace.keep(&mut fields);
-    let mut job = accept(app, fields, from.tenant(), app.api.clock.now()).await?;
+    let mut job = accept(app, fields, &from.who.tenant, app.api.clock.now()).await?;
     if let Some(peer_request) = &from.peer_request {
         place(&mut job, peer_request)?;
     }
@@ -201,6 +202,7 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
         call: None,
         key: Some(key_of("A2A message", &message.id)),
         by: None,
+        principal: Arc::clone(&tenant.principal),
         message: Some(message.id.clone()),
     };
     match give_if_asked(app, (&engagement, &job), tenant, &given, Among::Delegates).await {

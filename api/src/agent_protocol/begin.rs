@@ -107,7 +107,7 @@ async fn new(
         fields.insert(TOKEN_BUDGET, own.map_or(limit, |own| own.min(limit)));
     }
     trace.keep(&mut fields);
-    let mut job = accept(app, fields, tenant.name(), app.api.clock.now()).await?;
+    let mut job = accept(app, fields, tenant, app.api.clock.now()).await?;
     if let Some(peer_request) = &requested.peer_request {
         place(&mut job, peer_request)?;
     }

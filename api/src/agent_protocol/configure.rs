@@ -127,7 +127,7 @@ async fn refusal(
     fields.insert("args", json!([""]));
     fields.insert("meta", json!({"agent": agent}));
     set(&mut fields, args);
-    match accept(app, fields, tenant.name(), app.api.clock.now()).await {
+    match accept(app, fields, tenant, app.api.clock.now()).await {
         Ok(_) => Ok(None),
         Err(Failure(error)) if error.status < 500 => {
             Ok(Some(json!({"code": error.code, "message": error.message.replace("ext_agent_", "")})))
@@ -167,7 +167,11 @@ fn change(settings: &mut Map<String, Value>, args: &Map<String, Value>) {
 }
 
 fn of(agent: &str, run: Option<&Engagement>, tenant: &Tenant) -> Configured {
-    Configured { agent: agent.to_owned(), tenant: tenant.0.clone(), run: run.map(|run| run.id.clone()) }
+    Configured {
+        agent: agent.to_owned(),
+        tenant: tenant.name().map(str::to_owned),
+        run: run.map(|run| run.id.clone()),
+    }
 }
 
 /// Applies the configured settings to a request. The first request of a run takes the agent's settings. A later one

@@ -80,7 +80,7 @@ fn number(event: &Value) -> i64 {
 }
 
 fn of(agent: &str, tenant: &Tenant) -> Configured {
-    Configured { agent: agent.to_owned(), tenant: tenant.0.clone(), run: None }
+    Configured { agent: agent.to_owned(), tenant: tenant.name().map(str::to_owned), run: None }
 }
 
 /// Returns the records in the settings of an agent, the newest last.

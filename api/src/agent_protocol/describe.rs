@@ -40,6 +40,7 @@ struct AgentOperation {
 /// An agent's descriptor (Agent Protocol, describe).
 #[utoipa::path(
     get, path = "/agents/{name}/describe", tag = "agent protocol",
+    security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The agent's name.")),
     responses((status = 200, description = "The descriptor.", body = AgentDescriptor, content_type = "application/json")),
 )]

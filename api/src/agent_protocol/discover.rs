@@ -17,6 +17,7 @@ struct AgentPath {
 /// The agents of this server (Agent Protocol, basic discovery).
 #[utoipa::path(
     get, path = "/", tag = "agent protocol",
+    security(("tenant" = ["viewer"])),
     responses((status = 200, description = "Name and path of each agent.", body = Vec<AgentPath>, content_type = "application/json")),
 )]
 pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
@@ -26,6 +27,7 @@ pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
 /// The same, for clients with a path prefix of their own.
 #[utoipa::path(
     get, path = "/ap/", tag = "agent protocol",
+    security(("tenant" = ["viewer"])),
     responses((status = 200, description = "Name and path of each agent.", body = Vec<AgentPath>, content_type = "application/json")),
 )]
 pub(crate) async fn discover_here(State(app): State<Shared>) -> Answer {

@@ -33,6 +33,7 @@ const NEXT_SINCE: HeaderName = HeaderName::from_static("x-next-since");
 /// text is the `text_output` of the same `answer`. Agents whose answers are checked first have none.
 #[utoipa::path(
     get, path = "/agents/{name}/getevents/{id}", tag = "agent protocol",
+    security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("id" = String, Path, description = "A request or a run."),
@@ -58,6 +59,7 @@ pub(crate) async fn of_subject(
 /// The same, with the id of the request as a parameter.
 #[utoipa::path(
     get, path = "/agents/{name}/getevents", tag = "agent protocol",
+    security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("request_id" = String, Query, description = "The request."),
@@ -81,6 +83,7 @@ pub(crate) async fn of_parameter(
 /// The events of a run by the second path that the protocol defines for them (AP-A4).
 #[utoipa::path(
     get, path = "/agents/{name}/events/{run_id}", tag = "agent protocol",
+    security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("run_id" = String, Path, description = "The run."),

@@ -16,6 +16,7 @@ use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::JobId;
 use turnstone_domain::agent::Operation;
@@ -71,6 +72,7 @@ pub(super) struct AgentRequest {
 /// ConfigureRequest or a CancelRequest its RequestCompleted. The response is 202 after five seconds.
 #[utoipa::path(
     post, path = "/agents/{name}/process", tag = "agent protocol",
+    security(("tenant" = ["submitter"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("wait" = Option<bool>, Query, description = "Answer with an event."),
@@ -107,7 +109,7 @@ pub(crate) async fn process(
     if record.is_none() && !continues {
         return Err(OjsError::not_found("agent", &agent).into());
     }
-    let requested = requested?.from(&caller, &headers)?;
+    let requested = requested?.from((&caller, &tenant.principal), &headers)?;
     let about = &about(&app, &agent, &requested, &tenant).await?;
     match &requested.wish {
         Wish::Chat(_) | Wish::Operation(..) => {
@@ -125,7 +127,15 @@ pub(crate) async fn process(
         }
         Wish::Resume(keys) => {
             let (call, by) = (requested.call(), requested.user());
-            let given = UserAnswer { said: Said::Values(keys.clone()), call, key: None, by, message: None };
+            let principal = Arc::clone(&tenant.principal);
+            let given = UserAnswer {
+                said: Said::Values(keys.clone()),
+                call,
+                key: None,
+                by,
+                principal,
+                message: None,
+            };
             let begun = resume::resume(&app, &agent, about, &given, &tenant).await?;
             answer(&app, &agent, &begun, wait, false).await
         }
@@ -149,6 +159,7 @@ async fn about(
 /// Sends a request to an agent and streams its events (Agent Protocol, stream_request).
 #[utoipa::path(
     post, path = "/agents/{name}/stream_request", tag = "agent protocol",
+    security(("tenant" = ["submitter"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("run_id" = Option<String>, Query, description = "The same as `run_id` in the body."),

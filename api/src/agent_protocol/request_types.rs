@@ -5,6 +5,7 @@ use crate::reply::Failure;
 use axum::http::HeaderMap;
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::Operation;
+use turnstone_domain::principal::Principal;
 use turnstone_domain::schema::Schema;
 use turnstone_domain::{CallId, RawJson, RawObject, digest};
 use turnstone_ojs::{OjsError, body};
@@ -120,8 +121,12 @@ impl ProtocolRequest {
     ///
     /// # Errors
     /// 403 for members that are accepted from peers only, and for settings that a peer may not change.
-    pub fn from(mut self, caller: &Caller, headers: &HeaderMap) -> Result<Self, Failure> {
-        self.peer_request = caller.peer_request(headers)?;
+    pub fn from(
+        mut self,
+        (caller, principal): (&Caller, &Principal),
+        headers: &HeaderMap,
+    ) -> Result<Self, Failure> {
+        self.peer_request = caller.peer_request(principal, headers)?;
         self.peer = caller.peer().map(str::to_owned);
         if self.peer.is_some() && (self.run_id.is_some() || matches!(self.wish, Wish::Configure(_))) {
             let message =

@@ -27,6 +27,7 @@ struct ListedRun {
 /// The runs of an agent (Agent Protocol, optional endpoint).
 #[utoipa::path(
     get, path = "/agents/{name}/runs", tag = "agent protocol",
+    security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),

@@ -46,6 +46,7 @@ struct RequestStatus {
 /// The status of a request (Agent Protocol, optional endpoint).
 #[utoipa::path(
     get, path = "/agents/{name}/request/{request_id}", tag = "agent protocol",
+    security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("request_id" = String, Path, description = "The request."),

@@ -13,6 +13,7 @@ use turnstone_ojs::OjsError;
 /// The document of an agent, as it was written.
 #[utoipa::path(
     get, path = "/agents/{name}", tag = "agents",
+    security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("format" = Option<String>, Query, description = "`agent-spec`: the canonical document of a flow, as JSON."),

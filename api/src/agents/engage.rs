@@ -44,6 +44,7 @@ pub(crate) struct Begun {
 /// Begins an engagement with an agent.
 #[utoipa::path(
     post, path = "/agents/{name}", tag = "agents",
+    security(("tenant" = ["submitter"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same agent is the same engagement."),
@@ -67,7 +68,7 @@ pub(crate) async fn engage(
 ) -> Answer {
     check_json(&headers)?;
     check_accepted(&headers, &["application/json"])?;
-    let peer_request = caller.peer_request(&headers)?;
+    let peer_request = caller.peer_request(&tenant.principal, &headers)?;
     let Some(agent) = app.api.store.views.agent(&name).await? else {
         return Err(OjsError::not_found("agent", &name).into());
     };
@@ -80,7 +81,7 @@ pub(crate) async fn engage(
         fields.insert("id", names.id(named).as_str());
     }
     request.keep(&mut fields);
-    let mut job = accept(&app, fields, tenant.name(), app.api.clock.now()).await.map_err(as_sent)?;
+    let mut job = accept(&app, fields, &tenant, app.api.clock.now()).await.map_err(as_sent)?;
     if let Some(peer_request) = &peer_request {
         place(&mut job, peer_request)?;
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 /// Lists the registered agents.
 #[utoipa::path(
     get, path = "/agents", operation_id = "list_agents", tag = "agents",
+    security(("tenant" = ["viewer"])),
     responses((status = 200, description = "Every registered agent, by name.", body = [super::ListedAgent], content_type = "application/json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>) -> Answer {

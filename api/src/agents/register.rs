@@ -22,6 +22,7 @@ use turnstone_store::NewAgent;
 /// Registers or replaces an agent. Engagements that run keep the definition they began with.
 #[utoipa::path(
     post, path = "/agents", operation_id = "register_agent", tag = "agents",
+    security(("fleet" = ["operator"])),
     params(("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is.")),
     request_body(description = "A YAML or JSON document: an OpenAgentSpec agent, an OSSA manifest, or an Agent Spec flow; the flow alone, or with what it refers to.", content(
         (String = "application/yaml"),
@@ -57,6 +58,9 @@ pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option
         let message =
             format!("The document is the agent `{}`, and the address says `{name}`.", definition.name);
         return Err(OjsError::validation("name", message).into());
+    }
+    if let Some(problem) = turnstone_specs::reserved(&definition.name, app.api.options.reviewers.as_deref()) {
+        return Err(refusal(&[problem]).into());
     }
     let is_new = !known.contains(&definition.name);
     let mut body = super::summary(&definition);

@@ -23,6 +23,7 @@ struct RemovedAgent {
 /// Removes an agent. Engagements that run keep the definition they began with; no new one begins.
 #[utoipa::path(
     delete, path = "/agents/{name}", operation_id = "delete_agent", tag = "agents",
+    security(("fleet" = ["operator"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("allow_unresolved" = Option<bool>, Query, description = "Remove it although other agents name it; their calls of it fail until it is there again."),

@@ -11,6 +11,7 @@ use axum::extract::State;
 /// Registers the agent of this name, or replaces it in one step. Engagements that run keep the definition they began with.
 #[utoipa::path(
     put, path = "/agents/{name}", tag = "agents",
+    security(("fleet" = ["operator"])),
     params(
         ("name" = String, Path, description = "The agent's name, which the document has to say as well, unless it is an Agent Spec flow."),
         ("allow_unresolved" = Option<bool>, Query, description = "Take references to what is not there yet; calls of it fail until it is."),

@@ -18,6 +18,7 @@ use turnstone_ojs::OjsError;
 /// The content of an artifact, with its media type, to be saved. Its `ETag` is the SHA-256 of the content.
 #[utoipa::path(
     get, path = "/artifacts/{id}", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The artifact."),
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that the client has."),

@@ -11,6 +11,7 @@ use turnstone_domain::artifact::Artifact;
 /// The files that were made in an engagement, in order. A fork has those of the past that it shares.
 #[utoipa::path(
     get, path = "/engagements/{id}/artifacts", operation_id = "list_artifacts", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The artifacts.", body = rows::Artifacts, content_type = "application/json")),
 )]

@@ -12,6 +12,7 @@ use turnstone_ojs::OjsError;
 /// changes nothing, unless it ended and received further jobs: then it ends once more.
 #[utoipa::path(
     post, path = "/batches/{tag}/close", tag = "batches",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(
         ("tag" = String, Path, description = "The tag.", example = "run=7"),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs."),

@@ -9,6 +9,7 @@ use axum::extract::State;
 /// Returns the progress of the jobs with a tag. A tag that no job has gives a batch without jobs.
 #[utoipa::path(
     get, path = "/batches/{tag}", tag = "batches",
+    security(("tenant" = ["viewer"])),
     params(
         ("tag" = String, Path, description = "The tag.", example = "run=7"),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs."),

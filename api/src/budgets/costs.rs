@@ -34,6 +34,7 @@ struct Costs {
 /// Spending on models, by day, tenant and model, as far as history is kept.
 #[utoipa::path(
     get, path = "/costs", tag = "budgets",
+    security(("tenant" = ["viewer"])),
     params(
         ("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said."),
         ("tag" = Option<String>, Query, description = "Only jobs with this tag, and their delegates."),

@@ -41,6 +41,7 @@ struct Cost {
 /// The cost of an engagement, by job, phase and tool.
 #[utoipa::path(
     get, path = "/engagements/{id}/cost", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The cost.", body = Cost, content_type = "application/json")),
 )]

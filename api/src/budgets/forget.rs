@@ -21,6 +21,7 @@ struct Forgotten {
 /// Deletes a shared budget. Its spending stays in the ledger, and counts again when the budget is made again.
 #[utoipa::path(
     delete, path = "/budgets/{name}", operation_id = "delete_budget", tag = "budgets",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
     responses((status = 200, description = "It is forgotten.", body = Forgotten, content_type = "application/json")),
 )]

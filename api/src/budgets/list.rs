@@ -18,6 +18,7 @@ struct BudgetList {
 /// Lists the budgets that engagements share, by name; with the header `X-OJS-Tenant` those of the tenant.
 #[utoipa::path(
     get, path = "/budgets", operation_id = "list_budgets", tag = "budgets",
+    security(("tenant" = ["viewer"])),
     params(("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said.")),
     responses((status = 200, description = "The budgets.", body = BudgetList, content_type = "application/json")),
 )]

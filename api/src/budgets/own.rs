@@ -53,6 +53,7 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// Changes the limits of an engagement and its delegates; jobs that wait for it continue.
 #[utoipa::path(
     patch, path = "/engagements/{id}/budget", tag = "budgets",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The engagement.")),
     request_body(content = PatchBudget, content_type = "application/json"),
     responses((status = 200, description = "It is changed.", body = Own, content_type = "application/json")),

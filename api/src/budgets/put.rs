@@ -38,6 +38,7 @@ struct PutBudget {
 /// Makes a shared budget, or changes its limits; jobs that wait for it continue.
 #[utoipa::path(
     put, path = "/budgets/{name}", operation_id = "put_budget", tag = "budgets",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
     request_body(content = PutBudget, content_type = "application/json"),
     responses((status = 200, description = "It is set.", body = rows::BudgetView, content_type = "application/json")),

@@ -13,6 +13,7 @@ use turnstone_store::Raise;
 /// Raises the limits of a shared budget; jobs that wait for it continue.
 #[utoipa::path(
     post, path = "/budgets/{name}/raise", tag = "budgets",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
     request_body(content = RaiseRequest, content_type = "application/json"),
     responses((status = 200, description = "It is raised.", body = rows::BudgetView, content_type = "application/json")),

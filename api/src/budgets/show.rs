@@ -10,6 +10,7 @@ use turnstone_ojs::OjsError;
 /// Shows a shared budget. In the path its slashes are written `%2F`.
 #[utoipa::path(
     get, path = "/budgets/{name}", operation_id = "show_budget", tag = "budgets",
+    security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The budget.", example = "tenant/acme"),
         ("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said."),

@@ -22,6 +22,7 @@ struct ForgottenCredentials {
 /// Deletes the credentials of an owner for a tool, or one header of them.
 #[utoipa::path(
     delete, path = "/credentials/{owner}/{tool}", operation_id = "delete_credential", tag = "credentials",
+    security(("fleet" = ["operator"])),
     params(
         ("owner" = String, Path, description = "user:ID, member:TENANT:ID or static:NAME.", example = "static:desk"),
         ("tool" = String, Path, description = "The tool, or `*`."),

@@ -18,6 +18,7 @@ struct CredentialList {
 /// Lists the credentials, without the secrets.
 #[utoipa::path(
     get, path = "/credentials", operation_id = "list_credentials", tag = "credentials",
+    security(("fleet" = ["operator"])),
     responses((status = 200, description = "The credentials.", body = CredentialList, content_type = "application/json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {

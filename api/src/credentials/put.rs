@@ -117,6 +117,7 @@ fn remarks(api: &Api, tool: &str) -> Vec<String> {
 /// Stores a credential in place of the one for the same owner, tool and header.
 #[utoipa::path(
     put, path = "/credentials/{owner}/{tool}", operation_id = "put_credential", tag = "credentials",
+    security(("fleet" = ["operator"])),
     params(
         ("owner" = String, Path, description = "user:ID, member:TENANT:ID or static:NAME.", example = "static:desk"),
         ("tool" = String, Path, description = "The tool, or `*` for every tool."),

@@ -11,6 +11,7 @@ use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use turnstone_domain::CallId;
 use turnstone_domain::question::Said;
 use turnstone_ojs::{Fields, OjsError};
@@ -47,6 +48,7 @@ pub(crate) struct AnswerTaken {
 /// Without `call_id` and without a key, the answer goes to the last question displayed in `awaiting`.
 #[utoipa::path(
     post, path = "/engagements/{id}/answer", tag = "engagements",
+    security(("tenant" = ["submitter"])),
     params(
         ("id" = String, Path, description = "The engagement."),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same engagement is the same answer."),
@@ -78,7 +80,14 @@ pub(crate) async fn answer_question(
     })?;
     let call = fields.text("call_id")?.map(CallId);
     let key = idempotency_key(&headers)?.map(|key| key_of(IDEMPOTENCY_KEY, &key));
-    let given = UserAnswer { said: Said::Values(values), call, key, by: fields.text("by")?, message: None };
+    let given = UserAnswer {
+        said: Said::Values(values),
+        call,
+        key,
+        by: fields.text("by")?,
+        principal: Arc::clone(&tenant.principal),
+        message: None,
+    };
     let (engagement, _, job) = find(&app, &id, &tenant).await?;
     let job = app.api.store.views.job(&job).await?.ok_or_else(|| OjsError::not_found("engagement", &id))?;
     let taken = give(&app, (&engagement, &job), &tenant, &given, Among::Delegates).await?;

@@ -5,10 +5,14 @@
 
 use super::waiting::{Among, Seat, Waiting, Wanted, has_voted, reviews, seats, waiting};
 use crate::api::App;
+use crate::ojs::jobs::submitter::check_user;
 use crate::reply::Failure;
 use crate::request::Tenant;
+use crate::reviews::check_duties;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use turnstone_domain::engagement::Engagement;
+use turnstone_domain::principal::Principal;
 use turnstone_domain::question::{Said, Unanswered};
 use turnstone_domain::review::{Review, ReviewState, Vote};
 use turnstone_domain::{CallId, Job, JobId, digest};
@@ -34,6 +38,8 @@ pub(crate) struct UserAnswer {
     pub(crate) key: Option<String>,
     /// The user who answers, when it is given; by default the user of the engagement.
     pub(crate) by: Option<String>,
+    /// The principal that sends it, which must be allowed to act for the user.
+    pub(crate) principal: Arc<Principal>,
     /// The sender's id of it.
     pub(crate) message: Option<String>,
 }
@@ -83,6 +89,9 @@ pub(crate) async fn give_if_asked(
     given: &UserAnswer,
     among: Among,
 ) -> Result<Option<Taken>, Failure> {
+    if of.user.is_known() {
+        check_user(&given.principal, &of.user.id)?;
+    }
     let open = meant(app, waiting(app, of, job, among).await?, given, among).await?;
     // Read after the waiting questions: a question that was answered meanwhile has left its key.
     if let Some(key) = &given.key {
@@ -271,7 +280,7 @@ async fn answer(
     }
     let new = NewAnswer {
         job: seat.job.clone(),
-        tenant: tenant.0.clone(),
+        tenant: tenant.name().map(str::to_owned),
         call,
         key: given.key.clone(),
         values,
@@ -331,12 +340,19 @@ async fn decide(app: &App, review: &Review, user: &str, given: &UserAnswer) -> R
     if review.state == agreed {
         return Ok(taken(true));
     }
+    check_duties(app, review, &given.principal).await?;
     let approve = agreed == ReviewState::Approved;
     let reason = match &given.said {
         Said::Values(values) => values.get("reason").and_then(Value::as_str).map(str::to_owned),
         Said::Text(_) => None,
     };
-    let decision = Decision { approve, by: user.to_owned(), reason, at: app.api.clock.now() };
+    let decision = Decision {
+        approve,
+        by: user.to_owned(),
+        principal: given.principal.identity.clone(),
+        reason,
+        at: app.api.clock.now(),
+    };
     match app.api.store.intake.decide_review(&review.id, decision).await? {
         DecisionOutcome::Decided(_) | DecisionOutcome::Counted(_) => Ok(taken(false)),
         DecisionOutcome::TooLate(state) if state == agreed => Ok(taken(true)),

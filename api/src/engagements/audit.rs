@@ -25,6 +25,7 @@ const REVIEWS: u32 = 1000;
 /// The Engagement object as expressions see it, every attempt, and the reviews.
 #[utoipa::path(
     get, path = "/engagements/{id}/audit", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The engagement."),
         ("after" = Option<u32>, Query, description = "Only attempts after this many: the `cursor` of the page before.", minimum = 0),

@@ -12,6 +12,7 @@ use turnstone_store::{CheckpointRow, Page};
 /// The phases of an engagement that are done, oldest first.
 #[utoipa::path(
     get, path = "/engagements/{id}/checkpoints", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The engagement."),
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),

@@ -30,6 +30,7 @@ pub(super) struct Diff {
 /// back is not compared.
 #[utoipa::path(
     get, path = "/engagements/{id}/diff", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The first engagement."),
         ("with" = String, Query, description = "The second one."),

@@ -18,6 +18,7 @@ use turnstone_store::EventFilter;
 /// first have none.
 #[utoipa::path(
     get, path = "/engagements/{id}/events", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The engagement."),
         ("since" = Option<i64>, Query, description = "Only events after this one, by `seq`.", minimum = 0),

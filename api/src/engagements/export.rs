@@ -29,6 +29,7 @@ const PAGE: u32 = 500;
 /// `POST /engagements/import`, and `turnstone engagement replay` runs it again.
 #[utoipa::path(
     get, path = "/engagements/{id}/export", tag = "engagements",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The document.", body = String, content_type = "application/x-ndjson")),
 )]
@@ -108,8 +109,7 @@ async fn reviews(app: &App, id: &EngagementId) -> Result<Vec<Review>, Failure> {
     Ok(rows)
 }
 
-/// Returns the agents that one may call: for its capabilities, as fallbacks, and as reviewers. Names of persons are
-/// among them, and belong to no agent.
+/// Returns the agents that one may call: for its capabilities, as fallbacks, and as reviewers.
 fn agents_of(app: &App, agent: &AgentDefinition) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for capability in &agent.capabilities {
@@ -123,7 +123,7 @@ fn agents_of(app: &App, agent: &AgentDefinition) -> BTreeSet<String> {
         }
         let restrictions = [&capability.input_restriction, &capability.output_restriction];
         for word in restrictions.into_iter().filter_map(|one| one.require_review.as_deref()) {
-            names.insert(word.strip_prefix("oagent://").unwrap_or(word).to_owned());
+            names.extend(word.strip_prefix("oagent://").map(str::to_owned));
         }
     }
     let supervisor = agent.errors.escalation.as_ref().filter(|contact| contact.supervisor);

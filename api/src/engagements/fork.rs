@@ -1,6 +1,7 @@
 //! `POST /engagements/{id}/fork`: a new engagement that continues from a turn of this one, with something changed.
 
 use crate::api::Shared;
+use crate::ojs::jobs::submitter::check_user;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
@@ -88,6 +89,7 @@ pub(super) fn origin(origin: &Origin) -> Value {
 /// the fork point is shared and paid for. This one stays as it is.
 #[utoipa::path(
     post, path = "/engagements/{id}/fork", operation_id = "fork_engagement", tag = "engagements",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The engagement.")),
     request_body(content = EngagementForkRequest, content_type = "application/json"),
     responses((status = 201, description = "The new engagement.", body = Forked, content_type = "application/json")),
@@ -111,9 +113,13 @@ pub(crate) async fn fork(
             OjsError::invalid_request("phase", "must be init, norm, resol, infer, exec, persist or emit")
         })?,
     };
+    let (origin_engagement, _, _) = super::find(&app, &id, &tenant).await?;
+    if origin_engagement.user.is_known() {
+        check_user(&tenant.principal, &origin_engagement.user.id)?;
+    }
     let fork = NewFork {
         from: EngagementId::from(id.as_str()),
-        tenant: tenant.0,
+        tenant: tenant.into_name(),
         point: ForkPoint { turn, phase },
         changes: changes(&fields)?,
         live_tools: fields.flag("live_tools")?.unwrap_or(false),

@@ -3,6 +3,7 @@
 use super::find;
 use crate::api::App;
 use crate::ojs::jobs::accept;
+use crate::ojs::jobs::submitter::check_user;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use turnstone_domain::schema::Allowance;
@@ -48,6 +49,9 @@ pub(crate) struct Taken {
 /// engagement takes no input, or the id of the job is taken (`duplicate_job`). The errors of enqueueing a job.
 pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> Result<Taken, Failure> {
     let (engagement, agent, latest) = find(app, id, tenant).await?;
+    if engagement.user.is_known() {
+        check_user(&tenant.principal, &engagement.user.id)?;
+    }
     let latest = app.api.store.views.job(&latest).await?;
     let latest = latest.ok_or_else(|| OjsError::not_found("engagement", id))?;
     let changed = !said.settings.is_empty();
@@ -56,7 +60,8 @@ pub(crate) async fn say(app: &App, id: &str, tenant: &Tenant, said: Further) -> 
     let job = said.job.clone();
     let now = app.api.clock.now();
     let (fields, mut allowance) = (fields(&latest, &engagement.agent, said), Allowance::default());
-    let request = accept::read(&mut allowance, fields, latest.tenant.as_deref(), now).await?;
+    let request =
+        accept::read(&mut allowance, fields, (&tenant.principal, latest.tenant.as_deref()), now).await?;
     let mut new: NewJob = request.into_new_job(Some(agent.clone()), app.api.ids.as_ref())?;
     rules::check(&new)?;
     app.schemas.check(app, &new).await?;

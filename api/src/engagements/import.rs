@@ -33,6 +33,7 @@ pub(crate) struct BinaryDocument(Vec<u8>);
 /// other server: shared budgets of this server do not count it.
 #[utoipa::path(
     post, path = "/engagements/import", tag = "engagements",
+    security(("tenant" = ["operator"])),
     request_body(description = "The document of an export, of any media type.", content(
         (String = "application/x-ndjson"),
         (BinaryDocument = "application/octet-stream"),
@@ -55,7 +56,7 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
     let read = spawn_blocking(parse).await;
     let mut record =
         read.map_err(|_| OjsError::internal("Reading the document failed."))?.map_err(refused)?;
-    record.belongs_to(tenant.0);
+    record.belongs_to(tenant.into_name());
     let reported = Imported {
         engagement_id: record.engagement_id().0,
         job_id: record.job.id.0.clone(),

@@ -12,6 +12,7 @@ use turnstone_store::{EngagementFilter, ListedEngagement};
 /// others begin meanwhile.
 #[utoipa::path(
     get, path = "/engagements", operation_id = "list_engagements", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(
         ("agent" = Option<String>, Query, description = "Of this agent."),
         ("since" = Option<String>, Query, description = "Begun then or later; a time with a zone.", example = "2026-01-31T12:00:00Z"),
@@ -28,7 +29,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     let filter = EngagementFilter {
         agent: params.text("agent").map(str::to_owned),
         since: params.time("since")?,
-        tenant: tenant.0,
+        tenant: tenant.into_name(),
         after,
     };
     let limit: u32 = params.number("limit", 50, 1, 200)?;

@@ -17,6 +17,7 @@ const WITHHELD: &str = "(withheld)";
 /// The conversation of an engagement, oldest message first.
 #[utoipa::path(
     get, path = "/engagements/{id}/messages", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The engagement."),
         ("after" = Option<i64>, Query, description = "Only messages after this one, by `seq`.", minimum = 0),

@@ -15,6 +15,7 @@ use crate::request::{JsonBytes, Params, RequestId, Segment, Tenant};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::question::Said;
 use turnstone_domain::terms::Continues;
@@ -38,6 +39,7 @@ pub(crate) struct Sent {
 /// agent waits for one answer of its user, the input is that answer.
 #[utoipa::path(
     post, path = "/engagements/{id}", tag = "engagements",
+    security(("tenant" = ["submitter"])),
     params(
         ("id" = String, Path, description = "The engagement."),
         ("reopen" = Option<bool>, Query, description = "An ended engagement continues with it."),
@@ -129,6 +131,7 @@ async fn answered(
         call: key.map(|_| asks.into()),
         key: key.map(|key| key_of(IDEMPOTENCY_KEY, key)),
         by: user.and_then(|user| Some(user["id"].as_str()?.to_owned())),
+        principal: Arc::clone(&tenant.principal),
         message: None,
     };
     give_if_asked(app, (engagement, job), tenant, &given, Among::Delegates).await

@@ -12,6 +12,7 @@ use turnstone_domain::session_state::Scope;
 /// The state that the agent keeps, as committed: changes of a running turn are not in it.
 #[utoipa::path(
     get, path = "/engagements/{id}/state", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The state.", body = rows::SessionState, content_type = "application/json")),
 )]

@@ -22,6 +22,7 @@ const MOST_REVIEWS: u32 = 100;
 /// The state of an engagement that its caller may see.
 #[utoipa::path(
     get, path = "/engagements/{id}", operation_id = "show_engagement", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The engagement.", body = state::State, content_type = "application/json")),
 )]

@@ -34,6 +34,7 @@ impl JournalPage {
 /// The tool journal of an engagement, oldest call first.
 #[utoipa::path(
     get, path = "/engagements/{id}/tool-calls", tag = "engagements",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The engagement."),
         ("after" = Option<u32>, Query, description = "The `cursor` of the page before.", minimum = 0),

@@ -32,6 +32,7 @@ struct Breakers {
 /// Lists the circuit breakers that are open or half-open, or that count failures.
 #[utoipa::path(
     get, path = "/breakers", operation_id = "list_breakers", tag = "fleet",
+    security(("fleet" = ["viewer"])),
     responses((status = 200, description = "The breakers.", body = Breakers, content_type = "application/json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {

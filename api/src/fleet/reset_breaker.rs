@@ -22,6 +22,7 @@ struct Reset {
 /// second.
 #[utoipa::path(
     delete, path = "/breakers/{name}", tag = "fleet",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The breaker.", example = "tool/researcher/web_search")),
     responses((status = 200, description = "It is closed.", body = Reset, content_type = "application/json")),
 )]

@@ -10,6 +10,7 @@ use serde_json::Value;
 /// The workers of the fleet, by name, including silent ones that did not leave.
 #[utoipa::path(
     get, path = "/workers", operation_id = "list_workers", tag = "fleet",
+    security(("fleet" = ["viewer"])),
     responses((status = 200, description = "The workers.", body = [rows::Worker], content_type = "application/json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>) -> Answer {

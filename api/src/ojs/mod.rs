@@ -16,7 +16,7 @@ mod workflows;
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use operate::reset::route as reset;
+pub(crate) use operate::reset::{PATH as RESET, route as reset};
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::default()

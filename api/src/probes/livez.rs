@@ -7,6 +7,7 @@ use axum::response::Response;
 /// Shows that the process answers.
 #[utoipa::path(
     get, path = "/livez", tag = "server",
+    security(()),
     responses((status = 200, description = "It does.", body = super::Status, content_type = "application/json"))
 )]
 pub(crate) async fn livez() -> Response {

@@ -12,6 +12,7 @@ use turnstone_store::Views;
 /// Shows if requests can be served.
 #[utoipa::path(
     get, path = "/readyz", tag = "server",
+    security(()),
     responses(
         (status = 200, description = "They can.", body = Status, content_type = "application/json"),
         (status = 503, description = "The server drains, or its store does not answer.", body = Status,
@@ -25,6 +26,7 @@ pub(crate) async fn readyz(State(app): State<Shared>) -> Response {
 /// Shows if requests can be served, at the path that OJS defines.
 #[utoipa::path(
     get, path = "/ready", tag = "server",
+    security(()),
     responses(
         (status = 200, description = "They can.", body = Status, content_type = "application/openjobspec+json"),
         (status = 503, description = "The server drains, or its store does not answer.", body = Status,

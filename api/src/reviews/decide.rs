@@ -1,12 +1,14 @@
 //! `POST /reviews/{id}/approve` and `/reject` with `{"by", "reason"?}` (OAS-30 … OAS-32): the first answer counts, and
 //! each of several reviewers has one vote.
 
+use super::check_duties;
 use crate::api::Shared;
 use crate::docs::{self, rows};
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use crate::show;
 use axum::extract::State;
+use turnstone_domain::principal::Principal;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{ReviewId, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
@@ -15,6 +17,7 @@ use turnstone_store::{Decision, DecisionOutcome};
 /// Approves a review. The first answer counts.
 #[utoipa::path(
     post, path = "/reviews/{id}/approve", tag = "reviews",
+    security(("tenant" = ["approver"])),
     params(("id" = String, Path, description = "The review.")),
     request_body(content = rows::ReviewAnswer, content_type = "application/json"),
     responses(
@@ -36,6 +39,7 @@ pub(crate) async fn approve(
 /// Rejects a review. The first answer counts.
 #[utoipa::path(
     post, path = "/reviews/{id}/reject", tag = "reviews",
+    security(("tenant" = ["approver"])),
     params(("id" = String, Path, description = "The review.")),
     request_body(content = rows::ReviewAnswer, content_type = "application/json"),
     responses(
@@ -56,8 +60,9 @@ pub(crate) async fn reject(
 
 async fn decide(app: &Shared, id: &str, tenant: &Tenant, (approve, body): (bool, &[u8])) -> Answer {
     let review = app.api.store.views.review_of(&ReviewId::from(id), tenant.name()).await?;
-    review.ok_or_else(|| OjsError::not_found("review", id))?;
-    let decision = decision(approve, body, app.api.clock.now())?;
+    let review = review.ok_or_else(|| OjsError::not_found("review", id))?;
+    check_duties(app, &review, &tenant.principal).await?;
+    let decision = decision(approve, body, &tenant.principal, app.api.clock.now())?;
     let by = decision.by.clone();
     match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {
         DecisionOutcome::Decided(review) | DecisionOutcome::Counted(review) => {
@@ -94,24 +99,45 @@ fn not_asked(review: &Review, by: &str) -> OjsError {
     OjsError::new(403, "forbidden", message, hint)
 }
 
-fn decision(approve: bool, bytes: &[u8], at: Timestamp) -> Result<Decision, OjsError> {
+/// Reads an answer. A name counts only within what the principal may act for; left out, it is the principal's.
+fn decision(approve: bool, bytes: &[u8], principal: &Principal, at: Timestamp) -> Result<Decision, OjsError> {
     let fields = Fields::read_if_any(bytes)?;
     let (by, reason) = (fields.text("by")?, fields.text("reason")?);
     if let Some(unknown) = fields.0.names().find(|name| !matches!(*name, "by" | "reason")) {
         return Err(OjsError::invalid_request(unknown, "is not known here; an answer has `by` and `reason`"));
     }
-    let missing = || OjsError::invalid_request("by", "is missing: say whose answer it is");
-    let by = by.filter(|by| !by.trim().is_empty()).ok_or_else(missing)?;
-    Ok(Decision { approve, by, reason, at })
+    let by = match by.filter(|by| !by.trim().is_empty()) {
+        Some(by) if !principal.may_act_for(&by) => {
+            let message = format!("{} may not answer for {by}.", principal.name);
+            let hint = "Leave `by` out, or use a key that acts for this reviewer: `turnstone key create --acts-for`.";
+            return Err(OjsError::new(403, "forbidden", message, hint).with("by", by));
+        }
+        Some(by) => by,
+        // It may be anyone's.
+        None if principal.acts_for_anyone() => {
+            return Err(OjsError::invalid_request("by", "is missing: say whose answer it is"));
+        }
+        None => principal.name.clone(),
+    };
+    Ok(Decision { approve, by, principal: principal.identity.clone(), reason, at })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use turnstone_domain::principal::ANYONE;
 
     #[test]
     fn answers_are_read_strictly() {
-        let read = |text: &str| decision(true, text.as_bytes(), Timestamp(5));
+        let mut principal = Principal {
+            name: "eve".to_owned(),
+            key: None,
+            tenant: None,
+            roles: Vec::new(),
+            acts_for: vec![ANYONE.to_owned()],
+            identity: Some("eve".to_owned()),
+        };
+        let read = |text: &str| decision(true, text.as_bytes(), &principal, Timestamp(5));
         let full = read(r#"{"by":"ann","reason":"fine"}"#).unwrap();
         assert_eq!((full.by.as_str(), full.reason.as_deref(), full.at), ("ann", Some("fine"), Timestamp(5)));
         for nobody in ["", "{}", r#"{"by":" "}"#, r#"{"reason":"fine"}"#] {
@@ -121,5 +147,10 @@ mod tests {
         for bad in [r#"{"by":1}"#, r#"{"who":"ann"}"#, "[]", "{"] {
             assert_eq!(read(bad).unwrap_err().status, 400, "{bad}");
         }
+        principal.acts_for = vec!["ann".to_owned()];
+        let read = |text: &str| decision(true, text.as_bytes(), &principal, Timestamp(5));
+        assert_eq!(read("").unwrap().by, "eve");
+        assert_eq!(read(r#"{"by":"ann"}"#).unwrap().by, "ann");
+        assert_eq!(read(r#"{"by":"ben"}"#).unwrap_err().status, 403);
     }
 }

@@ -13,6 +13,7 @@ use turnstone_store::{Page, ReviewFilter};
 /// Lists reviews, oldest first.
 #[utoipa::path(
     get, path = "/reviews", operation_id = "list_reviews", tag = "reviews",
+    security(("tenant" = ["viewer"])),
     params(
         ("state" = Option<String>, Query, description = "open, approved, rejected, expired, or all, as when it is left out."),
         ("reviewer" = Option<String>, Query, description = "Asked of this user or agent."),
@@ -28,7 +29,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
             _ => params.word("state", ReviewState::parse, "open, approved, rejected, expired and all")?,
         },
         reviewer: params.text("reviewer").map(str::to_owned),
-        tenant: tenant.0,
+        tenant: tenant.into_name(),
         engagement: None,
     };
     let (page, slice) = params.page()?;

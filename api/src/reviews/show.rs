@@ -12,6 +12,7 @@ use turnstone_ojs::OjsError;
 /// One review.
 #[utoipa::path(
     get, path = "/reviews/{id}", operation_id = "show_review", tag = "reviews",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The review.")),
     responses((status = 200, description = "The review.", body = rows::Review, content_type = "application/json")),
 )]

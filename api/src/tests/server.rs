@@ -80,7 +80,7 @@ impl Server {
             options,
             shutdown: shutdown.clone(),
         };
-        Self { router: api.router(), store, clock, shutdown, _folder: folder }
+        Self { router: api.router().unwrap(), store, clock, shutdown, _folder: folder }
     }
 
     pub(super) async fn request(&self, request: Request<Body>) -> Reply {

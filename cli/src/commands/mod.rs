@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod agent;
+pub mod audit;
 pub mod bench;
 pub mod breaker;
 pub mod budget;
@@ -15,7 +16,9 @@ pub mod dead_letter;
 pub mod dev;
 pub mod doctor;
 pub mod engagement;
+pub mod freeze;
 pub mod job;
+pub mod key;
 pub mod mcp;
 mod migrate;
 pub mod policy;
@@ -131,6 +134,9 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Breaker(command) => until_interrupted(breaker::run(command, &session)).await,
             Command::Budget(command) => until_interrupted(budget::run(command, &session)).await,
             Command::Credential(command) => until_interrupted(credential::run(command, &session)).await,
+            Command::Audit(command) => until_interrupted(audit::run(command, &session)).await,
+            Command::Freeze(command) => until_interrupted(freeze::run(command, &session)).await,
+            Command::Key(command) => until_interrupted(key::run(command, &session)).await,
             Command::Queue(command) => until_interrupted(queue::run(command, &session)).await,
             Command::DeadLetter(command) => until_interrupted(dead_letter::run(command, &session)).await,
             Command::Cron(command) => until_interrupted(cron::run(command, &session)).await,

@@ -285,6 +285,8 @@ pub struct AgentsConfig {
     /// The directory of their files (`.yaml`, `.yml`, `.json`); in the file relative to the file. A file that is no
     /// usable agent is reported with line and column and left out; the others are registered.
     pub dir: Option<PathBuf>,
+    /// True to refuse jobs that call a model without naming a registered agent.
+    pub require_agent: bool,
 }
 
 /// `[log]`: the log on standard error.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use turnstone_domain::Timestamp;
 use turnstone_domain::address::check_text;
 use turnstone_domain::webhook::{Delivery, Webhook};
-use turnstone_outbound::{PublicResolver, client_builder};
+use turnstone_outbound::{OpenResolver, PublicResolver, client_builder};
 
 /// The most bytes of a failed response that are kept, to explain the failure.
 const EXCERPT_BYTES: usize = 300;
@@ -36,7 +36,10 @@ impl Post {
     /// A sentence that says why the client cannot be built.
     pub(super) fn new(allow_private: bool, timeout: Duration) -> Result<Self, String> {
         let builder = client_builder().timeout(timeout).connect_timeout(timeout);
-        let builder = if allow_private { builder } else { builder.dns_resolver(PublicResolver) };
+        let builder = match allow_private {
+            true => builder.dns_resolver(OpenResolver),
+            false => builder.dns_resolver(PublicResolver),
+        };
         let client = builder
             .build()
             .map_err(|error| format!("the client for webhooks cannot be built: {}", describe(&error)))?;

@@ -36,6 +36,25 @@ const REFUSED_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
+/// The metadata services of clouds, which give the credentials of a machine to its programs.
+const METADATA: [IpAddr; 6] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// The names of metadata services.
+const METADATA_NAMES: [&str; 2] = ["metadata.google.internal", "metadata.goog"];
+
+/// Returns true if an address is the metadata service of a cloud, which no configuration opens.
+#[must_use]
+pub fn is_metadata(address: IpAddr) -> bool {
+    METADATA.contains(&address.to_canonical())
+}
+
 /// Returns true if an address belongs to an ordinary host of the public internet. Everything else is refused: loopback,
 /// private, link-local, shared, mapped, translated, multicast, documentation, unassigned.
 #[must_use]
@@ -61,7 +80,7 @@ fn same_prefix(address: u128, network: u128, width: u32, length: u32) -> bool {
 /// # Errors
 /// A sentence that names what is refused.
 pub fn check_url(url: &Url) -> Result<(), String> {
-    check_form(url)?;
+    check_parts(url)?;
     let refused = |what: &str| {
         Err(format!("{what} is not a public address; it is reached only with allow_private = true"))
     };
@@ -69,7 +88,7 @@ pub fn check_url(url: &Url) -> Result<(), String> {
         Some(Host::Ipv4(v4)) if !is_public(v4.into()) => refused(&v4.to_string()),
         Some(Host::Ipv6(v6)) if !is_public(v6.into()) => refused(&v6.to_string()),
         Some(Host::Domain(name)) if is_local_name(name) => refused(name),
-        _ => Ok(()),
+        _ => check_form(url),
     }
 }
 
@@ -82,11 +101,29 @@ pub fn check_text(text: &str, allow_private: bool) -> Result<(), String> {
     if allow_private { check_form(&url) } else { check_url(&url) }
 }
 
-/// Checks scheme, host and credentials, which apply to every URL, guarded or not.
+/// Checks scheme, host and credentials, which apply to every URL, guarded or not. No URL may name the metadata service of
+/// a cloud.
 ///
 /// # Errors
 /// A sentence that names what is refused. Credentials are not repeated.
 pub fn check_form(url: &Url) -> Result<(), String> {
+    check_parts(url)?;
+    let is_refused = match url.host() {
+        Some(Host::Ipv4(v4)) => is_metadata(v4.into()),
+        Some(Host::Ipv6(v6)) => is_metadata(v6.into()),
+        Some(Host::Domain(name)) => {
+            METADATA_NAMES.contains(&name.trim_end_matches('.').to_ascii_lowercase().as_str())
+        }
+        None => false,
+    };
+    match url.host_str().filter(|_| is_refused) {
+        Some(host) => Err(format!("{host} is the metadata service of a cloud, which is never called")),
+        None => Ok(()),
+    }
+}
+
+/// Checks scheme, host and credentials.
+fn check_parts(url: &Url) -> Result<(), String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("the scheme {} is refused; only http and https are called", url.scheme()));
     }
@@ -118,6 +155,18 @@ pub fn only_public(name: &str, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>
         ));
     }
     Ok(public)
+}
+
+/// Returns the addresses of a name that are no metadata services of clouds.
+///
+/// # Errors
+/// A sentence that says that the name has no others.
+pub fn without_metadata(name: &str, found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, String> {
+    let others: Vec<SocketAddr> = found.into_iter().filter(|address| !is_metadata(address.ip())).collect();
+    if others.is_empty() {
+        return Err(format!("{name} has no address that may be called"));
+    }
+    Ok(others)
 }
 
 #[cfg(test)]
@@ -257,5 +306,31 @@ mod tests {
         assert_eq!(only_public("rebind.example", mixed).unwrap(), vec![address("8.8.8.8")]);
         let error = only_public("rebind.example", vec![address("10.0.0.1")]).unwrap_err();
         assert!(error.contains("rebind.example"), "{error}");
+    }
+
+    #[test]
+    fn metadata_services_are_refused_whatever_the_configuration() {
+        for text in [
+            "http://169.254.169.254/latest/meta-data/",
+            "http://2852039166/",
+            "http://0xa9fea9fe/",
+            "http://[::ffff:a9fe:a9fe]/",
+            "http://[fd00:ec2::254]/",
+            "http://169.254.170.2/",
+            "http://100.100.100.200/",
+            "http://168.63.129.16/",
+            "http://metadata.google.internal/computeMetadata/v1/",
+            "http://METADATA.google.internal./",
+        ] {
+            assert!(check_text(text, true).is_err(), "{text}");
+            assert!(check_text(text, false).is_err(), "{text}");
+        }
+        for text in ["http://127.0.0.1/", "http://169.254.1.1/", "http://metadata.example.com/"] {
+            assert!(check_text(text, true).is_ok(), "{text}");
+        }
+        let both: Vec<SocketAddr> =
+            ["169.254.169.254:80", "10.0.0.1:80"].map(|text| text.parse().unwrap()).to_vec();
+        assert_eq!(without_metadata("h", both.clone()), Ok(both[1..].to_vec()));
+        assert!(without_metadata("h", both[..1].to_vec()).is_err());
     }
 }

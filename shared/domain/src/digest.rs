@@ -23,6 +23,27 @@ pub fn of_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// The digest of bytes that arrive in parts.
+#[derive(Clone, Debug, Default)]
+pub struct Running {
+    hasher: Sha256,
+    is_fed: bool,
+}
+
+impl Running {
+    /// Adds a part.
+    pub fn feed(&mut self, part: &[u8]) {
+        self.is_fed |= !part.is_empty();
+        self.hasher.update(part);
+    }
+
+    /// Lower-case hex SHA-256 of the parts so far; `None` without any.
+    #[must_use]
+    pub fn digest(&self) -> Option<String> {
+        self.is_fed.then(|| hex(&self.hasher.clone().finalize()))
+    }
+}
+
 fn feed(hasher: &mut Sha256, value: &Value) {
     match value {
         Value::Object(map) => {

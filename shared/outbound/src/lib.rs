@@ -1,11 +1,11 @@
 //! HTTP clients for calls that leave the process: models, tools, webhooks.
 //!
 //! Clients follow no redirect, use no proxy of the environment, send no referer and never retry by themselves.
-//! [`PublicResolver`] restricts a client to public addresses.
+//! [`PublicResolver`] restricts a client to public addresses. [`OpenResolver`] is for clients that may reach private ones.
 //!
 //! ```text
 //!  model, tool, webhook ─▶ client ─ PublicResolver ─▶ public addresses
-//!                             ╰──── without it ─────▶ any address
+//!                             ╰──── OpenResolver ───▶ any but metadata services
 //! ```
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -15,7 +15,7 @@ use rustls::ClientConfig;
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use std::net::SocketAddr;
 use std::sync::OnceLock;
-use turnstone_domain::address::only_public;
+use turnstone_domain::address::{only_public, without_metadata};
 
 /// Returns a builder of clients that trust the root certificates of this machine.
 ///
@@ -79,6 +79,20 @@ impl Resolve for PublicResolver {
             let name = name.as_str().to_owned();
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             Ok(Box::new(only_public(&name, found)?.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// The system's resolver without the metadata services of clouds, for clients that may reach private addresses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenResolver;
+
+impl Resolve for OpenResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let name = name.as_str().to_owned();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            Ok(Box::new(without_metadata(&name, found)?.into_iter()) as Addrs)
         })
     }
 }

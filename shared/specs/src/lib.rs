@@ -86,6 +86,19 @@ impl Names<'_> {
     }
 }
 
+/// Words that mean persons where a document names a reviewer.
+const PERSONS: [&str; 5] = ["user", "owner", "operator", "manager", "anonymous"];
+
+/// Returns the problem of an agent whose name means a person. A reader of a review could not distinguish the two.
+#[must_use]
+pub fn reserved(agent: &str, reviewers: Option<&[String]>) -> Option<Problem> {
+    let is_person =
+        PERSONS.contains(&agent) || reviewers.is_some_and(|names| names.iter().any(|name| name == agent));
+    let message =
+        format!("the name `{agent}` is reserved for a person who reviews; give the agent another one");
+    is_person.then_some(Problem { line: 0, column: 0, rule: "OAS-30", severity: Severity::Error, message })
+}
+
 /// Reads one document. `kind` and `apiVersion` determine its format. Without `names` only the form of
 /// references is checked, as in `agent lint` without a server.
 ///

@@ -38,6 +38,7 @@ pub use cipher::EncryptionKeys;
 pub use damage::{damaged_rows, unreadable};
 pub use doorbell::{Doorbell, Ring};
 pub use engine::artifacts::Artifacts;
+pub use engine::audit::{Audit, AuditNote, audited};
 pub use engine::batches::{Batch, Batches};
 pub use engine::budgets::{
     BudgetRow, Budgets, DailyCost, EngagementCost, OwnBudget, Raise, SharedBudget, Spending,
@@ -50,12 +51,14 @@ pub use engine::crons::{Crons, Firing};
 pub use engine::delegations::{DelegationLink, DelegationLinks, Delegations};
 pub use engine::feed::{Feed, FeedPage};
 pub use engine::forks::{ForkRefusal, Forks, NewFork};
+pub use engine::freezes::{Freeze, Freezes};
 pub use engine::idempotency::{AnswerOfPush, IdempotentPush, IdempotentPushes, RecordedPush};
 pub use engine::inspect::{DamagedValue, Inspected, RawRow};
 pub use engine::intake::{
     AgentRemoval, AgentRemoved, AnswerOutcome, CancelOutcome, Decision, DecisionOutcome, Intake, NewAgent,
     NewAnswer, Pressure, Pushed,
 };
+pub use engine::keys::{Keys, NewKeyOutcome, Rotation};
 pub use engine::operate::{ActionOutcome, Bulk, BulkOutcome, DeadTotal, JobAction, Operate, TenantTotal};
 pub use engine::questions::{GivenAnswer, Questions};
 pub use engine::queues::{
@@ -142,6 +145,12 @@ pub struct Store {
     pub breakers: Arc<dyn Breakers>,
     /// The credentials that tools are called with, for users and static identities.
     pub credentials: Credentials,
+    /// The audit of changes.
+    pub audit: Audit,
+    /// API keys of principals.
+    pub keys: Keys,
+    /// Freezes of the fleet and of tenants.
+    pub freezes: Freezes,
     /// Agents that work for agents.
     pub delegations: Delegations,
     /// The jobs with one tag, as a unit.

@@ -44,7 +44,13 @@ async fn parked(at: &Opened) -> (Claim, ReviewId) {
 }
 
 async fn vote(at: &Opened, id: &ReviewId, by: &str, approve: bool, when: Timestamp) -> DecisionOutcome {
-    let decision = Decision { approve, by: by.into(), reason: Some(format!("{by} thinks so")), at: when };
+    let decision = Decision {
+        approve,
+        by: by.into(),
+        principal: None,
+        reason: Some(format!("{by} thinks so")),
+        at: when,
+    };
     at.store.intake.decide_review(id, decision).await.unwrap()
 }
 

@@ -104,7 +104,10 @@ async fn without_a_key_a_server_listens_on_loopback_alone() {
 #[tokio::test]
 async fn with_a_key_a_server_listens_at_the_configured_address() {
     let folder = turnstone_tests::scratch::folder();
-    let env = [("TURNSTONE_SERVER__API_KEYS", "env:KEY_OF_MINE"), ("KEY_OF_MINE", "a-key-of-mine")];
+    let env = [
+        ("TURNSTONE_SERVER__API_KEYS", "env:KEY_OF_MINE"),
+        ("KEY_OF_MINE", "a-key-of-mine-with-32-characters"),
+    ];
     let mut server = Program::start(folder.path(), &["dev", "--data", "data", "--bind", "0.0.0.0:0"], &env);
     server.says("turnstone listens on ").await;
     let addresses = listening(&server);

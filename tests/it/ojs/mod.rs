@@ -32,7 +32,7 @@ macro_rules! on_every_store {
         crate::ojs::on_stores!(cfg_attr(no_postgres, ignore = "needs PostgreSQL"); $($case),+);
     };
 }
-use on_every_store;
+pub(crate) use on_every_store;
 
 /// Makes the same tests, with those on PostgreSQL in the long suite: they differ in statements only, which
 /// `conformance` tests there.
@@ -41,7 +41,7 @@ macro_rules! on_sqlite_first {
         crate::ojs::on_stores!(ignore = "long: the same rule on PostgreSQL"; $($case),+);
     };
 }
-use on_sqlite_first;
+pub(crate) use on_sqlite_first;
 
 /// Makes the tests on SQLite, and those on PostgreSQL with an attribute.
 macro_rules! on_stores {
@@ -71,4 +71,4 @@ macro_rules! on_stores {
         }
     };
 }
-use on_stores;
+pub(crate) use on_stores;

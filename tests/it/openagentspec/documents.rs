@@ -87,7 +87,10 @@ async fn an_assertion_that_can_never_hold_is_a_warning() {
         ("OAS-33_never", restricted("'false'")),
         ("OAS-33_pattern", restricted("user.id.matches('[')")),
         ("OAS-45", oas("desk", "guardrails: {input: {tool_name: search, assertion: history._total < 3}}\n")),
-        ("OAS-A18", oas("desk", "capabilities: {search: {input_restriction: {require_review: desk}}}\n")),
+        (
+            "OAS-A18",
+            oas("desk", "capabilities: {search: {input_restriction: {require_review: 'oagent://desk'}}}\n"),
+        ),
     ] {
         fleet.send(Method::DELETE, "/agents/desk?allow_unresolved=1", "").await;
         let (status, body) = fleet.send(Method::POST, "/agents?allow_unresolved=1", text.clone()).await;

@@ -11,8 +11,8 @@ use turnstone_tests::servers::Port;
 use turnstone_tests::wait::{until, until_within};
 use turnstone_tests::{ModelServer, Reply, model_server};
 
-const KEYS: [&str; 2] = ["key-that-a-gave-to-b", "key-that-b-gave-to-a"];
-const OWN: &str = "key-of-the-operator";
+const KEYS: [&str; 2] = ["key-that-server-a-gave-to-server-b", "key-that-server-b-gave-to-server-a"];
+const OWN: &str = "key-of-the-operator-of-this-server";
 
 /// One of the two servers.
 struct Site {
@@ -42,7 +42,7 @@ impl Site {
              [server.tls]\ncert = 'cert.pem'\nkey = 'key.pem'\n\
              [remote]\nallow_private = true\nca = 'ca.pem'\nmax_tokens = 5000\n\
              [remote.hosts.'127.0.0.1:{other}']\nkey = 'file:{place}/taken.key'\n\
-             [remote.peers.other]\nkey = 'file:{place}/given.key'\n\
+             [remote.peers.other]\nkey = 'file:{place}/given.key'\nusers = ['*']\n\
              [providers.test]\nkind = 'openai'\nbase_url = '{models}'\n\
              [worker]\nslots = 1\n[models]\ndefault_provider = 'test'\ndefault_model = 'm'\nmax_tokens = 100\n[agents]\ndir = 'agents'\n"
         );

@@ -66,7 +66,7 @@ async fn removed_agents_are_not_listed() {
             let (status, body) = fleet.send(Method::PUT, &format!("/agents/{name}"), oas(name, &rest)).await;
             assert_eq!(status, 201, "{body}");
         }
-        let careful = "capabilities: {search: {input_restriction: {require_review: judge}}}\n";
+        let careful = "capabilities: {search: {input_restriction: {require_review: 'oagent://judge'}}}\n";
         fleet.send(Method::PUT, "/agents/careful", oas("careful", careful)).await;
         let remove = async |path: &str| {
             let (status, body) = fleet.send(Method::DELETE, path, String::new()).await;

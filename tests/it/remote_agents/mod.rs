@@ -20,7 +20,7 @@ use turnstone_tests::wait::until;
 const PROTOCOLS: [(&str, &str); 2] = [("agent-protocol", "agents"), ("a2a", "a2a")];
 
 /// The key of this server on the server of the scout.
-const KEY: &str = "key-that-the-far-server-gave";
+const KEY: &str = "key-that-the-far-server-gave-to-this-one";
 
 /// A running `turnstone dev`.
 struct Site {
@@ -143,7 +143,7 @@ fn as_peer() -> String {
 }
 
 /// The peers of the scout's server.
-const PEERS: &str = "[remote.peers.near]\nkey = 'env:FAR_KEY'\n";
+const PEERS: &str = "[remote.peers.near]\nkey = 'env:FAR_KEY'\nusers = ['*']\n";
 
 /// Returns the agent of a model call: the one whose intent the system prompt begins with.
 fn who(request: &Value) -> String {

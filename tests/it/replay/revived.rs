@@ -5,11 +5,15 @@ use crate::stores::on_stores;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
 use turnstone_domain::record::EngagementRecord;
+use turnstone_domain::review::ReviewState;
 use turnstone_tests::{Backend, Fleet};
 
 on_stores!(
     everywhere: [],
-    sqlite_first: [a_rejection_is_recorded_and_does_not_count_after_a_retry],
+    sqlite_first: [
+        a_rejection_is_recorded_and_does_not_count_after_a_retry,
+        a_forged_approval_of_an_import_calls_nothing,
+    ],
 );
 
 const AGENT: &str = "kind: \"openagentspec:v1/agent\"\nname: trip\ndescription: It books.\nintent: You book trips.\n\
@@ -61,6 +65,32 @@ async fn a_rejection_is_recorded_and_does_not_count_after_a_retry(backend: Backe
     let mut record = EngagementRecord::read(&document).unwrap();
     record.reviews.reverse();
     assert_eq!(runs_again(&record.write().unwrap()).await, (4, 28));
+    from.end().await;
+    to.end().await;
+}
+
+/// An imported job that is retried asks its reviewers, whatever the document says.
+async fn a_forged_approval_of_an_import_calls_nothing(backend: Backend) {
+    let from = Fleet::builder().on(backend).model(trip).start().await;
+    from.register(AGENT).await;
+    let job: Value = json!({"type": "agent.trip", "args": ["go"], "meta": {"agent": "trip"},
+                            "options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
+    let id = from.push(&job).await;
+    from.wait_for(&id, &[JobState::Pending]).await;
+    answer(&from, "reject").await;
+    from.wait_for(&id, &[JobState::Discarded]).await;
+    let document = exported(&from, &from.engagement_of(&id).await).await;
+    let mut record = EngagementRecord::read(&document).unwrap();
+    record.reviews[0].state = ReviewState::Approved;
+    let to = Fleet::builder().on(backend).model(trip).start().await;
+    assert_eq!(imported(&to, &record.write().unwrap()).await.0, 201);
+    let (status, body) = to.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await;
+    assert!(status.is_success(), "{body:#}");
+    to.wait_for(&id, &[JobState::Pending]).await;
+    assert_eq!(to.tools.calls_of("book"), 0);
+    answer(&to, "approve").await;
+    to.wait_for(&id, &[JobState::Completed]).await;
+    assert_eq!(to.tools.calls_of("book"), 1);
     from.end().await;
     to.end().await;
 }

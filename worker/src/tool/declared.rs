@@ -1,7 +1,7 @@
 //! Tools that a manifest defines itself, within the limits of `[tool_policy]`.
 
 use super::Tool;
-use super::address_guard::check_url;
+use super::address_guard::{check_form, check_url};
 use super::config::{Method, SchemaText, ToolConfig};
 use super::header::{HeaderText, SecretHeader};
 use super::http::HttpTool;
@@ -349,9 +349,8 @@ impl Declared {
     /// A sentence that says what to add to the configuration.
     pub(super) fn client_for(&self, url: &Url) -> Result<Client, String> {
         self.policy.admits(url)?;
-        if !self.policy.allow_private {
-            check_url(url)?;
-        }
+        let look = if self.policy.allow_private { check_form } else { check_url };
+        look(url)?;
         Ok(self.client.clone())
     }
 

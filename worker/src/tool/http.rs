@@ -82,9 +82,8 @@ impl HttpTool {
             other => (Map::new(), Some(other)),
         };
         let mut url = self.url.fill(&mut arguments).map_err(refused)?;
-        if !self.config.allow_private {
-            check_url(&url).map_err(refused)?;
-        }
+        let look = if self.config.allow_private { check_form } else { check_url };
+        look(&url).map_err(refused)?;
         if !self.config.method.has_body() {
             if other.is_some() {
                 return Err(refused(

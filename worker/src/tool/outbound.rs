@@ -6,7 +6,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Response};
 use std::error::Error;
 use std::io;
 use std::time::Duration;
-use turnstone_outbound::{PublicResolver, client_builder, own_certificates_builder};
+use turnstone_outbound::{OpenResolver, PublicResolver, client_builder, own_certificates_builder};
 use turnstone_telemetry::{propagation, redact};
 
 /// The longest that making a connection may take.
@@ -21,7 +21,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// # Errors
 /// A sentence with the reason why the client cannot be built.
 pub fn open_client() -> Result<Client, String> {
-    build(client_builder())
+    build(client_builder().dns_resolver(OpenResolver))
 }
 
 /// Returns a client that resolves names to public addresses only. URLs must pass
@@ -62,8 +62,7 @@ pub fn proving_client(proof: &[u8], authority: Option<&[u8]>, private: bool) -> 
     let authorities = authority.map(Certificate::from_pem_bundle).transpose();
     let authorities =
         authorities.map_err(|error| format!("the authority cannot be used: {}", describe(&error)))?;
-    let builder = own_certificates_builder().identity(identity);
-    let builder = if private { builder } else { builder.dns_resolver(PublicResolver) };
+    let builder = resolving(own_certificates_builder().identity(identity), private);
     build(match authorities {
         Some(authorities) => builder.tls_certs_only(authorities),
         None => builder,
@@ -80,7 +79,12 @@ fn client_that_trusts(
         _ => own_certificates_builder().tls_certs_merge(authorities.iter().cloned()),
     };
     let builder = builder.https_only(https_only);
-    build(if private { builder } else { builder.dns_resolver(PublicResolver) })
+    build(resolving(builder, private))
+}
+
+/// Returns a builder whose clients resolve names to the addresses that they may reach.
+fn resolving(builder: ClientBuilder, private: bool) -> ClientBuilder {
+    if private { builder.dns_resolver(OpenResolver) } else { builder.dns_resolver(PublicResolver) }
 }
 
 /// Builds a client with the limits of all clients of the worker.

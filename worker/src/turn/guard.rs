@@ -222,6 +222,7 @@ async fn held(
         // Its call is the first of its phase.
         turn.unless_draining()?;
     }
+    turn.unless_frozen().await?;
     let Checked { text, parts } = content;
     checked_call.input = without_pictures(side.arguments(&Value::Null, text, parts));
     let tool = match tool(turn, turn.secured()?, name).await {

@@ -29,6 +29,7 @@ struct Keys {
 /// Every key with which this fleet ever signed receipts.
 #[utoipa::path(
     get, path = "/ojs/v1/attest/keys", tag = "attest",
+    security(("tenant" = ["viewer"])),
     responses((status = 200, description = "The keys.", body = Keys, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn keys(State(app): State<Shared>) -> Answer {

@@ -63,6 +63,7 @@ struct ReceiptReply {
 /// The signed receipt of a job. It is the same at any time, and needs no run of the job.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs/{id}/receipt", tag = "attest",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "The receipt.", body = ReceiptReply,
                content_type = "application/openjobspec+json")),

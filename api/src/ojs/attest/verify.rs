@@ -34,6 +34,7 @@ struct Verified {
 /// Verifies a receipt: it is valid if a key of this fleet signed exactly its text.
 #[utoipa::path(
     post, path = "/ojs/v1/attest/verify", tag = "attest",
+    security(("tenant" = ["viewer"])),
     request_body(content = Verify, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "Whether it is valid.", body = Verified,
                content_type = "application/openjobspec+json")),

@@ -45,6 +45,7 @@ pub(super) struct Forked {
 /// Forks an agent: a new job continues from a turn of this one, with everything before it. This one stays as it is.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/fork", operation_id = "fork_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     request_body(content = Option<JobForkRequest>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The branch.", body = Forked, content_type = "application/openjobspec+json")),
 )]
@@ -78,6 +79,7 @@ pub(crate) async fn fork(
 /// The same at the path of OJS's SDKs.
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/fork", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     request_body(content = Option<JobForkRequest>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The branch.", body = Forked, content_type = "application/json")),
 )]

@@ -49,6 +49,7 @@ pub(super) struct Conflict {
 /// Merges two branches of one job into a new one.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     request_body(content = MergeRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/openjobspec+json")),
 )]
@@ -86,6 +87,7 @@ pub(crate) async fn merge(
 /// The same at the path of OJS's SDKs.
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     request_body(content = MergeRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/json")),
 )]

@@ -34,6 +34,7 @@ pub(super) struct AgentControlStatus {
 /// Pauses an agent. An active job stops after its current phase and frees the slot.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/pause", operation_id = "pause_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["operator"])),
     request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is paused.", body = AgentControlStatus, content_type = "application/openjobspec+json")),
 )]
@@ -57,6 +58,7 @@ pub(crate) async fn pause(
 /// The same at the path of OJS's SDKs.
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/pause", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["operator"])),
     request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is paused.", body = AgentControlStatus, content_type = "application/json")),
 )]

@@ -23,6 +23,7 @@ pub(super) struct Resume {
 /// Lets a paused agent continue where it stopped.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/resume", operation_id = "resume_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["operator"])),
     request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is resumed.", body = AgentControlStatus, content_type = "application/openjobspec+json")),
 )]
@@ -47,6 +48,7 @@ pub(crate) async fn resume(
 /// The same at the path of OJS's SDKs.
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/resume", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["operator"])),
     request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is resumed.", body = AgentControlStatus, content_type = "application/json")),
 )]

@@ -8,7 +8,8 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use turnstone_domain::CallId;
-use turnstone_ojs::Fields;
+use turnstone_domain::principal::Role;
+use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::ToolRetry;
 use utoipa::ToSchema;
 
@@ -41,6 +42,7 @@ pub(super) struct Reply {
 /// Lets the next turn make a call again, with the same idempotency key.
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["operator"])),
     request_body(content = ToolRetryRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is going to be made again.", body = Reply,
                content_type = "application/openjobspec+json")),
@@ -59,6 +61,12 @@ pub(crate) async fn tool_retry(
         use_alternate: fields.flag("use_alternate")?.unwrap_or(false),
         approved: fields.flag("approved")?.unwrap_or(false),
     };
+    if retry.approved && !tenant.principal.has(Role::Approver) {
+        let message =
+            format!("`approved` needs the role approver, which {} does not have.", tenant.principal.name);
+        let hint = "Let an approver send it, or answer the review about the call's unknown outcome.";
+        return Err(OjsError::new(403, "forbidden", message, hint).with("role", "approver").into());
+    }
     match app.api.store.control.retry_tool(target(&app, &id, tenant), retry).await? {
         Ok(retried) => Ok(reply::ok(&json!(Reply {
             retried: true,
@@ -73,6 +81,7 @@ pub(crate) async fn tool_retry(
 /// The same at a path beside those of OJS's SDKs.
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
+    security(("tenant" = ["operator"])),
     request_body(content = ToolRetryRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is going to be made again.", body = Reply, content_type = "application/json")),
 )]

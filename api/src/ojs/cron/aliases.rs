@@ -10,6 +10,7 @@ use axum::extract::State;
 /// Lists cron entries by name.
 #[utoipa::path(
     get, path = "/ojs/v1/crons", operation_id = "list_crons_alias", tag = "cron",
+    security(("tenant" = ["viewer"])),
     params(("enabled" = Option<bool>, Query, description = "Only those that are, or that are not.")),
     responses((status = 200, description = "The entries.", body = CronList,
                content_type = "application/openjobspec+json")),
@@ -21,6 +22,7 @@ pub(crate) async fn list(app: State<Shared>, tenant: Tenant, params: Params) -> 
 /// Makes a cron entry, or replaces the one of its name.
 #[utoipa::path(
     post, path = "/ojs/v1/crons", operation_id = "put_cron_alias", tag = "cron",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     request_body(content = PutCron, content_type = "application/openjobspec+json"),
     responses(
         (status = 200, description = "An entry of this name is replaced; its counts stay.", body = CronReply,
@@ -38,6 +40,7 @@ pub(crate) async fn put(app: State<Shared>, tenant: Tenant, body: JsonBytes) -> 
 /// One cron entry.
 #[utoipa::path(
     get, path = "/ojs/v1/crons/{id}", operation_id = "show_cron_alias", tag = "cron",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The name of the entry.")),
     responses((status = 200, description = "The entry.", body = CronReply,
                content_type = "application/openjobspec+json")),
@@ -49,6 +52,7 @@ pub(crate) async fn show(app: State<Shared>, name: Segment, tenant: Tenant) -> A
 /// Changes a cron entry. Members that are not sent stay as they are.
 #[utoipa::path(
     patch, path = "/ojs/v1/crons/{id}", tag = "cron",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The name of the entry.")),
     request_body(content = ChangeCron, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The entry as it is now.", body = CronReply,
@@ -61,6 +65,7 @@ pub(crate) async fn change(app: State<Shared>, name: Segment, tenant: Tenant, bo
 /// Deletes a cron entry and its history. The jobs that it made stay.
 #[utoipa::path(
     delete, path = "/ojs/v1/crons/{id}", operation_id = "delete_cron_alias", tag = "cron",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The name of the entry.")),
     responses((status = 200, description = "The entry as it was.", body = ForgottenCron,
                content_type = "application/openjobspec+json")),

@@ -3,6 +3,7 @@
 use super::{ChangeCron, CronReply, find, wrapped};
 use crate::api::Shared;
 use crate::blocking;
+use crate::ojs::jobs::submitter;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
 use axum::extract::State;
@@ -12,6 +13,7 @@ use turnstone_ojs::{OjsError, body, cron};
 /// Changes a cron entry. Members that are not sent stay as they are.
 #[utoipa::path(
     patch, path = "/ojs/v1/cron/{name}", tag = "cron",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("name" = String, Path, description = "The entry.")),
     request_body(content = ChangeCron, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The entry as it is now.", body = CronReply,
@@ -25,9 +27,13 @@ pub(crate) async fn change_cron(
 ) -> Answer {
     let now = app.api.clock.now();
     let entry = find(&app, &name, &tenant).await?;
-    let (sent, known) = (body::read_object(&bytes)?, entry.clone());
+    let (mut sent, known) = (body::read_object(&bytes)?, entry.clone());
+    submitter::apply_to_template(&mut sent, &tenant.principal)?;
+    if sent.contains("job_template") {
+        submitter::check_template(&app, &sent)?;
+    }
     let change = blocking::run(move || cron::read_change(sent, &known, now)).await??;
-    let owner = Tenant(Some(entry.tenant.unwrap_or_default()));
+    let owner = tenant.of_owner(entry.tenant);
     if !app.api.store.crons.change(&name, owner.name(), change, now).await? {
         return Err(OjsError::not_found("cron entry", &name).into());
     }

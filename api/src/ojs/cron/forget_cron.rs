@@ -11,6 +11,7 @@ use turnstone_ojs::OjsError;
 /// Deletes a cron entry and its history. The jobs that it made stay.
 #[utoipa::path(
     delete, path = "/ojs/v1/cron/{name}", tag = "cron",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("name" = String, Path, description = "The entry.")),
     responses((status = 200, description = "The entry as it was.", body = ForgottenCron,
                content_type = "application/openjobspec+json")),

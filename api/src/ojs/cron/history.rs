@@ -15,6 +15,7 @@ use turnstone_ojs::{OjsError, job_to_json};
 /// The latest occurrences of a cron entry, newest first, and the jobs that they made.
 #[utoipa::path(
     get, path = "/ojs/v1/cron/{name}/history", operation_id = "cron_history", tag = "cron",
+    security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The entry."),
         ("limit" = Option<u32>, Query, description = "20 unless said otherwise; 100 are remembered.",

@@ -12,6 +12,7 @@ use turnstone_ojs::cron::entry_to_json;
 /// Lists cron entries by name.
 #[utoipa::path(
     get, path = "/ojs/v1/cron", tag = "cron",
+    security(("tenant" = ["viewer"])),
     params(("enabled" = Option<bool>, Query, description = "Only those that are, or that are not.")),
     responses((status = 200, description = "The entries.", body = CronList,
                content_type = "application/openjobspec+json")),

@@ -4,6 +4,7 @@ use super::{CronReply, PutCron, find, wrapped};
 use crate::api::Shared;
 use crate::blocking;
 use crate::docs;
+use crate::ojs::jobs::submitter;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
@@ -14,6 +15,7 @@ use turnstone_ojs::{body, cron};
 /// Makes a cron entry, or replaces the one of its name.
 #[utoipa::path(
     post, path = "/ojs/v1/cron", tag = "cron",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     request_body(content = PutCron, content_type = "application/openjobspec+json"),
     responses(
         (status = 200, description = "An entry of this name is replaced; its counts stay.", body = CronReply,
@@ -30,10 +32,12 @@ pub(crate) async fn put_cron(
     JsonBytes(bytes): JsonBytes,
 ) -> Answer {
     let now = app.api.clock.now();
-    let sent = body::read_object(&bytes)?;
-    let owner = tenant.0.clone();
+    let mut sent = body::read_object(&bytes)?;
+    submitter::apply_to_template(&mut sent, &tenant.principal)?;
+    submitter::check_template(&app, &sent)?;
+    let owner = tenant.name().map(str::to_owned);
     let entry = blocking::run(move || cron::read_entry(sent, owner.as_deref(), now)).await??;
-    let own = Tenant(Some(tenant.0.unwrap_or_default()));
+    let own = tenant.of_owner(tenant.name().map(str::to_owned));
     let known = app.api.store.crons.cron(&entry.name, own.name()).await?;
     let entry = continued(entry, known);
     let new = app.api.store.crons.put(entry.clone()).await?;

@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 /// One cron entry.
 #[utoipa::path(
     get, path = "/ojs/v1/cron/{name}", tag = "cron",
+    security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The entry.")),
     responses((status = 200, description = "The entry.", body = CronReply,
                content_type = "application/openjobspec+json")),

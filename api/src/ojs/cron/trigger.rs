@@ -14,6 +14,7 @@ use turnstone_ojs::{OjsError, cron, job_to_json};
 /// Makes a job of a cron entry now, regardless of its overlap policy.
 #[utoipa::path(
     post, path = "/ojs/v1/cron/{name}/trigger", tag = "cron",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("name" = String, Path, description = "The entry.")),
     responses((status = 201, description = "The job is accepted.", body = TriggeredCron,
                content_type = "application/openjobspec+json")),
@@ -21,11 +22,11 @@ use turnstone_ojs::{OjsError, cron, job_to_json};
 pub(crate) async fn trigger(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
     let now = app.api.clock.now();
     let entry = find(&app, &name, &tenant).await?;
-    let mut job = accept(&app, cron::template_of(&entry)?, entry.tenant.as_deref(), now).await?;
+    let owner = tenant.of_owner(entry.tenant.clone());
+    let mut job = accept(&app, cron::template_of(&entry)?, &owner, now).await?;
     cron::stamp(&mut job, &entry, now, now);
     let id = app.api.store.crons.trigger(&entry, job, now).await?;
     let job = app.api.store.views.job(&id).await?.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
-    let owner = Tenant(Some(entry.tenant.unwrap_or_default()));
     let mut out = wrapped(&find(&app, &name, &owner).await?);
     out.insert("job", job_to_json(&job));
     out.insert("job_id", Value::from(id.as_str()));

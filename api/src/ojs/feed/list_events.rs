@@ -17,6 +17,7 @@ const MOST: u32 = 1_000;
 /// All events in one order, oldest first. A reader that continues from `cursor` misses nothing and sees nothing twice.
 #[utoipa::path(
     get, path = "/ojs/v1/events", tag = "events",
+    security(("tenant" = ["viewer"])),
     params(
         ("types" = Option<String>, Query, description = "Names, `*` or beginnings such as `job.*`, commas between. \
                                                          Without it all but what happens inside the turns of agents. \

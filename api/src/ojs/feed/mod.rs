@@ -88,7 +88,7 @@ fn filter(params: &Params, tenant: Tenant) -> Result<(FeedFilter, Types), Failur
         queues: list(params, "queues"),
         job_types: list(params, "job_types"),
         subject: params.text("subject").map(str::to_owned),
-        tenant: tenant.0,
+        tenant: tenant.into_name(),
     };
     Ok((filter, Types(types)))
 }

@@ -11,6 +11,7 @@ use axum::http::HeaderMap;
 /// the stream begins with the next event.
 #[utoipa::path(
     get, path = "/ojs/v1/events/stream", tag = "events",
+    security(("tenant" = ["viewer"])),
     params(
         ("types" = Option<String>, Query, description = "Names, `*` or beginnings such as `job.*`, commas between. \
                                                          Without it all but what happens inside the turns of agents."),

@@ -1,11 +1,13 @@
 //! Turns a client's members into a job that can be pushed. Bodies, members of a batch, steps of a workflow and
 //! templates of cron entries are read in the same way.
 
-use super::flow;
+use super::{flow, submitter};
 use crate::api::App;
 use crate::blocking;
 use crate::reply::Failure;
+use crate::request::Tenant;
 use std::collections::HashMap;
+use turnstone_domain::principal::Principal;
 use turnstone_domain::schema::Allowance;
 use turnstone_domain::{AgentDefinition, NewJob, RawObject, Timestamp};
 use turnstone_ojs::{EnqueueRequest, agent_fields, rules};
@@ -19,23 +21,24 @@ pub(super) struct AcceptState {
     allowance: Allowance,
 }
 
-/// Checks the members of an enqueue request and makes the job. `tenant` is the one of the header. Nothing is stored.
+/// Checks the members of an enqueue request and makes the job. They count within what the principal may. Nothing is stored.
 pub(crate) async fn accept(
     app: &App,
     fields: RawObject,
-    tenant: Option<&str>,
+    tenant: &Tenant,
     now: Timestamp,
 ) -> Result<NewJob, Failure> {
     accept_knowing(app, &mut AcceptState::default(), fields, tenant, now).await
 }
 
-/// Reads the members of a job, on a thread that may block when they contain schemas.
+/// Reads the members of a job for a principal and the owner of the job, on a thread that may block when they contain schemas.
 pub(crate) async fn read(
     allowance: &mut Allowance,
-    fields: RawObject,
-    tenant: Option<&str>,
+    mut fields: RawObject,
+    (principal, tenant): (&Principal, Option<&str>),
     now: Timestamp,
 ) -> Result<EnqueueRequest, Failure> {
+    submitter::apply(&mut fields, principal)?;
     if !agent_fields::brings_schemas(&fields) {
         return Ok(EnqueueRequest::from_fields(fields, tenant, now)?);
     }
@@ -55,10 +58,10 @@ pub(super) async fn accept_knowing(
     app: &App,
     known: &mut AcceptState,
     fields: RawObject,
-    tenant: Option<&str>,
+    tenant: &Tenant,
     now: Timestamp,
 ) -> Result<NewJob, Failure> {
-    let request = read(&mut known.allowance, fields, tenant, now).await?;
+    let request = read(&mut known.allowance, fields, (&tenant.principal, tenant.name()), now).await?;
     let known = &mut known.agents;
     let registered = match request.agent_name() {
         Some(name) => match known.get(name) {
@@ -70,7 +73,11 @@ pub(super) async fn accept_knowing(
         },
         None => None,
     };
+    let is_named = request.agent_name().is_some();
     let job = request.into_new_job(registered, app.api.ids.as_ref())?;
+    if app.api.options.require_agent && job.engagement.is_some() && !is_named {
+        return Err(submitter::unnamed().into());
+    }
     // Checks of the whole job are here, one per line: they may refuse it, and change nothing.
     rules::check(&job)?;
     flow::check(app, &job)?;

@@ -3,6 +3,7 @@
 use super::accept::{AcceptState, accept_knowing};
 use crate::api::App;
 use crate::reply::Failure;
+use crate::request::Tenant;
 use turnstone_domain::{NewJob, RawObject, Timestamp};
 use turnstone_ojs::OjsError;
 use turnstone_store::StoreError;
@@ -10,13 +11,13 @@ use turnstone_store::StoreError;
 /// The members of one request.
 pub(crate) struct Members<'a> {
     app: &'a App,
-    tenant: Option<&'a str>,
+    tenant: &'a Tenant,
     now: Timestamp,
     known: AcceptState,
 }
 
 impl<'a> Members<'a> {
-    pub(crate) fn new(app: &'a App, tenant: Option<&'a str>, now: Timestamp) -> Self {
+    pub(crate) fn new(app: &'a App, tenant: &'a Tenant, now: Timestamp) -> Self {
         Self { app, tenant, now, known: AcceptState::default() }
     }
 

@@ -39,6 +39,7 @@ pub(crate) struct BatchReply {
 /// Accepts up to 1,000 jobs, all or none. They are durable when the response is 201.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/batch", tag = "jobs",
+    security(("tenant" = ["submitter"])),
     params(
         ("X-OJS-Tenant" = Option<String>, Header, description = "Whose jobs they are."),
         ("X-Request-Id" = Option<String>, Header, description = "Kept in each job's meta.request_id."),
@@ -68,7 +69,7 @@ pub(crate) async fn batch(
         let why = format!("must have 1 to {MAX_JOBS} items, not {}", sent.len());
         return Err(OjsError::invalid_request("jobs", why).into());
     }
-    let mut members = Members::new(&app, tenant.name(), app.api.clock.now());
+    let mut members = Members::new(&app, &tenant, app.api.clock.now());
     let mut jobs = Vec::with_capacity(sent.len());
     for (at, mut fields) in sent.into_iter().enumerate() {
         request.keep(&mut fields);

@@ -12,6 +12,7 @@ use turnstone_store::CancelOutcome;
 /// Cancels a job. An active one loses its lease, and its worker is notified.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/cancel", tag = "jobs",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
         (status = 200, description = "It is cancelled.", body = docs::CancelledJob,
@@ -27,6 +28,7 @@ pub(crate) async fn cancel_job(State(app): State<Shared>, Segment(id): Segment, 
 /// Cancels a job. An active one loses its lease, and its worker is notified.
 #[utoipa::path(
     delete, path = "/ojs/v1/jobs/{id}", tag = "jobs",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
         (status = 200, description = "It is cancelled.", body = docs::CancelledJob,

@@ -20,6 +20,7 @@ use turnstone_store::{Pushed, RecordedPush};
 /// Accepts a job. It is durable when the response is 201.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs", tag = "jobs",
+    security(("tenant" = ["submitter"])),
     params(
         ("X-OJS-Tenant" = Option<String>, Header, description = "Whose job it is."),
         ("X-Request-Id" = Option<String>, Header, description = "Kept in the job's meta.request_id."),
@@ -49,7 +50,7 @@ pub(crate) async fn enqueue(
     }
     let mut fields = body::read_object(&body)?;
     request.keep(&mut fields);
-    let job = accept(&app, fields, tenant.name(), app.api.clock.now()).await?;
+    let job = accept(&app, fields, &tenant, app.api.clock.now()).await?;
     let misfit = app.schemas.warning(&app, &job).await?;
     let remarks = job.envelope.extra.names().filter_map(agent_fields::remark);
     let misfit = misfit.map(|misfit| format!("args do not fit their schema: {misfit}"));

@@ -1,11 +1,10 @@
 //! The header `Idempotency-Key` of requests that enqueue: the same request is applied once, and gets the same response
 //! for 24 hours.
 //!
-//! A key belongs to its principal: the API key and the tenant of the request. The record is written in the transaction
+//! A key belongs to its principal and the tenant of the request. The record is written in the transaction
 //! of the push, so neither a crash nor a lost response enqueues twice.
 
 use crate::api::{App, Shared};
-use crate::auth::presented;
 use crate::reply::Failure;
 use crate::request::Tenant;
 use axum::extract::FromRequestParts;
@@ -23,12 +22,12 @@ const KEY_CHARACTERS: usize = 255;
 /// How long a key is kept.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// The header of a request, and the principal of its key.
+/// The header of a request, and the principal.
 pub(super) struct IdempotencyKey(Option<Key>);
 
 struct Key {
     key: String,
-    /// The digest of the key, the API key and the tenant.
+    /// The digest of the key, the principal and the tenant.
     name: String,
 }
 
@@ -38,10 +37,7 @@ impl FromRequestParts<Shared> for IdempotencyKey {
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Failure> {
         let Some(key) = sent(&parts.headers)? else { return Ok(Self(None)) };
         let tenant = Tenant::from_request_parts(parts, app).await?;
-        // Without configured keys all requests have the same principal, with any credentials.
-        let checked = !app.api.options.api_keys.is_empty();
-        let principal = checked.then(|| presented(&parts.headers)).flatten();
-        let name = digest::of_json(&json!([principal, tenant.name(), key]));
+        let name = digest::of_json(&json!([tenant.principal.identity, tenant.name(), key]));
         Ok(Self(Some(Key { key, name })))
     }
 }

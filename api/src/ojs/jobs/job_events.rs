@@ -14,6 +14,7 @@ use turnstone_store::EventFilter;
 /// The events of a job, as a page or as a stream.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs/{id}/events", tag = "jobs",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The job."),
         ("since" = Option<i64>, Query, description = "Only events after this one, by `seq`.", minimum = 0),

@@ -13,6 +13,7 @@ use turnstone_store::{JobFilter, JobOrder, Page};
 /// Lists jobs, newest first by default.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/jobs", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(
         ("state" = Option<String>, Query, description = "One of the eight states."),
         ("queue" = Option<String>, Query, description = "In this queue."),
@@ -52,7 +53,8 @@ pub(super) fn one_more(slice: Page) -> Page {
 }
 
 /// Returns the filter of the query, for the tenant of the header or of the query.
-pub(super) fn filter_of(Tenant(header): Tenant, params: &Params) -> Result<JobFilter, Failure> {
+pub(super) fn filter_of(tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {
+    let header = tenant.into_name();
     let named = params.text("tenant").map(str::to_owned);
     if header.is_some() && named.is_some() && header != named {
         let why = "differs from the tenant of the request, whose jobs alone are listed; leave it out";

@@ -11,6 +11,7 @@ use serde_json::json;
 /// Lists jobs, newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs", operation_id = "list_jobs_slice", tag = "jobs",
+    security(("tenant" = ["viewer"])),
     params(
         ("state" = Option<String>, Query, description = "One of the eight states."),
         ("queue" = Option<String>, Query, description = "In this queue."),

@@ -12,6 +12,7 @@ pub(super) mod list_jobs;
 mod list_slice;
 mod show_job;
 mod show_result;
+pub(crate) mod submitter;
 
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;

@@ -11,6 +11,7 @@ use turnstone_ojs::{OjsError, job_reply};
 /// One job. Two reads of an unchanged job are equal.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs/{id}", operation_id = "show_job", tag = "jobs",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "The job.", body = docs::JobReply, content_type = "application/openjobspec+json")),
 )]

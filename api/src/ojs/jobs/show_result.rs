@@ -26,6 +26,7 @@ pub(super) struct JobResult {
 /// The result of a job so far, or why its latest attempt failed.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs/{id}/result", tag = "jobs",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "The result.", body = JobResult, content_type = "application/openjobspec+json")),
 )]

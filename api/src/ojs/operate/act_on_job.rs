@@ -14,6 +14,7 @@ use turnstone_store::ActionOutcome;
 /// Cancels a job. An active one loses its lease, and its worker is notified.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/jobs/{id}/cancel", operation_id = "admin_cancel_job", tag = "admin",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
         (status = 200, description = "It is cancelled.", body = docs::CancelledJob, content_type = "application/openjobspec+json"),
@@ -35,6 +36,7 @@ pub(crate) async fn cancel(
 /// it stopped.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/jobs/{id}/retry", operation_id = "admin_retry_job", tag = "admin",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
     responses(

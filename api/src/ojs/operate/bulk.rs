@@ -94,7 +94,7 @@ pub(crate) async fn run(
         Some(filter) => read(&Fields(filter), !dead_letters)?,
         None => Default::default(),
     };
-    let filter = JobFilter { tenant: tenant.0, ..filter };
+    let filter = JobFilter { tenant: tenant.into_name(), ..filter };
     let at = app.api.clock.now();
     let bulk = Bulk { action, dead_letters, states, filter, most: MOST, dry_run, at };
     let what = in_words(&bulk);

@@ -11,6 +11,7 @@ use turnstone_store::JobAction;
 /// Runs dead letters again from their first attempt.
 #[utoipa::path(
     post, path = "/ojs/v1/dead-letter/retry", operation_id = "retry_dead_letters", tag = "dead letters",
+    security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
@@ -27,6 +28,7 @@ pub(crate) async fn retry(
 /// Deletes dead letters, with their history.
 #[utoipa::path(
     post, path = "/ojs/v1/dead-letter/purge", operation_id = "purge_dead_letters", tag = "dead letters",
+    security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),

@@ -12,6 +12,7 @@ use turnstone_store::JobAction;
 /// Runs discarded jobs again from their first attempt, and retryable ones before their time.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/jobs/bulk/retry", operation_id = "admin_retry_jobs", tag = "admin",
+    security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
@@ -28,6 +29,7 @@ pub(crate) async fn retry(
 /// Cancels jobs that have not ended.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/jobs/bulk/cancel", operation_id = "admin_cancel_jobs", tag = "admin",
+    security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
@@ -45,6 +47,7 @@ pub(crate) async fn cancel(
 /// ones stay.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/jobs/bulk/delete", operation_id = "admin_delete_jobs", tag = "admin",
+    security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
@@ -61,6 +64,7 @@ pub(crate) async fn delete(
 /// Runs discarded jobs again from their first attempt, and retryable ones before their time.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/bulk/retry", tag = "jobs",
+    security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
@@ -77,6 +81,7 @@ pub(crate) async fn retry_for_clients(
 /// Cancels jobs that have not ended.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/bulk/cancel", tag = "jobs",
+    security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),
@@ -93,6 +98,7 @@ pub(crate) async fn cancel_for_clients(
 /// Deletes jobs that have ended, with their history.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/bulk/delete", tag = "jobs",
+    security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     request_body(content = BulkRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The outcome, job by job.", body = BulkReply, content_type = "application/openjobspec+json")),

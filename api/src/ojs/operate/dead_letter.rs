@@ -11,6 +11,7 @@ use turnstone_ojs::{OjsError, job_reply};
 /// One dead letter.
 #[utoipa::path(
     get, path = "/ojs/v1/dead-letter/{id}", operation_id = "show_dead_letter", tag = "dead letters",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "The job.", body = docs::JobReply, content_type = "application/openjobspec+json")),
 )]

@@ -25,6 +25,7 @@ pub(crate) struct DeadLetterStats {
 /// Counts dead letters.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/dead-letter/stats", operation_id = "admin_dead_letter_stats", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     responses((status = 200, description = "The counts.", body = DeadLetterStats, content_type = "application/openjobspec+json")),
 )]
@@ -48,6 +49,7 @@ pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
 /// Counts dead letters.
 #[utoipa::path(
     get, path = "/ojs/v1/dead-letter/stats", tag = "dead letters",
+    security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     responses((status = 200, description = "The counts.", body = DeadLetterStats, content_type = "application/openjobspec+json")),
 )]

@@ -12,6 +12,7 @@ use turnstone_store::JobFilter;
 /// Lists dead letters, newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/dead-letter", operation_id = "list_dead_letters", tag = "dead letters",
+    security(("tenant" = ["viewer"])),
     params(
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),
@@ -32,6 +33,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
 /// Lists dead letters by pages, newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/dead-letter", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),
@@ -53,7 +55,7 @@ fn filter(tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {
     Ok(JobFilter {
         queue: params.text("queue").map(str::to_owned),
         job_type: params.text("type").map(str::to_owned),
-        tenant: tenant.0,
+        tenant: tenant.into_name(),
         since: params.time("since")?,
         until: params.time("until")?,
         ..JobFilter::default()

@@ -25,6 +25,7 @@ pub(crate) struct DeletedDeadLetter {
 /// Deletes a dead letter and everything that belongs to it.
 #[utoipa::path(
     delete, path = "/ojs/v1/dead-letter/{id}", operation_id = "delete_dead_letter", tag = "dead letters",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "It is gone.", body = DeletedDeadLetter, content_type = "application/openjobspec+json")),
 )]
@@ -41,6 +42,7 @@ pub(crate) async fn delete(
 /// Deletes a dead letter and everything that belongs to it.
 #[utoipa::path(
     delete, path = "/ojs/v1/admin/dead-letter/{id}", tag = "admin",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses((status = 204, description = "It is gone.")),
 )]

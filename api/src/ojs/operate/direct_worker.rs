@@ -25,6 +25,7 @@ pub(crate) struct DirectedWorker {
 /// Directs a worker to take no further jobs.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/workers/{id}/quiet", tag = "admin",
+    security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The worker.")),
     responses(
         (status = 200, description = "It receives this with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json"),
@@ -38,6 +39,7 @@ pub(crate) async fn quiet(State(app): State<Shared>, Segment(id): Segment, opera
 /// Directs a worker to end.
 #[utoipa::path(
     delete, path = "/ojs/v1/admin/workers/{id}", tag = "admin",
+    security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The worker.")),
     responses(
         (status = 200, description = "It receives this with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json"),

@@ -26,6 +26,7 @@ pub(crate) struct PurgedQueue {
 /// Deletes jobs of a queue, with their history. Waiting jobs are cancelled first; active ones stay.
 #[utoipa::path(
     delete, path = "/ojs/v1/admin/queues/{name}/jobs", operation_id = "admin_purge_queue", tag = "admin",
+    security(("tenant" = ["operator"])),
     params(
         ("name" = String, Path, description = "The queue."),
         ("confirm" = bool, Query, description = "Has to be true."),
@@ -53,7 +54,8 @@ pub(crate) async fn purge(
         Some(Ok(ms)) => Some(at.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX).saturating_neg())),
         Some(Err(_)) => params.time("older_than")?,
     };
-    let filter = JobFilter { queue: Some(name.clone()), tenant: tenant.0, until, ..JobFilter::default() };
+    let filter =
+        JobFilter { queue: Some(name.clone()), tenant: tenant.into_name(), until, ..JobFilter::default() };
     let action = JobAction::Delete;
     let bulk = Bulk { action, dead_letters: false, states, filter, most: bulk::MOST, dry_run: false, at };
     let outcome = app.api.store.operate.bulk(bulk).await?;

@@ -12,6 +12,7 @@ use turnstone_ojs::OjsError;
 /// The rows of one job as they are stored, whether they can be read or not. Only for operators of all tenants.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/jobs/{id}/raw", operation_id = "admin_raw_job", tag = "admin",
+    security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
         (status = 200, description = "Its rows by table. A sealed value is opened. One that cannot be read is an object with the reason and the text as it is stored.", body = docs::RawJob, content_type = "application/json"),

@@ -9,9 +9,12 @@ use axum::extract::State;
 use axum::routing::post;
 use serde_json::json;
 
+/// Its path.
+pub(crate) const PATH: &str = "/ojs/v1/admin/reset";
+
 /// Returns the route.
 pub(crate) fn route() -> Router<Shared> {
-    Router::new().route("/ojs/v1/admin/reset", post(reset))
+    Router::new().route(PATH, post(reset))
 }
 
 async fn reset(State(app): State<Shared>, operator: Operator) -> Answer {

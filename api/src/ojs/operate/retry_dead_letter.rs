@@ -14,6 +14,7 @@ use turnstone_store::ActionOutcome;
 /// Runs a dead letter again, from its first attempt and without its errors.
 #[utoipa::path(
     post, path = "/ojs/v1/dead-letter/{id}/retry", operation_id = "retry_dead_letter", tag = "dead letters",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json")),
@@ -31,6 +32,7 @@ pub(crate) async fn retry(
 /// Runs a dead letter again, from its first attempt and without its errors.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/dead-letter/{id}/retry", tag = "admin",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json")),

@@ -11,6 +11,7 @@ use turnstone_ojs::{OjsError, job_to_json};
 /// One job, without a wrapper.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/jobs/{id}", operation_id = "admin_show_job", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "The job.", body = docs::Job, content_type = "application/openjobspec+json")),
 )]

@@ -24,6 +24,7 @@ pub(crate) struct Stats {
 /// How many queues, workers and jobs there are, and how fast jobs end.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/stats", operation_id = "admin_stats", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs.")),
     responses((status = 200, description = "The counts.", body = Stats, content_type = "application/openjobspec+json")),
 )]

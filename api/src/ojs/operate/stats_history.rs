@@ -45,6 +45,7 @@ pub(crate) struct History {
 /// are counted from the jobs that are still kept.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/stats/history", operation_id = "admin_stats_history", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(
         ("hours" = Option<i64>, Query, description = "How far back; 24 unless said otherwise.", minimum = 1, maximum = 768),
         ("queue" = Option<String>, Query, description = "Only of this queue."),

@@ -90,6 +90,7 @@ pub(super) struct ForgottenTenant {
 /// Shows a tenant: its limits and its jobs. An unknown one has neither.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_show_tenant", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The tenant."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The same tenant, if it is sent."),
@@ -104,6 +105,7 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
 /// Sets up a tenant: the limits replace those it had.
 #[utoipa::path(
     put, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_put_tenant", tag = "admin",
+    security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The tenant.")),
     request_body(content = TenantRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The tenant.", body = TenantDetail, content_type = "application/openjobspec+json")),
@@ -123,6 +125,7 @@ pub(crate) async fn put(
 /// Sets the limits of a tenant in place of those it had.
 #[utoipa::path(
     put, path = "/ojs/v1/admin/tenants/{id}/limits", tag = "admin",
+    security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The tenant.")),
     request_body(content = LimitsRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The tenant.", body = TenantDetail, content_type = "application/openjobspec+json")),
@@ -139,6 +142,7 @@ pub(crate) async fn put_limits(
 /// Removes the limits of a tenant. Its jobs stay.
 #[utoipa::path(
     delete, path = "/ojs/v1/admin/tenants/{id}", operation_id = "admin_delete_tenant", tag = "admin",
+    security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The tenant.")),
     responses((status = 200, description = "It has no limits.", body = ForgottenTenant,
                content_type = "application/openjobspec+json")),
@@ -154,6 +158,7 @@ pub(crate) async fn forget(State(app): State<Shared>, Segment(id): Segment, oper
 /// Lists the jobs of a tenant, by the filters of operators.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/tenants/{id}/jobs", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The tenant."),
         ("state" = Option<String>, Query, description = "One of the eight states."),

@@ -24,6 +24,7 @@ pub(crate) struct TenantStats {
 /// Counts the jobs of a tenant; one that has never had a job has none.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/tenants/{id}/stats", operation_id = "admin_tenant_stats", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The tenant."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The same tenant, if it is sent."),

@@ -33,6 +33,7 @@ pub(crate) struct TenantPage {
 /// Lists tenants that have jobs, by name.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/tenants", operation_id = "admin_list_tenants", tag = "admin",
+    security(("tenant" = ["viewer"])),
     params(
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),

@@ -68,6 +68,7 @@ pub(crate) struct WorkerPlace {
 /// Lists workers by name, including silent ones that did not leave.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/workers", operation_id = "admin_list_workers", tag = "admin",
+    security(("fleet" = ["viewer"])),
     params(
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),

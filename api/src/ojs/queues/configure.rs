@@ -47,6 +47,7 @@ pub(super) struct Backpressure {
 /// Sets bounds, limits and retention of a queue in place of those it had. The queue need not exist yet.
 #[utoipa::path(
     put, path = "/ojs/v1/admin/queues/{name}/config", tag = "queues",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     request_body(content = QueueConfig, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is set.", body = QueueDetail, content_type = "application/openjobspec+json")),

@@ -118,6 +118,7 @@ pub(super) struct LimitRequest {
 /// Lists the limits that jobs have named, by key.
 #[utoipa::path(
     get, path = "/ojs/v1/rate-limits", tag = "queues",
+    security(("tenant" = ["viewer"])),
     params(
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
         ("offset" = Option<u32>, Query, description = "After this many."),
@@ -143,6 +144,7 @@ async fn reply(app: &Shared, tenant: &Tenant, key: &str) -> Answer {
 /// Shows a limit. It is known as soon as a job that names it was accepted.
 #[utoipa::path(
     get, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
+    security(("tenant" = ["viewer"])),
     params(("key" = String, Path, description = "The key.", example = "stripe")),
     responses((status = 200, description = "The limit.", body = LimitReply, content_type = "application/openjobspec+json")),
 )]
@@ -153,6 +155,7 @@ pub(crate) async fn show_limit(State(app): State<Shared>, tenant: Tenant, Segmen
 /// Puts a limit in place of the one that jobs name, until it is deleted.
 #[utoipa::path(
     put, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
+    security(("tenant" = ["operator"])),
     params(("key" = String, Path, description = "The key.", example = "stripe")),
     request_body(content = LimitRequest, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It stands.", body = LimitReply, content_type = "application/openjobspec+json")),
@@ -171,6 +174,7 @@ pub(crate) async fn override_limit(
 /// Removes an operator's limit: the one that jobs name applies again.
 #[utoipa::path(
     delete, path = "/ojs/v1/rate-limits/{key}", tag = "queues",
+    security(("tenant" = ["operator"])),
     params(("key" = String, Path, description = "The key.", example = "stripe")),
     responses((status = 200, description = "The limit that jobs name counts.", body = LimitReply,
                content_type = "application/openjobspec+json")),

@@ -40,6 +40,7 @@ impl Slice {
 /// Lists queues by name. A tenant sees those in which it has jobs.
 #[utoipa::path(
     get, path = "/ojs/v1/queues", tag = "queues",
+    security(("tenant" = ["viewer"])),
     params(
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
         ("offset" = Option<u32>, Query, description = "After this many."),
@@ -114,6 +115,7 @@ pub(super) struct PagePosition {
 /// Lists queues by name, with the jobs of each per state. A tenant sees its own.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/queues", tag = "queues",
+    security(("tenant" = ["viewer"])),
     params(
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),

@@ -27,6 +27,7 @@ pub(super) struct PausedQueue {
 /// Pauses a queue: workers skip it until it is resumed. A queue without jobs can be paused before its first one.
 #[utoipa::path(
     post, path = "/ojs/v1/queues/{name}/pause", operation_id = "pause_queue", tag = "queues",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses((status = 200, description = "It is paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
 )]
@@ -37,6 +38,7 @@ pub(crate) async fn pause(State(app): State<Shared>, Segment(name): Segment) -> 
 /// Resumes a queue: its jobs are claimed in their original order.
 #[utoipa::path(
     post, path = "/ojs/v1/queues/{name}/resume", operation_id = "resume_queue", tag = "queues",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses((status = 200, description = "It is not paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
 )]
@@ -47,6 +49,7 @@ pub(crate) async fn resume(State(app): State<Shared>, Segment(name): Segment) ->
 /// Pauses a queue that is known, so that a misspelt name is noticed.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/queues/{name}/pause", tag = "queues",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses(
         (status = 200, description = "It is paused.", body = PausedQueue, content_type = "application/openjobspec+json"),
@@ -62,6 +65,7 @@ pub(crate) async fn pause_as_admin(State(app): State<Shared>, Segment(name): Seg
 /// Resumes a queue that is known.
 #[utoipa::path(
     post, path = "/ojs/v1/admin/queues/{name}/resume", tag = "queues",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses(
         (status = 200, description = "It is not paused.", body = PausedQueue, content_type = "application/openjobspec+json"),

@@ -98,6 +98,7 @@ pub(super) struct QueueShare {
 /// Sets a pool: claims that name several of its queues are shared between them.
 #[utoipa::path(
     put, path = "/ojs/v1/admin/pools/{name}", tag = "queues",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The pool.", example = "tenants")),
     request_body(content = PoolRequest, content_type = "application/openjobspec+json"),
     responses(
@@ -120,6 +121,7 @@ pub(crate) async fn put_pool(
 /// Lists the pools by name.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/pools", tag = "queues",
+    security(("fleet" = ["viewer"])),
     responses((status = 200, description = "The pools.", body = PoolList, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
@@ -131,6 +133,7 @@ pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
 /// Shows a pool.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/pools/{name}", tag = "queues",
+    security(("fleet" = ["viewer"])),
     params(("name" = String, Path, description = "The pool.", example = "tenants")),
     responses((status = 200, description = "The pool.", body = PoolReply, content_type = "application/openjobspec+json")),
 )]
@@ -143,6 +146,7 @@ pub(crate) async fn show_pool(State(app): State<Shared>, Segment(name): Segment)
 /// The shares of the queues of pools, as counted in the transactions of the claims.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/scheduling/stats", tag = "queues",
+    security(("fleet" = ["viewer"])),
     responses((status = 200, description = "The shares.", body = SchedulingStats, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn scheduling_stats(State(app): State<Shared>) -> Answer {

@@ -31,6 +31,7 @@ pub(super) struct QueueRequest {
 /// Sets the given members and leaves the rest as it is; `null` removes a setting.
 #[utoipa::path(
     put, path = "/ojs/v1/queues/{name}", tag = "queues",
+    security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "receipts")),
     request_body(content = QueueRequest, content_type = "application/openjobspec+json"),
     responses(

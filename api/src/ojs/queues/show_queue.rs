@@ -21,6 +21,7 @@ pub(super) struct QueueReply {
 /// Shows one queue. Naming a queue creates it, so every queue is found.
 #[utoipa::path(
     get, path = "/ojs/v1/queues/{name}", tag = "queues",
+    security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses((status = 200, description = "The queue.", body = QueueReply, content_type = "application/openjobspec+json")),
 )]
@@ -67,6 +68,7 @@ pub(super) struct Depths {
 /// Counts the jobs of a queue. A tenant's header narrows it to its own jobs.
 #[utoipa::path(
     get, path = "/ojs/v1/queues/{name}/stats", tag = "queues",
+    security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses((status = 200, description = "The counts.", body = QueueStats, content_type = "application/openjobspec+json")),
 )]
@@ -122,6 +124,7 @@ pub(super) struct QueueDetail {
 /// Shows all facts about a queue.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/queues/{name}", tag = "queues",
+    security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses((status = 200, description = "The queue.", body = QueueDetail, content_type = "application/openjobspec+json")),
 )]

@@ -59,6 +59,7 @@ pub(super) struct ListedVersion {
 /// Lists all schemas by job type, the newest version first.
 #[utoipa::path(
     get, path = "/ojs/v1/schemas", operation_id = "list_schemas_for_clients", tag = "schemas",
+    security(("tenant" = ["viewer"])),
     responses((status = 200, description = "The schemas.", body = ArgsSchemas,
                content_type = "application/openjobspec+json")),
 )]
@@ -69,6 +70,7 @@ pub(crate) async fn list(app: State<Shared>) -> Answer {
 /// Registers a version of the schema of a job type's arguments.
 #[utoipa::path(
     post, path = "/ojs/v1/schemas", operation_id = "register_schema", tag = "schemas",
+    security(("fleet" = ["operator"])),
     request_body(content = PostedSchema, content_type = "application/openjobspec+json"),
     responses(
         (status = 201, description = "It is registered.", body = WrappedSchema,
@@ -93,6 +95,7 @@ pub(crate) async fn register(State(app): State<Shared>, JsonBytes(bytes): JsonBy
 /// The latest version of the schema of a job type.
 #[utoipa::path(
     get, path = "/ojs/v1/schemas/{type}", operation_id = "latest_schema", tag = "schemas",
+    security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
     responses((status = 200, description = "The schema.", body = WrappedSchema,
                content_type = "application/openjobspec+json")),
@@ -106,6 +109,7 @@ pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment
 /// The versions of the schema of a job type, the newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/schemas/{type}/versions", operation_id = "list_schema_versions", tag = "schemas",
+    security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
     responses((status = 200, description = "The versions.", body = ListedVersions,
                content_type = "application/openjobspec+json")),
@@ -129,6 +133,7 @@ pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segme
 /// One version of the schema of a job type.
 #[utoipa::path(
     get, path = "/ojs/v1/schemas/{type}/{version}", operation_id = "show_schema", tag = "schemas",
+    security(("tenant" = ["viewer"])),
     params(
         ("type" = String, Path, description = "The job type."),
         ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),
@@ -146,6 +151,7 @@ pub(crate) async fn version(State(app): State<Shared>, segments: Segments) -> An
 /// Removes a version of the schema of a job type.
 #[utoipa::path(
     delete, path = "/ojs/v1/schemas/{type}/{version}", operation_id = "delete_schema", tag = "schemas",
+    security(("fleet" = ["operator"])),
     params(
         ("type" = String, Path, description = "The job type."),
         ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),

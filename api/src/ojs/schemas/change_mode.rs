@@ -14,6 +14,7 @@ use turnstone_ojs::Fields;
 /// Sets the mode of all versions of the schema of a job type.
 #[utoipa::path(
     patch, path = "/ojs/v1/admin/schemas/{type}", tag = "schemas",
+    security(("fleet" = ["operator"])),
     params(("type" = String, Path, description = "The job type.")),
     request_body(content = SchemaMode, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The versions as they are now.", body = ArgsSchemaVersions,
@@ -34,6 +35,7 @@ pub(crate) async fn of_all(
 /// Sets the mode of one version of the schema of a job type.
 #[utoipa::path(
     patch, path = "/ojs/v1/admin/schemas/{type}/{version}", tag = "schemas",
+    security(("fleet" = ["operator"])),
     params(
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),

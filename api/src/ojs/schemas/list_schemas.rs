@@ -10,6 +10,7 @@ use turnstone_domain::RawObject;
 /// Lists all schemas by job type, the newest version first.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/schemas", tag = "schemas",
+    security(("tenant" = ["viewer"])),
     responses((status = 200, description = "The schemas.", body = ArgsSchemas,
                content_type = "application/openjobspec+json")),
 )]

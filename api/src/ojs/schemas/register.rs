@@ -16,6 +16,7 @@ use turnstone_ojs::{Fields, OjsError, check_job_type};
 /// Registers a version of the schema of a job type's arguments.
 #[utoipa::path(
     put, path = "/ojs/v1/admin/schemas/{type}/{version}", operation_id = "admin_register_schema", tag = "schemas",
+    security(("fleet" = ["operator"])),
     params(
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),

@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 /// Removes a version of the schema of a job type.
 #[utoipa::path(
     delete, path = "/ojs/v1/admin/schemas/{type}/{version}", operation_id = "admin_delete_schema", tag = "schemas",
+    security(("fleet" = ["operator"])),
     params(
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),

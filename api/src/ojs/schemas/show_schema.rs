@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 /// The latest version of the schema of a job type.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/schemas/{type}", operation_id = "admin_latest_schema", tag = "schemas",
+    security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
     responses((status = 200, description = "The schema.", body = ArgsSchema,
                content_type = "application/openjobspec+json")),
@@ -21,6 +22,7 @@ pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment
 /// One version of the schema of a job type.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/schemas/{type}/{version}", operation_id = "admin_show_schema", tag = "schemas",
+    security(("tenant" = ["viewer"])),
     params(
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),

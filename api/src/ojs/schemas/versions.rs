@@ -11,6 +11,7 @@ use turnstone_domain::RawObject;
 /// The versions of the schema of a job type, the newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/admin/schemas/{type}/versions", operation_id = "admin_list_schema_versions", tag = "schemas",
+    security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
     responses((status = 200, description = "The versions.", body = ArgsSchemaVersions,
                content_type = "application/openjobspec+json")),

@@ -35,6 +35,7 @@ pub(crate) struct BackendHealth {
 /// The health of the server and its store.
 #[utoipa::path(
     get, path = "/health", tag = "server",
+    security(()),
     responses(
         (status = 200, description = "Both are.", body = Health, content_type = "application/openjobspec+json"),
         (status = 503, description = "The store does not answer.", body = Health,
@@ -48,6 +49,7 @@ pub(crate) async fn health(State(app): State<Shared>) -> Response {
 /// The same under the prefix of the binding.
 #[utoipa::path(
     get, path = "/ojs/v1/health", tag = "server",
+    security(()),
     responses(
         (status = 200, description = "Both are.", body = Health, content_type = "application/openjobspec+json"),
         (status = 503, description = "The store does not answer.", body = Health,

@@ -113,6 +113,7 @@ pub(crate) struct Extension {
 /// The supported parts of OJS.
 #[utoipa::path(
     get, path = "/ojs/manifest", tag = "server",
+    security(()),
     responses((status = 200, description = "The manifest.", body = Manifest,
                content_type = "application/openjobspec+json")),
 )]

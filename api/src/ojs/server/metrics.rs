@@ -10,6 +10,7 @@ use turnstone_ojs::OjsError;
 /// The metrics for Prometheus.
 #[utoipa::path(
     get, path = "/metrics", tag = "server",
+    security(("fleet" = ["viewer"])),
     responses((status = 200, description = "Counters and gauges in the text format of Prometheus.", body = String,
                content_type = "text/plain")),
 )]

@@ -32,6 +32,7 @@ pub(crate) struct New {
 /// Subscribes to events. Only this response contains the secret.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions", operation_id = "create_webhook", tag = "webhooks",
+    security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs are delivered.")),
     request_body(content = New, content_type = "application/openjobspec+json"),
     responses((status = 201, description = "It is made.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
@@ -41,7 +42,7 @@ pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(
     let (ids, now) = (app.api.ids.as_ref(), app.api.clock.now());
     let webhook = Webhook {
         id: format!("sub_{}", ids.next()),
-        tenant: tenant.0,
+        tenant: tenant.into_name(),
         url: requested.url,
         events: requested.events,
         filter: requested.filter,

@@ -20,6 +20,7 @@ pub(crate) struct Deleted {
 /// Deletes a subscription with its deliveries.
 #[utoipa::path(
     delete, path = "/ojs/v1/webhooks/subscriptions/{id}", operation_id = "delete_webhook", tag = "webhooks",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
     responses((status = 200, description = "It is gone.", body = Deleted, content_type = "application/openjobspec+json")),
 )]

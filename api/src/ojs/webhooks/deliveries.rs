@@ -34,6 +34,7 @@ pub(crate) struct Deliveries {
 /// The deliveries of a subscription, newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/webhooks/subscriptions/{id}/deliveries", tag = "webhooks",
+    security(("tenant" = ["viewer"])),
     params(
         ("id" = String, Path, description = "The subscription."),
         ("state" = Option<String>, Query, description = "pending, delivered or failed."),

@@ -22,6 +22,7 @@ pub(crate) struct Subscriptions {
 /// The subscriptions to events.
 #[utoipa::path(
     get, path = "/ojs/v1/webhooks/subscriptions", operation_id = "list_webhooks", tag = "webhooks",
+    security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
     responses((status = 200, description = "All subscriptions, without their secrets.", body = Subscriptions,
                content_type = "application/openjobspec+json")),

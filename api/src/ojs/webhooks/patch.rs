@@ -26,6 +26,7 @@ pub(crate) struct Change {
 /// Changes a subscription.
 #[utoipa::path(
     patch, path = "/ojs/v1/webhooks/subscriptions/{id}", tag = "webhooks",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
     request_body(content = Change, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "It is changed.", body = SubscriptionReply, content_type = "application/openjobspec+json")),

@@ -13,6 +13,7 @@ use turnstone_ojs::{OjsError, delivery_to_json};
 /// Sends a delivery again, in any state, with all its attempts.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/deliveries/{delivery}/redeliver", tag = "webhooks",
+    security(("tenant" = ["operator"])),
     params(
         ("id" = String, Path, description = "The subscription."),
         ("delivery" = String, Path, description = "The delivery."),

@@ -25,6 +25,7 @@ pub(crate) struct RotateSecretRequest {
 /// Replaces the secret. Only this response contains the new one.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/rotate-secret", tag = "webhooks",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
     request_body(content = Option<RotateSecretRequest>, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The new secret signs.", body = SubscriptionReply, content_type = "application/openjobspec+json")),

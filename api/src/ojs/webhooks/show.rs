@@ -9,6 +9,7 @@ use axum::extract::State;
 /// One subscription, without its secret.
 #[utoipa::path(
     get, path = "/ojs/v1/webhooks/subscriptions/{id}", operation_id = "show_webhook", tag = "webhooks",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The subscription.")),
     responses((status = 200, description = "The subscription.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
 )]

@@ -13,6 +13,7 @@ use turnstone_ojs::{OjsError, delivery_to_json, test_event};
 /// Sends a test. Its outcome is among the deliveries.
 #[utoipa::path(
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/test", tag = "webhooks",
+    security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
     responses((status = 202, description = "It is on its way.", body = DeliveryReply, content_type = "application/openjobspec+json")),
 )]

@@ -14,6 +14,7 @@ use turnstone_store::{Report, ReportedEnd};
 /// Completes an active job. Its result is durable when this returns.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/ack", tag = "workers",
+    security(("tenant" = ["worker"])),
     request_body(content = shapes::Ack, content_type = "application/openjobspec+json"),
     responses(
         (status = 200, description = "The job is completed.", body = shapes::Acknowledged,
@@ -31,6 +32,7 @@ pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(bod
 /// Completes an active job. Its result is durable when this returns.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/ack", tag = "workers",
+    security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     request_body(content = shapes::Ack, content_type = "application/openjobspec+json"),
     responses(
@@ -52,7 +54,7 @@ pub(crate) async fn ack_job(
 async fn complete(app: &App, job: JobId, tenant: Tenant, body: AckBody) -> Answer {
     let end = ReportedEnd::Done { result: body.result };
     let at = app.api.clock.now();
-    let report = Report { job: job.clone(), worker: body.worker, tenant: tenant.0, end, at };
+    let report = Report { job: job.clone(), worker: body.worker, tenant: tenant.into_name(), end, at };
     let outcome = app.api.store.remote.report(report).await?;
     let job = outcome::done(outcome, &job, "cannot be acknowledged")?;
     let mut reply = RawObject::new();

@@ -12,6 +12,7 @@ use turnstone_ojs::job_reply;
 /// Activates a job that waits in `pending`.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/activate", tag = "jobs",
+    security(("tenant" = ["submitter"]), ("tenant" = ["worker"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
         (status = 200, description = "It is available.", body = shapes::Activated,

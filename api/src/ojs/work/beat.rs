@@ -10,6 +10,7 @@ use axum::extract::State;
 /// Receives the state of a worker. A worker that drains gets no more jobs.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/beat", tag = "workers",
+    security(("tenant" = ["worker"])),
     request_body(content = shapes::Beat, content_type = "application/openjobspec+json"),
     responses(
         (status = 200, description = "The beat is known.", body = shapes::Beaten,

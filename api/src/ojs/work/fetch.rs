@@ -13,6 +13,7 @@ use turnstone_store::{ClaimRequest, DEFAULT_VISIBILITY_MS, JobKind};
 /// Gives plain jobs to a worker, the left queue first. No job is no error.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/fetch", tag = "workers",
+    security(("tenant" = ["worker"])),
     request_body(content = shapes::Fetch, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched,
                content_type = "application/openjobspec+json")),
@@ -24,6 +25,7 @@ pub(crate) async fn fetch(State(app): State<Shared>, tenant: Tenant, JsonBytes(b
 /// The same; jobs whose runtime tags the worker lacks are left for others.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/fetch", tag = "workers",
+    security(("tenant" = ["worker"])),
     request_body(content = shapes::Fetch, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched,
                content_type = "application/openjobspec+json")),
@@ -44,7 +46,7 @@ async fn claim(app: &App, tenant: Tenant, body: &[u8]) -> Answer {
         limit: requested.count,
         worker_id: requested.worker.unwrap_or_default(),
         lease_ms: requested.visibility_ms.unwrap_or(DEFAULT_VISIBILITY_MS),
-        tenant: tenant.0,
+        tenant: tenant.into_name(),
         runtime_tags: requested.runtime_tags,
         now: app.api.clock.now(),
     };

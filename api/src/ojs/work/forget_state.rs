@@ -12,6 +12,7 @@ use turnstone_ojs::OjsError;
 /// Deletes the saved state. Without one there is nothing to delete, and that is no error.
 #[utoipa::path(
     delete, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
+    security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "Nothing is kept any more.", body = shapes::Forgotten,
                content_type = "application/openjobspec+json")),

@@ -14,6 +14,7 @@ use turnstone_store::{Directive, Heartbeat, HeartbeatAnswer, StoreError, WorkerS
 /// Renews the reservations of the named jobs, and returns the directive of the worker.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/heartbeat", tag = "workers",
+    security(("tenant" = ["worker"])),
     request_body(content = shapes::Beat, content_type = "application/openjobspec+json"),
     responses(
         (status = 200, description = "What the worker is to do.", body = shapes::Heard,
@@ -47,7 +48,7 @@ pub(super) async fn hear(
         busy: body.busy,
         state: body.takes_jobs.map(state),
         visibility_ms: body.visibility_ms,
-        tenant: tenant.0,
+        tenant: tenant.into_name(),
         at,
     };
     let answer = app.api.store.remote.heartbeat(beat).await.map_err(refused)?;

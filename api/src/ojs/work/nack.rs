@@ -14,6 +14,7 @@ use turnstone_store::{Report, ReportedEnd};
 /// Reports that an active job failed, or gives it back. Its retry policy decides what follows.
 #[utoipa::path(
     post, path = "/ojs/v1/workers/nack", tag = "workers",
+    security(("tenant" = ["worker"])),
     request_body(content = shapes::Nack, content_type = "application/openjobspec+json"),
     responses(
         (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked,
@@ -31,6 +32,7 @@ pub(crate) async fn nack(State(app): State<Shared>, tenant: Tenant, JsonBytes(bo
 /// Reports that an active job failed, or gives it back. Its retry policy decides what follows.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/nack", tag = "workers",
+    security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     request_body(content = shapes::Nack, content_type = "application/openjobspec+json"),
     responses(
@@ -52,7 +54,7 @@ pub(crate) async fn nack_job(
 async fn fail(app: &App, job: JobId, tenant: Tenant, body: NackBody) -> Answer {
     let end = body.error.map_or(ReportedEnd::Back, |error| ReportedEnd::Failed { error });
     let at = app.api.clock.now();
-    let report = Report { job: job.clone(), worker: body.worker, tenant: tenant.0, end, at };
+    let report = Report { job: job.clone(), worker: body.worker, tenant: tenant.into_name(), end, at };
     let outcome = app.api.store.remote.report(report).await?;
     let job = outcome::done(outcome, &job, "cannot be reported as failed")?;
     let mut reply = RawObject::new();

@@ -12,6 +12,7 @@ use turnstone_ojs::work;
 /// Keeps a state of the job for its next attempt, in place of the last one. Jobs that have ended keep theirs.
 #[utoipa::path(
     put, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
+    security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     request_body(content = shapes::NewState, content_type = "application/openjobspec+json"),
     responses(
@@ -33,6 +34,7 @@ pub(crate) async fn save_state(
 /// The same, as the specification defines it.
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
+    security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     request_body(content = shapes::NewState, content_type = "application/openjobspec+json"),
     responses(

@@ -12,6 +12,7 @@ use turnstone_store::Progress;
 /// The progress of a job; a completed one has 1.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
+    security(("tenant" = ["viewer"]), ("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     responses((status = 200, description = "How far it is.", body = shapes::Progress,
                content_type = "application/openjobspec+json")),

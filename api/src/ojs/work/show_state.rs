@@ -13,6 +13,7 @@ use turnstone_ojs::OjsError;
 /// The state that the job's worker saved last, also when the job has ended.
 #[utoipa::path(
     get, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
+    security(("tenant" = ["viewer"]), ("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
         (status = 200, description = "What is kept.", body = shapes::SavedState,

@@ -14,6 +14,7 @@ use turnstone_store::NewProgress;
 /// that is not active keeps its value.
 #[utoipa::path(
     put, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
+    security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     request_body(content = shapes::NewProgress, content_type = "application/openjobspec+json"),
     responses((status = 200, description = "How far it is.", body = shapes::Progress,

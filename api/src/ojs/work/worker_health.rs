@@ -13,6 +13,7 @@ use turnstone_store::WorkerState;
 /// The health of a worker, from its last report.
 #[utoipa::path(
     get, path = "/ojs/v1/workers/{id}/health", tag = "workers",
+    security(("fleet" = ["viewer"])),
     params(("id" = String, Path, description = "The worker.")),
     responses(
         (status = 200, description = "It works, finishes what it has, or has been silent for too long: `state` says so.", body = shapes::Health,

@@ -11,6 +11,7 @@ use turnstone_store::WorkflowCancel;
 /// Ends a workflow: waiting jobs never start, enqueued ones are cancelled, active ones may end.
 #[utoipa::path(
     delete, path = "/ojs/v1/workflows/{id}", operation_id = "delete_workflow", tag = "workflows",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
     responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,
@@ -23,6 +24,7 @@ pub(super) async fn delete(State(app): State<Shared>, tenant: Tenant, Segment(id
 /// Ends a workflow: waiting jobs never start, enqueued ones are cancelled, active ones may end.
 #[utoipa::path(
     post, path = "/ojs/v1/workflows/{id}/cancel", operation_id = "cancel_workflow", tag = "workflows",
+    security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
     responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,

@@ -39,6 +39,7 @@ pub(crate) struct Create {
 /// Makes a workflow. It and its first jobs are durable when the response is 201.
 #[utoipa::path(
     post, path = "/ojs/v1/workflows", operation_id = "create_workflow", tag = "workflows",
+    security(("tenant" = ["submitter"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
     request_body(content = Create, content_type = "application/openjobspec+json"),
     responses((status = 201, description = "The workflow runs.", body = WorkflowReply,
@@ -48,7 +49,7 @@ pub(super) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(
     let now = app.api.clock.now();
     let request = WorkflowRequest::read(&body)?;
     let id = request.id.unwrap_or_else(|| app.api.ids.next());
-    let mut members = Members::new(&app, tenant.name(), now);
+    let mut members = Members::new(&app, &tenant, now);
     let (mut steps, mut places) = (Vec::with_capacity(request.steps.len()), Vec::new());
     for (at, step) in request.steps.into_iter().enumerate() {
         let job = members.accept(step.job, &step.place, at).await?;
@@ -57,7 +58,7 @@ pub(super) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(
         steps.push(NewStep { name: step.name, role: step.role, needs: step.needs, waiting });
         places.push(step.place);
     }
-    let (tenant_name, kind) = (tenant.0.clone(), request.kind);
+    let (tenant_name, kind) = (tenant.name().map(str::to_owned), request.kind);
     let new =
         NewWorkflow { id: id.clone(), tenant: tenant_name, kind, name: request.name, steps, created_at: now };
     let created = app.api.store.workflows.create(new.clone()).await;

@@ -29,6 +29,7 @@ pub(super) struct WorkflowPagination {
 /// Workflows, newest first.
 #[utoipa::path(
     get, path = "/ojs/v1/workflows", operation_id = "list_workflows", tag = "workflows",
+    security(("tenant" = ["viewer"])),
     params(
         ("state" = Option<String>, Query, description = "running, completed, failed or cancelled."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
@@ -40,8 +41,10 @@ pub(super) struct WorkflowPagination {
 )]
 pub(super) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let words = WorkflowState::ALL.map(WorkflowState::as_str).join(", ");
-    let filter =
-        WorkflowFilter { tenant: tenant.0, state: params.word("state", WorkflowState::parse, &words)? };
+    let filter = WorkflowFilter {
+        tenant: tenant.into_name(),
+        state: params.word("state", WorkflowState::parse, &words)?,
+    };
     let limit = params.number("limit", 50, 1, 200)?;
     let offset = params.number("offset", 0, 0, u32::MAX)?;
     let (found, total) = app.api.store.workflows.workflows(&filter, Page { limit, offset }).await?;

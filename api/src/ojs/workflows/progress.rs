@@ -26,6 +26,7 @@ pub(super) struct WorkflowProgress {
 /// The progress of a workflow.
 #[utoipa::path(
     get, path = "/ojs/v1/workflows/{id}/progress", tag = "workflows",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
     responses((status = 200, description = "The numbers.", body = WorkflowProgress,

@@ -9,6 +9,7 @@ use axum::extract::State;
 /// A workflow with its steps.
 #[utoipa::path(
     get, path = "/ojs/v1/workflows/{id}", operation_id = "show_workflow", tag = "workflows",
+    security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "Of the workflow."),
            ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
     responses((status = 200, description = "The workflow.", body = WorkflowReply,

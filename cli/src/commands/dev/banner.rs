@@ -61,9 +61,9 @@ impl Banner {
 
     fn lines(&self) -> Vec<(&'static str, String)> {
         let access = if self.needs_key {
-            "clients must show an API key"
+            "clients must show an API key; a configured one is admin of the whole fleet and acts for everyone"
         } else {
-            "no API key is needed, so every user of this machine may use it; other machines cannot reach it"
+            "no API key is needed: every user of this machine is admin of the whole fleet and acts for everyone; other machines cannot reach it"
         };
         let queues = self.queues.as_ref().map_or("every queue".to_owned(), |queues| queues.join(", "));
         let mut lines = vec![

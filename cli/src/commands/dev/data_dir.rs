@@ -23,7 +23,7 @@ impl DataDir {
     /// Makes the directory if need be and takes it.
     ///
     /// # Errors
-    /// Another process uses it, or it cannot be written.
+    /// Another process uses it, other users can read it, or it cannot be written.
     pub fn take(path: &Path) -> Result<Self, Failure> {
         let unusable = |what: &str, error: &io::Error| {
             Failure::usage(format!("the data directory {} {what}: {error}", path.display()))
@@ -34,6 +34,12 @@ impl DataDir {
             .mode(0o700)
             .create(path)
             .map_err(|error| unusable("cannot be made", &error))?;
+        if Self::is_open_to_others(path) {
+            let path = path.display();
+            let problem = format!("other users of this machine can read the data directory {path}");
+            return Err(Failure::usage(problem)
+                .hint(format!("run `chmod 700 {path}`, or name another one with --data DIR")));
+        }
         let mut lock = OpenOptions::new()
             .read(true)
             .write(true)
@@ -101,6 +107,7 @@ fn in_use(path: &Path, lock: &mut File) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
 
     #[test]
     fn a_directory_has_one_user_at_a_time() {
@@ -114,6 +121,18 @@ mod tests {
         assert!(refused.message.contains(&format!("process {}", std::process::id())), "{refused}");
         drop(first);
         assert!(DataDir::take(&path).is_ok());
+    }
+
+    #[test]
+    fn a_directory_that_others_can_read_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        for mode in [0o750, 0o705, 0o701] {
+            std::fs::set_permissions(parent.path(), Permissions::from_mode(mode)).unwrap();
+            let refused = DataDir::take(parent.path()).unwrap_err();
+            assert!(refused.message.contains("can read the data directory"), "{refused}");
+        }
+        std::fs::set_permissions(parent.path(), Permissions::from_mode(0o700)).unwrap();
+        assert!(DataDir::take(parent.path()).is_ok());
     }
 
     #[test]

@@ -69,12 +69,6 @@ impl DevArgs {
 pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen().context("signals cannot be listened to")?;
     let dir = DataDir::take(&config.server.data)?;
-    if DataDir::is_open_to_others(dir.path()) {
-        let path = dir.path().display();
-        session
-            .output
-            .remark(&format!("warning: other users of this machine can read {path}: chmod 700 {path}"));
-    }
     let tools = if args.demo { Some(ExampleTools::start().await?) } else { None };
     let starting = signals.or(Box::pin(start(&config, args.enable_reset, &dir, tools.as_ref()))).await;
     let Some(started) = starting else { return Ok(Exit::Interrupted.into()) };
@@ -168,6 +162,7 @@ async fn start(
     .with_breakers(Arc::clone(&store.breakers))
     .with_credentials(store.credentials.clone())
     .with_remote_calls(store.remote_calls.clone())
+    .with_freezes(store.freezes.clone())
     .with_prices(config.prices()?)
     .with_reviews(config.reviews.clone());
     let api = api::part(

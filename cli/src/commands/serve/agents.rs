@@ -174,7 +174,10 @@ fn read_all(
         let reported = match turnstone_specs::read(&source, Some(&names)) {
             Err(errors) => errors,
             Ok((definition, warnings)) => {
-                if found.contains_key(&definition.name) {
+                let reserved = turnstone_specs::reserved(&definition.name, known_tools.reviewers.as_deref());
+                if let Some(problem) = reserved {
+                    problems.push(FoundProblem::of(&file, problem));
+                } else if found.contains_key(&definition.name) {
                     problems.push(duplicate(&file, &definition.name));
                 } else {
                     let source = turnstone_specs::agent_spec::shown(source, &definition, &warnings, false);

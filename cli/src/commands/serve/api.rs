@@ -68,11 +68,13 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             api_keys,
             attest_key,
             enable_reset,
+            require_agent,
             private_webhooks,
             tls,
             peers,
             remote_hosts,
             reviewers,
+            separate_duties,
             currency,
             limits,
         } = listening;
@@ -82,10 +84,12 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             api_keys,
             attest_key,
             enable_reset,
+            require_agent,
             private_webhooks,
             peers,
             remote_hosts,
             reviewers,
+            separate_duties,
             currency,
             mcp_servers,
             keyless_tools,
@@ -95,8 +99,11 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
         };
         let backend = backend.to_owned();
         let api = Api { store, clock, ids, tools, backend, options, shutdown: shutdown.clone() };
-        let serving = turnstone_api::serve(listener, tls, api.router(), limits, shutdown);
-        async { serving.await.context("the listener failed") }
+        let router = api.router();
+        async move {
+            let serving = turnstone_api::serve(listener, tls, router?, limits, shutdown);
+            serving.await.context("the listener failed")
+        }
     })
 }
 

@@ -9,8 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use turnstone_api::{Peer, ServeLimits, Tls};
+use turnstone_domain::principal::check_secret;
 use turnstone_ojs::attest::Signer;
-use turnstone_telemetry::Secret;
+use turnstone_telemetry::{Secret, SecretRef};
 
 /// An address that is listened on, and the keys that open it.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct Listening {
     pub attest_key: Option<Signer>,
     /// True if clients may reset the server, which deletes everything.
     pub enable_reset: bool,
+    /// True if a job of an agent must name a registered agent.
+    pub require_agent: bool,
     /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
     /// The certificate of the API; without it, the API uses plain HTTP.
@@ -35,6 +38,8 @@ pub struct Listening {
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; `None` is any user.
     pub reviewers: Option<Vec<String>>,
+    /// True if the principal that submitted a job may not answer its reviews.
+    pub separate_duties: bool,
     /// The currency of the price table, if there is one.
     pub currency: Option<String>,
     /// The most clients at once, and their time limits.
@@ -79,11 +84,13 @@ impl Listening {
             api_keys,
             attest_key,
             enable_reset,
+            require_agent: config.agents.require_agent,
             private_webhooks,
             tls,
             peers,
             remote_hosts,
             reviewers: config.reviews.names(),
+            separate_duties: config.reviews.separate_duties,
             currency: config.prices.values().next().map(|price| price.currency.clone()),
             limits,
         })
@@ -99,11 +106,19 @@ impl Listening {
 /// Returns the keys of the configuration.
 ///
 /// # Errors
-/// A reference cannot be resolved.
+/// A reference cannot be resolved, or a key is too short to be random.
 pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
-    let keys = config.server.api_keys.iter();
-    keys.map(|key| key.resolve().map_err(|problem| Failure::usage(format!("`server.api_keys`: {problem}"))))
-        .collect()
+    let wrong = |problem: String| {
+        Failure::usage(format!("`server.api_keys`: {problem}"))
+            .hint("make a key of 32 random bytes: `openssl rand -hex 32`")
+    };
+    let resolve = |key: &SecretRef| {
+        let secret =
+            key.resolve().map_err(|problem| Failure::usage(format!("`server.api_keys`: {problem}")))?;
+        check_secret(secret.expose()).map_err(|why| wrong(format!("{key} {why}")))?;
+        Ok(secret)
+    };
+    config.server.api_keys.iter().map(resolve).collect()
 }
 
 /// Raises the limit of open files as far as this process needs it, and returns the limits of its connections.
@@ -144,7 +159,14 @@ pub fn peers(config: &Config) -> Result<Vec<Peer>, Failure> {
         if keys.contains(&key) || peers.iter().any(|other| other.key == key) {
             return Err(wrong("is the key of another client too; a peer needs one of its own".to_owned()));
         }
-        peers.push(Peer { name: name.clone(), key });
+        check_secret(key.expose()).map_err(|why| wrong(why.to_owned()))?;
+        peers.push(Peer {
+            name: name.clone(),
+            key,
+            tenant: peer.tenant.clone(),
+            agents: peer.agents.clone(),
+            users: peer.users.clone(),
+        });
     }
     Ok(peers)
 }

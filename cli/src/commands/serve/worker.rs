@@ -127,13 +127,14 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let name = config.worker.name.clone().unwrap_or_else(|| given_name(&ids.next()));
     let options = options(config, name.clone());
     let (breakers, credentials) = (Arc::clone(&store.breakers), store.credentials.clone());
-    let remote_calls = store.remote_calls.clone();
+    let (remote_calls, freezes) = (store.remote_calls.clone(), store.freezes.clone());
     let views = store.views.clone();
     let store = (Arc::clone(&store.ledger), store.doorbell.clone());
     let deps = Deps::new(store, clock, ids, providers, toolbox, options);
     let deps =
         deps.with_limits(limits).with_breakers(breakers).with_credentials(credentials).with_prices(prices);
-    let deps = deps.with_reviews(config.reviews.clone()).with_remote_calls(remote_calls);
+    let deps =
+        deps.with_reviews(config.reviews.clone()).with_remote_calls(remote_calls).with_freezes(freezes);
     let worker = Worker::new(deps);
     let probes = probed::listen("worker.metrics_bind", config.worker.metrics_bind).await?;
     worker.register().await.map_err(refused)?;

@@ -220,13 +220,13 @@ fn called_agents(agent: &AgentDefinition) -> Vec<String> {
     agent.capabilities.iter().filter_map(|c| c.delegate(false)).map(|delegate| delegate.agent).collect()
 }
 
-/// Returns the names of an agent's reviewers, without the prefix that distinguishes agents from users.
+/// Returns the names of an agent's reviewers that are agents: they have a prefix, which distinguishes them from users.
 fn reviewers(agent: &AgentDefinition) -> Vec<String> {
     let both = |c: &super::Capability| {
         [c.input_restriction.require_review.clone(), c.output_restriction.require_review.clone()]
     };
     let words = agent.capabilities.iter().flat_map(both).flatten();
-    words.map(|word| word.strip_prefix("oagent://").unwrap_or(&word).to_owned()).collect()
+    words.filter_map(|word| word.strip_prefix("oagent://").map(str::to_owned)).collect()
 }
 
 /// Returns the agents that name this one as a capability or as a reviewer, in their order; it may name itself. Tools
@@ -299,7 +299,7 @@ mod tests {
         let mut careful = agent("judge", &["tool"]);
         careful.capabilities[0].input_restriction.require_review = Some("oagent://a".to_owned());
         let mut a = agent("a", &["tool"]);
-        a.capabilities[0].output_restriction.require_review = Some("judge".to_owned());
+        a.capabilities[0].output_restriction.require_review = Some("oagent://judge".to_owned());
         assert_eq!(circle(&a, &[careful]).unwrap(), ["a", "judge", "a"], "reviewers ask as well");
     }
 

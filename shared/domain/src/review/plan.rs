@@ -40,6 +40,9 @@ impl ReviewStep {
 pub struct Vote {
     /// The reviewer.
     pub by: String,
+    /// The principal of the request, when it can be distinguished from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
     /// Yes or no.
     pub approve: bool,
     /// Why.
@@ -203,7 +206,7 @@ mod tests {
     }
 
     fn vote(by: &str, approve: bool, step: usize) -> Vote {
-        Vote { by: by.into(), approve, reason: None, at: Timestamp(1), step }
+        Vote { by: by.into(), principal: None, approve, reason: None, at: Timestamp(1), step }
     }
 
     /// OAS-32: approved by two of three, rejected as soon as two cannot agree any more.

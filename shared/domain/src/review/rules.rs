@@ -14,6 +14,9 @@ pub struct ReviewRules {
     /// The interval of reminders about open reviews, in milliseconds; none by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remind_every_ms: Option<u64>,
+    /// True if the principal that submitted a job may not answer its reviews.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub separate_duties: bool,
     /// `[reviews.groups."<name>"]`: groups that `require_review` may name beside users and agents.
     pub groups: BTreeMap<String, ReviewGroup>,
 }

@@ -195,8 +195,8 @@ fn restriction(
     }
 }
 
-/// Checks a reviewer, which is an agent of this server, a user or a group of users (OAS-30). The server knows
-/// the users only if the configuration names them. A name that is no identifier is never a user.
+/// Checks a reviewer (OAS-30): `oagent://name` is an agent of this server, and a bare name a user or a group of users.
+/// The server knows the users only if the configuration names them.
 fn check_reviewer(
     root: &Node,
     (node, reviewer): (&Node, &str),
@@ -205,10 +205,11 @@ fn check_reviewer(
     problems: &mut Problems,
 ) {
     let own = root.get("name").and_then(Node::text);
-    let is_user = names.is_some_and(|names| {
-        names.reviewers.is_some_and(|known| known.contains(&reviewer)) && !names.agents.contains(&reviewer)
-    });
-    if own.is_some_and(|own| Reference::parse(reviewer).name() == own) && !is_user {
+    let agent = match Reference::parse(reviewer) {
+        Reference::Local(name) => Some(name),
+        _ => None,
+    };
+    if own.is_some() && own == agent {
         let message =
             format!("`{what}.require_review`: the agent reviews itself; only the delegation depth ends that");
         problems.warning(node.at, "OAS-A18", message);
@@ -220,7 +221,9 @@ fn check_reviewer(
         Reference::Local(name) => {
             if let Err((_, message)) = name::check(name) {
                 refuse(message);
-            } else if let Some(names) = names.filter(|names| !names.agents.contains(&name)) {
+            } else if let Some(names) =
+                names.filter(|names| own != Some(name) && !names.agents.contains(&name))
+            {
                 let hint = suggest::hint(name, names.agents.iter().copied());
                 refuse(format!("there is no agent `{name}` on this server{hint}; register it first"));
             }
@@ -235,11 +238,13 @@ fn check_reviewer(
             let Some((names, known)) = names.and_then(|names| Some((names, names.reviewers?))) else {
                 return;
             };
-            if !known.contains(&id) && !names.agents.contains(&id) {
-                let hint = suggest::hint(id, known.iter().chain(names.agents).copied());
+            if !known.contains(&id) {
+                let hint = match names.agents.contains(&id) {
+                    true => format!("; the agent is `oagent://{id}`"),
+                    false => suggest::hint(id, known.iter().copied()),
+                };
                 refuse(format!(
-                    "there is no user, group or agent `{id}` who reviews on this server{hint}; add it to `users` of [reviews], or \
-                     register the agent"
+                    "there is no user or group `{id}` who reviews on this server{hint}; add it to `users` of [reviews]"
                 ));
             }
         }

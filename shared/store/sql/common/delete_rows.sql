@@ -23,6 +23,9 @@ deliveries WHERE webhook_id = $1
 --- delete_errors
 -- Deletes the errors of jobs that are pruned.
 job_errors WHERE job_seq {in: seqs}
+--- delete_freeze
+-- Lifts the freeze of scope $1.
+freezes WHERE scope = $1
 --- delete_idempotency_key
 -- Gives back the idempotency key $1 of a push that was refused.
 idempotency_keys WHERE name = $1

@@ -15,8 +15,11 @@ WHERE reviews.id = r.id AND reviews.state = 'open'
 SET spent = 1 WHERE id = $1
 --- update_spent_reviews
 -- Rejections that ended a job count no more, because it is tried again. $1: seq. A decision about a call of unknown
--- outcome stays.
-SET spent = 1 WHERE job_seq = $1 AND state IN ('rejected', 'expired') AND kind <> 'unknown_outcome'
+-- outcome stays. Of an imported engagement no decision counts: another server recorded it.
+SET spent = 1
+WHERE job_seq = $1
+  AND (state IN ('rejected', 'expired') AND kind <> 'unknown_outcome'
+       OR EXISTS (SELECT 1 FROM engagements AS e WHERE e.seq = reviews.engagement_seq AND e.imported_at IS NOT NULL))
 --- update_closed_reviews
 -- Closes the open reviews of a job that has ended without them.
 SET state = 'expired', decided_at = $2

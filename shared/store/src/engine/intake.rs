@@ -87,6 +87,8 @@ pub struct Decision {
     pub approve: bool,
     /// The reviewer who answers.
     pub by: String,
+    /// The principal of the request, of whom a review takes one vote; `None` for clients that cannot be distinguished.
+    pub principal: Option<String>,
     /// Why.
     pub reason: Option<String>,
     /// Now.
@@ -186,7 +188,9 @@ impl Intake {
     /// anything changed.
     pub async fn register_agent(&self, agent: NewAgent) -> Result<bool, StoreError> {
         self.0
-            .write(agent, |tx, agent| Box::pin(agents::register(&mut tx.session, &mut tx.unit, agent)))
+            .write(agent, |tx, agent| {
+                Box::pin(agents::register(&mut tx.session, &mut tx.unit, (agent, &mut tx.before)))
+            })
             .await
     }
 
@@ -200,7 +204,9 @@ impl Intake {
     /// Removes an agent, unless others name it.
     pub async fn remove_agent(&self, removal: AgentRemoval) -> Result<AgentRemoved, StoreError> {
         self.0
-            .write(removal, |tx, removal| Box::pin(agents::remove(&mut tx.session, &mut tx.unit, removal)))
+            .write(removal, |tx, removal| {
+                Box::pin(agents::remove(&mut tx.session, &mut tx.unit, (removal, &mut tx.before)))
+            })
             .await
     }
 

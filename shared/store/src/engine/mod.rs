@@ -3,6 +3,7 @@
 //! Only [`session`] knows which database it is: a connection that writes, and others that read.
 
 pub(crate) mod artifacts;
+pub(crate) mod audit;
 pub(crate) mod batches;
 mod breakers;
 pub(crate) mod budgets;
@@ -16,6 +17,7 @@ mod definitions;
 pub(crate) mod delegations;
 pub(crate) mod feed;
 pub(crate) mod forks;
+pub(crate) mod freezes;
 mod held;
 pub(crate) mod idempotency;
 pub(crate) mod inspect;
@@ -23,6 +25,7 @@ pub(crate) mod intake;
 mod job_filter;
 mod jobs;
 mod journal;
+pub(crate) mod keys;
 mod limit_name;
 mod limited;
 mod memories;
@@ -50,6 +53,7 @@ mod writer;
 use crate::limits::RateLimits;
 use crate::{Doorbell, Store, StoreError};
 use artifacts::Artifacts;
+use audit::Audit;
 use batches::Batches;
 use budgets::Budgets;
 use control::Control;
@@ -58,9 +62,11 @@ use crons::Crons;
 use delegations::Delegations;
 use feed::Feed;
 use forks::Forks;
+use freezes::Freezes;
 use held::Held;
 use idempotency::IdempotentPushes;
 use intake::Intake;
+use keys::Keys;
 use limited::LimitedQueues;
 use operate::Operate;
 use questions::Questions;
@@ -158,6 +164,9 @@ pub(crate) fn start(
         batches: Batches(handle()),
         budgets: Budgets(handle()),
         credentials: Credentials(handle()),
+        keys: Keys(handle()),
+        freezes: Freezes(handle()),
+        audit: Audit(handle()),
         forks: Forks(handle()),
         questions: Questions(handle()),
         runs: Runs(handle()),

@@ -224,15 +224,43 @@ pub(crate) trait Connection: Send {
 }
 
 /// The connection on which the engine writes.
-pub(crate) struct Session(Box<dyn Connection>);
+pub(crate) struct Session {
+    inner: Box<dyn Connection>,
+    /// Rows that were written.
+    changes: u64,
+}
 
 impl Session {
     /// `inner` with its values sealed by `ring`; without one it is as it is.
     pub(crate) fn new(inner: impl Connection + 'static, ring: Option<Arc<Keyring>>) -> Self {
-        Self(match ring {
+        let inner: Box<dyn Connection> = match ring {
             Some(ring) => Box::new(SealedConnection { inner, ring }),
             None => Box::new(inner),
-        })
+        };
+        Self { inner, changes: 0 }
+    }
+
+    /// Returns how many rows were written so far: a write that raises it changed something.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// As [`Connection::execute`].
+    pub(crate) async fn execute(
+        &mut self,
+        action: &'static str,
+        text: &Text,
+        args: Args<'_>,
+    ) -> Result<u64, StoreError> {
+        let changed = self.inner.execute(action, text, args).await?;
+        self.changes += changed;
+        Ok(changed)
+    }
+
+    /// As [`Connection::write`].
+    pub(crate) async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.changes += writes.iter().map(|write| write.rows.rows as u64).sum::<u64>();
+        self.inner.write(writes).await
     }
 }
 
@@ -240,13 +268,13 @@ impl Deref for Session {
     type Target = dyn Connection;
 
     fn deref(&self) -> &Self::Target {
-        &*self.0
+        &*self.inner
     }
 }
 
 impl DerefMut for Session {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut *self.0
+        &mut *self.inner
     }
 }
 

@@ -38,7 +38,7 @@ pub struct TenantSetup {
     pub updated_at: Timestamp,
 }
 
-fn setup(row: &impl Fields) -> Result<TenantSetup, Inconsistency> {
+pub(super) fn setup(row: &impl Fields) -> Result<TenantSetup, Inconsistency> {
     let rate = get::<Option<i64>>(row, "enqueue_rate")?.zip(get(row, "enqueue_period_ms")?);
     Ok(TenantSetup {
         tenant: get(row, "tenant")?,
@@ -68,13 +68,19 @@ impl Tenants {
 
     /// Sets the limits of a tenant in place of its earlier ones; its age stays. Jobs above a new limit continue.
     pub async fn set_up(&self, tenant: TenantSetup) -> Result<(), StoreError> {
-        self.0.write(tenant, |tx, setup| Box::pin(ops::set_up(&mut tx.session, &mut tx.unit, setup))).await
+        self.0
+            .write(tenant, |tx, setup| {
+                Box::pin(ops::set_up(&mut tx.session, &mut tx.unit, (setup, &mut tx.before)))
+            })
+            .await
     }
 
     /// Lets a tenant have as much as it likes; returns whether it had limits. Its jobs stay.
     pub async fn forget_limits(&self, name: &str) -> Result<bool, StoreError> {
         self.0
-            .write(name.to_owned(), |tx, name| Box::pin(ops::forget(&mut tx.session, &mut tx.unit, name)))
+            .write(name.to_owned(), |tx, name| {
+                Box::pin(ops::forget(&mut tx.session, &mut tx.unit, (name.as_str(), &mut tx.before)))
+            })
             .await
     }
 }

@@ -58,7 +58,9 @@ impl Webhooks {
         let requested = (id.to_owned(), tenant.map(str::to_owned), change, now);
         self.0
             .write(requested, |tx, (id, tenant, change, now)| {
-                Box::pin(ops::change(&mut tx.session, &mut tx.unit, (id, tenant.as_deref()), change, *now))
+                let before = &mut tx.before;
+                let of = (id.as_str(), tenant.as_deref());
+                Box::pin(ops::change(&mut tx.session, &mut tx.unit, of, (change, before), *now))
             })
             .await
     }

@@ -9,12 +9,13 @@
 //! outcome is unknown is looked up before anything is tried again, so nothing is committed twice.
 
 use super::Engine;
+use super::audit::{self as audits, AuditNote};
 use super::definitions::Definitions;
 use super::held::{Held, Learnt};
 use super::jobs::Reported;
 use super::limited::LimitedQueues;
 use super::ops::turns::{TurnEnd, TurnStep};
-use super::ops::{delegations, inputs, leases, push, remote, turns, workers, workflows};
+use super::ops::{audit, delegations, inputs, leases, push, remote, turns, workers, workflows};
 use super::refusals::Refusals;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
@@ -32,6 +33,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify, mpsc, oneshot};
 use tokio::time::Instant;
+use turnstone_domain::audit::AuditEntry;
 use turnstone_domain::{Ids, Lease, NewJob, Settlement, Timestamp, TurnWrite};
 
 /// At most this many requests share a commit: the bound of a commit's duration.
@@ -54,6 +56,8 @@ pub(super) struct Transaction {
     pub ids: Arc<dyn Ids>,
     pub definitions: Definitions,
     pub limited: Arc<LimitedQueues>,
+    /// The hash of what the current write replaces, for its audit entry.
+    pub before: Option<String>,
 }
 
 /// Applies a write with these arguments. It may run several times: nothing that it does outlives its transaction.
@@ -94,12 +98,15 @@ impl<A: Send, T: Send, E: From<StoreError> + Send> Pending for Request<A, T, E> 
 struct Write<A, T> {
     request: Request<A, T>,
     apply: Apply<A, T>,
+    note: Option<Arc<AuditNote>>,
 }
 
 /// A write that shares no statement with others.
 pub(super) trait Alone: Pending {
     /// Applies it and keeps its answer.
     fn apply<'a>(&'a mut self, tx: &'a mut Transaction) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// Returns the facts for its audit entry, if it is audited.
+    fn note(&self) -> Option<&AuditNote>;
 }
 
 impl<A: Send, T: Send> Pending for Write<A, T> {
@@ -122,6 +129,10 @@ impl<A: Send + Sync, T: Send> Alone for Write<A, T> {
             self.request.answer = Some(Ok((self.apply)(tx, &self.request.asked).await?));
             Ok(())
         })
+    }
+
+    fn note(&self) -> Option<&AuditNote> {
+        self.note.as_deref()
     }
 }
 
@@ -181,7 +192,10 @@ impl Engine {
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.ask(requested, |request| Work::Alone(Box::new(Write { request: *request, apply }))).await
+        self.ask(requested, |request| {
+            Work::Alone(Box::new(Write { request: *request, apply, note: audits::current() }))
+        })
+        .await
     }
 }
 
@@ -255,6 +269,7 @@ impl Ledger for Engine {
 struct Outcome {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
+    audited: Vec<AuditEntry>,
 }
 
 /// The work that the units of a transaction leave: in it, or after it.
@@ -354,7 +369,7 @@ impl Writer {
         shared: Shared,
     ) -> Self {
         let (unit, definitions) = (Unit::default(), Definitions::default());
-        Self { tx: Transaction { session, unit, ids, definitions, limited }, shared }
+        Self { tx: Transaction { session, unit, ids, definitions, limited, before: None }, shared }
     }
 
     /// Works until every sender is gone.
@@ -405,6 +420,7 @@ impl Writer {
     /// Answers after a commit.
     fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
         self.shared.held.learn(outcome.learnt);
+        outcome.audited.iter().for_each(audits::publish);
         // First, so that a caller that has its answer finds all parts notified.
         outcome.rings.into_iter().for_each(|ring| self.shared.doorbell.ring(ring));
         batch.into_iter().for_each(|requested| requested.work.into_pending().give());
@@ -481,9 +497,14 @@ impl Writer {
             keep(reports, answers.into_iter().map(Ok));
             yielded.take(take(&mut tx.unit));
         }
+        let mut audited = Vec::new();
         for write in alone {
+            let (changes, _) = (tx.session.changes(), tx.before.take());
             write.apply(tx).await?;
             yielded.take(take(&mut tx.unit));
+            if let Some(note) = write.note().filter(|_| tx.session.changes() > changes) {
+                audited.push(note.entry("done", tx.before.take()));
+            }
         }
         // What is enqueued may replace a step of another workflow; what is cancelled may have children of its own.
         while !yielded.is_settled() {
@@ -498,12 +519,15 @@ impl Writer {
                 yielded.take(take(&mut tx.unit));
             }
         }
+        if !audited.is_empty() {
+            audited = audit::append(&mut tx.session, audited).await?;
+        }
         let Yielded { mut rings, learnt, left, .. } = yielded;
         if self.tx.limited.any_of(&left) {
             rings.push(Ring::Available);
         }
         rings.dedup();
-        Ok(Outcome { rings, learnt })
+        Ok(Outcome { rings, learnt, audited })
     }
 }
 

@@ -128,6 +128,10 @@ pub async fn run(
         if flights.iter().all(|flight| matches!(flight.step, Step::Returned)) {
             return Ok(());
         }
+        if flights.iter().any(|flight| matches!(flight.step, Step::Ready(_))) {
+            turn.secure().await?;
+            turn.unless_frozen().await?;
+        }
         send(turn, &mut flights).await?;
         // A round of remote calls alone needs no slot of this worker. It keeps the slot if too many such
         // rounds wait already, and the worker claims no more jobs than it has slots.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tracing::Span;
 use turnstone_domain::agent::delegation::{ContextTransfer, Delegate};
 use turnstone_domain::message::{Message, RequestedCall, Role};
+use turnstone_domain::principal::SUBMITTED_BY;
 use turnstone_domain::{RawObject, trace_context};
 use turnstone_telemetry::{names, propagation};
 
@@ -96,7 +97,7 @@ const SESSION: &str = "ossa.session.id";
 pub fn meta(turn: &Turn, terms: Option<&Delegate>, agent: &str, span: &Span) -> RawObject {
     let mut meta = RawObject::new();
     meta.insert("agent", agent);
-    for kept in ["tenant", "tenant_id", "user"] {
+    for kept in ["tenant", "tenant_id", "user", SUBMITTED_BY] {
         if let Some(value) = turn.job.meta.get(kept) {
             meta.insert(kept, value.clone());
         }

@@ -57,9 +57,9 @@ pub fn among(agent: &AgentDefinition, found: &BTreeMap<String, Arc<AgentDefiniti
         let agent = found.get(agent_name(&word)).cloned();
         (word, agent)
     });
-    // Any other name may belong to a user. A reviewer with the prefix must be an agent; without one, it can
-    // confirm nothing.
-    known.filter(|(word, agent)| agent.is_some() || word.starts_with(PREFIX)).collect()
+    // A name without the prefix is a person's, so that no agent of that name approves instead. Without an
+    // agent of its name, a reviewer with the prefix can confirm nothing.
+    known.filter(|(word, _)| word.starts_with(PREFIX)).collect()
 }
 
 /// Asks the agent that the review names, and parks until it has answered or the deadline has passed.

@@ -62,7 +62,7 @@ pub async fn ask(
         agent.model.models.as_slice()
     };
     let mut last = hopeless(NO_MODEL.to_owned());
-    let (tenant, wanted_tokens) = (tenant(turn), request.max_tokens);
+    let (tenant, wanted_tokens) = (turn.tenant(), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
         let Some((provider, model)) = found(turn, wanted)? else {
             let unknown = unknown_provider(turn, wanted);
@@ -182,13 +182,6 @@ async fn admitted(
     }
 }
 
-/// Returns the owner of the rate limits: the job's tenant (OJS multi-tenancy), or `meta.tenant` of an older
-/// client.
-fn tenant(turn: &Turn) -> String {
-    let named = |member: &str| turn.job.meta.get(member).and_then(|value| value.parse::<String>().ok());
-    named("tenant_id").or_else(|| named("tenant")).unwrap_or_default()
-}
-
 /// Waits for a place among the provider's calls in this process. The rate limit comes first, so that a call
 /// that waits for its bucket holds no place.
 async fn place(
@@ -209,13 +202,14 @@ async fn place(
     Err(Stop::Drain)
 }
 
-/// Waits until the rate limits admit a call. Meanwhile it holds only the slot and the reservation of an
+/// Waits until the rate limits admit a call, and no freeze holds. Meanwhile it holds only the slot and the reservation of an
 /// earlier model. The inner error means that the provider demands a longer delay than the call can wait.
 async fn enter(
     turn: &Turn,
     call: LimitedCall<'_>,
     draining: &CancellationToken,
 ) -> Result<Result<Option<Pass>, JobError>, Stop> {
+    turn.unless_frozen().await?;
     let (deps, secured) = (&turn.deps, turn.secured()?);
     let entered = tokio::select! {
         biased;

@@ -72,6 +72,15 @@ pub struct RemoteHost {
 pub struct RemotePeer {
     /// The reference of the key that we gave the other server.
     pub key: SecretRef,
+    /// The tenant of its engagements; by default a peer is one of the fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// The agents that it may use; by default all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<String>>,
+    /// The users that it may name; `*` means all, and by default it names none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<String>,
 }
 
 /// The protocol of a remote agent.

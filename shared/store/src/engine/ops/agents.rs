@@ -1,20 +1,21 @@
 //! Registering and removing agents.
 
-use super::super::rows::{AgentRow, DefinitionRow, json};
+use super::super::rows::{AgentRow, DefinitionRow, get, json};
 use super::super::session::{Args, Session};
-use super::super::statement::{Writes, as_json, decode_readable, execute};
+use super::super::statement::{Writes, as_json, decode_readable, execute, read};
 use super::super::unit::Unit;
 use super::budgets;
 use crate::{AgentRemoval, AgentRemoved, NewAgent, StoreError, sql};
 use turnstone_domain::agent::delegation;
 use turnstone_domain::{AgentDefinition, digest};
 
-/// Registers or replaces an agent; returns whether anything changed.
+/// Registers or replaces an agent; returns whether anything changed. `before` receives the digest of the replaced one.
 pub(in super::super) async fn register(
     session: &mut Session,
     unit: &mut Unit,
-    agent: &NewAgent,
+    (agent, before): (&NewAgent, &mut Option<String>),
 ) -> Result<bool, StoreError> {
+    *before = digest_of(session, &agent.definition.name).await?;
     let definition = as_json(&agent.definition)?;
     let digest = digest::of_text(&definition);
     let rows = vec![DefinitionRow { digest: digest.clone(), definition }];
@@ -35,12 +36,20 @@ pub(in super::super) async fn register(
     Ok(written > 0)
 }
 
+/// Returns the digest of a registered agent.
+async fn digest_of(session: &mut Session, name: &str) -> Result<Option<String>, StoreError> {
+    let (action, text) = ("read an agent", &sql::SELECT_AGENTS);
+    Ok(read(session, action, text, &[name.into()], |row| get::<String>(row, "digest")).await?.pop())
+}
+
 /// Removes an agent, with the budget that its manifest gave it. Definitions stay: engagements have begun with them.
+/// `before` receives the digest of the removed one.
 pub(in super::super) async fn remove(
     session: &mut Session,
     unit: &mut Unit,
-    removal: &AgentRemoval,
+    (removal, before): (&AgentRemoval, &mut Option<String>),
 ) -> Result<AgentRemoved, StoreError> {
+    *before = digest_of(session, &removal.name).await?;
     let any_name = [None::<&str>.into()];
     let rows = session.rows("read agents", &sql::SELECT_AGENTS, Args::Values(&any_name)).await?;
     let agents: Vec<AgentDefinition> = decode_readable("read agents", &rows, |row| json(row, "definition"));

@@ -222,7 +222,7 @@ async fn shared_budgets(
 /// Chooses jobs and starts them, in memory; what they use of limits and pools is written. The jobs are not written
 /// before the unit is flushed. `None` when no queue has work.
 pub(super) async fn take(tx: &mut Transaction, request: &ClaimRequest) -> Result<Option<Taken>, StoreError> {
-    let Transaction { session, unit, ids, definitions, limited } = tx;
+    let Transaction { session, unit, ids, definitions, limited, .. } = tx;
     let Some(ask) = Ask::look(session, request, limited).await? else { return Ok(None) };
     let request = &ask.request;
     let mut search = Search {

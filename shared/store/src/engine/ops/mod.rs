@@ -3,6 +3,7 @@
 pub(super) mod agents;
 pub(super) mod answer;
 pub(super) mod artifacts;
+pub(super) mod audit;
 pub(super) mod batches;
 pub(super) mod breakers;
 pub(super) mod budgets;
@@ -16,6 +17,7 @@ pub(super) mod delegations;
 pub(super) mod fork;
 pub(super) mod import;
 pub(super) mod inputs;
+pub(super) mod keys;
 pub(super) mod leader;
 pub(super) mod leases;
 pub(super) mod operate;

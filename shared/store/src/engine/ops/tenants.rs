@@ -1,15 +1,20 @@
 //! The writes of tenants' limits. A wider limit may let jobs start.
 
 use super::super::session::{Arg, Args, Session};
+use super::super::statement::read;
+use super::super::tenants::setup;
 use super::super::unit::Unit;
 use crate::{Ring, StoreError, TenantLimits, TenantSetup, sql};
+use serde_json::json;
+use turnstone_domain::digest;
 
-/// Sets the limits of a tenant.
+/// Sets the limits of a tenant. `before` receives the digest of the former ones.
 pub(in super::super) async fn set_up(
     session: &mut Session,
     unit: &mut Unit,
-    setup: &TenantSetup,
+    (setup, before): (&TenantSetup, &mut Option<String>),
 ) -> Result<(), StoreError> {
+    *before = digest_of(session, &setup.tenant).await?;
     unit.rings.push(Ring::Available);
     let TenantLimits { max_concurrency, max_queue_depth, max_scheduled, max_enqueue_rate } = setup.limits;
     let (rate, period_ms) = max_enqueue_rate.map(|rate| (rate.limit, rate.period_ms)).unzip();
@@ -27,12 +32,23 @@ pub(in super::super) async fn set_up(
     session.execute(action, text, Args::Values(&values)).await.map(|_| ())
 }
 
-/// Removes the limits of a tenant; returns whether there were any.
+/// Returns the digest of a tenant's limits, if it has any.
+async fn digest_of(session: &mut Session, tenant: &str) -> Result<Option<String>, StoreError> {
+    let (action, text) = ("read limits of a tenant", &sql::SELECT_TENANT_LIMITS);
+    let known = read(session, action, text, &[tenant.into()], setup).await?.pop();
+    Ok(known.map(|TenantSetup { limits, .. }| {
+        let rate = limits.max_enqueue_rate.map(|rate| [rate.limit, rate.period_ms]);
+        digest::of_json(&json!([limits.max_concurrency, limits.max_queue_depth, limits.max_scheduled, rate]))
+    }))
+}
+
+/// Removes the limits of a tenant; returns whether there were any. `before` receives their digest.
 pub(in super::super) async fn forget(
     session: &mut Session,
     unit: &mut Unit,
-    tenant: &str,
+    (tenant, before): (&str, &mut Option<String>),
 ) -> Result<bool, StoreError> {
+    *before = digest_of(session, tenant).await?;
     unit.rings.push(Ring::Available);
     let (action, text) = ("forget limits of a tenant", &sql::DELETE_TENANT_LIMITS);
     Ok(session.execute(action, text, Args::Values(&[tenant.into()])).await? > 0)

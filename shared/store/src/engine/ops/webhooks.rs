@@ -6,11 +6,12 @@ use super::super::statement::{Writes, execute, read, read_readable};
 use super::super::unit::Unit;
 use super::leader;
 use crate::{Ring, StoreError, Taking, Term, sql};
-use turnstone_domain::Timestamp;
+use serde_json::json;
 use turnstone_domain::feed::Cursor;
 use turnstone_domain::webhook::{
     AfterAttempt, Attempted, Delivery, DeliveryState, NewDelivery, Webhook, WebhookChange,
 };
+use turnstone_domain::{Timestamp, digest};
 
 /// The name of the mark up to which events are published to webhooks.
 pub(in super::super) const MARK: &str = "webhooks";
@@ -25,11 +26,12 @@ pub(in super::super) async fn create(
     execute(session, "make a webhook", &sql::INSERT_WEBHOOK, rows, &[]).await.map(|_| ())
 }
 
+/// Changes a webhook. `before` receives the digest of its former settings.
 pub(in super::super) async fn change(
     session: &mut Session,
     unit: &mut Unit,
     (id, tenant): (&str, Option<&str>),
-    change: &WebhookChange,
+    (change, before): (&WebhookChange, &mut Option<String>),
     now: Timestamp,
 ) -> Result<Option<Webhook>, StoreError> {
     unit.rings.push(Ring::Due);
@@ -37,6 +39,8 @@ pub(in super::super) async fn change(
     let mut found =
         read(session, "read a webhook", &sql::LOCK_WEBHOOK, &values, rows::decode::<Webhook>).await?;
     let Some(mut webhook) = found.pop() else { return Ok(None) };
+    let settings = json!([webhook.url, webhook.events, webhook.filter, webhook.metadata, webhook.active]);
+    *before = Some(digest::of_json(&settings));
     let WebhookChange { url, events, filter, metadata, active, secret } = change.clone();
     webhook.url = url.unwrap_or(webhook.url);
     webhook.events = events.unwrap_or(webhook.events);

@@ -1,10 +1,10 @@
 //! The macro with which rows are declared, and the list of the declarations that name a table.
 
-use super::{Table, engagements, fleet, jobs, tools};
+use super::{Table, access, engagements, fleet, jobs, tools};
 
 /// Returns every declaration that names a table.
 pub(crate) fn stored() -> impl Iterator<Item = &'static Table> {
-    let all = [jobs::STORED, engagements::STORED, tools::STORED, fleet::STORED];
+    let all = [jobs::STORED, engagements::STORED, tools::STORED, fleet::STORED, access::STORED];
     all.into_iter().flatten().map(|table| table())
 }
 

@@ -4,6 +4,7 @@
 //! A declaration names columns as the migrations do. A statement with `{rows: …}` picks the columns that it names, in its
 //! own order. Where a declaration names its table, the statement that inserts it is derived: see [`Stored`].
 
+mod access;
 mod declare;
 mod engagements;
 mod fleet;
@@ -11,6 +12,7 @@ mod jobs;
 mod tools;
 mod values;
 
+pub(crate) use access::*;
 pub(crate) use engagements::*;
 pub(crate) use fleet::*;
 pub(crate) use jobs::*;

@@ -57,7 +57,11 @@ async fn vote(
     if unit.job(seq).is_none_or(|job| job.state != JobState::Pending) {
         return Ok(DecisionOutcome::TooLate(ReviewState::Open));
     }
-    if review.votes.iter().any(|vote| vote.step == review.step && vote.by == decision.by) {
+    // One key is one vote, whatever the name that it votes in.
+    let is_same = |vote: &Vote| {
+        vote.by == decision.by || (decision.principal.is_some() && vote.principal == decision.principal)
+    };
+    if review.votes.iter().any(|vote| vote.step == review.step && is_same(vote)) {
         return Ok(DecisionOutcome::VotedAlready);
     }
     let Tally { needed, of, .. } = review.tally();
@@ -94,6 +98,7 @@ async fn cast(
 ) -> Result<Option<ReviewState>, StoreError> {
     review.votes.push(Vote {
         by: decision.by.clone(),
+        principal: decision.principal.clone(),
         approve: decision.approve,
         reason: decision.reason.clone(),
         at: decision.at,

@@ -1,0 +1,53 @@
+//! Freezes: while one holds, turns of the fleet or of a tenant call no model and no tool.
+
+mod lift;
+mod list;
+mod set;
+
+use crate::api::Shared;
+use crate::reply::Failure;
+use crate::request::Tenant;
+use serde::Serialize;
+use turnstone_ojs::OjsError;
+use turnstone_store::Freeze;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default().routes(routes!(list::list)).routes(routes!(set::set)).routes(routes!(lift::lift))
+}
+
+/// A freeze that holds.
+#[derive(Serialize, ToSchema)]
+struct ShownFreeze {
+    /// null for the whole fleet.
+    tenant: Option<String>,
+    reason: Option<String>,
+    /// The principal.
+    frozen_by: String,
+    frozen_at: String,
+}
+
+impl From<Freeze> for ShownFreeze {
+    fn from(freeze: Freeze) -> Self {
+        let Freeze { tenant, reason, frozen_by, frozen_at } = freeze;
+        Self { tenant, reason, frozen_by, frozen_at: frozen_at.to_rfc3339() }
+    }
+}
+
+/// Returns the tenant of a freeze: that of the principal, or the named one.
+///
+/// # Errors
+/// 403 when a tenant names another one.
+fn scope(principal: &Tenant, named: Option<String>) -> Result<Option<String>, Failure> {
+    match (principal.name(), named) {
+        (Some(own), Some(named)) if own != named => {
+            let message = format!("A principal of tenant {own} freezes this tenant only.");
+            let hint = "Leave `tenant` out, or use a key of the fleet.";
+            Err(OjsError::new(403, "forbidden", message, hint).with("field", "tenant").into())
+        }
+        (Some(own), _) => Ok(Some(own.to_owned())),
+        (None, named) => Ok(named.filter(|named| !named.is_empty())),
+    }
+}

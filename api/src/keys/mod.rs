@@ -1,0 +1,120 @@
+//! API keys of principals. Only the response to creation and rotation contains the secret.
+
+mod create;
+mod list;
+mod own;
+mod revoke;
+mod rotate;
+
+use crate::api::Shared;
+use crate::principals::PREFIX;
+use crate::reply::Failure;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use serde::Serialize;
+use turnstone_domain::principal::{ApiKey, Role};
+use turnstone_domain::{Timestamp, digest};
+use turnstone_ojs::OjsError;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::default()
+        .routes(routes!(list::list, create::create))
+        .routes(routes!(revoke::revoke))
+        .routes(routes!(rotate::rotate))
+        .routes(routes!(own::own))
+}
+
+/// Bytes of a secret.
+const SECRET_BYTES: usize = 32;
+
+/// Returns a new secret and its hash.
+///
+/// # Errors
+/// 500 when the system gives no random bytes.
+fn new_secret() -> Result<(String, String), Failure> {
+    let mut bytes = [0_u8; SECRET_BYTES];
+    let failed = |_| OjsError::internal("The system gave no random bytes for a key.");
+    SystemRandom::new().fill(&mut bytes).map_err(failed)?;
+    let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+    let hash = digest::of_text(&secret);
+    Ok((secret, hash))
+}
+
+/// A key, without its secret.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ShownKey {
+    id: String,
+    /// The principal.
+    #[schema(example = "batch-backend")]
+    name: String,
+    /// null for the fleet.
+    tenant: Option<String>,
+    /// viewer, submitter, worker, approver, operator, admin.
+    roles: Vec<&'static str>,
+    /// The users and reviewers whose names it may use; `*` means all.
+    acts_for: Vec<String>,
+    /// The most requests per minute; null is no limit.
+    rate_per_minute: Option<i64>,
+    /// active, expired or revoked.
+    state: &'static str,
+    created_at: String,
+    /// The principal that created it.
+    created_by: String,
+    expires_at: Option<String>,
+    revoked_at: Option<String>,
+    /// To the minute.
+    last_used_at: Option<String>,
+    /// The secret before the last rotation is accepted until then.
+    old_secret_until: Option<String>,
+}
+
+/// A key and its secret, which no other response contains.
+#[derive(Serialize, ToSchema)]
+pub(super) struct NewKey {
+    #[serde(flatten)]
+    key: ShownKey,
+    /// Sent as `Authorization: Bearer <secret>`.
+    secret: String,
+}
+
+impl ShownKey {
+    fn of(key: &ApiKey, now: Timestamp) -> Self {
+        let text = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
+        let state = match (key.revoked_at, key.is_valid(now)) {
+            (Some(_), _) => "revoked",
+            (None, true) => "active",
+            (None, false) => "expired",
+        };
+        let old = key.old_hash.as_ref().map(|(_, until)| *until).filter(|until| *until > now);
+        Self {
+            id: key.id.clone(),
+            name: key.name.clone(),
+            tenant: key.tenant.clone(),
+            roles: key.roles.iter().map(|role| Role::as_str(*role)).collect(),
+            acts_for: key.acts_for.clone(),
+            rate_per_minute: key.rate_per_minute,
+            state,
+            created_at: key.created_at.to_rfc3339(),
+            created_by: key.created_by.clone(),
+            expires_at: text(key.expires_at),
+            revoked_at: text(key.revoked_at),
+            last_used_at: text(key.last_used_at),
+            old_secret_until: text(old),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_has_32_random_bytes_and_is_known_by_its_hash() {
+        let (a, b) = (new_secret().unwrap(), new_secret().unwrap());
+        assert!(a.0.len() == PREFIX.len() + 43 && a.0 != b.0 && a.1 == digest::of_text(&a.0));
+    }
+}

@@ -1,0 +1,276 @@
+//! The stored keys, in memory. They are read again while they are used: a key that is revoked by another process is
+//! refused within a second. A request with a key that was read lately waits for no read.
+
+use crate::reply::Failure;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use turnstone_domain::principal::{ApiKey, Principal};
+use turnstone_domain::{Clock, Timestamp};
+use turnstone_ojs::OjsError;
+use turnstone_store::{Keys, StoreError};
+
+/// Keys this old are read again, beside the request.
+const FRESH: Duration = Duration::from_millis(400);
+/// Keys this old are read again before they count.
+const STALE: Duration = Duration::from_millis(900);
+/// An unknown key makes the keys be read again at most this often.
+const UNKNOWN: Duration = Duration::from_millis(100);
+/// A key may send the requests of this time at once.
+const BURST_MS: i64 = 10_000;
+/// The use of a key is recorded to the minute.
+const MINUTE_MS: i64 = 60_000;
+
+/// A stored key, by one of its secrets.
+pub(crate) struct Held {
+    pub(crate) principal: Arc<Principal>,
+    key: ApiKey,
+    /// Cancelled when the secret no longer opens the key.
+    pub(crate) over: CancellationToken,
+    /// The minute of the last use that was recorded.
+    used: AtomicI64,
+    /// The theoretical arrival time of the next request under the rate, in milliseconds since the epoch.
+    next: AtomicI64,
+}
+
+#[derive(Default)]
+struct KnownKeys {
+    by_hash: HashMap<String, Arc<Held>>,
+    read_at: Option<Instant>,
+}
+
+impl KnownKeys {
+    fn is_older_than(&self, age: Duration) -> bool {
+        self.read_at.is_none_or(|at| at.elapsed() >= age)
+    }
+}
+
+/// The stored keys.
+pub(crate) struct Keyring {
+    keys: Keys,
+    clock: Arc<dyn Clock>,
+    known: RwLock<Arc<KnownKeys>>,
+    reading: tokio::sync::Mutex<()>,
+    uses: Mutex<HashMap<String, Timestamp>>,
+    /// Streams that end when their key does.
+    streams: AtomicUsize,
+    /// True while a task reads the keys for them.
+    watching: AtomicBool,
+    shutdown: CancellationToken,
+}
+
+impl Keyring {
+    pub(crate) fn new(keys: Keys, clock: Arc<dyn Clock>, shutdown: CancellationToken) -> Self {
+        Self {
+            keys,
+            clock,
+            known: RwLock::default(),
+            reading: tokio::sync::Mutex::default(),
+            uses: Mutex::default(),
+            streams: AtomicUsize::new(0),
+            watching: AtomicBool::new(false),
+            shutdown,
+        }
+    }
+
+    /// Returns the key that a secret of this hash opens.
+    ///
+    /// # Errors
+    /// 429 above the rate of the key; the error of the store when the keys have to be read.
+    pub(crate) async fn find(self: &Arc<Self>, hash: &str) -> Result<Option<Arc<Held>>, Failure> {
+        let known = self.known();
+        let mut held = known.by_hash.get(hash).cloned();
+        let age = if held.is_some() { STALE } else { UNKNOWN };
+        if known.is_older_than(age) {
+            self.read(age).await?;
+            held = self.known().by_hash.get(hash).cloned();
+        } else if known.is_older_than(FRESH) {
+            let ring = Arc::clone(self);
+            tokio::spawn(async move { ring.read_beside().await });
+        }
+        let now = self.clock.now();
+        let Some(held) = held.filter(|held| held.key.accepts(hash, now)) else { return Ok(None) };
+        held.admit(now)?;
+        self.note_use(&held, now);
+        Ok(Some(held))
+    }
+
+    /// Reads the keys now, after this process has changed them.
+    ///
+    /// # Errors
+    /// The error of the store.
+    pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
+        self.read(Duration::ZERO).await
+    }
+
+    fn known(&self) -> Arc<KnownKeys> {
+        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the keys unless they were read within `age`.
+    async fn read(&self, age: Duration) -> Result<(), StoreError> {
+        let _reading = self.reading.lock().await;
+        let before = self.known();
+        if !before.is_older_than(age) {
+            return Ok(());
+        }
+        let read_at = Instant::now();
+        let (keys, now) = (self.keys.all().await?, self.clock.now());
+        let mut by_hash = HashMap::with_capacity(keys.len());
+        for key in keys {
+            let old = key.old_hash.as_ref().map(|(hash, _)| hash.clone());
+            for hash in std::iter::once(key.hash.clone()).chain(old) {
+                if key.accepts(&hash, now) {
+                    let held = Held::of(&key, before.by_hash.get(&hash));
+                    by_hash.insert(hash, held);
+                }
+            }
+        }
+        for (_, held) in before.by_hash.iter().filter(|(hash, _)| !by_hash.contains_key(*hash)) {
+            held.over.cancel();
+        }
+        let known = Arc::new(KnownKeys { by_hash, read_at: Some(read_at) });
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        Ok(())
+    }
+
+    /// Reads the keys for later requests, and records their uses.
+    async fn read_beside(&self) {
+        if self.reading.try_lock().is_err() {
+            return;
+        }
+        if let Err(error) = self.read(FRESH).await {
+            tracing::warn!(%error, "the keys of principals could not be read");
+        }
+        let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));
+        if !uses.is_empty()
+            && let Err(error) = self.keys.used(uses.into_iter().collect()).await
+        {
+            tracing::warn!(%error, "the use of keys could not be recorded");
+        }
+    }
+
+    fn note_use(&self, held: &Held, now: Timestamp) {
+        let minute = now.0.div_euclid(MINUTE_MS) * MINUTE_MS;
+        if held.used.fetch_max(minute, Ordering::Relaxed) < minute {
+            let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+            uses.insert(held.key.id.clone(), Timestamp(minute));
+        }
+    }
+
+    /// Reads the keys while there are streams, so that a stream ends when its key does.
+    pub(crate) fn watch(self: &Arc<Self>) -> Watched {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        if !self.watching.swap(true, Ordering::AcqRel) {
+            let ring = Arc::clone(self);
+            tokio::spawn(async move {
+                loop {
+                    while ring.streams.load(Ordering::Acquire) > 0 && !ring.shutdown.is_cancelled() {
+                        tokio::time::sleep(FRESH).await;
+                        ring.read_beside().await;
+                    }
+                    ring.watching.store(false, Ordering::Release);
+                    // A stream may have begun in between.
+                    let is_done = ring.streams.load(Ordering::Acquire) == 0 || ring.shutdown.is_cancelled();
+                    if is_done || ring.watching.swap(true, Ordering::AcqRel) {
+                        return;
+                    }
+                }
+            });
+        }
+        Watched(Arc::clone(self))
+    }
+}
+
+/// A stream that ends when its key does.
+pub(crate) struct Watched(Arc<Keyring>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Held {
+    /// Keeps what was known of the same secret.
+    fn of(key: &ApiKey, before: Option<&Arc<Self>>) -> Arc<Self> {
+        let key = ApiKey { last_used_at: None, ..key.clone() };
+        if let Some(before) = before.filter(|before| before.key == key) {
+            return Arc::clone(before);
+        }
+        let next = before.map_or(i64::MIN, |before| before.next.load(Ordering::Relaxed));
+        Arc::new(Self {
+            principal: Arc::new(key.principal()),
+            key,
+            over: before.map_or_else(CancellationToken::new, |before| before.over.clone()),
+            used: AtomicI64::new(i64::MIN),
+            next: AtomicI64::new(next),
+        })
+    }
+
+    /// Counts a request under the rate of the key; bursts of up to ten seconds' worth of requests pass.
+    fn admit(&self, now: Timestamp) -> Result<(), Failure> {
+        let Some(rate) = self.key.rate_per_minute else { return Ok(()) };
+        let every = (MINUTE_MS / rate.max(1)).max(1);
+        let tolerance = (BURST_MS - every).max(0);
+        let taken = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+            let next = next.max(now.0);
+            (next - now.0 <= tolerance).then_some(next + every)
+        });
+        taken.map(|_| ()).map_err(|next| {
+            let wait_ms = (next.max(now.0) - now.0 - tolerance).max(1);
+            let wait = u64::try_from(wait_ms).unwrap_or(u64::MAX).div_ceil(1000);
+            let message = format!("This key may send {rate} requests per minute.");
+            let hint = "Wait for as long as Retry-After says, or ask an admin for a key with a higher rate.";
+            let mut error = OjsError::new(429, "rate_limited", message, hint).with("retry_after", wait);
+            error.retryable = true;
+            error.into()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnstone_domain::principal::Role;
+
+    fn held(rate: i64) -> Arc<Held> {
+        let key = ApiKey {
+            id: "k".to_owned(),
+            hash: "aa".to_owned(),
+            old_hash: None,
+            name: "ann".to_owned(),
+            tenant: None,
+            roles: vec![Role::Viewer],
+            acts_for: Vec::new(),
+            rate_per_minute: Some(rate),
+            created_at: Timestamp(0),
+            created_by: "local".to_owned(),
+            expires_at: None,
+            revoked_at: None,
+            last_used_at: None,
+        };
+        Held::of(&key, None)
+    }
+
+    #[test]
+    fn a_rate_lets_a_burst_pass_and_then_one_request_at_a_time() {
+        let held = held(60);
+        assert_eq!((0..20).filter(|_| held.admit(Timestamp(5_000)).is_ok()).count(), 10);
+        let refused = held.admit(Timestamp(5_000)).unwrap_err().0;
+        assert_eq!((refused.status, &refused.details["retry_after"]), (429, &1.into()));
+        assert!(held.admit(Timestamp(6_000)).is_ok() && held.admit(Timestamp(6_000)).is_err());
+    }
+
+    #[test]
+    fn a_slow_rate_waits_for_its_minute() {
+        let held = held(1);
+        assert!(held.admit(Timestamp(0)).is_ok());
+        let refused = held.admit(Timestamp(1)).unwrap_err().0;
+        assert_eq!(refused.details["retry_after"], 60);
+        assert!(held.admit(Timestamp(60_000)).is_ok());
+    }
+}

@@ -1,0 +1,128 @@
+//! The principals that this server knows: stored keys, the keys of the configuration, peers, and clients on this
+//! machine.
+
+mod body;
+mod keyring;
+
+pub(crate) use body::until;
+pub(crate) use keyring::{Held, Keyring};
+
+use crate::api::ApiOptions;
+use crate::caller::{Caller, Peer};
+use crate::reply::Failure;
+use std::sync::Arc;
+use turnstone_domain::digest;
+use turnstone_domain::principal::{ANYONE, Principal, Role, same};
+use turnstone_ojs::OjsError;
+
+/// The beginning of every stored key, by which scanners of leaked secrets find it.
+pub(crate) const PREFIX: &str = "tsk_";
+/// Characters of a configured key's digest in the name of its principal.
+const SHOWN: usize = 8;
+
+/// The principal of a request, and its source.
+pub(crate) struct FoundPrincipal {
+    pub(crate) principal: Arc<Principal>,
+    /// Set for another server.
+    pub(crate) peer: Option<Arc<Peer>>,
+    /// Set for a stored key.
+    pub(crate) held: Option<Arc<Held>>,
+}
+
+/// The principals of this server.
+pub(crate) struct Principals {
+    configured: Vec<(String, Arc<Principal>)>,
+    peers: Vec<(String, Arc<Peer>, Arc<Principal>)>,
+    local: Arc<Principal>,
+    pub(crate) keyring: Arc<Keyring>,
+}
+
+impl Principals {
+    pub(crate) fn of(options: &ApiOptions, keyring: Keyring) -> Self {
+        let configured = options.api_keys.iter().map(|key| {
+            let hash = digest::of_text(key.expose());
+            let name = format!("configured-{}", hash.get(..SHOWN).unwrap_or(&hash));
+            (hash, Arc::new(everything(name.clone(), Some(name))))
+        });
+        let peers = options.peers.iter().map(|peer| {
+            let principal = Principal {
+                name: peer.name.clone(),
+                key: None,
+                tenant: peer.tenant.clone(),
+                roles: vec![Role::Viewer, Role::Submitter],
+                acts_for: peer.users.clone(),
+                identity: Some(format!("peer/{}", peer.name)),
+            };
+            (digest::of_text(peer.key.expose()), Arc::new(peer.clone()), Arc::new(principal))
+        });
+        Self {
+            configured: configured.collect(),
+            peers: peers.collect(),
+            local: Arc::new(everything("local".to_owned(), None)),
+            keyring: Arc::new(keyring),
+        }
+    }
+
+    /// Returns true if a client on this machine needs no key.
+    pub(crate) fn is_keyless(&self) -> bool {
+        self.configured.is_empty()
+    }
+
+    /// Returns the principal of a presented key, or of a request without one.
+    ///
+    /// # Errors
+    /// 401 when the key opens nothing; the error of the store.
+    pub(crate) async fn find(&self, presented: Option<&str>) -> Result<FoundPrincipal, Failure> {
+        let local = || FoundPrincipal { principal: Arc::clone(&self.local), peer: None, held: None };
+        let Some(key) = presented else {
+            return if self.is_keyless() { Ok(local()) } else { Err(OjsError::unauthorized().into()) };
+        };
+        let hash = digest::of_text(key);
+        // Every key is compared, and digests are compared in full, so the time reveals nothing about any key.
+        let peer =
+            self.peers.iter().fold(None, |found, one| if same(&hash, &one.0) { Some(one) } else { found });
+        if let Some((_, peer, principal)) = peer {
+            return Ok(FoundPrincipal {
+                principal: Arc::clone(principal),
+                peer: Some(Arc::clone(peer)),
+                held: None,
+            });
+        }
+        let configured = self
+            .configured
+            .iter()
+            .fold(None, |found, one| if same(&hash, &one.0) { Some(&one.1) } else { found });
+        if let Some(principal) = configured {
+            return Ok(FoundPrincipal { principal: Arc::clone(principal), peer: None, held: None });
+        }
+        if key.starts_with(PREFIX) {
+            let held = self.keyring.find(&hash).await?.ok_or_else(OjsError::unauthorized)?;
+            return Ok(FoundPrincipal {
+                principal: Arc::clone(&held.principal),
+                peer: None,
+                held: Some(held),
+            });
+        }
+        // Many clients send some key always, also to a server that needs none.
+        if self.is_keyless() { Ok(local()) } else { Err(OjsError::unauthorized().into()) }
+    }
+}
+
+impl FoundPrincipal {
+    /// Returns the caller.
+    pub(crate) fn caller(&self) -> Caller {
+        self.peer.as_ref().map_or(Caller::Client, |peer| Caller::Peer(peer.name.clone()))
+    }
+}
+
+/// Returns a principal of the fleet that may do everything, for everyone.
+fn everything(name: String, identity: Option<String>) -> Principal {
+    Principal {
+        name,
+        key: None,
+        tenant: None,
+        roles: vec![Role::Admin],
+        acts_for: vec![ANYONE.to_owned()],
+        identity,
+    }
+}

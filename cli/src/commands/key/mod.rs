@@ -1,0 +1,195 @@
+//! `turnstone key`: API keys of principals.
+
+mod create;
+mod revoke;
+mod rotate;
+
+use super::Session;
+use crate::output::table::{Column, column, plain};
+use crate::output::{Format, text};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// `turnstone key`.
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Create a key; its secret is shown once
+    Create(CreateArgs),
+    /// List the keys, without their secrets
+    List,
+    /// Give a key a new secret, which is shown once
+    Rotate(RotateArgs),
+    /// Revoke keys; every process refuses them within a second
+    Revoke(RevokeArgs),
+    /// Show the principal of the current key
+    Whoami,
+}
+
+/// `turnstone key create`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Examples:\n  turnstone key create batch --tenant acme --role submitter --acts-for '*'\n  \
+                        turnstone key create ann --role approver --expires-in 90d"
+)]
+pub struct CreateArgs {
+    /// The principal, which is also its name as a user and a reviewer
+    pub name: String,
+    /// viewer, submitter, worker, approver, operator or admin; several with commas or by repetition
+    #[arg(long = "role", value_name = "ROLE", required = true, value_delimiter = ',')]
+    pub roles: Vec<String>,
+    /// The tenant; without it, a key of the whole fleet
+    #[arg(long, value_name = "TENANT")]
+    pub tenant: Option<String>,
+    /// A user or reviewer whose name it may use beside its own; '*' for every name
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub acts_for: Vec<String>,
+    /// When it expires: a duration such as 12h or 90d
+    #[arg(long, value_name = "DURATION", value_parser = seconds)]
+    pub expires_in: Option<i64>,
+    /// The most requests per minute
+    #[arg(long, value_name = "N")]
+    pub rate: Option<i64>,
+}
+
+/// `turnstone key rotate`.
+#[derive(Clone, Debug, Args)]
+pub struct RotateArgs {
+    /// The key's id, or its principal's name
+    pub key: String,
+    /// How long the old secret is still accepted, such as 1h [default: not at all]
+    #[arg(long, value_name = "DURATION", value_parser = seconds)]
+    pub grace: Option<i64>,
+}
+
+/// `turnstone key revoke`.
+#[derive(Clone, Debug, Args)]
+pub struct RevokeArgs {
+    /// The keys' ids, or their principals' names
+    #[arg(required = true)]
+    pub keys: Vec<String>,
+}
+
+const COLUMNS: &[Column] = &[
+    column("ID", |row| plain(&row["id"])),
+    column("NAME", |row| plain(&row["name"])),
+    column("TENANT", |row| plain(&row["tenant"])),
+    column("ROLES", |row| list(&row["roles"])),
+    column("ACTS FOR", |row| list(&row["acts_for"])),
+    column("STATE", |row| plain(&row["state"])),
+    column("EXPIRES", |row| plain(&row["expires_at"])),
+    column("LAST USED", |row| plain(&row["last_used_at"])),
+];
+
+/// Runs the command.
+///
+/// # Errors
+/// The error of the command.
+pub async fn run(command: KeyCommand, session: &Session) -> anyhow::Result<ExitCode> {
+    match command {
+        KeyCommand::Create(args) => create::run(args, session).await?,
+        KeyCommand::List => session.output.list(&keys(session).await?, "id", COLUMNS)?,
+        KeyCommand::Rotate(args) => rotate::run(args, session).await?,
+        KeyCommand::Revoke(args) => revoke::run(args, session).await?,
+        KeyCommand::Whoami => {
+            let principal = session.client()?.get(&["principal"], &[]).await?;
+            match session.output.format {
+                Format::Table => {
+                    session.output.line(&format!("{}: {}", name(&principal), may(&principal)))?
+                }
+                Format::Json => session.output.json(&principal)?,
+                Format::Ids => session.output.line(&name(&principal))?,
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn keys(session: &Session) -> anyhow::Result<Vec<Value>> {
+    let mut answer = session.client()?.get(&["keys"], &[]).await?;
+    Ok(match answer["keys"].take() {
+        Value::Array(keys) => keys,
+        _ => Vec::new(),
+    })
+}
+
+/// Returns the id of a key that is named by its id, or by the name of its principal.
+async fn id_of(named: &str, session: &Session) -> anyhow::Result<String> {
+    let keys = keys(session).await?;
+    let is_named = |key: &&Value| key["id"] == named || (key["name"] == named && key["state"] == "active");
+    let id = keys.iter().find(is_named).and_then(|key| key["id"].as_str());
+    Ok(id.unwrap_or(named).to_owned())
+}
+
+/// Prints a key with its new secret.
+fn show_secret(key: &Value, session: &Session) -> anyhow::Result<()> {
+    let output = &session.output;
+    let secret = text::line(key["secret"].as_str().unwrap_or_default()).to_string();
+    match output.format {
+        Format::Json => output.json(key)?,
+        Format::Ids => output.line(&text::line(key["id"].as_str().unwrap_or_default()).to_string())?,
+        Format::Table => {
+            output.line(&secret)?;
+            output.remark(&format!("key {} of {}: {}", plain(&key["id"]), name(key), may(key)));
+            output.remark("this is the only time that the secret is shown; the server keeps its hash");
+        }
+    }
+    Ok(())
+}
+
+fn name(key: &Value) -> String {
+    text::line(key["name"].as_str().unwrap_or_default()).to_string()
+}
+
+/// Returns the permissions of a principal in words.
+fn may(principal: &Value) -> String {
+    let whose = principal["tenant"]
+        .as_str()
+        .map_or("the whole fleet".to_owned(), |tenant| format!("tenant {tenant}"));
+    let acts_for = match list(&principal["acts_for"]) {
+        names if names.is_empty() => "itself".to_owned(),
+        names if names == "*" => "everyone".to_owned(),
+        names => format!("itself, {names}"),
+    };
+    text::line(&format!("{} of {whose}, acts for {acts_for}", list(&principal["roles"]))).to_string()
+}
+
+fn list(values: &Value) -> String {
+    values.as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads a duration of whole seconds, minutes, hours or days.
+fn seconds(text: &str) -> Result<i64, String> {
+    let wrong = || "must be a whole number with s, m, h or d, such as 90d".to_owned();
+    let unit = match text.chars().last().ok_or_else(wrong)? {
+        's' => 1,
+        'm' => 60,
+        'h' => 60 * 60,
+        'd' => 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let number: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    if number == 0 { Err("must be longer than nothing".to_owned()) } else { Ok(i64::from(number) * unit) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn durations_have_a_unit() {
+        assert_eq!((seconds("90d"), seconds("15m")), (Ok(7_776_000), Ok(900)));
+        for wrong in ["", "90", "d", "-1d", "0h", "1w", "1.5h"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn permissions_are_shown_in_words() {
+        let key = json!({"tenant": "acme", "roles": ["submitter", "approver"], "acts_for": ["ben"]});
+        assert_eq!(may(&key), "submitter, approver of tenant acme, acts for itself, ben");
+        let all = json!({"tenant": null, "roles": ["admin"], "acts_for": ["*"]});
+        assert_eq!(may(&all), "admin of the whole fleet, acts for everyone");
+    }
+}

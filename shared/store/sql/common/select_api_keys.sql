@@ -1,0 +1,10 @@
+SELECT k.id, k.hash, k.old_hash, k.old_until, k.name, k.tenant, k.roles, k.acts_for, k.rate_per_minute, k.created_at,
+       k.created_by, k.expires_at, k.revoked_at, k.last_used_at
+FROM api_keys AS k
+--- select_api_keys
+-- Every key, the oldest first.
+ORDER BY k.created_at, k.id
+--- lock_api_key
+-- Key $1, if it is tenant $2's (NULL: any).
+WHERE k.id = $1 AND ($2 IS NULL OR k.tenant = $2)
+{lock}

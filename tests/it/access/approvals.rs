@@ -1,0 +1,151 @@
+//! Approvals belong to principals: one key is one vote, a name counts only within `acts_for`, and the submitter of a call
+//! does not repeat it.
+
+use super::Client;
+use crate::ojs::on_sqlite_first;
+use reqwest::Method;
+use serde_json::{Value, json};
+use turnstone_domain::JobState;
+use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
+
+const AGENT: &str = "kind: openagentspec:v1/agent\nname: booker\ndescription: An agent that books.\n\
+                     intent: You book what you are asked to book.\nowner: olga\ncapabilities:\n  book:\n    \
+                     user_identity: false\n    input_restriction:\n      require_review: board\n";
+
+fn script(request: &Value) -> Reply {
+    match model_server::outcomes(request) {
+        0 => Reply::call("book", json!({"price": 640})),
+        _ => Reply::text("booked"),
+    }
+}
+
+/// Returns a server whose agent waits for two approvals, the job, and the path of the review.
+async fn waiting(agent: &str) -> (OjsServer, String, String) {
+    let rules = json!({"groups": {"board": {"members": ["ann", "ben", "cem"], "quorum": 2}}});
+    let fleet = Fleet::builder().on(Backend::Sqlite).model(script).reviews(rules).start().await;
+    let server = OjsServer::over(fleet);
+    server.post_text("/agents", agent).await.expect(201);
+    let id = server.push(&json!({"type": "agent.book", "args": ["it"], "meta": {"agent": "booker"}})).await;
+    server.fleet.wait_for(&id, &[JobState::Pending]).await;
+    let reviews = server.get("/reviews?state=open").await.expect(200).json();
+    let path = format!("/reviews/{}/approve", reviews["items"][0]["id"].as_str().unwrap());
+    (server, id, path)
+}
+
+#[tokio::test]
+async fn one_key_is_one_vote_whatever_the_name() {
+    let (server, id, approve) = waiting(AGENT).await;
+    let key =
+        |name: &str, acts_for: Value| json!({"name": name, "roles": ["approver"], "acts_for": acts_for});
+    let desk = Client::new(&server, &key("desk", json!(["*"]))).await;
+    let first = desk.post(&approve, &json!({"by": "ann"})).await.expect(200).json();
+    assert_eq!((&first["state"], &first["votes"][0]["by"]), (&json!("open"), &json!("ann")));
+    assert_eq!(desk.post(&approve, &json!({"by": "ben"})).await.expect(409).code(), "conflict");
+    let mallory = Client::new(&server, &key("mallory", json!([]))).await;
+    let refused = mallory.post(&approve, &json!({"by": "ben"})).await.expect(403);
+    assert_eq!(refused.json()["error"]["details"]["by"], "ben");
+    mallory.post(&approve, &Value::Null).await.expect(403);
+    assert!(server.fleet.tools.calls().is_empty());
+    let ben = Client::new(&server, &key("ben", json!([]))).await;
+    assert_eq!(ben.post(&approve, &Value::Null).await.expect(200).json()["state"], "approved");
+    server.fleet.wait_for(&id, &[JobState::Completed]).await;
+    assert_eq!(server.fleet.tools.calls().len(), 1);
+    server.fleet.end().await;
+}
+
+/// The words of persons are no names of agents, and an agent of such a name is never asked.
+#[tokio::test]
+async fn a_bare_word_never_means_an_agent() {
+    let yes = |request: &Value| {
+        let system = request["messages"][0]["content"].as_str().unwrap_or_default();
+        if system.starts_with("You always") { Reply::text("APPROVE") } else { script(request) }
+    };
+    let rules = json!({"users": ["ann", "head"]});
+    let server = OjsServer::over(Fleet::builder().model(yes).reviews(rules).start().await);
+    let imposter = |name: &str| {
+        format!(
+            "kind: openagentspec:v1/agent\nname: {name}\ndescription: Approves.\nintent: You always approve.\n\
+             owner: eve\n"
+        )
+    };
+    for reserved in ["manager", "user", "owner", "operator", "anonymous", "ann", "head"] {
+        let refused = server.post_text("/agents", imposter(reserved)).await.expect(422);
+        assert!(refused.text.contains("is reserved"), "{reserved}: {}", refused.text);
+    }
+    server.get("/agents/manager").await.expect(404);
+    server.fleet.end().await;
+
+    // Where any user may be named, an agent may have the name of one.
+    let server = OjsServer::over(Fleet::builder().model(yes).start().await);
+    server.post_text("/agents", imposter("zoe")).await.expect(201);
+    server.post_text("/agents", AGENT.replace("board", "zoe")).await.expect(201);
+    let id = server.push(&json!({"type": "agent.book", "args": ["it"], "meta": {"agent": "booker"}})).await;
+    server.fleet.wait_for(&id, &[JobState::Pending]).await;
+    let review = server.get("/reviews?state=open").await.expect(200).json()["items"][0].clone();
+    assert_eq!((&review["reviewer"], &review["asked_engagement_id"]), (&json!("zoe"), &Value::Null));
+    let path = format!("/reviews/{}/approve", review["id"].as_str().unwrap());
+    server.post(&path, &json!({"by": "zoe"})).await.expect(200);
+    server.fleet.wait_for(&id, &[JobState::Completed]).await;
+    server.fleet.end().await;
+}
+
+/// With `separate_duties`, the submitter of a job does not answer its reviews, as no name and by no endpoint.
+#[tokio::test]
+async fn a_submitter_does_not_approve_where_duties_are_separate() {
+    let rules = json!({"separate_duties": true, "groups": {"board": {"members": ["ann", "ben"]}}});
+    let server = OjsServer::over(Fleet::builder().model(script).reviews(rules).start().await);
+    server.post_text("/agents", AGENT).await.expect(201);
+    let key = |name: &str| json!({"name": name, "roles": ["submitter", "approver"], "acts_for": ["*"]});
+    let (desk, other) = (Client::new(&server, &key("desk")).await, Client::new(&server, &key("other")).await);
+    let job =
+        json!({"type": "agent.book", "args": ["it"], "meta": {"agent": "booker", "user": {"id": "ann"}}});
+    let id =
+        desk.post("/ojs/v1/jobs", &job).await.expect(201).json()["job"]["id"].as_str().unwrap().to_owned();
+    server.fleet.wait_for(&id, &[JobState::Pending]).await;
+    let review = server.get("/reviews?state=open").await.expect(200).json()["items"][0].clone();
+    let approve = format!("/reviews/{}/approve", review["id"].as_str().unwrap());
+    let refused = desk.post(&approve, &json!({"by": "ben"})).await.expect(403);
+    assert!(refused.text.contains("submitted the job"), "{}", refused.text);
+    let engagement = server.fleet.engagement_of(&id).await;
+    let answer = json!({"values": {"approve": true}});
+    assert_ne!(desk.post(&format!("/engagements/{engagement}/answer"), &answer).await.status, 200);
+    assert!(server.fleet.tools.calls().is_empty());
+    other.post(&approve, &json!({"by": "ben"})).await.expect(200);
+    server.fleet.wait_for(&id, &[JobState::Completed]).await;
+    server.fleet.end().await;
+}
+
+async fn a_second_call_needs_an_approver(server: &OjsServer) {
+    let job = json!({"type": "agent.ask", "args": ["hello"], "ext_agent_model": "test/m"});
+    let id = server.push(&job).await;
+    let path = format!("/ojs/v1/agents/{id}/tool-retry");
+    let body = json!({"tool_call_id": "c", "approved": true});
+    let operator = Client::new(server, &json!({"name": "op", "roles": ["operator"]})).await;
+    let refused = operator.post(&path, &body).await.expect(403);
+    assert_eq!(refused.json()["error"]["details"]["role"], "approver");
+    let both = Client::new(server, &json!({"name": "both", "roles": ["operator", "approver"]})).await;
+    assert_ne!(both.post(&path, &body).await.status, 403);
+}
+
+/// `meta.user.id` would take another user's credentials, memory and state.
+async fn a_user_is_named_only_by_those_who_may_act_for_it(server: &OjsServer) {
+    let key =
+        |name: &str, acts_for: Value| json!({"name": name, "roles": ["submitter"], "acts_for": acts_for});
+    let job = |user: &str| json!({"type": "agent.ask", "args": ["hello"], "ext_agent_model": "test/m", "meta": {"user": {"id": user}}});
+    let eve = Client::new(server, &key("eve", json!(["ben"]))).await;
+    let refused = eve.post("/ojs/v1/jobs", &job("ann")).await.expect(403);
+    assert_eq!(refused.json()["error"]["details"]["user"], "ann");
+    let batch = json!({"jobs": [job("ann")]});
+    assert_eq!(eve.post("/ojs/v1/jobs/batch", &batch).await.expect(403).code(), "forbidden");
+    assert_eq!(server.stored_jobs().await, 0);
+    let own = json!({"type": "agent.ask", "args": ["hello"], "ext_agent_model": "test/m"});
+    for (job, user) in [(job("ben"), "ben"), (own, "eve")] {
+        let kept = eve.post("/ojs/v1/jobs", &job).await.expect(201).json();
+        let meta = &kept["job"]["meta"];
+        assert_eq!((&meta["user"]["id"], &meta["turnstone_submitted_by"]), (&json!(user), &json!("eve")));
+    }
+    let cron = json!({"name": "c", "expression": "* * * * *", "job_template": job("ann")});
+    assert_eq!(eve.send(Method::POST, "/ojs/v1/cron", &cron).await.status, 403);
+}
+
+on_sqlite_first!(a_second_call_needs_an_approver, a_user_is_named_only_by_those_who_may_act_for_it);
