@@ -1,13 +1,10 @@
 //! A freeze of the fleet or of a tenant: no new call of a model or a tool within a second, until it is lifted.
 
 use super::Client;
-use crate::program::run;
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::time::Duration;
 use turnstone_domain::JobState;
-use turnstone_tests::model_server::Gate;
-use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server, wait};
+use turnstone_tests::{Backend, Fleet, OjsServer};
 
 const AGENT: &str = "kind: openagentspec:v1/agent\nname: booker\ndescription: An agent that books.\n\
                      intent: You book.\nowner: olga\ncapabilities:\n  book: {user_identity: false}\n";
@@ -17,15 +14,6 @@ async fn begun(server: &OjsServer, tenant: &str) -> String {
     let header = [("X-OJS-Tenant", tenant)];
     let reply = server.send(Method::POST, "/ojs/v1/jobs", &header, job).await.expect(201);
     reply.json()["job"]["id"].as_str().unwrap().to_owned()
-}
-
-/// Runs `turnstone freeze` and returns what it prints.
-async fn turnstone(server: &OjsServer, arguments: &[&str]) -> String {
-    let folder = turnstone_tests::scratch::folder();
-    let all = [&["freeze", "--url", server.fleet.url.as_str()][..], arguments].concat();
-    let ran = run(folder.path(), &all, &[]).await;
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    ran.stdout.trim().to_owned()
 }
 
 #[tokio::test]
@@ -52,32 +40,4 @@ async fn a_frozen_tenant_calls_no_model() {
         server.fleet.wait_for(&held, &[JobState::Completed]).await;
         server.fleet.end().await;
     }
-}
-
-#[tokio::test]
-async fn a_frozen_fleet_calls_no_tool_for_an_answer_in_flight() {
-    let gate = Gate::default();
-    let behind = gate.clone();
-    let script = move |request: &Value| match model_server::outcomes(request) {
-        0 => Reply::call("book", json!({"price": 1})).behind(&behind),
-        _ => Reply::text("booked"),
-    };
-    let server = OjsServer::over(Fleet::builder().model(script).start().await);
-    server.post_text("/agents", AGENT).await.expect(201);
-    let id = begun(&server, "alpha").await;
-    server.fleet.models.seen(1).await;
-    assert_eq!(turnstone(&server, &["set", "--reason", "wrong mails"]).await, "the whole fleet is frozen");
-    assert!(turnstone(&server, &["list"]).await.contains("wrong mails"));
-    // A freeze holds within a second.
-    assert!(!wait::holds(Duration::from_secs(1), async || false).await);
-    gate.open();
-    let called = async || !server.fleet.tools.calls().is_empty();
-    assert!(!wait::holds(Duration::from_secs(1), called).await);
-    let alpha = Client::of(&server, "alpha", "operator").await;
-    alpha.send(Method::DELETE, "/freeze", &Value::Null).await.expect(404);
-    assert_eq!((server.fleet.tools.calls().len(), &server.job(&id).await["state"]), (0, &json!("active")));
-    assert_eq!(turnstone(&server, &["lift"]).await, "the whole fleet is no longer frozen");
-    server.fleet.wait_for(&id, &[JobState::Completed]).await;
-    assert_eq!(server.fleet.tools.calls().len(), 1);
-    server.fleet.end().await;
 }
