@@ -40,9 +40,9 @@ pub fn expand(text: &str, dialect: Dialect) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     for part in parts(without_from.as_deref().unwrap_or(text))? {
         match part {
-            Part::Comment(comment) => out.push_str(comment),
-            Part::Text(plain) => parameters(&mut out, plain, columns.len(), dialect)?,
-            Part::Placeholder(inner) => placeholder(&mut out, inner, dialect)?,
+            StatementPart::Comment(comment) => out.push_str(comment),
+            StatementPart::Text(plain) => parameters(&mut out, plain, columns.len(), dialect)?,
+            StatementPart::Placeholder(inner) => placeholder(&mut out, inner, dialect)?,
         }
     }
     Ok(out)
@@ -82,28 +82,28 @@ fn named(text: &str, columns: &[&str]) -> String {
 }
 
 /// A piece of a statement.
-enum Part<'a> {
+enum StatementPart<'a> {
     Comment(&'a str),
     Text(&'a str),
     /// Without its braces.
     Placeholder(&'a str),
 }
 
-fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
+fn parts(text: &str) -> Result<Vec<StatementPart<'_>>, String> {
     let mut parts = Vec::new();
     let mut rest = text;
     while rest.starts_with("--") {
         let (comment, after) = rest.split_at(rest.find('\n').map_or(rest.len(), |end| end + 1));
-        parts.push(Part::Comment(comment));
+        parts.push(StatementPart::Comment(comment));
         rest = after;
     }
     while let Some(open) = rest.find('{') {
         let (before, after) = rest.split_at(open);
         let close = after.find('}').ok_or_else(|| format!("`{after}` is not closed"))?;
-        parts.extend([Part::Text(before), Part::Placeholder(&after[1..close])]);
+        parts.extend([StatementPart::Text(before), StatementPart::Placeholder(&after[1..close])]);
         rest = &after[close + 1..];
     }
-    parts.push(Part::Text(rest));
+    parts.push(StatementPart::Text(rest));
     Ok(parts)
 }
 
@@ -114,7 +114,7 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, String> {
 pub fn columns(text: &str) -> Result<Vec<&str>, String> {
     let mut found: Option<Vec<&str>> = None;
     for part in parts(text)? {
-        let Part::Placeholder(inner) = part else { continue };
+        let StatementPart::Placeholder(inner) = part else { continue };
         let Some((_, list)) = inner.split_once(':') else { continue };
         let columns: Vec<&str> = list.split(',').map(str::trim).collect();
         match &found {

@@ -37,17 +37,17 @@ pub struct Piece {
 /// It reaches the parts of this process. A relay carries what is said here to other processes, and brings in what is said
 /// there; what came in is never carried out again.
 #[derive(Clone, Debug, Default)]
-pub struct Live(Arc<Place>);
+pub struct Live(Arc<LiveListeners>);
 
 #[derive(Debug)]
-struct Place {
+struct LiveListeners {
     listened: Mutex<HashMap<EngagementId, broadcast::Sender<Arc<Piece>>>>,
     /// Counts up when a listener of an engagement comes or goes.
     changed: watch::Sender<u64>,
     carried: broadcast::Sender<Piece>,
 }
 
-impl Default for Place {
+impl Default for LiveListeners {
     fn default() -> Self {
         Self {
             listened: Mutex::default(),
@@ -57,7 +57,7 @@ impl Default for Place {
     }
 }
 
-impl Place {
+impl LiveListeners {
     fn listened(&self) -> MutexGuard<'_, HashMap<EngagementId, broadcast::Sender<Arc<Piece>>>> {
         self.listened.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,7 +118,7 @@ impl Live {
 
 /// See [`Live::downgrade`].
 #[derive(Clone, Debug)]
-pub(crate) struct WeakLive(Weak<Place>);
+pub(crate) struct WeakLive(Weak<LiveListeners>);
 
 impl WeakLive {
     /// Passes on a piece of another process to the listeners of this one.
@@ -167,7 +167,7 @@ impl Speaker {
 /// A listener to one engagement.
 #[derive(Debug)]
 pub struct Ear {
-    place: Arc<Place>,
+    place: Arc<LiveListeners>,
     engagement: EngagementId,
     heard: broadcast::Receiver<Arc<Piece>>,
 }

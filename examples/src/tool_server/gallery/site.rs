@@ -13,27 +13,27 @@ pub(super) struct SiteQuery {
     path: String,
 }
 
-struct Page {
+struct SitePage {
     path: &'static str,
     title: &'static str,
     text: &'static str,
     links: &'static [&'static str],
 }
 
-const SITE: [Page; 3] = [
-    Page {
+const SITE: [SitePage; 3] = [
+    SitePage {
         path: "/",
         title: "Shoreline Instruments",
         text: "Tide gauges, barometers and the people who look after them.",
         links: &["/gauges", "/opening-hours"],
     },
-    Page {
+    SitePage {
         path: "/gauges",
         title: "Tide gauges",
         text: "The T2 measures to a millimetre and sends every minute.",
         links: &["/"],
     },
-    Page {
+    SitePage {
         path: "/opening-hours",
         title: "Opening hours of the workshop",
         text: "Monday to Thursday, 8 to 16 o'clock. Bring the gauge dry.",

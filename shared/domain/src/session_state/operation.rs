@@ -75,7 +75,7 @@ struct Key {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Keys {
+struct KeysInput {
     keys: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl Operation {
         let key_value = || KeyValue::deserialize(arguments).map_err(wrong);
         Ok(match *name {
             "state_get" => Self::Get(key()?),
-            "state_get_many" => Self::GetMany(Keys::deserialize(arguments).map_err(wrong)?.keys),
+            "state_get_many" => Self::GetMany(KeysInput::deserialize(arguments).map_err(wrong)?.keys),
             "state_exists" => Self::Exists(key()?),
             "state_set" => key_value().map(|KeyValue { key, value, ttl }| Self::Set { key, value, ttl })?,
             "state_delete" => Self::Delete(key()?),

@@ -60,13 +60,13 @@ impl<'a> Sealed<'a> {
 }
 
 /// See the module.
-pub(super) struct Key {
+pub(super) struct SealingKey {
     /// Its name; not secret.
     pub id: String,
     root: Prk,
 }
 
-impl Key {
+impl SealingKey {
     /// A key of this name.
     pub(super) fn new(id: String, secret: &[u8; SECRET_LEN]) -> Self {
         Self { id, root: Salt::new(HKDF_SHA256, PURPOSE).extract(secret) }
@@ -128,15 +128,15 @@ mod tests {
 
     const HERE: Place<'_> = Place { table: "job_results", column: "result", row: "17" };
 
-    fn key(byte: u8) -> Key {
-        Key::new(format!("k{byte}"), &[byte; SECRET_LEN])
+    fn key(byte: u8) -> SealingKey {
+        SealingKey::new(format!("k{byte}"), &[byte; SECRET_LEN])
     }
 
     fn sealed(clear: &str) -> String {
         key(1).seal(&SystemRandom::new(), clear, HERE).unwrap()
     }
 
-    fn opened(text: &str, by: &Key, place: Place<'_>) -> Option<String> {
+    fn opened(text: &str, by: &SealingKey, place: Place<'_>) -> Option<String> {
         by.open(Sealed::read(text).unwrap(), place)
     }
 

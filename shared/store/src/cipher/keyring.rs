@@ -4,7 +4,7 @@
 //! under a new key of the configuration makes a data key under it and seals the older data keys again, in one
 //! transaction. From then on the previous key of the configuration is not needed. Values stay as they are.
 
-use super::key::{Key, Place, SECRET_LEN, Sealed};
+use super::key::{Place, SECRET_LEN, Sealed, SealingKey};
 use super::keys::EncryptionKeys;
 use crate::engine::rows::Fields;
 use crate::engine::session::{Args, CommitError, Connection, Readers, Row};
@@ -52,10 +52,10 @@ impl DataKey {
         keys.find(sealed.key)?.open(sealed, place(&self.seq.to_string()))
     }
 
-    fn key(&self, keys: &EncryptionKeys) -> Option<Key> {
+    fn key(&self, keys: &EncryptionKeys) -> Option<SealingKey> {
         let secret = BASE64_STANDARD.decode(self.opened(keys)?).ok()?;
         let secret: [u8; SECRET_LEN] = secret.try_into().ok()?;
-        Some(Key::new(self.seq.to_string(), &secret))
+        Some(SealingKey::new(self.seq.to_string(), &secret))
     }
 }
 
@@ -65,18 +65,18 @@ fn place(row: &str) -> Place<'_> {
 
 /// The keys that are known, and which of them seals.
 #[derive(Default)]
-pub(super) struct Known {
-    keys: HashMap<String, Key>,
+pub(super) struct KnownKeys {
+    keys: HashMap<String, SealingKey>,
     sealing: Option<String>,
 }
 
-impl Known {
+impl KnownKeys {
     /// The key of this name.
-    pub(super) fn find(&self, id: &str) -> Option<&Key> {
+    pub(super) fn find(&self, id: &str) -> Option<&SealingKey> {
         self.keys.get(id)
     }
 
-    fn sealing(&self) -> Option<&Key> {
+    fn sealing(&self) -> Option<&SealingKey> {
         self.find(self.sealing.as_deref()?)
     }
 }
@@ -84,7 +84,7 @@ impl Known {
 /// See the module.
 pub(crate) struct Keyring {
     keys: EncryptionKeys,
-    known: RwLock<Arc<Known>>,
+    known: RwLock<Arc<KnownKeys>>,
     random: SystemRandom,
 }
 
@@ -106,18 +106,18 @@ impl Keyring {
     }
 
     /// Returns the data keys that are known now.
-    pub(super) fn known(&self) -> Arc<Known> {
+    pub(super) fn known(&self) -> Arc<KnownKeys> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes rows of `data_keys` in. One that no configured key opens is left out: what is sealed with it says so.
     fn learn(&self, rows: &[DataKey]) {
         let current = self.keys.id();
-        let keys: HashMap<String, Key> =
+        let keys: HashMap<String, SealingKey> =
             rows.iter().filter_map(|row| row.key(&self.keys)).map(|key| (key.id.clone(), key)).collect();
         let newest = rows.iter().rfind(|row| row.sealed_with() == current).map(|row| row.seq.to_string());
         let sealing = newest.filter(|id| keys.contains_key(id));
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Known { keys, sealing });
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(KnownKeys { keys, sealing });
     }
 
     /// As [`Keyring::learn`], of rows as they come.

@@ -1,6 +1,6 @@
 //! The keys of the configuration.
 
-use super::key::{Key, SECRET_LEN};
+use super::key::{SECRET_LEN, SealingKey};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use ring::digest::{SHA256, digest};
@@ -14,8 +14,8 @@ const NAME_LEN: usize = 6;
 /// The keys that data keys are sealed with: one that seals, and older or coming ones that only open.
 #[derive(Clone)]
 pub struct EncryptionKeys {
-    current: Arc<Key>,
-    others: Vec<Arc<Key>>,
+    current: Arc<SealingKey>,
+    others: Vec<Arc<SealingKey>>,
 }
 
 impl EncryptionKeys {
@@ -46,16 +46,16 @@ impl EncryptionKeys {
         self.all().map(|key| key.id.as_str()).collect()
     }
 
-    pub(super) fn current(&self) -> &Key {
+    pub(super) fn current(&self) -> &SealingKey {
         &self.current
     }
 
     /// The key of this name.
-    pub(super) fn find(&self, id: &str) -> Option<&Key> {
+    pub(super) fn find(&self, id: &str) -> Option<&SealingKey> {
         self.all().find(|key| key.id == id)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Key> {
+    fn all(&self) -> impl Iterator<Item = &SealingKey> {
         std::iter::once(&self.current).chain(&self.others).map(|key| &**key)
     }
 }
@@ -74,11 +74,11 @@ impl fmt::Debug for EncryptionKeys {
     }
 }
 
-fn read(text: &str) -> Result<Key, String> {
+fn read(text: &str) -> Result<SealingKey, String> {
     let bytes = BASE64_STANDARD.decode(text.trim()).ok();
     let secret: Option<[u8; SECRET_LEN]> = bytes.and_then(|bytes| bytes.try_into().ok());
     match secret {
-        Some(secret) => Ok(Key::new(name(&secret), &secret)),
+        Some(secret) => Ok(SealingKey::new(name(&secret), &secret)),
         None => Err(format!(
             "is not {SECRET_LEN} bytes in base64; `openssl rand -base64 {SECRET_LEN}` makes a key"
         )),

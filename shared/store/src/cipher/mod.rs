@@ -4,7 +4,7 @@
 //! | part | is |
 //! |---|---|
 //! | [`EncryptionKeys`] | the keys of the configuration: one that seals, others that still open |
-//! | [`Key`](key::Key) | seals a text for one place (table, column, row) and opens it there and nowhere else |
+//! | [`SealingKey`](key::SealingKey) | seals a text for one place (table, column, row) and opens it there and nowhere else |
 //! | [`Keyring`] | the data keys: random, kept in the table `data_keys`, each sealed with a key of the configuration |
 //! | [`SealedConnection`] | a connection whose values are sealed |
 //! | [`sealing`] | seals what rows say is sealed, and opens it in the rows of statements that name its table |

@@ -1,7 +1,7 @@
 //! Sealing the arguments of statements, and opening what is sealed in their rows.
 
 use super::key::{Place, Sealed};
-use super::keyring::{Keyring, Known};
+use super::keyring::{Keyring, KnownKeys};
 use crate::StoreError;
 use crate::engine::columns::{Column, Columns};
 use crate::engine::rows::{Fields, stored};
@@ -149,7 +149,7 @@ impl Keyring {
     }
 }
 
-fn open_row(known: &Known, found: &Found, row: &mut Row) {
+fn open_row(known: &KnownKeys, found: &Found, row: &mut Row) {
     let part = |row: &Row, column: &str| match row.int(column) {
         Ok(number) => number.map(|number| number.to_string()),
         Err(_) => row.text(column).ok().flatten().map(str::to_owned),
@@ -167,7 +167,7 @@ fn open_row(known: &Known, found: &Found, row: &mut Row) {
     }
 }
 
-fn open(known: &Known, sealed: Sealed<'_>, place: Place<'_>) -> Result<String, String> {
+fn open(known: &KnownKeys, sealed: Sealed<'_>, place: Place<'_>) -> Result<String, String> {
     let Some(key) = known.find(sealed.key) else {
         return Err(format!(
             "the sealed value of {place}, names data key {}, which no configured key opens: see [encryption]",

@@ -2,9 +2,9 @@
 
 use super::Engine;
 use super::definitions::Definitions;
-use super::held::Held;
+use super::held::HeldJobs;
 use super::ops::claim;
-use super::ops::claim::alone::{self, Batch, Outcome};
+use super::ops::claim::alone::{self, ClaimBatch, ClaimOutcome};
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{Claim, ClaimRequest, Doorbell, StoreError};
@@ -23,7 +23,7 @@ const RULED_MS: i64 = 1_000;
 const INBOX: usize = 64;
 
 /// A claim with the place for its answer.
-pub(super) type Asked = (ClaimRequest, oneshot::Sender<Result<Outcome, StoreError>>);
+pub(super) type Asked = (ClaimRequest, oneshot::Sender<Result<ClaimOutcome, StoreError>>);
 
 /// The connection and what it remembers between claims.
 struct Claimer {
@@ -31,7 +31,7 @@ struct Claimer {
     ids: Arc<dyn Ids>,
     doorbell: Doorbell,
     definitions: Definitions,
-    held: Arc<Held>,
+    held: Arc<HeldJobs>,
 }
 
 /// Starts a claimer on the current runtime; it ends when the sender is dropped.
@@ -39,7 +39,7 @@ pub(super) fn start(
     session: Session,
     ids: Arc<dyn Ids>,
     doorbell: Doorbell,
-    held: Arc<Held>,
+    held: Arc<HeldJobs>,
 ) -> mpsc::Sender<Asked> {
     let (sender, inbox) = mpsc::channel(INBOX);
     let claimer = Claimer { session, ids, doorbell, definitions: Definitions::default(), held };
@@ -49,7 +49,7 @@ pub(super) fn start(
 
 impl Engine {
     /// Claims in one statement; `None` when the claim has to be made step by step.
-    pub(super) async fn claim_alone(&self, request: &ClaimRequest) -> Result<Option<Batch>, StoreError> {
+    pub(super) async fn claim_alone(&self, request: &ClaimRequest) -> Result<Option<ClaimBatch>, StoreError> {
         let Some(claimer) = &self.claimer else { return Ok(None) };
         if request.limit == 0 || request.now.0 < claimer.from.load(Ordering::Relaxed) {
             return Ok(None);
@@ -61,12 +61,12 @@ impl Engine {
         }
         let Ok(answer) = answer.await else { return Ok(None) };
         match answer {
-            Ok(Outcome::Claimed(batch)) => Ok(Some(batch)),
-            Ok(Outcome::Damaged(batch)) => {
+            Ok(ClaimOutcome::Claimed(batch)) => Ok(Some(batch)),
+            Ok(ClaimOutcome::Damaged(batch)) => {
                 pause(DAMAGED_MS);
                 Ok(Some(batch))
             }
-            Ok(Outcome::Ruled(stays)) => {
+            Ok(ClaimOutcome::Ruled(stays)) => {
                 if stays {
                     pause(RULED_MS);
                 }
@@ -113,7 +113,7 @@ impl Claimer {
         }
     }
 
-    async fn claim(&mut self, request: &ClaimRequest, token: &str) -> Result<Outcome, StoreError> {
+    async fn claim(&mut self, request: &ClaimRequest, token: &str) -> Result<ClaimOutcome, StoreError> {
         self.session.begin().await?;
         let mut unit = Unit::default();
         let session = &mut self.session;

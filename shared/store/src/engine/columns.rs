@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// The type of the values of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Ints,
     Texts,
 }
@@ -82,8 +82,8 @@ impl Columns {
             let known = known.ok_or_else(|| unknown(name))?;
             places[known] = Some(at);
             columns.push(match R::COLUMNS[known].1 {
-                Some(Kind::Ints) => Column::Ints(Vec::with_capacity(rows)),
-                Some(Kind::Texts) => Column::Texts(Vec::with_capacity(rows)),
+                Some(ColumnKind::Ints) => Column::Ints(Vec::with_capacity(rows)),
+                Some(ColumnKind::Texts) => Column::Texts(Vec::with_capacity(rows)),
                 None => return Err(unknown(name)),
             });
         }

@@ -17,32 +17,32 @@ const KEPT_PLAIN: usize = 8_192;
 
 /// A job with its engagement.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownJob {
     pub job: Box<JobRow>,
     pub engagement: Option<Box<EngagementRow>>,
 }
 
 /// A job after a transaction; `None` when it has no lease, or is to be read again.
-pub(super) type Learnt = (JobId, Option<Known>);
+pub(super) type Learnt = (JobId, Option<KnownJob>);
 
 /// The jobs with leases, as far as they are known.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct HeldJobs {
     jobs: Mutex<Table>,
 }
 
 /// The copies of rows. Jobs of one tree share a budget: all of them use its newest copy.
 #[derive(Default)]
 struct Table {
-    agents: HashMap<JobId, Known>,
-    plain: HashMap<JobId, Known>,
+    agents: HashMap<JobId, KnownJob>,
+    plain: HashMap<JobId, KnownJob>,
     budgets: HashMap<i64, Budget>,
 }
 
-impl Held {
-    /// Takes out a job, if it is known and `fits`. The transaction that takes it gives it back with [`Held::learn`]; after
+impl HeldJobs {
+    /// Takes out a job, if it is known and `fits`. The transaction that takes it gives it back with [`HeldJobs::learn`]; after
     /// one that failed it is read again.
-    pub(super) fn take(&self, job: &JobId, fits: impl Fn(&JobRow) -> bool) -> Option<Known> {
+    pub(super) fn take(&self, job: &JobId, fits: impl Fn(&JobRow) -> bool) -> Option<KnownJob> {
         let mut table = self.table();
         let Table { agents, plain, .. } = &mut *table;
         let jobs = if agents.contains_key(job) { agents } else { plain };

@@ -10,7 +10,7 @@ use turnstone_domain::message::StoredMessage;
 use turnstone_domain::{EngagementId, JobId};
 
 /// A job that is remembered, and what of it was read so far.
-struct Found {
+struct FoundJob {
     job_seq: i64,
     turns: (i64, i64),
     engagement: EngagementId,
@@ -29,10 +29,10 @@ pub(super) async fn of_job(readers: &Reader, job: &JobId, rules: &str) -> Result
         let mut said = journal::messages(row)?.into_iter();
         let said = if get::<i64>(row, "part")? == ASKED { said.next() } else { said.next_back() };
         let said = said.into_iter().collect();
-        Ok(Found { job_seq: get(row, "job_seq")?, turns, engagement, said })
+        Ok(FoundJob { job_seq: get(row, "job_seq")?, turns, engagement, said })
     })
     .await?;
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<FoundJob> = Vec::new();
     for row in rows {
         match found.last_mut() {
             Some(last) if last.job_seq == row.job_seq => {
@@ -42,6 +42,6 @@ pub(super) async fn of_job(readers: &Reader, job: &JobId, rules: &str) -> Result
             _ => found.push(row),
         }
     }
-    let exchange = |job: Found| Exchange::of(job.engagement, job.turns, &job.said);
+    let exchange = |job: FoundJob| Exchange::of(job.engagement, job.turns, &job.said);
     Ok(found.into_iter().filter_map(exchange).collect())
 }

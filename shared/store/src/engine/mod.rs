@@ -63,7 +63,7 @@ use delegations::Delegations;
 use feed::Feed;
 use forks::Forks;
 use freezes::Freezes;
-use held::Held;
+use held::HeldJobs;
 use idempotency::IdempotentPushes;
 use intake::Intake;
 use keys::Keys;
@@ -97,7 +97,7 @@ const INBOX: usize = 4096;
 pub(crate) struct Engine {
     readers: Reader,
     writer: mpsc::Sender<Asked>,
-    held: Arc<Held>,
+    held: Arc<HeldJobs>,
     refusals: Arc<Refusals>,
     /// Claims in one statement, where the database can.
     claimer: Option<Claimer>,
@@ -125,7 +125,7 @@ pub(crate) fn start(
     let doorbell = Doorbell::default();
     let (writer, inbox) = mpsc::channel(INBOX);
     let inbox = Arc::new(Inbox::new(inbox));
-    let held: Arc<Held> = Arc::default();
+    let held: Arc<HeldJobs> = Arc::default();
     let limited: Arc<LimitedQueues> = Arc::default();
     let refusals: Arc<Refusals> = Arc::default();
     for session in sessions {

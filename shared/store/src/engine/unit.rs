@@ -9,7 +9,7 @@ pub(super) use budgets::{Move, Shared};
 
 use budgets::Counters;
 
-use super::held::{Known, Learnt};
+use super::held::{KnownJob, Learnt};
 use super::journal::Journal;
 use super::ops::artifacts::Artifacts;
 use super::ops::claim;
@@ -142,14 +142,14 @@ impl Unit {
     }
 
     /// Takes in what is known without reading it.
-    pub(super) fn take_known(&mut self, known: Known) {
+    pub(super) fn take_known(&mut self, known: KnownJob) {
         self.by_id.insert(known.job.id.0.clone(), known.job.seq);
         self.jobs.entry(known.job.seq).or_insert(known.job);
         known.engagement.into_iter().for_each(|row| self.take_engagement(row));
     }
 
     /// Takes in a job that this process has just claimed: there is nothing to write.
-    pub(super) fn take_claimed(&mut self, known: Known, request: &ClaimRequest) {
+    pub(super) fn take_claimed(&mut self, known: KnownJob, request: &ClaimRequest) {
         if request.kind == JobKind::Plain {
             self.rings.push(Ring::Events(known.job.id.0.clone()));
         }
@@ -182,7 +182,7 @@ impl Unit {
             }
             let engagement = job.engagement_seq.and_then(|seq| self.learnt_engagement(seq, &learnt));
             (job.moved, job.read_state) = (false, job.state);
-            learnt.push((job.id.clone(), Some(Known { job, engagement })));
+            learnt.push((job.id.clone(), Some(KnownJob { job, engagement })));
         }
         learnt.extend(take(&mut self.distrusted).into_iter().map(|job| (job, None)));
         learnt

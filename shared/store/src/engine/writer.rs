@@ -11,7 +11,7 @@
 use super::Engine;
 use super::audit::{self as audits, AuditNote};
 use super::definitions::Definitions;
-use super::held::{Held, Learnt};
+use super::held::{HeldJobs, Learnt};
 use super::jobs::Reported;
 use super::limited::LimitedQueues;
 use super::ops::turns::{TurnEnd, TurnStep};
@@ -266,7 +266,7 @@ impl Ledger for Engine {
 }
 
 /// The results of a transaction.
-struct Outcome {
+struct WriteOutcome {
     rings: Vec<Ring>,
     learnt: Vec<Learnt>,
     audited: Vec<AuditEntry>,
@@ -351,7 +351,7 @@ impl Inbox {
 /// The parts that a writer shares with the rest of the process.
 pub(super) struct Shared {
     pub doorbell: Doorbell,
-    pub held: Arc<Held>,
+    pub held: Arc<HeldJobs>,
     pub refusals: Arc<Refusals>,
 }
 
@@ -418,7 +418,7 @@ impl Writer {
     }
 
     /// Answers after a commit.
-    fn conclude(&self, batch: Vec<Asked>, outcome: Outcome) {
+    fn conclude(&self, batch: Vec<Asked>, outcome: WriteOutcome) {
         self.shared.held.learn(outcome.learnt);
         outcome.audited.iter().for_each(audits::publish);
         // First, so that a caller that has its answer finds all parts notified.
@@ -440,7 +440,7 @@ impl Writer {
         }
     }
 
-    async fn transact(&mut self, batch: &mut [Asked], trusting: bool) -> Result<Outcome, Refused> {
+    async fn transact(&mut self, batch: &mut [Asked], trusting: bool) -> Result<WriteOutcome, Refused> {
         let shared = |error| Refused { error, shared: true };
         self.tx.session.begin().await.map_err(shared)?;
         let done = match self.apply(batch, trusting).await {
@@ -473,9 +473,9 @@ impl Writer {
         false
     }
 
-    async fn apply(&mut self, batch: &mut [Asked], trusting: bool) -> Result<Outcome, StoreError> {
+    async fn apply(&mut self, batch: &mut [Asked], trusting: bool) -> Result<WriteOutcome, StoreError> {
         let known = trusting.then_some(&*self.shared.held);
-        let Batch { turns, pushes, reports, alone } = Batch::of(batch);
+        let WriteBatch { turns, pushes, reports, alone } = WriteBatch::of(batch);
         let mut yielded = Yielded::default();
         let tx = &mut self.tx;
         tx.unit = Unit::default();
@@ -527,20 +527,20 @@ impl Writer {
             rings.push(Ring::Available);
         }
         rings.dedup();
-        Ok(Outcome { rings, learnt, audited })
+        Ok(WriteOutcome { rings, learnt, audited })
     }
 }
 
 /// The requests of a batch by how they join their like.
 #[derive(Default)]
-struct Batch<'a> {
+struct WriteBatch<'a> {
     turns: Vec<&'a mut Request<TurnStep, Committed, LedgerError>>,
     pushes: Vec<&'a mut Request<Vec<NewJob>, Vec<Pushed>>>,
     reports: Vec<&'a mut Request<Report, RemoteOutcome<Reported>>>,
     alone: Vec<&'a mut dyn Alone>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> WriteBatch<'a> {
     fn of(batch: &'a mut [Asked]) -> Self {
         let mut parted = Self::default();
         for requested in batch {

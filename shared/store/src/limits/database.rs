@@ -22,7 +22,7 @@ const REMEMBERED_MS: i64 = 86_400_000;
 pub(crate) struct DatabaseLimits(Readers);
 
 /// The known state before a call is admitted.
-struct Known {
+struct KnownLimit {
     bucket: Option<Bucket>,
     held_until: Timestamp,
 }
@@ -32,13 +32,13 @@ impl DatabaseLimits {
         Self(connections)
     }
 
-    async fn read(&self, bucket: &str, hold: &str) -> Result<Known, StoreError> {
+    async fn read(&self, bucket: &str, hold: &str) -> Result<KnownLimit, StoreError> {
         let action = "read a rate limit";
         let rows = self
             .0
             .read(action, &sql::SELECT_RATE_LIMITS, Args::Values(&[bucket.into(), hold.into()]))
             .await?;
-        let mut known = Known { bucket: None, held_until: Timestamp(0) };
+        let mut known = KnownLimit { bucket: None, held_until: Timestamp(0) };
         for row in &rows {
             let int = |column: &'static str| match row.int(column) {
                 Ok(value) => Ok(value.unwrap_or(0)),

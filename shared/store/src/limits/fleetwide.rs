@@ -23,10 +23,10 @@ pub struct FleetwideLimits {
     shared: Arc<dyn RateLimits>,
     local: LocalLimits,
     views: Views,
-    state: Mutex<State>,
+    state: Mutex<SharedState>,
 }
 
-struct State {
+struct SharedState {
     /// Until when the shared place is left alone, and the pauses after that; `None` while it answers.
     broken: Option<(Instant, ExponentialBackoff)>,
     count_next: Instant,
@@ -36,11 +36,11 @@ impl FleetwideLimits {
     /// Limits kept at `place` (a name for the log, such as `Redis`) by `shared`; `views` knows the live workers.
     #[must_use]
     pub fn new(place: &'static str, shared: Arc<dyn RateLimits>, views: Views) -> Self {
-        let state = State { broken: None, count_next: Instant::now() };
+        let state = SharedState { broken: None, count_next: Instant::now() };
         Self { place, shared, local: LocalLimits::one_of(1), views, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SharedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -18,11 +18,11 @@ const REMEMBERED_MS: i64 = 600_000;
 #[derive(Debug)]
 pub struct LocalLimits {
     share: AtomicUsize,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptBuckets>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptBuckets {
     buckets: HashMap<String, Bucket>,
     holds: HashMap<String, Timestamp>,
 }
@@ -74,12 +74,12 @@ impl LocalLimits {
         *held = until.max(*held);
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptBuckets> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl KeptBuckets {
     fn forget(&mut self, now: Timestamp) {
         if self.buckets.len() >= KEPT {
             self.buckets.retain(|_, bucket| now.since(bucket.as_of) < REMEMBERED_MS);

@@ -47,7 +47,7 @@ struct Rings<'a> {
 
 /// The same as it arrives. Most hints are this process's own, and are not read.
 #[derive(Deserialize)]
-struct Heard<'a> {
+struct ReceivedRings<'a> {
     #[serde(borrow)]
     from: Cow<'a, str>,
     #[serde(borrow)]
@@ -138,7 +138,7 @@ async fn listen(
             look_again(doorbell);
             continue;
         };
-        let Ok(Heard { from, rings, here }) = serde_json::from_str(heard.payload()) else { continue };
+        let Ok(ReceivedRings { from, rings, here }) = serde_json::from_str(heard.payload()) else { continue };
         if from == origin {
             continue;
         }

@@ -29,9 +29,9 @@ const TRUSTED: Duration = Duration::from_secs(1);
 /// How long a read waits for a connection.
 const ACQUIRE: Duration = Duration::from_secs(10);
 
-type Bound = Query<'static, Postgres, PgArguments>;
+type BoundQuery = Query<'static, Postgres, PgArguments>;
 
-fn with_columns(mut query: Bound, columns: Vec<Column>) -> Bound {
+fn with_columns(mut query: BoundQuery, columns: Vec<Column>) -> BoundQuery {
     for column in columns {
         query = match column {
             Column::Ints(values) => query.bind(values),
@@ -42,14 +42,14 @@ fn with_columns(mut query: Bound, columns: Vec<Column>) -> Bound {
 }
 
 /// Binds the rows of a statement that writes.
-fn with_rows(query: Bound, rows: &mut Columns) -> Bound {
+fn with_rows(query: BoundQuery, rows: &mut Columns) -> BoundQuery {
     packed::parameters(rows).into_iter().fold(query, |query, parameter| match parameter {
         Parameter::Numbers(all) => query.bind(all),
         Parameter::Column(column) => with_columns(query, vec![column]),
     })
 }
 
-fn bound(text: &Text, args: Args<'_>, persistent: bool) -> Bound {
+fn bound(text: &Text, args: Args<'_>, persistent: bool) -> BoundQuery {
     let mut query = sqlx::query(text.postgres).persistent(persistent);
     let values = match args {
         Args::Values(values) => values,

@@ -37,12 +37,12 @@ fn is_full(error: &rusqlite::Error) -> bool {
 }
 
 /// A statement and the values of its parameters.
-pub(super) struct Bound {
+pub(super) struct BoundValues {
     sql: &'static str,
     values: Vec<Value>,
 }
 
-impl Bound {
+impl BoundValues {
     /// Takes the text for one row where there is one row, and passes more of them as JSON.
     pub(super) fn new(text: &Text, args: Args<'_>) -> Result<Self, StoreError> {
         let (sql, mut values, single) = match args {
@@ -76,11 +76,11 @@ fn only(column: Column) -> Value {
 }
 
 /// The names of a statement's columns.
-type Names = Arc<[String]>;
+type ColumnNames = Arc<[String]>;
 
 /// A row: its values, and the names of their columns.
 pub(crate) struct Cells {
-    names: Names,
+    names: ColumnNames,
     values: Vec<Value>,
 }
 
@@ -148,7 +148,7 @@ fn owned(value: ValueRef<'_>) -> Value {
 pub(super) struct SqliteConnection {
     inner: Connection,
     /// By the address of the statement's text.
-    names: HashMap<usize, Names>,
+    names: HashMap<usize, ColumnNames>,
 }
 
 impl SqliteConnection {
@@ -188,7 +188,7 @@ impl SqliteConnection {
     }
 
     /// Runs a statement and returns its rows.
-    pub(super) fn rows(&mut self, Bound { sql, values }: &Bound) -> rusqlite::Result<Vec<Cells>> {
+    pub(super) fn rows(&mut self, BoundValues { sql, values }: &BoundValues) -> rusqlite::Result<Vec<Cells>> {
         let mut statement = self.inner.prepare_cached(sql)?;
         bind(&mut statement, values)?;
         let names = self
@@ -208,7 +208,7 @@ impl SqliteConnection {
     }
 
     /// Runs a statement, or several that have no parameters, and returns how many rows it changed.
-    pub(super) fn execute(&mut self, Bound { sql, values }: &Bound) -> rusqlite::Result<u64> {
+    pub(super) fn execute(&mut self, BoundValues { sql, values }: &BoundValues) -> rusqlite::Result<u64> {
         if values.is_empty() {
             let before = self.inner.total_changes();
             self.inner.execute_batch(sql)?;

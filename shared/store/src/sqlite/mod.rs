@@ -12,7 +12,7 @@ use crate::engine;
 use crate::engine::session::{Args, Reader, Readers as AnyReaders, Row, Session};
 use crate::limits::LocalLimits;
 use crate::{DamagedValue, EncryptionKeys, Finding, Inspected, Store, StoreError, sql};
-use connection::{Bound, SqliteConnection, failed};
+use connection::{BoundValues, SqliteConnection, failed};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
@@ -93,7 +93,7 @@ async fn blocking<T: Send + 'static>(
 /// Reads the data keys of a file. A file without a schema has none.
 fn data_keys(path: &Path) -> Result<Vec<DataKey>, StoreError> {
     let mut conn = SqliteConnection::to_read(path).map_err(failed("open the database file"))?;
-    match conn.rows(&Bound::new(&sql::SELECT_DATA_KEYS, Args::Values(&[]))?) {
+    match conn.rows(&BoundValues::new(&sql::SELECT_DATA_KEYS, Args::Values(&[]))?) {
         Err(error) if error.to_string().contains("no such table") => Ok(Vec::new()),
         rows => {
             let rows = rows.map_err(failed("read data keys"))?;

@@ -1,6 +1,6 @@
 //! The engine's session over SQLite.
 
-use super::connection::{Bound, Cells, SqliteConnection, failed};
+use super::connection::{BoundValues, Cells, SqliteConnection, failed};
 use crate::StoreError;
 use crate::engine::session::{Args, CommitError, Connection, Row, Write};
 use crate::sql::Text;
@@ -51,7 +51,7 @@ impl Connection for Writing {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let rows = self.0.rows(&Bound::new(text, args)?).map_err(failed(action))?;
+        let rows = self.0.rows(&BoundValues::new(text, args)?).map_err(failed(action))?;
         Ok(rows.into_iter().map(Row::from).collect())
     }
 
@@ -70,7 +70,7 @@ impl Connection for Writing {
         text: &Text,
         args: Args<'_>,
     ) -> Result<u64, StoreError> {
-        self.0.execute(&Bound::new(text, args)?).map_err(failed(action))
+        self.0.execute(&BoundValues::new(text, args)?).map_err(failed(action))
     }
 
     async fn write(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
@@ -78,7 +78,7 @@ impl Connection for Writing {
             let written = match write.text.sqlite_row.is_empty() {
                 false => self.0.write(&write).map_err(failed(write.action))?,
                 true => {
-                    let rows = Bound::of_rows(write.text, &write.rows)?;
+                    let rows = BoundValues::of_rows(write.text, &write.rows)?;
                     self.0.execute(&rows).map_err(failed(write.action))?
                 }
             };
@@ -118,7 +118,7 @@ impl Readers {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let bound = Bound::new(text, args)?;
+        let bound = BoundValues::new(text, args)?;
         let place = Arc::clone(&self.0.places).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let pool = Arc::clone(&self.0);
         let read = spawn_blocking(move || {
@@ -132,7 +132,7 @@ impl Readers {
 }
 
 impl Pool {
-    fn read(&self, bound: &Bound) -> rusqlite::Result<Vec<Cells>> {
+    fn read(&self, bound: &BoundValues) -> rusqlite::Result<Vec<Cells>> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut conn = idle.map_or_else(|| SqliteConnection::to_read(&self.path), Ok)?;
         let rows = conn.rows(bound);

@@ -11,7 +11,7 @@ use turnstone_domain::{Checkpoint, EventName, Phase, Spent, Timestamp};
 /// other.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Entry<B, D> {
+pub(super) enum JournalEntry<B, D> {
     /// A checkpoint, and its event if it has one.
     Phase(Done<B, D>),
     /// Any other event; its name is stored in the row's `names`.
@@ -110,8 +110,8 @@ fn phase(row: &impl Fields, index: i64) -> Result<Phase, Inconsistency> {
 pub(in super::super) fn checkpoints(row: &impl Fields) -> Result<Vec<Checkpoint>, Inconsistency> {
     let (turn, at) = (get(row, "turn")?, get(row, "at")?);
     let mut found = Vec::new();
-    for entry in list::<Entry<Value, IgnoredAny>>(row, "body")? {
-        let Entry::Phase(done) = entry else { continue };
+    for entry in list::<JournalEntry<Value, IgnoredAny>>(row, "body")? {
+        let JournalEntry::Phase(done) = entry else { continue };
         found.push(Checkpoint {
             turn,
             phase: phase(row, done.phase)?,
@@ -134,10 +134,12 @@ pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<JournalEvent>, I
     let mut names = get::<Option<&str>>(row, "names")?.into_iter().flat_map(|names| names.split(','));
     let mut found = Vec::new();
     let mut seq = last - count;
-    for entry in list::<Entry<IgnoredAny, Value>>(row, "body")? {
+    for entry in list::<JournalEntry<IgnoredAny, Value>>(row, "body")? {
         let (data, at) = match entry {
-            Entry::Phase(Done { event: None, .. }) => continue,
-            Entry::Phase(Done { phase: index, duration_ms, event: Some(more), at, event_at, .. }) => {
+            JournalEntry::Phase(Done { event: None, .. }) => continue,
+            JournalEntry::Phase(Done {
+                phase: index, duration_ms, event: Some(more), at, event_at, ..
+            }) => {
                 let mut data = Map::new();
                 data.insert("phase".to_owned(), phase(row, index)?.as_str().into());
                 data.insert("duration_ms".to_owned(), duration_ms.into());
@@ -146,7 +148,7 @@ pub(in super::super) fn events(row: &impl Fields) -> Result<Vec<JournalEvent>, I
                 }
                 (Value::Object(data), event_at.or(at))
             }
-            Entry::Event(Happened { data, at }) => (data, at),
+            JournalEntry::Event(Happened { data, at }) => (data, at),
         };
         seq += 1;
         let word = names.next().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::super::rows::JournalRow;
 use super::super::statement::{Writes, as_json};
-use super::entries::{Done, Entry, Happened, Said};
+use super::entries::{Done, Happened, JournalEntry, Said};
 use crate::StoreError;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -13,14 +13,14 @@ use turnstone_domain::{EventData, EventName, NewCheckpoint, NewEvent, PhaseCompl
 
 /// The job and the turn of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Turn {
+struct TurnOfJob {
     job_seq: i64,
     turn: i64,
 }
 
 /// A checkpoint.
 struct Added {
-    of: Turn,
+    of: TurnOfJob,
     done: Done<RawJson, RawJson>,
     /// True when an event reports the checkpoint.
     has_event: bool,
@@ -28,7 +28,7 @@ struct Added {
 
 impl Added {
     /// Returns true when this event reports this checkpoint.
-    fn is_reported_by(&self, of: Turn, said: &PhaseCompleted) -> bool {
+    fn is_reported_by(&self, of: TurnOfJob, said: &PhaseCompleted) -> bool {
         !self.has_event
             && self.of == of
             && usize::try_from(self.done.phase) == Ok(said.phase.index())
@@ -37,7 +37,7 @@ impl Added {
 }
 
 struct NewMessage {
-    of: Turn,
+    of: TurnOfJob,
     seq: i64,
     message: Box<RawValue>,
     at: Timestamp,
@@ -51,7 +51,7 @@ enum Data {
 }
 
 struct Happening {
-    of: Turn,
+    of: TurnOfJob,
     name: EventName,
     data: Data,
     at: Timestamp,
@@ -69,7 +69,7 @@ struct Stream {
 
 /// A row that is being made.
 struct Draft {
-    of: Turn,
+    of: TurnOfJob,
     last_event: i64,
     events: i64,
     names: String,
@@ -78,7 +78,7 @@ struct Draft {
     phases: i64,
     has_paid: bool,
     at: Timestamp,
-    entries: Vec<Entry<RawJson, RawJson>>,
+    entries: Vec<JournalEntry<RawJson, RawJson>>,
     said: Vec<Said<Box<RawValue>>>,
 }
 
@@ -104,7 +104,7 @@ impl Journal {
     /// Adds event number `seq` of a stream. Events of a stream are added in the order of their numbers, and after the
     /// checkpoints that they are about.
     pub(in super::super) fn event(&mut self, stream: i64, seq: i64, job_seq: i64, event: &NewEvent) {
-        let of = Turn { job_seq, turn: event.turn };
+        let of = TurnOfJob { job_seq, turn: event.turn };
         let stream = self.stream(stream, seq - 1);
         let data = match &event.data {
             EventData::Phase(said)
@@ -133,7 +133,7 @@ impl Journal {
         job_seq: i64,
         checkpoint: &NewCheckpoint,
     ) {
-        let of = Turn { job_seq, turn: checkpoint.turn };
+        let of = TurnOfJob { job_seq, turn: checkpoint.turn };
         let done = Done {
             phase: i64::try_from(checkpoint.phase.index()).unwrap_or(i64::MAX),
             version: checkpoint.version,
@@ -164,7 +164,7 @@ impl Journal {
             action: "encode a message",
             message: error.to_string(),
         })?;
-        let of = Turn { job_seq, turn };
+        let of = TurnOfJob { job_seq, turn };
         self.stream(stream, events).messages.push(NewMessage { of, seq, message, at });
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Stream {
 }
 
 impl Draft {
-    fn new(of: Turn, last_event: i64) -> Self {
+    fn new(of: TurnOfJob, last_event: i64) -> Self {
         Self {
             of,
             last_event,
@@ -274,7 +274,7 @@ impl Draft {
         self.events += 1;
         match done {
             Some(done) => self.checkpoint(Done { event: Some(data), ..done }),
-            None => self.entries.push(Entry::Event(Happened { data, at: Some(at.0) })),
+            None => self.entries.push(JournalEntry::Event(Happened { data, at: Some(at.0) })),
         }
         (self.last_event, self.at) = (seq, at);
     }
@@ -288,7 +288,7 @@ impl Draft {
         if self.events == 0 {
             self.at = Timestamp(done.at.unwrap_or_default());
         }
-        self.entries.push(Entry::Phase(done));
+        self.entries.push(JournalEntry::Phase(done));
     }
 
     fn message(&mut self, new: NewMessage) {
@@ -301,7 +301,7 @@ impl Draft {
 
     fn row(mut self, stream: i64) -> Result<JournalRow, StoreError> {
         let paid = self.entries.iter().find_map(|entry| match entry {
-            Entry::Phase(done) if done.has_paid() => {
+            JournalEntry::Phase(done) if done.has_paid() => {
                 let amounts = [done.tokens_in, done.tokens_out, done.tokens_cached, done.cost];
                 Some((amounts, done.model.clone().zip(done.at)))
             }
@@ -312,8 +312,8 @@ impl Draft {
         // Times that are the row's are not said again.
         let row_at = self.at.0;
         let entries = self.entries.iter_mut().map(|entry| match entry {
-            Entry::Phase(done) => &mut done.at,
-            Entry::Event(happened) => &mut happened.at,
+            JournalEntry::Phase(done) => &mut done.at,
+            JournalEntry::Event(happened) => &mut happened.at,
         });
         let said = self.said.iter_mut().map(|said| &mut said.at);
         entries.chain(said).for_each(|at| *at = at.filter(|at| *at != row_at));

@@ -15,14 +15,14 @@ use turnstone_domain::Timestamp;
 use turnstone_domain::artifact::NewArtifact;
 
 /// A tenant, and the digest of a content.
-type Key = (String, String);
+type ContentKey = (String, String);
 
 /// The artifacts to write, and those that exist.
 #[derive(Default)]
 pub(in super::super) struct Artifacts {
     known: BTreeSet<String>,
     rows: Vec<ArtifactRow>,
-    contents: BTreeMap<Key, Content>,
+    contents: BTreeMap<ContentKey, Content>,
 }
 
 /// The content of new artifacts.
@@ -80,7 +80,7 @@ pub(super) fn put(unit: &mut Unit, seq: i64, artifacts: &[(i64, NewArtifact)], a
 impl Artifacts {
     /// Hands over what is to be written.
     pub(in super::super) fn flush(&mut self, writes: &mut Writes) {
-        let content = |((tenant, digest), Content { uses, bytes }): (Key, Content)| {
+        let content = |((tenant, digest), Content { uses, bytes }): (ContentKey, Content)| {
             let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
             ArtifactContent { tenant, digest, bytes: length, uses, content: BASE64_STANDARD.encode(bytes) }
         };

@@ -20,7 +20,7 @@ use super::super::writer::Transaction;
 use super::upkeep;
 use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Past, Ring, StoreError, sql};
 use broken::Broken;
-use keys::{Keys, Passage};
+use keys::{KeyedLimits, Passage};
 use line::{Line, Stop};
 use past::Done;
 use serde_json::json;
@@ -123,7 +123,7 @@ pub(in super::super) struct Claimed {
 }
 
 /// Jobs that were chosen and started.
-pub(super) struct Taken {
+pub(super) struct TakenJobs {
     pub seqs: Vec<i64>,
     pub agents: HashMap<i64, Arc<AgentDefinition>>,
     /// Those of them that cannot be read.
@@ -141,7 +141,7 @@ pub(in super::super) async fn apply(
     request: &ClaimRequest,
 ) -> Result<Claimed, StoreError> {
     let Some(taken) = take(tx, request).await? else { return Ok(Claimed::default()) };
-    let Taken { seqs, mut agents, mut broken, busy, budgeted } = taken;
+    let TakenJobs { seqs, mut agents, mut broken, busy, budgeted } = taken;
     let Transaction { session, unit, .. } = tx;
     let keys = seqs.to_vec();
     let decode = |row: &Row| {
@@ -221,7 +221,10 @@ async fn shared_budgets(
 
 /// Chooses jobs and starts them, in memory; what they use of limits and pools is written. The jobs are not written
 /// before the unit is flushed. `None` when no queue has work.
-pub(super) async fn take(tx: &mut Transaction, request: &ClaimRequest) -> Result<Option<Taken>, StoreError> {
+pub(super) async fn take(
+    tx: &mut Transaction,
+    request: &ClaimRequest,
+) -> Result<Option<TakenJobs>, StoreError> {
     let Transaction { session, unit, ids, definitions, limited, .. } = tx;
     let Some(ask) = Ask::look(session, request, limited).await? else { return Ok(None) };
     let request = &ask.request;
@@ -230,7 +233,7 @@ pub(super) async fn take(tx: &mut Transaction, request: &ClaimRequest) -> Result
         tags: request.runtime_tags.as_ref().map(as_json).transpose()?,
         definitions,
         line: Line::form(session, &ask).await?,
-        keys: Keys::default(),
+        keys: KeyedLimits::default(),
         tenants: Tenants::lock(session, ask.ready.iter().any(|queue| queue.capped)).await?,
         agents: HashMap::new(),
         broken: Broken::default(),
@@ -250,7 +253,7 @@ pub(super) async fn take(tx: &mut Transaction, request: &ClaimRequest) -> Result
         start(unit, *seq, request, &**ids)?;
     }
     let budgeted = ask.ready.iter().any(|queue| queue.budgeted);
-    Ok(Some(Taken { seqs, agents, broken, busy, budgeted }))
+    Ok(Some(TakenJobs { seqs, agents, broken, busy, budgeted }))
 }
 
 /// Jobs of one queue.
@@ -276,7 +279,7 @@ struct Search<'a> {
     tags: Option<String>,
     definitions: &'a mut Definitions,
     line: Line,
-    keys: Keys,
+    keys: KeyedLimits,
     tenants: Tenants,
     agents: HashMap<i64, Arc<AgentDefinition>>,
     /// Jobs that no version can read.

@@ -15,13 +15,13 @@ use turnstone_domain::tool_call::AwayStep;
 use turnstone_domain::{CallId, EventName, JobId, Timestamp};
 
 /// The known state of a call at one place: the job, the handle, and the time of its cancellation.
-type Known = (i64, Option<String>, Option<Timestamp>);
+type KnownCall = (i64, Option<String>, Option<Timestamp>);
 
 /// Rows that are to be written.
 #[derive(Default)]
 pub(in super::super) struct Away {
     /// By call and place.
-    put: BTreeMap<(String, String), Known>,
+    put: BTreeMap<(String, String), KnownCall>,
     over: Vec<RemoteCallKey>,
     abandoned: Vec<AbandonedCalls>,
 }
@@ -58,12 +58,8 @@ impl Away {
     /// Adds what is to be written.
     pub(in super::super) fn flush(&mut self, writes: &mut Writes) {
         let rows = take(&mut self.put).into_iter();
-        let row = |((call_id, place), (job_seq, handle, due_at)): ((String, String), Known)| RemoteCallRow {
-            call_id,
-            place,
-            job_seq,
-            handle,
-            due_at,
+        let row = |((call_id, place), (job_seq, handle, due_at)): ((String, String), KnownCall)| {
+            RemoteCallRow { call_id, place, job_seq, handle, due_at }
         };
         let rows = rows.map(row).collect();
         writes.some("record remote calls", &sql::INSERT_REMOTE_CALLS, rows);

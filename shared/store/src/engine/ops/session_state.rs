@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use turnstone_domain::Timestamp;
 use turnstone_domain::session_state::{Expect, StateCommit};
 
-type Key = (String, String);
+type StateKeyId = (String, String);
 
 /// The new value of a key.
 struct Write {
@@ -26,9 +26,9 @@ struct Write {
 #[derive(Default)]
 pub(in super::super) struct States {
     versions: BTreeMap<String, i64>,
-    keys: BTreeMap<Key, i64>,
+    keys: BTreeMap<StateKeyId, i64>,
     changed: BTreeMap<String, Timestamp>,
-    writes: BTreeMap<Key, Write>,
+    writes: BTreeMap<StateKeyId, Write>,
 }
 
 /// Reads what the steps expect, and locks the scopes that they change.

@@ -1,6 +1,6 @@
 //! Checkpoints and settlements of many turns in one transaction, each fenced by its own lease.
 
-use super::super::held::Held;
+use super::super::held::HeldJobs;
 use super::super::rows::{JobRow, LeaseKey};
 use super::super::session::Session;
 use super::super::statement::{as_raw, read_by};
@@ -46,7 +46,7 @@ pub(in super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     steps: &[&TurnStep],
-    known: Option<&Held>,
+    known: Option<&HeldJobs>,
 ) -> Result<Vec<Result<Committed, LedgerError>>, StoreError> {
     // Who parks for a budget has to see a raise, or be seen by it: its rows are read and locked.
     let known = known.filter(|_| !steps.iter().any(|step| charge::waits(step).is_some()));
@@ -61,7 +61,7 @@ async fn read(
     session: &mut Session,
     unit: &mut Unit,
     steps: &[&TurnStep],
-    known: Option<&Held>,
+    known: Option<&HeldJobs>,
 ) -> Result<(), StoreError> {
     let mut leases = Vec::new();
     for step in steps {

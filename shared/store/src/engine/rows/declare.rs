@@ -51,7 +51,7 @@ macro_rules! declare {
     };
     (@rows $name:ident { $($field:ident: $type:ty $(=> $how:ident $($of:ident)?)?,)+ }) => {
         impl $crate::engine::rows::Batch for $name {
-            const COLUMNS: &'static [(&'static str, Option<$crate::engine::columns::Kind>)] =
+            const COLUMNS: &'static [(&'static str, Option<$crate::engine::columns::ColumnKind>)] =
                 &[$((stringify!($field), declare!(@kind $type $(, $how $($of)?)?)),)+];
 
             fn put(
@@ -75,7 +75,7 @@ macro_rules! declare {
             }
         }
 
-        impl $crate::engine::rows::Declared for $name {
+        impl $crate::engine::rows::DeclaredRow for $name {
             fn read<R: $crate::engine::rows::Fields>(
                 row: &R,
             ) -> Result<Self, $crate::engine::rows::Inconsistency> {

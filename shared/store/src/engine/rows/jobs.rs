@@ -1,6 +1,6 @@
 //! Rows of jobs, and of what belongs to one.
 
-use super::{Declared, Fields, Inconsistency, Stored, declare, get, json, json_or_none, wrong};
+use super::{DeclaredRow, Fields, Inconsistency, Stored, declare, get, json, json_or_none, wrong};
 use crate::{JobKind, StoreError};
 use serde::de::IgnoredAny;
 use turnstone_domain::job::Envelope;

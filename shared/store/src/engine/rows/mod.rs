@@ -19,7 +19,7 @@ pub(crate) use jobs::*;
 pub(crate) use tools::*;
 pub(crate) use values::{FromField, Put};
 
-use super::columns::{Column, Kind};
+use super::columns::{Column, ColumnKind};
 use crate::StoreError;
 use crate::sql::Text;
 use serde::de::DeserializeOwned;
@@ -141,7 +141,7 @@ pub(super) fn json_or_none<T: DeserializeOwned>(
 /// A row that can be written: one that is declared, or a single value.
 pub(crate) trait Batch: Sized {
     /// The names of its columns, each with what it holds; `None` for a field that is no column.
-    const COLUMNS: &'static [(&'static str, Option<Kind>)];
+    const COLUMNS: &'static [(&'static str, Option<ColumnKind>)];
 
     /// Adds its values to columns: field number `i` to column number `places[i]`.
     fn put(self, columns: &mut [Column], places: &[Option<usize>]) -> Result<(), StoreError>;
@@ -151,7 +151,7 @@ pub(crate) trait Batch: Sized {
 }
 
 /// A row that is declared with [`declare!`](declare!).
-pub(crate) trait Declared: Batch {
+pub(crate) trait DeclaredRow: Batch {
     /// Reads it.
     ///
     /// # Errors
@@ -160,11 +160,11 @@ pub(crate) trait Declared: Batch {
 }
 
 /// A row whose declaration names its table.
-pub(crate) trait Stored: Declared {
+pub(crate) trait Stored: DeclaredRow {
     /// Its table.
     fn table() -> &'static Table;
 
-    /// As [`Declared::read`]; an error names the table and the row as well.
+    /// As [`DeclaredRow::read`]; an error names the table and the row as well.
     fn decode<R: Fields>(row: &R) -> Result<Self, Inconsistency> {
         Self::read(row).map_err(|wrong| wrong.of(Self::table(), row))
     }

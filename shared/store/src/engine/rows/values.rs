@@ -1,6 +1,6 @@
 //! The values of columns: one implementation for each type, in both directions.
 
-use super::super::columns::{Column, Kind};
+use super::super::columns::{Column, ColumnKind};
 use super::super::statement::as_json;
 use super::{Batch, Fields};
 use crate::{JobKind, PoolStrategy, StoreError, WorkerKind, WorkerState};
@@ -32,7 +32,7 @@ pub(crate) trait FromField<'r>: Sized {
 /// A value that can be written to a column, or an `Option` of one.
 pub(crate) trait Put: Sized {
     /// The kind of its column.
-    const KIND: Kind;
+    const KIND: ColumnKind;
 
     /// Appends it.
     fn put(self, column: &mut Column) -> Result<(), StoreError>;
@@ -74,7 +74,7 @@ macro_rules! numbers {
         }
 
         impl Put for $type {
-            const KIND: Kind = Kind::Ints;
+            const KIND: ColumnKind = ColumnKind::Ints;
 
             fn put(self, column: &mut Column) -> Result<(), StoreError> {
                 Put::put_copy(&self, column)
@@ -88,7 +88,7 @@ macro_rules! numbers {
         }
 
         impl Put for Option<$type> {
-            const KIND: Kind = Kind::Ints;
+            const KIND: ColumnKind = ColumnKind::Ints;
 
             fn put(self, column: &mut Column) -> Result<(), StoreError> {
                 Put::put_copy(&self, column)
@@ -122,7 +122,7 @@ macro_rules! texts {
         }
 
         impl Put for $type {
-            const KIND: Kind = Kind::Texts;
+            const KIND: ColumnKind = ColumnKind::Texts;
 
             fn put(self, column: &mut Column) -> Result<(), StoreError> {
                 let $value = self;
@@ -138,7 +138,7 @@ macro_rules! texts {
         }
 
         impl Put for Option<$type> {
-            const KIND: Kind = Kind::Texts;
+            const KIND: ColumnKind = ColumnKind::Texts;
 
             fn put(self, column: &mut Column) -> Result<(), StoreError> {
                 match self {
@@ -206,7 +206,7 @@ documents! {
 macro_rules! single {
     ($($type:ty)+) => {
         $(impl Batch for $type {
-            const COLUMNS: &'static [(&'static str, Option<Kind>)] = &[("", Some(<$type as Put>::KIND))];
+            const COLUMNS: &'static [(&'static str, Option<ColumnKind>)] = &[("", Some(<$type as Put>::KIND))];
 
             fn put(self, columns: &mut [Column], _: &[Option<usize>]) -> Result<(), StoreError> {
                 Put::put(self, &mut columns[0])

@@ -69,9 +69,9 @@ pub(in super::super) struct Budgets {
 }
 
 /// A row of a shared budget; `None` for one that is not there yet.
-type Found = (String, i64, Option<(Shared, Budget)>);
+type FoundBudget = (String, i64, Option<(Shared, Budget)>);
 
-fn found(row: &impl Fields) -> Result<Found, Inconsistency> {
+fn found(row: &impl Fields) -> Result<FoundBudget, Inconsistency> {
     let (name, day) = (get::<String>(row, "name")?, get::<i64>(row, "day")?);
     let Some(seq) = get::<Option<i64>>(row, "seq")? else { return Ok((name, day, None)) };
     let currency = get::<Option<String>>(row, "currency")?.unwrap_or_default();

@@ -4,7 +4,7 @@
 //! It takes before it reads. What this version cannot read is given back, and left to the claim that is made step by step.
 
 use super::super::super::definitions::Definitions;
-use super::super::super::held::Known;
+use super::super::super::held::KnownJob;
 use super::super::super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, wrong};
 use super::super::super::session::{Args, CommitError, Row, Session, limit};
 use super::super::super::statement::{as_json, read};
@@ -17,31 +17,31 @@ use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 
 /// The result of a claim in one statement.
-pub(in super::super::super) enum Outcome {
+pub(in super::super::super) enum ClaimOutcome {
     /// Nothing was taken, because a rule may apply. `true`: a rule that stays, such as a limit of a queue.
     Ruled(bool),
     /// All that there is, or as many as were asked for.
-    Claimed(Batch),
+    Claimed(ClaimBatch),
     /// The same, without jobs that cannot be read; those were given back.
-    Damaged(Batch),
+    Damaged(ClaimBatch),
 }
 
 /// The jobs of a claim, in its order.
 #[derive(Default)]
-pub(in super::super::super) struct Batch {
+pub(in super::super::super) struct ClaimBatch {
     pub claims: Vec<Claim>,
     /// The rows of plain jobs.
     pub rows: Vec<JobRow>,
 }
 
 /// A job that was taken.
-struct Taken {
-    known: Known,
+struct TakenJob {
+    known: KnownJob,
     retry: RetryPolicy,
     envelope: Envelope,
 }
 
-impl Taken {
+impl TakenJob {
     fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
         let job = Box::new(JobRow::decode(row)?);
         if let Some(why) = &job.damaged {
@@ -52,7 +52,7 @@ impl Taken {
             None => None,
         };
         let (_, retry, envelope) = rows::envelope(row)?;
-        Ok(Self { known: Known { job, engagement }, retry, envelope })
+        Ok(Self { known: KnownJob { job, engagement }, retry, envelope })
     }
 }
 
@@ -67,7 +67,7 @@ pub(in super::super::super) async fn apply(
     request: &ClaimRequest,
     token: &str,
     definitions: &mut Definitions,
-) -> Result<Outcome, CommitError> {
+) -> Result<ClaimOutcome, CommitError> {
     let queues = as_json(&request.queues).map_err(CommitError::Failed)?;
     let tags = request.runtime_tags.as_ref().map(as_json).transpose().map_err(CommitError::Failed)?;
     let values = [
@@ -85,7 +85,7 @@ pub(in super::super::super) async fn apply(
     let rule = rows.first().map_or(Ok(0), |row| get::<i64>(row, "rule"));
     match rule.map_err(|error| CommitError::Unknown(error.into()))? {
         0 => Box::pin(taken(session, unit, request, definitions, &rows)).await.map_err(CommitError::Unknown),
-        rule => Ok(Outcome::Ruled(rule == 1)),
+        rule => Ok(ClaimOutcome::Ruled(rule == 1)),
     }
 }
 
@@ -96,11 +96,11 @@ async fn taken(
     request: &ClaimRequest,
     definitions: &mut Definitions,
     rows: &[Row],
-) -> Result<Outcome, StoreError> {
+) -> Result<ClaimOutcome, StoreError> {
     let (mut found, mut damaged) = (Vec::new(), Vec::new());
     for row in rows {
         let Some(token) = get::<Option<String>>(row, "lease_token")? else { continue };
-        match Taken::decode(row) {
+        match TakenJob::decode(row) {
             Ok(taken) => found.push(taken),
             Err(error) => {
                 tracing::error!(error = %StoreError::from(error), "a job that cannot be read is given back");
@@ -110,7 +110,7 @@ async fn taken(
     }
     let mut agents = HashMap::new();
     let mut sent = Vec::with_capacity(found.len());
-    for Taken { known, retry, envelope } in found {
+    for TakenJob { known, retry, envelope } in found {
         let (seq, token) = (known.job.seq, known.job.lease_token.clone());
         let digest = known.engagement.as_ref().map(|row| row.digest.clone());
         unit.take_claimed(known, request);
@@ -131,7 +131,7 @@ async fn taken(
         damaged.extend(unit.job(seq).and_then(|job| job.lease_token.clone()));
     })
     .await?;
-    let mut batch = Batch::default();
+    let mut batch = ClaimBatch::default();
     for (seq, token, retry, envelope) in sent {
         if token.is_some_and(|token| damaged.contains(&token)) {
             unit.distrust(seq);
@@ -142,10 +142,10 @@ async fn taken(
         batch.rows.extend(unit.job(seq).filter(|job| job.engagement_seq.is_none()).cloned());
     }
     if damaged.is_empty() {
-        return Ok(Outcome::Claimed(batch));
+        return Ok(ClaimOutcome::Claimed(batch));
     }
     release(session, unit, &damaged.join(" "), request.now).await?;
-    Ok(Outcome::Damaged(batch))
+    Ok(ClaimOutcome::Damaged(batch))
 }
 
 /// Gives back what a claim took whose answer was lost; `token` is how its tokens begin.

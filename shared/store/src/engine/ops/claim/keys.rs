@@ -19,7 +19,7 @@ use turnstone_domain::{EventName, JobError, Timestamp};
 const MOST_OPENED: i64 = 256;
 
 /// A limit, locked until the claim is committed.
-struct Key {
+struct KeyedLimit {
     gate: Gate,
     booked_at: Timestamp,
     waiting: bool,
@@ -39,12 +39,12 @@ pub(super) enum Passage {
 
 /// The limits that were locked, and those that could not be.
 #[derive(Default)]
-pub(super) struct Keys {
-    locked: BTreeMap<String, Key>,
+pub(super) struct KeyedLimits {
+    locked: BTreeMap<String, KeyedLimit>,
     elsewhere: BTreeSet<String>,
 }
 
-impl Keys {
+impl KeyedLimits {
     /// Returns true when a concurrent claim held a limit.
     pub(super) fn busy(&self) -> bool {
         !self.elsewhere.is_empty()
@@ -180,7 +180,7 @@ impl Keys {
         let opening = changed.iter().any(|(_, key)| key.gate.opens_at.is_some());
         let rows = changed
             .into_iter()
-            .map(|(name, Key { gate, booked_at, waiting, .. })| LimitUse {
+            .map(|(name, KeyedLimit { gate, booked_at, waiting, .. })| LimitUse {
                 name,
                 window_at: gate.window_at,
                 started: gate.started,
@@ -197,8 +197,8 @@ impl Keys {
     }
 }
 
-fn decode(row: &Row) -> Result<(String, Key), Inconsistency> {
-    let key = Key {
+fn decode(row: &Row) -> Result<(String, KeyedLimit), Inconsistency> {
+    let key = KeyedLimit {
         gate: Gate::decode(row)?,
         booked_at: get(row, "booked_at")?,
         waiting: get(row, "waiting")?,

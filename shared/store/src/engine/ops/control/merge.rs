@@ -15,7 +15,7 @@ use turnstone_domain::memory::BEFORE;
 use turnstone_domain::{EventName, Ids};
 
 /// One of the two branches of a merge.
-struct Side {
+struct MergeSide {
     seq: i64,
     past: Option<Past>,
     /// Its complete turns.
@@ -94,7 +94,7 @@ async fn side(
     target: &Target,
     (seq, root): (i64, i64),
     name: &str,
-) -> Done<Side> {
+) -> Done<MergeSide> {
     let seq = match branch::named(session, root, name).await? {
         Some(job) => match find(session, unit, &Target { job, ..target.clone() }).await? {
             Ok(seq) => seq,
@@ -113,7 +113,7 @@ async fn side(
         Some(past) => copy::contents(session, past, turns + 1).await?,
         None => BTreeMap::new(),
     };
-    Ok(Ok(Side { seq, past, turns, contents }))
+    Ok(Ok(MergeSide { seq, past, turns, contents }))
 }
 
 async fn known(session: &mut Session, id: &str) -> Result<bool, StoreError> {

@@ -4,7 +4,7 @@ use super::super::super::rows::JobRow;
 use super::super::super::session::Session;
 use super::super::super::statement::read_by;
 use super::super::super::unit::Unit;
-use super::super::push::{self, DelegationPlace, Entry, Look};
+use super::super::push::{self, DelegationPlace, Look, PushEntry};
 use super::super::remote;
 use super::Family;
 use super::advance::activate_idle;
@@ -33,8 +33,9 @@ pub(in super::super::super) async fn start(
         }
         born.push(own);
     }
-    let entry = |(job, delegation)| Entry { job, step: None, delegation: Some(delegation), continues: None };
-    let entries: Vec<Vec<Entry<'_>>> = born
+    let entry =
+        |(job, delegation)| PushEntry { job, step: None, delegation: Some(delegation), continues: None };
+    let entries: Vec<Vec<PushEntry<'_>>> = born
         .iter()
         .map(|own| own.iter().map(|(job, delegation)| entry((job, delegation))).collect())
         .collect();

@@ -6,14 +6,14 @@
 use super::super::super::rows::{Fields, Inconsistency, get};
 use super::super::super::session::{Args, Row, Session};
 use super::super::super::statement::{decode_all, read, read_by};
-use super::Entry;
+use super::PushEntry;
 use super::unique::Verdict;
 use crate::{Pressure, Pushed, StoreError, sql};
 use std::collections::{BTreeMap, BTreeSet};
 use turnstone_domain::job::Envelope;
 
 /// A queue with a bound.
-struct Bound {
+struct QueueBound {
     name: String,
     max_depth: Option<i64>,
     max_bytes: Option<i64>,
@@ -22,7 +22,7 @@ struct Bound {
     bytes: i64,
 }
 
-impl Bound {
+impl QueueBound {
     fn decode(row: &impl Fields) -> Result<Self, Inconsistency> {
         Ok(Self {
             name: get(row, "name")?,
@@ -47,14 +47,15 @@ impl Bound {
 
 /// The bounds of the queues that are pushed into.
 #[derive(Default)]
-pub(super) struct Bounds(BTreeMap<String, Bound>);
+pub(super) struct Bounds(BTreeMap<String, QueueBound>);
 
 impl Bounds {
     /// Locks the queues and counts what waits in them.
     pub(super) async fn read(session: &mut Session, bounded: BTreeSet<String>) -> Result<Self, StoreError> {
         let keys = bounded.into_iter().collect();
         let mut bounds = Self::default();
-        for mut bound in read_by(session, "read bounds", &sql::LOCK_QUEUE_BOUNDS, keys, Bound::decode).await?
+        for mut bound in
+            read_by(session, "read bounds", &sql::LOCK_QUEUE_BOUNDS, keys, QueueBound::decode).await?
         {
             let values = [bound.name.as_str().into()];
             let rows =
@@ -73,7 +74,7 @@ impl Bounds {
 
     /// Counts the jobs of a push that are new; refuses all of them when some do not fit. Steps of workflows that run
     /// have been accepted with their workflow, and agents that an agent asks for help have to come: they always fit.
-    pub(super) fn admit(&mut self, entries: &[Entry<'_>], plan: &[Verdict]) -> Result<(), StoreError> {
+    pub(super) fn admit(&mut self, entries: &[PushEntry<'_>], plan: &[Verdict]) -> Result<(), StoreError> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -105,7 +106,7 @@ impl Bounds {
     }
 
     /// Adds a warning for each queue that is fuller than its `warn_at`.
-    pub(super) fn tell(&self, entries: &[Entry<'_>], pushed: &mut [Pushed]) {
+    pub(super) fn tell(&self, entries: &[PushEntry<'_>], pushed: &mut [Pushed]) {
         for (entry, pushed) in entries.iter().zip(pushed) {
             let bound = self.0.get(&entry.job.queue);
             pushed.pressure = bound

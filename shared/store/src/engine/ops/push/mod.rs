@@ -26,7 +26,7 @@ use unique::{Alike, Verdict};
 
 /// A job to be enqueued, and the step of a workflow that it is, if it is one.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Entry<'a> {
+pub(in super::super) struct PushEntry<'a> {
     pub job: &'a NewJob,
     pub step: Option<(i64, i64)>,
     /// The place in a tree of engagements, if it works for another job.
@@ -82,8 +82,9 @@ pub(in super::super) async fn apply(
         allowed.extend(refused.is_none().then_some(*jobs));
     }
     let taken = {
-        let entry = |job| Entry { job, step: None, delegation: places.of(job), continues: continued.of(job) };
-        let entries: Vec<Vec<Entry<'_>>> =
+        let entry =
+            |job| PushEntry { job, step: None, delegation: places.of(job), continues: continued.of(job) };
+        let entries: Vec<Vec<PushEntry<'_>>> =
             allowed.iter().map(|jobs| jobs.iter().map(entry).collect()).collect();
         enqueue(session, unit, look, &entries).await?
     };
@@ -107,7 +108,7 @@ pub(in super::super) async fn enqueue(
     session: &mut Session,
     unit: &mut Unit,
     look: Look,
-    pushes: &[Vec<Entry<'_>>],
+    pushes: &[Vec<PushEntry<'_>>],
 ) -> Result<Vec<Result<Vec<Pushed>, StoreError>>, StoreError> {
     let Look { numbers, mut taken, mut bounded, .. } = look;
     bounded.retain(|queue| pushes.iter().flatten().any(|entry| entry.job.queue == *queue));
@@ -146,7 +147,7 @@ pub(in super::super) async fn enqueue(
 fn plan(
     taken: &HashSet<String>,
     alike: &Alike,
-    entries: &[Entry<'_>],
+    entries: &[PushEntry<'_>],
 ) -> Result<(Vec<Verdict>, unique::After), StoreError> {
     let mut own = HashSet::with_capacity(entries.len());
     for id in entries.iter().map(|entry| entry.job.id.as_str()) {
@@ -163,7 +164,7 @@ fn carry_out(
     unit: &mut Unit,
     rows: &mut Rows,
     taken: &mut HashSet<String>,
-    entries: &[Entry<'_>],
+    entries: &[PushEntry<'_>],
     plan: Vec<Verdict>,
 ) -> Result<Vec<Pushed>, StoreError> {
     let mut pushed = Vec::with_capacity(entries.len());
@@ -180,7 +181,7 @@ fn take(
     unit: &mut Unit,
     rows: &mut Rows,
     taken: &mut HashSet<String>,
-    entry: &Entry<'_>,
+    entry: &PushEntry<'_>,
     run_at: Timestamp,
 ) -> Result<Pushed, StoreError> {
     let job = entry.job;

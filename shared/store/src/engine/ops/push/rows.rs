@@ -8,7 +8,7 @@ use super::super::super::rows::{
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, as_json};
 use super::continuing::Open;
-use super::{DelegationPlace, Entry};
+use super::{DelegationPlace, PushEntry};
 use super::{limits, unique};
 use crate::{JobKind, StoreError, sql};
 use serde_json::json;
@@ -32,7 +32,7 @@ pub(super) fn first_state(job: &NewJob, run_at: Timestamp) -> JobState {
 }
 
 /// Returns what the client sent beyond OJS's own fields; the depth is the counted one, not the one in the request.
-fn extra<'a>(entry: &Entry<'a>) -> Cow<'a, RawObject> {
+fn extra<'a>(entry: &PushEntry<'a>) -> Cow<'a, RawObject> {
     let sent = &entry.job.envelope.extra;
     let Some(delegation) = entry.delegation else { return Cow::Borrowed(sent) };
     let mut extra = sent.clone();
@@ -50,7 +50,7 @@ struct Additions {
 }
 
 /// The place of a job in its stream and its engagement.
-struct Place {
+struct JobPlace {
     state: JobState,
     engagement_seq: Option<i64>,
     stream: i64,
@@ -86,7 +86,7 @@ impl Rows {
     }
 
     /// Adds a job that may run at `run_at`; returns the state in which it begins.
-    pub(super) fn add(&mut self, entry: &Entry<'_>, run_at: Timestamp) -> Result<JobState, StoreError> {
+    pub(super) fn add(&mut self, entry: &PushEntry<'_>, run_at: Timestamp) -> Result<JobState, StoreError> {
         let job = entry.job;
         let seq = self.numbers.next().ok_or_else(|| StoreError::Database {
             action: "number jobs",
@@ -96,7 +96,7 @@ impl Rows {
             Some(open) => self.go_on(seq, job, open, run_at)?,
             None => self.begin(seq, entry, run_at)?,
         };
-        let Place { state, engagement_seq, stream, after, events, position } = place;
+        let JobPlace { state, engagement_seq, stream, after, events, position } = place;
         let own_events = if engagement_seq.is_none() { events } else { 0 };
         let terms = &job.terms;
         self.jobs.push(NewJobRow {
@@ -157,17 +157,23 @@ impl Rows {
     }
 
     /// A job that begins its stream, and its engagement if it has one.
-    fn begin(&mut self, seq: i64, entry: &Entry<'_>, run_at: Timestamp) -> Result<Place, StoreError> {
+    fn begin(&mut self, seq: i64, entry: &PushEntry<'_>, run_at: Timestamp) -> Result<JobPlace, StoreError> {
         let state = first_state(entry.job, run_at);
         let events = 1 + i64::from(state == JobState::Scheduled) + i64::from(entry.delegation.is_some());
         let engagement_seq = self.add_engagement(seq, entry, events)?;
         let position = engagement_seq.map(|_| Position { turn: 1, ..Position::default() });
-        Ok(Place { state, engagement_seq, stream: seq, after: 0, events, position })
+        Ok(JobPlace { state, engagement_seq, stream: seq, after: 0, events, position })
     }
 
     /// A job that carries a further input into an engagement: it waits for those before it, and so does what it says of the
     /// agent.
-    fn go_on(&mut self, seq: i64, job: &NewJob, open: &Open, run_at: Timestamp) -> Result<Place, StoreError> {
+    fn go_on(
+        &mut self,
+        seq: i64,
+        job: &NewJob,
+        open: &Open,
+        run_at: Timestamp,
+    ) -> Result<JobPlace, StoreError> {
         let retention_ms = job.engagement.as_ref().and_then(|new| new.agent.state.kept_ms());
         let definition = as_json(&job.engagement.as_ref().map(|new| &new.agent))?;
         let digest = digest::of_text(&definition);
@@ -191,7 +197,7 @@ impl Rows {
             added.agent = Some((digest, retention_ms));
         }
         let position = Some(open.standing.next(open.turns));
-        Ok(Place { state, engagement_seq: Some(open.seq), stream: open.seq, after, events, position })
+        Ok(JobPlace { state, engagement_seq: Some(open.seq), stream: open.seq, after, events, position })
     }
 
     /// A job that works for another one; its stream says so last.
@@ -221,7 +227,7 @@ impl Rows {
     fn add_engagement(
         &mut self,
         seq: i64,
-        entry: &Entry<'_>,
+        entry: &PushEntry<'_>,
         events: i64,
     ) -> Result<Option<i64>, StoreError> {
         let job = entry.job;

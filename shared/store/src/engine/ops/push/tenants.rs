@@ -8,7 +8,7 @@ use super::super::super::rows::{Fields, Inconsistency, TenantUse, get};
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, read, read_by};
 use super::unique::Verdict;
-use super::{Entry, first_state};
+use super::{PushEntry, first_state};
 use crate::{StoreError, sql};
 use std::collections::{BTreeMap, BTreeSet};
 use turnstone_domain::terms::Rate;
@@ -89,7 +89,10 @@ pub(super) struct Allowances(BTreeMap<String, Allowance>);
 
 impl Allowances {
     /// Locks the tenants that have limits and counts what waits for them.
-    pub(super) async fn read(session: &mut Session, pushes: &[Vec<Entry<'_>>]) -> Result<Self, StoreError> {
+    pub(super) async fn read(
+        session: &mut Session,
+        pushes: &[Vec<PushEntry<'_>>],
+    ) -> Result<Self, StoreError> {
         let named: BTreeSet<&String> =
             pushes.iter().flatten().filter_map(|entry| entry.job.terms.tenant.as_ref()).collect();
         let keys = named.into_iter().cloned().collect();
@@ -110,9 +113,9 @@ impl Allowances {
     }
 
     /// Why a push does not fit.
-    pub(super) fn refusal(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> Option<StoreError> {
+    pub(super) fn refusal(&self, entries: &[PushEntry<'_>], plan: &[Verdict]) -> Option<StoreError> {
         let requested =
-            |entry: &Entry<'_>| entry.delegation.is_some_and(|delegation| delegation.call_id.is_some());
+            |entry: &PushEntry<'_>| entry.delegation.is_some_and(|delegation| delegation.call_id.is_some());
         if entries.iter().any(|entry| entry.step.is_some() || requested(entry)) {
             return None;
         }
@@ -120,7 +123,7 @@ impl Allowances {
     }
 
     /// A push is taken.
-    pub(super) fn take(&mut self, entries: &[Entry<'_>], plan: &[Verdict]) {
+    pub(super) fn take(&mut self, entries: &[PushEntry<'_>], plan: &[Verdict]) {
         for (tenant, new) in self.added(entries, plan) {
             if let Some(allowance) = self.0.get_mut(&tenant) {
                 allowance.take(&new);
@@ -129,7 +132,7 @@ impl Allowances {
     }
 
     /// Returns the additions of a push, by tenant, for those that have limits.
-    fn added(&self, entries: &[Entry<'_>], plan: &[Verdict]) -> BTreeMap<String, New> {
+    fn added(&self, entries: &[PushEntry<'_>], plan: &[Verdict]) -> BTreeMap<String, New> {
         let mut sums: BTreeMap<String, New> = BTreeMap::new();
         if self.0.is_empty() {
             return sums;

@@ -10,7 +10,7 @@ use super::super::super::statement::read_by;
 
 use super::super::super::unit::Unit;
 use super::super::cancel;
-use super::{Entry, first_state};
+use super::{PushEntry, first_state};
 use crate::{StoreError, sql};
 use std::collections::{BTreeMap, HashMap};
 use turnstone_domain::terms::{OnConflict, Unique};
@@ -34,18 +34,18 @@ struct Other {
 }
 
 /// Jobs by their keys, and those that are replaced, each with the time at which it is.
-type Known = HashMap<String, Vec<Other>>;
+type JobsByFingerprint = HashMap<String, Vec<Other>>;
 
 /// Jobs that new ones may conflict with: what is stored, and what this transaction adds.
 #[derive(Default)]
 pub(super) struct Alike {
-    known: Known,
+    known: JobsByFingerprint,
     replaced: Vec<(JobId, Timestamp)>,
 }
 
 /// The state that a push would leave: only the differences.
 pub(super) struct After {
-    known: Known,
+    known: JobsByFingerprint,
     replaced: Vec<(JobId, Timestamp)>,
 }
 
@@ -59,7 +59,10 @@ pub(super) enum Verdict {
 
 impl Alike {
     /// Reads what may be in conflict with these jobs, and keeps others from changing it.
-    pub(super) async fn read(session: &mut Session, pushes: &[Vec<Entry<'_>>]) -> Result<Self, StoreError> {
+    pub(super) async fn read(
+        session: &mut Session,
+        pushes: &[Vec<PushEntry<'_>>],
+    ) -> Result<Self, StoreError> {
         // Sorted: this is the one order of the locks.
         let mut wanted: BTreeMap<(String, &'static str), (JobState, i64)> = BTreeMap::new();
         for entry in pushes.iter().flatten() {
@@ -91,12 +94,12 @@ impl Alike {
                 Ok((get::<String>(row, "unique_key")?, other))
             })
             .await?;
-        let mut known = Known::new();
+        let mut known = JobsByFingerprint::new();
         for (key, other) in found {
             known.entry(key).or_default().push(other);
         }
         let mut read = Self { known, replaced: Vec::new() };
-        let replaces = |entry: &Entry<'_>| {
+        let replaces = |entry: &PushEntry<'_>| {
             let unique = entry.job.terms.unique.as_ref();
             unique
                 .is_some_and(|unique| !matches!(unique.on_conflict, OnConflict::Reject | OnConflict::Ignore))
@@ -122,11 +125,11 @@ impl Alike {
 
     /// Nothing differs yet.
     pub(super) fn unchanged(&self) -> After {
-        After { known: Known::new(), replaced: Vec::new() }
+        After { known: JobsByFingerprint::new(), replaced: Vec::new() }
     }
 
     /// Returns the decision about a job, after those before it in the same push.
-    pub(super) fn judge(&self, after: &mut After, entry: &Entry<'_>) -> Result<Verdict, StoreError> {
+    pub(super) fn judge(&self, after: &mut After, entry: &PushEntry<'_>) -> Result<Verdict, StoreError> {
         let job = entry.job;
         let Some((key, unique)) = key(job).zip(job.terms.unique.as_ref()) else {
             return Ok(Verdict::Take(job.run_at));

@@ -1,6 +1,6 @@
 //! Acknowledgements and failures: the ends of leases without a token, many in one transaction.
 
-use super::super::super::held::Held;
+use super::super::super::held::HeldJobs;
 use super::super::super::jobs::{Kept, Reported};
 use super::super::super::rows::{JobRow, get, json};
 use super::super::super::session::{Row, Session};
@@ -22,7 +22,7 @@ pub(in super::super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     reports: &[&Report],
-    known: Option<&Held>,
+    known: Option<&HeldJobs>,
 ) -> Result<Vec<RemoteOutcome<Reported>>, StoreError> {
     let mut ids = BTreeSet::new();
     for report in reports {

@@ -4,7 +4,7 @@ use super::super::super::rows::{Inconsistency, StepKey, StepMet, StepRow, decode
 use super::super::super::session::{Row, Session};
 use super::super::super::statement::{Writes, read, read_by};
 use super::super::super::unit::Unit;
-use super::super::push::{self, Entry, Look};
+use super::super::push::{self, Look, PushEntry};
 use super::Ended;
 use super::rows::Board;
 use crate::{StoreError, WaitingJob, damage, sql};
@@ -177,10 +177,10 @@ async fn start(
     if ready.is_empty() {
         return Ok(());
     }
-    let entries: Vec<Vec<Entry<'_>>> = ready
+    let entries: Vec<Vec<PushEntry<'_>>> = ready
         .iter()
         .zip(&jobs)
-        .map(|(step, job)| vec![Entry { job, step: Some(step.key()), delegation: None, continues: None }])
+        .map(|(step, job)| vec![PushEntry { job, step: Some(step.key()), delegation: None, continues: None }])
         .collect();
     let look = Look::take(session, &jobs.iter().collect::<Vec<_>>(), 0).await?;
     let pushed = push::enqueue(session, unit, look, &entries).await?;

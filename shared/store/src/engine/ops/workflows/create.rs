@@ -4,7 +4,7 @@ use super::super::super::rows::{NewStepRow, Stored, WorkflowRow, decode};
 use super::super::super::session::Session;
 use super::super::super::statement::{Writes, as_json, execute, read};
 use super::super::super::unit::Unit;
-use super::super::push::{self, Entry, Look};
+use super::super::push::{self, Look, PushEntry};
 use super::rows::Board;
 use crate::sql;
 use crate::{NewStep, NewWorkflow, StoreError};
@@ -36,7 +36,7 @@ pub(in super::super::super) async fn apply(
     let Some(workflow) = insert(session, new, seq).await? else {
         return Ok(Err(StoreError::DuplicateWorkflow(new.id.clone())));
     };
-    let entry = |at: &usize| Entry {
+    let entry = |at: &usize| PushEntry {
         job: &new.steps[*at].waiting.job,
         step: Some((seq, position(*at))),
         delegation: None,
