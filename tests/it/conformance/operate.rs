@@ -9,14 +9,18 @@ use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobState, NewJob, Overrides, Phase, TurnWrite};
 use turnstone_store::{ActionOutcome, Duty, JobKind};
 
-/// The tables that a reset keeps: agents, keys, buckets of providers, and the coordination of the fleet.
-const KEPT: [&str; 11] = [
+/// The tables that a reset keeps: agents, keys, the audit, freezes, buckets of providers, and the coordination of the fleet.
+const KEPT: [&str; 15] = [
     "_sqlx_migrations",
     "agent_definitions",
     "agents",
+    "api_keys",
+    "audit_entries",
+    "audit_heads",
     "budget_rules",
     "credentials",
     "data_keys",
+    "freezes",
     "leaders",
     "rate_limits",
     "server_keys",

@@ -3,8 +3,8 @@
 use super::stage::Stage;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use turnstone_tests::wait::Pauses;
-use turnstone_tests::{Backend, Place};
+use std::time::Duration;
+use turnstone_tests::{Backend, Place, wait};
 
 /// Numbers that look random and depend on the seed alone.
 struct Dice(u64);
@@ -17,7 +17,8 @@ impl Dice {
 }
 
 /// Values of a job, and the rows of a job with this number that hold them.
-const CELLS: [(&str, &str, &str); 13] = [
+/// Open reviews are left out: the job of one that cannot be read waits for it, and only an operator can end that.
+const CELLS: [(&str, &str, &str); 11] = [
     ("job_envelopes", "args", "job_seq = {seq}"),
     ("job_envelopes", "meta", "job_seq = {seq}"),
     ("job_envelopes", "options", "job_seq = {seq}"),
@@ -28,8 +29,6 @@ const CELLS: [(&str, &str, &str); 13] = [
     ("journal", "said", "job_seq = {seq} AND messages > 0"),
     ("tool_calls", "input", "job_seq = {seq}"),
     ("tool_calls", "outcome", "job_seq = {seq} AND outcome IS NOT NULL"),
-    ("reviews", "question", "job_seq = {seq} AND state = 'open'"),
-    ("reviews", "plan", "job_seq = {seq} AND state = 'open'"),
     (
         "workflow_steps",
         "job",
@@ -41,6 +40,9 @@ const CELLS: [(&str, &str, &str); 13] = [
 const PER_ROUND: usize = 2;
 /// How often a value is thrown for in a round: many jobs have none of the thrown column.
 const THROWS: usize = 40;
+
+/// The longest time that all jobs may take.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Enqueues this many jobs, of every kind in turn.
 async fn enqueue(stage: &Stage, jobs: usize) {
@@ -105,9 +107,9 @@ async fn run(backend: Backend, seed: u64, jobs: usize, cells: usize) {
     let place = &stage.server.fleet.place;
     let before = place.number("SELECT coalesce(max(seq), 0) FROM jobs").await;
     enqueue(&stage, jobs).await;
-    let (mut dice, mut damaged, mut pauses) = (Dice(seed), BTreeMap::new(), Pauses::default());
+    let (mut dice, mut damaged) = (Dice(seed), BTreeMap::new());
     let living = format!("SELECT count(*) FROM jobs WHERE seq > {before} AND ended_at IS NULL");
-    while place.number(&living).await > 0 {
+    wait::until_within("all jobs end", PATIENCE, async || {
         let wanted = cells.min(damaged.len() + PER_ROUND);
         for _ in 0..THROWS {
             if damaged.len() < wanted
@@ -117,8 +119,9 @@ async fn run(backend: Backend, seed: u64, jobs: usize, cells: usize) {
             }
         }
         serve(&stage).await;
-        pauses.next().await;
-    }
+        place.number(&living).await == 0
+    })
+    .await;
     assert_eq!(damaged.len(), cells, "seed {seed}: too few jobs were left to damage");
     let ended: Vec<(String, String)> =
         place.rows(&format!("SELECT id, state FROM jobs WHERE seq > {before}")).await;

@@ -1,4 +1,5 @@
--- Empties what holds the data of this server. Agents, keys, buckets of providers, the leader and the writers stay.
+-- Empties what holds the data of this server. Agents, keys, the audit, freezes, buckets of providers, the
+-- leader and the writers stay.
 -- Deletes, because the tables are small where this is used, and to truncate one takes longer than to delete a few rows.
 -- Differs from SQLite: one statement for all tables.
 WITH

@@ -1,4 +1,5 @@
--- Empties what holds the data of this server. Agents, keys, buckets of providers, the leader and the writers stay.
+-- Empties what holds the data of this server. Agents, keys, the audit, freezes, buckets of providers, the
+-- leader and the writers stay.
 -- Differs from PostgreSQL: a statement per table.
 DELETE FROM jobs;
 DELETE FROM job_envelopes;

@@ -1,7 +1,7 @@
 //! The values that columns may hold, where that is more than any text: documents of JSON, and words of a closed list.
 
 use super::super::journal;
-use super::super::rows::{Fields as _, FromField, Inconsistency, get};
+use super::super::rows::{Fields as _, FromField, Inconsistency, api_key, get};
 use super::super::session::Row;
 use super::super::workflows::WaitingJob;
 use crate::{Directive, JobKind, PoolStrategy, WorkerKind, WorkerState};
@@ -143,6 +143,10 @@ tables! {
     credentials {
         kind: Holds::Words(&["user", "member", "static"]),
         form: Holds::Words(&["reference", "value"]),
+    }
+    api_keys {
+        roles: Holds::Row(|row| api_key(row).map(drop)),
+        acts_for: value::<Vec<String>>(),
     }
     runs { marks: document::<Value>(), }
     run_events { body: document::<Map<String, Value>>(), }
