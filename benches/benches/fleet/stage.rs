@@ -1,6 +1,7 @@
 //! A place for what is measured on either database: `turnstone dev` on a file, or a worker and a scheduler on PostgreSQL.
 
 use crate::site::{Process, Site};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,7 +38,8 @@ impl Stage {
             return Self::Fleet { site, _scheduler: scheduler };
         }
         let folder = tempfile::Builder::new().prefix(".turnstone-bench-").tempdir_in(".").expect("a folder");
-        std::fs::create_dir(folder.path().join("data")).expect("a folder");
+        // Others may not read a data directory.
+        std::fs::DirBuilder::new().mode(0o700).create(folder.path().join("data")).expect("a folder");
         let store = SqliteStore::open(&folder.path().join("data/turnstone.db"), Arc::new(SystemIds)).await;
         Self::File { folder, store: Box::new(store.expect("the store")) }
     }

@@ -10,7 +10,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
-use turnstone_store::{Claim, ClaimRequest, JobKind, Ring};
+use turnstone_store::{Claim, ClaimRequest, JobKind, Ring, StoreError};
 
 /// The interval at which an idle worker looks for work without a notification.
 const POLL: Duration = Duration::from_secs(2);
@@ -75,14 +75,18 @@ pub async fn run(
             }
             Err(error) => {
                 drop(free);
-                let delay = delays.next().unwrap_or(POLL);
-                tracing::warn!(%error, ?delay, "jobs cannot be claimed; trying again");
-                tokio::select! {
-                    () = tokio::time::sleep(delay) => {}
-                    () = draining.cancelled() => {}
-                }
+                recover(&error, delays.next().unwrap_or(POLL), &draining).await;
             }
         }
+    }
+}
+
+/// Logs a failed claim, and waits before the next one.
+async fn recover(error: &StoreError, delay: Duration, draining: &CancellationToken) {
+    tracing::warn!(%error, ?delay, "jobs cannot be claimed; trying again");
+    tokio::select! {
+        () = tokio::time::sleep(delay) => {}
+        () = draining.cancelled() => {}
     }
 }
 
@@ -201,8 +205,8 @@ mod tests {
             running.truncate(1);
         };
         let (more, ()) = tokio::join!(more_slots(&slots, 4), returns);
-        assert_eq!(more.count(), 3);
+        assert_eq!(more.collect::<Vec<_>>().len(), 3);
         let _running: Vec<_> = (0..3).map(|_| Arc::clone(&slots).try_acquire_owned().unwrap()).collect();
-        assert_eq!(more_slots(&slots, 4).await.count(), 0);
+        assert_eq!(more_slots(&slots, 4).await.collect::<Vec<_>>().len(), 0);
     }
 }

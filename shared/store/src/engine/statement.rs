@@ -111,7 +111,7 @@ pub(super) async fn read_by<K: Batch, T>(
     decode_all(&rows, decode)
 }
 
-/// Reads by keys and single values what may be read before the transaction begins: see [`Session::look`].
+/// Reads by keys and single values what may be read before the transaction begins: see `look` of [`Session`].
 pub(super) async fn look_by<K: Batch, T>(
     session: &mut Session,
     action: &'static str,

@@ -128,10 +128,7 @@ pub async fn run(
         if flights.iter().all(|flight| matches!(flight.step, Step::Returned)) {
             return Ok(());
         }
-        if flights.iter().any(|flight| matches!(flight.step, Step::Ready(_))) {
-            turn.secure().await?;
-            turn.unless_frozen().await?;
-        }
+        before_calls(turn, &flights).await?;
         send(turn, &mut flights).await?;
         // A round of remote calls alone needs no slot of this worker. It keeps the slot if too many such
         // rounds wait already, and the worker claims no more jobs than it has slots.
@@ -165,6 +162,15 @@ pub async fn run(
             pause(turn.secured()?, wait, draining).await?;
         }
     }
+}
+
+/// Writes what is paid, and waits for the end of a freeze, if a call is about to be made.
+async fn before_calls(turn: &mut Turn, flights: &[Flight]) -> Result<(), Stop> {
+    if flights.iter().any(|flight| matches!(flight.step, Step::Ready(_))) {
+        turn.secure().await?;
+        turn.unless_frozen().await?;
+    }
+    Ok(())
 }
 
 /// Returns settled calls that wait for a review of their output. A call that reaches the model has passed it.
