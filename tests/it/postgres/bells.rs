@@ -117,11 +117,11 @@ async fn message(wire: &mut PgListener, store: &Store, word: &str) -> String {
     let sent = async {
         let mut sent = String::new();
         while !sent.contains(word) {
-            wire.recv().await.unwrap().payload().clone_into(&mut sent);
+            Box::pin(wire.recv()).await.unwrap().payload().clone_into(&mut sent);
         }
         sent
     };
-    wait::output("the ring about a lease is sent", sent).await
+    Box::pin(wait::output("the ring about a lease is sent", sent)).await
 }
 
 /// A process sends only what another process waits for, and one that begins to wait misses nothing.
