@@ -118,6 +118,7 @@ impl Upkeep for Fake {
             Duty::ExpireJobs => ("expire_jobs", now),
             Duty::ExpireReviews => ("expire_reviews", now),
             Duty::RemindReviews => ("remind_reviews", now),
+            Duty::SetAsideReviews => ("set_aside_reviews", now),
             Duty::TimeOutJobs => ("time_out_jobs", now),
             Duty::EndBatches => ("end_batches", now),
             Duty::Prune { before } => ("prune", before.plus_ms(-1)),

@@ -257,7 +257,7 @@ mod tests {
         tick(&bench.scheduler("a")).await;
         let requested = bench.rest_in_words().await;
         assert_eq!(requested[..6], FOR_DUE);
-        assert_eq!(requested[6..], ["end_batches", "fold_statistics", "prune"]);
+        assert_eq!(requested[6..], ["end_batches", "fold_statistics", "prune", "set_aside_reviews"]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -320,7 +320,7 @@ mod tests {
     async fn the_loop_sleeps_through_rings_for_others_and_wakes_for_its_own() {
         let bench = Bench::new(Vec::new());
         let running = bench.start("a");
-        for expected in ["next_due", "end_batches", "fold_statistics", "prune"] {
+        for expected in ["next_due", "end_batches", "fold_statistics", "prune", "set_aside_reviews"] {
             assert_eq!(bench.next().await.what, expected);
         }
         for _ in 0..100 {

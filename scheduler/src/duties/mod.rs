@@ -9,6 +9,7 @@ mod promote_due;
 mod prune;
 mod reap_expired;
 mod remind_reviews;
+mod set_aside_reviews;
 mod time_out_jobs;
 
 pub(crate) use fire_cron::FireCron;
@@ -35,6 +36,7 @@ pub(crate) const DUTIES: &[Entry] = &[
     end_batches::ENTRY,
     fold_statistics::ENTRY,
     prune::ENTRY,
+    set_aside_reviews::ENTRY,
 ];
 
 /// A duty: a bounded and idempotent request of the leader to the store, with its schedule. One transaction per batch.

@@ -29,6 +29,8 @@ pub enum Duty {
     ExpireReviews,
     /// Reminds of open reviews, once per interval.
     RemindReviews,
+    /// Closes open reviews that cannot be read, a page of them at a time. Their jobs become dead letters.
+    SetAsideReviews,
     /// `active → retryable | discarded` for attempts that have taken longer than their timeout, where the worker did
     /// not end them itself (OJS core §4.2.3).
     TimeOutJobs,

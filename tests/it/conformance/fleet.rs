@@ -64,6 +64,7 @@ async fn a_deposed_leader_changes_nothing(at: &Opened) {
         Duty::ExpireJobs,
         Duty::ExpireReviews,
         Duty::RemindReviews,
+        Duty::SetAsideReviews,
         Duty::TimeOutJobs,
         Duty::Prune { before: now },
         Duty::FoldStatistics { until: now },

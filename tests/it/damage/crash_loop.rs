@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::interval;
 use turnstone_tests::wait::{ends, until_within};
-use turnstone_tests::{Gate, ModelServer, Place, Reply, model_server, scratch};
+use turnstone_tests::{Gate, ModelServer, Place, Reply, scratch};
 
 /// The life of a process.
 const LIFE: Duration = Duration::from_millis(800);
@@ -32,13 +32,23 @@ fn after(time: Duration, reply: Reply) -> Reply {
     reply.behind(&gate)
 }
 
+/// Returns how often the model asked for a lookup: the last call says so. A long conversation leaves out its first calls.
+fn calls_so_far(request: &Value) -> usize {
+    let calls = request["messages"].as_array().unwrap().iter().rev();
+    let last = calls.filter_map(|message| message["tool_calls"][0]["function"]["arguments"].as_str()).next();
+    last.map_or(0, |arguments| {
+        let arguments: Value = serde_json::from_str(arguments).unwrap();
+        usize::try_from(arguments["n"].as_u64().unwrap()).unwrap() + 1
+    })
+}
+
 /// Returns a model that takes `time` for an answer, looks something up `turns` times before the last one, and counts what it
 /// is asked.
 fn looking_up(turns: usize, time: Duration, asked: Asked) -> impl Fn(&Value) -> Reply + Send + Sync {
     move |request| {
         let job = request["messages"].as_array().unwrap().iter().find(|message| message["role"] == "user");
         let job = job.unwrap()["content"].as_str().unwrap().to_owned();
-        let turn = model_server::outcomes(request);
+        let turn = calls_so_far(request);
         let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
         *asked.entry((job.clone(), turn)).or_default() += 1;
         match turn < turns && !job.starts_with("slow") {

@@ -38,8 +38,8 @@ use turnstone_domain::{Ids, Lease, NewJob, Settlement, Timestamp, TurnWrite};
 
 /// At most this many requests share a commit: the bound of a commit's duration.
 const BATCH: usize = 512;
-/// So many requests are worth a commit of their own while another writer commits. A statement costs PostgreSQL about as much as
-/// ten turns in it.
+/// So much weight is worth a commit of its own while another writer commits. A statement costs PostgreSQL about as much as ten
+/// turns in it.
 const WORTH: usize = 64;
 /// A commit that takes longer than this does not hold up another one.
 const OVERDUE: Duration = Duration::from_millis(20);
@@ -151,6 +151,14 @@ impl Work {
             Self::Push(request) => &**request,
             Self::Report(request) => &**request,
             Self::Alone(write) => &**write,
+        }
+    }
+
+    /// Returns how much it adds to a commit, in turns or jobs.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Push(request) => request.asked.len(),
+            Self::Turn(_) | Self::Report(_) | Self::Alone(_) => 1,
         }
     }
 
@@ -325,10 +333,11 @@ impl Inbox {
         let mut requests = self.requests.lock().await;
         let mut batch = Vec::new();
         requests.recv_many(&mut batch, BATCH).await;
-        if batch.len() < WORTH && self.committing.load(Ordering::Acquire) > 0 {
+        let weight = |batch: &[Asked]| batch.iter().map(|asked| asked.work.weight()).sum::<usize>();
+        if weight(&batch) < WORTH && self.committing.load(Ordering::Acquire) > 0 {
             let late = tokio::time::sleep(OVERDUE);
             tokio::pin!(late);
-            while batch.len() < WORTH && self.committing.load(Ordering::Acquire) > 0 {
+            while weight(&batch) < WORTH && self.committing.load(Ordering::Acquire) > 0 {
                 let room = BATCH - batch.len();
                 tokio::select! {
                     more = requests.recv_many(&mut batch, room) => if more == 0 { break },

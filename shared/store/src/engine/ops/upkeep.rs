@@ -51,6 +51,7 @@ pub(in super::super) async fn perform(
         Duty::ExpireJobs => expire_jobs(session, unit, now, limit).await,
         Duty::ExpireReviews => reviews::expire(session, unit, now, limit).await,
         Duty::RemindReviews => reviews::remind(session, unit, now, limit).await,
+        Duty::SetAsideReviews => reviews::set_aside(session, unit, now, limit).await,
         Duty::TimeOutJobs => {
             let late = delegations::time_out(session, unit, now, limit).await?;
             Ok(late + time_out::apply(session, unit, now, limit.saturating_sub(late)).await?)

@@ -5,6 +5,7 @@
 mod agent;
 mod decide;
 mod overdue;
+mod unreadable;
 
 use super::super::rows::{self, DecisionRow, JobRow, ReviewStep, get};
 use super::super::session::{Arg, Args, Session};
@@ -19,6 +20,7 @@ use turnstone_domain::{EventName, JobId, JobState, ReviewId, Timestamp};
 pub(super) use agent::answered;
 pub(in super::super) use decide::apply;
 pub(in super::super) use overdue::{expire, remind};
+pub(in super::super) use unreadable::set_aside;
 
 /// Names as they are searched for: each between line breaks, which no name has.
 pub(in super::super) fn between_breaks(names: &[String]) -> String {
