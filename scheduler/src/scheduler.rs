@@ -71,8 +71,7 @@ impl Scheduler {
     }
 
     /// Takes or renews the leadership and runs every duty once, the periodic ones included. Then it posts the pending events
-    /// to webhooks and waits for the responses. Tests use it, and tools that run the scheduler by hand;
-    /// [`Scheduler::run`] is for services.
+    /// to webhooks and waits for the responses. [`Scheduler::run`] does all of this continuously.
     ///
     /// Returns the number of jobs and reviews that were due; 0 when another scheduler leads.
     ///
