@@ -113,8 +113,8 @@ impl Claim {
     /// The number of [`Claim::lapses`] after which a worker runs the job alone.
     pub const LAPSES_IN_COMPANY: i64 = 3;
 
-    /// Returns true if the worker has to run the job while it runs no other: the job may be the cause that its workers died,
-    /// and would take the other jobs of the worker with it.
+    /// Returns true if the worker has to run the job while it runs no other. The job may be the cause that its workers died, and
+    /// then the other jobs of the worker would lose their leases as well.
     #[must_use]
     pub fn runs_alone(&self) -> bool {
         self.lapses >= Self::LAPSES_IN_COMPANY
@@ -310,8 +310,8 @@ pub trait LedgerReads: Send + Sync + 'static {
     /// first turn, and `until` the turn after the last.
     async fn persisted(&self, job: &JobId, from: i64, until: i64) -> Result<Vec<Value>, StoreError>;
 
-    /// Returns the past of the engagement for its `turn`. `window` is the most messages; `whole_journal` asks for the calls of all
-    /// turns.
+    /// Returns the past of the engagement for its `turn`. `window` is the most messages. `whole_journal` asks for the calls of
+    /// all turns.
     async fn recall(
         &self,
         job: &JobId,

@@ -4,8 +4,8 @@
 //! acknowledgements: those are transactions of the store's ledger. So a restart of any part in here loses no job
 //! (docs/adr/0001).
 //!
-//! A job goes this way: `claimer` claims it for a free slot and gives its lease to `leases`; a channel passes both as an
-//! `Assignment` to apalis; `assigned` runs its turns and ends the watch over its lease. Beside that, `beats` reports that the
+//! A job goes this way: `claimer` claims it for a free slot and gives its lease to `leases`. A channel passes both as an
+//! `Assignment` to apalis. `assigned` runs its turns and ends the watch over its lease. Beside that, `beats` reports that the
 //! worker is alive, and `remote_cancellations` cancels the work of remote agents that is no longer needed.
 
 mod backend;

@@ -24,8 +24,7 @@ pub(super) struct AcceptState {
 /// Checks the members of an enqueue request and makes the job. Nothing is stored.
 ///
 /// # Errors
-/// 400 and 422 for members that are wrong, with the name of the member; 403 for a user that the principal may not name; and
-/// the errors of the store.
+/// 400 or 422 for a wrong member, with its name. 403 for a user that the principal may not name. The errors of the store.
 pub(crate) async fn accept(
     app: &App,
     fields: RawObject,

@@ -227,8 +227,8 @@ pub fn may_call(turn: &Turn) -> bool {
     turn.agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most)
 }
 
-/// Returns the most tokens that the call can use within the rest of the budget, and how many of them the answer may have;
-/// `None` when none are left for an answer.
+/// Returns the most tokens that the call can use within the rest of the budget, and how many of them the answer may have.
+/// Returns `None` when none are left for an answer.
 fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
     budget::allow(bound(request), request.max_tokens, turn_limit::left(turn))
 }

@@ -1,8 +1,8 @@
 //! Checkpoints and settlements of many turns in one transaction, each fenced by its own lease.
 //!
-//! [`apply`] has three parts. It reads and locks the rows of all jobs; it decides each step in memory, one after the other; and it
-//! writes everything that changed, in bulk. So the number of statements does not grow with the number of turns. A process keeps
-//! copies of the rows of jobs that it leases ([`HeldJobs`]), and reads only the others.
+//! [`apply`] has three parts. It reads and locks the rows of all jobs. It decides each step in memory, one after the other. And
+//! it writes everything that changed, in bulk. So the number of statements does not grow with the number of turns. A process
+//! keeps copies of the rows of jobs that it leases ([`HeldJobs`]), and reads only the others.
 
 use super::super::held::HeldJobs;
 use super::super::rows::{JobRow, LeaseKey};

@@ -155,8 +155,8 @@ pub(in super::super) async fn reap(
     lapse(session, unit, rows, now).await
 }
 
-/// Takes back every job of our own workers, also those whose leases have not expired. Jobs of workers over HTTP keep their leases,
-/// because these workers run in processes of their own.
+/// Takes back every job of our own workers, also those whose leases have not expired. Jobs of workers over HTTP keep their
+/// leases, because these workers run in processes of their own.
 pub(in super::super) async fn release_all(
     session: &mut Session,
     unit: &mut Unit,
