@@ -1,5 +1,8 @@
 //! `turnstone`: the server, its worker and scheduler, and the operator's commands, in one program.
 //!
+//! The commands on top run services over a store. The others are clients of a running API, and contain no rules of jobs; only
+//! `doctor`, `migrate` and `config` also read the configuration of the services or their database.
+//!
 //! ```text
 //!  args ─▶ config: flag, environment, turnstone.toml, default
 //!    │

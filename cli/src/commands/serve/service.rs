@@ -1,4 +1,5 @@
-//! The parts of Turnstone that run in this process. Only the store connects them.
+//! The services that run in this process: the API, the scheduler, the worker, or all of them in `turnstone dev`. A part that ends
+//! by itself ends the process. On a signal the parts are stopped one after the other, each after it has drained.
 
 use super::Signals;
 use crate::failure::Exit;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-/// The running parts, in the order in which they are stopped.
+/// The running parts of the process, in the order in which they are stopped.
 #[derive(Debug)]
 pub struct Service {
     parts: Vec<ServicePart>,
@@ -24,17 +25,17 @@ pub struct ServicePart {
     running: JoinHandle<anyhow::Result<()>>,
 }
 
-/// The messages at the end.
+/// The remarks that the end of a service prints.
 #[derive(Clone, Copy, Debug)]
-pub struct Farewell {
-    /// When the first signal came.
+pub struct StopMessages {
+    /// Printed when the parts begin to stop.
     pub stopping: &'static str,
-    /// When everything has ended.
+    /// Printed when all parts have ended.
     pub stopped: &'static str,
 }
 
 impl ServicePart {
-    /// Starts a part; it ends soon after its token is cancelled.
+    /// Starts a part with this name for messages. `run` gets a token; the part drains and ends when the token is cancelled.
     pub fn start<F>(name: &'static str, run: impl FnOnce(CancellationToken) -> F) -> Self
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -49,10 +50,11 @@ impl ServicePart {
         self.stop.clone()
     }
 
+    /// Stops the part and waits until it has ended.
     async fn end(self) -> anyhow::Result<()> {
         self.stop.cancel();
         if self.running.is_finished() {
-            // [`Service::broken`] has reported it.
+            // It ended by itself, and [`Service::run`] reports that.
             return Ok(());
         }
         let name = self.name;
@@ -60,7 +62,7 @@ impl ServicePart {
             .await
             .context("it panicked")
             .flatten()
-            .with_context(|| format!("the {name} did not end well"))
+            .with_context(|| format!("the {name} failed while it stopped"))
     }
 }
 
@@ -72,7 +74,7 @@ impl Service {
     }
 
     /// Waits until a part ends without being stopped, which is an error.
-    async fn broken(&mut self) -> anyhow::Error {
+    async fn first_end(&mut self) -> anyhow::Error {
         let (ended, at, _) = select_all(self.parts.iter_mut().map(|part| &mut part.running)).await;
         why_ended(self.parts[at].name, ended)
     }
@@ -87,33 +89,33 @@ impl Service {
         first
     }
 
-    /// Runs, beside the future `meanwhile`, until a signal comes or a part fails; then drains. A second signal ends it
-    /// at once.
+    /// Runs until a signal arrives, a part ends, or the future `meanwhile` ends; then stops the parts. A second signal ends the
+    /// process at once, with the exit code 130.
     ///
     /// # Errors
-    /// The error of the part that failed, or that did not end well.
+    /// The error of the part that ended by itself, or that failed while it stopped.
     pub async fn run(
         mut self,
         mut signals: Signals,
         output: &Output,
-        farewell: Farewell,
+        messages: StopMessages,
         meanwhile: impl Future<Output = ()>,
     ) -> anyhow::Result<ExitCode> {
-        let broken = tokio::select! {
+        let failure = tokio::select! {
             () = meanwhile => None,
             () = signals.next() => None,
-            error = self.broken() => Some(error),
+            error = self.first_end() => Some(error),
         };
-        output.remark(farewell.stopping);
+        output.remark(messages.stopping);
         let drained = tokio::select! {
             drained = self.drain() => drained,
             () = signals.next() => return Ok(Exit::Interrupted.into()),
         };
-        if let Some(error) = broken {
+        if let Some(error) = failure {
             return Err(error);
         }
         drained?;
-        output.remark(farewell.stopped);
+        output.remark(messages.stopped);
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -4,7 +4,7 @@ use super::fleet_store::refused;
 use super::open_files;
 use super::probed;
 use super::started::Started;
-use super::{Equipment, Farewell, Ground, Service, ServicePart, Signals};
+use super::{Equipment, Ground, Service, ServicePart, Signals, StopMessages};
 use crate::commands::Session;
 use crate::config::{Config, suggestion};
 use crate::failure::{Exit, Failure};
@@ -28,10 +28,10 @@ pub struct RunArgs {
     /// The queues it serves, separated by commas [default: every queue]
     #[arg(long, value_name = "NAMES")]
     pub queues: Option<String>,
-    /// How long a silent worker keeps its jobs, such as 15s [default: 15s]
+    /// How long a worker that stops responding keeps its jobs, such as 15s [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub lease: Option<u64>,
-    /// Its name, unique in the fleet [default: the machine's name, the process id and four random characters]
+    /// Its name, unique in the fleet [default: the name of the machine, the process id and four random characters]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// How long a stopping worker lets turns reach their next checkpoint, such as 10s [default: 10s]
@@ -109,17 +109,17 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
     let Some(service) = signals.or(Box::pin(start(&config, session))).await else {
         return Ok(Exit::Interrupted.into());
     };
-    let farewell = Farewell {
-        stopping: "stopping: turns give their jobs back after the phase they are in (again to stop at once)",
+    let messages = StopMessages {
+        stopping: "stopping: turns give their jobs back after their current phase (again to stop at once)",
         stopped: "stopped; other workers resume unfinished jobs",
     };
-    service?.run(signals, &session.output, farewell, pending()).await
+    service?.run(signals, &session.output, messages, pending()).await
 }
 
 async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     open_files::allow(config.worker.slots, 0);
     let Ground { store, clock, ids } = Ground::join(config).await?;
-    known_queues(config, &store.views).await?;
+    check_queues(config, &store.views).await?;
     let equipment = Equipment::of(config, None, Arc::clone(&clock))?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let prices = config.prices()?;
@@ -147,15 +147,15 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     Ok(Service::of(std::iter::once(worker).chain(probes).collect()))
 }
 
-/// Returns a name that no other worker has. In a container the machine's name and the process id are the same at every
-/// start. The worker of the last start may still be known.
+/// Returns a name that no other worker has. In a container, the name of the machine and the process id are the same at every
+/// start, and the fleet may still list the worker of the start before. So the name ends with random characters.
 fn given_name(id: &str) -> String {
     let tail = id.get(id.len().saturating_sub(4)..).unwrap_or_default();
     format!("{}-{}-{tail}", host_name(), std::process::id())
 }
 
-/// Refuses an unknown queue: a worker for a misspelt one would wait for ever.
-async fn known_queues(config: &Config, views: &Views) -> anyhow::Result<()> {
+/// Checks that the queues exist: a worker for a misspelt one would wait for ever.
+async fn check_queues(config: &Config, views: &Views) -> anyhow::Result<()> {
     let Some(wanted) = config.worker.named_queues() else { return Ok(()) };
     let known = views.queues().await.map_err(refused)?;
     match wanted.iter().find(|name| !known.contains(name)) {
@@ -164,7 +164,7 @@ async fn known_queues(config: &Config, views: &Views) -> anyhow::Result<()> {
     }
 }
 
-/// Returns true for an unknown queue: no job was pushed to it, and no migration named it.
+/// Returns the failure for an unknown queue: no job was pushed to it, and `turnstone migrate` did not create it.
 #[must_use]
 pub fn unknown_queue(name: &str, known: &[String]) -> Failure {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
