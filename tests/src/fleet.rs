@@ -3,7 +3,7 @@
 //!
 //! A test builds a fleet, pushes jobs, waits for their states, and ends the fleet:
 //!
-//! ```ignore
+//! ```text
 //! let fleet = Fleet::builder().on(backend).model(|_| Reply::text("done")).start().await;
 //! let id = fleet.push(&job).await;
 //! assert_eq!(fleet.settled(&id).await["state"], "completed");
