@@ -51,10 +51,9 @@ pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
 pub struct ApiOptions {
     /// The address to listen on. An address that is not loopback needs a key: see [`crate::check_exposure`].
     pub bind: SocketAddr,
-    /// The keys of the configuration, beside the keys of the store. With none of them, a client without a key is the
-    /// administrator of the fleet, so the address must then be loopback.
+    /// A client must present one of these; without any, every client that can reach the address has access.
     pub api_keys: Vec<Secret>,
-    /// The key that signs receipts of jobs. Without it the first process makes a key and keeps it in the store for all.
+    /// The key that signs receipts. Without it the fleet makes a key of its own and keeps it in the store.
     pub attest_key: Option<Signer>,
     /// True if it is served over TLS.
     pub tls: bool,
