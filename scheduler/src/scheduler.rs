@@ -17,7 +17,8 @@ use turnstone_store::{Doorbell, Ring, Store, StoreError, Term, Upkeep};
 
 /// The longest time that a scheduler waits at its end until the store has taken its leadership back.
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
-/// The name of the duty that takes jobs back from workers whose leases have expired. Only its work is worth a warning.
+/// The name of the duty that takes jobs back from workers whose leases have expired. Of all duties, only its changes are logged
+/// as a warning.
 const REAPER: &str = "reap_expired";
 
 /// Runs the duties when they are due, as long as it leads.
@@ -76,7 +77,7 @@ impl Scheduler {
     /// Returns the number of jobs and reviews that were due; 0 when another scheduler leads.
     ///
     /// # Errors
-    /// The first failure of a duty. The other duties have run nevertheless, and a later tick repeats the failed one.
+    /// The first failure of a duty. The other duties have run, and a later tick repeats the failed one.
     pub async fn tick(&self) -> Result<usize, StoreError> {
         let Some(term) = self.leadership.take().await? else { return Ok(0) };
         let done = self.perform(&term, true, self.clock.now(), &mut Timetable::default()).await?;
@@ -124,7 +125,7 @@ impl Scheduler {
                     }
                     tokio::select! {
                         () = wait_or_due(&mut notifications, wait) => {}
-                        // The loop begins anew: it waits for the next term and queries at once.
+                        // The loop then waits for the next term, and queries as soon as it begins.
                         () = self.leadership.ended(&term) => {}
                     }
                 }

@@ -25,8 +25,8 @@ pub(crate) fn pause(due: Option<Timestamp>, now: Timestamp) -> Duration {
     }
 }
 
-/// The time at which each periodic duty completed last, by its name. It is kept in memory: a new leader runs every periodic
-/// duty at once.
+/// The time at which each periodic duty completed last, by its name. It is kept in memory, so a scheduler that leads for the
+/// first time runs every periodic duty at once.
 #[derive(Default)]
 pub(crate) struct Timetable {
     completed: HashMap<&'static str, Timestamp>,

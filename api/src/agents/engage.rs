@@ -176,7 +176,7 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fai
     Err(OjsError::invalid_request("the header Idempotency-Key", why).into())
 }
 
-/// Returns the name of a job for this key, agent, tenant and caller. The keys of different callers never meet.
+/// Returns the name of a job for this key, agent, tenant and caller. Equal keys of different callers make different names.
 pub(crate) fn of_key(agent: &str, key: &str, tenant: &Tenant, caller: &Caller) -> Value {
     named(&[agent, key, tenant.name().unwrap_or_default(), &format!("{caller:?}")])
 }

@@ -21,7 +21,7 @@ pub enum JobState {
     Completed,
     /// It failed, and waits for its next attempt.
     Retryable,
-    /// A client or an operator ended it.
+    /// It was ended on request.
     Cancelled,
     /// It failed for good, or its `expires_at` passed.
     Discarded,

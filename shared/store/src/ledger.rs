@@ -142,7 +142,7 @@ pub struct EngagementClaim {
     pub past: Past,
 }
 
-/// The past of an engagement, as far as a claim reads it. A claim reads little, so that a new job costs one statement.
+/// The past of an engagement, or the part of it that a claim reads. A claim reads little, so that a new job costs one statement.
 #[derive(Clone, Debug)]
 pub enum Past {
     /// There is none: the first turn of the engagement begins.
@@ -224,8 +224,8 @@ pub trait Ledger: Send + Sync + 'static {
     /// after it, and says if the job was paused: a pause that the API acknowledged before this commit is never missed.
     ///
     /// # Errors
-    /// [`LedgerError::LeaseLost`], [`LedgerError::BudgetExceeded`] or [`LedgerError::Unpriced`] for a reservation or a payment,
-    /// [`LedgerError::StateConflict`] for a change of the agent's state, or the failure of the store. Then nothing was committed.
+    /// [`LedgerError::LeaseLost`], [`LedgerError::BudgetExceeded`] or [`LedgerError::Unpriced`] for a reservation or a payment, or
+    /// [`LedgerError::StateConflict`] for a change of the agent's state: then nothing was committed. Or the failure of the store.
     async fn checkpoint(
         &self,
         lease: &Lease,

@@ -120,8 +120,8 @@ impl Worker {
     }
 }
 
-/// Runs one claimed job until its lease ends. This is the handler that apalis calls. It never returns an error, because
-/// apalis would stop the loop.
+/// Runs one claimed job until its lease ends. This is the handler that apalis calls. It never returns an error: the store's
+/// ledger, and not apalis, decides about another attempt.
 async fn assigned(assignment: Assignment) -> Result<(), BoxDynError> {
     let Some((claim, slot)) = assignment.take().map(|taken| *taken) else { return Ok(()) };
     let (job, signals) = (claim.job.clone(), slot.signals());

@@ -63,7 +63,7 @@ impl Turn {
     /// Runs a barrier: commits everything recorded so far, extends the lease, and waits until both are durable.
     ///
     /// # Errors
-    /// [`Stop::LeaseLost`] and [`Stop::Store`]: nothing was committed. [`Stop::Fail`] when a budget refuses a reservation,
+    /// [`Stop::LeaseLost`] and [`Stop::Store`]: write nothing more. [`Stop::Fail`] when a budget refuses a reservation,
     /// or another turn changed the state; then the reservation and the state changes are dropped, and the rest is
     /// pending again. Also [`Stop::Fail`] when the attempt's time is over; then everything was committed.
     pub async fn barrier(&mut self) -> Result<(), Stop> {

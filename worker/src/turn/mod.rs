@@ -92,7 +92,7 @@ fn report(id: &JobId, stop: Stop) {
     match stop {
         Stop::LeaseLost(job) => tracing::warn!(
             %job,
-            "the lease on this job is lost: it ran out, or the job was cancelled; this worker writes nothing more, and \
+            "the lease on this job is lost: it expired, or the job was cancelled; this worker writes nothing more, and \
              the next worker resumes an unfinished job from its last checkpoint"
         ),
         Stop::Store(error) => {
@@ -299,6 +299,7 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
             }
             Ok(())
         }
+        // A settlement reserves and pays nothing, so no budget refuses it.
         Err(LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }

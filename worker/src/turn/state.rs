@@ -297,7 +297,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Builds the Engagement object anew from the journal, after calls of earlier turns were repeated.
+    /// Builds the Engagement object again from the journal, after calls of earlier turns were repeated.
     ///
     /// # Errors
     /// [`Stop::Store`].

@@ -150,7 +150,7 @@ pub async fn run(
         }
         let returned = invoke(turn, turn.secured()?, &flights).await;
         let only_begun = returned.iter().all(|(_, made)| matches!(made.news, Some(News::Begun(_))));
-        // The turn takes a slot again, unless it only learnt that a remote agent has begun.
+        // The turn takes a slot again, unless its remote agents have only begun to work.
         tokio::select! {
             () = turn.slot.take_again(), if !only_begun => {}
             () = std::future::ready(()), if only_begun => {}
@@ -208,8 +208,8 @@ async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> 
 /// Returns the progress of a call, by its journal row when an earlier attempt wrote one.
 ///
 /// - Settled: the model only has to receive the outcome.
-/// - Sent, without an outcome: it is repeated if it is idempotent, a remote agent works for it, or a reviewer approved it.
-///   Otherwise its outcome stays unknown.
+/// - Sent, without an outcome: it is repeated if it is idempotent, or a remote agent works for it. Otherwise a reviewer is
+///   asked; without an approval its outcome stays unknown.
 /// - New, or planned: its arguments and restrictions are checked.
 fn prepare(
     turn: &mut Turn,
@@ -497,7 +497,7 @@ fn abandon(turn: &mut Turn, call: &Call, ready: &Ready) {
 /// restrictions and reviews.
 ///
 /// # Errors
-/// [`Stop::Park`] when a reviewer has to approve the fallback; the replacement is recorded all the same.
+/// [`Stop::Park`] when a reviewer has to approve the fallback; the replacement is recorded before.
 fn replace(
     turn: &mut Turn,
     flight: &mut Flight,

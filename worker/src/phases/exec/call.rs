@@ -45,7 +45,7 @@ pub struct Call {
 pub struct Made {
     /// The outcome.
     pub outcome: ToolOutcome,
-    /// Did the request have its effect?
+    /// The effect of the request, if it can be known.
     pub fate: Fate,
     /// True if the circuit breaker counts it as a failure of the tool; false for a wrong request.
     pub counts: bool,
@@ -59,7 +59,7 @@ pub struct Made {
     pub artifacts: Vec<NewArtifact>,
 }
 
-/// The effect of a request, as far as its caller can know.
+/// The effect of a request, if its caller can know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It had no effect: it did not arrive, or the tool rejected it.
@@ -169,7 +169,7 @@ pub fn known_failures(row: &ToolCall) -> i64 {
 /// (OAS-53). A call with a journal row was counted when the claim was taken.
 ///
 /// # Errors
-/// [`Stop::Fail`] at the last permitted repetition, which ends the engagement.
+/// [`Stop::Fail`] at the repetition that the document forbids, which ends the engagement.
 pub fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
     if call.journalled.is_some() {
         return Ok(());

@@ -97,7 +97,7 @@ struct Facts<'a> {
 ///
 /// # Errors
 /// [`Stop::Fail`] when the budget does not allow a call, no model answers, or a filter blocks the answer. The cost of a
-/// blocked answer is recorded all the same. [`Stop::Drain`] when the worker drains, or the job is paused, while the call
+/// blocked answer is recorded before. [`Stop::Drain`] when the worker drains, or the job is paused, while the call
 /// waits for permission.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if let Some(planned) = flow::plan(turn) {
