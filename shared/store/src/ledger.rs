@@ -224,8 +224,9 @@ pub trait Ledger: Send + Sync + 'static {
     /// after it, and says if the job was paused: a pause that the API acknowledged before this commit is never missed.
     ///
     /// # Errors
-    /// [`LedgerError::LeaseLost`], [`LedgerError::BudgetExceeded`] or [`LedgerError::Unpriced`] for a reservation or a payment, or
-    /// [`LedgerError::StateConflict`] for a change of the agent's state: then nothing was committed. Or the failure of the store.
+    /// [`LedgerError::LeaseLost`]. [`LedgerError::BudgetExceeded`] or [`LedgerError::Unpriced`] for a reservation or a payment.
+    /// [`LedgerError::StateConflict`] for a change of the agent's state. After these nothing was committed. Or the failure of the
+    /// store.
     async fn checkpoint(
         &self,
         lease: &Lease,
