@@ -194,7 +194,7 @@ pub struct Delegated {
     pub ended_at: Option<Timestamp>,
 }
 
-/// What changed for the leases of a worker, by their tokens.
+/// The changes of the leases of a worker, by their tokens.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
     /// The leases that have ended: another worker has the job, or none.

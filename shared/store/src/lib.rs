@@ -112,7 +112,7 @@ use std::sync::Arc;
 /// The handles of a store: one per concern.
 #[derive(Clone)]
 pub struct Store {
-    /// What clients send: jobs, agents, answers to questions, and cancellations.
+    /// The requests of clients: jobs, agents, answers to questions, and cancellations.
     pub intake: Intake,
     /// Pushes that are applied once per idempotency key.
     pub idempotency: IdempotentPushes,

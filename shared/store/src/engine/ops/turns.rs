@@ -36,7 +36,7 @@ pub(in super::super) struct TurnStep {
     pub end: TurnEnd,
 }
 
-/// What becomes of the lease after the step's writes.
+/// The consequence of the step for its lease.
 pub(in super::super) enum TurnEnd {
     /// A checkpoint: the lease is extended to this time.
     Extend(Timestamp),
