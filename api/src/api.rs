@@ -65,7 +65,7 @@ pub struct ApiOptions {
     pub require_agent: bool,
     /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
-    /// Other servers that may use the agents of this one. The depth, the budget and the user that they send are trusted.
+    /// Other servers that may use the agents of this one. Their depth, budget and user are trusted.
     pub peers: Vec<Peer>,
     /// The hosts that agents may name as `oagent://host/path/name`: `host` or `host:port`. None by default.
     pub remote_hosts: Vec<String>,
@@ -79,7 +79,7 @@ pub struct ApiOptions {
     pub mcp_servers: Vec<String>,
     /// The tools that take no credentials: a document that gives one of them a `static_identity` is refused.
     pub keyless_tools: Vec<String>,
-    /// The programs and addresses that Agent Spec documents may use. Without it, the workers check them when a job runs.
+    /// The programs and addresses that Agent Spec documents may use; by default only the workers check them.
     pub reach: Option<Reach>,
 }
 

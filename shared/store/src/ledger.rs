@@ -260,7 +260,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// not start, and at the end of a drain for turns that it interrupted.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;
 
-    /// Reports that this worker is alive. The first report adds it to the fleet's list.
+    /// Reports that this worker is alive. Its first beat registers it.
     ///
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when another instance of this name was seen less than `silent_ms` ago.

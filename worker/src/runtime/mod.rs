@@ -56,12 +56,13 @@ impl Worker {
         self.beats.register().await
     }
 
-    /// Claims and runs jobs until `shutdown` is cancelled, then drains, in this order:
+    /// Claims and runs jobs until `shutdown`, then drains. No new job is claimed, and turns in progress yield
+    /// after their phase. A job that has not ended within the grace time is released with its last
+    /// checkpoint.
     ///
-    /// 1. It claims no more jobs, and turns in progress give their jobs back after their current phase.
-    /// 2. After the grace time it interrupts the turns that still run.
-    /// 3. It releases the leases that are left; other workers resume these jobs from their last checkpoints.
-    /// 4. It closes the tools' connections, and takes itself off the fleet's list.
+    /// The order of a drain: turns give their jobs back after their current phase. After the grace time the turns that still run
+    /// are interrupted. The leases that are left are released. The tools' connections are closed, and the worker takes itself
+    /// off the fleet's list.
     ///
     /// # Errors
     /// The worker cannot be added to the fleet's list. Another worker took its name while this one did not report. Or

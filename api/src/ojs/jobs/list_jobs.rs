@@ -20,7 +20,7 @@ use turnstone_store::{JobFilter, JobOrder, Page};
         ("type" = Option<String>, Query, description = "Of this type."),
         ("tag" = Option<String>, Query, description = "With this tag."),
         ("agent" = Option<String>, Query, description = "Of this agent."),
-        ("error_code" = Option<String>, Query, description = "Only jobs whose last error has this code."),
+        ("error_code" = Option<String>, Query, description = "Whose last error has this code."),
         ("after" = Option<String>, Query, description = "After the job with this id, in an order by created_at: `next_after` of the part before."),
         ("tenant" = Option<String>, Query, description = "Of this tenant, as the header X-OJS-Tenant."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),

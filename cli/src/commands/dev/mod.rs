@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::serve::agents::{self, KnownTools, Registered};
 use crate::commands::serve::{
-    Equipment, Listening, Service, Signals, StopMessages, api, budgets, fleet_store, scheduler, worker,
+    Equipment, Farewell, Listening, Service, Signals, api, budgets, fleet_store, scheduler, worker,
 };
 use crate::config::{ClientConfig, Config};
 use crate::failure::Exit;
@@ -83,11 +83,11 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
         }
         std::future::pending().await
     };
-    let messages = StopMessages {
-        stopping: "\nstopping: turns give their jobs back after their current phase (again to stop at once)",
+    let farewell = Farewell {
+        stopping: "\nstopping: turns give their jobs back after the phase they are in (again to stop at once)",
         stopped: "stopped; unfinished jobs resume at the next start",
     };
-    service.run(signals, &session.output, messages, demo).await
+    service.run(signals, &session.output, farewell, demo).await
 }
 
 /// The running service, and its banner.

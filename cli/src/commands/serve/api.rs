@@ -3,7 +3,7 @@
 use super::agents::{self, KnownTools, Registered};
 use super::budgets;
 use super::started::Started;
-use super::{Ground, Listening, Service, ServicePart, Signals, StopMessages};
+use super::{Farewell, Ground, Listening, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
@@ -116,11 +116,11 @@ pub async fn run(config: Config, enable_reset: bool, session: &Session) -> anyho
     let Some(service) = signals.or(Box::pin(start(&config, enable_reset, session))).await else {
         return Ok(Exit::Interrupted.into());
     };
-    let messages = StopMessages {
+    let farewell = Farewell {
         stopping: "stopping: no new requests, those in flight are answered, event streams end (again to stop at once)",
         stopped: "stopped",
     };
-    service?.run(signals, &session.output, messages, pending()).await
+    service?.run(signals, &session.output, farewell, pending()).await
 }
 
 async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow::Result<Service> {

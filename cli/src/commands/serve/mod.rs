@@ -18,5 +18,5 @@ pub mod worker;
 pub use equipment::Equipment;
 pub use fleet_store::Ground;
 pub use listening::Listening;
-pub use service::{Service, ServicePart, StopMessages};
+pub use service::{Farewell, Service, ServicePart};
 pub use signals::Signals;

@@ -3,7 +3,7 @@
 use super::budgets;
 use super::probed;
 use super::started::Started;
-use super::{Ground, Service, ServicePart, Signals, StopMessages};
+use super::{Farewell, Ground, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::Config;
 use crate::failure::Exit;
@@ -70,11 +70,11 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
     let Some(service) = signals.or(Box::pin(start(&config, session))).await else {
         return Ok(Exit::Interrupted.into());
     };
-    let messages = StopMessages {
+    let farewell = Farewell {
         stopping: "stopping: the leadership is given back (again to stop at once)",
         stopped: "stopped; another scheduler takes over, if there is one",
     };
-    service?.run(signals, &session.output, messages, pending()).await
+    service?.run(signals, &session.output, farewell, pending()).await
 }
 
 async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {

@@ -27,7 +27,7 @@ pub struct ServicePart {
 
 /// The remarks that the end of a service prints.
 #[derive(Clone, Copy, Debug)]
-pub struct StopMessages {
+pub struct Farewell {
     /// Printed when the parts begin to stop.
     pub stopping: &'static str,
     /// Printed when all parts have ended.
@@ -74,7 +74,7 @@ impl Service {
     }
 
     /// Waits until a part ends without being stopped, which is an error.
-    async fn first_end(&mut self) -> anyhow::Error {
+    async fn broken(&mut self) -> anyhow::Error {
         let (ended, at, _) = select_all(self.parts.iter_mut().map(|part| &mut part.running)).await;
         why_ended(self.parts[at].name, ended)
     }
@@ -89,8 +89,8 @@ impl Service {
         first
     }
 
-    /// Runs until a signal arrives, a part ends, or the future `meanwhile` ends; then stops the parts. A second signal ends the
-    /// process at once, with the exit code 130.
+    /// Runs, beside the future `meanwhile`, until a signal comes or a part fails; then drains. A second signal ends it
+    /// at once.
     ///
     /// # Errors
     /// The error of the part that ended by itself, or that failed while it stopped.
@@ -98,24 +98,24 @@ impl Service {
         mut self,
         mut signals: Signals,
         output: &Output,
-        messages: StopMessages,
+        farewell: Farewell,
         meanwhile: impl Future<Output = ()>,
     ) -> anyhow::Result<ExitCode> {
-        let failure = tokio::select! {
+        let broken = tokio::select! {
             () = meanwhile => None,
             () = signals.next() => None,
-            error = self.first_end() => Some(error),
+            error = self.broken() => Some(error),
         };
-        output.remark(messages.stopping);
+        output.remark(farewell.stopping);
         let drained = tokio::select! {
             drained = self.drain() => drained,
             () = signals.next() => return Ok(Exit::Interrupted.into()),
         };
-        if let Some(error) = failure {
+        if let Some(error) = broken {
             return Err(error);
         }
         drained?;
-        output.remark(messages.stopped);
+        output.remark(farewell.stopped);
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -4,7 +4,7 @@ use super::fleet_store::refused;
 use super::open_files;
 use super::probed;
 use super::started::Started;
-use super::{Equipment, Ground, Service, ServicePart, Signals, StopMessages};
+use super::{Equipment, Farewell, Ground, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::{Config, suggestion};
 use crate::failure::{Exit, Failure};
@@ -109,17 +109,17 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
     let Some(service) = signals.or(Box::pin(start(&config, session))).await else {
         return Ok(Exit::Interrupted.into());
     };
-    let messages = StopMessages {
-        stopping: "stopping: turns give their jobs back after their current phase (again to stop at once)",
+    let farewell = Farewell {
+        stopping: "stopping: turns give their jobs back after the phase they are in (again to stop at once)",
         stopped: "stopped; other workers resume unfinished jobs",
     };
-    service?.run(signals, &session.output, messages, pending()).await
+    service?.run(signals, &session.output, farewell, pending()).await
 }
 
 async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     open_files::allow(config.worker.slots, 0);
     let Ground { store, clock, ids } = Ground::join(config).await?;
-    check_queues(config, &store.views).await?;
+    known_queues(config, &store.views).await?;
     let equipment = Equipment::of(config, None, Arc::clone(&clock))?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let prices = config.prices()?;
@@ -155,7 +155,7 @@ fn given_name(id: &str) -> String {
 }
 
 /// Checks that the queues exist: a worker for a misspelt one would wait for ever.
-async fn check_queues(config: &Config, views: &Views) -> anyhow::Result<()> {
+async fn known_queues(config: &Config, views: &Views) -> anyhow::Result<()> {
     let Some(wanted) = config.worker.named_queues() else { return Ok(()) };
     let known = views.queues().await.map_err(refused)?;
     match wanted.iter().find(|name| !known.contains(name)) {

@@ -4,8 +4,8 @@
 //! runs rounds until each call has its outcome. A round has these steps:
 //!
 //! 1. `admit`: the circuit breaker of each tool lets its call through, or refuses it.
-//! 2. `before_calls`: paid answers become durable, and a freeze is waited for.
-//! 3. `commit_intents`: one barrier makes every intent durable, and pays for the calls.
+//! 2. Paid answers become durable, and no call begins while a freeze holds.
+//! 3. `send`: one barrier makes every intent durable, and pays for the calls. No request leaves yet.
 //! 4. `invoke`: the requests are sent, at most eight at once.
 //! 5. `judge`: each result ends its call, or its call joins the next round, with the same tool or with a fallback.
 //! 6. `deliver_in_order` and a barrier: the outcomes become messages and durable.
@@ -57,7 +57,7 @@ impl Flight {
         }
     }
 
-    /// Returns true if no tool of this server works for it: a remote agent does, or it has its outcome.
+    /// Returns true if no work for it runs on this server now.
     fn is_remote(&self) -> bool {
         match &self.step {
             Step::Ready(ready) => ready.tool.tokens().is_some(),
@@ -139,9 +139,9 @@ pub async fn run(
             return Ok(());
         }
         before_calls(turn, &flights).await?;
-        commit_intents(turn, &mut flights).await?;
-        // A round of remote calls alone needs no slot of this worker, so other jobs may use it. The number of turns that
-        // wait without a slot is bounded; beyond it the turn keeps its slot.
+        send(turn, &mut flights).await?;
+        // A round of remote calls alone needs no slot of this worker. It keeps the slot if too many such
+        // rounds wait already, and the worker claims no more jobs than it has slots.
         if outside.is_none() && flights.iter().all(Flight::is_remote) {
             outside = turn.deps.toolbox.room_outside();
         }
@@ -175,7 +175,7 @@ pub async fn run(
     }
 }
 
-/// Commits what was paid, and waits until no freeze holds, if the round calls a tool.
+/// Writes what is paid, and waits for the end of a freeze, if a call is about to be made.
 async fn before_calls(turn: &mut Turn, flights: &[Flight]) -> Result<(), Stop> {
     if flights.iter().any(|flight| matches!(flight.step, Step::Ready(_))) {
         turn.secure().await?;
@@ -343,10 +343,9 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Makes the intents of the round durable, in the transaction that pays for the calls. The tokens that are left are divided
-/// among its remote agents.
-async fn commit_intents(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
-    let (mut sent, mut set_aside) = (Vec::new(), 0);
+/// Makes the intents of the round durable.
+async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+    let (mut leaving, mut aside) = (Vec::new(), 0);
     let remote = flights.iter().filter(|flight| flight.tokens().is_some()).count();
     let share = i64::try_from(remote.max(1)).unwrap_or(i64::MAX);
     for flight in flights {
@@ -354,8 +353,8 @@ async fn commit_intents(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), S
         let Step::Ready(ready) = &mut flight.step else { continue };
         let left = |most: i64| turn.budget.left().map_or(most, |left| left / share);
         ready.set_aside = most.map_or(0, |most| most.min(left(most)).max(1));
-        set_aside += ready.set_aside;
-        sent.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
+        aside += ready.set_aside;
+        leaving.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
         if std::mem::take(&mut ready.continues) {
             continue;
         }
@@ -364,7 +363,7 @@ async fn commit_intents(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), S
         call::record_sent(turn, &mut flight.call, idempotent, is_first);
         remote_calls::record_sent(turn, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
     }
-    pay::barrier(turn, sent, set_aside).await
+    pay::barrier(turn, leaving, aside).await
 }
 
 /// Runs the calls of the round; returns each result with the index of its flight.

@@ -129,7 +129,7 @@ pub fn known_again(
 ) -> String {
     let outcome = turn.screen_outcome(&call.asked.name, outcome);
     let denied = restriction::after(turn, call, capability, &outcome);
-    // A reviewer approved the first outcome, not this one. So neither the model nor an event gets it.
+    // A reviewer decided about the first outcome; this one was not reviewed, so it is not published.
     let reviewed = capability.output_restriction.require_review.is_some();
     let withheld = denied.is_some() || reviewed || !capability.collect_results;
     note_outcome(turn, call, &outcome, None, duration_ms, withheld);

@@ -170,24 +170,24 @@ async fn admitted(
     let provider = call.provider;
     let pass = match enter(turn, call, draining).await? {
         Ok(pass) => pass,
-        Err(refusal) => {
-            model_failed(turn, wanted, provider, &refusal.message);
-            return Ok(Err(refusal));
+        Err(held) => {
+            model_failed(turn, wanted, provider, &held.message);
+            return Ok(Err(held));
         }
     };
     let place = place(turn, provider, pass.as_ref(), draining).await?;
     let named = format!("{provider}/{}", wanted.model);
     match reservation::reserve(turn, reserved, (prompt_bound, tokens), named).await {
-        Ok(afforded) if !draining.is_cancelled() => Ok(Ok((pass, place, afforded))),
+        Ok(held) if !draining.is_cancelled() => Ok(Ok((pass, place, held))),
         refused => {
             if let Some(pass) = &pass {
                 turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, pass, 0).await;
             }
-            // A cheaper model of the list may still fit into the budget.
+            // A cheaper model may still fit.
             match refused {
                 Err(Stop::Fail(error)) => Ok(Err(error)),
                 Err(stop) => Err(stop),
-                // The job was paused before the reservation became durable. The end of the lease releases it.
+                // The job was paused before the reservation was durable, which is released with the lease.
                 Ok(_) => Err(Stop::Drain),
             }
         }
