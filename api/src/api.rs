@@ -133,7 +133,7 @@ pub(crate) struct App {
     pub(crate) metrics: Option<Metrics>,
     /// Writes the audit entries of refused requests.
     pub(crate) refused: RefusedRequests,
-    /// The principals of keys.
+    /// Keys, and the principals that they open.
     pub(crate) principals: Principals,
     /// The schemas of jobs' arguments, compiled when they are used first.
     pub(crate) schemas: SchemaBook,
