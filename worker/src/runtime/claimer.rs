@@ -87,7 +87,7 @@ pub async fn run(
 
 /// Logs a failed claim, and waits before the next one.
 async fn recover(error: &StoreError, delay: Duration, draining: &CancellationToken) {
-    tracing::warn!(%error, ?delay, "jobs cannot be claimed; the worker tries again after the delay");
+    tracing::warn!(%error, ?delay, "jobs cannot be claimed; trying again");
     tokio::select! {
         () = tokio::time::sleep(delay) => {}
         () = draining.cancelled() => {}

@@ -92,8 +92,8 @@ fn report(id: &JobId, stop: Stop) {
     match stop {
         Stop::LeaseLost(job) => tracing::warn!(
             %job,
-            "the lease on this job is lost: it expired, or the job was cancelled; this worker writes nothing more, and \
-             the next worker resumes an unfinished job from its last checkpoint"
+            "the lease on this job is lost: it ran out, or the job was cancelled; this worker writes nothing more, and \
+             an unfinished job goes on from its last checkpoint with whoever claims it next"
         ),
         Stop::Store(error) => {
             tracing::error!(job = %id, %error, "the store failed; the job resumes when its lease has expired")
