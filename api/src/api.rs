@@ -1,4 +1,13 @@
-//! The parts of the API, and its router.
+//! The options and the parts of the API, and its router.
+//!
+//! A request passes these layers, in this order, and its response passes them back:
+//!
+//! 1. `stamp`: the id of the request, the headers of each response, metrics and the log;
+//! 2. the catch of panics, which become errors of the API;
+//! 3. `check_version`: the version of OJS that the client asks for;
+//! 4. `auth`: the principal of the key, and the role and scope that the operation declares;
+//! 5. `query`: unknown query parameters are refused;
+//! 6. the endpoint.
 
 use crate::access::{Access, AccessTable, UndeclaredAccess};
 use crate::agent_protocol::RunStream;
@@ -37,7 +46,7 @@ use utoipa_axum::router::OpenApiRouter;
 /// The default limit of a body, in bytes (OJS HTTP binding §3: at least 1 MiB).
 pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// The settings of the API.
+/// The settings of the API, from `[server]` and other sections of the configuration.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
     /// The address to listen on. An address that is not loopback needs a key: see [`crate::check_exposure`].
@@ -48,9 +57,9 @@ pub struct ApiOptions {
     pub attest_key: Option<Signer>,
     /// True if it is served over TLS.
     pub tls: bool,
-    /// Larger bodies are refused with 413.
+    /// The longest body of a request, in bytes; longer ones are refused with 413.
     pub max_body_bytes: usize,
-    /// True if `POST /ojs/v1/admin/reset` exists, which deletes everything.
+    /// True if `POST /ojs/v1/admin/reset` exists, which deletes all data but API keys, the audit and freezes.
     pub enable_reset: bool,
     /// True if a job of an agent must name a registered agent.
     pub require_agent: bool,
@@ -60,7 +69,7 @@ pub struct ApiOptions {
     pub peers: Vec<Peer>,
     /// The hosts that agents may name as `oagent://host/path/name`: `host` or `host:port`. None by default.
     pub remote_hosts: Vec<String>,
-    /// The users and groups who may be named as reviewers; any user by default.
+    /// The users and groups that agents may name as reviewers; any user by default.
     pub reviewers: Option<Vec<String>>,
     /// True if the principal that submitted a job may not answer its reviews.
     pub separate_duties: bool,
@@ -68,7 +77,7 @@ pub struct ApiOptions {
     pub currency: Option<String>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
     pub mcp_servers: Vec<String>,
-    /// The tools that take no credentials: no capability of theirs has a `static_identity`.
+    /// The tools that take no credentials: a document that gives one of them a `static_identity` is refused.
     pub keyless_tools: Vec<String>,
     /// The programs and addresses that Agent Spec documents may use; by default only the workers check them.
     pub reach: Option<Reach>,
@@ -97,7 +106,7 @@ impl Default for ApiOptions {
     }
 }
 
-/// Everything the endpoints need.
+/// The parts that the API is made of. [`Api::router`] makes the HTTP service of them.
 #[derive(Clone)]
 pub struct Api {
     /// The store of jobs, agents and reviews.
@@ -108,48 +117,49 @@ pub struct Api {
     pub ids: Arc<dyn Ids>,
     /// The tools that agents may refer to.
     pub tools: Vec<ToolSpec>,
-    /// The kind of store, as health and manifest name it: `sqlite`.
+    /// The kind of store, as `/ojs/v1/health` and the manifest name it: `sqlite` or `postgres`.
     pub backend: String,
-    /// Set-up.
+    /// The settings.
     pub options: ApiOptions,
-    /// Cancelled when the process drains: readiness ends, and so do event streams.
+    /// Cancelled when the process drains: `/readyz` then answers 503, and streams of events end.
     pub shutdown: CancellationToken,
 }
 
-/// The state that the endpoints share.
+/// The state that the endpoints of one process share. What has to be the same in every process is in the store.
 pub(crate) struct App {
     pub(crate) api: Api,
     pub(crate) started_at: Timestamp,
     /// The metrics for Prometheus.
     pub(crate) metrics: Option<Metrics>,
-    /// The audit entries of refused requests.
+    /// Writes the audit entries of refused requests.
     pub(crate) refused: RefusedRequests,
     /// Keys, and the principals that they open.
     pub(crate) principals: Principals,
-    /// Compiled schemas of arguments.
+    /// The schemas of jobs' arguments, compiled when they are used first.
     pub(crate) schemas: SchemaBook,
-    /// Flows that were used lately.
+    /// The most recently used flows of Agent Spec documents, parsed.
     pub(crate) flows: Flows,
     /// The key that signs receipts, once it is needed.
     pub(crate) signer: OnceCell<Signer>,
-    /// The secret that makes ids of names, once it is needed.
+    /// The secret with which clients' names become ids of jobs ([`crate::names`]), once it is needed.
     pub(crate) names: OnceCell<Names>,
-    /// The notifications for the followers of a stream.
+    /// Wakes the followers of a stream when it has new events.
     pub(crate) bells: Arc<Bells>,
-    /// Streams of events that are followed.
+    /// The streams of events with followers; clients with equal filters share one.
     pub(crate) feeds: Streams<EventFilter, Followed>,
-    /// Runs that are followed.
+    /// The runs of the Agent Protocol with followers.
     pub(crate) runs: Streams<EngagementId, RunStream>,
 }
 
 pub(crate) type Shared = Arc<App>;
 
 impl Api {
-    /// Returns the router with all endpoints. Every response, errors and panics included, has the headers and the error
-    /// shape of the OJS HTTP binding.
+    /// Returns the router with all endpoints. Every response has the headers of the OJS HTTP binding, and every error has its
+    /// shape; this includes unknown routes and panics.
     ///
     /// # Errors
-    /// An operation does not declare the roles and the scope that it needs.
+    /// [`UndeclaredAccess`] when an operation does not declare its roles and scope: a defect, because of which the process does
+    /// not start.
     pub fn router(self) -> Result<Router, UndeclaredAccess> {
         let started_at = self.clock.now();
         let reset = if self.options.enable_reset { ojs::reset() } else { Router::new() };
@@ -185,9 +195,11 @@ impl Api {
             .merge(freeze::routes())
             .merge(probes::routes())
             .split_for_parts();
+        // One description serves three purposes: `/openapi.json`, the access of each operation, and its query parameters.
         let document = Arc::new(docs::finish(document));
         let access = AccessTable::of(&document)?.with(Method::POST, ojs::RESET, Access::FLEET_ADMIN);
         let guarded = Guarded { app: Arc::clone(&app), access: Arc::new(access) };
+        // Layers that are added later surround the earlier ones, so the request passes them from the bottom up.
         Ok(routes
             .route_layer(from_fn_with_state(query::Described::by(&document), query::check))
             .merge(reset)

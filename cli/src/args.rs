@@ -1,4 +1,5 @@
-//! The command line.
+//! The command line: the flags of every command, and the list of commands. The doc comment of a command or flag is its text in
+//! `--help`; the type of a command's own flags is in its file of `commands/`.
 
 use crate::commands::serve::api::ApiArgs;
 use crate::commands::serve::scheduler::SchedulerArgs;
@@ -60,7 +61,7 @@ pub struct GlobalArgs {
     /// No colours; NO_COLOR does the same
     #[arg(long, global = true)]
     pub no_color: bool,
-    /// No remarks, only results and errors
+    /// Print results and errors, and no remarks
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Print every request to the server
@@ -83,13 +84,13 @@ impl GlobalArgs {
 pub enum Command {
     /// Serve everything on this machine: API, scheduler and worker in one process on an SQLite file
     Dev(dev::DevArgs),
-    /// Bring the PostgreSQL database of a fleet up to date
+    /// Create or upgrade the tables of a fleet's PostgreSQL database
     #[command(after_help = "Example: DATABASE_URL=postgres://turnstone@db/turnstone turnstone migrate")]
     Migrate,
     /// Serve the API of a fleet on PostgreSQL
     #[command(after_help = "Example: DATABASE_URL=postgres://turnstone@db/turnstone turnstone api")]
     Api(ApiArgs),
-    /// Run a scheduler of a fleet; several may run, one leads
+    /// Run a scheduler of a fleet; several may run, of which one leads
     #[command(after_help = "Example: DATABASE_URL=postgres://turnstone@db/turnstone turnstone scheduler")]
     Scheduler(SchedulerArgs),
     /// Run a worker of a fleet, or list and direct running ones
@@ -98,7 +99,7 @@ Examples:
   DATABASE_URL=postgres://turnstone@db/turnstone turnstone worker --slots 512 --queues ai-agents,default
   turnstone worker list")]
     Worker(worker::WorkerArgs),
-    /// Check the configuration, or with --data everything that is stored; exit code 1 when something is wrong
+    /// Check the configuration, or with --data all stored rows; exit code 1 when something is wrong
     #[command(after_help = "\
 Examples:
   turnstone doctor
@@ -110,16 +111,16 @@ Examples:
     /// List, pause, bound and limit queues
     #[command(subcommand)]
     Queue(queue::QueueCommand),
-    /// Look through jobs that failed for good, and retry or delete them
+    /// List jobs that failed for good, and retry or delete them
     #[command(subcommand)]
     DeadLetter(dead_letter::DeadLetterCommand),
     /// Enqueue jobs on a schedule
     #[command(subcommand)]
     Cron(cron::CronCommand),
-    /// Start jobs that wait for one another, and follow them
+    /// Start workflows, whose jobs wait for one another, and follow them
     #[command(subcommand)]
     Workflow(workflow::WorkflowCommand),
-    /// Send events to other services
+    /// Send events to other services by HTTP
     #[command(subcommand)]
     Webhook(webhook::WebhookCommand),
     /// Check, register and list agents
@@ -131,7 +132,7 @@ Examples:
     /// Show, answer, fork, compare and move engagements of agents
     #[command(subcommand)]
     Engagement(engagement::EngagementCommand),
-    /// Evaluate an agent's assertions over recorded engagements
+    /// Evaluate an agent's CEL assertions over recorded engagements
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     /// Run black-box cases of the specifications against a server with a scripted model
@@ -146,10 +147,10 @@ Examples:
     /// Show, set and raise spending limits
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
-    /// Store credentials that tools are called with, for users and for static identities
+    /// Store the credentials with which tools are called, of users and of static identities
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
-    /// Stop all calls of models and tools, of the fleet or a tenant, and continue them
+    /// Stop all calls of models and tools, for the fleet or for a tenant, and lift the stop
     #[command(subcommand)]
     Freeze(freeze::FreezeCommand),
     /// List, verify and export the audit of changes

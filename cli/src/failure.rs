@@ -1,5 +1,4 @@
-//! The failure of a command: the cause, the next step, and the exit code. The exit codes are decided here and nowhere
-//! else.
+//! The failure of a command: the cause, the next step, and the exit code. No other file decides about exit codes.
 
 use crate::output::text;
 use serde_json::Value;
@@ -8,7 +7,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use turnstone_telemetry::redact;
 
-/// How the program ends (design §7).
+/// The exit codes of the program. Scripts rely on them, so a code never changes its meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
     /// 0: the command succeeded.
@@ -19,9 +18,9 @@ pub enum Exit {
     Usage,
     /// 3: the server does not know the key, or does not allow the request.
     Auth,
-    /// 4: there is no such thing.
+    /// 4: the job, agent or other thing does not exist.
     NotFound,
-    /// 5: its state does not allow this.
+    /// 5: the state of the thing does not allow this.
     Conflict,
     /// 130: interrupted by Ctrl-C.
     Interrupted,
@@ -46,7 +45,7 @@ impl Exit {
     #[must_use]
     pub fn of_status(status: u16) -> Self {
         match status {
-            // The request was accepted; the response contains the place of the result, too.
+            // With 303 the request was accepted, and the response names the address of the result.
             200..=299 | 303 => Self::Ok,
             401 | 403 => Self::Auth,
             404 => Self::NotFound,
@@ -62,20 +61,20 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed.
+/// The error of a command, as it is printed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Failure {
-    /// How the program ends.
+    /// The exit code of the program.
     pub exit: Exit,
     /// The cause, in one sentence without a full stop.
     pub message: String,
     /// The next step.
     pub hint: Option<String>,
-    /// The server's error, when one answered.
+    /// The facts of the server's error, if a server answered.
     pub refusal: Option<Box<Refusal>>,
 }
 
-/// The facts of a server's error answer.
+/// The facts of an error response.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Refusal {
     /// The HTTP status.
@@ -84,7 +83,7 @@ pub struct Refusal {
     pub code: Option<String>,
     /// The id of the request, for the server's logs.
     pub request_id: Option<String>,
-    /// Facts for programs.
+    /// Further facts for programs, by their names.
     pub details: Value,
 }
 
@@ -123,7 +122,7 @@ impl Failure {
         let word = |name: &str| error[name].as_str().filter(|word| !word.is_empty()).map(str::to_owned);
         let details = error["details"].clone();
         let message = word("message").unwrap_or_else(|| format!("the server answered {status}"));
-        // The server's hints about headers and ids are for programs; here a command helps.
+        // Here the server's hint speaks of headers and endpoints. The user of the command line needs a flag or a command.
         let own = match status {
             401 => hint_for(exit, status),
             404 => listing(&message),
@@ -142,27 +141,28 @@ impl Failure {
         }
     }
 
-    /// Returns true if another try may help: no server answered, or it reported that it is busy or broken.
+    /// Returns true if another try may succeed: no server answered, it has too many requests (429), or it failed itself (5xx).
     #[must_use]
     pub fn is_passing(&self) -> bool {
         self.refusal.as_ref().is_none_or(|refusal| refusal.status == 429 || refusal.status >= 500)
     }
 }
 
+/// Returns the next step for an error of the server that has no hint of its own.
 fn hint_for(exit: Exit, status: u16) -> Option<String> {
     let hint = match exit {
         Exit::Auth if status == 401 => {
             "set TURNSTONE_API_KEY, or name the key with --api-key-ref env:NAME or file:/path"
         }
-        Exit::Auth => "this key may not do that; use a key with more rights",
-        Exit::NotFound => "check the id and the --url; `turnstone job list` shows what there is",
-        _ if status >= 500 => "try again; the server's log has the cause",
+        Exit::Auth => "the key lacks the role or the scope; `turnstone key whoami` shows what it has",
+        Exit::NotFound => "check the id and the --url; `turnstone job list` shows the jobs",
+        _ if status >= 500 => "try again; the log of the server has the cause",
         _ => return None,
     };
     Some(hint.to_owned())
 }
 
-/// The kinds of named things, and the commands that list them.
+/// The kinds of things in messages of the server, and the commands that list them.
 const LISTED: [(&str, &str); 9] = [
     ("agent", "agent list"),
     ("budget", "budget list"),
@@ -175,11 +175,11 @@ const LISTED: [(&str, &str); 9] = [
     ("workflow", "workflow list"),
 ];
 
-/// Returns the command that lists existing names, for a message about a missing one.
+/// Returns the hint with the command that lists the existing names, for a message of the form `There is no <kind> …`.
 fn listing(message: &str) -> Option<String> {
     let kind = message.strip_prefix("There is no ")?.split(' ').next()?;
     let (_, command) = LISTED.iter().find(|(known, _)| *known == kind)?;
-    Some(format!("`turnstone {command}` shows those that there are"))
+    Some(format!("`turnstone {command}` shows the existing ones"))
 }
 
 impl fmt::Display for Failure {
@@ -194,7 +194,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Prints an error to `out` as `error: …` and `hint: …` and returns the exit of the program.
+/// Prints an error to `out` as `error: …` and `hint: …`, and returns the exit code of the program. Secrets and control characters
+/// are removed.
 pub fn report(error: &anyhow::Error, out: &mut dyn Write) -> Exit {
     let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
@@ -210,10 +211,10 @@ pub fn report(error: &anyhow::Error, out: &mut dyn Write) -> Exit {
 }
 
 fn print(error: &anyhow::Error, failure: Option<&Failure>, out: &mut dyn Write) -> io::Result<()> {
-    let said = |text: &str| text::block(&redact(text)).into_owned();
-    writeln!(out, "error: {}", said(&format!("{error:#}")))?;
+    let safe = |text: &str| text::block(&redact(text)).into_owned();
+    writeln!(out, "error: {}", safe(&format!("{error:#}")))?;
     match failure.and_then(|failure| failure.hint.as_deref()) {
-        Some(hint) => writeln!(out, "hint: {}", said(hint)),
+        Some(hint) => writeln!(out, "hint: {}", safe(hint)),
         None => Ok(()),
     }
 }
@@ -252,7 +253,7 @@ mod tests {
             let body = format!(r#"{{"error":{{"message":"{message}","hint":"Send a header."}}}}"#);
             Failure::of_answer(status, &body).hint.unwrap_or_default()
         };
-        assert_eq!(of(404, "There is no budget x."), "`turnstone budget list` shows those that there are");
+        assert_eq!(of(404, "There is no budget x."), "`turnstone budget list` shows the existing ones");
         assert_eq!(of(404, "There is no job x."), "Send a header.");
         assert!(of(401, "No key.").contains("TURNSTONE_API_KEY"));
         assert_eq!(of(409, "It waits."), "Send a header.");
@@ -267,13 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_cannot_move_the_cursor() {
+    fn control_characters_of_a_server_are_not_printed() {
         let body = "{\"error\":{\"code\":\"x\",\"message\":\"a\\u001b[2Jb\\u202ec\"}}";
         assert_eq!(printed(Failure::of_answer(400, body).into()).1, "error: abc (x)\n");
     }
 
     #[test]
-    fn a_reader_that_went_away_is_no_failure() {
+    fn a_closed_pipe_is_no_failure() {
         let gone = io::Error::from(io::ErrorKind::BrokenPipe);
         let error = Err::<(), _>(gone).context("cannot print").unwrap_err();
         assert_eq!(printed(error), (Exit::Ok, String::new()));

@@ -1,5 +1,8 @@
 //! `turnstone`: the server, its worker and scheduler, and the operator's commands, in one program.
 //!
+//! The first commands below run services over a store. Most others are clients of a running API, and contain no rules of jobs.
+//! `doctor`, `migrate` and `config` read the configuration of the services or their database.
+//!
 //! ```text
 //!  args ─▶ config: flag, environment, turnstone.toml, default
 //!    │

@@ -1,4 +1,7 @@
-//! The loop: sleep until something is due, run the duties, query again.
+//! The loop: ask the store when something is due, sleep until then, run the duties.
+//!
+//! [`Scheduler::run`] keeps three futures going side by side: one renews the leadership, one runs the duties while this
+//! scheduler leads, and one posts events to webhooks. The duties themselves are transactions of the store.
 
 use crate::duties::{DUTIES, FireCron, Interval};
 use crate::leadership::Leadership;
@@ -12,16 +15,17 @@ use tokio_util::sync::CancellationToken;
 use turnstone_domain::{Clock, Ids, Timestamp};
 use turnstone_store::{Doorbell, Ring, Store, StoreError, Term, Upkeep};
 
-/// The longest time for which a scheduler that ends waits until its leadership is given back.
-const FAREWELL: Duration = Duration::from_secs(1);
-/// The duty that takes jobs back from silent workers.
+/// The longest time that a scheduler waits at its end until the store has taken its leadership back.
+const RESIGN_TIMEOUT: Duration = Duration::from_secs(1);
+/// The name of the duty that takes jobs back from workers whose leases have expired. Of all duties, only its changes are logged
+/// as a warning.
 const REAPER: &str = "reap_expired";
 
 /// Runs the duties when they are due, as long as it leads.
 ///
-/// Any number of schedulers may run on one store. One leads; when it dies, another one does after at most four thirds
-/// of its term. A scheduler that leads no longer without knowing it changes nothing: the store checks the term in the
-/// transaction of every duty.
+/// Any number of schedulers may run on one store. One leads; when it dies, another one takes over after at most four thirds
+/// of its term. A scheduler may have lost the leadership without knowing it. It then changes nothing, because the store
+/// checks the term in the transaction of every duty.
 pub struct Scheduler {
     upkeep: Arc<dyn Upkeep>,
     doorbell: Doorbell,
@@ -32,17 +36,18 @@ pub struct Scheduler {
     sender: Option<WebhookSender>,
 }
 
-/// The outcome of one run of the duties.
+/// The outcome of one pass over the table of duties.
 #[derive(Default)]
-struct Turn {
-    /// The rows that the duties for due things changed.
+struct Performed {
+    /// The rows that the duties of [`Interval::WhenDue`] changed.
     changed: usize,
-    /// True if a periodic duty has more to do.
+    /// True if a periodic duty used up its batches and has more to do.
     unfinished: bool,
 }
 
 impl Scheduler {
-    /// Returns a scheduler over `upkeep`, which receives [`Ring::Due`] and takes the time from `clock`.
+    /// Returns a scheduler that performs duties through `upkeep`, is woken by the [`Ring::Due`] of `doorbell`, and takes the
+    /// time from `clock`.
     #[must_use]
     pub fn new(
         upkeep: Arc<dyn Upkeep>,
@@ -54,78 +59,80 @@ impl Scheduler {
         Self { upkeep, doorbell, clock, retention: options.retention, leadership, crons: None, sender: None }
     }
 
-    /// Returns the same, which fires the cron entries of `store` as well; their jobs take their ids from `ids`.
+    /// Returns the same scheduler, which also fires the cron entries of `store`. The jobs that they make get ids of `ids`.
     #[must_use]
     pub fn with_crons(self, store: &Store, ids: Arc<dyn Ids>) -> Self {
         Self { crons: Some(FireCron::new(store, ids)), ..self }
     }
 
-    /// Returns the same, which also posts events to webhooks, as long as it leads.
+    /// Returns the same scheduler, which also posts events to webhooks while it leads.
     #[must_use]
     pub fn with_webhooks(self, sender: WebhookSender) -> Self {
         Self { sender: Some(sender), ..self }
     }
 
-    /// Takes or renews the leadership and runs every duty once, the periodic ones included, as of the clock's now. Then
-    /// it posts the pending events to webhooks and waits for the responses. Returns how many jobs and reviews reached a
-    /// time that they waited for; 0 when another scheduler leads.
+    /// Takes or renews the leadership and runs every duty once, the periodic ones included. Then it posts the pending events
+    /// to webhooks and waits for the responses. [`Scheduler::run`] does all of this continuously.
+    ///
+    /// Returns the number of jobs and reviews that were due; 0 when another scheduler leads.
     ///
     /// # Errors
-    /// The first failure of a duty. The other duties have run nevertheless, and a later tick makes up for the failed
-    /// one.
+    /// The first failure of a duty. The other duties have run, and a later tick repeats the failed one.
     pub async fn tick(&self) -> Result<usize, StoreError> {
         let Some(term) = self.leadership.take().await? else { return Ok(0) };
-        let turn = self.perform(&term, true, self.clock.now(), &mut Timetable::default()).await?;
+        let done = self.perform(&term, true, self.clock.now(), &mut Timetable::default()).await?;
         if let Some(sender) = &self.sender {
             sender.round(&term).await?;
         }
-        Ok(turn.changed)
+        Ok(done.changed)
     }
 
-    /// Runs until `shutdown`, then gives the leadership back, if it has it, within a second.
+    /// Runs until `shutdown` is cancelled. If it leads then, it gives the leadership back, and waits at most a second for
+    /// that.
     ///
-    /// While nothing is due the leader queries the store once every two seconds for the next time; [`Ring::Due`] makes
-    /// it query at once. A failing store never ends it: the first failure is logged, then it tries again with growing
-    /// pauses of at most two seconds.
+    /// While nothing is due, the leader asks the store every two seconds for the next due time; [`Ring::Due`] makes it ask at
+    /// once. A failing store never ends it: the first failure is logged, and it tries again after growing pauses of at most
+    /// two seconds.
     pub async fn run(self, shutdown: CancellationToken) {
         let holding = self.leadership.hold(&shutdown);
         tokio::pin!(holding);
-        // Dropping the duties anywhere is safe: a batch is one transaction, committed or not.
+        // The futures of the duties may be dropped at any point: a batch is one transaction, which is committed or not.
         tokio::select! {
             () = &mut holding => return,
-            () = self.keep_time() => {}
-            () = self.keep_sending() => {}
+            () = self.run_duties() => {}
+            () = self.post_webhooks() => {}
             () = shutdown.cancelled() => {}
         }
-        if tokio::time::timeout(FAREWELL, holding).await.is_err() {
+        if tokio::time::timeout(RESIGN_TIMEOUT, holding).await.is_err() {
             tracing::warn!(
-                "the store did not take the leadership back in time; another scheduler leads when the term has run out"
+                "the store did not take the leadership back in time; another scheduler leads when the term has expired"
             );
         }
     }
 
-    async fn keep_time(&self) {
+    /// Runs the duties whenever this scheduler leads and something is due. It never ends.
+    async fn run_duties(&self) {
         let mut setback = Setback::none();
         let mut timetable = Timetable::default();
-        // Subscribe before the first query, so that nothing that becomes due after it is missed.
-        let mut ear = self.doorbell.listen_for_work();
+        // Subscribed before the first query, so that a job that becomes due after the query wakes the loop.
+        let mut notifications = self.doorbell.listen_for_work();
         loop {
             let term = self.leadership.begun().await;
-            match self.turn_of_the_clock(&term, &mut timetable).await {
+            match self.query_and_perform(&term, &mut timetable).await {
                 Ok(wait) => {
                     if setback.recovered() {
                         tracing::info!("the store answers the scheduler again");
                     }
                     tokio::select! {
-                        () = wait_or_ring(&mut ear, wait) => {}
-                        // The next term begins with a query of its own.
+                        () = wait_or_due(&mut notifications, wait) => {}
+                        // The loop then waits for the next term, and queries as soon as it begins.
                         () = self.leadership.ended(&term) => {}
                     }
                 }
                 Err(error) => {
                     let (first, wait) = setback.failed();
                     if first {
-                        tracing::warn!(%error, "the scheduler's store failed; it is tried again until it answers");
+                        tracing::warn!(%error, "the store failed, so the duties wait; the scheduler tries again until it answers");
                     }
                     tokio::time::sleep(wait).await;
                 }
@@ -133,8 +140,8 @@ impl Scheduler {
         }
     }
 
-    /// Posts events to webhooks beside the duties: a slow receiver delays no duty.
-    async fn keep_sending(&self) {
+    /// Posts events to webhooks, beside the duties, so that a slow receiver delays no duty. It never ends.
+    async fn post_webhooks(&self) {
         match &self.sender {
             Some(sender) => sender.keep_sending(&self.leadership, &self.doorbell).await,
             None => std::future::pending().await,
@@ -142,7 +149,7 @@ impl Scheduler {
     }
 
     /// Queries the next due time, runs the duties that are due, and returns the pause before the next query.
-    async fn turn_of_the_clock(
+    async fn query_and_perform(
         &self,
         term: &Term,
         timetable: &mut Timetable,
@@ -150,24 +157,25 @@ impl Scheduler {
         let next = self.upkeep.next_due().await?;
         let now = self.clock.now();
         let wait = pause(next, now);
-        let turn = self.perform(term, wait.is_zero(), now, timetable).await?;
-        Ok(match turn {
-            Turn { unfinished: true, .. } => SHORTEST,
-            // Something is due that no duty can change: query again later instead of spinning.
-            Turn { changed: 0, .. } if wait.is_zero() => FALLBACK,
-            Turn { .. } => wait.max(SHORTEST),
+        let done = self.perform(term, wait.is_zero(), now, timetable).await?;
+        Ok(match done {
+            Performed { unfinished: true, .. } => SHORTEST,
+            // The store says that something is due, and no duty changed it. An immediate query would repeat that for ever.
+            Performed { changed: 0, .. } if wait.is_zero() => FALLBACK,
+            Performed { .. } => wait.max(SHORTEST),
         })
     }
 
-    /// Runs the duties that are due. When the term is lost it stops, and the new leader runs the rest.
+    /// Runs the duties of the table in its order: the periodic ones by the timetable, the others if `due` is true. After the
+    /// failure of one duty the others run. When the store refuses the term, it stops; the new leader runs the rest.
     async fn perform(
         &self,
         term: &Term,
         due: bool,
         now: Timestamp,
         timetable: &mut Timetable,
-    ) -> Result<Turn, StoreError> {
-        let mut turn = Turn::default();
+    ) -> Result<Performed, StoreError> {
+        let mut done = Performed::default();
         let mut failure = None;
         for duty in DUTIES {
             if !timetable.wants(duty, due, now) {
@@ -177,7 +185,7 @@ impl Scheduler {
                 Ok(outcome) => outcome,
                 Err(StoreError::Deposed) => {
                     self.leadership.lose(term);
-                    return failure.map_or(Ok(turn), Err);
+                    return failure.map_or(Ok(done), Err);
                 }
                 Err(error) => {
                     tracing::debug!(duty = duty.name, %error, "a duty failed");
@@ -192,32 +200,34 @@ impl Scheduler {
                 );
             }
             match duty.interval {
-                Interval::WhenDue => turn.changed += outcome.rows,
-                Interval::EveryMs(_) if outcome.unfinished => turn.unfinished = true,
-                Interval::EveryMs(_) => timetable.through(duty, now),
+                Interval::WhenDue => done.changed += outcome.rows,
+                Interval::EveryMs(_) if outcome.unfinished => done.unfinished = true,
+                Interval::EveryMs(_) => timetable.completed(duty, now),
             }
         }
-        // Last, so that a job that has just ended does not block its successor.
+        // Cron entries are last. An entry may forbid that two of its jobs overlap, and the duties above may just have ended
+        // the earlier one.
         if let Some(crons) = self.crons.as_ref().filter(|_| due) {
             match crons.run(term, now).await {
-                Ok(moved) => turn.changed += moved,
+                Ok(fired) => done.changed += fired,
                 Err(StoreError::Deposed) => self.leadership.lose(term),
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
-        failure.map_or(Ok(turn), Err)
+        failure.map_or(Ok(done), Err)
     }
 }
 
-/// Waits for this time, or until [`Ring::Due`]. Other notifications do not end the wait; a missed notification does.
-async fn wait_or_ring(ear: &mut Receiver<Ring>, wait: Duration) {
+/// Waits for this long, or until a short pause after [`Ring::Due`]. Other notifications do not end the wait. When
+/// notifications were missed, one of them may have been `Due`, so that ends the wait as well.
+async fn wait_or_due(notifications: &mut Receiver<Ring>, wait: Duration) {
     let due = async {
-        while !matches!(ear.recv().await, Ok(Ring::Due) | Err(RecvError::Lagged(_))) {}
+        while !matches!(notifications.recv().await, Ok(Ring::Due) | Err(RecvError::Lagged(_))) {}
         tokio::time::sleep(SHORTEST).await;
     };
     let _ = tokio::time::timeout(wait, due).await;
-    // One query of the store covers every notification up to now.
-    *ear = ear.resubscribe();
+    // The next query answers every notification up to now.
+    *notifications = notifications.resubscribe();
 }
 
 #[cfg(test)]

@@ -1,4 +1,7 @@
-//! The pauses of the scheduler: never longer than the fallback, and never a tight loop.
+//! The times of the scheduler: the pause before its next query, and when each periodic duty is to run.
+//!
+//! No pause is longer than two seconds, so a lost notification delays a duty by two seconds at most. No pause is shorter
+//! than five milliseconds, so notifications cannot make it query without end.
 
 use crate::duties::{Entry, Interval};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
@@ -6,13 +9,14 @@ use std::collections::HashMap;
 use std::time::Duration;
 use turnstone_domain::Timestamp;
 
-/// The longest pause between two queries. A lost notification costs at most this.
+/// The longest pause between two queries: the polling interval beside the notifications.
 pub(crate) const FALLBACK: Duration = Duration::from_secs(2);
 
-/// The shortest pause between two queries, so that a storm of notifications costs a bounded number of queries.
+/// The shortest pause between two queries, so that many notifications at once cost a bounded number of queries.
 pub(crate) const SHORTEST: Duration = Duration::from_millis(5);
 
-/// Returns the pause before the next query when the next thing is due at `due`; zero when it is due already.
+/// Returns the pause before the next query: zero when something is due, at most [`FALLBACK`] otherwise. `due` is the next due
+/// time; `None` when nothing waits for a time.
 pub(crate) fn pause(due: Option<Timestamp>, now: Timestamp) -> Duration {
     let Some(due) = due else { return FALLBACK };
     match u64::try_from(due.since(now)) {
@@ -21,31 +25,32 @@ pub(crate) fn pause(due: Option<Timestamp>, now: Timestamp) -> Duration {
     }
 }
 
-/// The time at which each periodic duty completed last.
+/// The time at which each periodic duty completed last, by its name. It is kept in memory, so a scheduler that leads for the
+/// first time runs every periodic duty at once.
 #[derive(Default)]
 pub(crate) struct Timetable {
-    through: HashMap<&'static str, Timestamp>,
+    completed: HashMap<&'static str, Timestamp>,
 }
 
 impl Timetable {
-    /// Returns true if a duty has to run now; `due` is true if anything is due.
+    /// Returns true if a duty has to run now. `due` is true if the store reports that anything is due.
     pub(crate) fn wants(&self, duty: &Entry, due: bool, now: Timestamp) -> bool {
         match duty.interval {
             Interval::WhenDue => due,
-            // A duty runs also after the clock was set back.
+            // When the clock was set back, the last completion lies in the future: then the duty runs, too.
             Interval::EveryMs(period) => {
-                self.through.get(duty.name).is_none_or(|at| !(0..period).contains(&now.since(*at)))
+                self.completed.get(duty.name).is_none_or(|at| !(0..period).contains(&now.since(*at)))
             }
         }
     }
 
-    /// Notes that a periodic duty has completed.
-    pub(crate) fn through(&mut self, duty: &Entry, now: Timestamp) {
-        self.through.insert(duty.name, now);
+    /// Records that a periodic duty has completed.
+    pub(crate) fn completed(&mut self, duty: &Entry, now: Timestamp) {
+        self.completed.insert(duty.name, now);
     }
 }
 
-/// Failures of the store. Only the first of a series is logged, and the pauses grow up to the fallback.
+/// A series of failures of the store: its first failure is to be logged, and the pauses grow up to [`FALLBACK`].
 pub(crate) struct Setback {
     delays: Option<ExponentialBackoff>,
 }
@@ -56,7 +61,7 @@ impl Setback {
         Self { delays: None }
     }
 
-    /// Counts a failure of the store. Returns whether it is the first of a series, and how long to wait.
+    /// Counts a failure of the store. Returns true if it is the first of a series, and the pause before the next try.
     pub(crate) fn failed(&mut self) -> (bool, Duration) {
         let first = self.delays.is_none();
         let delays = self.delays.get_or_insert_with(|| {
@@ -69,7 +74,7 @@ impl Setback {
         (first, delays.next().unwrap_or(FALLBACK))
     }
 
-    /// Ends a series of failures. Returns whether there was one.
+    /// Ends a series of failures, after a success. Returns true if there was one.
     pub(crate) fn recovered(&mut self) -> bool {
         self.delays.take().is_some()
     }
@@ -93,12 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn a_period_begins_when_a_duty_is_through_and_a_clock_that_is_set_back_ends_it() {
+    fn a_period_begins_when_a_duty_completes_and_a_clock_that_is_set_back_ends_it() {
         let duty = DUTIES.iter().find(|duty| duty.interval == Interval::EveryMs(60_000)).unwrap();
         let mut timetable = Timetable::default();
         let now = Timestamp(100_000);
         assert!(timetable.wants(duty, false, now), "it has never run");
-        timetable.through(duty, now);
+        timetable.completed(duty, now);
         for (after, wanted) in [(0, false), (59_999, false), (60_000, true), (-1, true)] {
             assert_eq!(timetable.wants(duty, true, now.plus_ms(after)), wanted, "{after} ms after");
         }

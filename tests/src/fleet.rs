@@ -1,5 +1,18 @@
-//! A whole fleet in one process: api over real HTTP, scheduler, workers, on an SQLite file or a PostgreSQL
-//! database of its own. Other processes may join it at its [`Place`].
+//! A whole fleet in one process: API over real HTTP, scheduler and workers, on an SQLite file or a PostgreSQL database of its
+//! own. Its models and tools are servers of the tests. Other processes may join it at its [`Place`].
+//!
+//! A test builds a fleet, pushes jobs, waits for their states, and ends the fleet:
+//!
+//! ```text
+//! let fleet = Fleet::builder().on(backend).model(|_| Reply::text("done")).start().await;
+//! let id = fleet.push(&job).await;
+//! assert_eq!(fleet.settled(&id).await["state"], "completed");
+//! fleet.end().await;
+//! ```
+//!
+//! The time stands still until a test moves `fleet.clock`, and the scheduler's duties run only when a test calls
+//! [`Fleet::tick`]. With [`FleetBuilder::in_real_time`] the fleet uses the time of its database, and [`Fleet::keep_time`] runs a
+//! scheduler. The methods panic when something is not as expected, with a message for the test's output.
 
 use crate::clock::ManualClock;
 use crate::model_server::{ModelServer, Reply};
@@ -22,11 +35,11 @@ use turnstone_scheduler::{Scheduler, SchedulerOptions, WebhookSender, WebhookSen
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
 use turnstone_worker::{Deps, Worker};
 
-/// The longest that a webhook's receiver may take; in real time, like every wait for a network.
-const TELLING: Duration = Duration::from_secs(60);
+/// The longest time that a receiver of webhooks may take to answer. It is real time, also in a fleet with a manual clock.
+const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The client uses no connection that was idle for longer. The server closes a connection without a request after 10
-/// seconds; a request that leaves at that moment fails.
+/// The client closes connections that were idle for this long. The server closes them after 10 seconds, and a request that the
+/// client sends at that moment fails.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// The database of a fleet.
@@ -39,7 +52,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Both, for facts that must hold on either.
+    /// All databases, for a test that has to pass on each.
     #[cfg(not(no_postgres))]
     pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
     /// Only SQLite, because PostgreSQL is missing and cannot be installed.
@@ -47,13 +60,13 @@ impl Backend {
     pub const ALL: [Self; 1] = [Self::Sqlite];
 }
 
-/// The database of a fleet, kept until it is dropped.
-enum Ground {
+/// The database that belongs to a fleet; it is deleted when this is dropped.
+enum OwnDatabase {
     File(tempfile::TempDir),
     Database(Database),
 }
 
-impl Ground {
+impl OwnDatabase {
     async fn new(backend: Backend) -> Self {
         match backend {
             Backend::Sqlite => {
@@ -73,7 +86,7 @@ impl Ground {
     }
 }
 
-/// Builds a fleet.
+/// The settings of a fleet that is not started yet: see [`Fleet::builder`].
 pub struct FleetBuilder {
     workers: usize,
     slots: usize,
@@ -98,14 +111,14 @@ impl FleetBuilder {
         self
     }
 
-    /// Sets the longest that a draining worker lets its turns continue. By default a turn that hangs delays
-    /// no test.
+    /// Sets the longest time that a draining worker lets its turns continue. The default is short, so that a turn that hangs
+    /// delays no test.
     pub fn drain_grace(mut self, grace: Duration) -> Self {
         self.drain_grace = grace;
         self
     }
 
-    /// Sets the limits of the connections of its api.
+    /// Sets the limits of connections to its API.
     pub fn serve_limits(mut self, serve_limits: ServeLimits) -> Self {
         self.serve_limits = serve_limits;
         self
@@ -141,7 +154,7 @@ impl FleetBuilder {
         self.on(Backend::Postgres)
     }
 
-    /// Puts it on this empty database, of a server that may be broken.
+    /// Puts it on this empty database, such as one of a server that the test stops.
     pub fn on_database(mut self, database: Database) -> Self {
         self.database = Some(database);
         self
@@ -159,7 +172,7 @@ impl FleetBuilder {
         self
     }
 
-    /// Uses the time of its database, which other processes share, and not the clock that tests move.
+    /// Uses the time of its database instead of the clock that tests move. Fleets with other processes need it.
     pub fn in_real_time(mut self) -> Self {
         self.real_time = true;
         self
@@ -171,7 +184,7 @@ impl FleetBuilder {
         self
     }
 
-    /// Sets the answers of the model server.
+    /// Sets the answers of the model server: a function of the request's body.
     pub fn model(mut self, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         self.script = Box::new(script);
         self
@@ -180,14 +193,14 @@ impl FleetBuilder {
     /// Starts everything.
     pub async fn start(self) -> Fleet {
         install_crypto();
-        let ground = match self.database {
+        let database = match self.database {
             Some(database) => {
                 Place::from(&database).migrate().await;
-                Ground::Database(database)
+                OwnDatabase::Database(database)
             }
-            None => Ground::new(self.backend).await,
+            None => OwnDatabase::new(self.backend).await,
         };
-        let place = ground.place();
+        let place = database.place();
         let (store, database_time) = match &self.reached_by {
             Some(options) => PostgresStore::open(options, Arc::new(SystemIds)).await.expect("the store"),
             None => place.open_sealed(self.keys.as_ref()).await.expect("the store"),
@@ -202,7 +215,7 @@ impl FleetBuilder {
             clock: Arc::clone(&time),
             ids: Arc::new(SystemIds),
             tools: toolbox.specs(),
-            backend: if matches!(ground, Ground::File(_)) { "sqlite" } else { "postgres" }.to_owned(),
+            backend: if matches!(database, OwnDatabase::File(_)) { "sqlite" } else { "postgres" }.to_owned(),
             // The receivers of the tests are on this machine.
             options: ApiOptions {
                 private_webhooks: self.private_webhooks,
@@ -245,7 +258,7 @@ impl FleetBuilder {
                 .expect("a client"),
             workers: Vec::new(),
             _serving: AbortOnDropHandle::new(serving),
-            _ground: ground,
+            _database: database,
         };
         for _ in 0..self.workers {
             fleet.add_worker(self.slots);
@@ -263,7 +276,7 @@ pub struct Fleet {
     pub url: String,
     /// The store behind it.
     pub store: Store,
-    /// The time of everything in this process, unless the fleet is in real time.
+    /// The clock of everything in this process, unless the fleet is in real time. It starts at a fixed time.
     pub clock: ManualClock,
     time: Arc<dyn Clock>,
     private_webhooks: bool,
@@ -278,8 +291,8 @@ pub struct Fleet {
     http: Client,
     workers: Vec<(CancellationToken, tokio::task::JoinHandle<()>)>,
     _serving: AbortOnDropHandle<std::io::Result<()>>,
-    // The last field, because all others use it.
-    _ground: Ground,
+    // The last field, because it has to be dropped after all that use it.
+    _database: OwnDatabase,
 }
 
 /// Installs the TLS provider once; reqwest wants it even for plain HTTP.
@@ -313,7 +326,7 @@ impl Fleet {
         self.add_worker_with(slots, |deps| deps);
     }
 
-    /// Adds a worker whose parts are changed before it starts.
+    /// Adds a worker; `change` may replace its parts before it starts.
     pub fn add_worker_with(&mut self, slots: usize, change: impl FnOnce(Deps) -> Deps) {
         let id = format!("worker-{}", self.workers.len());
         let store = (Arc::clone(&self.store.ledger), self.store.doorbell.clone());
@@ -342,28 +355,30 @@ impl Fleet {
         }
     }
 
-    /// Runs the scheduler's duties once.
+    /// Runs the scheduler's duties once, at the fleet's time, and posts the pending webhooks.
     pub async fn tick(&self) {
         self.scheduler(SchedulerOptions::alone()).tick().await.expect("the duties");
     }
 
     /// Returns a scheduler of this fleet, in this process and at its time.
     pub fn scheduler(&self, options: SchedulerOptions) -> Scheduler {
-        self.scheduler_telling(options, TELLING)
+        self.scheduler_with(options, WEBHOOK_TIMEOUT)
     }
 
-    /// Returns a scheduler whose webhooks end after `timeout` of real time without an answer.
-    pub fn scheduler_telling(&self, options: SchedulerOptions, timeout: Duration) -> Scheduler {
+    /// Returns a scheduler whose webhooks fail after `webhook_timeout` of real time without an answer.
+    pub fn scheduler_with(&self, options: SchedulerOptions, webhook_timeout: Duration) -> Scheduler {
         let (upkeep, doorbell) = (Arc::clone(&self.store.upkeep), self.store.doorbell.clone());
-        let telling = WebhookSenderOptions { allow_private: self.private_webhooks, timeout };
-        let sender = WebhookSender::new(&self.store, Arc::clone(&self.time), Arc::new(SystemIds), &telling);
+        let options_of_sender =
+            WebhookSenderOptions { allow_private: self.private_webhooks, timeout: webhook_timeout };
+        let (time, ids) = (Arc::clone(&self.time), Arc::new(SystemIds));
+        let sender = WebhookSender::new(&self.store, time, ids, &options_of_sender);
         let sender = sender.expect("a webhook sender");
         Scheduler::new(upkeep, doorbell, Arc::clone(&self.time), options)
             .with_crons(&self.store, Arc::new(SystemIds))
             .with_webhooks(sender)
     }
 
-    /// Runs a scheduler until this is dropped. Only for a fleet in real time: others call [`Fleet::tick`].
+    /// Runs a scheduler until the returned handle is dropped. Only for a fleet in real time; others call [`Fleet::tick`].
     pub fn keep_time(&self) -> AbortOnDropHandle<()> {
         let scheduler = self.scheduler(SchedulerOptions::new("keeper"));
         AbortOnDropHandle::new(tokio::spawn(scheduler.run(self.shutdown.clone())))
@@ -374,8 +389,8 @@ impl Fleet {
         self.time.now()
     }
 
-    /// Ends every lease, because its holder is dead. The last transaction of a dead process may outlive it
-    /// for a moment.
+    /// Ends every lease, after the processes that held them were killed. The database may still commit the last transaction of
+    /// a killed process, so this repeats until no job is active.
     pub async fn release_all(&self) {
         self.until("every lease is given back", async || {
             self.store.upkeep.release_all(self.now()).await.expect("the leases");
@@ -384,17 +399,17 @@ impl Fleet {
         .await;
     }
 
-    /// Returns one number of the database, read from outside of the product.
+    /// Returns the number that a statement selects, read by the test's own connection.
     pub async fn number(&self, sql: &str) -> i64 {
         self.place.number(sql).await
     }
 
-    /// Waits until something holds.
+    /// Waits until the condition holds; `what` names it in the failure.
     pub async fn until(&self, what: &str, holds: impl AsyncFnMut() -> bool) {
         wait::until(what, holds).await;
     }
 
-    /// Sends one request; the body may be anything.
+    /// Sends one request, and returns the status and the body. A body that is not JSON is returned as a JSON string.
     pub async fn send(
         &self,
         method: Method,
@@ -408,7 +423,7 @@ impl Fleet {
         (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
-    /// Sends a GET request.
+    /// Sends a GET request, which has to succeed, and returns the body.
     pub async fn get(&self, path: &str) -> Value {
         let (status, body) = self.send(Method::GET, path, "").await;
         assert!(status.is_success(), "GET {path}: {status} {body}");
@@ -427,7 +442,7 @@ impl Fleet {
         body["job"]["id"].as_str().expect("an id").to_owned()
     }
 
-    /// Returns the job as the API shows it.
+    /// Returns the job, as the API does.
     pub async fn job(&self, id: &str) -> Value {
         self.get(&format!("/ojs/v1/jobs/{id}")).await["job"].clone()
     }
@@ -443,13 +458,13 @@ impl Fleet {
         job
     }
 
-    /// Waits until the job has ended or is parked.
+    /// Waits until no worker has the job: it has ended, is parked, or waits for its retry. Returns it.
     pub async fn settled(&self, id: &str) -> Value {
         use JobState::{Cancelled, Completed, Discarded, Pending, Retryable};
         self.wait_for(id, &[Completed, Discarded, Cancelled, Pending, Retryable]).await
     }
 
-    /// Registers an agent's document and returns the answer.
+    /// Registers the document of an agent, which has to succeed, and returns the body of the response.
     pub async fn register(&self, document: impl Into<String>) -> Value {
         let document = document.into();
         let (status, body) = self.send(Method::POST, "/agents", document.clone()).await;
@@ -492,7 +507,7 @@ impl Fleet {
         self.job(id).await["ext_agent_engagement_id"].as_str().expect("an engagement").to_owned()
     }
 
-    /// Ends the fleet and checks its invariants: see [`Place::check`].
+    /// Drains the workers, ends the fleet and checks its invariants: see [`Place::check`].
     pub async fn end(mut self) {
         self.stop_workers().await;
         self.place.check().await;
@@ -500,8 +515,8 @@ impl Fleet {
         self.ended = true;
     }
 
-    /// Drains the workers and ends the fleet without its invariants. Use it only where a test damaged the data, or
-    /// left leases of workers that are not the product's.
+    /// Drains the workers and ends the fleet, and checks no invariants. Use it only where a test damaged the data, or left leases
+    /// of workers that are not Turnstone's.
     pub async fn end_unchecked(mut self) {
         self.stop_workers().await;
         self.shutdown.cancel();

@@ -73,7 +73,7 @@ async fn directory(State(app): State<Shared>) -> Answer {
     params(
         ("agent" = String, Path, description = "The agent's name."),
         ("A2A-Version" = String, Header, description = "1.0; without it a client is taken to speak 0.3, which is refused."),
-        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose tasks these are."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the tasks."),
     ),
     request_body(content((A2aCall = "application/json"))),
     responses((status = 200, description = "What JSON-RPC answers, or a stream of such answers.", content(

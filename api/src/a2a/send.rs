@@ -25,14 +25,17 @@ pub(super) struct Sending {
     message: Message,
     /// `params.metadata`, kept with the job.
     metadata: Option<Value>,
-    /// True if the response is returned before the task rests.
+    /// True if the response is returned at once, and not after the task has ended or waits for its client.
     pub(super) at_once: bool,
-    /// The number of messages to include.
+    /// The number of earlier messages that the response contains.
     pub(super) history: Option<u64>,
 }
 
 impl Sending {
-    /// Reads the parameters.
+    /// Reads the parameters of a request.
+    ///
+    /// # Errors
+    /// The refusal that names the parameter.
     pub(super) fn read(params: &Map<String, Value>) -> Result<Self, RpcRefusal> {
         let nothing = Map::new();
         let configuration = match params.get("configuration") {
@@ -69,7 +72,7 @@ fn check_modes(accepted: Option<&Value>) -> Result<(), RpcRefusal> {
     Err(RpcRefusal::content_type(format!("Agents answer with {}.", OUTPUT_MODES.join(" or "))))
 }
 
-/// Sends the message, and returns the task.
+/// Sends the message: to the task that it names, or to begin one. Returns the task.
 pub(super) async fn send(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, RpcRefusal> {
     match &sent.message.task {
         Some(task) => {
@@ -100,7 +103,7 @@ async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, R
         }
         None => {
             let id = names.id(&name);
-            match say_it(app, from, sent, (&id, &args)).await {
+            match enqueue(app, from, sent, (&id, &args)).await {
                 // A concurrent request with the same message was recorded first.
                 Err(Failure(error)) if error.code == "duplicate" => {}
                 begun => begun?,
@@ -115,8 +118,8 @@ async fn begin(app: &Shared, from: &Sender<'_>, sent: &Sending) -> Result<Job, R
     Ok(job)
 }
 
-/// Enqueues a message.
-async fn say_it(
+/// Enqueues the job of a message: as a further input of its context, or with a new engagement.
+async fn enqueue(
     app: &Shared,
     from: &Sender<'_>,
     sent: &Sending,
@@ -127,7 +130,7 @@ async fn say_it(
     meta.insert("a2a", json!({"message_id": sent.message.id, "metadata": sent.metadata, "peer": peer}));
     let Some(context) = &sent.message.context else { return engage(app, from, id, args, meta).await };
     if peer.is_some() {
-        let why = "is no other server's to continue; leave it out";
+        let why = "cannot be continued by another server; leave it out";
         return Err(OjsError::invalid_request("message.contextId", why).into());
     }
     check_context(app, from, context).await?;
@@ -144,7 +147,7 @@ async fn say_it(
     say(app, context, &from.who.tenant, further).await.map(|_| ())
 }
 
-/// Begins an engagement with it.
+/// Begins an engagement with a message as its input.
 async fn engage(
     app: &Shared,
     from: &Sender<'_>,
@@ -173,18 +176,20 @@ async fn engage(
     Ok(())
 }
 
-/// Returns the parts of a message beside its input, and its sender; null for other jobs.
+/// Returns the members that A2A keeps in the job's `meta`: the id of the message, its metadata and its sender. Null for jobs
+/// that did not come through A2A.
 pub(super) fn own(job: &Job) -> Value {
     job.envelope.meta.get("a2a").and_then(|sent| sent.parse::<Value>().ok()).unwrap_or_default()
 }
 
-/// The server makes contexts: a client may continue one, and not choose its id.
+/// Checks that a context exists and belongs to this agent and tenant. The server chooses the ids of contexts, so a client
+/// cannot begin one with an id of its own.
 async fn check_context(app: &Shared, from: &Sender<'_>, id: &str) -> Result<(), Failure> {
     let found = app.api.store.views.engagement_of(&EngagementId::from(id), from.tenant()).await?;
     match found {
         Some((engagement, _, _)) if engagement.agent == from.agent => Ok(()),
         _ => {
-            let why = "is no context of this agent; leave it out to begin one";
+            let why = "is not the id of a context of this agent; leave it out to begin one";
             Err(OjsError::invalid_request("message.contextId", why).into())
         }
     }
@@ -213,7 +218,8 @@ async fn reply_to(app: &Shared, job: Job, tenant: &Tenant, sent: &Sending) -> Re
             Err(RpcRefusal::unsupported(format!("Task {id} has ended; {next}.")))
         }
         Ok(None) => Err(RpcRefusal::unsupported(format!(
-            "Task {id} asks nothing; send the message with the contextId {context}, without a taskId, and it follows."
+            "Task {id} waits for no answer; send the message with the contextId {context}, without a taskId, and it is processed \
+             after the task."
         ))),
         Err(Failure(error)) if error.details.contains_key(SEVERAL) => {
             let why =

@@ -1,4 +1,8 @@
-//! `POST /agents/{name}/process`: a request to an agent. `POST /agents/{name}/stream_request`: the same, and its events at once.
+//! `POST /agents/{name}/process` sends a request to an agent. `POST /agents/{name}/stream_request` does the same, and streams
+//! its events in the response.
+//!
+//! A ChatRequest, and a request of one of the agent's operations, becomes a job (`begin`). A ConfigureRequest changes the
+//! settings of a run, a CancelRequest cancels a job, and a ResumeWithInput answers an agent's question.
 
 use super::begin::{Begun, begin};
 use super::configured::ConfigureRecord;
@@ -26,9 +30,9 @@ use turnstone_ojs::OjsError;
 use turnstone_store::Ring;
 use utoipa::ToSchema;
 
-/// The longest time until a waiting client is answered.
+/// The longest time that a request with `wait` waits for its event.
 const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The interval of polling, because the doorbell may lose a notification.
+/// The polling interval of such a request, because the doorbell may lose a notification.
 const POLL: Duration = Duration::from_millis(500);
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -75,17 +79,17 @@ pub(super) struct AgentRequest {
     security(("tenant" = ["submitter"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
-        ("wait" = Option<bool>, Query, description = "Answer with an event."),
+        ("wait" = Option<bool>, Query, description = "Wait up to five seconds, and return an event of the request."),
         ("run_id" = Option<String>, Query, description = "The same as `run_id` in the body."),
-        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose run it is."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the run."),
     ),
     request_body(content = AgentRequest, content_type = "application/json"),
     responses(
         (status = 200, description = "An event.", body = serde_json::Value, content_type = "application/json"),
         (status = 202, description = "The request is accepted."),
         (status = 404, description = "There is no such agent, run or request."),
-        (status = 409, description = "The name was given to another request, or the request is not in a state for this."),
-        (status = 422, description = "It is no request that this agent understands."),
+        (status = 409, description = "The request_id belongs to another request, or the state of the request does not permit this."),
+        (status = 422, description = "The type of the request, or one of its members, is not valid for this agent."),
     ),
 )]
 pub(crate) async fn process(
@@ -103,7 +107,7 @@ pub(crate) async fn process(
     let wait = params.flag("wait")?.unwrap_or(false);
     let operations = record.as_ref().map_or(&[][..], |record| &record.definition.operations);
     let requested = read(body?, &params, operations).await;
-    // Runs of an agent that is no longer registered continue, and can be ended and answered.
+    // The runs of an agent that was deleted continue. Their requests can still be cancelled, and their questions answered.
     let continues =
         requested.as_ref().is_ok_and(|requested| matches!(requested.wish, Wish::Cancel | Wish::Resume(_)));
     if record.is_none() && !continues {
@@ -142,7 +146,7 @@ pub(crate) async fn process(
     }
 }
 
-/// Returns the request that is ended or answered. Another server may do so only with its own requests.
+/// Returns the id of the request that is cancelled or answered. A peer may name only requests that it sent itself.
 async fn about(
     app: &App,
     agent: &str,
@@ -163,14 +167,14 @@ async fn about(
     params(
         ("name" = String, Path, description = "The agent's name."),
         ("run_id" = Option<String>, Query, description = "The same as `run_id` in the body."),
-        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose run it is."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the run."),
     ),
     request_body(content = AgentRequest, content_type = "application/json"),
     responses(
         (status = 200, description = "The events of the request, from its first.", body = String, content_type = "text/event-stream"),
         (status = 404, description = "There is no such agent or run."),
-        (status = 409, description = "The name was given to another request."),
-        (status = 422, description = "It is no ChatRequest."),
+        (status = 409, description = "The request_id belongs to another request."),
+        (status = 422, description = "Only a ChatRequest, or a request of an operation, can be streamed."),
     ),
 )]
 pub(crate) async fn stream_request(
@@ -191,35 +195,37 @@ pub(crate) async fn stream_request(
     };
     let begun = begin(&app, &agent, &requested, &tenant, &trace).await?;
     let mut response = stream::answer(app, begun.run.clone(), Some(begun.job.clone()), None);
-    name_it(&mut response, &agent, &begun.request_id, begun.run.id.as_str());
+    add_names(&mut response, &agent, &begun.request_id, begun.run.id.as_str());
     Ok(response)
 }
 
 fn configured(record: &ConfigureRecord, agent: &str, wait: bool) -> Response {
     let mut response =
         if wait { reply::ok(record.completed()) } else { StatusCode::ACCEPTED.into_response() };
-    name_it(&mut response, agent, &record.request_id, &record.run_id);
+    add_names(&mut response, agent, &record.request_id, &record.run_id);
     response
 }
 
-/// Returns an event of the request when the client waits for it and it comes in time, else 202.
+/// Returns an event of the request if the client waits for it and it is published in time, else 202 without a body. With
+/// `last` it is the last event of the request, otherwise the first.
 async fn answer(app: &App, agent: &str, begun: &Begun, wait: bool, last: bool) -> Answer {
-    let event = if wait { within_patience(app, &begun.run, &begun.job, last).await? } else { None };
+    let event = if wait { wait_for_event(app, &begun.run, &begun.job, last).await? } else { None };
     let mut response = match event {
         Some(event) => reply::ok(&event),
         None => StatusCode::ACCEPTED.into_response(),
     };
-    name_it(&mut response, agent, &begun.request_id, begun.run.id.as_str());
+    add_names(&mut response, agent, &begun.request_id, begun.run.id.as_str());
     Ok(response)
 }
 
-async fn within_patience(
+/// Waits for the first or the last event of a request; `None` when it is not published within [`FIRST_EVENT_TIMEOUT`].
+async fn wait_for_event(
     app: &App,
     run: &Engagement,
     job: &JobId,
     last: bool,
 ) -> Result<Option<Box<serde_json::value::RawValue>>, Failure> {
-    let mut bell = app.api.store.doorbell.listen();
+    let mut notifications = app.api.store.doorbell.listen();
     let timeout = tokio::time::sleep(FIRST_EVENT_TIMEOUT);
     tokio::pin!(timeout);
     loop {
@@ -234,7 +240,7 @@ async fn within_patience(
                 () = app.api.shutdown.cancelled() => return Ok(None),
                 () = &mut timeout => return Ok(None),
                 () = &mut poll => break,
-                ring = bell.recv() => match ring {
+                ring = notifications.recv() => match ring {
                     Ok(Ring::Events(name)) if name != run.id.as_str() => {}
                     Ok(Ring::Events(_) | Ring::AllEvents)
                     | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => break,
@@ -246,10 +252,11 @@ async fn within_patience(
     }
 }
 
-fn name_it(response: &mut Response, agent: &str, request: &str, run: &str) {
-    let place = format!("/agents/{agent}/getevents/{request}");
-    let named = [(LOCATION, place.as_str()), (REQUEST_ID, request), (RUN_ID, run)];
-    for (name, value) in named {
+/// Adds the headers with the address of the request's events, its id, and the id of its run.
+fn add_names(response: &mut Response, agent: &str, request: &str, run: &str) {
+    let address = format!("/agents/{agent}/getevents/{request}");
+    let headers = [(LOCATION, address.as_str()), (REQUEST_ID, request), (RUN_ID, run)];
+    for (name, value) in headers {
         response.headers_mut().extend(HeaderValue::from_str(value).ok().map(|value| (name, value)));
     }
 }

@@ -1,4 +1,7 @@
 //! `POST /agents/{name}`: begins an engagement and answers 303 to its state (OAS-72 … OAS-75).
+//!
+//! The input becomes an OJS job, which [`accept`] checks like any other. With an `Idempotency-Key` the id of the job is made
+//! from the key. So a repeated request finds the job of the first one, even when both arrive at once.
 
 use super::input::{Input, check_accepted, check_json};
 use crate::api::Shared;
@@ -18,9 +21,9 @@ use turnstone_ojs::OjsError;
 use turnstone_store::StoreError;
 use utoipa::ToSchema;
 
-/// The type of the jobs that carry such inputs.
+/// The OJS type of the jobs that carry the inputs of engagements.
 pub(crate) const JOB_TYPE: &str = "agent.engagement";
-/// The longest idempotency key.
+/// The most characters of an idempotency key.
 const KEY_CHARACTERS: usize = 255;
 
 /// One input of a user; a text may be sent instead of an object.
@@ -47,8 +50,8 @@ pub(crate) struct Begun {
     security(("tenant" = ["submitter"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
-        ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same agent is the same engagement."),
-        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose engagement it is."),
+        ("Idempotency-Key" = Option<String>, Header, description = "A repeated request with the same key for the same agent begins no second engagement, and gets the address of the first."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the engagement."),
     ),
     request_body(description = "A text, or an object with the text as `input`.", content(
         (InputBody = "application/json"),
@@ -86,7 +89,7 @@ pub(crate) async fn engage(
         place(&mut job, peer_request)?;
     }
     let (id, began) = (job.id.clone(), job.engagement.as_ref().map(|new| new.id.clone()));
-    let (args, meta) = (job.envelope.args.clone(), said(&job.envelope.meta));
+    let (args, meta) = (job.envelope.args.clone(), comparable(&job.envelope.meta));
     if let Some(named) = &named
         && let Some(before) = names.find(&app, named, tenant.name()).await?
     {
@@ -94,7 +97,7 @@ pub(crate) async fn engage(
     }
     match app.api.store.intake.push(vec![job]).await {
         Ok(_) => {}
-        // A repeated request: the engagement that it began continues.
+        // A request with the same key was stored after the check above.
         Err(StoreError::DuplicateJob(_)) if named.is_some() => {
             let before = app.api.store.views.job(&id).await?;
             let before = before.ok_or_else(|| OjsError::not_found("job", id.as_str()))?;
@@ -106,7 +109,7 @@ pub(crate) async fn engage(
     Ok(see(&began))
 }
 
-/// Rewrites an error about the job's `meta` for the client, who sent `metadata` and knows nothing of the job.
+/// Renames `meta` to `metadata` in an error about the job's `meta`, because the client sent it under this name.
 fn as_sent(failure: impl Into<Failure>) -> Failure {
     let mut error = failure.into().0;
     let field =
@@ -140,13 +143,16 @@ fn fields(name: &str, input: &Input, peer_request: Option<&PeerRequest>) -> RawO
     fields
 }
 
-/// Places an engagement below its callers on other servers.
+/// Sets the depth of an engagement that another server asked for: its callers on other servers count as agents above it.
+///
+/// # Errors
+/// [`FailureKind::DelegationDepth`] when it would be deeper than the agent permits.
 pub(crate) fn place(job: &mut NewJob, peer_request: &PeerRequest) -> Result<(), Failure> {
     let Some(new) = &mut job.engagement else { return Ok(()) };
     let most = i64::from(new.agent.limits.max_delegation_depth.min(MAX_DELEGATION_DEPTH));
     if peer_request.depth > most {
         let message = format!(
-            "the engagement would be {} deep; agent `{}` may stand at {most}",
+            "the engagement would be at depth {}; agent `{}` permits at most depth {most}",
             peer_request.depth, new.agent.name
         );
         let error = JobError::new(FailureKind::DelegationDepth, message);
@@ -156,6 +162,10 @@ pub(crate) fn place(job: &mut NewJob, peer_request: &PeerRequest) -> Result<(), 
     Ok(())
 }
 
+/// Returns the `Idempotency-Key` of a request, if it has one.
+///
+/// # Errors
+/// 400 for a key that is empty, too long, or not of visible ASCII characters.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let key = key.to_str().unwrap_or_default().trim();
@@ -166,27 +176,30 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Fai
     Err(OjsError::invalid_request("the header Idempotency-Key", why).into())
 }
 
-/// Returns the unique name for this caller's key and agent.
+/// Returns the name of a job for this key, agent, tenant and caller. Equal keys of different callers make different names.
 pub(crate) fn of_key(agent: &str, key: &str, tenant: &Tenant, caller: &Caller) -> Value {
     named(&[agent, key, tenant.name().unwrap_or_default(), &format!("{caller:?}")])
 }
 
-/// Returns the name that these parts make: see [`crate::names`].
+/// Returns the name that consists of these parts; [`crate::names`] makes the id of it.
 pub(crate) fn named(parts: &[&str]) -> Value {
     json!(["engage", parts])
 }
 
-/// Returns the client's part of `meta`, without the id of the request, which differs each time.
-fn said(meta: &RawObject) -> RawObject {
-    let mut said = meta.clone();
-    said.remove("request_id");
-    said
+/// Returns `meta` without the id of the request, which differs each time, so that two requests can be compared.
+fn comparable(meta: &RawObject) -> RawObject {
+    let mut comparable = meta.clone();
+    comparable.remove("request_id");
+    comparable
 }
 
-/// Returns the engagement that the first of several equal requests began. A request that begins an engagement is not
-/// equal to one with other metadata, because the metadata names the user for whom the engagement acts.
+/// Returns the response to a repeated request: the address of the engagement that the first one began. `meta` is compared
+/// too, if it is given, because it names the user for whom the engagement acts.
+///
+/// # Errors
+/// 409 when the first request had another input or other metadata.
 pub(crate) fn again(job: Job, args: &RawJson, meta: Option<&RawObject>) -> Answer {
-    if job.envelope.args != *args || meta.is_some_and(|meta| said(&job.envelope.meta) != *meta) {
+    if job.envelope.args != *args || meta.is_some_and(|meta| comparable(&job.envelope.meta) != *meta) {
         let message = "This Idempotency-Key was used for another input, or with other metadata.";
         return Err(OjsError::conflict(message).into());
     }
@@ -194,12 +207,12 @@ pub(crate) fn again(job: Job, args: &RawJson, meta: Option<&RawObject>) -> Answe
     Ok(see(&agent.engagement_id))
 }
 
-/// 303 to the state of an engagement, by a relative address (OAS-75, OAS-A16).
+/// Returns a response 303 to the state of an engagement, by a relative address (OAS-75, OAS-A16).
 pub(crate) fn see(id: &EngagementId) -> axum::response::Response {
     see_with(id, json!({}))
 }
 
-/// Returns the same, with further members.
+/// Returns the same response with further members in its body.
 pub(crate) fn see_with(id: &EngagementId, mut reported: Value) -> axum::response::Response {
     let state = format!("/engagements/{id}");
     reported["engagement_id"] = id.as_str().into();

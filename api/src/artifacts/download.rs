@@ -22,7 +22,7 @@ use turnstone_ojs::OjsError;
     params(
         ("id" = String, Path, description = "The artifact."),
         ("If-None-Match" = Option<String>, Header, description = "An `ETag` that the client has."),
-        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose artifacts these are."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the artifacts."),
     ),
     responses(
         (status = 200, description = "The content.", body = String, content_type = "application/octet-stream"),

@@ -44,7 +44,7 @@ pub(crate) struct Sent {
         ("id" = String, Path, description = "The engagement."),
         ("reopen" = Option<bool>, Query, description = "An ended engagement continues with it."),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same engagement is the same input, or the same answer."),
-        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose engagement it is."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the engagement."),
     ),
     request_body(description = "A text, or an object with the text as `input`.", content(
         (InputBody = "application/json"),

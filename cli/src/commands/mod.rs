@@ -1,4 +1,7 @@
-//! The commands, one file each.
+//! The commands, one file each. [`start`] runs the one of the command line.
+//!
+//! To add a command, write its file with a type of its flags and a function `run`, and add it to `Command` in `args.rs` and to
+//! [`start`].
 
 pub mod agent;
 pub mod audit;
@@ -48,44 +51,48 @@ use turnstone_telemetry::Service;
 use turnstone_worker::host_name;
 use worker::WorkerArgs;
 
-/// How long the end of a service waits for the last of its telemetry to be sent.
-const TELLING: Duration = Duration::from_secs(3);
+/// The longest time that the end of a service waits until its last telemetry is exported.
+const TELEMETRY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The context of every command.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Where and how it prints.
+    /// The form and the place of its output.
     pub output: Output,
     global: GlobalArgs,
 }
 
 impl Session {
-    /// Returns the configuration, with the command's own flags above everything else.
+    /// Returns the configuration: the flags first, then the environment, the file and the defaults.
     ///
     /// # Errors
-    /// The problem of the configuration.
+    /// A value is wrong, or the file cannot be read; the message names the key or the file.
     pub fn config(&self, flags: Vec<(&'static str, String)>) -> Result<Loaded, Failure> {
         Layers::of_process(self.global.config.clone(), [self.global.overrides(), flags].concat()).load()
     }
 
-    /// Returns a client for the configured server. Other problems of the configuration are remarked.
+    /// Returns a client for the configured server. A problem in another section of the configuration is only a remark, so that
+    /// a client's command works with the file of a server.
     ///
     /// # Errors
-    /// `[client]` of the configuration or the API key cannot be used.
+    /// `[client]` of the configuration, or the API key, is wrong.
     pub fn client(&self) -> Result<Client, Failure> {
         let layers = Layers::of_process(self.global.config.clone(), self.global.overrides());
         let (client, wrong) = layers.load_client()?;
         if let Some(wrong) = wrong {
-            self.output.remark(&format!("only [client] of the configuration is used: {}", wrong.message));
+            self.output.remark(&format!(
+                "the configuration has an error, so only its [client] is used: {}",
+                wrong.message
+            ));
         }
         Client::new(&client, self.output)
     }
 }
 
-/// Runs the command and returns the exit of the program.
+/// Runs the command and returns the exit code of the program.
 ///
 /// # Errors
-/// The error of the command; [`crate::failure::report`] prints it.
+/// The error of the command, which [`crate::failure::report`] prints.
 pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     let GlobalArgs { output, no_color, quiet, verbose, .. } = cli.global;
     let session = Session { output: Output::detect(output, no_color, quiet, verbose), global: cli.global };
@@ -95,10 +102,10 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
         .context("the asynchronous runtime cannot be started")?;
     let ended = runtime.block_on(async {
         match cli.command {
-            // These handle Ctrl-C themselves.
+            // These handle Ctrl-C themselves, because they have something to drain or to clean up.
             Command::Dev(args) => {
                 let config = session.config(args.overrides())?.config;
-                // A timeline on a terminal stays readable.
+                // The demo prints a timeline on the terminal; a full log would make it unreadable.
                 start_log(&config.log, &session.output, args.demo && session.output.tty, Some("turnstone"));
                 Box::pin(dev::run(args, config, &session)).await
             }
@@ -153,14 +160,14 @@ pub fn start(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Completions(args) => completions::run(&args),
         }
     });
-    // Blocking work must not keep a stopping program alive.
+    // A task that blocks, such as a name lookup, must not delay the end of the program.
     runtime.shutdown_background();
-    turnstone_telemetry::shut_down(TELLING);
+    turnstone_telemetry::shut_down(TELEMETRY_TIMEOUT);
     ended
 }
 
-/// Starts the log on standard error; a `calm` log contains only problems, unless the configuration sets more. A service
-/// also exports telemetry by OTLP, under this name.
+/// Starts the log on standard error. A `calm` log contains only warnings and errors, unless the configuration sets a filter. A
+/// service also exports telemetry by OTLP, under the name `service`.
 fn start_log(config: &LogConfig, output: &Output, calm: bool, service: Option<&'static str>) {
     let by_default = if calm { "warn" } else { "warn,turnstone=info" };
     let filter = config.filter.as_deref().unwrap_or(by_default);
@@ -178,6 +185,7 @@ fn start_log(config: &LogConfig, output: &Output, calm: bool, service: Option<&'
     );
 }
 
+/// Runs a command that Ctrl-C may end at any point.
 async fn until_interrupted(work: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     let work = Box::pin(work);
     tokio::select! {

@@ -177,7 +177,7 @@ pub struct WorkerConfig {
     pub slots: u32,
     /// The queues it serves; `*` is every queue.
     pub queues: Vec<String>,
-    /// How long a silent worker keeps its jobs, in milliseconds.
+    /// How long a worker that stops responding keeps its jobs, in milliseconds.
     pub lease_ms: u64,
     /// How long a stopping worker lets turns reach their next checkpoint, in milliseconds.
     pub drain_grace_ms: u64,

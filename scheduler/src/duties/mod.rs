@@ -1,4 +1,5 @@
-//! The duties: one file each, and the table in which they run.
+//! The duties, one file each, and the table of them. A duty is a request to the store; its rules are in
+//! `shared/store/src/engine/ops/upkeep.rs` and the files that it names.
 
 mod end_batches;
 mod expire_jobs;
@@ -18,14 +19,14 @@ use std::time::Duration;
 use turnstone_domain::Timestamp;
 use turnstone_store::{Duty, StoreError, Term, Upkeep};
 
-/// The most rows one transaction of a duty changes, so that workers never wait long behind it.
+/// The most rows that one transaction of a duty changes. The bound keeps the time short for which it locks them.
 pub(crate) const BATCH: usize = 500;
 
-/// The most transactions of a duty before the other duties have their turn.
+/// The most transactions of a duty before the next duty of the table runs.
 pub(crate) const BATCHES: usize = 20;
 
-/// All duties, in the order in which a tick runs them. Ends come first: an expired job must not be handed to a worker
-/// by a later duty of the same tick. Statistics come before pruning, which deletes only counted jobs.
+/// All duties, in the order in which they run. Duties that end jobs come first: an expired job must not be made available
+/// by a later duty. Statistics come before pruning, which deletes only counted jobs.
 pub(crate) const DUTIES: &[Entry] = &[
     expire_jobs::ENTRY,
     expire_reviews::ENTRY,

@@ -1,4 +1,6 @@
-//! The eight job states of OJS and the closed table of transitions between them (OJS core §5, design §3).
+//! The eight job states of OJS and the closed table of transitions between them (OJS core §5). `docs/STATES.md` draws it.
+//!
+//! The store moves a job only along [`TRANSITIONS`]. To add an edge, add a [`Trigger`], a line of the table, and the page.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,21 +9,21 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
-    /// Waits for its time.
+    /// It waits for its time.
     Scheduled,
-    /// Waits for a worker.
+    /// It waits for a worker.
     Available,
-    /// Waits for an event outside: an activation, or (agent jobs) a review, its user, delegates or a budget.
+    /// It waits for an event: a plain job for its activation, the job of an agent for a review, its user, delegates or a budget.
     Pending,
     /// A worker holds its lease.
     Active,
-    /// Succeeded.
+    /// It succeeded.
     Completed,
-    /// Failed and waits for its next attempt.
+    /// It failed, and waits for its next attempt.
     Retryable,
-    /// Ended by request.
+    /// It was ended on request.
     Cancelled,
-    /// Failed for good, or its time was over.
+    /// It failed for good, or its `expires_at` passed.
     Discarded,
 }
 
@@ -30,29 +32,29 @@ pub enum JobState {
 pub enum Trigger {
     /// The time of a scheduled job has come.
     Promote,
-    /// A worker takes the job.
+    /// A worker takes the job and gets its lease.
     Claim,
     /// The job completed.
     Complete,
-    /// The job failed and may be tried again.
+    /// The attempt failed, and another one follows.
     Retry,
-    /// The job failed for good.
+    /// The attempt failed, and no other one follows.
     Discard,
-    /// A client requested the end of the job.
+    /// A client or an operator requested the end of the job.
     Cancel,
-    /// The worker gives the job back between turns, or while draining; no failure.
+    /// The worker gives the job back, because it drains, the job is paused, or a more urgent job waits. It is no failure.
     Yield,
-    /// The lease ran out.
+    /// The lease expired before the worker settled the job.
     LeaseExpired,
     /// The retry delay has passed.
     RetryDue,
-    /// A waiting job may continue.
+    /// The event that a pending job waits for has happened.
     Activate,
-    /// Agent jobs only: wait for a review, the user, a tool of the client, delegates or a budget. OJS has no such edge.
+    /// The job of an agent waits for a review, the user, a tool of the client, delegates or a budget. OJS has no such edge.
     Park,
     /// The job's `expires_at` has passed (OJS core §3: any non-terminal state).
     Expire,
-    /// An operator retries a discarded job, from its first attempt (OJS dead letter §4).
+    /// An operator retries a discarded job; its attempts are counted from 1 again (OJS dead letter §4).
     Revive,
     /// The limit that the job names is used up, and its `on_limit` is `reschedule` (OJS rate limiting §5).
     Reschedule,
@@ -73,7 +75,7 @@ impl JobState {
         Self::Discarded,
     ];
 
-    /// Returns the state as on the wire and in the database.
+    /// Returns the name of the state, as the API and the database have it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,19 +90,19 @@ impl JobState {
         }
     }
 
-    /// Reads a state; `None` for an unknown word.
+    /// Parses the name of a state; `None` for an unknown one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Returns true if the job has ended: only an operator can leave this state, and only `discarded`.
+    /// Returns true if the job has ended. Only one edge leads out of such a state: an operator may revive a `discarded` job.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Cancelled | Self::Discarded)
     }
 
-    /// Returns the state after `trigger`; `None` when the table has no such edge.
+    /// Returns the state after `trigger`; `None` when the table has no such edge, so that the change is refused.
     #[must_use]
     pub fn after(self, trigger: Trigger) -> Option<Self> {
         TRANSITIONS.iter().find(|(from, by, _)| *from == self && *by == trigger).map(|(_, _, to)| *to)
@@ -113,7 +115,8 @@ impl fmt::Display for JobState {
     }
 }
 
-/// The closed transition table. `docs/STATES.md` shows it; a test compares the two.
+/// The transitions: from a state, by a trigger, to a state. No other change of a state exists. A test compares the table with
+/// `docs/STATES.md`.
 pub const TRANSITIONS: &[(JobState, Trigger, JobState)] = {
     use JobState as S;
     use Trigger as T;

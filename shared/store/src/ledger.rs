@@ -1,4 +1,7 @@
-//! The writes of a worker: claims, checkpoints, settlements. Every write but the claim is fenced by a lease.
+//! The writes and reads of our workers: claims, checkpoints, settlements, and what a turn needs to continue.
+//!
+//! Every write but the claim carries a lease, and the store compares its fencing token in the transaction. When the token is no
+//! longer the job's, the write changes nothing and returns [`LedgerError::LeaseLost`].
 
 use crate::{LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
@@ -22,29 +25,29 @@ use turnstone_domain::{
     Settlement, Timestamp, TurnWrite,
 };
 
-/// The kind of a job: any OJS worker serves plain jobs, ours serve agent jobs.
+/// The kind of a job. Plain jobs are run by OJS workers in any language over HTTP, agent jobs by our workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobKind {
     /// It carries an input into an engagement.
     Agent,
-    /// It is nothing but an OJS envelope.
+    /// It is an OJS envelope without an engagement.
     Plain,
 }
 
 impl JobKind {
-    /// The kind of a new job.
+    /// Returns the kind of a new job.
     #[must_use]
     pub fn of(job: &NewJob) -> Self {
         if job.engagement.is_some() { Self::Agent } else { Self::Plain }
     }
 
-    /// Reads [`JobKind::as_str`].
+    /// Parses the text of [`JobKind::as_str`]; `None` for an unknown one.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Agent, Self::Plain].into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// The kind as in the database.
+    /// Returns the kind as the database has it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -57,21 +60,21 @@ impl JobKind {
 /// A worker's request for jobs.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
-    /// Which kind of jobs.
+    /// The kind of jobs that it runs.
     pub kind: JobKind,
     /// The queues, in order of preference; `*` means all.
     pub queues: Vec<String>,
-    /// At most this many jobs: the free slots.
+    /// The most jobs to claim: the number of its free slots.
     pub limit: usize,
-    /// The worker; empty for a worker over HTTP that gives no name.
+    /// The name of the worker; empty for a worker over HTTP that has none.
     pub worker_id: String,
-    /// How long the leases last, in milliseconds. A plain job that says how long it is to be reserved has that instead.
+    /// The duration of the leases, in milliseconds. A plain job that states a `visibility_timeout_ms` of its own gets that.
     pub lease_ms: i64,
     /// Only jobs of this tenant; `None` is any.
     pub tenant: Option<String>,
-    /// The features of the worker's runtime: it gets only jobs that need no more. `None` serves every job.
+    /// The features of the worker's runtime: it gets only jobs that require no others. `None` means that it runs every job.
     pub runtime_tags: Option<Vec<String>>,
-    /// Now.
+    /// The current time, from the worker's clock.
     pub now: Timestamp,
 }
 
@@ -82,19 +85,19 @@ pub struct Claim {
     pub job: JobId,
     /// Its type.
     pub job_type: String,
-    /// How often it was claimed, this time included.
+    /// The number of claims of the job so far, this one included.
     pub attempt: i64,
-    /// How often it failed so far.
+    /// The number of failed attempts so far.
     pub failures: i64,
-    /// How many workers in a row lost it before they could commit anything.
+    /// The number of leases in a row that expired before their worker committed anything for the job.
     pub lapses: i64,
-    /// When and how often it is tried again.
+    /// The retry policy: when and how often it is tried again.
     pub retry: RetryPolicy,
     /// The longest this attempt may be active, in milliseconds.
     pub timeout_ms: Option<i64>,
     /// The job as its client sent it.
     pub envelope: Envelope,
-    /// The results of the predecessors in its workflow, the immediate one first: JSON texts.
+    /// The results of the jobs before it in its workflow, as JSON texts: the result of the job directly before it is first.
     pub parent_results: Option<Vec<String>>,
     /// −100 to 100; higher goes first.
     pub priority: i64,
@@ -107,10 +110,11 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Lost leases in a row after which a worker runs a job alone.
+    /// The number of [`Claim::lapses`] after which a worker runs the job alone.
     pub const LAPSES_IN_COMPANY: i64 = 3;
 
-    /// Returns true if a worker has to run it alone: it may be what kills the workers.
+    /// Returns true if the worker has to run the job while it runs no other. The job may be the cause that its workers died, and
+    /// then the other jobs of the worker would lose their leases as well.
     #[must_use]
     pub fn runs_alone(&self) -> bool {
         self.lapses >= Self::LAPSES_IN_COMPANY
@@ -122,101 +126,107 @@ impl Claim {
 pub struct EngagementClaim {
     /// The engagement.
     pub engagement: Engagement,
-    /// The agent, as it was when the engagement began; shared between claims of the same definition.
+    /// The agent as it was when the engagement began. Claims of the same definition share one value.
     pub agent: Arc<AgentDefinition>,
-    /// The position of the job.
+    /// The position of the job: the number of the turn to run, and what earlier turns left.
     pub position: Position,
-    /// The checkpoints of the unfinished turn, in order.
+    /// The checkpoints of the unfinished turn, in the order of the phases; empty when a turn begins.
     pub checkpoints: Vec<Checkpoint>,
-    /// The budget.
+    /// The budget of the engagement.
     pub budget: Budget,
     /// The number of agents above it (agent extension §2.3), counted by the store.
     pub depth: i64,
-    /// The shared budgets that it may have to pay into as well, as of the claim.
+    /// The shared budgets that its calls may be charged to as well, as of the claim.
     pub budgets: Vec<AppliedBudget>,
-    /// The memory of the engagement.
+    /// The messages of the engagement, if the claim has read them.
     pub past: Past,
 }
 
-/// The memory of an engagement, as a claim returns it.
+/// The past of an engagement, or the part of it that a claim reads. A claim reads little, so that a new job costs one statement.
 #[derive(Clone, Debug)]
 pub enum Past {
-    /// Nothing: its first turn begins.
+    /// There is none: the first turn of the engagement begins.
     Nothing,
-    /// These messages and nothing else: its first turn was interrupted before a tool was called.
+    /// It consists of these messages: the first turn was interrupted before a tool was called.
     Messages(Vec<StoredMessage>),
-    /// More, which [`LedgerReads::recall`] reads.
+    /// It has to be read with [`LedgerReads::recall`].
     Stored,
 }
 
-/// The memory of an engagement, for a turn that continues it.
+/// The past of an engagement, as a turn needs it to continue.
 #[derive(Clone, Debug, Default)]
 pub struct Recall {
     /// The newest messages, oldest first.
     pub messages: Vec<StoredMessage>,
-    /// The first user message of this job, when it fell out of the window.
+    /// The input of this job, when it is older than the newest messages.
     pub input: Option<StoredMessage>,
-    /// The tool journal: all of it when asked for, else the calls of the current turn.
+    /// The tool journal: all of it if `whole_journal` is true, otherwise the calls of the current turn and the calls of
+    /// earlier turns that are to be repeated.
     pub tool_calls: Vec<ToolCall>,
     /// Reviews about calls of the current turn, oldest first.
     pub reviews: Vec<ReviewAnswer>,
-    /// The delegations of the current turn, in the order in which they were asked for.
+    /// The delegations of the current turn, in the order in which they were begun.
     pub delegations: Vec<Delegated>,
-    /// The origin of a fork, and the recorded outcomes that replace its calls.
+    /// For a fork: its origin, and the recorded outcomes that it reuses.
     pub fork: Option<(Origin, Recorded)>,
 }
 
-/// A call's work by another agent.
+/// A delegation: a call of a turn that another agent answers, in an engagement of its own.
 #[derive(Clone, Debug)]
 pub struct Delegated {
     /// The call.
     pub call_id: CallId,
-    /// The agent that works.
+    /// The name of the delegate.
     pub agent: String,
-    /// On which terms.
+    /// The mode: supervisor, parallel or handoff.
     pub mode: DelegationMode,
-    /// Its state.
+    /// The state of the delegation.
     pub state: DelegationState,
-    /// Its job.
+    /// The delegate's job.
     pub job: JobId,
-    /// Its answer.
+    /// The delegate's answer, once its job has completed.
     pub result: Option<RawJson>,
-    /// Why it failed last.
+    /// The last error of the delegate's job.
     pub error: Option<JobError>,
-    /// When it was asked.
+    /// The time at which the delegation began.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// The time at which it ended.
     pub ended_at: Option<Timestamp>,
 }
 
-/// The states of leases, by their tokens.
+/// The changes of the leases of a worker, by their tokens.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
-    /// The leases that belong to another worker, or to none.
+    /// The leases that have ended: another worker has the job, or none.
     pub lost: Vec<String>,
-    /// Their jobs are paused: they are to be given back after the current phase.
+    /// The leases of paused jobs: the worker has to give these jobs back after the current phase.
     pub paused: Vec<String>,
-    /// Calls of their jobs were asked to be made again, and how often that has happened.
+    /// The leases of jobs for which a client asked to repeat calls, each with the number of such requests.
     pub calls_again: Vec<(String, i64)>,
 }
 
-/// The answer to a checkpoint that is committed.
+/// The result of a committed checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Committed {
     /// The engagement's budget after it.
     pub budget: Budget,
-    /// The job was paused before it was committed: no further phase that calls anything may begin.
+    /// True if the job was paused before this commit: the turn must call no model and no tool after it.
     pub paused: bool,
 }
 
-/// The worker's writes. A decorator of a ledger forwards these, and hands on the reads.
+/// The worker's writes. A type that wraps a ledger forwards these, and returns the reads of the wrapped one.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
     /// Claims up to `limit` available jobs, highest priority first, then oldest: `available → active`.
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
-    /// Commits everything in `write`, extends the lease by `lease_ms` from `now`, and returns the budget after it. A pause
-    /// that was answered before is in the answer.
+    /// Commits everything in `write` and extends the lease until `now` plus `lease_ms`, in one transaction. Returns the budget
+    /// after it, and says if the job was paused: a pause that the API acknowledged before this commit is never missed.
+    ///
+    /// # Errors
+    /// [`LedgerError::LeaseLost`]. [`LedgerError::BudgetExceeded`] or [`LedgerError::Unpriced`] for a reservation or a payment.
+    /// [`LedgerError::StateConflict`] for a change of the agent's state. After these nothing was committed. Or the failure of the
+    /// store.
     async fn checkpoint(
         &self,
         lease: &Lease,
@@ -225,8 +235,11 @@ pub trait Ledger: Send + Sync + 'static {
         lease_ms: i64,
     ) -> Result<Committed, LedgerError>;
 
-    /// Commits what is left in `write` and ends the lease, in one transaction. An outstanding reservation is given
-    /// back.
+    /// Commits what is left in `write`, moves the job to its next state and ends the lease, in one transaction. Reservations
+    /// that are still open are released.
+    ///
+    /// # Errors
+    /// As [`Ledger::checkpoint`].
     async fn settle(
         &self,
         lease: &Lease,
@@ -235,7 +248,7 @@ pub trait Ledger: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<(), LedgerError>;
 
-    /// Extends leases by `lease_ms` from `now`; returns the tokens of those that are lost.
+    /// Extends leases until `now` plus `lease_ms`; returns the tokens of those that are lost.
     async fn extend(
         &self,
         leases: &[Lease],
@@ -243,7 +256,8 @@ pub trait Ledger: Send + Sync + 'static {
         lease_ms: i64,
     ) -> Result<Vec<String>, StoreError>;
 
-    /// Gives unstarted jobs back: `active → available`, no failure.
+    /// Ends leases without a settlement: `active → available`, no failure. The worker uses it for jobs that it claimed and does
+    /// not start, and at the end of a drain for turns that it interrupted.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;
 
     /// Reports that this worker is alive. Its first beat registers it.
@@ -252,7 +266,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// [`StoreError::WorkerNameTaken`] when another instance of this name was seen less than `silent_ms` ago.
     async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError>;
 
-    /// Takes a worker off the list, at its orderly end.
+    /// Takes a worker off the fleet's list, when it ends after a drain.
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError>;
 
     /// Returns the reads of the same store.
@@ -269,37 +283,36 @@ pub trait LedgerReads: Send + Sync + 'static {
     /// means all); writes nothing. Queues that are paused or limited are left out.
     async fn most_urgent(&self, queues: &[String]) -> Result<Option<i64>, StoreError>;
 
-    /// The tokens of those leases that are lost; writes nothing.
+    /// Returns the tokens of those leases that are lost; writes nothing.
     async fn lost(&self, leases: &[Lease]) -> Result<Vec<String>, StoreError> {
         Ok(self.standing(leases).await?.lost)
     }
 
-    /// The state of a scope at `now`: keys whose time is over are not there.
+    /// Returns the state that an agent keeps in a scope, without the keys that have expired at `now`.
     async fn state(&self, scope: &Scope, now: Timestamp) -> Result<StateSnapshot, StoreError>;
 
-    /// The artifacts that an engagement keeps, in order.
+    /// Returns the files that an engagement keeps, the oldest first.
     async fn artifacts_of(&self, engagement: &EngagementId) -> Result<Vec<Artifact>, StoreError>;
 
-    /// Returns the content of an artifact; `None` when it is not kept.
+    /// Returns the content of a file; `None` when it is not kept.
     async fn artifact_bytes(&self, id: &ArtifactId) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Returns the registered agents of these names, as they are now; unknown names are left out.
     async fn agents(&self, names: &[String]) -> Result<Vec<AgentDefinition>, StoreError>;
 
-    /// One of the calls that are on record for a fork's job ([`Recorded`]), with what it came to.
+    /// Returns a recorded call that a fork's job may reuse ([`Recorded`]), with its outcome.
     async fn recorded_call(&self, job: &JobId, call: &CallId) -> Result<Option<ToolCall>, StoreError>;
 
-    /// Returns what was said in the newest completed jobs that the agent of this one remembers of its user, oldest
-    /// first (OAS-51). The [rules](turnstone_domain::memory::rules) choose the jobs. A delegate, a fork and a
-    /// branch get nothing.
+    /// Returns the inputs and answers of earlier engagements between this job's user and agent, the oldest first (OAS-51). The
+    /// [rules](turnstone_domain::memory::rules) choose the newest completed jobs. A delegate, a fork and a branch get none.
     async fn memories(&self, job: &JobId, rules: &str) -> Result<Vec<Exchange>, StoreError>;
 
-    /// The bodies of PERSIST's checkpoints of a job in the turns from `from` up to, but not including,
-    /// `until`, oldest first: the results of a flow's nodes.
+    /// Returns the bodies of the PERSIST checkpoints of a job, the oldest first: the results of a flow's nodes. `from` is the
+    /// first turn, and `until` the turn after the last.
     async fn persisted(&self, job: &JobId, from: i64, until: i64) -> Result<Vec<Value>, StoreError>;
 
-    /// Returns the memory of the engagement. `window` is the number of messages; `whole_journal` asks for every
-    /// tool call.
+    /// Returns the past of the engagement for its `turn`. `window` is the most messages. `whole_journal` asks for the calls of
+    /// all turns.
     async fn recall(
         &self,
         job: &JobId,

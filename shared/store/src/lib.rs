@@ -1,5 +1,10 @@
-//! The only place that knows SQL. [`Store`] has one handle per concern; each method that writes is one transaction. [`Ledger`],
-//! [`Upkeep`], [`Breakers`] and [`RateLimits`] are traits, because other crates replace or decorate them.
+//! The store: the only crate that knows SQL and Redis.
+//!
+//! [`Store`] has one handle per concern, such as queues or budgets. A method that writes is one transaction, and returns after
+//! its commit; a method that reads changes nothing. [`Ledger`], [`Upkeep`], [`Breakers`] and [`RateLimits`] are traits, because
+//! tests and other crates replace or decorate them. Everything else is concrete.
+//!
+//! [`SqliteStore`] and [`PostgresStore`] open a store. Above the connection both run the same code.
 //!
 //! ```text
 //!  api, worker, scheduler
@@ -7,7 +12,7 @@
 //!    ▼
 //!  engine ── reads ──▶ session of a reading connection ─────────────╮
 //!    │                                                              │
-//!    ╰─ writes ─▶ writer: one transaction for all that wait         │
+//!    ╰─ writes ─▶ writer: one transaction for all waiting writes    │
 //!                   │ ops: decide in memory                         ├─▶ cipher ─▶ sqlite, postgres
 //!                   │ unit: the rows that changed ─▶ flush ─────────╯
 //!                   ▼
@@ -107,29 +112,29 @@ use std::sync::Arc;
 /// The handles of a store: one per concern.
 #[derive(Clone)]
 pub struct Store {
-    /// Takes in jobs, agents, answers and cancellations.
+    /// The requests of clients: jobs, agents, answers to questions, and cancellations.
     pub intake: Intake,
     /// Pushes that are applied once per idempotency key.
     pub idempotency: IdempotentPushes,
-    /// Claims, checkpoints, settlements.
+    /// The writes of our workers: claims, checkpoints, settlements.
     pub ledger: Arc<dyn Ledger>,
     /// The scheduler's duties.
     pub upkeep: Arc<dyn Upkeep>,
-    /// Reads.
+    /// The reads of the API: jobs, agents, engagements, reviews, checkpoints.
     pub views: Views,
     /// The writes of workers in any language, over HTTP: acknowledgements, failures, beats, saved states, progress.
     pub remote: Remote,
-    /// Queues as operators see them: paused, bounded, limited, weighted.
+    /// Queues, and what operators set for them: pauses, bounds, rate limits, weights.
     pub queues: Queues,
-    /// Operations on many jobs at once: dead letters, bulk operations, statistics, tenants.
+    /// The work of operators on many jobs: dead letters, bulk operations, statistics, totals of tenants.
     pub operate: Operate,
     /// Chains, groups and batches: jobs that wait for one another.
     pub workflows: Workflows,
-    /// Entries that make jobs at set times.
+    /// Cron entries, which make jobs at set times.
     pub crons: Crons,
     /// The schemas of job types' arguments.
     pub schemas: Schemas,
-    /// All events in one order.
+    /// The events of all jobs, in one order.
     pub feed: Feed,
     /// Webhooks: the subscribers to events, and the outcome of each delivery.
     pub webhooks: Webhooks,
@@ -139,11 +144,11 @@ pub struct Store {
     pub control: Control,
     /// Files that agents save.
     pub artifacts: Artifacts,
-    /// Calls of remote agents whose results are no longer needed.
+    /// The work of remote agents that has to be cancelled.
     pub remote_calls: RemoteCalls,
     /// Circuit breakers that the fleet shares.
     pub breakers: Arc<dyn Breakers>,
-    /// The credentials that tools are called with, for users and static identities.
+    /// The credentials with which tools are called, of users and of static identities.
     pub credentials: Credentials,
     /// The audit of changes.
     pub audit: Audit,
@@ -151,22 +156,22 @@ pub struct Store {
     pub keys: Keys,
     /// Freezes of the fleet and of tenants.
     pub freezes: Freezes,
-    /// Agents that work for agents.
+    /// Engagements that work for a call of another engagement.
     pub delegations: Delegations,
     /// The jobs with one tag, as a unit.
     pub batches: Batches,
-    /// Budgets that engagements share, what an engagement may spend, and what was spent.
+    /// The budgets of engagements, the budgets that engagements share, and the costs.
     pub budgets: Budgets,
-    /// Engagements that continue from a turn of another one, whose past they share.
+    /// Forks: engagements that continue from a turn of another one.
     pub forks: Forks,
     /// The questions of agents, and how they were answered.
     pub questions: Questions,
-    /// Runs as the Agent Protocol shows them.
+    /// Runs and their numbered events, for the Agent Protocol.
     pub runs: Runs,
-    /// Engagements that come from another store.
+    /// The import of engagements from another store.
     pub transfers: Transfers,
-    /// Rate limits of all processes that use this store.
+    /// The rate limits of models, for all processes that use this store.
     pub limits: Arc<dyn RateLimits>,
-    /// Hints that something may have changed.
+    /// Notifications that something may have changed. One may be lost, so every listener polls as well.
     pub doorbell: Doorbell,
 }

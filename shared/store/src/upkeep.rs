@@ -1,17 +1,18 @@
-//! The scheduler's duties: each is bounded, idempotent and one transaction, and fenced by the leader's term.
+//! The scheduler's side of the store: the leadership, and the duties. A duty changes a bounded number of rows in one transaction,
+//! may be repeated, and is fenced by the leader's term.
 
 use crate::StoreError;
 use async_trait::async_trait;
 use turnstone_domain::Timestamp;
 
-/// The right of one scheduler to act, until it runs out or another takes over.
+/// The right of one scheduler to act as the leader, until it expires. The leader renews it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
     /// The scheduler that leads.
     pub holder: String,
-    /// Proves it: random per term.
+    /// The fencing token, random per term. The store compares it in the transaction of every duty.
     pub token: String,
-    /// Until when, unless it is renewed.
+    /// The time at which it expires, unless it is renewed.
     pub expires_at: Timestamp,
 }
 
@@ -20,28 +21,28 @@ pub struct Term {
 pub enum Duty {
     /// `scheduled → available` and `retryable → available` for jobs whose time has come.
     PromoteDue,
-    /// `active → available` for jobs whose lease has run out; their reservations are given back.
+    /// `active → available` for jobs whose lease has expired; their reservations are released.
     ReapExpired,
     /// Any non-terminal state `→ discarded` for jobs whose `expires_at` has passed (OJS core §3).
     ExpireJobs,
-    /// Reviews whose deadline has passed: others are asked where there are any, else `open → expired`, and their jobs
-    /// become available and learn of the no.
+    /// Reviews whose deadline has passed: the next reviewer is asked if the review has one. Otherwise `open → expired`, and the
+    /// waiting job becomes available and treats the expiry as a rejection.
     ExpireReviews,
-    /// Reminds of open reviews, once per interval.
+    /// Records a reminder for each open review, once per interval.
     RemindReviews,
     /// Closes open reviews that cannot be read, a page of them at a time. Their jobs become dead letters.
     SetAsideReviews,
     /// `active → retryable | discarded` for attempts that have taken longer than their timeout, where the worker did
     /// not end them itself (OJS core §4.2.3).
     TimeOutJobs,
-    /// Deletes engagements and plain jobs that have ended before this time, or longer ago than their queue keeps
-    /// them, with everything that belongs to them. A fleet that keeps everything performs it as well: it makes room
-    /// for the history of the next jobs, where the store needs room to be made.
+    /// Deletes engagements and plain jobs that ended before this time, or longer ago than their queue keeps them, with everything
+    /// that belongs to them. A fleet that keeps everything performs it as well, because on PostgreSQL it also creates the
+    /// partitions for the history of the next jobs.
     Prune {
         /// Ended before this.
         before: Timestamp,
     },
-    /// Notes the end of closed batches whose jobs have all ended.
+    /// Ends closed batches whose jobs have all ended: records the event `batch.ended`.
     EndBatches,
     /// Adds the jobs that ended before this time to the hourly statistics, each once.
     FoldStatistics {
@@ -53,17 +54,17 @@ pub enum Duty {
 /// The scheduler's side of the store.
 #[async_trait]
 pub trait Upkeep: Send + Sync + 'static {
-    /// The earliest time at which any duty has work; `None` when nothing waits for time.
+    /// Returns the earliest time at which a duty has work; `None` when nothing waits for a time.
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Takes the leadership when it is free, has run out or is held by `holder` itself (then it is renewed); `None`
-    /// while another leads.
+    /// Takes the leadership if it is free or expired, and renews it if `holder` has it. Returns `None` while another scheduler
+    /// leads.
     async fn lead(&self, holder: &str, lease_ms: i64, now: Timestamp) -> Result<Option<Term>, StoreError>;
 
     /// Ends a term early, so that the next leader need not wait for it.
     async fn resign(&self, term: &Term) -> Result<(), StoreError>;
 
-    /// Does at most `limit` rows of a duty and returns how many it changed.
+    /// Performs a duty for at most `limit` rows, and returns the number of changed rows. If it equals `limit`, there may be more.
     ///
     /// # Errors
     /// [`StoreError::Deposed`] when the term has ended: another scheduler leads, and nothing was changed.
@@ -75,7 +76,7 @@ pub trait Upkeep: Send + Sync + 'static {
         limit: usize,
     ) -> Result<usize, StoreError>;
 
-    /// `active → available` for every job, whatever its lease says. Only for a caller that knows that no worker
-    /// lives: `turnstone dev`, which holds the data directory alone.
+    /// `active → available` for every job of our workers, also before its lease has expired. Only for a caller that knows that no
+    /// such worker runs: `turnstone dev`, which is the only process that uses its data directory.
     async fn release_all(&self, now: Timestamp) -> Result<usize, StoreError>;
 }

@@ -15,15 +15,25 @@ const AT_ONCE: usize = 8;
 
 const HEAD: &str = "# Access
 
-Use this page to look up the role and the scope that an operation needs. A request without them is refused with 403.
+Use this page to look up the role and the scope that an operation needs. [SECURITY](SECURITY.md#principals) says how to
+give a client a key with roles. A request whose key lacks the role or the scope is refused with 403. Where a key is needed,
+a request without a valid one is refused with 401.
+
+| role | who may use the operation |
+|---|---|
+| `viewer`, `submitter`, `worker`, `approver`, `operator`, `admin` | a key with this role. `admin` includes every role; `submitter`, `approver` and `operator` include `viewer` |
+| any | every key |
+| no key | every client, also without a key |
+
+| scope | the data that the operation reads and changes |
+|---|---|
+| tenant | the data of one tenant: that of the key. For a key of the fleet it is the tenant in the header `X-OJS-Tenant`, or without the header all tenants |
+| fleet | data that tenants share. The key must be one of the fleet, and the request without the header |
+| none | no data of a tenant |
 
 The page is generated from `security(…)` beside each operation, which `/openapi.json` contains as well. Do not edit it;
 run `TURNSTONE_BLESS=1 cargo test --workspace --test it access::matrix::the_page`. An operation without a declaration
 stops the server at its start.
-
-The scope `tenant` means the data of the principal's tenant; a principal of the fleet sees all tenants, or the one of its
-header `X-OJS-Tenant`. The scope `fleet` means data that tenants share: only principals of the fleet, without the header,
-may use the operation. `admin` includes every role; `submitter`, `approver` and `operator` include `viewer`.
 ";
 
 /// An operation as the document declares it.

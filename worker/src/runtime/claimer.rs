@@ -1,4 +1,7 @@
-//! The one claimer of this process: claims as many jobs as there are free slots.
+//! The claimer of a worker: claims as many jobs as there are free slots, and passes each to apalis with its slot.
+//!
+//! A round of the loop waits for free slots, claims jobs for them in one request, and waits for the doorbell when there are
+//! none. It takes the slots before it claims, so no claimed job has to wait for one.
 
 use super::backend::Assignment;
 use super::leases::LeaseKeeper;
@@ -14,16 +17,16 @@ use turnstone_store::{Claim, ClaimRequest, JobKind, Ring, StoreError};
 
 /// The interval at which an idle worker looks for work without a notification.
 const POLL: Duration = Duration::from_secs(2);
-/// The most jobs of one claim, because the rows of all of them are in memory at once.
+/// The most jobs of one claim. The rows of all of them are in memory at once.
 const MOST: usize = 512;
-/// While jobs queue up, a claim waits until this part of the slots is free. A claim costs the database as much as ten jobs of
-/// it, so one slot at a time would be dear.
+/// While more jobs wait than there are slots, a claim waits until an eighth of the slots is free. A claim costs the
+/// database about as much as ten of its jobs, so a claim for each single slot would be expensive.
 const PART: usize = 8;
-/// The longest that it waits for that.
+/// The longest that a claim waits for these slots.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// Claims until the worker drains. After a failure of the store it retries with growing delays; a failure
-/// never ends the loop.
+/// Claims jobs until the worker drains. A failure of the store never ends the loop: it claims again after a growing delay
+/// of at most five seconds.
 pub async fn run(
     deps: Arc<Deps>,
     keeper: Arc<LeaseKeeper>,
@@ -31,19 +34,19 @@ pub async fn run(
     draining: CancellationToken,
 ) {
     let slots = Arc::new(Semaphore::new(deps.options.slots));
-    let patience = ExponentialBuilder::default()
+    let backoff = ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(50))
         .with_max_delay(Duration::from_secs(5))
         .without_max_times()
         .with_jitter();
-    let mut delays = patience.build();
-    // True while a job that has to run alone waits for this worker to be idle.
+    let mut delays = backoff.build();
+    // True while a job that has to run alone (`Claim::runs_alone`) waits until every slot of this worker is free.
     let mut alone = false;
-    // True after a claim that got as many jobs as it asked for: there are probably more.
+    // True after a claim that returned as many jobs as it asked for: probably more are waiting.
     let mut backlog = false;
     while !draining.is_cancelled() {
         // Registered before the query, so that a notification in between is not lost.
-        let mut bell = deps.doorbell.listen_for_work();
+        let mut notifications = deps.doorbell.listen_for_work();
         let Some(first) = first_slots(&slots, alone.then_some(deps.options.slots), &draining).await else {
             break;
         };
@@ -60,14 +63,15 @@ pub async fn run(
             Ok(claims) if claims.is_empty() => {
                 drop(free);
                 alone = false;
-                delays = patience.build();
-                wait(&mut bell, &draining).await;
+                delays = backoff.build();
+                wait(&mut notifications, &draining).await;
             }
             Ok(mut claims) => {
-                delays = patience.build();
+                delays = backoff.build();
                 alone = make_room(&deps, &mut claims, &mut free, alone).await;
                 for (claim, permit) in claims.into_iter().zip(free) {
                     let slot = keeper.keep(claim.lease.clone(), claim.priority, permit);
+                    // Apalis has stopped for good: the lease keeper releases what was claimed.
                     if assignments.send(Assignment::new(claim, slot)).await.is_err() {
                         return;
                     }
@@ -103,8 +107,9 @@ fn request(deps: &Deps, limit: usize) -> ClaimRequest {
     }
 }
 
-/// Waits for a free slot, or with `all` for so many; `None` when the worker drains. They are kept during the claim. Otherwise
-/// a turn that returns from another server could take one, and no slot would be left for a claimed job.
+/// Waits for a free slot, or with `all` for this number of slots, and takes them; `None` when the worker drains. They stay
+/// taken during the claim. Otherwise a turn that had waited for another server without a slot could take one, and none
+/// would be left for a claimed job.
 async fn first_slots(
     slots: &Arc<Semaphore>,
     all: Option<usize>,
@@ -118,27 +123,29 @@ async fn first_slots(
     }
 }
 
-/// Returns all other slots that are free. It waits for a moment until there are `enough` with the first one.
+/// Takes all other slots that are free. Before, it waits at most [`GATHER`] until there are `enough`, the first one
+/// included.
 async fn more_slots(slots: &Arc<Semaphore>, enough: usize) -> impl Iterator<Item = OwnedSemaphorePermit> {
     let missing = u32::try_from(enough.saturating_sub(1)).unwrap_or_default();
     if missing > 0 {
-        // They are taken one by one below: each job keeps its own.
+        // These permits are returned at once, and taken one by one below, because each job needs a permit of its own.
         let _ = tokio::time::timeout(GATHER, slots.acquire_many(missing)).await;
     }
     let slots = Arc::clone(slots);
     std::iter::from_fn(move || Arc::clone(&slots).try_acquire_owned().ok())
 }
 
-/// Gives a job that has to run alone all slots, or gives such jobs back when something else runs. Returns true if one of
-/// them waits for this worker to be idle.
+/// Handles claimed jobs that have to run alone, because earlier workers died with them. If the worker is idle and the claim
+/// has one such job, that job gets all slots. Otherwise these jobs are released at once. Returns true if the claimer should
+/// wait until the worker is idle, to claim one of them then.
 async fn make_room(
     deps: &Deps,
     claims: &mut Vec<Claim>,
     free: &mut Vec<OwnedSemaphorePermit>,
-    waits: bool,
+    alone: bool,
 ) -> bool {
     if !claims.iter().any(Claim::runs_alone) {
-        return waits;
+        return alone;
     }
     let is_idle = free.iter().map(OwnedSemaphorePermit::num_permits).sum::<usize>() >= deps.options.slots;
     if is_idle && claims.len() == 1 {
@@ -151,16 +158,16 @@ async fn make_room(
     }
     let leases: Vec<_> = claims.extract_if(.., |claim| claim.runs_alone()).map(|claim| claim.lease).collect();
     if let Err(error) = deps.ledger.release(&leases, deps.clock.now()).await {
-        tracing::warn!(%error, "jobs that have to run alone could not be given back; their leases will run out");
+        tracing::warn!(%error, "jobs that have to run alone could not be released; they become available when their leases have expired");
     }
     true
 }
 
-/// Waits for a notification that may mean work, or for the next poll.
-async fn wait(bell: &mut Receiver<Ring>, draining: &CancellationToken) {
-    let rung = async {
+/// Waits until a notification says that jobs may be available, or until the next poll.
+async fn wait(notifications: &mut Receiver<Ring>, draining: &CancellationToken) {
+    let notified = async {
         loop {
-            match bell.recv().await {
+            match notifications.recv().await {
                 Ok(Ring::Available) | Err(RecvError::Lagged(_)) => return,
                 Ok(_) => {}
                 Err(RecvError::Closed) => std::future::pending().await,
@@ -168,20 +175,20 @@ async fn wait(bell: &mut Receiver<Ring>, draining: &CancellationToken) {
         }
     };
     tokio::select! {
-        () = rung => {}
+        () = notified => {}
         () = tokio::time::sleep(POLL) => {}
         () = draining.cancelled() => {}
     }
-    // Notifications that arrived together count as one.
-    while !matches!(bell.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {}
+    // One claim answers all notifications that have arrived.
+    while !matches!(notifications.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The claimer holds its slots from before the claim until each has a job: no returning turn can take one
-    /// meanwhile.
+    /// The claimer takes slots before the claim and keeps them until each has a job. A turn that takes a slot again cannot
+    /// get one of them.
     #[tokio::test]
     async fn slots_of_a_running_claim_are_reserved() {
         let (slots, draining) = (Arc::new(Semaphore::new(3)), CancellationToken::new());

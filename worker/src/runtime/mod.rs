@@ -1,7 +1,12 @@
-//! The worker process: apalis runs the claimer's jobs.
+//! The worker: the [`claimer`] claims jobs from the store, and apalis runs them.
 //!
-//! apalis supplies the loop, the layers and the graceful stop. Leases, retries and acknowledgements are
-//! transactions of the ledger, so a restart of any part in here loses nothing (docs/adr/0001).
+//! apalis is the library that supplies the loop, the layers and the graceful stop. It knows nothing of leases, retries and
+//! acknowledgements: those are transactions of the store's ledger. So a restart of any part in here loses no job
+//! (docs/adr/0001).
+//!
+//! A job goes this way: `claimer` claims it for a free slot and gives its lease to `leases`. A channel passes both as an
+//! `Assignment` to apalis. `assigned` runs its turns and ends the watch over its lease. Beside that, `beats` reports that the
+//! worker is alive, and `remote_cancellations` cancels the work of remote agents that is no longer needed.
 
 mod backend;
 mod beats;
@@ -29,14 +34,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_store::StoreError;
 
-/// A worker, ready to run.
+/// A worker that is ready to run. One process may run several; each needs a name of its own.
 pub struct Worker {
     deps: Arc<Deps>,
     beats: Beats,
 }
 
 impl Worker {
-    /// Returns a worker over these parts.
+    /// Returns a worker with these parts. It claims nothing before [`Worker::run`].
     #[must_use]
     pub fn new(deps: Deps) -> Self {
         let deps = Arc::new(deps);
@@ -55,9 +60,13 @@ impl Worker {
     /// after their phase. A job that has not ended within the grace time is released with its last
     /// checkpoint.
     ///
+    /// The order of a drain: turns give their jobs back after their current phase. After the grace time the turns that still run
+    /// are interrupted. The leases that are left are released. The tools' connections are closed, and the worker takes itself
+    /// off the fleet's list.
+    ///
     /// # Errors
-    /// When the worker cannot be added to the fleet's list. When another worker took its name while it was
-    /// silent. When apalis could not run it. Every lease is released before.
+    /// The worker cannot be added to the fleet's list. Another worker took its name while this one did not report. Or
+    /// apalis could not run it. Every lease is released before `run` returns the error.
     pub async fn run(self, shutdown: CancellationToken) -> Result<(), BoxDynError> {
         self.beats.register().await?;
         let options = self.deps.options.clone();
@@ -72,13 +81,15 @@ impl Worker {
             sender,
             draining.clone(),
         )));
-        let telling = AbortOnDropHandle::new(tokio::spawn(remote_cancellations::run(
+        let cancelling = AbortOnDropHandle::new(tokio::spawn(remote_cancellations::run(
             Arc::clone(&self.deps),
             draining.clone(),
         )));
-        // After a restart by the monitor the same channel continues, so no claimed job is lost in between.
+        // The loop of apalis may be restarted by its monitor. It continues with the same channel, so that no claimed job is
+        // lost in between.
         let assignments = Arc::new(Mutex::new(receiver));
-        // Jobs that apalis has not taken when it stops must live until their leases are released.
+        // Claimed jobs that apalis has not taken when it stops stay in the channel until `give_back` has released their
+        // leases.
         let _untaken = Arc::clone(&assignments);
         let name = options.worker_id.clone();
         let monitor = Monitor::new()
@@ -102,7 +113,7 @@ impl Worker {
             .await;
         draining.cancel();
         let _ = claimer.await;
-        let _ = telling.await;
+        let _ = cancelling.await;
         keeper.give_back().await;
         self.deps.toolbox.close().await;
         beating.end().await?;
@@ -110,12 +121,13 @@ impl Worker {
     }
 }
 
-/// Runs one claimed job: the handler of apalis.
+/// Runs one claimed job until its lease ends. This is the handler that apalis calls. It never returns an error: the store's
+/// ledger, and not apalis, decides about another attempt.
 async fn assigned(assignment: Assignment) -> Result<(), BoxDynError> {
     let Some((claim, slot)) = assignment.take().map(|taken| *taken) else { return Ok(()) };
     let (job, signals) = (claim.job.clone(), slot.signals());
-    // After a panic outside of the phases the lease must not be extended for ever; without a watch it
-    // expires. The future is boxed because apalis moves it several times before it runs.
+    // A panic outside of the phases is caught here, so that `done` ends the watch: otherwise the lease would be extended for
+    // ever. The future is boxed because apalis moves it several times before it runs.
     let running = Box::pin(turn::run_job(slot.deps(), claim, signals.clone()));
     let mut running = AssertUnwindSafe(running).catch_unwind();
     let ended = tokio::select! {
@@ -127,7 +139,7 @@ async fn assigned(assignment: Assignment) -> Result<(), BoxDynError> {
         }
     };
     if ended.is_err() {
-        tracing::error!(%job, "the worker hit a defect of its own; the job's lease will run out");
+        tracing::error!(%job, "the worker panicked, which is a defect of Turnstone; the job resumes when its lease has expired");
     }
     slot.done();
     Ok(())

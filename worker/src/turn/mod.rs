@@ -1,4 +1,14 @@
 //! The core: a claimed job runs turn after turn, each through the seven phases, until it settles.
+//!
+//! `run_job` runs one claim, in this order:
+//!
+//! 1. `Turn::begin` takes the claim and reads what an unfinished turn needs.
+//! 2. `drive` runs turns. `one_turn` runs the phases that have no checkpoint yet; then `verdict` decides: another
+//!    turn, the result, or a failure.
+//! 3. `conclude` commits the settlement, together with everything that is not durable yet.
+//!
+//! Three things end the turns early: a [`Signal`] of the worker, the end of the attempt's time, and a [`Stop`] that a
+//! phase returns. A phase never settles the job itself; it returns a [`Stop`], and `conclude` decides its consequence.
 
 pub mod barrier;
 mod confirmation;
@@ -14,11 +24,11 @@ pub mod failure;
 pub mod guard;
 mod handoff;
 pub mod memory;
-pub mod place;
 pub mod rerun;
 pub mod reviewers;
 pub mod session_state;
 pub mod signals;
+pub mod slot;
 pub mod state;
 pub mod stop;
 pub mod trace;
@@ -41,22 +51,23 @@ use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
 use verdict::Verdict;
 
-/// Runs a claimed job until its lease ends.
+/// Runs a claimed job until its lease ends. It has no result, because its caller has nothing left to do: the outcome of
+/// the job is in the store, and a reason why there is none is logged.
 pub fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) -> impl Future<Output = ()> + Send {
     let timeout = claim.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let (id, lease) = (claim.job.clone(), claim.lease.clone());
-    // Boxed, because a turn that waits for its model keeps no room for its claim.
+    // Boxed, so that the future of a waiting turn reserves no memory for the claim.
     let begun = Box::pin(Turn::begin(Arc::clone(&deps), claim));
     async move {
         let stopped = match begun.await {
             Ok(Some(mut turn)) => {
-                turn.place = signals.place.clone();
+                turn.slot = signals.slot.clone();
                 turn.draining = signals.draining.clone();
                 let span = trace::invoke(&mut turn);
                 let timeout = AttemptTimeout::of(&turn, timeout);
                 run_turns(turn, timeout, &signals).instrument(span).await
             }
-            // The claimer claims only jobs of agents.
+            // A plain job. The claimer asks for jobs of agents only, so there is none.
             Ok(None) => Ok(()),
             Err(Stop::Fail(error)) if error.kind == FailureKind::Unreadable => {
                 Box::pin(discard(&deps, &lease, error)).await
@@ -69,7 +80,7 @@ pub fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) -> impl Future<O
     }
 }
 
-/// Settles a job whose past cannot be read.
+/// Settles a job whose stored messages or journal cannot be decoded: no further attempt could read them either.
 async fn discard(deps: &Deps, lease: &Lease, error: JobError) -> Result<(), Stop> {
     let settlement = Settlement::Discard { error };
     deps.ledger.settle(lease, TurnWrite::default(), settlement, deps.clock.now()).await?;
@@ -85,13 +96,16 @@ fn report(id: &JobId, stop: Stop) {
              an unfinished job goes on from its last checkpoint with whoever claims it next"
         ),
         Stop::Store(error) => {
-            tracing::error!(job = %id, %error, "the store failed; the job's lease will run out")
+            tracing::error!(job = %id, %error, "the store failed; the job resumes when its lease has expired")
         }
-        stop => tracing::error!(job = %id, ?stop, "the job was not settled; its lease will run out"),
+        stop => {
+            tracing::error!(job = %id, ?stop, "the job was not settled; it resumes when its lease has expired")
+        }
     }
 }
 
-/// Runs turns until they end by themselves, take too long, or are ended from outside.
+/// Runs turns until they end by themselves, the attempt's time is over, or a signal ends them; then settles the job.
+/// After [`Signal::Lost`] and [`Signal::Revoked`] it writes nothing.
 async fn run_turns(
     mut turn: Box<Turn>,
     timeout: Option<AttemptTimeout>,
@@ -101,7 +115,7 @@ async fn run_turns(
     let driven = AssertUnwindSafe(drive(&mut turn, signals)).catch_unwind();
     let end = tokio::select! {
         biased;
-        // Another worker may hold the lease now: nothing is written.
+        // Another worker may hold the lease now. After `Revoked` the job is settled already: nothing is left to log.
         ended = signals.any_of(&[Signal::Lost, Signal::Revoked]) => return match ended {
             Signal::Lost => Err(Stop::LeaseLost(turn.job.id.clone())),
             _ => Ok(()),
@@ -109,30 +123,31 @@ async fn run_turns(
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
         error = expired(timeout, &deadline) => Err(Stop::Fail(error)),
     };
-    // A turn that makes way keeps its slot until that is written. Otherwise a job behind it that is no more
-    // urgent could take the slot.
+    // After `Settling` the worker claims the next job for this slot. A turn that gives way for a more urgent job keeps
+    // the slot until its settlement is committed. Otherwise a job that is not more urgent could be claimed first.
     if !matches!(end, Ok(Settlement::GiveWay)) {
         signals.raise(Signal::Settling);
     }
-    // Boxed, because a turn that waits for its model keeps no room for its settlement.
+    // Boxed, so that the future of a waiting turn reserves no memory for the settlement.
     Box::pin(conclude(&mut turn, end)).await
 }
 
 fn panicked() -> JobError {
     JobError::new(
         FailureKind::Internal,
-        "the worker hit a defect of its own (a panic) in this turn; its log has the place",
+        "the worker panicked in this turn, which is a defect of Turnstone; the worker's log shows where",
     )
 }
 
-/// The time of an attempt, and the setting that bounds it.
+/// The longest that an attempt may take.
 struct AttemptTimeout {
     after: Duration,
+    /// The setting that demands it, for the error.
     setting: &'static str,
 }
 
 impl AttemptTimeout {
-    /// Returns the shorter of the job's time and that of the agent's document (RS-42).
+    /// Returns the shorter of two timeouts: the job's, and that of the agent's document (RS-42).
     fn of(turn: &Turn, job: Option<Duration>) -> Option<Self> {
         let of_job = job.map(|after| Self { after, setting: "the job's timeout_ms" });
         let document = turn.agent.limits.attempt_timeout_ms.map(Duration::from_millis);
@@ -142,6 +157,8 @@ impl AttemptTimeout {
     }
 }
 
+/// Waits until the attempt's time is over and no write is in progress, and returns the error. Without a timeout it waits
+/// for ever.
 async fn expired(timeout: Option<AttemptTimeout>, deadline: &Deadline) -> JobError {
     let Some(AttemptTimeout { after, setting }) = timeout else { return std::future::pending().await };
     tokio::time::sleep(after).await;
@@ -149,8 +166,9 @@ async fn expired(timeout: Option<AttemptTimeout>, deadline: &Deadline) -> JobErr
     deadline.pass(JobError::new(FailureKind::Timeout, message)).await
 }
 
-/// Logs that a job failed for good: only ids and the error's code, because its message may hold content.
-fn tell_discarded(turn: &Turn, code: &str) {
+/// Logs that a job failed for good. The log has ids and the error's code only, because the error's message may quote
+/// a client, a model or a tool.
+fn log_discarded(turn: &Turn, code: &str) {
     tracing::warn!(
         job = %turn.job.id,
         agent = turn.agent.name,
@@ -160,10 +178,17 @@ fn tell_discarded(turn: &Turn, code: &str) {
     );
 }
 
-/// Runs turn after turn until there is a result or a reason to stop.
+/// Runs turn after turn until there is a result, or a reason to stop.
+///
+/// A check that has to precede every turn belongs beside `may_begin`. A rule about the step after a turn belongs in
+/// `verdict`, which reads checkpoints only, so that it decides in the same way after a crash.
+///
+/// # Errors
+/// The [`Stop`] of a phase or of a rule.
 async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
     loop {
+        // The steps below may wait, so the last answer of the turn before has to be durable.
         turn.secure().await?;
         if turn.flow.is_some() || turn.agent.flow.is_some() {
             Box::pin(flow::begin(turn)).await?;
@@ -173,6 +198,7 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
         verdict::may_begin(turn)?;
         one_turn(turn, signals).instrument(span).await?;
         trace::turned(turn, began.elapsed());
+        // All phases have run, but changes of the agent's state may have been rolled back.
         phases::persist::committed(turn)?;
         if turn.flow.is_some() {
             if let Some(result) = flow::verdict(turn)? {
@@ -207,8 +233,10 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     }
 }
 
-/// Runs the remaining phases of one turn. Their futures are part of this one, and box what few turns need: a turn
-/// that waits for its model holds little more than the call.
+/// Runs the phases of one turn that have no checkpoint yet.
+///
+/// The futures of the phases are part of this one, and box what few turns need. So a turn that waits for its model holds
+/// little memory beside the call.
 async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
     if phases::resol::is_to_be_recalled(turn) {
         Box::pin(phases::resol::recall(turn)).await?;
@@ -225,6 +253,7 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
             Phase::Norm => phases::norm::run(turn).instrument(span).await?,
             Phase::Resol => phases::resol::run(turn).instrument(span).await?,
             Phase::Infer => {
+                // Calls of earlier turns that an operator wants repeated: the model receives their new outcomes.
                 phases::exec::again(turn, signals).instrument(span.clone()).await?;
                 phases::infer::run(turn, &signals.draining).instrument(span).await?;
             }
@@ -236,14 +265,18 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Decides, in one place, the consequence of a lease's end for the job.
+/// Decides the consequence of the end of the turns for the job, and commits it. This is the only place that makes a
+/// settlement of a [`Stop`].
+///
+/// # Errors
+/// [`Stop::LeaseLost`] and [`Stop::Store`]: the job is not settled, and its lease expires.
 async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), Stop> {
-    // A value that replaces an error is no answer of the agent.
+    // The agent remembers only what it answered itself, and no value by which a handler replaces an error.
     let answered = matches!(&end, Ok(Settlement::Complete { .. }));
     let settlement = match end {
         Ok(settlement) => settlement,
         Err(Stop::Fail(error)) => {
-            // The job and everything outside see the same error.
+            // The job, its events and its spans get the same error, without content that must not be shown.
             let error = turn.unquoted(turn.screen_error(error));
             trace::failed(turn, &error);
             turn.fail_turn();
@@ -262,10 +295,11 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
     match turn.deps.ledger.settle(&turn.lease, write, settlement, turn.deps.clock.now()).await {
         Ok(()) => {
             if let Some(code) = discarded {
-                tell_discarded(turn, &code);
+                log_discarded(turn, &code);
             }
             Ok(())
         }
+        // A settlement reserves and pays nothing, so no budget refuses it.
         Err(LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }

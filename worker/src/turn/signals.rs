@@ -1,26 +1,28 @@
-//! The signals that end a turn from outside, and those that it gives its worker.
+//! The signals between a turn and the worker that runs it. They stay within the process; the store knows nothing of them.
 
-use super::place::TurnSlot;
+use super::slot::TurnSlot;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// A signal between a turn and its worker.
+/// A signal between a turn and its worker. The lease keeper raises all of them but `Settling`. Several may be raised at
+/// once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Signal {
-    /// The lease expired, because this worker or its store was paused: stop at once, write nothing, and log
-    /// it.
+    /// The lease expired, because this process or the store did not run for a while: stop at once, write nothing, and
+    /// log it.
     Lost = 1,
-    /// A cancellation ended the lease: stop at once, and write nothing.
+    /// The lease was ended on purpose, because the job was cancelled, expired or timed out: stop at once, and write
+    /// nothing.
     Revoked = 2,
-    /// A more urgent job waits for the slot: stop before the next turn.
+    /// A job of a higher priority waits for the slot: stop before the next turn.
     GiveWay = 4,
-    /// Raised by the turn when only its settlement is left. The worker may then claim the next job already, so
-    /// that both share a commit.
+    /// Raised by the turn when only its settlement is left. The worker frees the slot at once, so that the settlement
+    /// and the next claim may share a commit.
     Settling = 8,
-    /// A repetition of calls of this job was requested, so the journal must be read.
+    /// A client asked to repeat calls of this job: read the journal before the next model call.
     CallsAgain = 16,
 }
 
@@ -30,7 +32,7 @@ pub struct Signals {
     /// The worker drains, or the job is paused: stop after the current phase.
     pub draining: CancellationToken,
     /// The slot of the turn.
-    pub place: TurnSlot,
+    pub slot: TurnSlot,
     raised: Arc<Raised>,
 }
 
@@ -42,8 +44,8 @@ struct Raised {
 
 impl Signals {
     /// Returns signals of which none is raised.
-    pub fn new(draining: CancellationToken, place: TurnSlot) -> Self {
-        Self { draining, place, raised: Arc::default() }
+    pub fn new(draining: CancellationToken, slot: TurnSlot) -> Self {
+        Self { draining, slot, raised: Arc::default() }
     }
 
     /// Raises a signal.
@@ -57,15 +59,16 @@ impl Signals {
         self.raised.signals.load(Ordering::Acquire) & signal as u8 != 0
     }
 
-    /// Lowers a signal; returns true if it was raised.
+    /// Lowers a signal, so that it can be raised again; returns true if it was raised.
     pub fn lower(&self, signal: Signal) -> bool {
         self.raised.signals.fetch_and(!(signal as u8), Ordering::AcqRel) & signal as u8 != 0
     }
 
-    /// Waits until one of these signals is raised, and returns the first of them that is.
+    /// Waits until one of these signals is raised, and returns it. Of several that are raised it returns the first of the
+    /// list.
     pub async fn any_of(&self, signals: &[Signal]) -> Signal {
         loop {
-            // Registered before the look, so that a signal in between is noticed.
+            // Registered before the check, so that a signal in between wakes it.
             let changed = self.raised.changed.notified();
             if let Some(raised) = signals.iter().find(|signal| self.is_raised(**signal)) {
                 return *raised;

@@ -1,9 +1,15 @@
 //! A turn in progress: its claim, its completed phases, and its writes that are not durable yet.
+//!
+//! One [`Turn`] lives as long as a lease: [`Turn::advance`] begins the next turn of the job in the same value. A phase reads
+//! and changes it, and ends with [`Turn::complete_phase`]. Nothing that a phase records is durable before the next
+//! barrier (`turn/barrier.rs`).
+//!
+//! The word `recalled` marks what was read from the store after a claim, because an earlier attempt wrote it.
 
 use super::conversation::Conversation;
 use super::deadline::Deadline;
 use super::handoff;
-use super::place::TurnSlot;
+use super::slot::TurnSlot;
 use super::stop::Stop;
 use super::trace::Trace;
 use crate::deps::Deps;
@@ -41,15 +47,15 @@ use turnstone_domain::{
 };
 use turnstone_store::{Claim, Delegated, Past, Recall};
 
-/// Messages recalled on resume beyond the window: an answer with the most calls that a provider may send fits
-/// in.
+/// The messages that are read on resume beyond the window of the agent's memory. An answer with its tool calls and
+/// their outcomes fits in, even when a provider sends the most calls of one answer.
 const RECALLED: u32 = 160;
 
 /// The constant part of the claim.
 pub struct JobFacts {
     /// The job.
     pub id: JobId,
-    /// The number of earlier failures.
+    /// The number of earlier failed attempts.
     pub failures: i64,
     /// The retry policy.
     pub retry: RetryPolicy,
@@ -57,21 +63,22 @@ pub struct JobFacts {
     pub token_budget: Option<i64>,
     /// OJS `args`: the input.
     pub args: RawJson,
-    /// The results of its predecessors in the workflow as JSON texts, the immediate one first.
+    /// The results of the jobs before it in its workflow, as JSON texts: the result of the job directly before it is
+    /// first.
     pub parent_results: Option<Vec<String>>,
     /// OJS `meta`: trace context and baggage.
     pub meta: RawObject,
 }
 
-/// The origin of a forked engagement, with its record.
+/// The origin of a forked engagement, with the recorded calls that the fork reuses.
 pub struct Fork {
     /// The origin, and the changes of the fork.
     pub origin: Origin,
-    /// The records that replace its calls.
+    /// The recorded calls, whose outcomes the fork reuses for the same calls.
     pub recorded: Recorded,
     /// The call that handed control over, and the recorded answer of the agent that took over.
     pub handed_over: Option<(CallId, Value)>,
-    /// The result of RESOL in this turn, in a rerun.
+    /// The result of RESOL in this turn, when `turnstone engagement replay` runs recorded turns again.
     pub resolved: Option<(ResolBody, Bindings)>,
 }
 
@@ -81,33 +88,36 @@ pub struct Turn {
     pub deps: Arc<Deps>,
     /// The constant part of the claim.
     pub job: JobFacts,
-    /// The end of this attempt's time.
+    /// The end of this attempt's time, which waits for a write in progress.
     pub deadline: Arc<Deadline>,
     /// The right to write.
     pub lease: Lease,
     /// The engagement.
     pub engagement: Engagement,
-    /// The agent as the engagement began with it.
+    /// The agent as it was when the engagement began; later versions of its document do not change it. After a handoff it
+    /// is the agent that took over, as it is now.
     pub agent: Arc<AgentDefinition>,
-    /// The position of the job.
+    /// The position of the job: the number of the current turn, and what the turns before it left.
     pub position: Position,
-    /// The budget, as of the last write.
+    /// The engagement's budget, as of the last write.
     pub budget: Budget,
-    /// The shared budgets that it may have to pay into as well.
+    /// The budgets of tenants, agents, models and the fleet that its calls may be charged to as well, as of the claim.
     pub budgets: Vec<AppliedBudget>,
-    /// The money paid since the last checkpoint that records it, in millionths of the currency.
+    /// The money paid in this phase for which the journal has no row, in millionths of the currency. The checkpoint of
+    /// the phase records it.
     pub paid_before: i64,
     /// The messages that the model sees.
     pub conversation: Conversation,
-    /// Journal rows of the current turn that were there when the job was claimed.
+    /// The rows of the tool journal that an earlier attempt wrote for the current turn.
     pub recalled_calls: Vec<ToolCall>,
-    /// Calls of earlier turns that are to be repeated.
+    /// Calls of earlier turns that a client asked to repeat.
     pub again: Vec<ToolCall>,
     /// Reviews about calls of the current turn.
     pub reviews: Vec<ReviewAnswer>,
-    /// The Engagement object, when an expression of the agent reads it.
+    /// The values that the agent's CEL expressions may read (OpenAgentSpec's Engagement object); `None` when none of them
+    /// reads it.
     pub object: Option<EngagementObject>,
-    /// The watch over repetitions, when the agent has one.
+    /// The count of repeated calls, when the agent's document has `short_circuit` (OAS-53).
     pub short_circuit: Option<ShortCircuit>,
     /// The agent's state as the turn has read and changed it, after the first read.
     pub buffer: Option<Buffer>,
@@ -117,10 +127,9 @@ pub struct Turn {
     pub delegations: Vec<Delegated>,
     /// The origin of the engagement, if it is a fork.
     pub fork: Option<Box<Fork>>,
-    /// The slot that it has in this worker.
-    pub place: TurnSlot,
-    /// The worker drains, or the job is paused: the turn stops before its next phase. A checkpoint that finds
-    /// the job paused cancels it.
+    /// Its slot in this worker.
+    pub slot: TurnSlot,
+    /// Cancelled when the worker drains or the job is paused: the turn then stops before its next phase.
     pub draining: CancellationToken,
     /// The remote calls of the current turn.
     pub remote_calls: RemoteNotes,
@@ -128,9 +137,9 @@ pub struct Turn {
     pub delegates: Option<Arc<BTreeMap<String, KnownDelegate>>>,
     /// The run of the flow, when the agent is one.
     pub flow: Option<Box<FlowRun>>,
-    /// Its spans.
+    /// Its spans for OpenTelemetry.
     pub trace: Trace,
-    /// The span in which another claim began the current turn, by its W3C `traceparent`.
+    /// The W3C `traceparent` of the span in which an earlier claim began the current turn.
     pub began_in: Option<String>,
     /// The agents that review its calls, once they are looked up.
     pub reviewers: Reviewers,
@@ -138,7 +147,7 @@ pub struct Turn {
     pub interaction_id: String,
     /// The result of RESOL, once it is known in this process.
     pub resolved: Option<Arc<ResolBody>>,
-    /// The tools that RESOL found, once they are found in this process.
+    /// The tools that RESOL bound to the agent's capabilities, once that happened in this process.
     pub bindings: Option<Arc<Bindings>>,
     /// The result of INFER, once it is known in this process.
     pub inferred: Option<Arc<InferBody>>,
@@ -146,9 +155,9 @@ pub struct Turn {
     pub persisted: Option<Arc<PersistBody>>,
     /// The number of completed phases of the current turn.
     done: usize,
-    /// Version and body of the checkpoints that the claim brought.
+    /// Version and body of the checkpoints that the claim returned, in the order of the phases.
     recalled_bodies: Vec<(i64, Value)>,
-    /// True from a model's answer until [`Turn::book`] is called.
+    /// True from a model's answer until [`Turn::book`] records its cost.
     pub unrecorded: bool,
     /// The write that is not durable yet.
     pending: TurnWrite,
@@ -156,12 +165,13 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Takes a claim and recalls the state of its engagement.
+    /// Takes a claim and reads from the store what its turn needs; `None` for a plain job.
     ///
     /// # Errors
-    /// [`Stop::Store`].
+    /// [`Stop::Store`], and [`Stop::Fail`] when stored rows cannot be decoded.
     pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Self>>, Stop> {
         let Some(mut side) = claim.engagement else { return Ok(None) };
+        // After a handoff another agent than the engagement's answers.
         side.agent = handoff::of(&deps, &side).await?;
         side.engagement.agent.clone_from(&side.agent.name);
         let mut turn = Box::new(Self {
@@ -199,7 +209,7 @@ impl Turn {
             depth: side.depth,
             delegations: Vec::new(),
             fork: None,
-            place: TurnSlot::default(),
+            slot: TurnSlot::default(),
             draining: CancellationToken::new(),
             remote_calls: RemoteNotes::default(),
             delegates: None,
@@ -223,8 +233,10 @@ impl Turn {
         Ok(Some(turn))
     }
 
+    /// Reads messages, journal, reviews and delegations of an interrupted or continued engagement.
     async fn recall(&mut self, past: Past) -> Result<(), Stop> {
         let window = self.agent.memory.window_size.saturating_add(RECALLED);
+        // These two count the calls of all turns, not only of the current one.
         let whole = self.object.is_some() || self.short_circuit.is_some();
         let mut recall = match past {
             Past::Nothing => return Ok(()),
@@ -233,25 +245,27 @@ impl Turn {
             }
             _ => self.deps.ledger.reads().recall(&self.job.id, self.position.turn, window, whole).await?,
         };
-        // A further input may go to an agent that must not see other engagements (OAS-50).
+        // After a handoff, the new agent may be one without `retain_memory`. It must not see the messages of earlier
+        // engagements that the first agent recalled (OAS-50).
         let retains = self.agent.retain_memory;
         recall.messages.retain(|stored| retains || stored.message.recalled_from.is_none());
         self.conversation = Conversation::recalled(&recall, &self.agent.memory, self.position.begins);
         if let Some(object) = &mut self.object {
-            // The user's newest answer counts once it is checked and the model has received it.
+            // The user's answer to a question of this turn is left out: expressions may read it only after EXEC has checked
+            // it and passed it to the model.
             let (turn, conversation) = (self.position.turn, &self.conversation);
-            let is_new = |call: &ToolCall| {
+            let is_new_answer = |call: &ToolCall| {
                 call.turn == turn
                     && question::is_one(&call.name)
                     && !call.withheld
                     && !conversation.has_outcome(&call.call_id)
             };
             let calls: Vec<ToolCall> =
-                recall.tool_calls.iter().filter(|call| !is_new(call)).cloned().collect();
+                recall.tool_calls.iter().filter(|call| !is_new_answer(call)).cloned().collect();
             object.replay(&calls);
         }
         if let Some(watch) = &mut self.short_circuit {
-            // Operations on the agent's own state are no calls of a tool or an agent.
+            // Reads and changes of the agent's own state count as no repetition, and neither do notes in the journal.
             let is_call = |call: &&ToolCall| !call.is_note() && !state_call::is_one(&self.agent, &call.name);
             for call in recall.tool_calls.iter().filter(is_call) {
                 watch.attempt(&call.name);
@@ -273,7 +287,7 @@ impl Turn {
         self.again = earlier.into_iter().filter(|call| call.again).collect();
     }
 
-    /// Reads the journal again, after a request to repeat calls of earlier turns.
+    /// Reads the journal again, after [`Signal::CallsAgain`](super::signals::Signal::CallsAgain).
     ///
     /// # Errors
     /// [`Stop::Store`].
@@ -283,7 +297,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Builds the Engagement object from the current journal.
+    /// Builds the Engagement object again from the journal, after calls of earlier turns were repeated.
     ///
     /// # Errors
     /// [`Stop::Store`].
@@ -315,11 +329,11 @@ impl Turn {
         i64::try_from(self.phase_began.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// Returns the result of RESOL: known, or read from its checkpoint.
+    /// Returns the result of RESOL of the current turn: from memory, or from its checkpoint.
     ///
     /// # Errors
-    /// When the checkpoint was written by a version that this worker does not know: the attempt fails and may
-    /// be retried by a newer worker.
+    /// [`Stop::Fail`] when there is no checkpoint, or a newer version of Turnstone wrote it: the attempt fails, and a newer
+    /// worker may retry it.
     pub fn resolved(&mut self) -> Result<Arc<ResolBody>, Stop> {
         if self.resolved.is_none() {
             self.resolved = Some(Arc::new(self.recalled(Phase::Resol, resol::VERSIONS)?));
@@ -327,7 +341,7 @@ impl Turn {
         self.resolved.clone().ok_or_else(|| self.unreadable(Phase::Resol, "it is missing"))
     }
 
-    /// Returns the result of INFER: known, or read from its checkpoint.
+    /// Returns the result of INFER of the current turn: from memory, or from its checkpoint.
     ///
     /// # Errors
     /// As [`Turn::resolved`].
@@ -338,7 +352,7 @@ impl Turn {
         self.inferred.clone().ok_or_else(|| self.unreadable(Phase::Infer, "it is missing"))
     }
 
-    /// Returns the result of PERSIST: known, or read from its checkpoint.
+    /// Returns the result of PERSIST of the current turn: from memory, or from its checkpoint.
     ///
     /// # Errors
     /// As [`Turn::resolved`].
@@ -367,11 +381,12 @@ impl Turn {
         Stop::Fail(JobError::new(FailureKind::Internal, message))
     }
 
-    /// Completes a phase: its checkpoint becomes durable with the next barrier. The events of INIT and EMIT
-    /// name the turn and the instance.
+    /// Completes a phase: adds its checkpoint and its event to the pending write, which becomes durable with the next
+    /// barrier. `version` is the version of the body's form; a later worker uses it to read the checkpoint. The events of
+    /// INIT and EMIT also have the ids of the turn and of the worker's instance, as OSSA demands.
     ///
     /// # Errors
-    /// When the body cannot be written as JSON.
+    /// [`Stop::Fail`] when the body cannot be written as JSON.
     pub fn complete_phase<B: Serialize>(&mut self, phase: Phase, version: i64, body: &B) -> Result<(), Stop> {
         let more = match phase {
             Phase::Init | Phase::Emit => RawJson::written(&self.named()),
@@ -381,7 +396,7 @@ impl Turn {
         self.phase_done(phase, version, body, (0, 0), more)
     }
 
-    /// Completes INFER, with its tokens and the facts of its event.
+    /// Completes INFER. `tokens` are those of prompt and answer; `facts` are the further fields of its event.
     ///
     /// # Errors
     /// As [`Turn::complete_phase`].
@@ -404,7 +419,12 @@ impl Turn {
         (tokens_in, tokens_out): (i64, i64),
         more: serde_json::Result<RawJson>,
     ) -> Result<(), Stop> {
-        let failed = |e| JobError::new(FailureKind::Internal, format!("phase {phase} left no JSON: {e}"));
+        let failed = |e| {
+            JobError::new(
+                FailureKind::Internal,
+                format!("the result of phase {phase} cannot be written as JSON: {e}"),
+            )
+        };
         let (body, more) = (body.map_err(failed)?, more.map_err(failed)?);
         let (at, duration_ms, turn) = (self.deps.clock.now(), self.phase_ms(), self.position.turn);
         let spent = Spent::default();
@@ -425,14 +445,14 @@ impl Turn {
         Ok(())
     }
 
-    /// Undoes the completion of the last phase, whose write was refused. `pending` is the write that was not
-    /// durable before it.
+    /// Undoes the completion of the last phase after the store refused its write. `pending` is the pending write as it was
+    /// before that phase ended.
     pub fn undo_phase(&mut self, pending: TurnWrite) {
         self.pending = pending;
         self.done -= 1;
     }
 
-    /// Records the costs of the phase that was completed last, with those paid before it.
+    /// Records the costs of the phase that was completed last, together with [`Turn::paid_before`].
     pub fn spent(&mut self, spent: Spent) {
         let paid = std::mem::take(&mut self.paid_before);
         if let Some(done) = self.pending.checkpoints.last_mut() {
@@ -440,13 +460,14 @@ impl Turn {
         }
     }
 
-    /// Adds a message to the conversation of the turn; it becomes durable with the next barrier.
+    /// Adds a message to the current conversation of the engagement; it becomes durable with the next barrier.
     pub fn say(&mut self, message: Message) {
         let thread = self.conversation.thread().map(str::to_owned);
         self.say_in(thread, message);
     }
 
-    /// Adds a message to another conversation of the engagement; `None` is the one with the user.
+    /// Adds a message to the conversation with this name; `None` is the one with the user. The agents of a team have
+    /// conversations of their own.
     pub fn say_in(&mut self, thread: Option<String>, message: Message) {
         let message = Arc::new(Message { thread, ..message });
         self.pending.messages.push((self.position.turn, Arc::clone(&message)));
@@ -460,41 +481,41 @@ impl Turn {
         self.conversation.push(BEFORE, message, &self.agent.memory);
     }
 
-    /// Returns the write that is not durable yet.
+    /// Returns the write that is not durable yet, so that a phase can add to it.
     pub fn pending(&mut self) -> &mut TurnWrite {
         &mut self.pending
     }
 
-    /// Records the cost of a model's answer. It becomes durable, with the answer, with the next barrier.
+    /// Records the cost of a model's answer. It becomes durable with the answer, at the next barrier.
     pub fn book(&mut self, tokens: BudgetMove, money: Option<Box<ChargeMove>>) {
         self.unrecorded = false;
         (self.pending.budget, self.pending.charge) = (Some(tokens), money);
     }
 
-    /// Returns the movement of the budget that is not durable yet.
+    /// Returns the change of the budget that is not durable yet, if there is one.
     pub fn booking(&self) -> Option<&BudgetMove> {
         self.pending.budget.as_ref()
     }
 
-    /// Marks the turn as failed in the event of its last phase, if that is not published yet: a failed turn
-    /// is not published as complete (facts §2.10).
+    /// Marks the turn as failed in the event of EMIT, if that event is not durable yet. Without the mark a subscriber would
+    /// take a failed turn for a complete one.
     pub fn fail_turn(&mut self) {
         for event in self.pending.events.iter_mut().rev() {
-            if let EventData::Phase(said) = &mut event.data
-                && said.phase == Phase::Emit
+            if let EventData::Phase(completed) = &mut event.data
+                && completed.phase == Phase::Emit
             {
-                said.more = said.more.joined(&RawJson::of(&json!({"failed": true})));
+                completed.more = completed.more.joined(&RawJson::of(&json!({"failed": true})));
                 return;
             }
         }
     }
 
-    /// Takes the write that is not durable yet, for the settlement.
+    /// Takes the write that is not durable yet, for a barrier or the settlement, and leaves an empty one.
     pub fn take_pending(&mut self) -> TurnWrite {
         std::mem::take(&mut self.pending)
     }
 
-    /// Begins the next turn under the same lease.
+    /// Begins the next turn under the same lease: forgets the phases, calls and reviews of the turn before.
     pub fn advance(&mut self, position: Position) {
         self.pending.position = Some(position.clone());
         self.position = position;
@@ -525,12 +546,12 @@ impl Turn {
 
     /// Returns true if the reviewer of this name is an agent; a group of the configuration takes precedence.
     #[must_use]
-    pub fn is_reviewed_by_agent(&self, word: &str) -> bool {
-        self.reviewers.contains_key(word) && !self.deps.reviews.groups.contains_key(word)
+    pub fn is_reviewed_by_agent(&self, name: &str) -> bool {
+        self.reviewers.contains_key(name) && !self.deps.reviews.groups.contains_key(name)
     }
 }
 
-/// Returns a member of INIT's body from a turn's checkpoints.
+/// Returns a text from the body of INIT's checkpoint, which is the first of a turn.
 fn of_init(checkpoints: &[Checkpoint], member: &str) -> Option<String> {
     checkpoints.first()?.body.get(member)?.as_str().map(str::to_owned)
 }

@@ -5,14 +5,16 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Wait};
 use turnstone_store::{LedgerError, StoreError, unreadable};
 
-/// The reason why a turn stops. `turn/mod.rs` decides in one place what each means for the job.
+/// The reason why a turn stops before its end. Any function of a turn may return one, and `conclude` of `turn/mod.rs`
+/// decides its consequence for the job. `?` makes one of a [`JobError`], a [`LedgerError`] and a [`StoreError`].
 #[derive(Debug)]
 pub enum Stop {
-    /// The attempt failed.
+    /// The attempt failed: the agent's handlers and the job's retry policy decide if there is another one.
     Fail(JobError),
-    /// It waits for an event outside of the turn, and holds no slot until then.
+    /// The job waits for an event outside of the turn, and holds no slot, lease or reservation until then.
     Park(Box<Wait>),
-    /// The worker drains, or the job is paused: it resumes from the last checkpoint, elsewhere or later.
+    /// The worker drains, or the job is paused: it resumes from its last checkpoint, in another worker or later. It is
+    /// no failure.
     Drain,
     /// The lease is lost, and another worker may hold the job. Write nothing.
     LeaseLost(JobId),
@@ -127,6 +129,6 @@ pub fn budget_exceeded(left: i64, needed: i64) -> JobError {
 
 /// Returns the error of a turn whose state was changed by another one meanwhile.
 pub fn state_conflict() -> JobError {
-    let message = "another turn changed the state that this turn had read; its own changes are rolled back, and it is run again";
+    let message = "another turn changed the state that this turn had read; the changes of this turn are rolled back, and it runs again";
     JobError::new(FailureKind::State, message)
 }

@@ -1,5 +1,5 @@
-//! Turns a client's members into a job that can be pushed. Bodies, members of a batch, steps of a workflow and
-//! templates of cron entries are read in the same way.
+//! Makes a job that can be pushed of the JSON members that a client sent. Single jobs, jobs of a batch, steps of a workflow
+//! and templates of cron entries are all read here, so that the same rules apply to them.
 
 use super::{flow, submitter};
 use crate::api::App;
@@ -17,11 +17,14 @@ use turnstone_ojs::{EnqueueRequest, agent_fields, rules};
 pub(super) struct AcceptState {
     /// Agents that were looked up, by name; `None` when there is none of that name.
     agents: HashMap<String, Option<AgentDefinition>>,
-    /// The cost that is left for the schemas of the request.
+    /// The cost that the schemas of the request may still have; it bounds the time to compile them.
     allowance: Allowance,
 }
 
-/// Checks the members of an enqueue request and makes the job. They count within what the principal may. Nothing is stored.
+/// Checks the members of an enqueue request and makes the job. Nothing is stored.
+///
+/// # Errors
+/// 400 or 422 for a wrong member, with its name. 403 for a user that the principal may not name. The errors of the store.
 pub(crate) async fn accept(
     app: &App,
     fields: RawObject,
@@ -31,7 +34,8 @@ pub(crate) async fn accept(
     accept_knowing(app, &mut AcceptState::default(), fields, tenant, now).await
 }
 
-/// Reads the members of a job for a principal and the owner of the job, on a thread that may block when they contain schemas.
+/// Reads the members of a job that a principal sends for a tenant. Members with schemas are read on a thread that may block,
+/// because to compile a schema may take long.
 pub(crate) async fn read(
     allowance: &mut Allowance,
     mut fields: RawObject,
@@ -53,7 +57,7 @@ pub(crate) async fn read(
     Ok(request?)
 }
 
-/// Returns the same, for one of many: agents are looked up once.
+/// Does the same as [`accept`] for one of many jobs of a request: each agent is looked up once.
 pub(super) async fn accept_knowing(
     app: &App,
     known: &mut AcceptState,

@@ -41,7 +41,7 @@ pub(crate) struct BatchReply {
     post, path = "/ojs/v1/jobs/batch", tag = "jobs",
     security(("tenant" = ["submitter"])),
     params(
-        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose jobs they are."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the jobs."),
         ("X-Request-Id" = Option<String>, Header, description = "Kept in each job's meta.request_id."),
         ("Idempotency-Key" = Option<String>, Header, max_length = 255,
          description = "For 24 hours the same body under the same key is the same batch and gets the same answer; another body is 409."),

@@ -1,4 +1,8 @@
-//! `POST /ojs/v1/jobs`: accepts a job. The response is 201 only after it is durable (OJS HTTP binding §5.1).
+//! `POST /ojs/v1/jobs`: accepts a job. The response is 201 only after the job is durable (OJS HTTP binding §5.1).
+//!
+//! The body is read and checked in `accept`; the store pushes the job; then the response is built from the request, without
+//! another read. The store is read again only if the stored job may differ from the request. With an `Idempotency-Key` the
+//! body of the response is recorded, in the transaction of the push if possible.
 
 use super::super::queues::pressure;
 use super::accept::accept;
@@ -22,16 +26,16 @@ use turnstone_store::{Pushed, RecordedPush};
     post, path = "/ojs/v1/jobs", tag = "jobs",
     security(("tenant" = ["submitter"])),
     params(
-        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose job it is."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the job."),
         ("X-Request-Id" = Option<String>, Header, description = "Kept in the job's meta.request_id."),
         ("Idempotency-Key" = Option<String>, Header, max_length = 255,
-         description = "For 24 hours the same body under the same key is the same job and gets the same answer; another body is 409."),
+         description = "For 24 hours a request with the same key and body adds no second job and gets the same response. The same key with another body is 409."),
     ),
     request_body(content = docs::Enqueue, content_type = "application/openjobspec+json"),
     responses(
         (status = 201, description = "The job is accepted.", body = docs::JobReply,
          content_type = "application/openjobspec+json"),
-        (status = 200, description = "Another job replaces it (unique jobs, on_conflict ignore), and is answered with deduplicated true.",
+        (status = 200, description = "An equal job exists (unique jobs, on_conflict ignore). No job is added; the response has the existing one, with deduplicated true.",
          body = docs::JobReply, content_type = "application/openjobspec+json"),
     ),
 )]
@@ -48,6 +52,7 @@ pub(crate) async fn enqueue(
     {
         return repeated(&app, key, recorded).await;
     }
+    // A job whose fields are wrong is refused here; remarkable ones only cause warnings in the response.
     let mut fields = body::read_object(&body)?;
     request.keep(&mut fields);
     let job = accept(&app, fields, &tenant, app.api.clock.now()).await?;
@@ -64,11 +69,12 @@ pub(crate) async fn enqueue(
         }
         Some(key) => {
             let (sent, warned) = (job.clone(), warnings.clone());
-            let at_once = move |pushed: &[Pushed]| {
+            // Called in the transaction of the push. It makes the body to record, unless that needs a read of the store.
+            let body_at_push = move |pushed: &[Pushed]| {
                 let pushed = pushed.first().filter(|pushed| stands_as_sent(&sent, pushed))?;
                 text(&accepted(sent.clone(), pushed.state), pushed, &warned).ok()
             };
-            let recorded = key.check(key.push(&app, vec![job.clone()], at_once).await?)?;
+            let recorded = key.check(key.push(&app, vec![job.clone()], body_at_push).await?)?;
             if recorded.repeated {
                 return repeated(&app, key, recorded).await;
             }
@@ -87,8 +93,8 @@ pub(crate) async fn enqueue(
     Ok(response)
 }
 
-/// Returns the response to a request that was applied before. If none was recorded, it is made from the job as it is
-/// now.
+/// Returns the recorded response of a request that was applied before. A crash may have prevented its record; then it is
+/// made from the job as it is now.
 async fn repeated(app: &App, key: &KeyedRequest, recorded: RecordedPush) -> Answer {
     let pushed = one(recorded.pushed)?;
     let body = match recorded.answer {
@@ -123,7 +129,7 @@ fn answer(pushed: &Pushed, body: String) -> Response {
     response
 }
 
-/// Returns true if the accepted job equals the one that was sent, so that the store need not be read again.
+/// Returns true if the stored job equals the one of the request, so that the store need not be read again.
 pub(super) fn stands_as_sent(job: &NewJob, pushed: &Pushed) -> bool {
     let keeps_schedule = OnConflict::ReplaceExceptSchedule;
     let moved = job.terms.unique.as_ref().is_some_and(|unique| unique.on_conflict == keeps_schedule);
@@ -138,7 +144,7 @@ pub(super) async fn stored(app: &App, job: NewJob, pushed: &Pushed) -> Result<Jo
     as_it_stands(app, pushed).await
 }
 
-/// Returns the job as the store has it.
+/// Returns the job from the store.
 pub(super) async fn as_it_stands(app: &App, pushed: &Pushed) -> Result<Job, Failure> {
     let found = app.api.store.views.job(&pushed.id).await?;
     Ok(found.ok_or_else(|| OjsError::not_found("job", pushed.id.as_str()))?)

@@ -166,7 +166,7 @@ pub(crate) async fn forget(State(app): State<Shared>, Segment(id): Segment, oper
         ("type" = Option<String>, Query, description = "Of this type."),
         ("tag" = Option<String>, Query, description = "With this tag."),
         ("agent" = Option<String>, Query, description = "Of this agent."),
-        ("error_code" = Option<String>, Query, description = "Whose last error has this code."),
+        ("error_code" = Option<String>, Query, description = "Only jobs whose last error has this code."),
         ("after" = Option<String>, Query, description = "After the job with this id, in an order by created_at: `next_after` of the part before."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),

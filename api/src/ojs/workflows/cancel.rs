@@ -13,7 +13,7 @@ use turnstone_store::WorkflowCancel;
     delete, path = "/ojs/v1/workflows/{id}", operation_id = "delete_workflow", tag = "workflows",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "Of the workflow."),
-           ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
+           ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
     responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,
                content_type = "application/openjobspec+json")),
 )]
@@ -26,7 +26,7 @@ pub(super) async fn delete(State(app): State<Shared>, tenant: Tenant, Segment(id
     post, path = "/ojs/v1/workflows/{id}/cancel", operation_id = "cancel_workflow", tag = "workflows",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "Of the workflow."),
-           ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
+           ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
     responses((status = 200, description = "The workflow is cancelled.", body = WorkflowReply,
                content_type = "application/openjobspec+json")),
 )]

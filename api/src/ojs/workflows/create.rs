@@ -40,7 +40,7 @@ pub(crate) struct Create {
 #[utoipa::path(
     post, path = "/ojs/v1/workflows", operation_id = "create_workflow", tag = "workflows",
     security(("tenant" = ["submitter"])),
-    params(("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
+    params(("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
     request_body(content = Create, content_type = "application/openjobspec+json"),
     responses((status = 201, description = "The workflow runs.", body = WorkflowReply,
                content_type = "application/openjobspec+json")),

@@ -34,7 +34,7 @@ pub(super) struct WorkflowPagination {
         ("state" = Option<String>, Query, description = "running, completed, failed or cancelled."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
         ("offset" = Option<u32>, Query, description = "How many to leave out.", minimum = 0),
-        ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflows."),
+        ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflows."),
     ),
     responses((status = 200, description = "The workflows.", body = WorkflowList,
                content_type = "application/openjobspec+json")),

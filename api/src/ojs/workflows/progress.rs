@@ -28,7 +28,7 @@ pub(super) struct WorkflowProgress {
     get, path = "/ojs/v1/workflows/{id}/progress", tag = "workflows",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "Of the workflow."),
-           ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
+           ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
     responses((status = 200, description = "The numbers.", body = WorkflowProgress,
                content_type = "application/openjobspec+json")),
 )]

@@ -11,7 +11,7 @@ use axum::extract::State;
     get, path = "/ojs/v1/workflows/{id}", operation_id = "show_workflow", tag = "workflows",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "Of the workflow."),
-           ("X-OJS-Tenant" = Option<String>, Header, description = "Whose workflow it is.")),
+           ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflow.")),
     responses((status = 200, description = "The workflow.", body = WorkflowReply,
                content_type = "application/openjobspec+json")),
 )]

@@ -9,13 +9,13 @@ use turnstone_store::limits::{FleetwideLimits, RateLimits};
 use turnstone_store::redis::{self, RedisLimits, RedisRelay};
 use turnstone_store::{PostgresOptions, PostgresStore, Store, StoreError};
 
-/// The foundation of a process of a fleet.
+/// The store of a fleet's process, with the time and the ids that belong to it.
 pub struct Ground {
     /// The store, which connects the parts of the fleet.
     pub store: Store,
-    /// The time of the database, so that a machine whose clock is wrong does no harm.
+    /// The time of the database, so that a wrong clock of a machine has no effect.
     pub clock: Arc<dyn Clock>,
-    /// Ids.
+    /// The source of ids.
     pub ids: Arc<dyn Ids>,
 }
 
@@ -23,7 +23,7 @@ impl Ground {
     /// Opens the configured database. It must have been migrated.
     ///
     /// # Errors
-    /// It is no PostgreSQL, cannot be reached, or is not fit for use.
+    /// It is not PostgreSQL, cannot be reached, or has not been migrated to this version.
     pub async fn open(config: &Config) -> anyhow::Result<Self> {
         let options = options(config)?;
         let ids: Arc<dyn Ids> = Arc::new(SystemIds);
@@ -98,7 +98,7 @@ pub fn refused(error: StoreError) -> Failure {
         StoreError::Misconfigured(problem) => Failure::usage(problem),
         // The message itself contains the next step.
         StoreError::Unfit(_) | StoreError::WorkerNameTaken { .. } => failure,
-        _ => failure.hint("`turnstone doctor` looks at everything that may be wrong"),
+        _ => failure.hint("`turnstone doctor` checks the configuration and the database, and suggests fixes"),
     }
 }
 

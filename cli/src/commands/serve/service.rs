@@ -1,4 +1,5 @@
-//! The parts of Turnstone that run in this process. Only the store connects them.
+//! The services that run in this process: the API, the scheduler, the worker, or all of them in `turnstone dev`. A part that ends
+//! by itself ends the process. On a signal the parts are stopped one after the other, each after it has drained.
 
 use super::Signals;
 use crate::failure::Exit;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-/// The running parts, in the order in which they are stopped.
+/// The running parts of the process, in the order in which they are stopped.
 #[derive(Debug)]
 pub struct Service {
     parts: Vec<ServicePart>,
@@ -24,17 +25,17 @@ pub struct ServicePart {
     running: JoinHandle<anyhow::Result<()>>,
 }
 
-/// The messages at the end.
+/// The remarks that the end of a service prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Farewell {
-    /// When the first signal came.
+    /// Printed when the parts begin to stop.
     pub stopping: &'static str,
-    /// When everything has ended.
+    /// Printed when all parts have ended.
     pub stopped: &'static str,
 }
 
 impl ServicePart {
-    /// Starts a part; it ends soon after its token is cancelled.
+    /// Starts a part with this name for messages. `run` gets a token; the part drains and ends when the token is cancelled.
     pub fn start<F>(name: &'static str, run: impl FnOnce(CancellationToken) -> F) -> Self
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
@@ -49,10 +50,11 @@ impl ServicePart {
         self.stop.clone()
     }
 
+    /// Stops the part and waits until it has ended.
     async fn end(self) -> anyhow::Result<()> {
         self.stop.cancel();
         if self.running.is_finished() {
-            // [`Service::broken`] has reported it.
+            // It ended by itself, and [`Service::run`] reports that.
             return Ok(());
         }
         let name = self.name;
@@ -60,7 +62,7 @@ impl ServicePart {
             .await
             .context("it panicked")
             .flatten()
-            .with_context(|| format!("the {name} did not end well"))
+            .with_context(|| format!("the {name} failed while it stopped"))
     }
 }
 
@@ -91,7 +93,7 @@ impl Service {
     /// at once.
     ///
     /// # Errors
-    /// The error of the part that failed, or that did not end well.
+    /// The error of the part that ended by itself, or that failed while it stopped.
     pub async fn run(
         mut self,
         mut signals: Signals,

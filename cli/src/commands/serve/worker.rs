@@ -28,10 +28,10 @@ pub struct RunArgs {
     /// The queues it serves, separated by commas [default: every queue]
     #[arg(long, value_name = "NAMES")]
     pub queues: Option<String>,
-    /// How long a silent worker keeps its jobs, such as 15s [default: 15s]
+    /// How long a worker that stops responding keeps its jobs, such as 15s [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = milliseconds)]
     pub lease: Option<u64>,
-    /// Its name, unique in the fleet [default: the machine's name, the process id and four random characters]
+    /// Its name, unique in the fleet [default: the name of the machine, the process id and four random characters]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// How long a stopping worker lets turns reach their next checkpoint, such as 10s [default: 10s]
@@ -147,14 +147,14 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     Ok(Service::of(std::iter::once(worker).chain(probes).collect()))
 }
 
-/// Returns a name that no other worker has. In a container the machine's name and the process id are the same at every
-/// start. The worker of the last start may still be known.
+/// Returns a name that no other worker has. In a container, the name of the machine and the process id are the same at every
+/// start, and the fleet may still list the worker of the start before. So the name ends with random characters.
 fn given_name(id: &str) -> String {
     let tail = id.get(id.len().saturating_sub(4)..).unwrap_or_default();
     format!("{}-{}-{tail}", host_name(), std::process::id())
 }
 
-/// Refuses an unknown queue: a worker for a misspelt one would wait for ever.
+/// Checks that the queues exist: a worker for a misspelt one would wait for ever.
 async fn known_queues(config: &Config, views: &Views) -> anyhow::Result<()> {
     let Some(wanted) = config.worker.named_queues() else { return Ok(()) };
     let known = views.queues().await.map_err(refused)?;
@@ -164,7 +164,7 @@ async fn known_queues(config: &Config, views: &Views) -> anyhow::Result<()> {
     }
 }
 
-/// Returns true for an unknown queue: no job was pushed to it, and no migration named it.
+/// Returns the failure for an unknown queue: no job was pushed to it, and `turnstone migrate` did not create it.
 #[must_use]
 pub fn unknown_queue(name: &str, known: &[String]) -> Failure {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

@@ -1,4 +1,12 @@
-//! Claims: on a connection of their own, each in one statement ([`alone`]), or else step by step in the writer.
+//! Claims. There are two ways:
+//!
+//! - In one statement ([`alone`]), on a connection of its own. It is fast, and serves when no rule about the jobs needs a second
+//!   look. Only PostgreSQL has it.
+//! - Step by step, as a write of the writer. It knows all rules, such as limits of queues and rate limits, and it skips jobs that
+//!   cannot be read.
+//!
+//! A claim first tries the one statement. When that finds a reason for the other way, the next claims take the other way at
+//! once, for a while.
 
 use super::Engine;
 use super::definitions::Definitions;
@@ -15,17 +23,18 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use turnstone_domain::{Ids, Timestamp};
 
-/// How long claims are made step by step after one met a job that cannot be read, which such claims would take each time.
+/// How long claims are made step by step after one met a job that cannot be read, in milliseconds. The one statement would claim
+/// that job again each time.
 const DAMAGED_MS: i64 = 3_600_000;
-/// The same after a rule applied that stays.
+/// The same after a rule applied that stays, such as the limit of a queue.
 const RULED_MS: i64 = 1_000;
-/// Claims that may wait for the one before them until callers have to wait to ask.
+/// The most claims that wait for the connection in its channel.
 const INBOX: usize = 64;
 
-/// A claim with the place for its answer.
+/// A claim, and the channel for its answer.
 pub(super) type Asked = (ClaimRequest, oneshot::Sender<Result<ClaimOutcome, StoreError>>);
 
-/// The connection and what it remembers between claims.
+/// The connection for claims, and what is remembered between them.
 struct Claimer {
     session: Session,
     ids: Arc<dyn Ids>,
@@ -48,13 +57,14 @@ pub(super) fn start(
 }
 
 impl Engine {
-    /// Claims in one statement; `None` when the claim has to be made step by step.
+    /// Claims in one statement; `None` when nothing was claimed and the claim has to be made step by step.
     pub(super) async fn claim_alone(&self, request: &ClaimRequest) -> Result<Option<ClaimBatch>, StoreError> {
         let Some(claimer) = &self.claimer else { return Ok(None) };
         if request.limit == 0 || request.now.0 < claimer.from.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let pause = |ms: i64| claimer.from.store(request.now.0.saturating_add(ms), Ordering::Relaxed);
+        let step_by_step_for =
+            |ms: i64| claimer.from.store(request.now.0.saturating_add(ms), Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
         if claimer.asked.send((request.clone(), reply)).await.is_err() {
             return Ok(None);
@@ -63,31 +73,35 @@ impl Engine {
         match answer {
             Ok(ClaimOutcome::Claimed(batch)) => Ok(Some(batch)),
             Ok(ClaimOutcome::Damaged(batch)) => {
-                pause(DAMAGED_MS);
+                step_by_step_for(DAMAGED_MS);
                 Ok(Some(batch))
             }
             Ok(ClaimOutcome::Ruled(stays)) => {
                 if stays {
-                    pause(RULED_MS);
+                    step_by_step_for(RULED_MS);
                 }
                 Ok(None)
             }
-            // Step by step one job that cannot be read keeps no other from being claimed, and the writer waits for a database
-            // that is away.
+            // The writer can do better: it claims the jobs that can be read, and waits for a database that does not answer.
             Err(error) => {
                 tracing::warn!(%error, "jobs cannot be claimed in one statement; they are claimed step by step");
-                pause(if matches!(error, StoreError::Unreadable { .. }) { DAMAGED_MS } else { RULED_MS });
+                step_by_step_for(if matches!(error, StoreError::Unreadable { .. }) {
+                    DAMAGED_MS
+                } else {
+                    RULED_MS
+                });
                 Ok(None)
             }
         }
     }
 
-    /// Claims in one statement, or else step by step.
+    /// Claims jobs: in one statement, or else step by step. When other claims hold all jobs that it could take, it tries again
+    /// for less than half a second.
     pub(super) async fn claim_jobs(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         if let Some(batch) = self.claim_alone(&request).await? {
             return Ok(batch.claims);
         }
-        let mut pauses = again().build();
+        let mut pauses = busy_pauses().build();
         loop {
             let claimed =
                 self.write(request.clone(), |tx, request| Box::pin(claim::apply(tx, request))).await?;
@@ -99,6 +113,8 @@ impl Engine {
 }
 
 impl Claimer {
+    /// Makes one claim after the other. The tokens of the leases of a claim begin with the same random text, by which its jobs
+    /// can be found when its answer is lost.
     async fn run(mut self, mut inbox: mpsc::Receiver<Asked>) {
         while let Some((request, reply)) = inbox.recv().await {
             if reply.is_closed() {
@@ -107,7 +123,7 @@ impl Claimer {
             let token = self.ids.next();
             let answer = self.claim(&request, &token).await;
             if let Err(Ok(_)) = reply.send(answer) {
-                // The caller has gone away in between.
+                // The caller has gone away, so no worker would run these jobs.
                 self.give_back(&token, request.now).await;
             }
         }
@@ -144,21 +160,23 @@ impl Claimer {
         }
     }
 
-    /// Looks up what a claim took whose answer does not reach its worker. Without an answer from the database the leases run
-    /// out, as those of a worker that was killed.
+    /// Releases the jobs of a claim whose answer did not reach its worker. If the database does not answer, their leases expire
+    /// like those of a killed worker.
     async fn give_back(&mut self, token: &str, now: Timestamp) {
-        for pause in pauses().build() {
+        for pause in lookup_pauses().build() {
             match self.try_to_give_back(token, now).await {
                 Ok(()) => return,
-                Err(error) => tracing::debug!(%error, "what a claim took is not known yet"),
+                Err(error) => tracing::debug!(%error, "the jobs of a lost claim cannot be released yet"),
             }
             tokio::time::sleep(pause).await;
         }
-        tracing::warn!("what a claim took cannot be looked up; leases that it took run out");
+        tracing::warn!(
+            "the jobs of a lost claim cannot be released; they become available when their leases have expired"
+        );
     }
 
     async fn try_to_give_back(&mut self, token: &str, now: Timestamp) -> Result<(), StoreError> {
-        // Waits for a transaction that is still being committed.
+        // The database may still be committing the claim; this waits until that has ended.
         self.session.outcome().await?;
         self.session.begin().await?;
         let mut unit = Unit::default();
@@ -179,16 +197,16 @@ impl Claimer {
     }
 }
 
-/// The pauses between attempts: together about a quarter of a minute.
-fn pauses() -> ExponentialBuilder {
+/// The pauses between attempts to release the jobs of a lost claim: together about 15 seconds.
+fn lookup_pauses() -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(20))
         .with_max_delay(Duration::from_secs(1))
         .with_max_times(20)
 }
 
-/// The pauses of a claim that found what it wanted in the hands of others: together less than half a second.
-pub(super) fn again() -> ExponentialBuilder {
+/// The pauses of a claim whose jobs other transactions hold at the moment: together less than half a second.
+pub(super) fn busy_pauses() -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(2))
         .with_max_delay(Duration::from_millis(50))

@@ -4,7 +4,7 @@
 //! held by the worker that is named. Only plain jobs are served this way.
 
 use super::Engine;
-use super::claimer::again;
+use super::claimer::busy_pauses;
 use super::jobs::Reported;
 use super::ops::{remote as ops, unreadable};
 use super::rows::{self, JobRow, get};
@@ -162,7 +162,7 @@ impl Remote {
         if let Some(batch) = self.0.claim_alone(&request).await? {
             return self.readable(batch.rows, request.now).await;
         }
-        let mut pauses = again().build();
+        let mut pauses = busy_pauses().build();
         loop {
             let (rows, busy) =
                 self.0.write(request.clone(), |tx, request| Box::pin(ops::fetch(tx, request))).await?;

@@ -160,7 +160,7 @@ async fn a_receiver_that_hangs_delays_no_other(server: &OjsServer) {
     assert!(running.await.unwrap_err().is_cancelled());
     // Another scheduler repeats the deliveries in progress, with a shorter timeout.
     server.fleet.clock.advance_ms(TAKEN_MS);
-    server.fleet.scheduler_telling(SchedulerOptions::alone(), SHORT).tick().await.unwrap();
+    server.fleet.scheduler_with(SchedulerOptions::alone(), SHORT).tick().await.unwrap();
     let slow = deliveries(server, &slow).await;
     assert!(slow.iter().any(|d| d["error"].as_str().is_some_and(|why| why.contains("in time"))), "{slow:#?}");
     assert!(slow.iter().all(|d| d["state"] == "pending"), "{slow:#?}");

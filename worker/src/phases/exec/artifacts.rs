@@ -74,17 +74,17 @@ pub fn keep(turn: &mut Turn, call: &Call, over: &Over, files: Vec<NewArtifact>) 
     }
 }
 
-/// Keeps the files of a call, and publishes them if `tells` is set.
-pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, tells: bool) {
+/// Keeps the files of a call; `publishes` adds an event for each.
+pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, publishes: bool) {
     for file in files {
-        if tells {
+        if publishes {
             let reported = artifact_event(
                 &call.asked.call_id,
                 file.id.as_str(),
                 (file.name.as_str(), file.media_type.as_str()),
                 &file.digest,
             );
-            tell(turn, reported, file.bytes().into());
+            publish(turn, reported, file.bytes().into());
         }
         let at = turn.position.turn;
         turn.pending().artifacts.push((at, file));
@@ -103,7 +103,7 @@ pub async fn reveal(turn: &mut Turn, calls: &[CallId]) -> Result<(), Stop> {
     for artifact in kept.iter().filter(|artifact| calls.contains(&artifact.call_id)) {
         let named = (artifact.name.as_str(), artifact.media_type.as_str());
         let reported = artifact_event(&artifact.call_id, artifact.id.as_str(), named, &artifact.digest);
-        tell(turn, reported, artifact.bytes.into());
+        publish(turn, reported, artifact.bytes.into());
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ fn artifact_event(call_id: &CallId, id: &str, (name, media_type): (&str, &str), 
     json!({"artifact_id": id, "call_id": call_id, "file": name, "media_type": media_type, "sha256": digest})
 }
 
-fn tell(turn: &mut Turn, mut reported: Value, bytes: Value) {
+fn publish(turn: &mut Turn, mut reported: Value, bytes: Value) {
     reported["bytes"] = bytes;
     turn.event(EventName::ArtifactGenerated, reported);
 }

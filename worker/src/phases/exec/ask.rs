@@ -5,7 +5,7 @@
 
 use super::call::{self, Call};
 use super::restriction::{self, Checked};
-use super::tool_outcome::{Ending, Over, tell};
+use super::tool_outcome::{Ending, Over, deliver};
 use crate::phases::resol;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -52,7 +52,7 @@ pub async fn run(
             call::plan(turn, &mut call, true);
             let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
             over.note(turn, &call, false);
-            tell(turn, &call, over)?;
+            deliver(turn, &call, over)?;
             return turn.barrier().await;
         }
     };
@@ -99,7 +99,7 @@ async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Sto
     } else {
         Over::recalled(outcome, row.handled, duration_ms)
     };
-    tell(turn, call, over)?;
+    deliver(turn, call, over)?;
     turn.barrier().await
 }
 

@@ -1,8 +1,16 @@
-//! Runs calls: a single one, or all of an answer that may run in parallel (OSSA §1.5, RS-24).
+//! Runs calls of tools: a single one, or all of an answer that may run in parallel (OSSA §1.5, RS-24).
 //!
-//! They run in rounds. Before a round one barrier makes every intent durable, after it one barrier every
-//! outcome. A call whose failure is known joins the next round. The model receives the outcomes in the order
-//! of its requests, whichever call returned first.
+//! [`run`] first prepares each call from its journal row: it may be new, refused, interrupted, or settled already. Then it
+//! runs rounds until each call has its outcome. A round has these steps:
+//!
+//! 1. `admit`: the circuit breaker of each tool lets its call through, or refuses it.
+//! 2. Paid answers become durable, and no call begins while a freeze holds.
+//! 3. `send`: one barrier makes every intent durable, and pays for the calls. No request leaves yet.
+//! 4. `invoke`: the requests are sent, at most eight at once.
+//! 5. `judge`: each result ends its call, or its call joins the next round, with the same tool or with a fallback.
+//! 6. `deliver_in_order` and a barrier: the outcomes become messages and durable.
+//!
+//! The model receives the outcomes in the order of its requests, whichever call returned first.
 
 use super::artifacts;
 use super::call::{self, Call, Fate, Made, News};
@@ -12,7 +20,7 @@ use super::pay;
 use super::remedy::{FailedCall, Remedy, remedy};
 use super::remote_calls;
 use super::restriction::{self, Checked};
-use super::tool_outcome::{Ending, Over, tell};
+use super::tool_outcome::{Ending, Over, deliver};
 use crate::breakers::Success;
 use crate::phases::resol;
 use crate::tool::Tool;
@@ -34,14 +42,14 @@ use turnstone_store::breakers::Passage;
 /// The most calls that run at once.
 const AT_ONCE: usize = 8;
 
-/// A call and its progress.
+/// A call of the batch and its progress.
 struct Flight {
     call: Call,
     step: Step,
 }
 
 impl Flight {
-    /// Returns the most tokens that it may spend on another server; `None` for a local call.
+    /// Returns the most tokens that a remote agent may spend on it; `None` for a call of any other tool.
     fn tokens(&self) -> Option<i64> {
         match &self.step {
             Step::Ready(ready) => ready.tool.tokens(),
@@ -58,6 +66,7 @@ impl Flight {
     }
 }
 
+/// The progress of a call.
 enum Step {
     /// It runs in the next round.
     Ready(Box<Ready>),
@@ -67,25 +76,25 @@ enum Step {
     Returned,
 }
 
-/// The tool to call, and the results so far.
+/// The tool to call next, and the result of earlier tries.
 struct Ready {
     tool: Arc<dyn Tool>,
     capability: Capability,
-    /// Failed tries of this tool.
+    /// The number of tries of this tool that failed.
     tries: u32,
-    /// True if this tool replaces the one that the model requested.
+    /// True if this tool is the fallback of the one that the model requested.
     replaced: bool,
-    /// The permission of its breaker.
+    /// The permission of its circuit breaker.
     passage: Passage,
-    /// The tokens reserved for it, when it is an agent on another server.
+    /// The tokens reserved for it, when it is a remote agent.
     set_aside: i64,
-    /// The tokens booked for it so far: another try continues the same engagement, whose count includes them.
+    /// The tokens charged for it so far. Another try continues the same remote engagement, whose count includes them.
     booked: i64,
-    /// The handle of the work of an agent on another server.
+    /// The handle by which a remote agent is asked about the work that it has begun.
     handle: Option<Value>,
     /// True if remote work may exist without a handle: a request was sent, and its outcome is unknown.
     doubtful: bool,
-    /// True if it began in the round before: no new request is sent, and this round waits for it.
+    /// True if a remote agent began to work in the round before. This round sends no new request, and waits for its end.
     continues: bool,
 }
 
@@ -101,7 +110,8 @@ pub fn may_be_parallel(turn: &Turn, requested: &[(usize, RequestedCall)]) -> boo
         })
 }
 
-/// Runs calls until each has its outcome and the model has received it. Calls beyond `allowed` are refused.
+/// Runs calls until each has its outcome and the model has received it. Each call comes with its position in the model's
+/// answer; a call whose position is not below `allowed` is refused.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -123,7 +133,7 @@ pub async fn run(
     let mut outside = None;
     loop {
         admit(turn, &mut flights).await?;
-        tell_in_order(turn, &mut flights)?;
+        deliver_in_order(turn, &mut flights)?;
         artifacts::reveal(turn, &std::mem::take(&mut reviewed)).await?;
         if flights.iter().all(|flight| matches!(flight.step, Step::Returned)) {
             return Ok(());
@@ -136,23 +146,24 @@ pub async fn run(
             outside = turn.deps.toolbox.room_outside();
         }
         if outside.is_some() {
-            turn.place.leave();
+            turn.slot.release();
         }
         let returned = invoke(turn, turn.secured()?, &flights).await;
         let only_begun = returned.iter().all(|(_, made)| matches!(made.news, Some(News::Begun(_))));
+        // The turn takes a slot again, unless its remote agents have only begun to work.
         tokio::select! {
-            () = turn.place.come_back(), if !only_begun => {}
+            () = turn.slot.take_again(), if !only_begun => {}
             () = std::future::ready(()), if only_begun => {}
-            // Outcomes become durable before the turn stops; that needs no slot.
+            // A draining worker waits for no slot: the outcomes become durable without one.
             () = draining.cancelled() => {}
         }
-        if turn.place.is_taken() {
+        if turn.slot.is_taken() {
             outside = None;
         }
         let mut successes = Vec::new();
         let judged = judge(turn, &mut flights, returned, &mut successes).await;
         if judged.is_ok() {
-            tell_in_order(turn, &mut flights)?;
+            deliver_in_order(turn, &mut flights)?;
             // The outcomes are durable before any step relies on them.
             turn.barrier().await?;
         }
@@ -173,7 +184,8 @@ async fn before_calls(turn: &mut Turn, flights: &[Flight]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Returns settled calls that wait for a review of their output. A call that reaches the model has passed it.
+/// Returns the settled calls that wait for a review of their output. Their files become visible once the model has
+/// received the output, because the review was approved then.
 fn reviewed(turn: &Turn, flights: &[Flight]) -> Vec<CallId> {
     let waits = |flight: &&Flight| {
         let capability = turn.agent.capability(&flight.call.asked.name);
@@ -184,6 +196,7 @@ fn reviewed(turn: &Turn, flights: &[Flight]) -> Vec<CallId> {
     flights.iter().filter(waits).map(|flight| flight.call.asked.call_id.clone()).collect()
 }
 
+/// Waits before the next try; the worker's drain ends the wait.
 async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> Result<(), Stop> {
     tokio::select! {
         biased;
@@ -192,7 +205,12 @@ async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> 
     }
 }
 
-/// Reads the progress of a call: the journal may know it from before a crash or a park.
+/// Returns the progress of a call, by its journal row when an earlier attempt wrote one.
+///
+/// - Settled: the model only has to receive the outcome.
+/// - Sent, without an outcome: it is repeated if it is idempotent, or a remote agent works for it. Otherwise a reviewer is
+///   asked; without an approval its outcome stays unknown.
+/// - New, or planned: its arguments and restrictions are checked.
 fn prepare(
     turn: &mut Turn,
     position: usize,
@@ -209,30 +227,30 @@ fn prepare(
     if let Some(row) = &row
         && let Some(outcome) = row.outcome.clone()
     {
-        // Settled before the worker died or parked, but the model has not received it yet.
+        // An earlier attempt settled it before the model received its outcome.
         let over = Over::recalled(outcome, row.handled.clone(), row.duration_ms.unwrap_or(0));
         return Ok(Flight { call, step: Step::Over(Box::new(over)) });
     }
     call::watch_repetition(turn, &call)?;
     let tried = row.as_ref().map(|row| row.tried.as_slice()).unwrap_or_default();
-    let of_this = tried.iter().filter(|tried| tried.instead.is_some() == replaced).count();
-    let known = row.as_ref().map_or(0, call::known_failures);
+    let tries_of_tool = tried.iter().filter(|tried| tried.instead.is_some() == replaced).count();
+    let known_failures = row.as_ref().map_or(0, call::known_failures);
     let sent = row.as_ref().filter(|row| row.state == ToolCallState::Sent);
     let found = call::callable(turn, &call, allowed);
     let (tool, capability) = match (found, sent) {
         (Ok(found), _) => found,
         (Err(refusal), None) => return Ok(refused(turn, call, refusal)),
-        // The tool is gone or has changed since the request left; the request may still have had its effect.
+        // The tool was removed or changed after the request was sent, and the request may have had its effect.
         (Err(_), Some(_)) => return Ok(unknown(turn, call)),
     };
     let remote_calls::KnownRemoteCall { handle, booked } = remote_calls::known(turn, &call.asked);
     match sent {
-        // The turn waits for work that has begun: no second request is sent.
+        // A remote agent works for it: no second request is sent, and the turn waits for its end.
         Some(_) if handle.is_some() => {}
-        // It passed its restrictions before it left. It must have been idempotent then and still be so now.
+        // It passed its restrictions before it was sent. It must have been idempotent then, and be so now.
         Some(sent) if sent.idempotent && call::is_idempotent(&tool, &capability) => {}
-        // Tries whose failure is known need no approval.
-        Some(sent) if restriction::may_resend(turn, &call, sent.sends - known)? => {}
+        // One approval permits one request with an unknown outcome. Requests that are known to have failed need none.
+        Some(sent) if restriction::may_resend(turn, &call, sent.sends - known_failures)? => {}
         Some(_) => return Ok(unknown(turn, call)),
         None => {
             if let Checked::Denied(refusal) = restriction::before(
@@ -245,7 +263,7 @@ fn prepare(
             }
         }
     }
-    let tries = u32::try_from(of_this).unwrap_or(u32::MAX);
+    let tries = u32::try_from(tries_of_tool).unwrap_or(u32::MAX);
     let ready = Ready {
         tool,
         capability,
@@ -255,19 +273,20 @@ fn prepare(
         set_aside: 0,
         booked,
         handle,
-        doubtful: sent.is_some() || of_this > 0,
+        doubtful: sent.is_some() || tries_of_tool > 0,
         continues: false,
     };
     Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
 }
 
-/// Journals a call that is refused before it runs; the model receives the refusal in its order.
+/// Journals a call that is refused before it runs. The model receives the refusal in the order of its requests.
 fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
     let own = resol::capability(turn, &call.asked.name).map(|capability| capability.errors.clone());
-    let standing = FailedCall { tries: 0, repeatable: false, replaced: true };
+    // A refused call has no other try and no other tool. A handler may still replace its outcome.
+    let failed = FailedCall { tries: 0, repeatable: false, replaced: true };
     let (outcome, handled) = match refusal.failure() {
         Some(FailureKind::ToolNotFound) => (refusal, None),
-        _ => match remedy(&turn.agent.errors, &own.unwrap_or_default(), refusal.clone(), standing) {
+        _ => match remedy(&turn.agent.errors, &own.unwrap_or_default(), refusal.clone(), failed) {
             Remedy::End(outcome, handled) => (outcome, handled),
             Remedy::Again(_) | Remedy::Instead(_) => (refusal, None),
         },
@@ -290,7 +309,7 @@ fn unknown(turn: &mut Turn, call: Call) -> Flight {
     Flight { call, step: Step::Over(Box::new(over)) }
 }
 
-/// Asks the circuit breakers. A refused call does not run.
+/// Asks the circuit breaker of each call's tool for permission. A refused call gets its fallback or its end.
 async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         while let Step::Ready(ready) = &mut flight.step {
@@ -301,13 +320,13 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
             ready.passage = passage;
             let Passage::Refused { until } = passage else { break };
             let outcome = circuit::open(turn, &flight.call, until);
-            let standing = FailedCall { tries: ready.tries, repeatable: false, replaced: ready.replaced };
-            match remedy(&turn.agent.errors, &ready.capability.errors, outcome.clone(), standing) {
+            let failed = FailedCall { tries: ready.tries, repeatable: false, replaced: ready.replaced };
+            match remedy(&turn.agent.errors, &ready.capability.errors, outcome.clone(), failed) {
                 Remedy::Instead(name) => {
                     abandon(turn, &flight.call, ready);
                     replace(turn, flight, name, &outcome, 0)?;
-                    // A row of the journal moves once per write, and the breaker of the fallback may be open,
-                    // too.
+                    // The loop then asks for the fallback, whose breaker may be open as well. The barrier stands between,
+                    // because one write may change a row of the journal only once.
                     turn.barrier().await?;
                 }
                 Remedy::End(outcome, handled) => {
@@ -340,8 +359,9 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
             continue;
         }
         let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
-        call::leave(turn, &mut flight.call, idempotent, ready.tries == 0 && ready.handle.is_none());
-        remote_calls::leaves(turn, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
+        let is_first = ready.tries == 0 && ready.handle.is_none();
+        call::record_sent(turn, &mut flight.call, idempotent, is_first);
+        remote_calls::record_sent(turn, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
     }
     pay::barrier(turn, leaving, aside).await
 }
@@ -353,7 +373,7 @@ async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(u
         let call = &flight.call.asked.call_id;
         let remote = RemotePart { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
         Some(async move {
-            (at, call::make(turn, secured, &flight.call, (&ready.tool, &ready.capability), remote).await)
+            (at, call::try_once(turn, secured, &flight.call, (&ready.tool, &ready.capability), remote).await)
         })
     });
     let calls: Vec<_> = calls.collect();
@@ -362,9 +382,9 @@ async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(u
     returned
 }
 
-/// Decides about each call that returned; returns the delay before the next round, if there is one.
+/// Decides about each call that returned. Returns the delay before the next round; `None` when no call needs one.
 ///
-/// Every call that returned is journalled before a fallback parks for its reviewer.
+/// A call may have to park for a reviewer. Then the results of the others are journalled first, so none is lost.
 async fn judge(
     turn: &mut Turn,
     flights: &mut [Flight],
@@ -412,9 +432,10 @@ async fn judge(
         }
         let is_open =
             circuit::count(turn, (&ready.tool, &ready.capability), ready.passage, &made, successes).await?;
+        // While the breaker is open another try would be refused: all tries count as used.
         let tries = if is_open { u32::MAX - 1 } else { ready.tries };
-        let standing = FailedCall { tries, repeatable, replaced: ready.replaced };
-        match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), standing) {
+        let failed = FailedCall { tries, repeatable, replaced: ready.replaced };
+        match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), failed) {
             Remedy::Again(wait_ms) => {
                 ready.tries += 1;
                 let replaced = ready.replaced.then(|| flight.call.asked.name.clone());
@@ -447,9 +468,9 @@ async fn judge(
     stop.map_or(Ok(wait), Err)
 }
 
-/// Returns true if one more request is harmless, or the agent's document permits it. A known error of a tool
-/// that is not idempotent is repeated only if the manifest has a `retry_policy` for it. An unknown outcome of
-/// such a tool is never repeated.
+/// Returns true if the call may be sent once more. A request without effect always may. After an error that the tool
+/// reported, the tool has to be idempotent, or the manifest to have a `retry_policy` for it. After an unknown outcome, the
+/// tool has to be idempotent.
 fn may_repeat(ready: &Ready, fate: Fate) -> bool {
     let idempotent = ready.handle.is_some() || call::is_idempotent(&ready.tool, &ready.capability);
     match fate {
@@ -459,20 +480,23 @@ fn may_repeat(ready: &Ready, fate: Fate) -> bool {
     }
 }
 
-/// Returns true if no remote work of a finished call can still run: it has its answer, or it never began
-/// there.
+/// Returns true if no remote agent can still work for a call that is over: it has answered, or never began.
 fn ended(ready: &Ready, made: &Made) -> bool {
     matches!(made.outcome, ToolOutcome::Success { .. }) || (!ready.doubtful && ready.handle.is_none())
 }
 
-/// Cancels the remote work of a call that is not repeated.
+/// Cancels the remote work of a call that is neither repeated nor waited for.
 fn abandon(turn: &mut Turn, call: &Call, ready: &Ready) {
     if ready.doubtful || ready.handle.is_some() {
         remote_calls::over(turn, &call.asked.call_id, &ready.tool, false);
     }
 }
 
-/// Replaces the capability that failed by another one of the agent, under the rules of the other.
+/// Replaces the tool of a failed call by the fallback that a handler names. The checks of the fallback apply: arguments,
+/// restrictions and reviews.
+///
+/// # Errors
+/// [`Stop::Park`] when a reviewer has to approve the fallback; the replacement is recorded before.
 fn replace(
     turn: &mut Turn,
     flight: &mut Flight,
@@ -489,8 +513,7 @@ fn replace(
         stub_of: None,
     };
     let Ok((tool, capability)) = call::callable(turn, &other, true) else {
-        // The fallback cannot be called like this, so the model receives the failure of the requested
-        // capability.
+        // The fallback does not accept this call, so the model receives the failure of the requested tool.
         let own = Capability::named(flight.call.asked.name.clone());
         let over = Over::made(turn, &flight.call, &own, failed.clone(), None, duration_ms);
         flight.step = Step::Over(Box::new(over));
@@ -522,7 +545,7 @@ fn replace(
     checked.map(|_| ())
 }
 
-/// Journals a try that failed: the call continues, and no request of it is in flight.
+/// Journals a failed try of a call that continues. Its row is `planned` again, because no request is in flight.
 fn tried(
     turn: &mut Turn,
     call: &Call,
@@ -538,6 +561,7 @@ fn tried(
     turn.pending().tool_calls.push(step);
 }
 
+/// Records the event that a call continues after a failure.
 fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value) {
     let mut data = failed.event_data().unwrap_or_default();
     data["call_id"] = json!(call.asked.call_id);
@@ -548,12 +572,12 @@ fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value) {
     turn.event(EventName::ToolRetrying, data);
 }
 
-/// Passes outcomes to the model in order, up to the first call that still runs.
-fn tell_in_order(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+/// Delivers outcomes to the model in the order of its requests, up to the first call that still runs.
+fn deliver_in_order(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         match std::mem::replace(&mut flight.step, Step::Returned) {
             Step::Returned => {}
-            Step::Over(over) => tell(turn, &flight.call, *over)?,
+            Step::Over(over) => deliver(turn, &flight.call, *over)?,
             ready @ Step::Ready(_) => {
                 flight.step = ready;
                 return Ok(());

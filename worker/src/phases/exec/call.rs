@@ -1,4 +1,7 @@
-//! One tool call, from the model's request to the outcome that the model receives (agents brief §1.4).
+//! One tool call, from the model's request to the outcome that the model receives.
+//!
+//! Its journal row moves from planned ([`plan`]) to sent ([`record_sent`]) to settled ([`note_outcome`]). These functions only
+//! add to the pending write; the caller runs the barriers. [`try_once`] sends the request.
 
 use super::artifacts;
 use super::identity::{self, RemotePart};
@@ -32,9 +35,9 @@ pub struct Call {
     pub asked: RequestedCall,
     /// Its position among the calls of the turn.
     pub position: usize,
-    /// The state of its journal row when the job was claimed; `None` when there is no row yet.
+    /// The state of its journal row, as recorded so far; `None` when there is no row yet.
     pub journalled: Option<ToolCallState>,
-    /// The call whose recorded outcome replaces its own; it does not run.
+    /// In a fork: the recorded call whose outcome it reuses, so that it does not run.
     pub stub_of: Option<CallId>,
 }
 
@@ -42,41 +45,44 @@ pub struct Call {
 pub struct Made {
     /// The outcome.
     pub outcome: ToolOutcome,
-    /// The fate of the request.
+    /// The effect of the request, if it can be known.
     pub fate: Fate,
-    /// True if it counts as a failure of the tool, and not of its caller.
+    /// True if the circuit breaker counts it as a failure of the tool; false for a wrong request.
     pub counts: bool,
     /// The duration of the try, in milliseconds.
     pub duration_ms: i64,
-    /// The tokens that an agent on another server used.
+    /// The tokens that a remote agent used for the call so far.
     pub tokens: i64,
-    /// The news, when there is no outcome yet.
+    /// A message of a remote agent that still works; then `outcome` has no meaning.
     pub news: Option<News>,
     /// The files that it made.
     pub artifacts: Vec<NewArtifact>,
 }
 
-/// The fate of a request, as far as a try revealed it.
+/// The effect of a request, if its caller can know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It had no effect: it did not arrive, or the tool rejected it.
     Undone,
     /// The tool answered it.
     Answered,
-    /// No answer came: it may or may not have had its effect.
+    /// No answer came, so it may or may not have had its effect.
     Unknown,
 }
 
-/// News from an agent on another server before there is an outcome.
+/// A message of a remote agent before there is an outcome.
 pub enum News {
-    /// It works under this handle.
+    /// It has begun, and can be asked about the work by this handle.
     Begun(Value),
-    /// It asks its user.
+    /// It asks its user a question.
     Asks(RemoteQuestion),
 }
 
-/// Repeats a call of an earlier turn, under the rules of its first time; returns the text for the model. The
-/// row of the journal holds the newest outcome.
+/// Repeats a call of an earlier turn, under the same checks as the first time. Returns the text for the model. Afterwards
+/// the call's journal row has the new outcome.
+///
+/// # Errors
+/// As [`super::run`].
 pub async fn repeat(turn: &mut Turn, row: ToolCall, requested: RequestedCall) -> Result<String, Stop> {
     let position = usize::try_from(row.position).unwrap_or_default();
     let mut call = Call { asked: requested, position, journalled: Some(row.state), stub_of: None };
@@ -85,7 +91,7 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, requested: RequestedCall) ->
         Err(refusal) => return Ok(refused_again(turn, &call, &refusal)),
     };
     if tool.tokens().is_some() {
-        let text = "agents on other servers are not asked again; ask in a new turn";
+        let text = "calls of remote agents are not repeated; ask in a new turn";
         return Ok(refused_again(turn, &call, &ToolOutcome::refused(FailureKind::Tool.code(), text)));
     }
     if row.state == ToolCallState::Sent {
@@ -99,18 +105,18 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, requested: RequestedCall) ->
     {
         return Ok(refused_again(turn, &call, &refusal));
     }
-    leave(turn, &mut call, is_idempotent(&tool, &capability), true);
+    record_sent(turn, &mut call, is_idempotent(&tool, &capability), true);
     pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
     let remote = RemotePart { call: &call.asked.call_id, set_aside: 0, handle: None };
-    let made = make(turn, turn.secured()?, &call, (&tool, &capability), remote).await;
+    let made = try_once(turn, turn.secured()?, &call, (&tool, &capability), remote).await;
     let Made { mut outcome, duration_ms, artifacts, .. } = made;
     let files = artifacts::admit(turn, &call, &mut outcome, artifacts).await?;
-    let heard = known_again(turn, &call, &capability, outcome, duration_ms);
-    // An output that a review would have to approve is not published, and neither are its files.
+    let text = known_again(turn, &call, &capability, outcome, duration_ms);
+    // Without a review of this output neither it nor its files are published.
     if !capability.output_restriction.restricts() {
         artifacts::put(turn, &call, files, capability.collect_results);
     }
-    Ok(heard)
+    Ok(text)
 }
 
 /// Journals the outcome of a repeated call; returns the text for the model.
@@ -129,7 +135,7 @@ pub fn known_again(
     note_outcome(turn, call, &outcome, None, duration_ms, withheld);
     match denied {
         Some(denial) => denial.for_model(),
-        None if reviewed => "withheld, because a reviewer would have to agree".to_owned(),
+        None if reviewed => "withheld, because a reviewer has to approve this output".to_owned(),
         None => outcome.for_model(),
     }
 }
@@ -140,26 +146,30 @@ pub fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> Str
     refusal.for_model()
 }
 
-/// Returns true if a call may run twice with the same key: it is declared so, or its MCP server announces it.
+/// Returns true if a call may run twice under the same idempotency key: the tool is declared idempotent, or its MCP server
+/// announces that it is.
 pub fn is_idempotent(tool: &Arc<dyn Tool>, capability: &Capability) -> bool {
     is_declared_idempotent(tool, capability) || tool.announces_idempotence()
 }
 
-/// Returns true if the configuration declares a tool idempotent, or the agent's document its capability (OSSA
-/// `idempotency`). An announcement by a server does not replace a review.
+/// Returns true if the configuration or the agent's document (OSSA `idempotency`) declares a tool idempotent. Reviews
+/// rely on this declaration alone, and on no announcement of a server.
 pub fn is_declared_idempotent(tool: &Arc<dyn Tool>, capability: &Capability) -> bool {
     tool.spec().idempotent || capability.errors.idempotent
 }
 
-/// Returns the number of a call's requests that are known to have failed. A call that a breaker refused sent
-/// no request.
+/// Returns the number of requests of a call that were sent and are known to have failed.
 pub fn known_failures(row: &ToolCall) -> i64 {
+    // A circuit breaker refuses a call before a request is sent.
     let sent = row.tried.iter().filter(|tried| tried.code != FailureKind::CircuitOpen.code());
     i64::try_from(sent.count()).unwrap_or(0)
 }
 
-/// Refuses the N-th repetition of a block, which ends the engagement (OAS-53). The recall has counted a call
-/// that was journalled before.
+/// Counts the call for `short_circuit`: the agent's document names how often the same sequence of calls may repeat
+/// (OAS-53). A call with a journal row was counted when the claim was taken.
+///
+/// # Errors
+/// [`Stop::Fail`] at the repetition that the document forbids, which ends the engagement.
 pub fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
     if call.journalled.is_some() {
         return Ok(());
@@ -176,7 +186,11 @@ pub fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
     Err(JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-53").into())
 }
 
-/// Returns the tool of a call after checking the arguments, or the refusal of the call.
+/// Returns the tool of a call and its capability, after the checks of name, arguments and identity. `allowed` is false for a
+/// call beyond the permitted number.
+///
+/// # Errors
+/// The refusal, as the outcome for the model.
 pub fn callable(
     turn: &mut Turn,
     call: &Call,
@@ -196,7 +210,7 @@ pub fn callable(
     usable(turn, call)
 }
 
-/// Returns the tool after checking the arguments.
+/// Does the same without the limits of the turn, for a call of an earlier turn.
 fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
     if let Some(refusal) = forbidden(turn, name) {
@@ -229,7 +243,7 @@ pub fn forbidden(turn: &Turn, name: &str) -> Option<ToolOutcome> {
     Some(ToolOutcome::refused(FailureKind::Policy.code(), text))
 }
 
-/// Journals a call whose request does not leave yet, unless it is journalled.
+/// Journals a call as planned, unless it has a row: its request is not sent yet.
 pub fn plan(turn: &mut Turn, call: &mut Call, idempotent: bool) {
     if call.journalled.is_none() {
         let intent = intend(turn, call, idempotent, false);
@@ -238,27 +252,28 @@ pub fn plan(turn: &mut Turn, call: &mut Call, idempotent: bool) {
     }
 }
 
-/// Journals the intent: the request leaves after the next barrier. `tells` publishes an event about it.
-pub fn leave(turn: &mut Turn, call: &mut Call, idempotent: bool, tells: bool) {
+/// Journals a call as sent: the caller sends the request directly after the next barrier. `publishes` adds the event
+/// `tool.called`.
+pub fn record_sent(turn: &mut Turn, call: &mut Call, idempotent: bool, publishes: bool) {
     let intent = match call.journalled {
         Some(_) => ToolCallMove::Send { call_id: call.asked.call_id.clone() },
         None => intend(turn, call, idempotent, true),
     };
     turn.pending().tool_calls.push(intent);
     call.journalled = Some(ToolCallState::Sent);
-    if tells {
+    if publishes {
         called(turn, call);
     }
 }
 
-/// Publishes that a call runs, before any event of its outcome.
+/// Records the event `tool.called`. It precedes every event of the outcome.
 pub fn called(turn: &mut Turn, call: &Call) {
     let requested = &call.asked;
     let data = json!({"call_id": requested.call_id, "name": requested.name, "input": requested.arguments});
     turn.event(EventName::ToolCalled, data);
 }
 
-/// Returns a new journal row.
+/// Returns the write that adds a journal row for the call.
 pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCallMove {
     ToolCallMove::Intend {
         call_id: call.asked.call_id.clone(),
@@ -271,8 +286,8 @@ pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCal
     }
 }
 
-/// Sends the request and waits for the result.
-pub async fn make(
+/// Sends the request and waits for its result, once. Errors of the tool are part of the result.
+pub async fn try_once(
     turn: &Turn,
     secured: Secured<'_>,
     call: &Call,
@@ -340,8 +355,8 @@ pub async fn make(
     Made { outcome, fate, counts, duration_ms, tokens, news, artifacts }
 }
 
-/// Returns the outcome if an output has the form that the capability declares (OSSA `output_schema`), else an
-/// error.
+/// Returns the outcome unchanged if the output matches the schema that the capability declares (OSSA `output_schema`).
+/// Otherwise returns an error.
 fn formed(turn: &Turn, outcome: ToolOutcome, call: &Call, capability: &Capability) -> ToolOutcome {
     let (ToolOutcome::Success { output }, Some(schema)) = (&outcome, &capability.output_schema) else {
         return outcome;
@@ -355,7 +370,7 @@ fn formed(turn: &Turn, outcome: ToolOutcome, call: &Call, capability: &Capabilit
     }
 }
 
-/// Returns an error of a tool under the code that the agent's document maps it to (OSSA `error_mapping`).
+/// Replaces the code of a tool's error by the one that the agent's document maps its text to (OSSA `error_mapping`).
 fn mapped(mut outcome: ToolOutcome, capability: &Capability) -> ToolOutcome {
     if let ToolOutcome::Error { code, message, .. } = &mut outcome
         && let Some(kind) = capability.errors.mapped(message)
@@ -365,7 +380,10 @@ fn mapped(mut outcome: ToolOutcome, capability: &Capability) -> ToolOutcome {
     outcome
 }
 
-/// Passes an outcome that was settled earlier to the model, once its output review allows it.
+/// Delivers an outcome that an earlier attempt settled to the model.
+///
+/// # Errors
+/// [`Stop::Park`] while its output waits for a review, [`Stop::Fail`] when the review rejected it.
 pub fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: i64) -> Result<(), Stop> {
     if let Some(capability) = turn.agent.capability(&call.asked.name).cloned()
         && capability.output_restriction.require_review.is_some()
@@ -395,7 +413,7 @@ fn settled(
     ToolCallMove::Settle { call_id, outcome: outcome.clone(), handled, duration_ms, withheld }
 }
 
-/// Journals an outcome and publishes it.
+/// Journals an outcome and records its event. A `withheld` output is in no event and in no view.
 pub fn note_outcome(
     turn: &mut Turn,
     call: &Call,

@@ -8,7 +8,7 @@ use super::call::{self, Call};
 use super::context;
 use super::delegate_failure::{self, Aftermath};
 use super::restriction::{self, Checked};
-use super::tool_outcome::{Ending, Over, tell};
+use super::tool_outcome::{Ending, Over, deliver};
 use crate::phases::infer;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -62,7 +62,7 @@ pub async fn run(turn: &mut Turn, position: usize, requested: &[RequestedCall]) 
             let capability = capability(turn, &call);
             let outcome = turn.screen_outcome(&call.asked.name, outcome);
             let over = Over::made(turn, &call, &capability, outcome, handled, duration_ms);
-            tell(turn, &call, over)?;
+            deliver(turn, &call, over)?;
             turn.barrier().await
         }
     }
@@ -167,7 +167,7 @@ fn tries(turn: &Turn, call: &Call) -> Vec<Delegated> {
 fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
     let row = turn.recalled_calls.iter().find(|row| row.call_id == call.asked.call_id).cloned();
     if let Some((outcome, row)) = row.and_then(|row| Some((row.outcome.clone()?, row))) {
-        tell(turn, call, Over::recalled(outcome, row.handled, row.duration_ms.unwrap_or(0)))?;
+        deliver(turn, call, Over::recalled(outcome, row.handled, row.duration_ms.unwrap_or(0)))?;
         return Ok(Next::Returned);
     }
     let tries = tries(turn, call);
@@ -205,7 +205,7 @@ fn refused(turn: &mut Turn, call: &mut Call, outcome: ToolOutcome) -> Result<Nex
     call::plan(turn, call, false);
     let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
     over.note(turn, call, false);
-    tell(turn, call, over)?;
+    deliver(turn, call, over)?;
     Ok(Next::Returned)
 }
 
@@ -311,7 +311,7 @@ fn others(turn: &mut Turn, position: usize, requested: &[RequestedCall]) -> Resu
 
 /// Begins a delegation: the intent and the child's engagement become durable together when the parent parks.
 fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild {
-    call::leave(turn, call, false, true);
+    call::record_sent(turn, call, false, true);
     let mode = mode(turn, call);
     let span = trace::handoff(&agent.name, mode.as_str());
     let terms = turn.delegate(&call.asked.name).map(|delegate| &delegate.terms);

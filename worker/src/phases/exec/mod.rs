@@ -1,9 +1,20 @@
-//! EXEC: runs the tool calls that the model requested, in request order, or in parallel when all of them
+//! EXEC: runs the tool calls that the model requested, in the order of its requests, or in parallel when all of them
 //! allow it (OSSA §1.5).
 //!
-//! A barrier precedes and follows every call: the intent is durable before the request leaves, the outcome
-//! before any step relies on it. After a crash, a call that was sent and has no outcome is repeated only if
-//! it is idempotent. Otherwise a reviewer decides. There is never a blind retry.
+//! A barrier precedes and follows every call: the intent is durable before the request is sent, and the outcome before any
+//! step relies on it. After a crash, a call that was sent and has no outcome is repeated only if it is idempotent.
+//! Otherwise a reviewer decides. There is never a blind retry.
+//!
+//! | kind of call | file |
+//! |---|---|
+//! | a tool: built-in, HTTP, MCP, remote agent | `batch` (rounds of calls), `call` (one call) |
+//! | a delegate: another agent of this server | `delegate` |
+//! | a question to the user | `ask` |
+//! | an operation on the agent's own state | `state_call` |
+//! | a call whose recorded outcome a fork reuses | `stub` |
+//! | a tool of the client, or a step of a flow | `flow` |
+//!
+//! Each kind adds its outcome to the conversation as a message of the role `tool`, or parks the job.
 
 mod again;
 mod artifacts;
@@ -38,7 +49,7 @@ use turnstone_domain::{CallId, Phase};
 
 const VERSION: i64 = 1;
 
-/// The most calls of one answer that run; the calls beyond it are refused.
+/// The most calls of one answer that run; further calls are refused.
 const MAX_CALLS: usize = 32;
 
 /// The result of EXEC; inputs and outcomes are rows of the journal.
@@ -48,12 +59,13 @@ pub struct ExecBody {
     pub calls: Vec<CallId>,
 }
 
-/// Runs EXEC.
+/// Runs EXEC: gives every call of the model's answer its outcome. After a crash or a park it runs again from its start, and
+/// skips the calls that have an outcome.
 ///
 /// # Errors
-/// [`Stop::Park`] when a reviewer or the user has to be asked. [`Stop::Fail`] when the short circuit trips, a
-/// reviewer rejected or a handler aborts. [`Stop::Drain`] when the worker drains while a call waits for its
-/// next try.
+/// [`Stop::Park`] when a reviewer, the user or a delegate has to answer first. [`Stop::Fail`] when calls repeat too often
+/// (`short_circuit`), a reviewer rejected, or a handler of the document aborts. [`Stop::Drain`] when the worker drains
+/// while a call waits for its next try.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if turn.node().is_some() {
         stub::recalled(turn);
@@ -64,21 +76,21 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let body = ExecBody { calls: requested.iter().map(|call| call.call_id.clone()).collect() };
     stub::recalled(turn);
     if !requested.is_empty() {
-        Box::pin(make(turn, requested, draining)).await?;
+        Box::pin(run_calls(turn, requested, draining)).await?;
     }
     flow::conclude(turn)?;
     turn.complete_phase(Phase::Exec, VERSION, &body)
 }
 
-/// Makes the calls that have no outcome yet.
-async fn make(
+/// Runs the calls that have no outcome yet.
+async fn run_calls(
     turn: &mut Turn,
     requested: Vec<RequestedCall>,
     draining: &CancellationToken,
 ) -> Result<(), Stop> {
     let all = requested.clone();
     let mut open: Vec<_> = requested.into_iter().enumerate().collect();
-    // The recorded outcomes of a fork reach the model in the order of its calls.
+    // A fork reuses recorded outcomes one after the other, in the order of its calls.
     let parallel = turn.fork.is_none()
         && open.len() > 1
         && open.len() <= MAX_CALLS

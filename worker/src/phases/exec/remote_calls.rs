@@ -65,9 +65,9 @@ fn notes<'t>(turn: &'t Turn, call: &CallId) -> impl Iterator<Item = &'t ToolCall
     turn.recalled_calls.iter().filter(is_one).collect::<Vec<_>>().into_iter()
 }
 
-/// Records that with the next barrier a request leaves for a remote agent, or asks about the work under this
-/// handle. From then on ending the job cancels that work.
-pub fn leaves(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, handle: Option<&Value>) {
+/// Records that after the next barrier a request is sent to a remote agent, or that the call waits for the work under this
+/// handle. From then on the end of the job cancels that work.
+pub fn record_sent(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, handle: Option<&Value>) {
     away(turn, call, tool, handle.map_or(AwayStep::Leaves, |handle| AwayStep::Works(handle.clone())));
 }
 

@@ -2,7 +2,7 @@
 
 use super::MAX_CALLS;
 use super::call::{self, Call};
-use super::tool_outcome::{Over, tell};
+use super::tool_outcome::{Over, deliver};
 use crate::phases::resol;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
@@ -100,7 +100,7 @@ fn stand_in(turn: &mut Turn, call: &Call, recorded: ToolCall, outcome: ToolOutco
         fork.handed_over = Some((call.asked.call_id.clone(), output.clone()));
     }
     let over = Over::made(turn, call, &capability, outcome, recorded.handled, 0);
-    tell(turn, call, over)
+    deliver(turn, call, over)
 }
 
 /// Returns the recorded answer of the agent that took over control in this turn, if there is one.

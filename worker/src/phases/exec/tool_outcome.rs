@@ -77,12 +77,12 @@ impl Over {
     }
 }
 
-/// Passes the outcome to the model, or does what the agent's handler demands instead.
+/// Delivers the outcome of a call to the model as a message, or does instead what the agent's handler demands.
 ///
 /// # Errors
 /// [`Stop::Park`] when a reviewer has to be asked first, [`Stop::Fail`] when a handler aborts or a reviewer
 /// rejected.
-pub fn tell(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
+pub fn deliver(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
     let Over { outcome, handled, duration_ms, ending } = over;
     if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
         // No model receives it: the outcome is the result of the node.

@@ -1,4 +1,13 @@
-//! Calls the agent's models in order, each when its rate limit allows it, until one answers.
+//! Calls the agent's models in order until one answers.
+//!
+//! Each call needs four permissions, in this order:
+//!
+//! 1. its circuit breaker lets it through (`passage`);
+//! 2. no freeze holds, and the rate limit admits it (`pass`);
+//! 3. the provider has a free place among the calls of this process (`place`);
+//! 4. the budgets reserve the most that it can use (`afforded`), which is a barrier: all is durable before the call.
+//!
+//! When one of them is refused, the earlier ones are given back and the next model of the list is tried.
 
 use super::circuit;
 use super::pictures;
@@ -23,15 +32,15 @@ use turnstone_domain::budget;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{EventName, JobError};
 
-/// An answer with its provider, and the amounts to settle.
+/// An answer with its provider, and what has to be settled once the answer is durable.
 pub struct Answered {
     /// The provider that answered.
     pub provider: String,
     /// The answer.
     pub answer: ModelAnswer,
-    /// The pass to settle, when a limit applies.
+    /// The pass of the rate limit, which gets the unused tokens back; `None` when no limit applies.
     pub pass: Option<Pass>,
-    /// The reservation for it.
+    /// The reservation in the budgets.
     pub afforded: Afforded,
     /// The success to report to the model's circuit breaker in the store, once the answer is durable.
     pub success: Option<Success>,
@@ -41,15 +50,19 @@ pub struct Answered {
 const NO_MODEL: &str =
     "the job names no model and the server has no default; set ext_agent_model or [models] default_model";
 
-/// Calls the models of the agent in order until one answers (agent extension §3 rule 2). If `heard` is set,
-/// followers of the engagement receive the text while the model writes. `reserved` is the reservation of an
-/// earlier call that did not answer. Afterwards the request is that of the last called model, with its number of
-/// tokens and the rest of the document's timeout.
+/// Calls the models of the agent in order until one answers (agent extension §3 rule 2).
+///
+/// If `live` is set, followers of the engagement receive the text while the model writes. `reserved` is the reservation of
+/// an earlier call that got no answer; the next call replaces it. Afterwards `request` names the model that was called
+/// last, and its timeout is what is left of the document's.
+///
+/// # Errors
+/// [`Stop::Fail`] with the error of the last model, [`Stop::Drain`], and those of a barrier.
 pub async fn ask(
     turn: &mut Turn,
     request: &mut ModelRequest,
     prompt_bound: i64,
-    heard: bool,
+    live: bool,
     reserved: &mut Option<Afforded>,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
@@ -61,12 +74,12 @@ pub async fn ask(
     } else {
         agent.model.models.as_slice()
     };
-    let mut last = hopeless(NO_MODEL.to_owned());
+    let mut last = unconfigured(NO_MODEL.to_owned());
     let (tenant, wanted_tokens) = (turn.tenant(), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
-        let Some((provider, model)) = found(turn, wanted)? else {
+        let Some((provider, model)) = find_model(turn, wanted)? else {
             let unknown = unknown_provider(turn, wanted);
-            // Another model of the list may answer the next time.
+            // If an earlier model of the list may answer later, its error is the one that permits another attempt.
             last = if last.retryable { last } else { unknown };
             continue;
         };
@@ -78,14 +91,14 @@ pub async fn ask(
                 continue;
             }
         };
-        // Only the last model of the list waits for a provider that demands a delay.
+        // When a provider demands a delay, the next model of the list is called at once. Only the last one waits.
         let patience =
             if at + 1 == models.len() { request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
         let tokens = budget::allow(prompt_bound, wanted_tokens, turn.budget.left())
             .map_or(prompt_bound, |allowance| allowance.reserve);
         let call =
             LimitedCall { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
-        let (pass, place, held) =
+        let (pass, place, afforded) =
             match Box::pin(admitted(turn, wanted, call, reserved, (prompt_bound, wanted_tokens), draining))
                 .await
             {
@@ -102,22 +115,21 @@ pub async fn ask(
                     return Err(stop);
                 }
             };
-        // From here on the call is part of this phase's time; waiting for durability or a rate limit before
-        // it is not.
+        // The duration of INFER begins here: it contains the call, and not the waits before it.
         turn.enter_phase();
         request.model.clone_from(&wanted.model);
-        request.max_tokens = held.max_tokens;
-        request.listener = if heard { listener(turn) } else { Listener::default() };
+        request.max_tokens = afforded.max_tokens;
+        request.listener = if live { listener(turn) } else { Listener::default() };
         let began = tokio::time::Instant::now();
         let answered = call_model(turn, turn.secured()?, (&provider, &*model), request).await;
-        // Until the answer is booked, the turn waits for nothing else.
+        // From here until `Turn::book` the answer exists only in memory, so `Turn::secured` refuses every wait.
         turn.unrecorded = answered.is_ok();
         request.max_tokens = wanted_tokens;
         drop(place);
         match answered {
             Ok(answer) => {
                 let success = circuit::answered(turn, &provider, &wanted.model, passage);
-                return Ok(Answered { provider, answer, pass, afforded: held, success });
+                return Ok(Answered { provider, answer, pass, afforded, success });
             }
             Err(error) => {
                 Box::pin(circuit::failed(turn, &provider, &wanted.model, passage, &error)).await?;
@@ -126,7 +138,7 @@ pub async fn ask(
                 }
                 model_failed(turn, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
-                *reserved = Some(held);
+                *reserved = Some(afforded);
                 spend_time(turn, request, began);
                 if !error.falls_back() || request.timeout.is_zero() {
                     return Err(last.into());
@@ -137,7 +149,7 @@ pub async fn ask(
     Err(last.into())
 }
 
-/// Takes the time of a failed call from the timeout of the agent's document, which bounds all models and retries
+/// Subtracts the time of a failed call from the timeout of the agent's document, which bounds all models and retries
 /// together (RS-42).
 fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Instant) {
     if turn.agent.limits.model_timeout_ms.is_some() {
@@ -145,8 +157,8 @@ fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Insta
     }
 }
 
-/// Gets everything that a call needs: a pass of its rate limit, a place, and a reservation. `Ok(Err(_))` when
-/// another model may still answer.
+/// Gets three of the permissions of a call: the pass of its rate limit, a place, and the reservation. The inner error is
+/// the refusal of this model; another model of the list may still answer.
 async fn admitted(
     turn: &mut Turn,
     wanted: &ModelRef,
@@ -182,8 +194,8 @@ async fn admitted(
     }
 }
 
-/// Waits for a place among the provider's calls in this process. The rate limit comes first, so that a call
-/// that waits for its bucket holds no place.
+/// Waits for a place among the calls that this process makes to the provider at once (`concurrency`); `None` when there
+/// is no such bound. The rate limit comes first, so that a call that waits for it holds no place.
 async fn place(
     turn: &Turn,
     provider: &str,
@@ -202,8 +214,8 @@ async fn place(
     Err(Stop::Drain)
 }
 
-/// Waits until the rate limits admit a call, and no freeze holds. Meanwhile it holds only the slot and the reservation of an
-/// earlier model. The inner error means that the provider demands a longer delay than the call can wait.
+/// Waits until no freeze holds and the rate limit admits the call. Meanwhile the turn keeps its slot, its lease, and the
+/// reservation of an earlier model. The inner error means that the provider demanded a longer delay than the call may wait.
 async fn enter(
     turn: &Turn,
     call: LimitedCall<'_>,
@@ -230,8 +242,8 @@ async fn enter(
     }
 }
 
-/// Returns the listener of an answer: it sends the text to the engagement's followers, unless the agent's
-/// answers are checked first.
+/// Returns the listener that sends the text of an answer to the engagement's followers while the model writes it. It does
+/// nothing when the agent's answers are checked before they are shown, and in a conversation without the user.
 pub fn listener(turn: &Turn) -> Listener {
     if !turn.agent.speaks_live() || turn.conversation.thread().is_some() {
         return Listener::default();
@@ -241,16 +253,17 @@ pub fn listener(turn: &Turn) -> Listener {
     Listener::new(move |text| speaker.say(text))
 }
 
-/// Returns the model with the name of its provider: the one of a flow's node, or else of the configuration.
+/// Returns the model with the name of its provider: the one that a flow's node declares, or else that of the
+/// configuration. `None` when no provider of this name is configured.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the worker may not call the model of the node.
-fn found(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, Stop> {
+/// [`Stop::Fail`] when the worker may not call the model that the node declares.
+fn find_model(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, Stop> {
     match flow::model(turn) {
         Some(Ok(declared)) => Ok(Some(declared)),
         Some(Err(why)) => {
             model_failed(turn, wanted, "", &why);
-            Err(hopeless(why).into())
+            Err(unconfigured(why).into())
         }
         None => {
             let known = turn.deps.providers.resolve(wanted);
@@ -259,6 +272,7 @@ fn found(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, Stop>
     }
 }
 
+/// Calls one model, with its span and its metrics.
 async fn call_model(
     turn: &Turn,
     _: Secured<'_>,
@@ -282,8 +296,8 @@ async fn call_model(
     answered
 }
 
-/// Returns the unused tokens of a failed call, and applies the provider's delay to all workers. A call whose
-/// answer was lost may have used all of its tokens.
+/// Returns the tokens of a failed call to the rate limit, and applies the delay that the provider demanded to all workers.
+/// A call whose answer was lost may have used its tokens, so they are not returned.
 async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &ModelError) {
     let deps = &turn.deps;
     if let ModelError::RateLimited { retry_after_ms: Some(wait_ms), .. } = error {
@@ -294,6 +308,7 @@ async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &Model
     }
 }
 
+/// Records the event that this model did not answer; another one may.
 fn model_failed(turn: &mut Turn, wanted: &ModelRef, provider: &str, message: &str) {
     let data = json!({"model": wanted.model, "provider": provider, "message": message});
     turn.event(EventName::ModelFailed, data);
@@ -304,11 +319,11 @@ fn unknown_provider(turn: &mut Turn, wanted: &ModelRef) -> JobError {
     let message =
         format!("no provider `{name}` is configured for model {}; add [providers.{name}]", wanted.model);
     model_failed(turn, wanted, name, &message);
-    hopeless(message)
+    unconfigured(message)
 }
 
-/// Returns an error that no further attempt changes: the job or the configuration has to change.
-fn hopeless(message: String) -> JobError {
+/// Returns an error that another attempt cannot change: the job or the configuration has to change first.
+fn unconfigured(message: String) -> JobError {
     JobError { retryable: false, ..JobError::new(FailureKind::ModelUnavailable, message) }
 }
 

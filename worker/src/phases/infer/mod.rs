@@ -1,9 +1,16 @@
 //! INFER: the one model call of the turn, between two barriers (OSSA §1.4, design §4 and §5).
 //!
-//! Before the call everything is durable, and the most that it can use is reserved. The answer, its cost and
-//! its message are committed together. They commit at once when the answer requests calls or a rate limit
-//! waits for the count. Otherwise they commit with the next write, before any other call or wait
-//! ([`Turn::secure`]).
+//! Before the call everything is durable, and the most tokens and money that it can use are reserved. The answer, its
+//! cost and its message are committed together. They are committed at once when the answer asks for tools, or when a rate
+//! limit or a circuit breaker has to learn its outcome. Otherwise they are committed with the next write, before any
+//! other call or wait ([`Turn::secure`]).
+//!
+//! | file | part |
+//! |---|---|
+//! | `summary` | a call before, which shortens a conversation that outgrew the agent's memory |
+//! | `prompt`, `pictures` | the request |
+//! | `retries`, `ask` | calls models until one answers |
+//! | `circuit`, `reservation`, `turn_limit` | may a call be made, and how much may it use |
 
 mod ask;
 mod circuit;
@@ -35,7 +42,7 @@ use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, Phase, Spent};
 
 const VERSION: i64 = 3;
-/// Versions of the body that this worker reads. Version 1 did not count cached and reasoning tokens apart;
+/// The versions of [`InferBody`] that this worker reads. Version 1 did not count cached and reasoning tokens apart;
 /// version 2 did not record the budget that capped the answer.
 pub const VERSIONS: &[i64] = &[1, 2, 3];
 
@@ -46,23 +53,23 @@ pub struct InferBody {
     pub provider: String,
     /// The model that answered.
     pub model: String,
-    /// The reason why it stopped.
+    /// The reason why the model stopped writing.
     pub finish_reason: FinishReason,
-    /// Prompt tokens booked.
+    /// The tokens of the prompt, as charged to the budget.
     pub tokens_in: i64,
-    /// Completion tokens booked.
+    /// The tokens of the answer, as charged to the budget.
     pub tokens_out: i64,
     /// Prompt tokens from the provider's cache: a part of `tokens_in`.
     #[serde(default)]
     pub tokens_cached: i64,
-    /// Completion tokens of the model's reasoning: a part of `tokens_out`.
+    /// Tokens of the model's reasoning: a part of `tokens_out`.
     #[serde(default)]
     pub tokens_reasoning: i64,
-    /// True if the provider sent no count and the whole reservation was booked.
+    /// True if the provider sent no count, so the whole reservation was charged.
     pub estimated: bool,
-    /// True if the rest of the budget capped the answer's length.
+    /// True if the answer had to be shorter than the agent allows, because the budget had too little left.
     pub capped: bool,
-    /// The budget that capped it, unless it was the engagement's tokens.
+    /// The budget that had too little left, unless it was the engagement's tokens.
     #[serde(default)]
     pub shortage: Option<Shortage>,
     /// The answer to a node of a flow, if the turn runs one.
@@ -86,11 +93,12 @@ struct Facts<'a> {
     tool_calls_cut: Option<Vec<String>>,
 }
 
-/// Runs INFER.
+/// Runs INFER: builds the request, calls models until one answers, and records the answer with its cost.
 ///
 /// # Errors
-/// [`Stop::Fail`] when the budget does not allow a call or no model answers; [`Stop::Drain`] when the worker
-/// drains while the call waits for a rate limit.
+/// [`Stop::Fail`] when the budget does not allow a call, no model answers, or a filter blocks the answer. The cost of a
+/// blocked answer is recorded before. [`Stop::Drain`] when the worker drains, or the job is paused, while the call
+/// waits for permission.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if let Some(planned) = flow::plan(turn) {
         return planned_node(turn, planned);
@@ -111,6 +119,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let mut reserved = None;
     let requested = retries::ask(turn, &mut request, bound, &mut reserved, draining).await;
     let Answered { provider, mut answer, pass, afforded, success } = match requested {
+        // A node of a flow may name another branch for a failure. The turn then continues as if the node had answered.
         Err(Stop::Fail(error)) if flow::catches(turn, &error) => {
             if let Some(afforded) = reserved {
                 let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
@@ -123,23 +132,24 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     let used = afforded.book(answer.usage);
     let blocked = turn.screen_answer(&mut answer);
     record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
-    let is_asking = |answer: &Message| !answer.tool_calls.is_empty();
-    let asks = turn.node().is_none() && turn.conversation.answer().is_some_and(is_asking);
-    let waits = asks || pass.is_some() || success.is_some();
-    let durable = if waits { turn.secure().await } else { Ok(()) };
-    // The answer comes first: a limit that is not settled refills by itself.
+    let has_calls = |answer: &Message| !answer.tool_calls.is_empty();
+    let asks_for_tools = turn.node().is_none() && turn.conversation.answer().is_some_and(has_calls);
+    let commits_now = asks_for_tools || pass.is_some() || success.is_some();
+    let durable = if commits_now { turn.secure().await } else { Ok(()) };
+    // The answer is committed before the rate limit gets the unused tokens back. If the process dies in between, the limit
+    // refills by itself, and the answer is not lost.
     if let Some(pass) = pass {
         Box::pin(turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used)).await;
     }
     circuit::report(turn, success).await?;
     durable?;
     turn.deadline.check()?;
-    turn_limit::held(turn)?;
-    // A blocked answer is paid for as well.
+    turn_limit::check_used(turn)?;
+    // Only now, because a blocked answer is paid for as well.
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// INFER of a node that asks no model.
+/// Completes INFER for a node of a flow that calls no model, or whose call failed.
 fn planned_node(turn: &mut Turn, planned: NodeAnswer) -> Result<(), Stop> {
     let body = InferBody {
         provider: String::new(),
@@ -186,7 +196,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     })
 }
 
-/// Returns a request without messages and tools.
+/// Returns a request with the agent's settings, and without messages and tools.
 fn plain_request(turn: &Turn) -> ModelRequest {
     let agent = &turn.agent;
     ModelRequest {
@@ -211,19 +221,20 @@ fn most_tokens(turn: &Turn) -> i64 {
     turn.agent.model.max_tokens.unwrap_or(turn.deps.options.max_tokens)
 }
 
-/// Returns true if tools may be called in this turn: after `max_tool_turns` in a row an answer is due (OSSA
-/// §4).
+/// Returns true if the model may ask for tools in this turn. After `max_tool_turns` turns in a row that did, it is offered
+/// none and has to answer (OSSA §4).
 pub fn may_call(turn: &Turn) -> bool {
     turn.agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most)
 }
 
-/// Returns the most that the call can use, within the rest of the budget; `None` when nothing is left for an
-/// answer.
+/// Returns the most tokens that the call can use within the rest of the budget, and how many of them the answer may have.
+/// Returns `None` when none are left for an answer.
 fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
     budget::allow(bound(request), request.max_tokens, turn_limit::left(turn))
 }
 
-/// Returns the most tokens that a prompt can take.
+/// Returns an upper bound of the tokens of a prompt. No tokenizer is needed: the bound comes from bytes, messages, tools
+/// and pictures.
 fn bound(request: &ModelRequest) -> i64 {
     let messages: usize = request.messages.iter().map(|message| size(message)).sum();
     let tools: usize = request
@@ -237,8 +248,8 @@ fn bound(request: &ModelRequest) -> i64 {
     budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(|message| images(message)).sum())
 }
 
-/// Returns the complete calls of an answer, and the names of those that do not run. The last call of a cut
-/// answer may have lost its arguments. An answer that the provider withheld has no valid calls.
+/// Returns the calls of an answer that run, and the names of those that do not. When the answer was cut at its length,
+/// the last call may have lost arguments, so it does not run. When the provider filtered the answer, no call runs.
 fn whole_calls(reason: FinishReason, mut requested: Vec<AskedCall>) -> (Vec<AskedCall>, Vec<String>) {
     let is_whole = |call: &AskedCall| call.arguments.as_object().is_some_and(|given| !given.is_empty());
     let cut = match reason {
@@ -251,7 +262,7 @@ fn whole_calls(reason: FinishReason, mut requested: Vec<AskedCall>) -> (Vec<Aske
     (requested, cut.into_iter().map(|call| call.name).collect())
 }
 
-/// Books the call and records the answer, with the barrier that follows.
+/// Adds the answer, its cost and the checkpoint of INFER to the pending write. They become durable at the next barrier.
 fn record(
     turn: &mut Turn,
     provider: String,
@@ -276,7 +287,7 @@ fn record(
             name: call.name,
         })
         .collect();
-    let (node, said) = flow::keep_answer(turn, answer.content.unwrap_or_default(), &tool_calls);
+    let (node, content) = flow::keep_answer(turn, answer.content.unwrap_or_default(), &tool_calls);
     let body = InferBody {
         provider,
         model: answer.model,
@@ -308,7 +319,7 @@ fn record(
     let position = turn.position.clone();
     turn.pending().position = Some(position);
     turn.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
-    if let Some(content) = said {
+    if let Some(content) = content {
         turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
     }
     // A summary bought in this turn is a cost of this phase.

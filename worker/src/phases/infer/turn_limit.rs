@@ -40,7 +40,7 @@ pub fn fit(turn: &Turn, request: &mut ModelRequest, prompt_bound: i64) -> Result
 ///
 /// # Errors
 /// [`FailureKind::MaxTokens`].
-pub fn held(turn: &mut Turn) -> Result<(), JobError> {
+pub fn check_used(turn: &mut Turn) -> Result<(), JobError> {
     let Some(left) = of_turn(turn) else { return Ok(()) };
     let Some(used) = turn.inferred.as_ref().map(|body| body.tokens_in.saturating_add(body.tokens_out)) else {
         return Ok(());

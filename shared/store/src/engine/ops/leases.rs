@@ -36,7 +36,7 @@ pub(in super::super) async fn extend(
     Ok(lost(leases, held))
 }
 
-/// Gives jobs back that were claimed but not started.
+/// Ends leases without a settlement: of jobs that were claimed and not started, and at the end of a drain.
 pub(in super::super) async fn release(
     session: &mut Session,
     unit: &mut Unit,

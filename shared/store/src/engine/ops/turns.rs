@@ -1,4 +1,8 @@
 //! Checkpoints and settlements of many turns in one transaction, each fenced by its own lease.
+//!
+//! [`apply`] has three parts. It reads and locks the rows of all jobs. It decides each step in memory, one after the other. And
+//! it writes everything that changed, in bulk. So the number of statements does not grow with the number of turns. A process
+//! keeps copies of the rows of jobs that it leases ([`HeldJobs`]), and reads only the others.
 
 use super::super::held::HeldJobs;
 use super::super::rows::{JobRow, LeaseKey};
@@ -21,10 +25,10 @@ use turnstone_domain::{
     EventData, EventName, JobError, Lease, RawJson, Settlement, Timestamp, TurnWrite, Wait,
 };
 
-/// The event of a job's end does not repeat a result of more bytes than this.
+/// The longest result, in bytes, that the event `job.completed` contains; of a longer one it has the size only.
 const MOST_RESULT_BYTES: usize = 8 * 1024;
 
-/// The writes of one turn.
+/// A request of one turn: a checkpoint or a settlement.
 pub(in super::super) struct TurnStep {
     pub lease: Lease,
     pub write: TurnWrite,
@@ -32,23 +36,27 @@ pub(in super::super) struct TurnStep {
     pub end: TurnEnd,
 }
 
-/// The end of the step: the lease is kept, or the job is settled.
+/// The consequence of the step for its lease.
 pub(in super::super) enum TurnEnd {
-    /// It is extended to this time.
+    /// A checkpoint: the lease is extended to this time.
     Extend(Timestamp),
-    /// It ends.
+    /// A settlement: the lease ends, and the job moves to its next state.
     Settle(Box<Settlement>),
 }
 
-/// Applies all steps; each gets its own answer, and a step that is refused writes nothing. What is `known` is not read
-/// again; if it is no longer so, the whole of it fails, and has to be tried without.
+/// Applies all steps in the open transaction. Each step gets an answer of its own, and a refused step writes nothing. The rows of
+/// jobs in `known` are not read.
+///
+/// # Errors
+/// The failure of the store. Also when a row in `known` has changed in the database meanwhile: then nothing is written, and the
+/// caller has to repeat all steps with `known` as `None`.
 pub(in super::super) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     steps: &[&TurnStep],
     known: Option<&HeldJobs>,
 ) -> Result<Vec<Result<Committed, LedgerError>>, StoreError> {
-    // Who parks for a budget has to see a raise, or be seen by it: its rows are read and locked.
+    // A job that parks for a budget must not miss a raise that is committed at the same time. So its rows are read and locked.
     let known = known.filter(|_| !steps.iter().any(|step| charge::waits(step).is_some()));
     read(session, unit, steps, known).await?;
     let answers = decide(unit, steps, known.is_some())?;
@@ -56,7 +64,7 @@ pub(in super::super) async fn apply(
     Ok(answers)
 }
 
-/// Takes in everything that the steps are decided upon.
+/// Puts every row into the unit that a decision needs: jobs and engagements, the agents' state, files, and budgets.
 async fn read(
     session: &mut Session,
     unit: &mut Unit,
@@ -65,7 +73,7 @@ async fn read(
 ) -> Result<(), StoreError> {
     let mut leases = Vec::new();
     for step in steps {
-        // Whether a job was paused is not known here: who gives one back reads it.
+        // The event of a job that is given back says if it is paused, and the copy may not know that. So its row is read.
         let yields = matches!(&step.end, TurnEnd::Settle(end) if matches!(**end, Settlement::Yield | Settlement::GiveWay));
         let fits = |job: &JobRow| {
             let is_held = job.lease_token.as_deref() == Some(step.lease.token.as_str());
@@ -93,8 +101,9 @@ async fn read(
     Ok(())
 }
 
-/// Decides each step in memory, from the rows that the unit took in. With `unlocked` rows no step is refused,
-/// because other jobs may have given something back since.
+/// Decides each step in memory, from the rows in the unit. `unlocked` is true when budgets were taken from copies. Then a budget
+/// that seems to have too little left refuses no step, because other jobs may have released tokens meanwhile. Instead all steps
+/// fail, and are repeated with locked rows.
 fn decide(
     unit: &mut Unit,
     steps: &[&TurnStep],
@@ -106,8 +115,8 @@ fn decide(
             Err(LedgerError::Store(error)) => return Err(error),
             Err(LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. }) if unlocked => {
                 return Err(StoreError::Database {
-                    action: "rely on what is known of a budget",
-                    message: "it has not enough left; it is locked and looked at again".to_owned(),
+                    action: "rely on the copy of a budget",
+                    message: "the copy has not enough left; the row is locked and read".to_owned(),
                 });
             }
             answer => answer,
@@ -116,7 +125,7 @@ fn decide(
     Ok(answers)
 }
 
-/// Writes what was decided, and starts those whom jobs now wait for.
+/// Writes the changed rows, and starts the delegates that parked jobs wait for.
 async fn commit(session: &mut Session, unit: &mut Unit) -> Result<(), StoreError> {
     unit.flush(session).await?;
     let families = std::mem::take(&mut unit.families);
@@ -128,14 +137,18 @@ async fn commit(session: &mut Session, unit: &mut Unit) -> Result<(), StoreError
     Ok(())
 }
 
-/// Returns true when a step adds only its end to a plain job's stream. The state that its worker saves through
-/// another process adds an event, too, which the fencing token does not show. Then the two events have one number,
-/// and this step fails.
+/// Returns true if a step adds only `job.completed` to the events of a plain job. Only then its copy may be used. The worker of a
+/// plain job may save its state through another process, which adds an event as well, under the same fencing token. Then both
+/// events have the same number, which the database refuses, and the step is repeated with the row read.
 fn is_one_event(step: &TurnStep) -> bool {
     let completes = matches!(&step.end, TurnEnd::Settle(end) if matches!(**end, Settlement::Complete { .. }));
     completes && step.write.events.is_empty()
 }
 
+/// Decides one step: checks the lease, what may be refused first, and adds all of its writes to the unit.
+///
+/// # Errors
+/// The refusals of [`crate::Ledger::checkpoint`]. They come before the first change.
 fn decide_one(unit: &mut Unit, step: &TurnStep) -> Result<Committed, LedgerError> {
     let lost = || LedgerError::LeaseLost(step.lease.job.clone());
     let seq = unit.seq_of(&step.lease.job).ok_or_else(lost)?;
@@ -170,6 +183,7 @@ fn decide_one(unit: &mut Unit, step: &TurnStep) -> Result<Committed, LedgerError
         unit.event(seq, event)?;
     }
     let job = unit.change_job(seq)?;
+    // The worker lived long enough to commit something, so the job does not kill its workers at once.
     if !write.checkpoints.is_empty() || !write.tool_calls.is_empty() {
         job.lapses = 0;
     }
@@ -184,6 +198,7 @@ fn decide_one(unit: &mut Unit, step: &TurnStep) -> Result<Committed, LedgerError
     Ok(Committed { budget: unit.budget_of(seq), paused })
 }
 
+/// Settles a job: releases its reservations, moves it to its next state, and records the event and all consequences.
 pub(super) fn settle(
     unit: &mut Unit,
     seq: i64,
@@ -222,8 +237,8 @@ pub(super) fn settle(
             match error.handler_word() {
                 Some(HandlerWord::DeadLetter) => job.dead_letter = true,
                 Some(HandlerWord::Discard) => job.dead_letter = false,
-                // No reviewer is named, so the job becomes a dead letter, where operators look (OSSA §2
-                // `escalate`).
+                // The document asks for an escalation and names no reviewer. So the job becomes a dead letter, where operators
+                // find it (OSSA §2 `escalate`).
                 _ if error.alerts() => job.dead_letter = true,
                 _ => {}
             }
@@ -285,7 +300,7 @@ fn wait_for_user(
     Ok((EventName::JobParked, json!({"kind": "input", "call_id": requested.call_id}).into()))
 }
 
-/// Notes that an attempt failed, whatever becomes of the job.
+/// Records the event `job.failed` of an attempt. Another event follows it, which says if the job is retried or discarded.
 pub(super) fn failed(unit: &mut Unit, seq: i64, error: &JobError, now: Timestamp) -> Result<(), StoreError> {
     let attempt = unit.job(seq).map_or(0, |job| job.attempt);
     let mut data = error.event_data();
@@ -306,7 +321,7 @@ struct Completed<'a> {
     of_agent: Option<OfAgent<'a>>,
 }
 
-/// The part of the result about agent jobs.
+/// The further fields of an agent's job.
 #[derive(Serialize)]
 struct OfAgent<'a> {
     tokens_used: i64,
@@ -316,7 +331,7 @@ struct OfAgent<'a> {
 fn completed(job: &JobRow, result: Option<&RawJson>, now: Timestamp) -> Result<RawJson, StoreError> {
     let began = job.claimed_at.or(job.started_at).unwrap_or(now);
     let bytes = result.map(|result| result.as_str().len());
-    // A number that no reader of events could take stays with the job.
+    // A result with numbers that JSON readers cannot represent would make the event unreadable, so it stays with the job.
     let shown =
         result.filter(|result| result.as_str().len() <= MOST_RESULT_BYTES && result.parse::<Value>().is_ok());
     let model_used = job.position.as_ref().and_then(|position| position.model_used.as_deref());

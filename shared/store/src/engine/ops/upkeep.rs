@@ -1,4 +1,6 @@
-//! The scheduler's duties for jobs and reviews.
+//! The scheduler's duties: [`perform`] checks the leader's term and runs one batch of a duty in the transaction of the writer.
+//!
+//! This file has the duties that only change the state of jobs. The others are in the files that [`perform`] names.
 
 use super::super::rows::{self, JobRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
@@ -17,12 +19,14 @@ use turnstone_domain::retry::RetryPolicy;
 use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobError, JobId, JobState, Settlement, Timestamp};
 
-/// How long a job waits after each lease that was lost in a row without a checkpoint, in milliseconds. The last ones are
-/// long enough for a fleet whose processes die for another reason to be repaired.
+/// The delay of an agent's job after its first, second, third and fourth lease in a row that expired without a checkpoint, in
+/// milliseconds. The last delay is long, because the workers may die for a reason that an operator has to repair.
 const DELAYS_MS: [i64; 4] = [0, 1_000, 5_000, 60_000];
-/// Leases that a job may lose in a row: some in company, and two when it ran alone.
+/// The number of leases in a row that an agent's job may lose without a checkpoint. For the last two of them it ran alone in its
+/// worker. After that it is paused for an operator.
 const MAX_LAPSES: i64 = Claim::LAPSES_IN_COMPANY + 2;
 
+/// Reads and locks the jobs of a duty that are due until this time.
 async fn rows_until(
     session: &mut Session,
     action: &'static str,
@@ -33,7 +37,8 @@ async fn rows_until(
     read(session, action, text, &[until.0.into(), row_limit(limit).into()], JobRow::decode).await
 }
 
-/// Performs a duty of the scheduler, unless its term is over.
+/// Performs one batch of a duty: changes at most `limit` rows, and returns the number of changed rows. The inner error is
+/// [`StoreError::Deposed`] when the term has ended; then nothing was changed.
 pub(in super::super) async fn perform(
     session: &mut Session,
     unit: &mut Unit,
@@ -63,7 +68,8 @@ pub(in super::super) async fn perform(
     done.map(Ok)
 }
 
-/// `scheduled → available` and `retryable → available`.
+/// `scheduled → available` and `retryable → available`. Also resumes jobs that wait for a budget's next period or for the end of
+/// a circuit breaker's refusals, and opens limits whose time is over.
 pub(in super::super) async fn promote_due(
     session: &mut Session,
     unit: &mut Unit,
@@ -80,7 +86,8 @@ pub(in super::super) async fn promote_due(
     Ok(opened + promoted + resumed + released)
 }
 
-/// Limits that allow something again at `now`: the jobs that wait for them are released, once.
+/// Opens the rate limits and queues whose limit has ended at `now`, so that claims find their jobs again. Returns the number of
+/// opened limits.
 async fn open_limits(session: &mut Session, unit: &mut Unit, now: Timestamp) -> Result<usize, StoreError> {
     let values = [now.0.into()];
     let mut opened = 0;
@@ -93,8 +100,8 @@ async fn open_limits(session: &mut Session, unit: &mut Unit, now: Timestamp) -> 
     Ok(usize::try_from(opened).unwrap_or(usize::MAX))
 }
 
-/// The same for what a claim may take: what is due is available, whether the scheduler has come to it or not. `wanted`
-/// are kind, queue, limit and now.
+/// Does the same for the jobs that a claim may take, so that a due job can be claimed before the scheduler has promoted it.
+/// `wanted` are the arguments of the statement: kind, queue, limit and now.
 pub(in super::super) async fn promote_for_claim(
     session: &mut Session,
     rings: &mut Vec<Ring>,
@@ -109,6 +116,7 @@ pub(in super::super) async fn promote_for_claim(
     Ok(())
 }
 
+/// Moves these jobs to `available` and records their events.
 async fn promote(
     session: &mut Session,
     unit: &mut Unit,
@@ -130,7 +138,7 @@ async fn promote(
     Ok(due.len())
 }
 
-/// `active → available` for leases that have ended, and for those of workers over HTTP that have been silent too long.
+/// Takes jobs back whose leases have expired, and jobs of workers over HTTP that have not reported for too long.
 pub(in super::super) async fn reap(
     session: &mut Session,
     unit: &mut Unit,
@@ -148,7 +156,8 @@ pub(in super::super) async fn reap(
     lapse(session, unit, rows, now).await
 }
 
-/// `active → available` for every job of our own workers, whatever its lease says. Workers over HTTP live on when we stop.
+/// Takes back every job of our own workers, also those whose leases have not expired. Jobs of workers over HTTP keep their
+/// leases, because these workers run in processes of their own.
 pub(in super::super) async fn release_all(
     session: &mut Session,
     unit: &mut Unit,
@@ -160,6 +169,7 @@ pub(in super::super) async fn release_all(
     lapse(session, unit, rows, now).await
 }
 
+/// Ends the leases of these jobs: releases their reservations, notifies their workers, and decides about the next attempt.
 async fn lapse(
     session: &mut Session,
     unit: &mut Unit,
@@ -187,8 +197,9 @@ async fn lapse(
     Ok(seqs.len())
 }
 
-/// `active → available`, and on to `scheduled` when the lease is not the first that was lost. After the last one the job is
-/// held for an operator: it may be what kills its workers, and it is not lost.
+/// `active → available` after the first lost lease. After further ones in a row `active → available → scheduled`, with a growing
+/// delay. After the last permitted one the job is paused for an operator, because it may be the cause that its workers die. A
+/// lost lease is no failure of the job, so the retry policy does not apply.
 async fn lapse_agent(
     session: &mut Session,
     unit: &mut Unit,
@@ -202,7 +213,7 @@ async fn lapse_agent(
         control::hold(session, unit, seq, true).await?;
         let reason = format!(
             "{lapses} workers in a row lost this job before they could commit anything, the last two while they ran \
-             nothing else; it may be killing them. Look at the workers' logs, then resume or cancel it"
+             nothing else. It may be the cause that they end. Look at the workers' logs, then resume or cancel the job"
         );
         tracing::error!(job = %id, lapses, "a job that may kill its workers is held for an operator");
         return unit.note(seq, EventName::AgentPaused, json!({"reason": reason}), now);
@@ -220,13 +231,13 @@ async fn lapse_agent(
     unit.note(seq, EventName::JobRescheduled, data, now)
 }
 
-/// For a plain job a lost lease is a failed attempt, and the next one may begin at once; after the last it is discarded
+/// For a plain job a lost lease is a failed attempt. The next attempt may begin at once; after the last one the job is discarded
 /// (OJS worker protocol §6.4).
 fn lapse_plain(unit: &mut Unit, seq: i64, policy: &RetryPolicy, now: Timestamp) -> Result<(), StoreError> {
     let job = unit.change_job(seq)?;
     let held = job.lease_ms.unwrap_or_default();
     let message = format!(
-        "its worker neither ended it nor renewed its reservation of {held} ms, or has fallen silent; it may have died"
+        "its worker neither settled it nor extended its lease of {held} ms, or sends no heartbeats; it may have died"
     );
     let error = JobError::new(FailureKind::Silence, message);
     if job.attempt >= i64::from(policy.max_attempts) {
@@ -239,14 +250,15 @@ fn lapse_plain(unit: &mut Unit, seq: i64, policy: &RetryPolicy, now: Timestamp) 
     Ok(())
 }
 
-/// Any state that is not terminal `→ discarded` for jobs whose `expires_at` has passed.
+/// Any non-terminal state `→ discarded`, for jobs whose `expires_at` has passed.
 pub(in super::super) async fn expire_jobs(
     session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
     limit: usize,
 ) -> Result<usize, StoreError> {
-    // Those who work for them are held first, which is the order in which families end.
+    // The jobs that work for them are locked in the order in which a tree of jobs ends, here as everywhere. So two transactions
+    // never wait for each other.
     let values = [now.0.into(), row_limit(limit).into()];
     let (action, text) = ("look for parents", &sql::SELECT_EXPIRING_PARENTS);
     let parents = read(session, action, text, &values, |row| rows::get::<String>(row, "id").map(JobId));

@@ -1,12 +1,13 @@
-//! The slot of a turn.
+//! The slot of a turn: the right to run in this worker, beside the lease, which is the right to write.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A slot of a worker. A turn that waits only for another server releases it to other jobs, and takes one
-/// again later. The lease stays, and with it the call's reservation.
+/// A slot of a worker. Its number of slots bounds the turns that a worker runs at once. A turn that waits only for
+/// another server releases its slot to other jobs, and takes one again later. It keeps its lease and the reservation of
+/// the call.
 ///
-/// The default is no slot: releasing and taking it have no effect.
+/// The default belongs to no worker: to release or to take it has no effect.
 #[derive(Clone, Debug, Default)]
 pub struct TurnSlot(Option<Arc<Inner>>);
 
@@ -23,7 +24,7 @@ impl Inner {
 }
 
 impl TurnSlot {
-    /// Returns the slot of this permit.
+    /// Returns the slot of this permit. The permit's semaphore has as many permits as the worker has slots.
     #[must_use]
     pub fn of(permit: OwnedSemaphorePermit) -> Self {
         let slots = Arc::clone(permit.semaphore());
@@ -37,14 +38,14 @@ impl TurnSlot {
     }
 
     /// Releases the slot to other jobs.
-    pub fn leave(&self) {
+    pub fn release(&self) {
         if let Some(inner) = &self.0 {
             inner.permit().take();
         }
     }
 
     /// Takes a slot again, as soon as one is free.
-    pub async fn come_back(&self) {
+    pub async fn take_again(&self) {
         let Some(inner) = self.0.as_ref().filter(|_| !self.is_taken()) else { return };
         // The worker never closes the semaphore.
         if let Ok(permit) = Arc::clone(&inner.slots).acquire_owned().await {
@@ -60,18 +61,18 @@ mod tests {
     #[tokio::test]
     async fn a_released_slot_is_taken_again_when_it_is_free() {
         let slots = Arc::new(Semaphore::new(1));
-        let place = TurnSlot::of(Arc::clone(&slots).try_acquire_owned().unwrap());
+        let slot = TurnSlot::of(Arc::clone(&slots).try_acquire_owned().unwrap());
         let other = Arc::clone(&slots);
-        assert!(place.is_taken() && Arc::clone(&other).try_acquire_owned().is_err());
-        place.leave();
+        assert!(slot.is_taken() && Arc::clone(&other).try_acquire_owned().is_err());
+        slot.release();
         let theirs = other.try_acquire_owned().unwrap();
-        let back = place.clone();
-        let waiting = tokio::spawn(async move { back.come_back().await });
+        let again = slot.clone();
+        let waiting = tokio::spawn(async move { again.take_again().await });
         tokio::task::yield_now().await;
-        assert!(!place.is_taken());
+        assert!(!slot.is_taken());
         drop(theirs);
         waiting.await.unwrap();
-        assert!(place.is_taken());
-        TurnSlot::default().come_back().await;
+        assert!(slot.is_taken());
+        TurnSlot::default().take_again().await;
     }
 }
