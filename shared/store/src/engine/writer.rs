@@ -154,11 +154,13 @@ impl Work {
         }
     }
 
-    /// Returns how much it adds to a commit, in turns or jobs.
+    /// Returns how much it adds to a commit, in turns or jobs. A worker over HTTP waits for its report before it does anything
+    /// else, and few of them wait at one time: a report has the weight of several turns.
     fn weight(&self) -> usize {
         match self {
             Self::Push(request) => request.asked.len(),
-            Self::Turn(_) | Self::Report(_) | Self::Alone(_) => 1,
+            Self::Report(_) => 8,
+            Self::Turn(_) | Self::Alone(_) => 1,
         }
     }
 
