@@ -12,6 +12,7 @@ use crate::ojs::schemas::SchemaBook;
 use crate::principals::{Keyring, Principals};
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
+use crate::tokens::Issuer;
 use crate::{
     a2a, agent_protocol, agents, artifacts, audit_chain, auth, batches, budgets, credentials, docs,
     engagements, fleet, freeze, keys, ojs, probes, query, reply, reviews, stamp,
@@ -42,8 +43,11 @@ pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
 pub struct ApiOptions {
     /// The address to listen on. An address that is not loopback needs a key: see [`crate::check_exposure`].
     pub bind: SocketAddr,
-    /// A client must present one of these; without any, every client that can reach the address has access.
+    /// A client must present one of these, a stored key, or a token of an issuer. Without any key or issuer, every client
+    /// that can reach the address has access.
     pub api_keys: Vec<Secret>,
+    /// The issuers whose tokens are accepted beside keys.
+    pub issuers: Vec<Issuer>,
     /// The key that signs receipts. Without it the fleet makes a key of its own and keeps it in the store.
     pub attest_key: Option<Signer>,
     /// True if it is served over TLS.
@@ -79,6 +83,7 @@ impl Default for ApiOptions {
         Self {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             api_keys: Vec::new(),
+            issuers: Vec::new(),
             attest_key: None,
             tls: false,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
@@ -156,7 +161,7 @@ impl Api {
         let keyring = Keyring::new(self.store.keys.clone(), Arc::clone(&self.clock), self.shutdown.clone());
         let app = Arc::new(App {
             refused: RefusedRequests::new(self.store.audit.clone()),
-            principals: Principals::of(&self.options, keyring),
+            principals: Principals::of(&self.options, keyring, Arc::clone(&self.clock)),
             bells: Bells::new(self.store.clone(), self.shutdown.clone()),
             feeds: Streams::default(),
             runs: Streams::default(),

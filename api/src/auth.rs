@@ -66,8 +66,8 @@ pub(crate) async fn guard(State(on): State<Guarded>, mut request: Request, next:
     {
         on.app.refused.record(&note, &response);
     }
-    Ok(match &known.held {
-        Some(held) => until(&on.app.principals.keyring, held, response),
+    Ok(match &known.end {
+        Some(end) => until(&on.app.principals, end, response),
         None => response,
     })
 }
@@ -123,6 +123,12 @@ fn check(
         return Err(Failure(OjsError::new(403, "forbidden", message, hint)));
     }
     let principal = narrowed(known, sent.headers)?;
+    if principal.roles.is_empty() {
+        let message = format!("{} has no role.", principal.name);
+        let hint =
+            "Ask an admin for a role; the claims of a token give roles by [server.issuers.<name>] roles.";
+        return Err(OjsError::new(403, "forbidden", message, hint).into());
+    }
     if let Some(needed) = needed {
         needed.check(&principal)?;
     }

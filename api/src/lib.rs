@@ -6,7 +6,7 @@
 //! One endpoint is one file; the routes are in the `mod.rs` beside it.
 //!
 //! ```text
-//!  connection (serve, tls) ─▶ stamp ─▶ auth: principals, access, audit_chain ─▶ query, request ─▶ an endpoint ─▶ the store
+//!  connection (serve, tls) ─▶ stamp ─▶ auth: principals, tokens, access, audit_chain ─▶ query, request ─▶ an endpoint ─▶ the store
 //!                                                                          │
 //!  client ◀─ stamp ◀─ reply: answers and errors in one shape ◀─────────────┤
 //!  client ◀─ stamp ◀─ stream ◀─ shared_stream ◀─ doorbell ◀────────────────╯
@@ -54,6 +54,7 @@ mod show;
 mod stamp;
 mod stream;
 mod tls;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
@@ -65,3 +66,4 @@ pub use exposure::{ExposureError, check_exposure};
 pub use scrape::{Probed, serve_probes};
 pub use serve::{ServeLimits, serve};
 pub use tls::Tls;
+pub use tokens::{Issuer, IssuerConfig};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use turnstone_api::{Api, ApiOptions, ServeLimits};
+use turnstone_api::{Api, ApiOptions, Issuer, ServeLimits};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::{Clock, JobState};
@@ -89,9 +89,18 @@ pub struct FleetBuilder {
     serve_limits: ServeLimits,
     drain_grace: Duration,
     require_agent: bool,
+    issuers: Vec<Issuer>,
 }
 
 impl FleetBuilder {
+    /// Accepts tokens of an issuer, by its section `[server.issuers.<name>]`.
+    pub fn issuer(mut self, name: &str, section: Value) -> Self {
+        install_crypto();
+        let section = serde_json::from_value(section).expect("a section");
+        self.issuers.push(Issuer::from_config(name, &section).expect("an issuer"));
+        self
+    }
+
     /// Refuses jobs of agents that name no registered agent, as `[agents] require_agent` does.
     pub fn require_agent(mut self) -> Self {
         self.require_agent = true;
@@ -207,6 +216,7 @@ impl FleetBuilder {
             options: ApiOptions {
                 private_webhooks: self.private_webhooks,
                 require_agent: self.require_agent,
+                issuers: self.issuers,
                 reviewers: self.reviews.names(),
                 separate_duties: self.reviews.separate_duties,
                 keyless_tools: toolbox.keyless(),
@@ -305,6 +315,7 @@ impl Fleet {
             serve_limits: ServeLimits::default(),
             drain_grace: worker::DRAIN_GRACE,
             require_agent: false,
+            issuers: Vec::new(),
         }
     }
 

@@ -100,6 +100,7 @@ pub fn problems(config: &Config) -> Vec<String> {
     let refused = [
         listening::tls(config).err(),
         listening::peers(config).err(),
+        listening::issuers(config).err(),
         listening::attest_key(config).err(),
         config.prices().err(),
     ];

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use turnstone_api::IssuerConfig;
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::review::ReviewRules;
 use turnstone_telemetry::{LogFormat, SecretRef};
@@ -91,6 +92,8 @@ pub struct ServerConfig {
     pub bind: SocketAddr,
     /// The keys of which clients must present one; an empty list allows every client.
     pub api_keys: Vec<SecretRef>,
+    /// `[server.issuers.<name>]`: the issuers whose tokens are accepted beside keys.
+    pub issuers: BTreeMap<String, IssuerConfig>,
     /// The certificate for TLS; without it, the server uses plain HTTP.
     pub tls: Option<TlsFiles>,
     /// The most clients that are connected at once; fewer where the limit of open files is lower.
@@ -119,6 +122,7 @@ impl Default for ServerConfig {
             data: PathBuf::from("./.turnstone"),
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             api_keys: Vec::new(),
+            issuers: BTreeMap::new(),
             tls: None,
             max_connections: 4_096,
             header_timeout_ms: 10_000,

@@ -18,7 +18,7 @@ const DISTINCT_CHARACTERS: usize = 8;
 /// The longest name of a principal, in characters.
 const NAME_CHARACTERS: usize = 128;
 /// A principal may act for at most this many names; a back end with more users acts for [`ANYONE`].
-const NAMES: usize = 1_000;
+pub const NAMES: usize = 1_000;
 
 /// A role: a set of operations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -254,7 +254,11 @@ pub fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+/// Checks the name of a principal, a user or a tenant.
+///
+/// # Errors
+/// The rest of a sentence that begins with the name.
+pub fn check_name(name: &str) -> Result<(), String> {
     let visible = name.bytes().all(|byte| byte.is_ascii_graphic());
     if visible && (1..=NAME_CHARACTERS).contains(&name.len()) {
         return Ok(());

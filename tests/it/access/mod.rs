@@ -6,6 +6,8 @@ mod freeze;
 mod keys;
 mod matrix;
 mod tenants;
+mod token_issuer;
+mod tokens;
 mod tools;
 
 use reqwest::Method;

@@ -66,6 +66,7 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             listener,
             address,
             api_keys,
+            issuers,
             attest_key,
             enable_reset,
             require_agent,
@@ -82,6 +83,7 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
         let options = ApiOptions {
             bind: address,
             api_keys,
+            issuers,
             attest_key,
             enable_reset,
             require_agent,

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use turnstone_api::{Peer, ServeLimits, Tls};
+use turnstone_api::{Issuer, IssuerConfig, Peer, ServeLimits, Tls};
 use turnstone_domain::principal::check_secret;
 use turnstone_ojs::attest::Signer;
 use turnstone_telemetry::{Secret, SecretRef};
@@ -22,6 +22,8 @@ pub struct Listening {
     pub address: SocketAddr,
     /// A client must present one of these; without any, every client that can reach the address has access.
     pub api_keys: Vec<Secret>,
+    /// The issuers whose tokens are accepted.
+    pub issuers: Vec<Issuer>,
     /// The key that signs receipts, if one is configured.
     pub attest_key: Option<Signer>,
     /// True if clients may reset the server, which deletes everything.
@@ -55,6 +57,7 @@ impl Listening {
     /// reset the server.
     pub async fn start(config: &Config, enable_reset: bool, slots: u32) -> anyhow::Result<Self> {
         let api_keys = keys(config)?;
+        let issuers = issuers(config)?;
         let attest_key = attest_key(config)?;
         let bind = config.server.bind;
         if enable_reset && !bind.ip().is_loopback() {
@@ -63,7 +66,8 @@ impl Listening {
             let hint = "listen on this machine alone with --bind 127.0.0.1:8080, or leave the flag out";
             return Err(Failure::usage(problem).hint(hint).into());
         }
-        turnstone_api::check_exposure(bind, &api_keys).map_err(|error| Failure::usage(error.to_string()))?;
+        let needs_key = !api_keys.is_empty() || !issuers.is_empty();
+        turnstone_api::check_exposure(bind, needs_key).map_err(|error| Failure::usage(error.to_string()))?;
         let tls = tls(config)?;
         if let Some(tls) = &tls {
             renewal::on_hangup(tls.clone()).context("signals cannot be listened to")?;
@@ -82,6 +86,7 @@ impl Listening {
             listener,
             address,
             api_keys,
+            issuers,
             attest_key,
             enable_reset,
             require_agent: config.agents.require_agent,
@@ -119,6 +124,24 @@ pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
         Ok(secret)
     };
     config.server.api_keys.iter().map(resolve).collect()
+}
+
+/// Returns the issuers of `[server.issuers.<name>]`.
+///
+/// # Errors
+/// A section cannot work, or two are for the same issuer.
+pub fn issuers(config: &Config) -> Result<Vec<Issuer>, Failure> {
+    let mut issuers = Vec::new();
+    for (name, section) in &config.server.issuers {
+        let same = |(other, of): &(&String, &IssuerConfig)| *other != name && of.issuer == section.issuer;
+        if let Some((other, _)) = config.server.issuers.iter().find(same) {
+            let problem =
+                format!("`server.issuers.{name}.issuer` is that of `{other}` too; an issuer has one section");
+            return Err(Failure::usage(problem));
+        }
+        issuers.push(Issuer::from_config(name, section).map_err(Failure::usage)?);
+    }
+    Ok(issuers)
 }
 
 /// Raises the limit of open files as far as this process needs it, and returns the limits of its connections.
