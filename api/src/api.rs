@@ -5,6 +5,7 @@ use crate::agent_protocol::RunStream;
 use crate::audit_chain::RefusedRequests;
 use crate::auth::Guarded;
 use crate::caller::Peer;
+use crate::caps::{Caps, OpenStreams};
 use crate::doorbell::Bells;
 use crate::metrics::Metrics;
 use crate::names::Names;
@@ -27,8 +28,9 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::review::SeparateDuties;
 use turnstone_domain::{Clock, EngagementId, Ids, Timestamp};
-use turnstone_ojs::attest::Signer;
+use turnstone_ojs::attest::{PublicKey, Signer};
 use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Flows;
 use turnstone_store::{EventFilter, Store};
@@ -48,8 +50,12 @@ pub struct ApiOptions {
     pub api_keys: Vec<Secret>,
     /// The issuers whose tokens are accepted beside keys.
     pub issuers: Vec<Issuer>,
-    /// The key that signs receipts. Without it the fleet makes a key of its own and keeps it in the store.
+    /// The key that signs receipts and exports. Without it the fleet makes a key of its own and keeps it in the store.
     pub attest_key: Option<Signer>,
+    /// The most that each tenant may create.
+    pub caps: Caps,
+    /// The keys of other installations whose exports are verified.
+    pub trusted_keys: Vec<PublicKey>,
     /// True if it is served over TLS.
     pub tls: bool,
     /// Larger bodies are refused with 413.
@@ -66,8 +72,8 @@ pub struct ApiOptions {
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; any user by default.
     pub reviewers: Option<Vec<String>>,
-    /// True if the principal that submitted a job may not answer its reviews.
-    pub separate_duties: bool,
+    /// The agents for whose jobs the submitting principal may not answer reviews.
+    pub separate_duties: SeparateDuties,
     /// The currency of the price table, if there is one: budgets in money must use it.
     pub currency: Option<String>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
@@ -85,6 +91,8 @@ impl Default for ApiOptions {
             api_keys: Vec::new(),
             issuers: Vec::new(),
             attest_key: None,
+            caps: Caps::default(),
+            trusted_keys: Vec::new(),
             tls: false,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
@@ -93,7 +101,7 @@ impl Default for ApiOptions {
             peers: Vec::new(),
             remote_hosts: Vec::new(),
             reviewers: None,
-            separate_duties: false,
+            separate_duties: SeparateDuties::default(),
             currency: None,
             mcp_servers: Vec::new(),
             keyless_tools: Vec::new(),
@@ -129,6 +137,8 @@ pub(crate) struct App {
     pub(crate) metrics: Option<Metrics>,
     /// The audit entries of refused requests.
     pub(crate) refused: RefusedRequests,
+    /// The open streams of events of each tenant.
+    pub(crate) open_streams: OpenStreams,
     /// Keys, and the principals that they open.
     pub(crate) principals: Principals,
     /// Compiled schemas of arguments.
@@ -162,6 +172,7 @@ impl Api {
         let app = Arc::new(App {
             refused: RefusedRequests::new(self.store.audit.clone()),
             principals: Principals::of(&self.options, keyring, Arc::clone(&self.clock)),
+            open_streams: OpenStreams::default(),
             bells: Bells::new(self.store.clone(), self.shutdown.clone()),
             feeds: Streams::default(),
             runs: Streams::default(),

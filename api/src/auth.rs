@@ -54,13 +54,15 @@ pub(crate) async fn guard(State(on): State<Guarded>, mut request: Request, next:
     let note = audit_chain::changes(request.method())
         .then(|| Arc::new(audit_chain::note(&request, action, Some(&principal), now)));
     request.extensions_mut().insert(known.caller());
-    request.extensions_mut().insert(principal);
+    request.extensions_mut().insert(Arc::clone(&principal));
     let response = match &note {
         Some(note) if is_audited => {
             audited(Arc::clone(note), next.run(audit_chain::digested(request, note))).await
         }
         _ => next.run(request).await,
     };
+    let streams = &on.app.open_streams;
+    let response = streams.admit(principal.tenant.as_deref(), on.app.api.options.caps.streams, response);
     if let Some(note) = note
         && audit_chain::is_refusal(&response, is_audited)
     {

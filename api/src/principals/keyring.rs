@@ -1,7 +1,7 @@
 //! The stored keys, in memory. They are read again while they are used: a key that is revoked by another process is
 //! refused within a second. A request with a key that was read lately waits for no read.
 
-use super::rate::Rate;
+use super::rate::RequestRate;
 use crate::reply::Failure;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ pub(crate) struct Held {
     pub(crate) over: CancellationToken,
     /// The minute of the last use that was recorded.
     used: AtomicI64,
-    rate: Option<Rate>,
+    rate: Option<RequestRate>,
 }
 
 #[derive(Default)]
@@ -201,8 +201,9 @@ impl Held {
             return Arc::clone(before);
         }
         let counted = before.and_then(|before| before.rate.as_ref());
-        let rate =
-            key.rate_per_minute.map(|rate| counted.map_or_else(|| Rate::new(rate), |old| old.with(rate)));
+        let rate = key
+            .rate_per_minute
+            .map(|rate| counted.map_or_else(|| RequestRate::new(rate), |old| old.with(rate)));
         Arc::new(Self {
             principal: Arc::new(key.principal()),
             key,

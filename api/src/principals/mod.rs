@@ -7,7 +7,7 @@ mod rate;
 
 pub(crate) use body::until;
 pub(crate) use keyring::{Held, Keyring};
-pub(crate) use rate::Rate;
+pub(crate) use rate::RequestRate;
 
 use crate::api::ApiOptions;
 use crate::caller::{Caller, Peer};

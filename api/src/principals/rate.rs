@@ -10,13 +10,13 @@ const BURST_MS: i64 = 10_000;
 const MINUTE_MS: i64 = 60_000;
 
 /// A rate, with the requests that were counted.
-pub(crate) struct Rate {
+pub(crate) struct RequestRate {
     per_minute: i64,
     /// The theoretical arrival time of the next request, in milliseconds since the epoch.
     next: AtomicI64,
 }
 
-impl Rate {
+impl RequestRate {
     pub(crate) fn new(per_minute: i64) -> Self {
         Self { per_minute, next: AtomicI64::new(i64::MIN) }
     }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_rate_lets_a_burst_pass_and_then_one_request_at_a_time() {
-        let rate = Rate::new(60);
+        let rate = RequestRate::new(60);
         assert!(rate.is_unused(Timestamp(5_000)));
         assert_eq!((0..20).filter(|_| rate.admit(Timestamp(5_000)).is_ok()).count(), 10);
         let refused = rate.admit(Timestamp(5_000)).unwrap_err().0;
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_slow_rate_waits_for_its_minute() {
-        let rate = Rate::new(1);
+        let rate = RequestRate::new(1);
         assert!(rate.admit(Timestamp(0)).is_ok());
         let refused = rate.admit(Timestamp(1)).unwrap_err().0;
         assert_eq!(refused.details["retry_after"], 60);

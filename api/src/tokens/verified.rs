@@ -1,6 +1,6 @@
 //! Tokens that were verified lately, so that a request with a known token costs no signature.
 
-use crate::principals::Rate;
+use crate::principals::RequestRate;
 use crate::reply::Failure;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -20,7 +20,7 @@ pub(super) struct VerifiedToken {
     /// From then on it is refused.
     pub(super) ends_at: Timestamp,
     /// Shared by all tokens of the principal.
-    pub(super) rate: Option<Arc<Rate>>,
+    pub(super) rate: Option<Arc<RequestRate>>,
 }
 
 impl VerifiedToken {
@@ -37,7 +37,7 @@ impl VerifiedToken {
 #[derive(Default)]
 pub(super) struct VerifiedTokens {
     tokens: RwLock<HashMap<String, Arc<VerifiedToken>>>,
-    rates: Mutex<HashMap<String, Arc<Rate>>>,
+    rates: Mutex<HashMap<String, Arc<RequestRate>>>,
 }
 
 impl VerifiedTokens {
@@ -62,13 +62,13 @@ impl VerifiedTokens {
     }
 
     /// Returns the rate of a principal. Above the limit, the rates that would let a burst pass are forgotten.
-    pub(super) fn rate(&self, principal: &Principal, per_minute: i64, now: Timestamp) -> Arc<Rate> {
+    pub(super) fn rate(&self, principal: &Principal, per_minute: i64, now: Timestamp) -> Arc<RequestRate> {
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         if rates.len() >= TOKENS {
             rates.retain(|_, rate| !rate.is_unused(now));
         }
         let name = principal.identity.clone().unwrap_or_default();
-        Arc::clone(rates.entry(name).or_insert_with(|| Arc::new(Rate::new(per_minute))))
+        Arc::clone(rates.entry(name).or_insert_with(|| Arc::new(RequestRate::new(per_minute))))
     }
 }
 

@@ -115,6 +115,62 @@ async fn a_submitter_does_not_approve_where_duties_are_separate() {
     server.fleet.end().await;
 }
 
+/// The duties of one agent's jobs are separate, and those of another one are not. A fork is submitted by the principal
+/// that made it.
+#[tokio::test]
+async fn duties_are_separate_for_the_named_agents() {
+    let rules = json!({"separate_duties_of": ["booker"], "groups": {"board": {"members": ["ann", "ben"]}}});
+    let server = OjsServer::over(Fleet::builder().model(script).reviews(rules).start().await);
+    for agent in [AGENT.to_owned(), AGENT.replace("name: booker", "name: desk")] {
+        server.post_text("/agents", agent).await.expect(201);
+    }
+    let roles = ["submitter", "approver", "operator"];
+    let key = |name: &str| json!({"name": name, "roles": roles, "acts_for": ["*"]});
+    let (eve, other) = (Client::new(&server, &key("eve")).await, Client::new(&server, &key("other")).await);
+    let review_of = async |job: &str| {
+        server.fleet.wait_for(job, &[JobState::Pending]).await;
+        let open = server.get("/reviews?state=open").await.expect(200).json();
+        let one = open["items"].as_array().unwrap().iter().find(|one| one["job_id"] == job).unwrap().clone();
+        format!("/reviews/{}/approve", one["id"].as_str().unwrap())
+    };
+    let submit = async |client: &Client<'_>, agent: &str| {
+        let job = json!({"type": "agent.book", "args": ["it"], "meta": {"agent": agent}});
+        let job = client.post("/ojs/v1/jobs", &job).await.expect(201).json();
+        job["job"]["id"].as_str().unwrap().to_owned()
+    };
+    let by = json!({"by": "ann"});
+    let own = submit(&eve, "booker").await;
+    eve.post(&review_of(&own).await, &by).await.expect(403);
+    let again = json!({"tool_call_id": "c", "approved": true});
+    let refused = eve.post(&format!("/ojs/v1/agents/{own}/tool-retry"), &again).await.expect(403);
+    assert!(refused.text.contains("submitted the job"), "{}", refused.text);
+    let of_desk = submit(&eve, "desk").await;
+    eve.post(&review_of(&of_desk).await, &by).await.expect(200);
+    let theirs = submit(&other, "booker").await;
+    let approve_theirs = review_of(&theirs).await;
+    for (path, body) in [
+        (
+            format!("/engagements/{}/fork", server.fleet.engagement_of(&theirs).await),
+            json!({"at_turn": 1, "live_tools": true}),
+        ),
+        (format!("/ojs/v1/agents/{theirs}/fork"), json!({"at_turn": 1})),
+    ] {
+        let forked = eve.post(&path, &body).await;
+        assert!(forked.status < 300, "{path}: {}", forked.text);
+        let fork = forked.json()["job_id"].as_str().unwrap().to_owned();
+        let refused = eve.post(&review_of(&fork).await, &by).await.expect(403);
+        assert!(refused.text.contains("submitted the job"), "{}", refused.text);
+        other.post(&review_of(&fork).await, &by).await.expect(200);
+        server.fleet.wait_for(&fork, &[JobState::Completed]).await;
+    }
+    eve.post(&approve_theirs, &by).await.expect(200);
+    server.fleet.wait_for(&theirs, &[JobState::Completed]).await;
+    other.post(&review_of(&own).await, &by).await.expect(200);
+    server.fleet.wait_for(&own, &[JobState::Completed]).await;
+    server.fleet.wait_for(&of_desk, &[JobState::Completed]).await;
+    server.fleet.end().await;
+}
+
 async fn a_second_call_needs_an_approver(server: &OjsServer) {
     let job = json!({"type": "agent.ask", "args": ["hello"], "ext_agent_model": "test/m"});
     let id = server.push(&job).await;

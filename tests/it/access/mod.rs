@@ -2,11 +2,11 @@
 
 mod approvals;
 mod audit;
+mod caps;
 mod freeze;
 mod keys;
 mod matrix;
 mod tenants;
-mod token_issuer;
 mod tokens;
 mod tools;
 

@@ -1,11 +1,11 @@
 //! Tokens of identity providers: their claims make principals, and tokens that are not valid change nothing.
 
 use super::Client;
-use super::token_issuer::{TokenIssuer, TokenKey, url_safe};
 use crate::program::run;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::Clock as _;
+use turnstone_tests::token_issuer::{TokenIssuer, TokenKey, url_safe};
 use turnstone_tests::{Backend, Fleet, OjsServer, wait};
 
 const AUDIENCE: &str = "turnstone";

@@ -18,16 +18,21 @@ use std::sync::{Arc, Mutex};
 use tokio_util::task::AbortOnDropHandle;
 
 /// An RSA key, because ring generates none. It signs nothing but the tokens of these tests.
-const RSA: &str = include_str!("rsa-2048.pk8.base64");
+const RSA: &str = include_str!("token_issuer/rsa-2048.pk8.base64");
 
+/// Returns bytes in base64url without padding.
+#[must_use]
 pub fn url_safe(bytes: &[u8]) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// A key that signs tokens.
 pub enum TokenKey {
+    /// P-256.
     Ec(EcdsaKeyPair),
+    /// Ed25519.
     Ed(Ed25519KeyPair),
+    /// RSA of 2,048 bits.
     Rsa(Box<RsaKeyPair>),
     /// A symmetric key; its bytes may be a public key.
     Hmac(Vec<u8>),
@@ -39,23 +44,26 @@ impl TokenKey {
     /// Generates a key on the curve P-256.
     pub fn ec() -> Self {
         let random = SystemRandom::new();
-        let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
+        let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random)
+            .expect("the test's own data");
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key.as_ref(), &random);
-        Self::Ec(key.unwrap())
+        Self::Ec(key.expect("the test's own data"))
     }
 
     /// Generates an Ed25519 key.
     pub fn ed() -> Self {
-        let key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
-        Self::Ed(Ed25519KeyPair::from_pkcs8(key.as_ref()).unwrap())
+        let key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).expect("the test's own data");
+        Self::Ed(Ed25519KeyPair::from_pkcs8(key.as_ref()).expect("the test's own data"))
     }
 
+    /// Returns the one RSA key.
     pub fn rsa() -> Self {
         let text: String = RSA.split_whitespace().collect();
-        let key = RsaKeyPair::from_pkcs8(&BASE64_STANDARD.decode(text).unwrap());
-        Self::Rsa(Box::new(key.unwrap()))
+        let key = RsaKeyPair::from_pkcs8(&BASE64_STANDARD.decode(text).expect("the test's own data"));
+        Self::Rsa(Box::new(key.expect("the test's own data")))
     }
 
+    /// Returns the algorithm as headers name it.
     pub fn algorithm(&self) -> &'static str {
         match self {
             Self::Ec(_) => "ES256",
@@ -86,10 +94,8 @@ impl TokenKey {
             }
             Self::Ed(_) => json!({"kty": "OKP", "crv": "Ed25519", "kid": id, "x": url_safe(&public)}),
             Self::Rsa(key) => {
-                let (n, e) = (key.public().modulus(), key.public().exponent());
-                let text =
-                    |number: ring::io::Positive<'_>| url_safe(number.big_endian_without_leading_zero());
-                json!({"kty": "RSA", "kid": id, "alg": "RS256", "n": text(n), "e": text(e)})
+                let RsaPublicKeyComponents { n, e } = RsaPublicKeyComponents::<Vec<u8>>::from(key.public());
+                json!({"kty": "RSA", "kid": id, "alg": "RS256", "n": url_safe(&n), "e": url_safe(&e)})
             }
             Self::Hmac(key) => json!({"kty": "oct", "kid": id, "k": url_safe(key)}),
             Self::None => json!({"kty": "none", "kid": id}),
@@ -99,11 +105,11 @@ impl TokenKey {
     fn sign(&self, message: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
         match self {
-            Self::Ec(key) => key.sign(&random, message).unwrap().as_ref().to_vec(),
+            Self::Ec(key) => key.sign(&random, message).expect("the test's own data").as_ref().to_vec(),
             Self::Ed(key) => key.sign(message).as_ref().to_vec(),
             Self::Rsa(key) => {
                 let mut signature = vec![0; key.public().modulus_len()];
-                key.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature).unwrap();
+                key.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature).expect("the test's own data");
                 signature
             }
             Self::Hmac(key) => hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message).as_ref().to_vec(),
@@ -141,9 +147,10 @@ pub struct TokenIssuer {
 }
 
 impl TokenIssuer {
+    /// Starts one with this key set.
     pub async fn start(keys: &[Value]) -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/realm", listener.local_addr().unwrap());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("the test's own data");
+        let url = format!("http://{}/realm", listener.local_addr().expect("the test's own data"));
         let served = Served { keys: json!({"keys": keys}), issuer: url.clone(), is_down: false, reads: 0 };
         let served = Arc::new(Mutex::new(served));
         let app = Router::new()
@@ -156,27 +163,27 @@ impl TokenIssuer {
 
     /// Replaces the key set.
     pub fn serve(&self, keys: &[Value]) {
-        self.served.lock().unwrap().keys = json!({"keys": keys});
+        self.served.lock().expect("the test's own data").keys = json!({"keys": keys});
     }
 
     /// Sets the issuer that the discovery document names.
     pub fn call_itself(&self, issuer: &str) {
-        self.served.lock().unwrap().issuer = issuer.to_owned();
+        self.served.lock().expect("the test's own data").issuer = issuer.to_owned();
     }
 
     /// From now on every request is answered by 500, or as usual.
     pub fn go_down(&self, is_down: bool) {
-        self.served.lock().unwrap().is_down = is_down;
+        self.served.lock().expect("the test's own data").is_down = is_down;
     }
 
     /// Returns how often the key set was read.
     pub fn reads(&self) -> usize {
-        self.served.lock().unwrap().reads
+        self.served.lock().expect("the test's own data").reads
     }
 }
 
 async fn discovery(State(served): State<Arc<Mutex<Served>>>) -> Response {
-    let served = served.lock().unwrap();
+    let served = served.lock().expect("the test's own data");
     if served.is_down {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
@@ -186,7 +193,7 @@ async fn discovery(State(served): State<Arc<Mutex<Served>>>) -> Response {
 }
 
 async fn key_set(State(served): State<Arc<Mutex<Served>>>) -> Response {
-    let mut served = served.lock().unwrap();
+    let mut served = served.lock().expect("the test's own data");
     served.reads += 1;
     if served.is_down {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
