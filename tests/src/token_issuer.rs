@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use tokio_util::task::AbortOnDropHandle;
 
 /// An RSA key, because ring generates none. It signs nothing but the tokens of these tests.
-const RSA: &str = include_str!("token_issuer/rsa-2048.pk8.base64");
+const RSA: &str = include_str!("token_issuer/rsa-2048.der.base64");
 
 /// Returns bytes in base64url without padding.
 #[must_use]
@@ -59,7 +59,7 @@ impl TokenKey {
     /// Returns the one RSA key.
     pub fn rsa() -> Self {
         let text: String = RSA.split_whitespace().collect();
-        let key = RsaKeyPair::from_pkcs8(&BASE64_STANDARD.decode(text).expect("the test's own data"));
+        let key = RsaKeyPair::from_der(&BASE64_STANDARD.decode(text).expect("the test's own data"));
         Self::Rsa(Box::new(key.expect("the test's own data")))
     }
 

@@ -1,6 +1,7 @@
 //! `[server.issuers.<name>]`: an issuer of tokens, and the meaning of its claims.
 
 use super::fetch::KeySource;
+use super::keyset::usable;
 use jsonwebtoken::Algorithm;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -149,6 +150,20 @@ impl Issuer {
             rate_per_minute: config.rate_per_minute,
             key_source,
         })
+    }
+
+    /// Returns its name in the configuration.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads its public keys, and returns the number of those that fit its algorithms.
+    ///
+    /// # Errors
+    /// A sentence that says which document cannot be read, and why.
+    pub async fn usable_keys(&self) -> Result<usize, String> {
+        usable(&self.key_source.key_set().await?, &self.algorithms)
     }
 
     /// Returns the value of the claim `iss`.

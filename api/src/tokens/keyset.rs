@@ -6,7 +6,7 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use serde::Deserialize as _;
 use serde_json::Value;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use turnstone_domain::{Timestamp, digest};
 
 /// Keys this old are read again, beside the request.
@@ -43,6 +43,8 @@ pub(super) struct Keyset {
     reading: tokio::sync::Mutex<()>,
     /// When the keys were last asked for, in milliseconds since the epoch.
     tried_at: AtomicI64,
+    /// Why the last attempt failed.
+    failure: Mutex<String>,
 }
 
 impl Keyset {
@@ -52,6 +54,7 @@ impl Keyset {
             known: RwLock::default(),
             reading: tokio::sync::Mutex::default(),
             tried_at: AtomicI64::new(i64::MIN),
+            failure: Mutex::default(),
         }
     }
 
@@ -95,7 +98,7 @@ impl Keyset {
             return Ok(known);
         }
         if !self.may_try(now) && self.reading.try_lock().is_ok() {
-            return Err("the last attempt failed, and the next one has to wait".to_owned());
+            return Err(self.last_failure());
         }
         self.read(known.version, now).await?;
         Ok(self.known())
@@ -103,6 +106,10 @@ impl Keyset {
 
     fn known(&self) -> Arc<KnownKeyset> {
         Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn last_failure(&self) -> String {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns true if the keys were not asked for lately.
@@ -129,7 +136,7 @@ impl Keyset {
         }
         if !self.may_try(now) {
             let is_known = self.known().is_younger_than(STALE_MS, now);
-            return if is_known { Ok(()) } else { Err("the last attempt failed".to_owned()) };
+            return if is_known { Ok(()) } else { Err(self.last_failure()) };
         }
         self.tried_at.store(now.0, Ordering::Relaxed);
         let read = self.source.key_set().await.and_then(|document| self.known().followed_by(&document, now));
@@ -140,10 +147,21 @@ impl Keyset {
             }
             Err(why) => {
                 tracing::warn!(%why, "the public keys of an issuer could not be read");
+                self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&why);
                 Err(why)
             }
         }
     }
+}
+
+/// Returns the number of keys of a document that fit one of these algorithms.
+///
+/// # Errors
+/// A sentence that says why it is no key set.
+pub(super) fn usable(document: &Value, algorithms: &[Algorithm]) -> Result<usize, String> {
+    let known = KnownKeyset::default().followed_by(document, Timestamp(0))?;
+    let fits = |key: &&PublicTokenKey| algorithms.iter().any(|algorithm| key.fits(*algorithm));
+    Ok(known.keys.iter().filter(fits).count())
 }
 
 impl KnownKeyset {

@@ -295,3 +295,27 @@ async fn the_tokens_of_a_principal_share_its_rate() {
     with(&server, two).get("/principal").await.expect(200);
     server.end().await;
 }
+
+/// `turnstone doctor` reads the keys of every issuer.
+#[tokio::test]
+async fn doctor_names_an_issuer_whose_keys_cannot_be_used() {
+    let key = TokenKey::ec();
+    let issuer = TokenIssuer::start(&[key.listed("ec")]).await;
+    let folder = turnstone_tests::scratch::folder();
+    let doctor = async |algorithm: &str| {
+        let section = format!(
+            "[server.issuers.corp]\nissuer = '{}'\naudience = ['turnstone']\nalgorithms = ['{algorithm}']\nfleet = true\n\
+             roles = {{ users = ['viewer'] }}\nallow_private = true\n",
+            issuer.url
+        );
+        std::fs::write(folder.path().join("turnstone.toml"), section).unwrap();
+        run(folder.path(), &["doctor"], &[]).await.stdout
+    };
+    let usable = doctor("ES256").await;
+    assert!(usable.contains("the issuer corp has 1 usable keys"), "{usable}");
+    let unusable = doctor("RS256").await;
+    assert!(unusable.contains("the issuer corp has no key for its algorithms"), "{unusable}");
+    issuer.go_down(true);
+    let down = doctor("ES256").await;
+    assert!(down.contains("the public keys of the issuer corp cannot be read"), "{down}");
+}
