@@ -14,7 +14,7 @@ pub async fn findings(config: &Config) -> Vec<Finding> {
                 format!("the issuer {name} has no key for its algorithms: every token is refused"),
                 format!("compare `server.issuers.{name}.algorithms` with the key set of the issuer"),
             ),
-            Ok(keys) => Finding::good(format!("the issuer {name} has {keys} usable keys")),
+            Ok(keys) => Finding::good(format!("the issuer {name} has usable keys ({keys})")),
             Err(why) => Finding::bad(
                 format!("the public keys of the issuer {name} cannot be read: {why}"),
                 format!("check `issuer` and `jwks_uri` of [server.issuers.{name}], and the network of this machine"),
