@@ -69,8 +69,10 @@ impl Tokens {
     /// Returns the principal of a token, whose SHA-256 is `hash`.
     ///
     /// # Errors
-    /// 401 when the token is not valid; 403 when its claims make no principal; 429 above the rate of its issuer; 503 when
-    /// the keys of its issuer cannot be read.
+    /// - 401 when the token is not valid
+    /// - 403 when its claims make no principal
+    /// - 429 above the rate of its issuer
+    /// - 503 when the keys of its issuer cannot be read
     pub(crate) async fn find(&self, token: &str, hash: &str) -> Result<TokenPrincipal, Failure> {
         let now = self.clock.now();
         let found = match self.known(hash, now).await {

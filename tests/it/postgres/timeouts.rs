@@ -19,7 +19,7 @@ async fn a_statement_that_takes_too_long_is_ended() {
         let options =
             PostgresOptions { transaction_pooler: is_pooled, statement_timeout, ..PostgresOptions::new(url) };
         let fleet = Fleet::builder().on_database(database).reached_by(options).workers(0).start().await;
-        // A transaction of somebody else holds the table.
+        // A transaction of another process holds the table.
         let mut other = PgConnection::connect(&direct).await.unwrap();
         sqlx::raw_sql("BEGIN; LOCK TABLE freezes IN ACCESS EXCLUSIVE MODE")
             .execute(&mut other)
