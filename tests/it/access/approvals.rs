@@ -6,6 +6,7 @@ use crate::ojs::on_sqlite_first;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
 
 const AGENT: &str = "kind: openagentspec:v1/agent\nname: booker\ndescription: An agent that books.\n\
@@ -169,6 +170,42 @@ async fn duties_are_separate_for_the_named_agents() {
     server.fleet.wait_for(&own, &[JobState::Completed]).await;
     server.fleet.wait_for(&of_desk, &[JobState::Completed]).await;
     server.fleet.end().await;
+}
+
+/// The importing principal answers for an imported job, whatever submitter the document names.
+#[tokio::test]
+async fn an_importer_does_not_approve_what_it_imported() {
+    let rules = |separate: bool| json!({"separate_duties": separate, "groups": {"board": {"members": ["ann", "ben"]}}});
+    let from = OjsServer::over(Fleet::builder().model(script).reviews(rules(false)).start().await);
+    from.post_text("/agents", AGENT).await.expect(201);
+    let job = json!({"type": "agent.book", "args": ["it"], "meta": {"agent": "booker"},
+                     "options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
+    let id = from.push(&job).await;
+    from.fleet.wait_for(&id, &[JobState::Pending]).await;
+    let open = async |server: &OjsServer| {
+        let review = server.get("/reviews?state=open").await.expect(200).json()["items"][0]["id"].clone();
+        format!("/reviews/{}", review.as_str().unwrap())
+    };
+    from.post(&format!("{}/reject", open(&from).await), &json!({"by": "ann"})).await.expect(200);
+    from.fleet.wait_for(&id, &[JobState::Discarded]).await;
+    let path = format!("/engagements/{}/export", from.fleet.engagement_of(&id).await);
+    let mut record = EngagementRecord::read(&from.get(&path).await.expect(200).text).unwrap();
+    record.job.envelope.meta.insert("turnstone_submitted_by", "other");
+    let to = OjsServer::over(Fleet::builder().model(script).reviews(rules(true)).start().await);
+    let key = |name: &str| json!({"name": name, "roles": ["operator", "approver"], "acts_for": ["*"]});
+    let (eve, other) = (Client::new(&to, &key("eve")).await, Client::new(&to, &key("other")).await);
+    let bearer = format!("Bearer {}", eve.secret);
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/x-ndjson")];
+    to.send(Method::POST, "/engagements/import", &headers, record.write().unwrap()).await.expect(201);
+    eve.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await.expect(200);
+    to.fleet.wait_for(&id, &[JobState::Pending]).await;
+    let approve = format!("{}/approve", open(&to).await);
+    let refused = eve.post(&approve, &json!({"by": "ben"})).await.expect(403);
+    assert!(refused.text.contains("submitted the job"), "{}", refused.text);
+    other.post(&approve, &json!({"by": "ben"})).await.expect(200);
+    to.fleet.wait_for(&id, &[JobState::Completed]).await;
+    from.fleet.end().await;
+    to.fleet.end().await;
 }
 
 async fn a_second_call_needs_an_approver(server: &OjsServer) {
