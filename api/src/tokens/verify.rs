@@ -127,6 +127,7 @@ fn fault(kind: &ErrorKind) -> TokenFault {
 fn seconds(claim: Option<&Value>) -> Result<Option<Timestamp>, ()> {
     let Some(claim) = claim.filter(|claim| !claim.is_null()) else { return Ok(None) };
     let whole = claim.as_i64().and_then(|seconds| seconds.checked_mul(1_000));
+    #[expect(clippy::cast_possible_truncation, reason = "within the bounds that were checked")]
     let parts = || {
         let ms = claim.as_f64()? * 1_000.0;
         (ms.abs() < 9.0e15).then_some(ms as i64)
