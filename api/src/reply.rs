@@ -76,7 +76,7 @@ impl From<StoreError> for Failure {
             StoreError::TenantLimit { tenant, limit, current, maximum } => {
                 Self(OjsError::tenant_limit(tenant, limit, *current, *maximum))
             }
-            StoreError::TooMany { what, most } => Self(caps::reached(*what, *most)),
+            StoreError::TooMany { what, most } => Self(caps::reached(what, *most)),
             StoreError::NotUnique { existing, .. } => Self(OjsError::not_unique(existing.as_str())),
             StoreError::TooDeep { depth, most, .. } => {
                 let error = JobError::new(FailureKind::DelegationDepth, error.to_string());
