@@ -82,13 +82,8 @@ impl Config {
             }
         }
         if !(SHORTEST_STATEMENT_MS..=LONGEST_STATEMENT_MS).contains(&store.statement_timeout_ms) {
-            return wrong(
-                "store.statement_timeout_ms",
-                format!(
-                    "is {}; it must lie between {SHORTEST_STATEMENT_MS} and {LONGEST_STATEMENT_MS}",
-                    store.statement_timeout_ms
-                ),
-            );
+            let bounds = format!("must lie between {SHORTEST_STATEMENT_MS} and {LONGEST_STATEMENT_MS}");
+            return wrong("store.statement_timeout_ms", bounds);
         }
         if let Err(problem) = self.budgets.check() {
             return wrong("budgets", problem);

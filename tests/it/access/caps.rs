@@ -26,7 +26,6 @@ async fn stream(client: &Client<'_>) -> (reqwest::Response, u16, Option<String>)
 }
 
 #[tokio::test]
-#[expect(clippy::cognitive_complexity, reason = "one story in order")]
 async fn a_tenant_creates_no_more_than_its_caps() {
     for backend in Backend::ALL {
         let caps = Caps { agents: 1, crons: 2, webhooks: 1, streams: 1 };
