@@ -8,7 +8,7 @@ use crate::api::{App, Shared};
 use crate::reply::Failure;
 use turnstone_domain::JobId;
 use turnstone_domain::job::AgentJob;
-use turnstone_domain::principal::{Principal, SUBMITTED_BY};
+use turnstone_domain::principal::{Principal, SUBMITTED_BY, have_one_name};
 use turnstone_domain::review::{Review, SeparateDuties};
 use turnstone_ojs::OjsError;
 use utoipa_axum::router::OpenApiRouter;
@@ -41,7 +41,8 @@ pub(crate) async fn check_submitter(app: &App, job: &JobId, principal: &Principa
     };
     let Some(found) = app.api.store.views.job(job).await? else { return Ok(()) };
     let submitted = found.envelope.meta.get(SUBMITTED_BY).and_then(|by| by.parse::<String>().ok());
-    if submitted.as_deref() != Some(identity) || !applies(app, duties, found.agent.as_ref()).await? {
+    let is_own = submitted.as_deref().is_some_and(|submitter| have_one_name(submitter, identity));
+    if !is_own || !applies(app, duties, found.agent.as_ref()).await? {
         return Ok(());
     }
     let message = format!("{identity} submitted the job {job}, and may not approve its calls.");

@@ -144,6 +144,14 @@ pub fn identity(tenant: Option<&str>, name: &str) -> String {
     tenant.map_or_else(|| name.to_owned(), |tenant| format!("{tenant}/{name}"))
 }
 
+/// Returns true if two identities have one name in one tenant. A person with a key and a token has two identities, which
+/// differ by the issuer after the name.
+#[must_use]
+pub fn have_one_name(a: &str, b: &str) -> bool {
+    let name = |identity: &str| identity.split(' ').next().map(str::to_owned);
+    name(a) == name(b)
+}
+
 /// A stored API key, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApiKey {
@@ -308,6 +316,12 @@ mod tests {
         let all = Principal { acts_for: vec![ANYONE.to_owned()], ..ann };
         assert!(all.may_act_for("cid") && all.acts_for_anyone());
         assert!(Principal { identity: None, ..all }.is_local());
+    }
+
+    #[test]
+    fn a_key_and_a_token_of_one_name_belong_together() {
+        assert!(have_one_name("acme/ann", "acme/ann via corp") && have_one_name("ann via a", "ann via b"));
+        assert!(!have_one_name("acme/ann", "ann via corp") && !have_one_name("ann", "annabel via corp"));
     }
 
     #[test]

@@ -186,7 +186,10 @@ async fn an_importer_does_not_approve_what_it_imported() {
         let review = server.get("/reviews?state=open").await.expect(200).json()["items"][0]["id"].clone();
         format!("/reviews/{}", review.as_str().unwrap())
     };
-    from.post(&format!("{}/reject", open(&from).await), &json!({"by": "ann"})).await.expect(200);
+    let reject = format!("{}/reject", open(&from).await);
+    for member in ["ann", "ben"] {
+        from.post(&reject, &json!({"by": member})).await.expect(200);
+    }
     from.fleet.wait_for(&id, &[JobState::Discarded]).await;
     let path = format!("/engagements/{}/export", from.fleet.engagement_of(&id).await);
     let mut record = EngagementRecord::read(&from.get(&path).await.expect(200).text).unwrap();

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::Clock as _;
 use turnstone_tests::token_issuer::{TokenIssuer, TokenKey, url_safe};
-use turnstone_tests::{Backend, Fleet, OjsServer, wait};
+use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server, wait};
 
 const AUDIENCE: &str = "turnstone";
 
@@ -318,4 +318,50 @@ async fn doctor_names_an_issuer_whose_keys_cannot_be_used() {
     issuer.go_down(true);
     let down = doctor("ES256").await;
     assert!(down.contains("the public keys of the issuer corp cannot be read"), "{down}");
+}
+
+const AGENT: &str = "kind: openagentspec:v1/agent\nname: booker\ndescription: It books.\nintent: You book.\nowner: olga\n\
+                     capabilities:\n  book:\n    user_identity: false\n    input_restriction:\n      require_review: ben\n";
+
+/// Where duties are separate, a person does not submit with a key and approve with a token.
+#[tokio::test]
+async fn a_key_and_a_token_of_one_name_have_one_duty() {
+    let key = TokenKey::ec();
+    let issuer = TokenIssuer::start(&[key.listed("ec")]).await;
+    let books = |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call("book", json!({"price": 640})),
+        _ => Reply::text("booked"),
+    };
+    let fleet = Fleet::builder().model(books).reviews(json!({"separate_duties": true}));
+    let server = OjsServer::over(fleet.issuer("corp", section(&issuer, &json!({}))).start().await);
+    let token = |more: Value| key.token("ec", &claims(&server, &issuer, &more));
+    let root = with(&server, token(json!({"sub": "root", "org": null, "realm": {"roles": ["roots"]}})));
+    let bearer = format!("Bearer {}", root.secret);
+    server.send(Method::POST, "/agents", &[("Authorization", &bearer)], AGENT).await.expect(201);
+    let roles = json!({"name": "ann", "tenant": "acme", "roles": ["submitter"], "acts_for": ["*"]});
+    let secret = root.post("/keys", &roles).await.expect(201).json()["secret"].as_str().unwrap().to_owned();
+    let job = json!({"type": "agent.book", "args": ["it"], "meta": {"agent": "booker"}});
+    let job = with(&server, secret).post("/ojs/v1/jobs", &job).await.expect(201).json();
+    let approver = |sub: &str| token(json!({"sub": sub, "realm": {"roles": ["bosses"]}, "for": "ben"}));
+    let ann = with(&server, approver("ann"));
+    let mut open = Value::Null;
+    server
+        .fleet
+        .until("the job waits for its review", async || {
+            open = ann.get("/reviews?state=open").await.expect(200).json()["items"][0]["id"].clone();
+            open.is_string()
+        })
+        .await;
+    let approve = format!("/reviews/{}/approve", open.as_str().unwrap());
+    let refused = ann.post(&approve, &json!({"by": "ben"})).await.expect(403);
+    assert!(refused.text.contains("submitted the job"), "{}", refused.text);
+    with(&server, approver("cem")).post(&approve, &json!({"by": "ben"})).await.expect(200);
+    let id = job["job"]["id"].as_str().unwrap().to_owned();
+    server
+        .fleet
+        .until("the job completes", async || {
+            ann.get(&format!("/ojs/v1/jobs/{id}")).await.expect(200).json()["job"]["state"] == "completed"
+        })
+        .await;
+    server.fleet.end().await;
 }
