@@ -119,7 +119,8 @@ impl Webhooks {
         if !posted.await? {
             return Ok(None);
         }
-        let values = [webhook.into(), Arg::Text(None), id.into(), 1_i64.into(), 0_i64.into()];
+        let (none, one) = (Arg::Text(None), 1_i64.into());
+        let values = [webhook.into(), Arg::Text(None), id.into(), one, 0_i64.into(), none];
         let (action, text) = ("read a delivery", &sql::SELECT_DELIVERIES);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
         Ok(decode_all(&rows, decode)?.pop())
