@@ -14,6 +14,7 @@ use crate::agent_protocol::RunStream;
 use crate::audit_chain::RefusedRequests;
 use crate::auth::Guarded;
 use crate::caller::Peer;
+use crate::caps::{Caps, OpenStreams};
 use crate::doorbell::Bells;
 use crate::metrics::Metrics;
 use crate::names::Names;
@@ -21,6 +22,7 @@ use crate::ojs::schemas::SchemaBook;
 use crate::principals::{Keyring, Principals};
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
+use crate::tokens::Issuer;
 use crate::{
     a2a, agent_protocol, agents, artifacts, audit_chain, auth, batches, budgets, credentials, docs,
     engagements, fleet, freeze, keys, ojs, probes, query, reply, reviews, stamp,
@@ -35,8 +37,9 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::review::SeparateDuties;
 use turnstone_domain::{Clock, EngagementId, Ids, Timestamp};
-use turnstone_ojs::attest::Signer;
+use turnstone_ojs::attest::{PublicKey, Signer};
 use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Flows;
 use turnstone_store::{EventFilter, Store};
@@ -51,10 +54,17 @@ pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
 pub struct ApiOptions {
     /// The address to listen on. An address that is not loopback needs a key: see [`crate::check_exposure`].
     pub bind: SocketAddr,
-    /// A client must present one of these; without any, every client that can reach the address has access.
+    /// A client must present one of these, a stored key, or a token of an issuer. Without any key or issuer, every client
+    /// that can reach the address has access.
     pub api_keys: Vec<Secret>,
-    /// The key that signs receipts. Without it the fleet makes a key of its own and keeps it in the store.
+    /// The issuers whose tokens are accepted beside keys.
+    pub issuers: Vec<Issuer>,
+    /// The key that signs receipts and exports. Without it the fleet makes a key of its own and keeps it in the store.
     pub attest_key: Option<Signer>,
+    /// The most that each tenant may create.
+    pub caps: Caps,
+    /// The keys of other installations whose exports are verified.
+    pub trusted_keys: Vec<PublicKey>,
     /// True if it is served over TLS.
     pub tls: bool,
     /// The longest body of a request, in bytes; longer ones are refused with 413.
@@ -71,8 +81,8 @@ pub struct ApiOptions {
     pub remote_hosts: Vec<String>,
     /// The users and groups that agents may name as reviewers; any user by default.
     pub reviewers: Option<Vec<String>>,
-    /// True if the principal that submitted a job may not answer its reviews.
-    pub separate_duties: bool,
+    /// The agents for whose jobs the submitting principal may not answer reviews.
+    pub separate_duties: SeparateDuties,
     /// The currency of the price table, if there is one: budgets in money must use it.
     pub currency: Option<String>,
     /// The MCP servers of the workers: agents may name their tools as `<server>.<tool>`.
@@ -88,7 +98,10 @@ impl Default for ApiOptions {
         Self {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             api_keys: Vec::new(),
+            issuers: Vec::new(),
             attest_key: None,
+            caps: Caps::default(),
+            trusted_keys: Vec::new(),
             tls: false,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
@@ -97,7 +110,7 @@ impl Default for ApiOptions {
             peers: Vec::new(),
             remote_hosts: Vec::new(),
             reviewers: None,
-            separate_duties: false,
+            separate_duties: SeparateDuties::default(),
             currency: None,
             mcp_servers: Vec::new(),
             keyless_tools: Vec::new(),
@@ -133,6 +146,8 @@ pub(crate) struct App {
     pub(crate) metrics: Option<Metrics>,
     /// Writes the audit entries of refused requests.
     pub(crate) refused: RefusedRequests,
+    /// The open streams of events of each tenant.
+    pub(crate) open_streams: OpenStreams,
     /// Keys, and the principals that they open.
     pub(crate) principals: Principals,
     /// The schemas of jobs' arguments, compiled when they are used first.
@@ -166,7 +181,8 @@ impl Api {
         let keyring = Keyring::new(self.store.keys.clone(), Arc::clone(&self.clock), self.shutdown.clone());
         let app = Arc::new(App {
             refused: RefusedRequests::new(self.store.audit.clone()),
-            principals: Principals::of(&self.options, keyring),
+            principals: Principals::of(&self.options, keyring, Arc::clone(&self.clock)),
+            open_streams: OpenStreams::default(),
             bells: Bells::new(self.store.clone(), self.shutdown.clone()),
             feeds: Streams::default(),
             runs: Streams::default(),

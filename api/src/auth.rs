@@ -54,20 +54,22 @@ pub(crate) async fn guard(State(on): State<Guarded>, mut request: Request, next:
     let note = audit_chain::changes(request.method())
         .then(|| Arc::new(audit_chain::note(&request, action, Some(&principal), now)));
     request.extensions_mut().insert(known.caller());
-    request.extensions_mut().insert(principal);
+    request.extensions_mut().insert(Arc::clone(&principal));
     let response = match &note {
         Some(note) if is_audited => {
             audited(Arc::clone(note), next.run(audit_chain::digested(request, note))).await
         }
         _ => next.run(request).await,
     };
+    let streams = &on.app.open_streams;
+    let response = streams.admit(principal.tenant.as_deref(), on.app.api.options.caps.streams, response);
     if let Some(note) = note
         && audit_chain::is_refusal(&response, is_audited)
     {
         on.app.refused.record(&note, &response);
     }
-    Ok(match &known.held {
-        Some(held) => until(&on.app.principals.keyring, held, response),
+    Ok(match &known.end {
+        Some(end) => until(&on.app.principals, end, response),
         None => response,
     })
 }
@@ -123,6 +125,12 @@ fn check(
         return Err(Failure(OjsError::new(403, "forbidden", message, hint)));
     }
     let principal = narrowed(known, sent.headers)?;
+    if principal.roles.is_empty() {
+        let message = format!("{} has no role.", principal.name);
+        let hint =
+            "Ask an admin for a role; the claims of a token give roles by [server.issuers.<name>] roles.";
+        return Err(OjsError::new(403, "forbidden", message, hint).into());
+    }
     if let Some(needed) = needed {
         needed.check(&principal)?;
     }

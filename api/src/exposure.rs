@@ -1,29 +1,24 @@
 //! An API that other machines can reach needs a key.
 
 use std::net::SocketAddr;
-use turnstone_telemetry::Secret;
 
 /// The API would be open to the network without a key.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
     "{bind} can be reached from other machines, and no API key is configured: any client could run jobs and tools. \
-     Bind to 127.0.0.1 or [::1], or configure at least one API key."
+     Bind to 127.0.0.1 or [::1], or configure at least one API key or issuer of tokens."
 )]
 pub struct ExposureError {
     /// The address.
     pub bind: SocketAddr,
 }
 
-/// Refuses an address that is not loopback when there is no key.
+/// Refuses an address that is not loopback when clients need neither a key nor a token.
 ///
 /// # Errors
 /// [`ExposureError`], which contains the fix.
-pub fn check_exposure(bind: SocketAddr, api_keys: &[Secret]) -> Result<(), ExposureError> {
-    if bind.ip().to_canonical().is_loopback() || !api_keys.is_empty() {
-        Ok(())
-    } else {
-        Err(ExposureError { bind })
-    }
+pub fn check_exposure(bind: SocketAddr, needs_key: bool) -> Result<(), ExposureError> {
+    if bind.ip().to_canonical().is_loopback() || needs_key { Ok(()) } else { Err(ExposureError { bind }) }
 }
 
 #[cfg(test)]
@@ -41,9 +36,9 @@ mod tests {
             ("[::]:8080", false),
             ("192.168.1.2:8080", false),
         ] {
-            assert_eq!(check_exposure(bind.parse().unwrap(), &[]).is_ok(), open, "{bind}");
+            assert_eq!(check_exposure(bind.parse().unwrap(), false).is_ok(), open, "{bind}");
         }
-        let error = check_exposure("0.0.0.0:80".parse().unwrap(), &[]).unwrap_err().to_string();
+        let error = check_exposure("0.0.0.0:80".parse().unwrap(), false).unwrap_err().to_string();
         assert!(error.contains("0.0.0.0:80") && error.contains("API key"), "{error}");
     }
 }

@@ -6,7 +6,7 @@
 //! One endpoint is one file; the routes are in the `mod.rs` beside it.
 //!
 //! ```text
-//!  connection (serve, tls) ─▶ stamp ─▶ auth: principals, access, audit_chain ─▶ query, request ─▶ an endpoint ─▶ the store
+//!  connection (serve, tls) ─▶ stamp ─▶ auth: principals, tokens, access, audit_chain ─▶ query, request ─▶ an endpoint ─▶ the store
 //!                                                                          │
 //!  client ◀─ stamp ◀─ reply: answers and errors in one shape ◀─────────────┤
 //!  client ◀─ stamp ◀─ stream ◀─ shared_stream ◀─ doorbell ◀────────────────╯
@@ -29,6 +29,7 @@ mod batches;
 mod blocking;
 mod budgets;
 mod caller;
+mod caps;
 mod connection;
 mod credentials;
 mod docs;
@@ -54,6 +55,7 @@ mod show;
 mod stamp;
 mod stream;
 mod tls;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +63,9 @@ mod tests;
 pub use access::UndeclaredAccess;
 pub use api::{Api, ApiOptions, DEFAULT_MAX_BODY_BYTES};
 pub use caller::Peer;
+pub use caps::Caps;
 pub use exposure::{ExposureError, check_exposure};
 pub use scrape::{Probed, serve_probes};
 pub use serve::{ServeLimits, serve};
 pub use tls::Tls;
+pub use tokens::{Issuer, IssuerConfig};

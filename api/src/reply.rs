@@ -1,5 +1,6 @@
 //! Responses: JSON bodies, and errors in the one shape of OJS.
 
+use crate::caps;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -75,6 +76,7 @@ impl From<StoreError> for Failure {
             StoreError::TenantLimit { tenant, limit, current, maximum } => {
                 Self(OjsError::tenant_limit(tenant, limit, *current, *maximum))
             }
+            StoreError::TooMany { what, most } => Self(caps::reached(what, *most)),
             StoreError::NotUnique { existing, .. } => Self(OjsError::not_unique(existing.as_str())),
             StoreError::TooDeep { depth, most, .. } => {
                 let error = JobError::new(FailureKind::DelegationDepth, error.to_string());

@@ -279,12 +279,23 @@ impl Params {
         Ok(Page { limit, offset: self.number("offset", cursor, 0, u32::MAX)? })
     }
 
+    /// Reads `after`, the last entry of the part before.
+    pub(crate) fn after(&self) -> Option<&str> {
+        self.text("after")
+    }
+
     /// `page` (from 1) and `per_page` (default 20, at most 100), as admin lists have them.
     pub(crate) fn page(&self) -> Result<(u32, Page), Failure> {
         let page: u32 = self.number("page", 1, 1, u32::MAX)?;
         let limit: u32 = self.number("per_page", 20, 1, 100)?;
         Ok((page, Page { limit, offset: (page - 1).saturating_mul(limit) }))
     }
+}
+
+/// 400: the list cannot be continued after this entry.
+pub(crate) fn unknown_place(what: &str) -> Failure {
+    let why = format!("is the id of no {what} that is stored; begin the list again");
+    OjsError::invalid_request("after", why).into()
 }
 
 /// The whole body, with any media type.

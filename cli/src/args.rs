@@ -41,7 +41,7 @@ pub struct GlobalArgs {
     /// The server's address [env: TURNSTONE_URL] [default: `http://127.0.0.1:8080`]
     #[arg(long, global = true, value_name = "URL")]
     pub url: Option<String>,
-    /// Reference to the API key: env:NAME or file:/path [default: env:TURNSTONE_API_KEY, if it is set]
+    /// Reference to the API key or token: env:NAME or file:/path [default: env:TURNSTONE_API_KEY, if it is set]
     #[arg(long, global = true, value_name = "REF")]
     pub api_key_ref: Option<String>,
     /// The form of the output: table, json, jsonl (one object per line) or ids

@@ -27,10 +27,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use turnstone_api::{Api, ApiOptions, ServeLimits};
+use turnstone_api::{Api, ApiOptions, Caps, Issuer, ServeLimits};
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::{Clock, JobState};
+use turnstone_ojs::attest::PublicKey;
 use turnstone_scheduler::{Scheduler, SchedulerOptions, WebhookSender, WebhookSenderOptions};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
 use turnstone_worker::{Deps, Worker};
@@ -102,9 +103,32 @@ pub struct FleetBuilder {
     serve_limits: ServeLimits,
     drain_grace: Duration,
     require_agent: bool,
+    issuers: Vec<Issuer>,
+    trusted_keys: Vec<PublicKey>,
+    caps: Caps,
 }
 
 impl FleetBuilder {
+    /// Sets the most that each tenant may create.
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = caps;
+        self
+    }
+
+    /// Verifies exports of another installation with this key, as `[attest] trusted` does.
+    pub fn trusts(mut self, key: PublicKey) -> Self {
+        self.trusted_keys.push(key);
+        self
+    }
+
+    /// Accepts tokens of an issuer, by its section `[server.issuers.<name>]`.
+    pub fn issuer(mut self, name: &str, section: Value) -> Self {
+        install_crypto();
+        let section = serde_json::from_value(section).expect("a section");
+        self.issuers.push(Issuer::from_config(name, &section).expect("an issuer"));
+        self
+    }
+
     /// Refuses jobs of agents that name no registered agent, as `[agents] require_agent` does.
     pub fn require_agent(mut self) -> Self {
         self.require_agent = true;
@@ -220,8 +244,11 @@ impl FleetBuilder {
             options: ApiOptions {
                 private_webhooks: self.private_webhooks,
                 require_agent: self.require_agent,
+                issuers: self.issuers,
+                trusted_keys: self.trusted_keys,
+                caps: self.caps,
                 reviewers: self.reviews.names(),
-                separate_duties: self.reviews.separate_duties,
+                separate_duties: self.reviews.duties(),
                 keyless_tools: toolbox.keyless(),
                 mcp_servers: self.mcp_servers,
                 ..ApiOptions::default()
@@ -318,6 +345,9 @@ impl Fleet {
             serve_limits: ServeLimits::default(),
             drain_grace: worker::DRAIN_GRACE,
             require_agent: false,
+            issuers: Vec::new(),
+            trusted_keys: Vec::new(),
+            caps: Caps::default(),
         }
     }
 

@@ -33,6 +33,7 @@ pub mod scratch;
 pub mod servers;
 pub mod small_disk;
 pub mod sse;
+pub mod token_issuer;
 pub mod tool_server;
 pub mod wait;
 pub mod witness;

@@ -30,6 +30,7 @@ struct ListedRun {
     security(("tenant" = ["viewer"])),
     params(
         ("name" = String, Path, description = "The agent's name."),
+        ("after" = Option<String>, Query, description = "After the run with this id, instead of `page`."),
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise.", minimum = 1, maximum = 100),
     ),
@@ -42,7 +43,7 @@ pub(crate) async fn runs(
     params: Params,
 ) -> Answer {
     let page = params.page()?.1;
-    let runs = app.api.store.runs.runs_of(&agent, tenant.name(), page).await?;
+    let runs = app.api.store.runs.runs_of(&agent, tenant.name(), page, params.after()).await?;
     if runs.is_empty() {
         // Runs of an agent that is no longer registered are kept.
         find::agent(&app, &agent).await?;

@@ -5,6 +5,7 @@
 use super::bundle::{Bundle, BundleBody};
 use crate::api::{App, Shared};
 use crate::blocking;
+use crate::caps;
 use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Raw};
@@ -31,6 +32,7 @@ use turnstone_store::NewAgent;
     responses(
         (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent, content_type = "application/json"),
         (status = 201, description = "The agent is new.", body = super::RegisteredAgent, content_type = "application/json"),
+        (status = 409, description = "There are as many agents as are allowed.", body = docs::ErrorReply, content_type = "application/json"),
         (status = 422, description = "The document is not a usable agent; every problem is listed.", body = docs::ErrorReply, content_type = "application/json"),
     ),
 )]
@@ -63,6 +65,10 @@ pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option
         return Err(refusal(&[problem]).into());
     }
     let is_new = !known.contains(&definition.name);
+    let most = app.api.options.caps.agents;
+    if is_new && known.len() >= usize::try_from(most).unwrap_or(usize::MAX) {
+        return Err(caps::reached("agents", most).into());
+    }
     let mut body = super::summary(&definition);
     let location = HeaderValue::from_str(&format!("/agents/{}", definition.name));
     let circle = delegation::circle(&definition, &registered);

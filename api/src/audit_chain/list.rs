@@ -6,6 +6,7 @@ use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
 use serde_json::json;
+use turnstone_store::Page;
 use utoipa::ToSchema;
 
 /// Entries of the audit, the newest first.
@@ -13,6 +14,8 @@ use utoipa::ToSchema;
 #[expect(dead_code, reason = "described, never built")]
 struct AuditList {
     entries: Vec<DescribedEntry>,
+    /// To be sent as `before` for the next entries; null at the end.
+    next_before: Option<i64>,
 }
 
 /// Lists the audit of the tenant, or of the fleet, the newest entries first.
@@ -21,11 +24,18 @@ struct AuditList {
     security(("tenant" = ["admin"])),
     params(
         ("limit" = Option<u32>, Query, description = "50 by default, at most 200.", minimum = 1, maximum = 200),
+        ("before" = Option<i64>, Query, description = "Entries before this number: `next_before` of the part before.", minimum = 1),
         ("offset" = Option<u32>, Query, description = "After this many."),
     ),
     responses((status = 200, description = "The entries.", body = AuditList, content_type = "application/json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
-    let entries = app.api.store.audit.newest(tenant.name(), params.slice(200)?).await?;
-    Ok(reply::ok(&json!({"entries": entries})))
+    let slice = params.slice(200)?;
+    let before = params.number("before", i64::MAX, 1, i64::MAX)?;
+    let one_more = Page { limit: slice.limit + 1, ..slice };
+    let mut entries = app.api.store.audit.newest(tenant.name(), one_more, Some(before)).await?;
+    let has_more = entries.len() > slice.limit as usize;
+    entries.truncate(slice.limit as usize);
+    let next = entries.last().filter(|_| has_more).map(|last| last.seq);
+    Ok(reply::ok(&json!({"entries": entries, "next_before": next})))
 }

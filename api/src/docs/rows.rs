@@ -305,12 +305,23 @@ pub(crate) struct Review {
     spent: Option<bool>,
 }
 
+/// The position of a page of reviews.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "described, never built")]
+pub(crate) struct ReviewPlace {
+    page: u32,
+    per_page: u32,
+    has_more: bool,
+    /// To be sent as `after`, instead of `page`, for the next page; null at the end.
+    next_after: Option<String>,
+}
+
 /// Reviews, oldest first.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct ReviewPage {
     items: Vec<Review>,
-    pagination: OpenEnd,
+    pagination: ReviewPlace,
 }
 
 /// An answer to a review.

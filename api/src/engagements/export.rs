@@ -3,6 +3,7 @@
 mod past;
 
 use crate::api::{App, Shared};
+use crate::ojs::attest::signer;
 use crate::reply::{Answer, Failure};
 use crate::request::{Segment, Tenant};
 use axum::extract::State;
@@ -23,7 +24,7 @@ use turnstone_store::{EventFilter, Page, ReviewFilter};
 /// Rows that are read at once.
 const PAGE: u32 = 500;
 
-/// The record of an engagement that has ended, as one document of a JSON value per line, with a digest of the whole. It
+/// The record of an engagement that has ended, as one document of a JSON value per line, with a signed digest. It
 /// has the agent, the job, checkpoints, conversation, tool journal, files, reviews, events and state, with all content in
 /// the clear. A fork's document includes the past that it shares. Another server imports it with
 /// `POST /engagements/import`, and `turnstone engagement replay` runs it again.
@@ -47,7 +48,8 @@ pub(crate) async fn export(State(app): State<Shared>, Segment(id): Segment, tena
         return Err(OjsError::conflict(message).into());
     }
     let record = record(&app, engagement, agent, job).await?;
-    let text = record.write().map_err(|error| {
+    let signer = signer(&app).await?;
+    let text = record.write_signed(|text| Some(signer.sign(text))).map_err(|error| {
         OjsError::new(500, "internal", format!("The document cannot be written: {error}."), "Report this.")
     })?;
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], text).into_response())

@@ -119,6 +119,7 @@ pub(crate) async fn fork(
     }
     let fork = NewFork {
         from: EngagementId::from(id.as_str()),
+        by: tenant.principal.identity.clone(),
         tenant: tenant.into_name(),
         point: ForkPoint { turn, phase },
         changes: changes(&fields)?,

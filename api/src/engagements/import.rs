@@ -1,14 +1,17 @@
 //! `POST /engagements/import`: an engagement that another server exported.
 
 use crate::api::Shared;
-use crate::reply::{self, Answer};
+use crate::ojs::attest::public_keys;
+use crate::reply::{self, Answer, Failure};
 use crate::request::{Document, Tenant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
 use tokio::task::spawn_blocking;
-use turnstone_domain::record::EngagementRecord;
+use turnstone_domain::attest::{ALGORITHM, Signature};
+use turnstone_domain::principal::SUBMITTED_BY;
+use turnstone_domain::record::{EngagementRecord, signature_of};
 use turnstone_ojs::OjsError;
 use turnstone_store::ImportRefusal;
 use utoipa::ToSchema;
@@ -21,6 +24,17 @@ pub(super) struct Imported {
     turns: i64,
     checkpoints: usize,
     messages: usize,
+    signature: ImportedSignature,
+}
+
+/// The signature of the document.
+#[derive(Clone, Serialize, ToSchema)]
+pub(super) struct ImportedSignature {
+    /// `valid`; `missing`; or `unknown_key`, which nothing can verify here.
+    #[schema(example = "valid")]
+    state: &'static str,
+    /// The key that it names.
+    key_id: Option<String>,
 }
 
 /// The document for clients that are generated without NDJSON.
@@ -51,11 +65,16 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
     };
     let parse = move || {
         let text = std::str::from_utf8(&body).map_err(|_| "it is not UTF-8".to_owned())?;
-        EngagementRecord::read(text)
+        Ok((EngagementRecord::read(text)?, signature_of(text)))
     };
     let read = spawn_blocking(parse).await;
-    let mut record =
+    let (mut record, signature) =
         read.map_err(|_| OjsError::internal("Reading the document failed."))?.map_err(refused)?;
+    let signature = checked(&app, signature).await?;
+    if let Some(identity) = &tenant.principal.identity {
+        // The importing principal answers for the document, whatever it says.
+        record.job.envelope.meta.insert(SUBMITTED_BY, identity.as_str());
+    }
     record.belongs_to(tenant.into_name());
     let reported = Imported {
         engagement_id: record.engagement_id().0,
@@ -63,6 +82,7 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
         turns: record.checkpoints.iter().map(|done| done.turn).max().unwrap_or(0),
         checkpoints: record.checkpoints.len(),
         messages: record.messages.len(),
+        signature,
     };
     match app.api.store.transfers.import(record, app.api.clock.now()).await? {
         Ok(()) => Ok(reply::json(StatusCode::CREATED, &json!(reported))),
@@ -70,4 +90,24 @@ pub(crate) async fn import(State(app): State<Shared>, tenant: Tenant, Document(b
             Err(OjsError::conflict(format!("{what} is here already; nothing was taken in.")).into())
         }
     }
+}
+
+/// Checks a signature with the keys of this server and those that it trusts.
+///
+/// # Errors
+/// 422 when it is one of a known key and does not hold.
+async fn checked(app: &Shared, signature: Option<(String, Signature)>) -> Result<ImportedSignature, Failure> {
+    let Some((text, signature)) = signature else {
+        return Ok(ImportedSignature { state: "missing", key_id: None });
+    };
+    let key_id = Some(signature.key_id.clone());
+    let own = public_keys(app).await?;
+    let known = own.iter().chain(&app.api.options.trusted_keys).find(|key| key.id == signature.key_id);
+    let Some(key) = known else { return Ok(ImportedSignature { state: "unknown_key", key_id }) };
+    if signature.algorithm == ALGORITHM && key.verify(&text, &signature).is_ok() {
+        return Ok(ImportedSignature { state: "valid", key_id });
+    }
+    let message = format!("The document is not the one that key {} signed.", signature.key_id);
+    let hint = "Export it anew, or remove the signature from its last line to import it unsigned.";
+    Err(OjsError::new(422, "forged_export", message, hint).with("key_id", signature.key_id).into())
 }

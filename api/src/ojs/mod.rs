@@ -1,6 +1,6 @@
 //! The OJS HTTP binding, a folder per concern.
 
-mod attest;
+pub(crate) mod attest;
 mod control;
 mod cron;
 mod feed;

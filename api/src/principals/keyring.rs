@@ -1,6 +1,7 @@
 //! The stored keys, in memory. They are read again while they are used: a key that is revoked by another process is
 //! refused within a second. A request with a key that was read lately waits for no read.
 
+use super::rate::RequestRate;
 use crate::reply::Failure;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -10,7 +11,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::principal::{ApiKey, Principal};
 use turnstone_domain::{Clock, Timestamp};
-use turnstone_ojs::OjsError;
 use turnstone_store::{Keys, StoreError};
 
 /// Keys this old are read again, beside the request.
@@ -19,8 +19,6 @@ const FRESH: Duration = Duration::from_millis(400);
 const STALE: Duration = Duration::from_millis(900);
 /// An unknown key makes the keys be read again at most this often.
 const UNKNOWN: Duration = Duration::from_millis(100);
-/// A key may send the requests of this time at once.
-const BURST_MS: i64 = 10_000;
 /// The use of a key is recorded to the minute.
 const MINUTE_MS: i64 = 60_000;
 
@@ -32,8 +30,7 @@ pub(crate) struct Held {
     pub(crate) over: CancellationToken,
     /// The minute of the last use that was recorded.
     used: AtomicI64,
-    /// The theoretical arrival time of the next request under the rate, in milliseconds since the epoch.
-    next: AtomicI64,
+    rate: Option<RequestRate>,
 }
 
 #[derive(Default)]
@@ -93,7 +90,9 @@ impl Keyring {
         }
         let now = self.clock.now();
         let Some(held) = held.filter(|held| held.key.accepts(hash, now)) else { return Ok(None) };
-        held.admit(now)?;
+        if let Some(rate) = &held.rate {
+            rate.admit(now)?;
+        }
         self.note_use(&held, now);
         Ok(Some(held))
     }
@@ -201,76 +200,16 @@ impl Held {
         if let Some(before) = before.filter(|before| before.key == key) {
             return Arc::clone(before);
         }
-        let next = before.map_or(i64::MIN, |before| before.next.load(Ordering::Relaxed));
+        let counted = before.and_then(|before| before.rate.as_ref());
+        let rate = key
+            .rate_per_minute
+            .map(|rate| counted.map_or_else(|| RequestRate::new(rate), |old| old.with(rate)));
         Arc::new(Self {
             principal: Arc::new(key.principal()),
             key,
             over: before.map_or_else(CancellationToken::new, |before| before.over.clone()),
             used: AtomicI64::new(i64::MIN),
-            next: AtomicI64::new(next),
+            rate,
         })
-    }
-
-    /// Counts a request under the rate of the key; bursts of up to ten seconds' worth of requests pass.
-    fn admit(&self, now: Timestamp) -> Result<(), Failure> {
-        let Some(rate) = self.key.rate_per_minute else { return Ok(()) };
-        let every = (MINUTE_MS / rate.max(1)).max(1);
-        let tolerance = (BURST_MS - every).max(0);
-        let taken = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-            let next = next.max(now.0);
-            (next - now.0 <= tolerance).then_some(next + every)
-        });
-        taken.map(|_| ()).map_err(|next| {
-            let wait_ms = (next.max(now.0) - now.0 - tolerance).max(1);
-            let wait = u64::try_from(wait_ms).unwrap_or(u64::MAX).div_ceil(1000);
-            let message = format!("This key may send {rate} requests per minute.");
-            let hint = "Wait for as long as Retry-After says, or ask an admin for a key with a higher rate.";
-            let mut error = OjsError::new(429, "rate_limited", message, hint).with("retry_after", wait);
-            error.retryable = true;
-            error.into()
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use turnstone_domain::principal::Role;
-
-    fn held(rate: i64) -> Arc<Held> {
-        let key = ApiKey {
-            id: "k".to_owned(),
-            hash: "aa".to_owned(),
-            old_hash: None,
-            name: "ann".to_owned(),
-            tenant: None,
-            roles: vec![Role::Viewer],
-            acts_for: Vec::new(),
-            rate_per_minute: Some(rate),
-            created_at: Timestamp(0),
-            created_by: "local".to_owned(),
-            expires_at: None,
-            revoked_at: None,
-            last_used_at: None,
-        };
-        Held::of(&key, None)
-    }
-
-    #[test]
-    fn a_rate_lets_a_burst_pass_and_then_one_request_at_a_time() {
-        let held = held(60);
-        assert_eq!((0..20).filter(|_| held.admit(Timestamp(5_000)).is_ok()).count(), 10);
-        let refused = held.admit(Timestamp(5_000)).unwrap_err().0;
-        assert_eq!((refused.status, &refused.details["retry_after"]), (429, &1.into()));
-        assert!(held.admit(Timestamp(6_000)).is_ok() && held.admit(Timestamp(6_000)).is_err());
-    }
-
-    #[test]
-    fn a_slow_rate_waits_for_its_minute() {
-        let held = held(1);
-        assert!(held.admit(Timestamp(0)).is_ok());
-        let refused = held.admit(Timestamp(1)).unwrap_err().0;
-        assert_eq!(refused.details["retry_after"], 60);
-        assert!(held.admit(Timestamp(60_000)).is_ok());
     }
 }

@@ -1,18 +1,21 @@
-//! The principals that this server knows: stored keys, the keys of the configuration, peers, and clients on this
-//! machine.
+//! The principals that this server knows: stored keys, the keys of the configuration, tokens of issuers, peers, and
+//! clients on this machine.
 
 mod body;
 mod keyring;
+mod rate;
 
 pub(crate) use body::until;
 pub(crate) use keyring::{Held, Keyring};
+pub(crate) use rate::RequestRate;
 
 use crate::api::ApiOptions;
 use crate::caller::{Caller, Peer};
 use crate::reply::Failure;
+use crate::tokens::{Tokens, is_token};
 use std::sync::Arc;
-use turnstone_domain::digest;
 use turnstone_domain::principal::{ANYONE, Principal, Role, same};
+use turnstone_domain::{Clock, Timestamp, digest};
 use turnstone_ojs::OjsError;
 
 /// The beginning of every stored key, by which scanners of leaked secrets find it.
@@ -25,8 +28,16 @@ pub(crate) struct FoundPrincipal {
     pub(crate) principal: Arc<Principal>,
     /// Set for another server.
     pub(crate) peer: Option<Arc<Peer>>,
-    /// Set for a stored key.
-    pub(crate) held: Option<Arc<Held>>,
+    /// Set for a principal that a stream may outlive.
+    pub(crate) end: Option<CredentialEnd>,
+}
+
+/// The end of a key or a token, which ends its streams.
+pub(crate) enum CredentialEnd {
+    /// A stored key, which may be revoked, and may expire.
+    Key(Arc<Held>),
+    /// A token, which expires.
+    Token(Timestamp),
 }
 
 /// The principals of this server.
@@ -35,10 +46,12 @@ pub(crate) struct Principals {
     peers: Vec<(String, Arc<Peer>, Arc<Principal>)>,
     local: Arc<Principal>,
     pub(crate) keyring: Arc<Keyring>,
+    tokens: Tokens,
+    clock: Arc<dyn Clock>,
 }
 
 impl Principals {
-    pub(crate) fn of(options: &ApiOptions, keyring: Keyring) -> Self {
+    pub(crate) fn of(options: &ApiOptions, keyring: Keyring, clock: Arc<dyn Clock>) -> Self {
         let configured = options.api_keys.iter().map(|key| {
             let hash = digest::of_text(key.expose());
             let name = format!("configured-{}", hash.get(..SHOWN).unwrap_or(&hash));
@@ -60,20 +73,22 @@ impl Principals {
             peers: peers.collect(),
             local: Arc::new(everything("local".to_owned(), None)),
             keyring: Arc::new(keyring),
+            tokens: Tokens::new(&options.issuers, Arc::clone(&clock)),
+            clock,
         }
     }
 
     /// Returns true if a client on this machine needs no key.
     pub(crate) fn is_keyless(&self) -> bool {
-        self.configured.is_empty()
+        self.configured.is_empty() && self.tokens.is_empty()
     }
 
     /// Returns the principal of a presented key, or of a request without one.
     ///
     /// # Errors
-    /// 401 when the key opens nothing; the error of the store.
+    /// 401 when the key opens nothing; those of [`Tokens::find`]; the error of the store.
     pub(crate) async fn find(&self, presented: Option<&str>) -> Result<FoundPrincipal, Failure> {
-        let local = || FoundPrincipal { principal: Arc::clone(&self.local), peer: None, held: None };
+        let local = || FoundPrincipal { principal: Arc::clone(&self.local), peer: None, end: None };
         let Some(key) = presented else {
             return if self.is_keyless() { Ok(local()) } else { Err(OjsError::unauthorized().into()) };
         };
@@ -85,7 +100,7 @@ impl Principals {
             return Ok(FoundPrincipal {
                 principal: Arc::clone(principal),
                 peer: Some(Arc::clone(peer)),
-                held: None,
+                end: None,
             });
         }
         let configured = self
@@ -93,15 +108,20 @@ impl Principals {
             .iter()
             .fold(None, |found, one| if same(&hash, &one.0) { Some(&one.1) } else { found });
         if let Some(principal) = configured {
-            return Ok(FoundPrincipal { principal: Arc::clone(principal), peer: None, held: None });
+            return Ok(FoundPrincipal { principal: Arc::clone(principal), peer: None, end: None });
         }
         if key.starts_with(PREFIX) {
             let held = self.keyring.find(&hash).await?.ok_or_else(OjsError::unauthorized)?;
             return Ok(FoundPrincipal {
                 principal: Arc::clone(&held.principal),
                 peer: None,
-                held: Some(held),
+                end: Some(CredentialEnd::Key(held)),
             });
+        }
+        if !self.tokens.is_empty() && is_token(key) {
+            let found = self.tokens.find(key, &hash).await?;
+            let end = Some(CredentialEnd::Token(found.ends_at));
+            return Ok(FoundPrincipal { principal: found.principal, peer: None, end });
         }
         // Many clients send some key always, also to a server that needs none.
         if self.is_keyless() { Ok(local()) } else { Err(OjsError::unauthorized().into()) }

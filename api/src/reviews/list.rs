@@ -1,12 +1,13 @@
-//! `GET /reviews?state=&reviewer=&page=&per_page=`: reviews, oldest first.
+//! `GET /reviews?state=&reviewer=&after=&per_page=`: reviews, oldest first.
 
 use crate::api::Shared;
 use crate::docs::rows;
 use crate::reply::{self, Answer};
-use crate::request::{Params, Tenant};
+use crate::request::{Params, Tenant, unknown_place};
 use crate::show;
 use axum::extract::State;
 use serde_json::{Value, json};
+use turnstone_domain::ReviewId;
 use turnstone_domain::review::ReviewState;
 use turnstone_store::{Page, ReviewFilter};
 
@@ -17,12 +18,19 @@ use turnstone_store::{Page, ReviewFilter};
     params(
         ("state" = Option<String>, Query, description = "open, approved, rejected, expired, or all, as when it is left out."),
         ("reviewer" = Option<String>, Query, description = "Asked of this user or agent."),
+        ("after" = Option<String>, Query, description = "After the review with this id: `next_after` of the page before."),
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
     responses((status = 200, description = "The reviews.", body = rows::ReviewPage, content_type = "application/json")),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
+    let after = params.after().map(ReviewId::from);
+    if let Some(after) = &after
+        && app.api.store.views.review_of(after, tenant.name()).await?.is_none()
+    {
+        return Err(unknown_place("review"));
+    }
     let filter = ReviewFilter {
         state: match params.text("state") {
             Some("all") => None,
@@ -31,6 +39,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
         reviewer: params.text("reviewer").map(str::to_owned),
         tenant: tenant.into_name(),
         engagement: None,
+        after,
     };
     let (page, slice) = params.page()?;
     let one_more = Page { limit: slice.limit + 1, ..slice };
@@ -38,7 +47,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     let has_more = reviews.len() > slice.limit as usize;
     reviews.truncate(slice.limit as usize);
     let items: Vec<Value> = reviews.iter().map(show::review).collect();
-    Ok(reply::ok(
-        &json!({"items": items, "pagination": {"page": page, "per_page": slice.limit, "has_more": has_more}}),
-    ))
+    let next = reviews.last().filter(|_| has_more).map(|last| &last.id);
+    let place = json!({"page": page, "per_page": slice.limit, "has_more": has_more, "next_after": next});
+    Ok(reply::ok(&json!({"items": items, "pagination": place})))
 }

@@ -100,7 +100,9 @@ pub fn problems(config: &Config) -> Vec<String> {
     let refused = [
         listening::tls(config).err(),
         listening::peers(config).err(),
+        listening::issuers(config).err(),
         listening::attest_key(config).err(),
+        listening::trusted_keys(config).err(),
         config.prices().err(),
     ];
     problems.extend(refused.into_iter().flatten().map(|failure| failure.message));

@@ -26,7 +26,7 @@ const SHORT: &[(&str, &str)] = &[
 const URL: &str = "client.url";
 const URL_VARIABLES: [&str; 2] = ["TURNSTONE_URL", "TURNSTONE_CLIENT__URL"];
 /// The keys whose value in the environment is a comma-separated list.
-const LISTS: [&str; 3] = ["worker.queues", "server.api_keys", "encryption.previous"];
+const LISTS: [&str; 4] = ["worker.queues", "server.api_keys", "encryption.previous", "attest.trusted"];
 
 /// The source of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]

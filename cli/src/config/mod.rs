@@ -22,6 +22,10 @@ const MOST_SLOTS: u32 = 100_000;
 const SHORTEST_LEASE_MS: u64 = 1_000;
 /// The most connections that one process may open.
 const MOST_CONNECTIONS: u32 = 1_000;
+/// The shortest time for a statement: below it a busy database would end healthy ones.
+const SHORTEST_STATEMENT_MS: u64 = 1_000;
+/// The longest time for a statement: after 30 seconds a process gives its connection up.
+const LONGEST_STATEMENT_MS: u64 = 29_000;
 /// The longest name of a worker.
 const LONGEST_NAME: usize = 128;
 
@@ -76,6 +80,10 @@ impl Config {
             if !(least..=MOST_CONNECTIONS).contains(&value) {
                 return wrong(key, format!("is {value}; it must lie between {least} and {MOST_CONNECTIONS}"));
             }
+        }
+        if !(SHORTEST_STATEMENT_MS..=LONGEST_STATEMENT_MS).contains(&store.statement_timeout_ms) {
+            let bounds = format!("must lie between {SHORTEST_STATEMENT_MS} and {LONGEST_STATEMENT_MS}");
+            return wrong("store.statement_timeout_ms", bounds);
         }
         if let Err(problem) = self.budgets.check() {
             return wrong("budgets", problem);
@@ -138,10 +146,12 @@ mod tests {
     #[test]
     fn values_that_cannot_work_are_named() {
         type Spoil = fn(&mut Config);
-        let broken: [(&str, Spoil); 11] = [
+        let broken: [(&str, Spoil); 13] = [
             ("worker.name", |c| c.worker.name = Some("two words".into())),
             ("store.connections", |c| c.store.connections = 1),
             ("store.writers", |c| c.store.writers = 0),
+            ("store.statement_timeout_ms", |c| c.store.statement_timeout_ms = 0),
+            ("store.statement_timeout_ms", |c| c.store.statement_timeout_ms = 60_000),
             ("worker.slots", |c| c.worker.slots = 0),
             ("worker.lease_ms", |c| c.worker.lease_ms = 10),
             ("worker.queues", |c| c.worker.queues.clear()),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use turnstone_api::{Caps, IssuerConfig};
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::review::ReviewRules;
 use turnstone_telemetry::{LogFormat, SecretRef};
@@ -22,6 +23,8 @@ pub struct Config {
     pub client: ClientConfig,
     /// `[server]`: the server itself.
     pub server: ServerConfig,
+    /// `[caps]`: the most that each tenant may create.
+    pub caps: Caps,
     /// `[store]`: the database that the processes of a fleet share.
     pub store: StoreConfig,
     /// `[encryption]`: the keys that encrypt the stored data.
@@ -38,7 +41,7 @@ pub struct Config {
     pub models: ModelsConfig,
     /// `[agents]`: the agents that are registered at start-up.
     pub agents: AgentsConfig,
-    /// `[attest]`: the key that signs receipts.
+    /// `[attest]`: the key that signs receipts and exports.
     pub attest: AttestConfig,
     /// `[log]`: the log on standard error.
     pub log: LogConfig,
@@ -91,6 +94,8 @@ pub struct ServerConfig {
     pub bind: SocketAddr,
     /// The keys of which clients must present one; an empty list allows every client.
     pub api_keys: Vec<SecretRef>,
+    /// `[server.issuers.<name>]`: the issuers whose tokens are accepted beside keys.
+    pub issuers: BTreeMap<String, IssuerConfig>,
     /// The certificate for TLS; without it, the server uses plain HTTP.
     pub tls: Option<TlsFiles>,
     /// The most clients that are connected at once; fewer where the limit of open files is lower.
@@ -119,6 +124,7 @@ impl Default for ServerConfig {
             data: PathBuf::from("./.turnstone"),
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             api_keys: Vec::new(),
+            issuers: BTreeMap::new(),
             tls: None,
             max_connections: 4_096,
             header_timeout_ms: 10_000,
@@ -128,12 +134,14 @@ impl Default for ServerConfig {
     }
 }
 
-/// `[attest]`: the key that signs receipts.
+/// `[attest]`: the key that signs receipts and exports, and the keys that verify those of others.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AttestConfig {
     /// Reference to the ed25519 key: 32 bytes in base64. Without it the fleet makes one and keeps it in the store.
     pub key: Option<SecretRef>,
+    /// The public keys of other installations whose exports are verified: 32 bytes in base64 each.
+    pub trusted: Vec<String>,
 }
 
 /// `[store]`: the database that the processes of a fleet share; `turnstone dev` has one of its own.
@@ -150,11 +158,20 @@ pub struct StoreConfig {
     pub transaction_pooler: bool,
     /// True if the database notifies of work (`LISTEN`); otherwise the processes only poll.
     pub listen: bool,
+    /// The longest that one statement may take, in milliseconds; the database ends it then.
+    pub statement_timeout_ms: u64,
 }
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { url: None, connections: 8, writers: 2, transaction_pooler: false, listen: true }
+        Self {
+            url: None,
+            connections: 8,
+            writers: 2,
+            transaction_pooler: false,
+            listen: true,
+            statement_timeout_ms: 25_000,
+        }
     }
 }
 

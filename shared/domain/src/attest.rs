@@ -1,12 +1,23 @@
 //! The attestation that jobs request and queues demand (OJS attest; the published cases are the only definition).
 
 use crate::RawObject;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The only algorithm that receipts are signed with.
 pub const ALGORITHM: &str = "ed25519";
 /// The quotes that the members of `ext_attest` may name.
 const QUOTES: [&str; 5] = ["none", "pqc-only", "aws-nitro-v1", "intel-tdx-v4", "amd-sev-snp-v2"];
+
+/// A signature, and the key that verifies it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Signature {
+    /// `ed25519`.
+    pub algorithm: String,
+    /// Base64.
+    pub value: String,
+    /// Which key.
+    pub key_id: String,
+}
 
 /// A job's request for attestation, in its member `ext_attest`.
 pub struct AttestRequest {

@@ -18,7 +18,7 @@ const DISTINCT_CHARACTERS: usize = 8;
 /// The longest name of a principal, in characters.
 const NAME_CHARACTERS: usize = 128;
 /// A principal may act for at most this many names; a back end with more users acts for [`ANYONE`].
-const NAMES: usize = 1_000;
+pub const NAMES: usize = 1_000;
 
 /// A role: a set of operations.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -144,6 +144,14 @@ pub fn identity(tenant: Option<&str>, name: &str) -> String {
     tenant.map_or_else(|| name.to_owned(), |tenant| format!("{tenant}/{name}"))
 }
 
+/// Returns true if two identities have one name in one tenant. A person with a key and a token has two identities, which
+/// differ by the issuer after the name.
+#[must_use]
+pub fn have_one_name(a: &str, b: &str) -> bool {
+    let name = |identity: &str| identity.split(' ').next().map(str::to_owned);
+    name(a) == name(b)
+}
+
 /// A stored API key, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApiKey {
@@ -254,7 +262,11 @@ pub fn same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+/// Checks the name of a principal, a user or a tenant.
+///
+/// # Errors
+/// The rest of a sentence that begins with the name.
+pub fn check_name(name: &str) -> Result<(), String> {
     let visible = name.bytes().all(|byte| byte.is_ascii_graphic());
     if visible && (1..=NAME_CHARACTERS).contains(&name.len()) {
         return Ok(());
@@ -304,6 +316,12 @@ mod tests {
         let all = Principal { acts_for: vec![ANYONE.to_owned()], ..ann };
         assert!(all.may_act_for("cid") && all.acts_for_anyone());
         assert!(Principal { identity: None, ..all }.is_local());
+    }
+
+    #[test]
+    fn a_key_and_a_token_of_one_name_belong_together() {
+        assert!(have_one_name("acme/ann", "acme/ann via corp") && have_one_name("ann via a", "ann via b"));
+        assert!(!have_one_name("acme/ann", "ann via corp") && !have_one_name("ann", "annabel via corp"));
     }
 
     #[test]

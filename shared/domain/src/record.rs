@@ -2,12 +2,15 @@
 //! model or tool.
 //!
 //! The document has one JSON value per line: a head with the version of the format, then the parts, then a foot. The
-//! foot counts the lines and carries the digest of everything above it. An incomplete document is refused.
+//! foot counts the lines and carries the digest of everything above it, and a signature of the digest. An incomplete
+//! document is refused.
 
 mod artifacts;
 mod renamed;
+mod signature;
 
 use crate::agent::ToolSpec;
+use crate::attest::Signature;
 use crate::event::Event;
 use crate::job::FailedAttempt;
 use crate::message::StoredMessage;
@@ -20,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use artifacts::RecordedArtifact;
 pub use renamed::NewIds;
+pub use signature::signature_of;
 
 /// The version of the format that is written, and the only one that is read.
 pub const VERSION: u32 = 1;
@@ -101,6 +105,8 @@ enum Part {
 struct Foot {
     lines: usize,
     sha256: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<Signature>,
 }
 
 impl EngagementRecord {
@@ -125,11 +131,19 @@ impl EngagementRecord {
         }
     }
 
-    /// Returns the document.
+    /// Returns the document without a signature.
     ///
     /// # Errors
     /// When a part cannot be written as JSON.
     pub fn write(&self) -> serde_json::Result<String> {
+        self.write_signed(|_| None)
+    }
+
+    /// Returns the document with the signature of its digest.
+    ///
+    /// # Errors
+    /// When a part cannot be written as JSON.
+    pub fn write_signed(&self, sign: impl FnOnce(&str) -> Option<Signature>) -> serde_json::Result<String> {
         let head = Head { turnstone_engagement: VERSION, engagement_id: self.engagement_id() };
         let mut lines = vec![serde_json::to_string(&head)?];
         let mut add = |part: Part| serde_json::to_string(&part).map(|line| lines.push(line));
@@ -146,7 +160,9 @@ impl EngagementRecord {
         self.tools.iter().try_for_each(|row| add(Part::Tool(Box::new(row.clone()))))?;
         let mut text = lines.join("\n");
         text.push('\n');
-        let foot = Foot { lines: lines.len(), sha256: digest::of_text(&text) };
+        let sha256 = digest::of_text(&text);
+        let signature = sign(&signature::signed_text(&sha256));
+        let foot = Foot { lines: lines.len(), sha256, signature };
         text.push_str(&serde_json::to_string(&foot)?);
         text.push('\n');
         Ok(text)

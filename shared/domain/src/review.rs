@@ -1,11 +1,13 @@
 //! Reviews: a question to a user or an agent about a parked job (OAS-30 … OAS-32).
 
 mod answer;
+mod duties;
 mod plan;
 mod rules;
 mod verdict;
 
 pub use answer::ReviewAnswer;
+pub use duties::SeparateDuties;
 pub use plan::{ReviewPlan, ReviewStep, Tally, Vote};
 pub use rules::{ReviewGroup, ReviewRules};
 pub use verdict::{Verdict, call_of_review, is_call_of_review};

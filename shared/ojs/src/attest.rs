@@ -27,7 +27,7 @@ use std::fmt;
 use std::sync::Arc;
 use turnstone_domain::{Job, digest};
 
-pub use turnstone_domain::attest::{ALGORITHM, AttestRequest};
+pub use turnstone_domain::attest::{ALGORITHM, AttestRequest, Signature};
 
 /// The version of the receipts' shape.
 const VERSION: &str = "1";
@@ -59,17 +59,6 @@ pub struct Quote {
     pub kind: String,
     /// When it was taken.
     pub issued_at: String,
-}
-
-/// The signature of a receipt.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Signature {
-    /// `ed25519`.
-    pub algorithm: String,
-    /// Base64.
-    pub value: String,
-    /// Which key.
-    pub key_id: String,
 }
 
 impl Receipt {
@@ -128,6 +117,17 @@ impl PublicKey {
         let bytes = thirty_two(value)?;
         Ok(Self { id: digest::of_bytes(&bytes)[..16].to_owned(), value: BASE64_STANDARD.encode(bytes) })
     }
+
+    /// Checks that a signature is one of this key for this text.
+    ///
+    /// # Errors
+    /// It does not hold.
+    pub fn verify(&self, text: &str, signature: &Signature) -> Result<(), BadSignature> {
+        let bytes = |text: &str, what| BASE64_STANDARD.decode(text).map_err(|_| BadSignature::Encoding(what));
+        let (value, key) =
+            (bytes(&signature.value, "signature.value")?, bytes(&self.value, "the server's key")?);
+        UnparsedPublicKey::new(&ED25519, key).verify(text.as_bytes(), &value).map_err(|_| BadSignature::Other)
+    }
 }
 
 /// Returns a new seed for [`Signer::from_seed`]: 32 random bytes in base64.
@@ -158,6 +158,13 @@ impl Signer {
         &self.key
     }
 
+    /// Returns the signature of a text.
+    #[must_use]
+    pub fn sign(&self, text: &str) -> Signature {
+        let value = BASE64_STANDARD.encode(self.pair.sign(text.as_bytes()));
+        Signature { algorithm: ALGORITHM.to_owned(), value, key_id: self.key.id.clone() }
+    }
+
     /// Returns the receipt of a job. The same job has the same receipt at any time.
     #[must_use]
     pub fn receipt(&self, job: &Job) -> Receipt {
@@ -176,7 +183,7 @@ impl Signer {
             },
         };
         let text = receipt.text().unwrap_or_default();
-        receipt.signature.value = BASE64_STANDARD.encode(self.pair.sign(text.as_bytes()));
+        receipt.signature = self.sign(&text);
         receipt
     }
 }
@@ -197,11 +204,19 @@ pub fn verify(receipt: &Receipt, keys: &[PublicKey]) -> Result<(), String> {
         return Err("no key of this server has this key_id".to_owned());
     };
     let text = receipt.text().ok_or("a member holds a control character")?;
-    let value = BASE64_STANDARD.decode(&signature.value).map_err(|_| "signature.value is not base64")?;
-    let public = BASE64_STANDARD.decode(&key.value).map_err(|_| "the server's key is not base64")?;
-    UnparsedPublicKey::new(&ED25519, public)
-        .verify(text.as_bytes(), &value)
-        .map_err(|_| "the signature is not that of what the receipt says".to_owned())
+    key.verify(&text, signature).map_err(|why| match why {
+        BadSignature::Encoding(what) => format!("{what} is not base64"),
+        BadSignature::Other => "the signature is not that of what the receipt says".to_owned(),
+    })
+}
+
+/// A signature that does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BadSignature {
+    /// This is not base64.
+    Encoding(&'static str),
+    /// It is the signature of another text, or of another key.
+    Other,
 }
 
 fn thirty_two(text: &str) -> Result<[u8; 32], String> {

@@ -112,6 +112,14 @@ pub enum StoreError {
         /// The most it may have.
         maximum: i64,
     },
+    /// The tenant, or the fleet, has as many of these as it may have; nothing was stored.
+    #[error("there are {most} {what}, and no more are allowed")]
+    TooMany {
+        /// Of what: `crons` or `webhooks`.
+        what: &'static str,
+        /// The most.
+        most: u32,
+    },
     /// The job would work for another one, deeper than either may (agent extension §3); nothing of its push was stored.
     #[error("job {job} would stand {depth} deep in its delegation chain; at most {most} is allowed")]
     TooDeep {

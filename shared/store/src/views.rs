@@ -2,7 +2,7 @@
 
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::review::ReviewState;
-use turnstone_domain::{AgentDefinition, Checkpoint, EngagementId, JobId, JobState, Timestamp};
+use turnstone_domain::{AgentDefinition, Checkpoint, EngagementId, JobId, JobState, ReviewId, Timestamp};
 
 /// Which part of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +97,8 @@ pub struct ReviewFilter {
     pub tenant: Option<String>,
     /// About this engagement.
     pub engagement: Option<EngagementId>,
+    /// The review that they follow.
+    pub after: Option<ReviewId>,
 }
 
 /// Which engagements.

@@ -17,6 +17,9 @@ const DEFAULT_FILTER: &str = "info,sqlx=warn,apalis=warn,hyper=warn,tower_http=w
 /// The MCP library logs every end of a connection as an error. The worker itself reports those that are errors.
 const SILENT: &str = "rmcp=off";
 
+/// The target of audit entries.
+const AUDIT: &str = "turnstone::audit";
+
 /// How a line looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LogFormat {
@@ -45,7 +48,7 @@ impl LogFormat {
 /// `filter` is in the syntax of `tracing_subscriber::EnvFilter`, such as `info,turnstone_worker=debug`. A filter that
 /// cannot be read is reported in the log and the default is used (see [`check_filter`] to refuse it earlier). Lines of
 /// the MCP library are left out unless the filter names `rmcp`. The filter concerns log lines: spans do not depend on
-/// it.
+/// it, and neither do the exported entries of the audit.
 pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Option<&Service>) {
     let mut problems = Vec::new();
     let text = match filter.map(|filter| (filter, read_filter(filter))) {
@@ -75,7 +78,7 @@ pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Optio
     let records = started
         .as_ref()
         .and_then(|started| started.logs.as_ref())
-        .map(|provider| LogRecords::new(provider).with_filter(EnvFilter::new(text).and(filter_fn(ours))));
+        .map(|provider| LogRecords::new(provider).with_filter(records_of(text).and(filter_fn(ours))));
     problems.extend(started.into_iter().flat_map(|started| started.problems));
     let lines = tracing_subscriber::fmt::layer().with_writer(Redacted(io::stderr));
     let lines: Box<dyn Layer<_> + Send + Sync> = match format {
@@ -100,6 +103,12 @@ pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Optio
 /// Returns the filter of the lines on standard error. A directive for `rmcp` in `filter` replaces ours.
 fn lines_of(filter: &str) -> EnvFilter {
     EnvFilter::new(format!("{SILENT},{filter}"))
+}
+
+/// Returns the filter of the exported records. It lets the entries of the audit pass, which the store writes for this
+/// target, whatever the filter of the lines is.
+fn records_of(filter: &str) -> EnvFilter {
+    EnvFilter::new(format!("{filter},{AUDIT}=info"))
 }
 
 /// Returns true for our own spans and events. Those of libraries are not exported, least of all those of the exporters.

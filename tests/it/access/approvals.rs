@@ -6,6 +6,7 @@ use crate::ojs::on_sqlite_first;
 use reqwest::Method;
 use serde_json::{Value, json};
 use turnstone_domain::JobState;
+use turnstone_domain::record::EngagementRecord;
 use turnstone_tests::{Backend, Fleet, OjsServer, Reply, model_server};
 
 const AGENT: &str = "kind: openagentspec:v1/agent\nname: booker\ndescription: An agent that books.\n\
@@ -113,6 +114,101 @@ async fn a_submitter_does_not_approve_where_duties_are_separate() {
     other.post(&approve, &json!({"by": "ben"})).await.expect(200);
     server.fleet.wait_for(&id, &[JobState::Completed]).await;
     server.fleet.end().await;
+}
+
+/// The duties of one agent's jobs are separate, and those of another one are not. A fork is submitted by the principal
+/// that made it.
+#[tokio::test]
+async fn duties_are_separate_for_the_named_agents() {
+    let rules = json!({"separate_duties_of": ["booker"], "groups": {"board": {"members": ["ann", "ben"]}}});
+    let server = OjsServer::over(Fleet::builder().model(script).reviews(rules).start().await);
+    for agent in [AGENT.to_owned(), AGENT.replace("name: booker", "name: desk")] {
+        server.post_text("/agents", agent).await.expect(201);
+    }
+    let roles = ["submitter", "approver", "operator"];
+    let key = |name: &str| json!({"name": name, "roles": roles, "acts_for": ["*"]});
+    let (eve, other) = (Client::new(&server, &key("eve")).await, Client::new(&server, &key("other")).await);
+    let review_of = async |job: &str| {
+        server.fleet.wait_for(job, &[JobState::Pending]).await;
+        let open = server.get("/reviews?state=open").await.expect(200).json();
+        let one = open["items"].as_array().unwrap().iter().find(|one| one["job_id"] == job).unwrap().clone();
+        format!("/reviews/{}/approve", one["id"].as_str().unwrap())
+    };
+    let submit = async |client: &Client<'_>, agent: &str| {
+        let job = json!({"type": "agent.book", "args": ["it"], "meta": {"agent": agent}});
+        let job = client.post("/ojs/v1/jobs", &job).await.expect(201).json();
+        job["job"]["id"].as_str().unwrap().to_owned()
+    };
+    let by = json!({"by": "ann"});
+    let own = submit(&eve, "booker").await;
+    eve.post(&review_of(&own).await, &by).await.expect(403);
+    let again = json!({"tool_call_id": "c", "approved": true});
+    let refused = eve.post(&format!("/ojs/v1/agents/{own}/tool-retry"), &again).await.expect(403);
+    assert!(refused.text.contains("submitted the job"), "{}", refused.text);
+    let of_desk = submit(&eve, "desk").await;
+    eve.post(&review_of(&of_desk).await, &by).await.expect(200);
+    let theirs = submit(&other, "booker").await;
+    let approve_theirs = review_of(&theirs).await;
+    for (path, body) in [
+        (
+            format!("/engagements/{}/fork", server.fleet.engagement_of(&theirs).await),
+            json!({"at_turn": 1, "live_tools": true}),
+        ),
+        (format!("/ojs/v1/agents/{theirs}/fork"), json!({"at_turn": 1})),
+    ] {
+        let forked = eve.post(&path, &body).await;
+        assert!(forked.status < 300, "{path}: {}", forked.text);
+        let fork = forked.json()["job_id"].as_str().unwrap().to_owned();
+        let refused = eve.post(&review_of(&fork).await, &by).await.expect(403);
+        assert!(refused.text.contains("submitted the job"), "{}", refused.text);
+        other.post(&review_of(&fork).await, &by).await.expect(200);
+        server.fleet.wait_for(&fork, &[JobState::Completed]).await;
+    }
+    eve.post(&approve_theirs, &by).await.expect(200);
+    server.fleet.wait_for(&theirs, &[JobState::Completed]).await;
+    other.post(&review_of(&own).await, &by).await.expect(200);
+    server.fleet.wait_for(&own, &[JobState::Completed]).await;
+    server.fleet.wait_for(&of_desk, &[JobState::Completed]).await;
+    server.fleet.end().await;
+}
+
+/// The importing principal answers for an imported job, whatever submitter the document names.
+#[tokio::test]
+async fn an_importer_does_not_approve_what_it_imported() {
+    let rules = |separate: bool| json!({"separate_duties": separate, "groups": {"board": {"members": ["ann", "ben"]}}});
+    let from = OjsServer::over(Fleet::builder().model(script).reviews(rules(false)).start().await);
+    from.post_text("/agents", AGENT).await.expect(201);
+    let job = json!({"type": "agent.book", "args": ["it"], "meta": {"agent": "booker"},
+                     "options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}});
+    let id = from.push(&job).await;
+    from.fleet.wait_for(&id, &[JobState::Pending]).await;
+    let open = async |server: &OjsServer| {
+        let review = server.get("/reviews?state=open").await.expect(200).json()["items"][0]["id"].clone();
+        format!("/reviews/{}", review.as_str().unwrap())
+    };
+    let reject = format!("{}/reject", open(&from).await);
+    for member in ["ann", "ben"] {
+        from.post(&reject, &json!({"by": member})).await.expect(200);
+    }
+    from.fleet.wait_for(&id, &[JobState::Discarded]).await;
+    let path = format!("/engagements/{}/export", from.fleet.engagement_of(&id).await);
+    let mut record = EngagementRecord::read(&from.get(&path).await.expect(200).text).unwrap();
+    record.job.envelope.meta.insert("turnstone_submitted_by", "other");
+    let to = OjsServer::over(Fleet::builder().model(script).reviews(rules(true)).start().await);
+    let key = |name: &str| json!({"name": name, "roles": ["operator", "approver"], "acts_for": ["*"]});
+    let (eve, other) = (Client::new(&to, &key("eve")).await, Client::new(&to, &key("other")).await);
+    let bearer = format!("Bearer {}", eve.secret);
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/x-ndjson")];
+    to.send(Method::POST, "/engagements/import", &headers, record.write().unwrap()).await.expect(201);
+    eve.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await.expect(200);
+    to.fleet.wait_for(&id, &[JobState::Pending]).await;
+    let approve = format!("{}/approve", open(&to).await);
+    let refused = eve.post(&approve, &json!({"by": "ben"})).await.expect(403);
+    assert!(refused.text.contains("submitted the job"), "{}", refused.text);
+    other.post(&approve, &json!({"by": "ben"})).await.expect(200);
+    to.fleet.wait_for(&id, &[JobState::Completed]).await;
+    from.fleet.end().await;
+    to.fleet.end().await;
 }
 
 async fn a_second_call_needs_an_approver(server: &OjsServer) {

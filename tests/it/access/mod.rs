@@ -2,10 +2,12 @@
 
 mod approvals;
 mod audit;
+mod caps;
 mod freeze;
 mod keys;
 mod matrix;
 mod tenants;
+mod tokens;
 mod tools;
 
 use reqwest::Method;

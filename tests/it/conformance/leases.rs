@@ -65,7 +65,7 @@ async fn finds_pause(at: &Opened, held: &Claim, write: TurnWrite) -> bool {
 }
 
 fn target(held: &Claim) -> Target {
-    Target { job: held.job.clone(), tenant: None, at: NOW }
+    Target { job: held.job.clone(), tenant: None, by: None, at: NOW }
 }
 
 /// The rows of a leased job are cached. A write of its own row alone still finds the pause.

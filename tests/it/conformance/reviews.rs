@@ -163,6 +163,7 @@ async fn a_rejection_does_not_count_after_a_retry(at: &Opened) {
         live_tools: false,
         engagement: SystemIds.next().into(),
         job: JobId(SystemIds.next()),
+        by: None,
         at: NOW,
     };
     let job = fork.job.clone();

@@ -159,5 +159,5 @@ async fn events_are_deleted_with_their_run(at: &Opened) {
     for table in ["runs", "run_events", "run_requests", "run_settings"] {
         assert_eq!(at.query(&format!("SELECT count(*) FROM {table}")).await, 0, "{table}");
     }
-    assert!(runs.runs_of("lead", None, Page { limit: 10, offset: 0 }).await.unwrap().is_empty());
+    assert!(runs.runs_of("lead", None, Page { limit: 10, offset: 0 }, None).await.unwrap().is_empty());
 }

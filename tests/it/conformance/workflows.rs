@@ -380,7 +380,7 @@ async fn a_tenant_sees_its_own_workflows(at: &Opened) {
     assert!(workflows.workflow(&new.id, Some("alpha")).await.unwrap().is_some());
     assert_eq!(workflows.cancel(&new.id, Some("beta"), NOW).await.unwrap(), WorkflowCancel::NotFound);
     let page = Page { limit: 10, offset: 0 };
-    let filter = WorkflowFilter { tenant: Some("alpha".into()), state: None };
+    let filter = WorkflowFilter { tenant: Some("alpha".into()), ..WorkflowFilter::default() };
     let (found, total) = workflows.workflows(&filter, page).await.unwrap();
     assert_eq!((found.len(), total, &found[0].id), (1, 1, &new.id));
     assert_eq!(workflows.workflows(&WorkflowFilter::default(), page).await.unwrap().1, 2);

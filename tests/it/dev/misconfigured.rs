@@ -4,7 +4,7 @@ use crate::program::run;
 use std::path::Path;
 
 /// A wrong configuration, and the words of its refusal.
-const WRONG: [(&str, &str); 24] = [
+const WRONG: [(&str, &str); 25] = [
     ("[worker", "turnstone.toml"),
     ("[wroker]", "did you mean `worker`?"),
     ("[worker]\nslot = 3", "did you mean `slots`?"),
@@ -13,6 +13,10 @@ const WRONG: [(&str, &str); 24] = [
     ("[worker]\nqueues = ['No Such']", "worker.queues"),
     ("[server]\nbind = 'nowhere'", "bind"),
     ("[server]\napi_keys = ['env:NO_SUCH_KEY']", "NO_SUCH_KEY"),
+    (
+        "[server.issuers.x]\nissuer = 'https://a.example'\naudience = []\nfleet = true\nroles = {}",
+        "server.issuers.x.audience",
+    ),
     ("[server.tls]\ncert = 'no.pem'\nkey = 'no.pem'", "no.pem"),
     ("[client]\nurl = 'nonsense'", "client.url"),
     ("[log]\nfilter = 'a=loudly'", "a=loudly"),

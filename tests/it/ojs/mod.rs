@@ -13,6 +13,7 @@ mod envelope;
 mod events;
 mod idempotency;
 mod operate;
+mod places;
 mod queries;
 mod queues;
 mod refused;

@@ -11,6 +11,7 @@ mod inputs;
 mod plans;
 mod pooler;
 mod refused;
+mod timeouts;
 mod two_stores;
 
 use std::sync::Arc;

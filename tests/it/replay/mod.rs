@@ -9,6 +9,7 @@ mod killed;
 mod memory;
 mod move_together;
 mod revived;
+mod signed;
 mod tenants;
 mod transfer;
 

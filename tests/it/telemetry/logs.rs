@@ -1,8 +1,11 @@
 //! Log lines and log records, and an unusable collector.
 
 use super::{Manner, PARENT, Site, TRACE, works};
-use serde_json::{Value, json};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+use turnstone_domain::audit::{AuditEntry, AuditHead};
 use turnstone_tests::Reply;
+use turnstone_tests::otlp::{Collector, Record};
 
 /// Exporters with a timeout of an hour: far longer than any test.
 const HOUR: [(&str, &str); 4] = [
@@ -51,6 +54,32 @@ async fn log_lines_have_the_trace_and_the_span() {
         assert!(spans.iter().any(|span| span.id == record.span), "a record is in a span that was sent");
         site.end().await;
     }
+}
+
+/// Entries of the audit are sent whole, so that the receiver can verify the chain. The filter of the log does not matter.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn audit_entries_are_log_records() {
+    let site = Site::start(&[("TURNSTONE_LOG__FILTER", "error")], works).await;
+    site.send(Method::PUT, "/freeze", &json!({"tenant": "acme"})).await;
+    site.send(Method::DELETE, "/freeze?tenant=acme", &Value::Null).await;
+    let entries = |collector: &Collector| -> Vec<AuditEntry> {
+        let records = collector.records().into_iter().filter(|record| record.body == "audited");
+        let entry = |record: Record| {
+            let mut entry: Map<String, Value> = record.attributes.into_iter().collect();
+            let who = entry.remove("who").unwrap();
+            entry.insert("principal".to_owned(), who);
+            serde_json::from_value(entry.into()).unwrap()
+        };
+        records.map(entry).collect()
+    };
+    site.collector.until("the entries", |collector| entries(collector).len() == 3).await;
+    let sent = entries(&site.collector);
+    let actions: Vec<&str> = sent.iter().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(actions, ["POST /agents", "PUT /freeze", "DELETE /freeze"]);
+    let head = sent.iter().try_fold(AuditHead::default(), |head, entry| head.followed_by(entry)).unwrap();
+    let stored = site.send(Method::GET, "/audit/chain", &Value::Null).await;
+    assert_eq!(stored["head"], serde_json::to_value(head).unwrap());
+    site.end().await;
 }
 
 /// A collector that hangs or is unreachable delays no turn and does not keep the process from ending. The exporters'

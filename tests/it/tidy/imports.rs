@@ -13,7 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("outbound", &["domain"]),
     ("specs", &["domain"]),
     ("store", &["domain", "ojs", "specs", "telemetry"]),
-    ("api", &["blocking", "domain", "ojs", "specs", "store", "telemetry"]),
+    ("api", &["blocking", "domain", "ojs", "outbound", "specs", "store", "telemetry"]),
     ("scheduler", &["blocking", "domain", "ojs", "outbound", "specs", "store", "telemetry"]),
     ("worker", &["blocking", "domain", "ojs", "outbound", "specs", "store", "telemetry"]),
     ("examples", &[]),
@@ -31,8 +31,10 @@ const ONLY: &[(&str, &[&str])] = &[
     ("rusqlite", &["store"]),
     ("redis", &["store"]),
     ("axum", &["api", "examples", "tests"]),
-    // The scheduler posts webhooks: deliveries are due by time, and made once for the whole fleet.
-    ("reqwest", &["outbound", "worker", "scheduler", "cli", "tests"]),
+    // The scheduler posts webhooks: deliveries are due by time, and made once for the whole fleet. The API reads the
+    // public keys of issuers of tokens.
+    ("reqwest", &["outbound", "worker", "scheduler", "api", "cli", "tests"]),
+    ("jsonwebtoken", &["api"]),
     ("apalis", &["worker"]),
     ("apalis-core", &["worker"]),
 ];

@@ -5,6 +5,8 @@ mod receipt;
 mod signer;
 mod verify;
 
+pub(crate) use signer::{public_keys, signer};
+
 use crate::api::Shared;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

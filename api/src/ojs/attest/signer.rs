@@ -16,7 +16,7 @@ const SEED: &str = "attest.seed";
 const PUBLIC: &str = "attest.public.";
 
 /// Returns the key that signs.
-pub(super) async fn signer(app: &Shared) -> Result<&Signer, Failure> {
+pub(crate) async fn signer(app: &Shared) -> Result<&Signer, Failure> {
     app.signer.get_or_try_init(|| made_or_found(app)).await
 }
 
@@ -38,7 +38,7 @@ async fn made_or_found(app: &Shared) -> Result<Signer, Failure> {
 }
 
 /// Returns every key with which this fleet ever signed.
-pub(super) async fn public_keys(app: &Shared) -> Result<Vec<PublicKey>, Failure> {
+pub(crate) async fn public_keys(app: &Shared) -> Result<Vec<PublicKey>, Failure> {
     // A fleet that has not signed anything yet publishes the key that it is going to sign with.
     signer(app).await?;
     let kept = app.api.store.control.keys(PUBLIC).await?;

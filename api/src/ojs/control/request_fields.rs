@@ -27,7 +27,8 @@ pub(super) fn name(fields: &Fields, name: &str) -> Result<String, Failure> {
 
 /// Returns the target job, as of now.
 pub(super) fn target(app: &Shared, job: &str, tenant: Tenant) -> Target {
-    Target { job: JobId::from(job), tenant: tenant.into_name(), at: app.api.clock.now() }
+    let by = tenant.principal.identity.clone();
+    Target { job: JobId::from(job), tenant: tenant.into_name(), by, at: app.api.clock.now() }
 }
 
 /// Returns why the store refused it, for the client.

@@ -4,11 +4,12 @@ use super::request_fields::{name, refused, target, text};
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
+use crate::reviews::check_submitter;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use turnstone_domain::CallId;
 use turnstone_domain::principal::Role;
+use turnstone_domain::{CallId, JobId};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::ToolRetry;
 use utoipa::ToSchema;
@@ -66,6 +67,9 @@ pub(crate) async fn tool_retry(
             format!("`approved` needs the role approver, which {} does not have.", tenant.principal.name);
         let hint = "Let an approver send it, or answer the review about the call's unknown outcome.";
         return Err(OjsError::new(403, "forbidden", message, hint).with("role", "approver").into());
+    }
+    if retry.approved {
+        check_submitter(&app, &JobId::from(id.as_str()), &tenant.principal).await?;
     }
     match app.api.store.control.retry_tool(target(&app, &id, tenant), retry).await? {
         Ok(retried) => Ok(reply::ok(&json!(Reply {

@@ -24,6 +24,8 @@ use turnstone_ojs::{body, cron};
          content_type = "application/openjobspec+json"),
         (status = 400, description = "Something cannot be read; the message says what.", body = docs::ErrorReply,
          content_type = "application/openjobspec+json"),
+        (status = 409, description = "The tenant has as many entries as it may have.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
     ),
 )]
 pub(crate) async fn put_cron(
@@ -40,7 +42,7 @@ pub(crate) async fn put_cron(
     let own = tenant.of_owner(tenant.name().map(str::to_owned));
     let known = app.api.store.crons.cron(&entry.name, own.name()).await?;
     let entry = continued(entry, known);
-    let new = app.api.store.crons.put(entry.clone()).await?;
+    let new = app.api.store.crons.put(entry.clone(), app.api.options.caps.crons).await?;
     let stored = find(&app, &entry.name, &own).await?;
     let status = if new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(reply::json(status, &wrapped(&stored)))

@@ -6,6 +6,7 @@ use crate::docs;
 use crate::reply::{self, Answer, Failure};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
+use turnstone_domain::JobId;
 use turnstone_ojs::job_to_json;
 use turnstone_store::JobFilter;
 
@@ -18,6 +19,7 @@ use turnstone_store::JobFilter;
         ("type" = Option<String>, Query, description = "Of this type."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
+        ("after" = Option<String>, Query, description = "After the job with this id, instead of `offset`: the last one of the part before."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise.", minimum = 1, maximum = 100),
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
@@ -39,6 +41,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
         ("type" = Option<String>, Query, description = "Of this type."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
+        ("after" = Option<String>, Query, description = "After the job with this id, instead of `page`: the last one of the page before."),
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
@@ -58,6 +61,7 @@ fn filter(tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {
         tenant: tenant.into_name(),
         since: params.time("since")?,
         until: params.time("until")?,
+        after: params.after().map(JobId::from),
         ..JobFilter::default()
     })
 }

@@ -2,6 +2,7 @@
 
 use super::{Filter, SubscriptionReply, made_secret, wrapped};
 use crate::api::Shared;
+use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Tenant};
 use axum::extract::State;
@@ -35,7 +36,11 @@ pub(crate) struct New {
     security(("tenant" = ["operator"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs are delivered.")),
     request_body(content = New, content_type = "application/openjobspec+json"),
-    responses((status = 201, description = "It is made.", body = SubscriptionReply, content_type = "application/openjobspec+json")),
+    responses(
+        (status = 201, description = "It is made.", body = SubscriptionReply, content_type = "application/openjobspec+json"),
+        (status = 409, description = "The tenant has as many webhooks as it may have.", body = docs::ErrorReply,
+         content_type = "application/openjobspec+json"),
+    ),
 )]
 pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
     let requested = read_new(&body, app.api.options.private_webhooks)?;
@@ -54,6 +59,6 @@ pub(crate) async fn create(State(app): State<Shared>, tenant: Tenant, JsonBytes(
         created_at: now,
         updated_at: now,
     };
-    app.api.store.webhooks.create_webhook(webhook.clone()).await?;
+    app.api.store.webhooks.create_webhook(webhook.clone(), app.api.options.caps.webhooks).await?;
     Ok(reply::json(StatusCode::CREATED, &wrapped(&webhook, true)))
 }

@@ -20,6 +20,8 @@ pub(crate) struct DeliveriesPage {
     limit: u32,
     offset: u32,
     has_more: bool,
+    /// To be sent as `after`, instead of `offset`, for the next part; null at the end.
+    next_after: Option<String>,
 }
 
 /// Deliveries, newest first.
@@ -39,6 +41,7 @@ pub(crate) struct Deliveries {
         ("id" = String, Path, description = "The subscription."),
         ("state" = Option<String>, Query, description = "pending, delivered or failed."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise.", minimum = 1, maximum = 200),
+        ("after" = Option<String>, Query, description = "After the delivery with this id: `next_after` of the part before."),
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
     ),
     responses((status = 200, description = "A part of the list.", body = Deliveries, content_type = "application/openjobspec+json")),
@@ -53,11 +56,16 @@ pub(crate) async fn deliveries(
     let state = params.word("state", DeliveryState::parse, "pending, delivered, failed")?;
     let page =
         Page { limit: params.number("limit", 50, 1, 200)?, offset: params.number("offset", 0, 0, u32::MAX)? };
-    let (found, total) = app.api.store.webhooks.deliveries(&webhook.id, state, page).await?;
-    let has_more = u64::from(page.offset) + (found.len() as u64) < total;
+    let one_more = Page { limit: page.limit + 1, ..page };
+    let (mut found, total) =
+        app.api.store.webhooks.deliveries(&webhook.id, state, one_more, params.after()).await?;
+    let has_more = found.len() > page.limit as usize;
+    found.truncate(page.limit as usize);
+    let next = found.last().filter(|_| has_more).map(|last| last.id.clone());
     let shown: Vec<_> = found.iter().map(delivery_to_json).collect();
     Ok(reply::ok(&json!({
         "deliveries": shown,
-        "pagination": {"total": total, "limit": page.limit, "offset": page.offset, "has_more": has_more},
+        "pagination": {"total": total, "limit": page.limit, "offset": page.offset, "has_more": has_more,
+                       "next_after": next},
     })))
 }

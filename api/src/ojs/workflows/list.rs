@@ -3,7 +3,7 @@
 use super::body::WorkflowBody;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
-use crate::request::{Params, Tenant};
+use crate::request::{Params, Tenant, unknown_place};
 use axum::extract::State;
 use serde::Serialize;
 use turnstone_domain::workflow::WorkflowState;
@@ -24,6 +24,8 @@ pub(super) struct WorkflowPagination {
     limit: u32,
     offset: u32,
     has_more: bool,
+    /// To be sent as `after`, instead of `offset`, for the next part; null at the end.
+    next_after: Option<String>,
 }
 
 /// Workflows, newest first.
@@ -33,6 +35,7 @@ pub(super) struct WorkflowPagination {
     params(
         ("state" = Option<String>, Query, description = "running, completed, failed or cancelled."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
+        ("after" = Option<String>, Query, description = "After the workflow with this id: `next_after` of the part before."),
         ("offset" = Option<u32>, Query, description = "How many to leave out.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The tenant of the workflows."),
     ),
@@ -41,15 +44,25 @@ pub(super) struct WorkflowPagination {
 )]
 pub(super) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let words = WorkflowState::ALL.map(WorkflowState::as_str).join(", ");
+    let after = params.after().map(str::to_owned);
+    if let Some(after) = &after
+        && app.api.store.workflows.workflow(after, tenant.name()).await?.is_none()
+    {
+        return Err(unknown_place("workflow"));
+    }
     let filter = WorkflowFilter {
         tenant: tenant.into_name(),
         state: params.word("state", WorkflowState::parse, &words)?,
+        after,
     };
     let limit = params.number("limit", 50, 1, 200)?;
     let offset = params.number("offset", 0, 0, u32::MAX)?;
-    let (found, total) = app.api.store.workflows.workflows(&filter, Page { limit, offset }).await?;
-    let has_more = u64::from(offset) + (found.len() as u64) < total;
+    let one_more = Page { limit: limit + 1, offset };
+    let (mut found, total) = app.api.store.workflows.workflows(&filter, one_more).await?;
+    let has_more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let next_after = found.last().filter(|_| has_more).map(|last| last.id.clone());
     let workflows = found.iter().map(WorkflowBody::of).collect();
-    let pagination = WorkflowPagination { total, limit, offset, has_more };
+    let pagination = WorkflowPagination { total, limit, offset, has_more, next_after };
     Ok(reply::ok(&WorkflowList { workflows, pagination }))
 }

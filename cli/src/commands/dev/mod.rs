@@ -136,7 +136,7 @@ async fn start(
     let banner = Banner {
         url: url.clone(),
         data: std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned()),
-        needs_key: !listening.api_keys.is_empty(),
+        needs_key: !listening.api_keys.is_empty() || !listening.issuers.is_empty(),
         worker_id: worker_id.clone(),
         slots: config.worker.slots,
         queues: config.worker.named_queues().map(<[String]>::to_vec),

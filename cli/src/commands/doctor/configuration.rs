@@ -34,15 +34,16 @@ fn exposure(config: &Config) -> Finding {
     let Ok(keys) = keys(config) else {
         return Finding::bad(format!("the api on {bind} has no usable key"), "see `server.api_keys` above");
     };
-    match turnstone_api::check_exposure(bind, &keys) {
+    let needs_key = !keys.is_empty() || !config.server.issuers.is_empty();
+    match turnstone_api::check_exposure(bind, needs_key) {
         Err(error) => Finding::bad(
             format!("the api on {bind} would be open to all clients"),
             format!("{error} The keys are in `server.api_keys`."),
         ),
-        Ok(()) if keys.is_empty() => {
+        Ok(()) if !needs_key => {
             Finding::good(format!("the api on {bind} needs no key and answers this machine only"))
         }
-        Ok(()) => Finding::good(format!("the api on {bind} asks for a key")),
+        Ok(()) => Finding::good(format!("the api on {bind} asks for a key or a token")),
     }
 }
 

@@ -4,6 +4,7 @@ mod configuration;
 mod data;
 mod embedded;
 mod fleet;
+mod issuers;
 
 use super::Session;
 use crate::failure::{Exit, report};
@@ -33,6 +34,7 @@ pub async fn run(args: DoctorArgs, session: &Session) -> anyhow::Result<ExitCode
             let config = &loaded.config;
             let mut findings = vec![Finding::good("the configuration can be read")];
             findings.extend(configuration::findings(config));
+            findings.extend(issuers::findings(config).await);
             if config.store.url.is_some() {
                 findings.extend(Box::pin(fleet::findings(config)).await);
             } else {

@@ -81,6 +81,14 @@ pub async fn import(file: &str, session: &Session) -> anyhow::Result<ExitCode> {
                 text::counted(reported["turns"].as_i64().unwrap_or_default(), "turn"),
                 text::counted(reported["messages"].as_i64().unwrap_or_default(), "message")
             )))?;
+            let key = reported["signature"]["key_id"].as_str().unwrap_or_default();
+            output.remark(&text::line(&match reported["signature"]["state"].as_str() {
+                Some("valid") => format!("its signature is valid, by key {key}"),
+                Some("unknown_key") => {
+                    format!("its signature is by key {key}, which this server does not know")
+                }
+                _ => "it has no signature".to_owned(),
+            }));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::failure::Failure;
 use std::sync::Arc;
+use std::time::Duration;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, Ids};
 use turnstone_store::limits::{FleetwideLimits, RateLimits};
@@ -81,6 +82,7 @@ pub fn options(config: &Config) -> Result<PostgresOptions, Failure> {
             connections: store.connections,
             writers: store.writers,
             transaction_pooler: store.transaction_pooler,
+            statement_timeout: Duration::from_millis(store.statement_timeout_ms),
             listen: store.listen,
             encryption: config.encryption.keys()?,
         }),

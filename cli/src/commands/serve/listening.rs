@@ -8,9 +8,10 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use turnstone_api::{Peer, ServeLimits, Tls};
+use turnstone_api::{Caps, Issuer, IssuerConfig, Peer, ServeLimits, Tls};
 use turnstone_domain::principal::check_secret;
-use turnstone_ojs::attest::Signer;
+use turnstone_domain::review::SeparateDuties;
+use turnstone_ojs::attest::{PublicKey, Signer};
 use turnstone_telemetry::{Secret, SecretRef};
 
 /// An address that is listened on, and the keys that open it.
@@ -22,8 +23,14 @@ pub struct Listening {
     pub address: SocketAddr,
     /// A client must present one of these; without any, every client that can reach the address has access.
     pub api_keys: Vec<Secret>,
+    /// The issuers whose tokens are accepted.
+    pub issuers: Vec<Issuer>,
+    /// The most that each tenant may create.
+    pub caps: Caps,
     /// The key that signs receipts, if one is configured.
     pub attest_key: Option<Signer>,
+    /// The keys of other installations whose exports are verified.
+    pub trusted_keys: Vec<PublicKey>,
     /// True if clients may reset the server, which deletes everything.
     pub enable_reset: bool,
     /// True if a job of an agent must name a registered agent.
@@ -38,8 +45,8 @@ pub struct Listening {
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; `None` is any user.
     pub reviewers: Option<Vec<String>>,
-    /// True if the principal that submitted a job may not answer its reviews.
-    pub separate_duties: bool,
+    /// The agents for whose jobs the submitting principal may not answer reviews.
+    pub separate_duties: SeparateDuties,
     /// The currency of the price table, if there is one.
     pub currency: Option<String>,
     /// The most clients at once, and their time limits.
@@ -55,7 +62,9 @@ impl Listening {
     /// reset the server.
     pub async fn start(config: &Config, enable_reset: bool, slots: u32) -> anyhow::Result<Self> {
         let api_keys = keys(config)?;
+        let issuers = issuers(config)?;
         let attest_key = attest_key(config)?;
+        let trusted_keys = trusted_keys(config)?;
         let bind = config.server.bind;
         if enable_reset && !bind.ip().is_loopback() {
             let problem =
@@ -63,7 +72,8 @@ impl Listening {
             let hint = "listen on this machine alone with --bind 127.0.0.1:8080, or leave the flag out";
             return Err(Failure::usage(problem).hint(hint).into());
         }
-        turnstone_api::check_exposure(bind, &api_keys).map_err(|error| Failure::usage(error.to_string()))?;
+        let needs_key = !api_keys.is_empty() || !issuers.is_empty();
+        turnstone_api::check_exposure(bind, needs_key).map_err(|error| Failure::usage(error.to_string()))?;
         let tls = tls(config)?;
         if let Some(tls) = &tls {
             renewal::on_hangup(tls.clone()).context("signals cannot be listened to")?;
@@ -82,7 +92,10 @@ impl Listening {
             listener,
             address,
             api_keys,
+            issuers,
+            caps: config.caps,
             attest_key,
+            trusted_keys,
             enable_reset,
             require_agent: config.agents.require_agent,
             private_webhooks,
@@ -90,7 +103,7 @@ impl Listening {
             peers,
             remote_hosts,
             reviewers: config.reviews.names(),
-            separate_duties: config.reviews.separate_duties,
+            separate_duties: config.reviews.duties(),
             currency: config.prices.values().next().map(|price| price.currency.clone()),
             limits,
         })
@@ -119,6 +132,24 @@ pub fn keys(config: &Config) -> Result<Vec<Secret>, Failure> {
         Ok(secret)
     };
     config.server.api_keys.iter().map(resolve).collect()
+}
+
+/// Returns the issuers of `[server.issuers.<name>]`.
+///
+/// # Errors
+/// A section cannot work, or two are for the same issuer.
+pub fn issuers(config: &Config) -> Result<Vec<Issuer>, Failure> {
+    let mut issuers = Vec::new();
+    for (name, section) in &config.server.issuers {
+        let same = |(other, of): &(&String, &IssuerConfig)| *other != name && of.issuer == section.issuer;
+        if let Some((other, _)) = config.server.issuers.iter().find(same) {
+            let problem =
+                format!("`server.issuers.{name}.issuer` is that of `{other}` too; an issuer has one section");
+            return Err(Failure::usage(problem));
+        }
+        issuers.push(Issuer::from_config(name, section).map_err(Failure::usage)?);
+    }
+    Ok(issuers)
 }
 
 /// Raises the limit of open files as far as this process needs it, and returns the limits of its connections.
@@ -180,6 +211,19 @@ pub fn attest_key(config: &Config) -> Result<Option<Signer>, Failure> {
     let Some(key) = &config.attest.key else { return Ok(None) };
     let secret = key.resolve().map_err(wrong)?;
     Signer::from_seed(secret.expose()).map(Some).map_err(wrong)
+}
+
+/// Returns the public keys that verify exports of other installations.
+///
+/// # Errors
+/// One is no key.
+pub fn trusted_keys(config: &Config) -> Result<Vec<PublicKey>, Failure> {
+    let read = |key: &String| {
+        let wrong = |why: String| Failure::usage(format!("`attest.trusted`: `{key}` {why}"));
+        PublicKey::read(key)
+            .map_err(|why| wrong(why).hint("GET /ojs/v1/attest/keys of the other server lists them"))
+    };
+    config.attest.trusted.iter().map(read).collect()
 }
 
 /// Returns the address under which clients on this machine reach the listener.

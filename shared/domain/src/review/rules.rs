@@ -1,5 +1,6 @@
 //! The configuration of reviewers: users, groups that replace one another, and the outcome without an answer.
 
+use super::duties::SeparateDuties;
 use super::plan::{ReviewPlan, ReviewStep};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,6 +18,9 @@ pub struct ReviewRules {
     /// True if the principal that submitted a job may not answer its reviews.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub separate_duties: bool,
+    /// The agents for whose jobs alone the same holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub separate_duties_of: Vec<String>,
     /// `[reviews.groups."<name>"]`: groups that `require_review` may name beside users and agents.
     pub groups: BTreeMap<String, ReviewGroup>,
 }
@@ -104,6 +108,12 @@ impl ReviewRules {
                 .map(whole),
             answer_within_ms: group.and_then(|group| group.answer_within_ms).map(whole).or(wait),
         })
+    }
+
+    /// Returns the agents whose jobs have separate duties.
+    #[must_use]
+    pub fn duties(&self) -> SeparateDuties {
+        SeparateDuties { of_all: self.separate_duties, of: self.separate_duties_of.clone() }
     }
 
     /// Returns true if a document may name this reviewer, who is no agent.

@@ -1,8 +1,9 @@
 SELECT {columns of workflow}
 FROM workflows AS w
 --- select_workflows
--- Workflows of a tenant and in a state, newest first. NULL means all.
+-- Workflows of a tenant and in a state, newest first. $5 the workflow that they follow. NULL means all.
 WHERE ($1 IS NULL OR w.tenant = $1) AND ($2 IS NULL OR w.state = $2)
+  AND ($5 IS NULL OR w.seq < (SELECT p.seq FROM workflows AS p WHERE p.id = $5))
 ORDER BY w.seq DESC
 LIMIT $3 OFFSET $4
 --- select_workflow_by_id

@@ -7,6 +7,7 @@
 use super::Engine;
 use super::ops::audit as ops;
 use super::rows::audit_entry;
+use super::session::Arg;
 use super::views::{all, many};
 use crate::{Page, StoreError, sql};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,6 +62,9 @@ impl AuditNote {
     }
 }
 
+/// The target of the log records of entries. OTLP exports them whatever the filter of the log is.
+const LOG: &str = "turnstone::audit";
+
 /// Runs a request whose writes are audited.
 pub async fn audited<F: Future>(note: Arc<AuditNote>, request: F) -> F::Output {
     NOTE.scope(note, request).await
@@ -71,10 +75,28 @@ pub(super) fn current() -> Option<Arc<AuditNote>> {
     NOTE.try_with(Arc::clone).ok()
 }
 
-/// Writes an entry to the log as well, from where it is exported.
+/// Writes an entry to the log as well, from where OTLP exports it. The record has all members, so its receiver can verify
+/// the chain.
 pub(super) fn publish(entry: &AuditEntry) {
-    let AuditEntry { seq, principal, action, target, outcome, hash, .. } = entry;
-    tracing::info!(seq, who = principal, action, target, outcome, hash, "audited");
+    let AuditEntry { seq, principal, action, target, outcome, previous, hash, .. } = entry;
+    let AuditEntry { tenant, before, after, source, request_id, .. } = entry;
+    tracing::info!(
+        target: LOG,
+        seq,
+        at = entry.at.0,
+        who = principal,
+        tenant,
+        action,
+        target,
+        outcome,
+        before,
+        after,
+        source,
+        request_id,
+        previous,
+        hash,
+        "audited"
+    );
 }
 
 /// The chain of the audit.
@@ -103,9 +125,14 @@ impl Audit {
         all(&self.0.readers, action, text, &[seq.into(), limit.into()], audit_entry).await
     }
 
-    /// Returns the newest entries of a tenant, or of all, the newest first.
-    pub async fn newest(&self, tenant: Option<&str>, page: Page) -> Result<Vec<AuditEntry>, StoreError> {
-        let values = [tenant.into(), page.limit.into(), page.offset.into()];
+    /// Returns the newest entries of a tenant, or of all, the newest first; with `before`, those below this number.
+    pub async fn newest(
+        &self,
+        tenant: Option<&str>,
+        page: Page,
+        before: Option<i64>,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        let values = [tenant.into(), page.limit.into(), page.offset.into(), Arg::Int(before)];
         let (action, text) = ("list the audit", &sql::SELECT_NEWEST_AUDIT_ENTRIES);
         many(&self.0.readers, action, text, &values, audit_entry).await
     }

@@ -15,6 +15,8 @@ pub struct Target {
     pub job: JobId,
     /// Finds only a job of this tenant; `None` means any tenant.
     pub tenant: Option<String>,
+    /// The identity of the principal, which submits a branch; `None` when it has none.
+    pub by: Option<String>,
     /// Now.
     pub at: Timestamp,
 }

@@ -39,9 +39,14 @@ pub struct Crons(pub(super) Arc<Engine>);
 
 impl Crons {
     /// Makes an entry, or replaces the one of its name and tenant, which keeps its age and its counts. Returns whether
-    /// it is new.
-    pub async fn put(&self, entry: CronEntry) -> Result<bool, StoreError> {
-        self.0.write(entry, |tx, entry| Box::pin(ops::put(&mut tx.session, &mut tx.unit, entry))).await
+    /// it is new. A tenant has at most `most` entries.
+    pub async fn put(&self, entry: CronEntry, most: u32) -> Result<bool, StoreError> {
+        let requested = (entry, most);
+        self.0
+            .write(requested, |tx, (entry, most)| {
+                Box::pin(ops::put(&mut tx.session, &mut tx.unit, entry, *most))
+            })
+            .await
     }
 
     /// Changes an entry; returns whether there is one.

@@ -28,6 +28,8 @@ pub struct NewFork {
     pub engagement: EngagementId,
     /// The id of its job.
     pub job: JobId,
+    /// The identity of the principal, which submits it; `None` when it has none.
+    pub by: Option<String>,
     /// Now.
     pub at: Timestamp,
 }

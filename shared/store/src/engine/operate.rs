@@ -164,7 +164,8 @@ impl Operate {
         let readers = &self.0.readers;
         let (action, text) = ("count dead letters", &sql::SELECT_DEAD_COUNT);
         let total = one(readers, action, text, &dead(filter), |row| get::<i64>(row, "jobs")).await?;
-        let part = [page.limit.into(), page.offset.into()];
+        let after = filter.after.as_ref().map(JobId::as_str).into();
+        let part = [page.limit.into(), page.offset.into(), after];
         let values: Vec<Arg<'_>> = dead(filter).into_iter().chain(part).collect();
         let rows =
             many(readers, "list dead letters", &sql::SELECT_DEAD_JOBS, &values, JobRow::decode).await?;

@@ -197,8 +197,9 @@ impl Runs {
         agent: &str,
         tenant: Option<&str>,
         page: Page,
+        after: Option<&str>,
     ) -> Result<Vec<RunRow>, StoreError> {
-        let values = [agent.into(), tenant.into(), page.limit.into(), page.offset.into()];
+        let values = [agent.into(), tenant.into(), page.limit.into(), page.offset.into(), after.into()];
         let rows =
             self.0.readers.read("list runs", &sql::SELECT_RUNS_OF_AGENT, Args::Values(&values)).await?;
         let mut runs = decode_readable("list runs", &rows, |row| {

@@ -380,6 +380,7 @@ impl Views {
             page.offset.into(),
             filter.engagement.as_ref().map(EngagementId::as_str).into(),
             member.as_deref().into(),
+            filter.after.as_ref().map(ReviewId::as_str).into(),
         ];
         self.0.readers.read("list reviews", &sql::SELECT_REVIEWS, Args::Values(&values)).await
     }

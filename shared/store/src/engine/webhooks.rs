@@ -33,8 +33,14 @@ pub struct Webhooks(pub(super) Arc<Engine>);
 
 impl Webhooks {
     /// Makes a webhook. It receives events from now on; the store chooses its `since` and `updated_at`.
-    pub async fn create_webhook(&self, new: Webhook) -> Result<(), StoreError> {
-        self.0.write(new, |tx, new| Box::pin(ops::create(&mut tx.session, &mut tx.unit, new))).await
+    /// A tenant has at most `most` webhooks.
+    pub async fn create_webhook(&self, new: Webhook, most: u32) -> Result<(), StoreError> {
+        let requested = (new, most);
+        self.0
+            .write(requested, |tx, (new, most)| {
+                Box::pin(ops::create(&mut tx.session, &mut tx.unit, new, *most))
+            })
+            .await
     }
 
     /// All webhooks, oldest first.
@@ -80,13 +86,15 @@ impl Webhooks {
         webhook: &str,
         state: Option<DeliveryState>,
         page: Page,
+        after: Option<&str>,
     ) -> Result<(Vec<Delivery>, u64), StoreError> {
         let state = state.map(DeliveryState::as_str);
         let values = [webhook.into(), state.into()];
         let (action, text) = ("count deliveries", &sql::SELECT_DELIVERY_COUNTS);
         let counted = self.0.readers.read(action, text, Args::Values(&values)).await?;
         let total = decode_all(&counted, |row| get::<i64>(row, "deliveries"))?;
-        let values = [webhook.into(), state.into(), Arg::Text(None), page.limit.into(), page.offset.into()];
+        let (most, offset) = (page.limit.into(), page.offset.into());
+        let values = [webhook.into(), state.into(), Arg::Text(None), most, offset, after.into()];
         let (action, text) = ("list deliveries", &sql::SELECT_DELIVERIES);
         let found = many(&self.0.readers, action, text, &values, decode).await?;
         Ok((found, total.into_iter().next().unwrap_or_default().unsigned_abs()))
@@ -111,7 +119,8 @@ impl Webhooks {
         if !posted.await? {
             return Ok(None);
         }
-        let values = [webhook.into(), Arg::Text(None), id.into(), 1_i64.into(), 0_i64.into()];
+        let (none, one) = (Arg::Text(None), 1_i64.into());
+        let values = [webhook.into(), Arg::Text(None), id.into(), one, 0_i64.into(), none];
         let (action, text) = ("read a delivery", &sql::SELECT_DELIVERIES);
         let rows = self.0.readers.read(action, text, Args::Values(&values)).await?;
         Ok(decode_all(&rows, decode)?.pop())

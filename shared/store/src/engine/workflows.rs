@@ -104,6 +104,8 @@ pub struct WorkflowFilter {
     pub tenant: Option<String>,
     /// In this state.
     pub state: Option<WorkflowState>,
+    /// The workflow that they follow.
+    pub after: Option<String>,
 }
 
 /// The outcome of the cancellation of a workflow.
@@ -219,7 +221,8 @@ impl Workflows {
             self.0.readers.read("count workflows", &sql::SELECT_WORKFLOW_COUNT, Args::Values(&values));
         let total =
             decode_all(&counted.await?, |row| get::<i64>(row, "workflows"))?.pop().unwrap_or_default();
-        let values = [tenant.into(), state.into(), page.limit.into(), page.offset.into()];
+        let after = filter.after.as_deref().into();
+        let values = [tenant.into(), state.into(), page.limit.into(), page.offset.into(), after];
         let (action, text) = ("list workflows", &sql::SELECT_WORKFLOWS);
         let found = many(&self.0.readers, action, text, &values, decode::<WorkflowRow>).await?;
         Ok((found.into_iter().map(Workflow::from).collect(), total.unsigned_abs()))

@@ -29,6 +29,9 @@ const WRITING: [(&str, &str); 6] = [
 pub(super) struct Address {
     options: PgConnectOptions,
     pooled: bool,
+    /// The longest that one statement may take, in the database's words. The database ends it then, and its connection is
+    /// free again.
+    timeout: String,
 }
 
 impl Address {
@@ -48,14 +51,15 @@ impl Address {
         }
         let parsed = PgConnectOptions::from_str(&options.url).map_err(|e| unfit(&e.to_string()))?;
         let mut parsed = parsed.application_name("turnstone").disable_statement_logging();
+        let timeout = format!("{}ms", options.statement_timeout.as_millis());
         // A pooler refuses start-up options, and hands one session to many clients.
         parsed = if options.transaction_pooler {
             parsed.statement_cache_capacity(0).extra_float_digits(None)
         } else {
             // Compiling a statement costs up to half a second, and no statement here runs long enough to earn that.
-            parsed.options([("jit", "off")])
+            parsed.options([("jit", "off"), ("statement_timeout", timeout.as_str())])
         };
-        Ok(Self { options: parsed, pooled: options.transaction_pooler })
+        Ok(Self { options: parsed, pooled: options.transaction_pooler, timeout })
     }
 
     /// The options, for a pool or a listener.
@@ -70,8 +74,25 @@ impl Address {
     }
 
     /// The settings of what writes, for one transaction: no session is ours behind a pooler.
-    pub(super) fn settings_of_transaction() -> String {
-        WRITING.iter().map(|(name, value)| format!("SET LOCAL {name} = '{value}'; ")).collect()
+    pub(super) fn settings_of_transaction(&self) -> String {
+        let timeout = std::iter::once(("statement_timeout", self.timeout.as_str()));
+        let settings = WRITING.into_iter().chain(timeout);
+        settings.map(|(name, value)| format!("SET LOCAL {name} = '{value}'; ")).collect()
+    }
+
+    /// The begin of a transaction that reads, behind a pooler.
+    pub(super) fn begin_reading(&self) -> String {
+        format!("BEGIN; SET LOCAL statement_timeout = '{}'", self.timeout)
+    }
+
+    /// Connects once, for migrations, whose statements take as long as they need.
+    pub(super) async fn connect_unhurried(&self) -> Result<PgConnection, StoreError> {
+        let mut conn = self.connect().await?;
+        if !self.pooled {
+            let text = "SET statement_timeout = 0";
+            sqlx::raw_sql(text).execute(&mut conn).await.map_err(failed("be reached"))?;
+        }
+        Ok(conn)
     }
 
     /// Connects once, to write.
@@ -118,7 +139,7 @@ pub(super) fn failed(action: &'static str) -> impl Fn(sqlx::Error) -> StoreError
 /// - broken connections (08), resources (53), shutdown and start-up (57P0x)
 /// - serialization failures and deadlocks (40)
 /// - a read-only server while a fail-over is under way (25006)
-/// - a transaction that was silent for too long (25P03)
+/// - a transaction that was silent for too long (25P03), and a statement that took too long (57014)
 pub(super) fn passes(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
@@ -129,7 +150,7 @@ pub(super) fn passes(error: &sqlx::Error) -> bool {
         | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(error) => error.code().is_some_and(|code| {
             ["08", "40", "53", "57P"].iter().any(|class| code.starts_with(class))
-                || ["25006", "25P03"].contains(&&*code)
+                || ["25006", "25P03", "57014"].contains(&&*code)
         }),
         _ => false,
     }

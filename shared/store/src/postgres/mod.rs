@@ -26,6 +26,7 @@ use crate::{DamagedValue, EncryptionKeys, Inspected, Store, StoreError};
 use clock::DatabaseClock;
 use connection::Address;
 use std::sync::Arc;
+use std::time::Duration;
 use turnstone_domain::{Clock, Ids};
 
 /// How to reach the database and how to use it.
@@ -42,13 +43,15 @@ pub struct PostgresOptions {
     pub transaction_pooler: bool,
     /// True when processes notify one another through `LISTEN` and `NOTIFY`. Without it every process polls.
     pub listen: bool,
+    /// The longest that one statement may take, migrations aside; the database ends it then.
+    pub statement_timeout: Duration,
     /// The keys that what is stored is encrypted with; without them it stays in the clear.
     pub encryption: Option<EncryptionKeys>,
 }
 
 impl PostgresOptions {
     /// Returns the defaults for this address: 8 connections that read, 2 that write, notifications through the
-    /// database, nothing encrypted.
+    /// database, 25 seconds for a statement, nothing encrypted.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -57,6 +60,7 @@ impl PostgresOptions {
             writers: 2,
             transaction_pooler: false,
             listen: true,
+            statement_timeout: Duration::from_secs(25),
             encryption: None,
         }
     }
@@ -121,7 +125,7 @@ impl PostgresStore {
     /// As [`PostgresStore::open`]; and when a migration fails, which leaves the database as it was.
     pub async fn migrate(options: &PostgresOptions, queues: &[String]) -> Result<Vec<String>, StoreError> {
         let address = Address::of(options)?;
-        let mut conn = address.connect().await?;
+        let mut conn = address.connect_unhurried().await?;
         fitness::takes_writes(&mut conn).await?;
         let before = fitness::applied(&mut conn).await?;
         migrations::known(&before, POSTGRES)?;

@@ -174,7 +174,8 @@ impl Writing {
                 .postgres
                 .replace(":writer", &self.name)
                 .replace(":commit", &self.commit);
-            let settings = if self.persistent { String::new() } else { Address::settings_of_transaction() };
+            let settings =
+                if self.persistent { String::new() } else { self.address.settings_of_transaction() };
             let text = format!("BEGIN; {settings}{mark}");
             let begun = within(sqlx::raw_sql(AssertSqlSafe(text)).execute(self.connected().await?)).await;
             if begun.is_err() {
@@ -428,7 +429,8 @@ impl Connection for Writing {
 #[derive(Clone)]
 pub(crate) struct Readers {
     pool: PgPool,
-    pooler: bool,
+    /// The begin of a transaction for each read, behind a pooler.
+    begin: Option<Arc<str>>,
 }
 
 impl Readers {
@@ -448,7 +450,7 @@ impl Readers {
                 })
             })
             .connect_lazy_with(address.options());
-        Self { pool, pooler: options.transaction_pooler }
+        Self { pool, begin: options.transaction_pooler.then(|| address.begin_reading().into()) }
     }
 
     /// The pool, for statements that are no part of the engine.
@@ -464,12 +466,13 @@ impl Readers {
         text: &Text,
         args: Args<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let query = bound(text, args, !self.pooler);
-        if !self.pooler {
+        let query = bound(text, args, self.begin.is_none());
+        let Some(begin) = &self.begin else {
             return of(query.fetch_all(&self.pool).await, action);
-        }
+        };
         // Through a pooler a statement and its execution stay together only within a transaction.
-        let mut tx = self.pool.begin().await.map_err(failed(action))?;
+        let begin = AssertSqlSafe(begin.to_string());
+        let mut tx = self.pool.begin_with(begin).await.map_err(failed(action))?;
         let rows = of(query.fetch_all(&mut *tx).await, action)?;
         tx.commit().await.map_err(failed(action))?;
         Ok(rows)

@@ -92,7 +92,8 @@ async fn a_list_is_filtered_and_paged(server: &OjsServer) {
     let list = async |query: &str| server.get(&format!("{PATH}{query}")).await.expect(200).json();
     let all = list("?limit=2").await;
     assert_eq!((&all["workflows"][0]["id"], &all["workflows"][1]["id"]), (&json!(ids[0]), &json!(ids[1])));
-    assert_eq!(all["pagination"], json!({"total": 3, "limit": 2, "offset": 0, "has_more": true}));
+    let place = json!({"total": 3, "limit": 2, "offset": 0, "has_more": true, "next_after": ids[1]});
+    assert_eq!(all["pagination"], place);
     assert_eq!(list("?limit=2&offset=2").await["pagination"]["has_more"], false);
     assert_eq!(list("?state=cancelled").await["pagination"]["total"], 1);
     assert_eq!(list("?state=failed").await["workflows"], json!([]));

@@ -199,6 +199,7 @@ async fn enqueue(
         held: false,
         job: &fork.job,
         engagement: &fork.engagement,
+        by: fork.by.as_deref(),
         at: fork.at,
     };
     let (mut job, _) = like(session, unit, &wanted).await?;

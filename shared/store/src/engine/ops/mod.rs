@@ -27,6 +27,7 @@ pub(super) mod queues;
 pub(super) mod remote;
 pub(super) mod remote_calls;
 pub(super) mod reviews;
+mod room;
 pub(super) mod runs;
 pub(super) mod schemas;
 pub(super) mod session_state;
@@ -39,3 +40,5 @@ pub(super) mod upkeep;
 pub(super) mod webhooks;
 pub(super) mod workers;
 pub(super) mod workflows;
+
+use room::has_room;

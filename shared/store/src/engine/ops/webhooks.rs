@@ -4,7 +4,7 @@ use super::super::rows::{self, WebhookRow};
 use super::super::session::{Arg, Args, Session, limit as row_limit};
 use super::super::statement::{Writes, execute, read, read_readable};
 use super::super::unit::Unit;
-use super::leader;
+use super::{has_room, leader};
 use crate::{Ring, StoreError, Taking, Term, sql};
 use serde_json::json;
 use turnstone_domain::feed::Cursor;
@@ -20,7 +20,9 @@ pub(in super::super) async fn create(
     session: &mut Session,
     unit: &mut Unit,
     new: &Webhook,
+    most: u32,
 ) -> Result<(), StoreError> {
+    has_room(session, "webhooks", (&sql::SELECT_WEBHOOK_COUNT, new.tenant.as_deref()), most).await?;
     unit.rings.push(Ring::Due);
     let rows = vec![WebhookRow::of(new)];
     execute(session, "make a webhook", &sql::INSERT_WEBHOOK, rows, &[]).await.map(|_| ())

@@ -13,6 +13,7 @@ use crate::control::{Branch, Refusal};
 use crate::{Ring, StoreError, sql};
 use std::collections::BTreeMap;
 use turnstone_domain::engagement::NewEngagement;
+use turnstone_domain::principal::SUBMITTED_BY;
 use turnstone_domain::terms::RateLimit;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{AgentDefinition, EngagementId, Ids, JobId, NewJob, Terms, Timestamp, digest};
@@ -39,6 +40,8 @@ pub(in super::super) struct Wanted<'a> {
     pub job: &'a JobId,
     /// The id of its engagement.
     pub engagement: &'a EngagementId,
+    /// The identity of the principal that submits it; without one, it is that of the other job.
+    pub by: Option<&'a str>,
     /// Now.
     pub at: Timestamp,
 }
@@ -150,7 +153,7 @@ pub(in super::super) async fn like(
     let keys = vec![wanted.like];
     let mut sent =
         read_by(session, "read envelopes", &sql::SELECT_ENVELOPES_BY_JOB, keys, rows::envelope).await?;
-    let (_, retry, envelope) = sent.pop().ok_or_else(|| missing("seq"))?;
+    let (_, retry, mut envelope) = sent.pop().ok_or_else(|| missing("seq"))?;
     let job = unit.job(wanted.like).ok_or_else(|| missing("seq"))?;
     let mut content = BTreeMap::from([("type", job.job_type.clone()), ("args", digest_of(&envelope)?)]);
     let engagement = match unit.engagement_of(wanted.like) {
@@ -168,6 +171,9 @@ pub(in super::super) async fn like(
         None => None,
     };
     let content = serde_json::json!({"job": content, "turns": wanted.contents});
+    if let Some(by) = wanted.by.filter(|_| engagement.is_some()) {
+        envelope.meta.insert(SUBMITTED_BY, by);
+    }
     let new = NewJob {
         id: wanted.job.clone(),
         job_type: job.job_type.clone(),

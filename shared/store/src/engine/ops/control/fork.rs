@@ -49,6 +49,7 @@ pub(in super::super::super) async fn apply(
         held: past.is_none(),
         job: &fork.job,
         engagement: &fork.engagement,
+        by: target.by.as_deref(),
         at: target.at,
     };
     let made = match branch::make(session, unit, wanted, ids).await? {

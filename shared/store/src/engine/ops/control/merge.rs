@@ -74,6 +74,7 @@ pub(in super::super::super) async fn apply(
         held: true,
         job: &merge.job,
         engagement: &merge.engagement,
+        by: target.by.as_deref(),
         at: target.at,
     };
     let made = match branch::make(session, unit, wanted, ids).await? {

@@ -4,6 +4,7 @@ use super::super::super::rows::{self, CronRow};
 use super::super::super::session::{Arg, Args, Session};
 use super::super::super::statement::{execute, read};
 use super::super::super::unit::Unit;
+use super::super::has_room;
 use super::owner;
 use crate::{Ring, StoreError, sql};
 use turnstone_domain::Timestamp;
@@ -20,12 +21,19 @@ async fn find(
 }
 
 /// Makes or replaces an entry; returns whether it is new.
+///
+/// # Errors
+/// [`StoreError::TooMany`] for a new entry of a tenant that has `most` entries.
 pub(in super::super::super) async fn put(
     session: &mut Session,
     unit: &mut Unit,
     entry: &CronEntry,
+    most: u32,
 ) -> Result<bool, StoreError> {
     let known = find(session, &entry.name, Some(owner(entry))).await?.is_some();
+    if !known {
+        has_room(session, "crons", (&sql::SELECT_CRON_COUNT, Some(owner(entry))), most).await?;
+    }
     let row = CronRow {
         tenant: owner(entry).to_owned(),
         name: entry.name.clone(),

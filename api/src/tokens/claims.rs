@@ -1,0 +1,136 @@
+//! The principal that the claims of a verified token make.
+
+use super::issuer::Issuer;
+use super::verify::Claims;
+use serde_json::Value;
+use turnstone_domain::principal::{NAMES, Principal, check_name, identity};
+
+/// Returns the principal.
+///
+/// # Errors
+/// The rest of a sentence that begins with the token: which claim is missing or cannot be used.
+pub(super) fn principal(issuer: &Issuer, claims: &Claims) -> Result<Principal, String> {
+    let config = &issuer.config;
+    let name = name(claims, &config.name_claim)?
+        .ok_or_else(|| format!("its claim `{}` has no name", config.name_claim))?;
+    let tenant = match (&config.tenant, &config.tenant_claim) {
+        (Some(tenant), _) => Some(tenant.clone()),
+        (None, Some(claim)) => self::name(claims, claim)?,
+        (None, None) => None,
+    };
+    if tenant.is_none() && !config.fleet {
+        let claim = config.tenant_claim.as_deref().unwrap_or_default();
+        return Err(format!("its claim `{claim}` names no tenant"));
+    }
+    let mut roles: Vec<_> = values(claims, &config.roles_claim)
+        .into_iter()
+        .filter_map(|value| config.roles.get(value))
+        .flatten()
+        .copied()
+        .collect();
+    roles.sort_unstable();
+    roles.dedup();
+    let acts_for: Vec<String> = match &config.acts_for_claim {
+        Some(claim) => values(claims, claim).into_iter().map(str::to_owned).collect(),
+        None => Vec::new(),
+    };
+    if acts_for.len() > NAMES {
+        return Err(format!("it may use more than {NAMES} names"));
+    }
+    acts_for
+        .iter()
+        .try_for_each(|name| check_name(name))
+        .map_err(|why| format!("a name that it may use {why}"))?;
+    // No name has a blank, so no key and no token of another issuer has the same identity.
+    let identity = format!("{} via {}", identity(tenant.as_deref(), &name), issuer.name);
+    Ok(Principal { name, key: None, tenant, roles, acts_for, identity: Some(identity) })
+}
+
+/// Returns the claim of this name, or at this path of names with dots between them.
+fn claim<'a>(claims: &'a Claims, path: &str) -> Option<&'a Value> {
+    let whole = claims.get(path);
+    let nested = || {
+        let mut names = path.split('.');
+        let first = claims.get(names.next()?)?;
+        names.try_fold(first, |value, name| value.get(name))
+    };
+    whole.or_else(nested).filter(|value| !value.is_null())
+}
+
+/// Reads a name; `None` when the claim is missing.
+fn name(claims: &Claims, path: &str) -> Result<Option<String>, String> {
+    let Some(value) = claim(claims, path) else { return Ok(None) };
+    let name = value.as_str().ok_or_else(|| format!("its claim `{path}` is no text"))?;
+    check_name(name).map_err(|why| format!("its claim `{path}` {why}"))?;
+    Ok(Some(name.to_owned()))
+}
+
+/// Reads a list of texts, or a text with blanks between the values.
+fn values<'a>(claims: &'a Claims, path: &str) -> Vec<&'a str> {
+    match claim(claims, path) {
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(text)) => text.split_ascii_whitespace().collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::issuer::IssuerConfig;
+    use super::*;
+    use serde_json::json;
+    use turnstone_domain::principal::Role;
+
+    fn made(claims: Value) -> Result<Principal, String> {
+        let config: IssuerConfig = serde_json::from_value(json!({
+            "issuer": "https://login.example.com",
+            "audience": ["turnstone"],
+            "tenant_claim": "https://example.com/org",
+            "roles_claim": "realm.roles",
+            "acts_for_claim": "for",
+            "roles": {"users": ["submitter", "viewer"], "bosses": ["approver"]},
+        }))
+        .unwrap();
+        let issuer = Issuer::from_config("corp", &config).unwrap();
+        let Value::Object(claims) = claims else { panic!("an object") };
+        principal(&issuer, &claims)
+    }
+
+    #[test]
+    fn claims_make_a_principal() {
+        let made = made(json!({
+            "sub": "ann",
+            "https://example.com/org": "acme",
+            "realm": {"roles": ["bosses", "users", "others", 7]},
+            "for": "ben cid",
+        }))
+        .unwrap();
+        let expected = Principal {
+            name: "ann".to_owned(),
+            key: None,
+            tenant: Some("acme".to_owned()),
+            roles: vec![Role::Viewer, Role::Submitter, Role::Approver],
+            acts_for: vec!["ben".to_owned(), "cid".to_owned()],
+            identity: Some("acme/ann via corp".to_owned()),
+        };
+        assert_eq!(made, expected);
+    }
+
+    #[test]
+    fn a_claim_that_cannot_be_used_is_named() {
+        let org = "https://example.com/org";
+        for (claims, named) in [
+            (json!({org: "acme"}), "`sub`"),
+            (json!({"sub": 7, org: "acme"}), "`sub`"),
+            (json!({"sub": "a b", org: "acme"}), "`sub`"),
+            (json!({"sub": "ann"}), org),
+            (json!({"sub": "ann", org: null}), org),
+            (json!({"sub": "ann", org: ""}), org),
+            (json!({"sub": "ann", org: ["acme"]}), org),
+            (json!({"sub": "ann", org: "acme", "for": ["a b"]}), "may use"),
+        ] {
+            let why = made(claims.clone()).unwrap_err();
+            assert!(why.contains(named), "{claims}: {why}");
+        }
+    }
+}
