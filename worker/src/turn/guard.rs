@@ -222,7 +222,6 @@ async fn held(
         // Its call is the first of its phase.
         turn.unless_draining()?;
     }
-    turn.unless_frozen().await?;
     let Checked { text, parts } = content;
     checked_call.input = without_pictures(side.arguments(&Value::Null, text, parts));
     let tool = match tool(turn, turn.secured()?, name).await {
@@ -320,6 +319,7 @@ async fn called(
     let identity = Identity::default();
     let mut tries = 1;
     loop {
+        turn.unless_frozen().await?;
         pay::guardrail(turn, name).await?;
         turn.secured()?;
         let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };

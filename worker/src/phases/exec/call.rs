@@ -99,6 +99,8 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, requested: RequestedCall) ->
     {
         return Ok(refused_again(turn, &call, &refusal));
     }
+    turn.secure().await?;
+    turn.unless_frozen().await?;
     leave(turn, &mut call, is_idempotent(&tool, &capability), true);
     pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
     let remote = RemotePart { call: &call.asked.call_id, set_aside: 0, handle: None };
