@@ -15,12 +15,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_api::{Api, ApiOptions, ServeLimits};
+use turnstone_domain::agent::ToolRuleBook;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::{Clock, JobState};
 use turnstone_scheduler::{Scheduler, SchedulerOptions, WebhookSender, WebhookSenderOptions};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
-use turnstone_worker::{Deps, Worker};
+use turnstone_worker::{Deps, OwnAddresses, Worker};
 
 /// The longest that a webhook's receiver may take; in real time, like every wait for a network.
 const TELLING: Duration = Duration::from_secs(60);
@@ -89,9 +90,16 @@ pub struct FleetBuilder {
     serve_limits: ServeLimits,
     drain_grace: Duration,
     require_agent: bool,
+    tool_rules: ToolRuleBook,
 }
 
 impl FleetBuilder {
+    /// Sets the rules for the calls of tools, in the form of `[tool_rules]` of the configuration.
+    pub fn tool_rules(mut self, rules: Value) -> Self {
+        self.tool_rules = serde_json::from_value(rules).expect("rules for tools");
+        self
+    }
+
     /// Refuses jobs of agents that name no registered agent, as `[agents] require_agent` does.
     pub fn require_agent(mut self) -> Self {
         self.require_agent = true;
@@ -196,6 +204,9 @@ impl FleetBuilder {
         let time = if self.real_time { database_time } else { Arc::new(clock.clone()) };
         let (models, tools) = (ModelServer::start(self.script).await, ToolServer::start().await);
         let shutdown = CancellationToken::new();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let own = OwnAddresses::new(vec![address], &[]).expect("an address");
         let toolbox = worker::toolbox(&tools.url, Arc::clone(&time));
         let api = Api {
             store: store.clone(),
@@ -210,13 +221,13 @@ impl FleetBuilder {
                 reviewers: self.reviews.names(),
                 separate_duties: self.reviews.separate_duties,
                 keyless_tools: toolbox.keyless(),
+                tool_rules: self.tool_rules.clone(),
                 mcp_servers: self.mcp_servers,
                 ..ApiOptions::default()
             },
             shutdown: shutdown.clone(),
         };
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let url = format!("http://{address}");
         let serving = turnstone_api::serve(
             listener,
             None,
@@ -234,6 +245,8 @@ impl FleetBuilder {
             private_webhooks: self.private_webhooks,
             reviews: self.reviews,
             drain_grace: self.drain_grace,
+            tool_rules: self.tool_rules,
+            own,
             models,
             tools,
             shutdown,
@@ -269,6 +282,9 @@ pub struct Fleet {
     private_webhooks: bool,
     reviews: ReviewRules,
     drain_grace: Duration,
+    tool_rules: ToolRuleBook,
+    /// The addresses of its api, which its tools never call.
+    pub own: OwnAddresses,
     /// The model server.
     pub models: ModelServer,
     /// The tool server.
@@ -305,6 +321,7 @@ impl Fleet {
             serve_limits: ServeLimits::default(),
             drain_grace: worker::DRAIN_GRACE,
             require_agent: false,
+            tool_rules: ToolRuleBook::default(),
         }
     }
 
@@ -320,12 +337,16 @@ impl Fleet {
         let mut deps =
             worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
         deps.options.drain_grace = self.drain_grace;
-        let deps = change(
+        deps.toolbox = worker::toolbox_avoiding(self.own.clone(), &self.tools.url, Arc::clone(&self.time));
+        let mut deps = change(
             deps.with_breakers(Arc::clone(&self.store.breakers))
                 .with_freezes(self.store.freezes.clone())
                 .with_credentials(self.store.credentials.clone())
                 .with_reviews(self.reviews.clone()),
         );
+        let reviewers = self.reviews.names();
+        let ruled = deps.toolbox.with_rules(self.tool_rules.clone(), reviewers.as_deref());
+        deps.toolbox = ruled.expect("rules for tools of this worker");
         let stop = CancellationToken::new();
         let token = stop.clone();
         let running = tokio::spawn(async move { Worker::new(deps).run(token).await.expect("the worker") });

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use turnstone_domain::agent::ToolRuleBook;
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::review::ReviewRules;
 use turnstone_telemetry::{LogFormat, SecretRef};
@@ -54,6 +55,8 @@ pub struct Config {
     pub tools: BTreeMap<String, ToolConfig>,
     /// `[tool_policy]`: the addresses and secrets that manifests may use beyond the registry.
     pub tool_policy: ToolPolicy,
+    /// `[tool_rules.<name>]`: who may call a tool, and the restrictions of every call.
+    pub tool_rules: ToolRuleBook,
     /// `[reviews]`: reviewers, their groups, and the outcome without an answer.
     pub reviews: ReviewRules,
     /// `[remote]`: other servers whose agents may be called, and other servers that may call ours.
@@ -89,6 +92,9 @@ pub struct ServerConfig {
     pub data: PathBuf,
     /// The address and port to listen on.
     pub bind: SocketAddr,
+    /// Further addresses of this API that no tool may call, each with its port: those of other `api` processes and of
+    /// proxies.
+    pub own_addresses: Vec<String>,
     /// The keys of which clients must present one; an empty list allows every client.
     pub api_keys: Vec<SecretRef>,
     /// The certificate for TLS; without it, the server uses plain HTTP.
@@ -118,6 +124,7 @@ impl Default for ServerConfig {
         Self {
             data: PathBuf::from("./.turnstone"),
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            own_addresses: Vec::new(),
             api_keys: Vec::new(),
             tls: None,
             max_connections: 4_096,

@@ -190,10 +190,9 @@ fn choose(flights: &mut [Flight]) -> bool {
 /// Returns settled calls that wait for a review of their output. A call that reaches the model has passed it.
 fn reviewed(turn: &Turn, flights: &[Flight]) -> Vec<CallId> {
     let waits = |flight: &&Flight| {
-        let capability = turn.agent.capability(&flight.call.asked.name);
+        let capability = resol::capability(turn, &flight.call.asked.name);
         matches!(&flight.step, Step::Over(over) if matches!(over.ending, Ending::Recalled))
-            && capability
-                .is_some_and(|own| own.output_restriction.require_review.is_some() && own.collect_results)
+            && capability.is_some_and(|own| own.output_restriction.is_reviewed() && own.collect_results)
     };
     flights.iter().filter(waits).map(|flight| flight.call.asked.call_id.clone()).collect()
 }

@@ -126,7 +126,7 @@ pub fn known_again(
     let outcome = turn.screen_outcome(&call.asked.name, outcome);
     let denied = restriction::after(turn, call, capability, &outcome);
     // A reviewer decided about the first outcome; this one was not reviewed, so it is not published.
-    let reviewed = capability.output_restriction.require_review.is_some();
+    let reviewed = capability.output_restriction.is_reviewed();
     let withheld = denied.is_some() || reviewed || !capability.collect_results;
     note_outcome(turn, call, &outcome, None, duration_ms, withheld);
     match denied {
@@ -369,8 +369,8 @@ fn mapped(mut outcome: ToolOutcome, capability: &Capability) -> ToolOutcome {
 
 /// Passes an outcome that was settled earlier to the model, once its output review allows it.
 pub fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: i64) -> Result<(), Stop> {
-    if let Some(capability) = turn.agent.capability(&call.asked.name).cloned()
-        && capability.output_restriction.require_review.is_some()
+    if let Some(capability) = resol::capability(turn, &call.asked.name)
+        && capability.output_restriction.is_reviewed()
         && outcome.was_invoked()
     {
         restriction::review_output(turn, call, &capability, &outcome)?;
