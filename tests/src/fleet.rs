@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use turnstone_api::{Api, ApiOptions, ServeLimits};
+use turnstone_api::{Api, ApiOptions, Peer, ServeLimits};
 use turnstone_domain::agent::ToolRuleBook;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::ReviewRules;
@@ -91,9 +91,16 @@ pub struct FleetBuilder {
     drain_grace: Duration,
     require_agent: bool,
     tool_rules: ToolRuleBook,
+    peers: Vec<Peer>,
 }
 
 impl FleetBuilder {
+    /// Adds another server that may use its agents.
+    pub fn peer(mut self, peer: Peer) -> Self {
+        self.peers.push(peer);
+        self
+    }
+
     /// Sets the rules for the calls of tools, in the form of `[tool_rules]` of the configuration.
     pub fn tool_rules(mut self, rules: Value) -> Self {
         self.tool_rules = serde_json::from_value(rules).expect("rules for tools");
@@ -222,6 +229,7 @@ impl FleetBuilder {
                 separate_duties: self.reviews.separate_duties,
                 keyless_tools: toolbox.keyless(),
                 tool_rules: self.tool_rules.clone(),
+                peers: self.peers,
                 mcp_servers: self.mcp_servers,
                 ..ApiOptions::default()
             },
@@ -322,6 +330,7 @@ impl Fleet {
             drain_grace: worker::DRAIN_GRACE,
             require_agent: false,
             tool_rules: ToolRuleBook::default(),
+            peers: Vec::new(),
         }
     }
 

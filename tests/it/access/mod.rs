@@ -1,10 +1,13 @@
 //! Principals over HTTP: roles, tenants, names in bodies, and the audit. Every case runs on SQLite and on PostgreSQL.
 
+mod addresses;
 mod approvals;
 mod audit;
 mod freeze;
 mod keys;
 mod matrix;
+mod peers;
+mod rules;
 mod tenants;
 mod tools;
 
