@@ -41,21 +41,10 @@ async fn redirecting(to: String) -> String {
     url
 }
 
-/// ASI03, ASI10: no tool answers the reviews of this server: by address, by name, by redirect, as the endpoint of a document,
-/// as an MCP server or with `http_get`.
+/// No section of the configuration names this server or the metadata service of a cloud, in whatever notation.
 #[tokio::test]
-#[expect(clippy::cognitive_complexity, reason = "one story in order")]
-async fn a_tool_cannot_call_this_api_to_approve_itself() {
-    let mut fleet = Fleet::builder().workers(0).model(calls_its_input).start().await;
-    fleet.add_worker(4);
-    let guarded = "capabilities: {book: {user_identity: false, input_restriction: {require_review: ann}}}\n";
-    fleet.register(oas("booker", guarded)).await;
-    let job = json!({"type": "agent.book", "args": ["{\"arguments\": {\"price\": 9}}"], "meta": {"agent": "booker"}});
-    let waiting = fleet.push(&job).await;
-    fleet.wait_for(&waiting, &[JobState::Pending]).await;
-    let review = fleet.get("/reviews?state=open").await["items"][0]["id"].as_str().unwrap().to_owned();
-    fleet.stop_workers().await;
-
+async fn a_section_at_an_address_of_this_server_is_refused() {
+    let fleet = Fleet::builder().workers(0).start().await;
     let port = fleet.url.rsplit_once(':').unwrap().1.to_owned();
     let path = "/reviews/{id}/approve";
     let made = |url: &str| {
@@ -76,6 +65,25 @@ async fn a_tool_cannot_call_this_api_to_approve_itself() {
         let problem = made(url).unwrap_err();
         assert!(problem.contains("metadata"), "{problem}");
     }
+    fleet.end().await;
+}
+
+/// ASI03, ASI10: no tool answers the reviews of this server: by address, by name, by redirect, as the endpoint of a document,
+/// as an MCP server or with `http_get`.
+#[tokio::test]
+async fn a_tool_cannot_call_this_api_to_approve_itself() {
+    let mut fleet = Fleet::builder().workers(0).model(calls_its_input).start().await;
+    fleet.add_worker(4);
+    let guarded = "capabilities: {book: {user_identity: false, input_restriction: {require_review: ann}}}\n";
+    fleet.register(oas("booker", guarded)).await;
+    let job = json!({"type": "agent.book", "args": ["{\"arguments\": {\"price\": 9}}"], "meta": {"agent": "booker"}});
+    let waiting = fleet.push(&job).await;
+    fleet.wait_for(&waiting, &[JobState::Pending]).await;
+    let review = fleet.get("/reviews?state=open").await["items"][0]["id"].as_str().unwrap().to_owned();
+    fleet.stop_workers().await;
+
+    let port = fleet.url.rsplit_once(':').unwrap().1.to_owned();
+    let path = "/reviews/{id}/approve";
     let policy: ToolPolicy =
         serde_json::from_value(json!({"allowed_hosts": ["localhost", "127.0.0.1"], "allow_private": true}))
             .unwrap();

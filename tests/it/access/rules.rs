@@ -151,7 +151,6 @@ async fn an_output_is_withheld_until_the_tools_reviewer_approves(backend: Backen
 
 /// A tool of a tenant's agent is unknown to others: when a document is registered, when tools are offered, and when one is
 /// called.
-#[expect(clippy::cognitive_complexity, reason = "one story in order")]
 async fn others_have_no_such_tool(backend: Backend) {
     let rules = json!({"book": {"tenants": ["acme"], "agents": ["booker"]}});
     let fleet = fleet(backend, rules).await;

@@ -129,10 +129,7 @@ pub async fn run(
     let mut reviewed = reviewed(turn, &flights);
     let mut outside = None;
     loop {
-        if choose(&mut flights) {
-            turn.secure().await?;
-            turn.unless_frozen().await?;
-        }
+        begin_round(turn, &mut flights).await?;
         admit(turn, &mut flights).await?;
         tell_in_order(turn, &mut flights)?;
         artifacts::reveal(turn, &std::mem::take(&mut reviewed)).await?;
@@ -175,16 +172,20 @@ pub async fn run(
     }
 }
 
-/// Chooses the calls of the next round: those that continue, and the first [`AT_ONCE`] others. Returns true if the round
-/// begins a call.
-fn choose(flights: &mut [Flight]) -> bool {
+/// Chooses the calls of the next round: those that continue, and the first [`AT_ONCE`] others. If the round begins a
+/// call, it waits for the end of a freeze.
+async fn begin_round(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     let mut begun = 0;
     for flight in flights {
         let Step::Ready(ready) = &mut flight.step else { continue };
         ready.in_round = ready.continues || begun < AT_ONCE;
         begun += usize::from(ready.in_round && !ready.continues);
     }
-    begun > 0
+    if begun == 0 {
+        return Ok(());
+    }
+    turn.secure().await?;
+    turn.unless_frozen().await
 }
 
 /// Returns settled calls that wait for a review of their output. A call that reaches the model has passed it.

@@ -28,13 +28,13 @@ pub enum Checked {
 }
 
 /// One restriction of a call: that of the agent's document, or one of the configuration.
-struct Part<'r> {
+struct RestrictionPart<'r> {
     restriction: &'r Restriction,
     /// The section of the configuration; `None` for the document.
     section: Option<&'r str>,
 }
 
-impl<'r> Part<'r> {
+impl<'r> RestrictionPart<'r> {
     /// Returns all restrictions, that of the document first.
     fn all(restriction: &'r Restriction) -> impl Iterator<Item = Self> {
         let added = restriction.added.iter();
@@ -78,23 +78,23 @@ pub fn before(
 ) -> Result<Checked, Stop> {
     let restriction = &capability.input_restriction;
     let high_risk = of_high_risk(turn, call, idempotent);
-    let outputs = Part::all(&capability.output_restriction).filter_map(|part| part.reviewer());
+    let outputs = RestrictionPart::all(&capability.output_restriction).filter_map(|part| part.reviewer());
     let outputs: Vec<Contact> = outputs.collect();
     if !restriction.restricts() && high_risk.is_none() && outputs.is_empty() {
         return Ok(Checked::Passed);
     }
-    for part in Part::all(restriction) {
+    for part in RestrictionPart::all(restriction) {
         if let Some(why) = violated_before(turn, call, &part) {
             let text =
                 format!("the input restriction of `{}` does not allow this call: {why}", part.name(call));
             return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
         }
     }
-    let reviewed = Part::all(restriction).filter_map(|part| {
+    let reviewed = RestrictionPart::all(restriction).filter_map(|part| {
         let instead = high_risk.clone().filter(|_| part.section.is_none());
         Some((part.reviewer().or(instead)?, part))
     });
-    let reviewed: Vec<(Contact, Part<'_>)> = reviewed.collect();
+    let reviewed: Vec<(Contact, RestrictionPart<'_>)> = reviewed.collect();
     // A call whose output has no reviewer does not run either.
     let all = reviewed.iter().map(|(reviewer, _)| reviewer).chain(&outputs);
     if let Some(word) = all.into_iter().find_map(|requested| missing_reviewer(turn, requested)) {
@@ -120,7 +120,7 @@ pub fn before(
 }
 
 /// Returns the reason why an assertion does not allow a call that is about to be made.
-fn violated_before(turn: &Turn, call: &Call, part: &Part<'_>) -> Option<String> {
+fn violated_before(turn: &Turn, call: &Call, part: &RestrictionPart<'_>) -> Option<String> {
     let source = part.restriction.assertion.as_deref()?;
     let object = turn.object.as_ref();
     let view = object.map(|object| object.with_pending(part.name(call), &call.asked.arguments));
@@ -128,7 +128,7 @@ fn violated_before(turn: &Turn, call: &Call, part: &Part<'_>) -> Option<String> 
 }
 
 /// Returns the outcome of a call of an Agent Spec agent that was rejected: its model continues without the call.
-fn declined(turn: &Turn, call: &Call, part: &Part<'_>) -> Option<ToolOutcome> {
+fn declined(turn: &Turn, call: &Call, part: &RestrictionPart<'_>) -> Option<ToolOutcome> {
     turn.crew()?;
     let answer = answer(turn, call, part, ReviewKind::Input)?;
     matches!(answer.state, ReviewState::Rejected | ReviewState::Expired).then(|| {
@@ -148,7 +148,7 @@ pub fn after(
     if !outcome.was_invoked() {
         return None;
     }
-    Part::all(&capability.output_restriction).find_map(|part| {
+    RestrictionPart::all(&capability.output_restriction).find_map(|part| {
         let source = part.restriction.assertion.as_deref()?;
         let (name, outputs) = (part.name(call), outputs_of(outcome));
         let object = turn.object.as_ref();
@@ -166,7 +166,7 @@ pub fn review_output(
     capability: &Capability,
     outcome: &ToolOutcome,
 ) -> Result<(), Stop> {
-    for part in Part::all(&capability.output_restriction) {
+    for part in RestrictionPart::all(&capability.output_restriction) {
         let Some(reviewer) = part.reviewer() else { continue };
         let outputs = outputs_of(outcome);
         let engagement = candidate(turn, call, &outputs);
@@ -177,7 +177,12 @@ pub fn review_output(
 }
 
 /// Returns the newest review of this call and these arguments, decided or open.
-fn answer<'t>(turn: &'t Turn, call: &Call, part: &Part<'_>, kind: ReviewKind) -> Option<&'t ReviewAnswer> {
+fn answer<'t>(
+    turn: &'t Turn,
+    call: &Call,
+    part: &RestrictionPart<'_>,
+    kind: ReviewKind,
+) -> Option<&'t ReviewAnswer> {
     let subject = part.subject(call);
     turn.reviews.iter().rev().find(|review| {
         review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == subject
@@ -186,7 +191,8 @@ fn answer<'t>(turn: &'t Turn, call: &Call, part: &Part<'_>, kind: ReviewKind) ->
 
 /// Returns true if every reviewer has approved the output of this call with these arguments.
 pub fn is_output_approved(turn: &Turn, call: &Call, capability: &Capability) -> bool {
-    let mut reviewed = Part::all(&capability.output_restriction).filter(|part| part.reviewer().is_some());
+    let mut reviewed =
+        RestrictionPart::all(&capability.output_restriction).filter(|part| part.reviewer().is_some());
     reviewed.all(|part| {
         answer(turn, call, &part, ReviewKind::Output)
             .is_some_and(|answer| answer.state == ReviewState::Approved)
@@ -200,7 +206,7 @@ pub fn is_output_approved(turn: &Turn, call: &Call, capability: &Capability) -> 
 /// without confirmation (OAS-32).
 fn review_requested(
     turn: &mut Turn,
-    (call, part): (&Call, &Part<'_>),
+    (call, part): (&Call, &RestrictionPart<'_>),
     kind: ReviewKind,
     reviewer: Contact,
     question: Value,
@@ -335,7 +341,7 @@ fn of_high_risk(turn: &Turn, call: &Call, idempotent: bool) -> Option<Contact> {
 /// Returns the question for a reviewer: the agent, the call's arguments, and the assertion that it passed.
 fn question(
     turn: &Turn,
-    (call, part): (&Call, &Part<'_>),
+    (call, part): (&Call, &RestrictionPart<'_>),
     outputs: Option<Value>,
     engagement: Value,
 ) -> Value {
