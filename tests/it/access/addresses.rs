@@ -92,7 +92,7 @@ async fn a_tool_cannot_call_this_api_to_approve_itself() {
     let manifest = |name: &str, endpoint: &str| {
         format!(
             "apiVersion: ossa/v0.2.9\nkind: Agent\nmetadata: {{name: {name}, version: 1.0.0}}\nspec:\n  role: You act.\n  \
-             llm: {{provider: openai, model: m}}\n  tools:\n    - {{type: http, name: approve, endpoint: '{endpoint}'}}\n    \
+             llm: {{provider: openai, model: m}}\n  tools:\n    - {{type: http, name: act, endpoint: '{endpoint}'}}\n    \
              - {{type: mcp, server: 'http://localhost:{port}/mcp', capabilities: [look]}}\n"
         )
     };
@@ -111,8 +111,8 @@ async fn a_tool_cannot_call_this_api_to_approve_itself() {
         for (agent, tool, arguments) in [
             (None, "approve", &arguments),
             (None, "http_get", &page),
-            (Some("by-address"), "approve", &arguments),
-            (Some("by-name"), "approve", &arguments),
+            (Some("by-address"), "act", &arguments),
+            (Some("by-name"), "act", &arguments),
             (Some("by-name"), "look", &arguments),
         ] {
             let input = json!({"tool": tool, "arguments": arguments}).to_string();
