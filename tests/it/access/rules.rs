@@ -195,10 +195,12 @@ async fn others_have_no_such_tool(backend: Backend) {
 
 /// An import brings a definition that no operator of this server has registered, under any name.
 async fn an_imported_agent_is_none_of_this_server(backend: Backend) {
-    let from = fleet(backend, json!({})).await;
+    let from = Fleet::builder().on(backend).model(|_| Reply::Status(400)).start().await;
     from.register(oas("booker", BOOK)).await;
-    let id = from.push(&of_agent("booker", "1")).await;
-    from.wait_for(&id, &[JobState::Completed]).await;
+    let mut job = of_agent("booker", "1");
+    job["options"] = json!({"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}});
+    let id = from.push(&job).await;
+    from.wait_for(&id, &[JobState::Discarded]).await;
     let engagement = from.engagement_of(&id).await;
     let document = turnstone_tests::http::client()
         .get(format!("{}/engagements/{engagement}/export", from.url))
@@ -210,10 +212,9 @@ async fn an_imported_agent_is_none_of_this_server(backend: Backend) {
     to.register(oas("booker", BOOK)).await;
     let (status, body) = to.send(Method::POST, "/engagements/import", document).await;
     assert_eq!(status, StatusCode::CREATED, "{body}");
-    let (status, body) = to.post(&format!("/engagements/{engagement}"), &json!({"input": "2"})).await;
+    let (status, body) = to.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &json!({})).await;
     assert!(status.is_success(), "{body}");
-    let ended = "SELECT count(*) FROM jobs WHERE state = 'completed'";
-    to.until("the further input is answered", async || to.number(ended).await == 2).await;
+    to.wait_for(&id, &[JobState::Completed]).await;
     assert!(offered(&to.models.calls()[0].request).is_empty());
     assert!(to.tools.calls().is_empty());
     // The same agent, registered here, has the tool.
