@@ -36,7 +36,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
-use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::agent::{ToolRuleBook, ToolSpec};
 use turnstone_domain::review::SeparateDuties;
 use turnstone_domain::{Clock, EngagementId, Ids, Timestamp};
 use turnstone_ojs::attest::{PublicKey, Signer};
@@ -89,6 +89,8 @@ pub struct ApiOptions {
     pub mcp_servers: Vec<String>,
     /// The tools that take no credentials: a document that gives one of them a `static_identity` is refused.
     pub keyless_tools: Vec<String>,
+    /// The rules for the calls of tools; none by default.
+    pub tool_rules: ToolRuleBook,
     /// The programs and addresses that Agent Spec documents may use; by default only the workers check them.
     pub reach: Option<Reach>,
 }
@@ -114,6 +116,7 @@ impl Default for ApiOptions {
             currency: None,
             mcp_servers: Vec::new(),
             keyless_tools: Vec::new(),
+            tool_rules: ToolRuleBook::default(),
             reach: None,
         }
     }

@@ -163,6 +163,12 @@ fn narrowed(known: &FoundPrincipal, headers: &HeaderMap) -> Result<Arc<Principal
     match (sent_tenant(headers)?, &principal.tenant) {
         (None, _) => Ok(Arc::clone(principal)),
         (Some(sent), Some(own)) if sent == *own => Ok(Arc::clone(principal)),
+        (Some(_), None) if known.peer.is_some() => {
+            let message = format!("The peer {} may not name a tenant.", principal.name);
+            let hint =
+                "Leave the header X-OJS-Tenant out, or set `tenant` of [remote.peers.<name>] of this server.";
+            Err(OjsError::new(403, "forbidden", message, hint).into())
+        }
         (Some(sent), None) => Ok(Arc::new(Principal { tenant: Some(sent), ..(**principal).clone() })),
         (Some(_), Some(own)) => {
             let message = format!(

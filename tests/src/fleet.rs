@@ -27,14 +27,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use turnstone_api::{Api, ApiOptions, Caps, Issuer, ServeLimits};
+use turnstone_api::{Api, ApiOptions, Caps, Issuer, Peer, ServeLimits};
+use turnstone_domain::agent::ToolRuleBook;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::{Clock, JobState};
 use turnstone_ojs::attest::PublicKey;
 use turnstone_scheduler::{Scheduler, SchedulerOptions, WebhookSender, WebhookSenderOptions};
 use turnstone_store::{EncryptionKeys, PostgresOptions, PostgresStore, Store};
-use turnstone_worker::{Deps, Worker};
+use turnstone_worker::{Deps, OwnAddresses, Worker};
 
 /// The longest time that a receiver of webhooks may take to answer. It is real time, also in a fleet with a manual clock.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -106,9 +107,23 @@ pub struct FleetBuilder {
     issuers: Vec<Issuer>,
     trusted_keys: Vec<PublicKey>,
     caps: Caps,
+    tool_rules: ToolRuleBook,
+    peers: Vec<Peer>,
 }
 
 impl FleetBuilder {
+    /// Adds another server that may use its agents.
+    pub fn peer(mut self, peer: Peer) -> Self {
+        self.peers.push(peer);
+        self
+    }
+
+    /// Sets the rules for the calls of tools, in the form of `[tool_rules]` of the configuration.
+    pub fn tool_rules(mut self, rules: Value) -> Self {
+        self.tool_rules = serde_json::from_value(rules).expect("rules for tools");
+        self
+    }
+
     /// Sets the most that each tenant may create.
     pub fn caps(mut self, caps: Caps) -> Self {
         self.caps = caps;
@@ -233,6 +248,9 @@ impl FleetBuilder {
         let time = if self.real_time { database_time } else { Arc::new(clock.clone()) };
         let (models, tools) = (ModelServer::start(self.script).await, ToolServer::start().await);
         let shutdown = CancellationToken::new();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let own = OwnAddresses::new(vec![address], &[]).expect("an address");
         let toolbox = worker::toolbox(&tools.url, Arc::clone(&time));
         let api = Api {
             store: store.clone(),
@@ -250,13 +268,14 @@ impl FleetBuilder {
                 reviewers: self.reviews.names(),
                 separate_duties: self.reviews.duties(),
                 keyless_tools: toolbox.keyless(),
+                tool_rules: self.tool_rules.clone(),
+                peers: self.peers,
                 mcp_servers: self.mcp_servers,
                 ..ApiOptions::default()
             },
             shutdown: shutdown.clone(),
         };
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let url = format!("http://{address}");
         let serving = turnstone_api::serve(
             listener,
             None,
@@ -274,6 +293,8 @@ impl FleetBuilder {
             private_webhooks: self.private_webhooks,
             reviews: self.reviews,
             drain_grace: self.drain_grace,
+            tool_rules: self.tool_rules,
+            own,
             models,
             tools,
             shutdown,
@@ -309,6 +330,9 @@ pub struct Fleet {
     private_webhooks: bool,
     reviews: ReviewRules,
     drain_grace: Duration,
+    tool_rules: ToolRuleBook,
+    /// The addresses of its api, which its tools never call.
+    pub own: OwnAddresses,
     /// The model server.
     pub models: ModelServer,
     /// The tool server.
@@ -348,6 +372,8 @@ impl Fleet {
             issuers: Vec::new(),
             trusted_keys: Vec::new(),
             caps: Caps::default(),
+            tool_rules: ToolRuleBook::default(),
+            peers: Vec::new(),
         }
     }
 
@@ -363,12 +389,16 @@ impl Fleet {
         let mut deps =
             worker::deps(&id, store, Arc::clone(&self.time), &self.models.url, &self.tools.url, slots);
         deps.options.drain_grace = self.drain_grace;
-        let deps = change(
+        deps.toolbox = worker::toolbox_avoiding(self.own.clone(), &self.tools.url, Arc::clone(&self.time));
+        let mut deps = change(
             deps.with_breakers(Arc::clone(&self.store.breakers))
                 .with_freezes(self.store.freezes.clone())
                 .with_credentials(self.store.credentials.clone())
                 .with_reviews(self.reviews.clone()),
         );
+        let reviewers = self.reviews.names();
+        let ruled = deps.toolbox.with_rules(self.tool_rules.clone(), reviewers.as_deref());
+        deps.toolbox = ruled.expect("rules for tools of this worker");
         let stop = CancellationToken::new();
         let token = stop.clone();
         let running = tokio::spawn(async move { Worker::new(deps).run(token).await.expect("the worker") });

@@ -11,7 +11,7 @@ use turnstone_domain::{Clock, Ids};
 use turnstone_store::{Doorbell, Ledger};
 use turnstone_worker::model::{ModelDefaults, PriceConfig, Prices, ProviderConfig, Providers};
 use turnstone_worker::tool::{McpConfig, ToolConfig, ToolPolicy, Toolbox};
-use turnstone_worker::{Deps, WorkerOptions};
+use turnstone_worker::{Deps, OwnAddresses, WorkerOptions};
 
 /// The tools of the test's tool server: the name, and true if it is idempotent.
 pub const TOOLS: &[(&str, bool)] =
@@ -82,6 +82,11 @@ fn providers(model_url: &str) -> Providers {
 
 /// Returns the tools of [`TOOLS`] at the tool server.
 pub fn toolbox(tool_url: &str, clock: Arc<dyn Clock>) -> Toolbox {
+    toolbox_avoiding(OwnAddresses::default(), tool_url, clock)
+}
+
+/// Returns the same tools, which never call these addresses.
+pub fn toolbox_avoiding(own: OwnAddresses, tool_url: &str, clock: Arc<dyn Clock>) -> Toolbox {
     let configs: BTreeMap<String, ToolConfig> = TOOLS
         .iter()
         .map(|(name, idempotent)| {
@@ -97,7 +102,7 @@ pub fn toolbox(tool_url: &str, clock: Arc<dyn Clock>) -> Toolbox {
             ((*name).to_owned(), serde_json::from_value(config).expect("a tool"))
         })
         .collect();
-    let toolbox = Toolbox::from_config(&configs, Arc::clone(&clock)).expect("a toolbox");
+    let toolbox = Toolbox::avoiding(own).with_tools(&configs, Arc::clone(&clock)).expect("a toolbox");
     // The servers of the tests are on this machine.
     let policy = ToolPolicy {
         allowed_hosts: vec!["127.0.0.1".to_owned()],

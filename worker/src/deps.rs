@@ -12,7 +12,7 @@ use turnstone_blocking::{in_place, wait_in_place};
 use turnstone_domain::policy::Expression;
 use turnstone_domain::review::ReviewRules;
 use turnstone_domain::schema::{Schema, bytes_of};
-use turnstone_domain::{AgentDefinition, Clock, Ids};
+use turnstone_domain::{Clock, Ids};
 use turnstone_specs::agent_spec::Flows;
 use turnstone_store::breakers::Breakers;
 use turnstone_store::credentials::Credentials;
@@ -200,17 +200,16 @@ impl Deps {
         check(&schema, value)
     }
 
-    /// Returns a compiled expression of an agent.
+    /// Returns a compiled expression; `names` are those of the capabilities that it may use in their dotted form.
     ///
     /// # Errors
     /// A sentence with the reason why it is not an expression.
-    pub fn expression(&self, agent: &AgentDefinition, source: &str) -> Result<Expression, String> {
-        let names: Vec<&str> = agent.capabilities.iter().map(|capability| capability.name.as_str()).collect();
+    pub fn expression(&self, names: &[&str], source: &str) -> Result<Expression, String> {
         let key = format!("{}\n{source}", names.join(","));
         if let Some(known) = self.compiled.expressions().get(&key) {
             return Ok(known.clone());
         }
-        let compiled = wait_in_place(|| Expression::compile(source, &names)).map_err(|e| e.to_string())?;
+        let compiled = wait_in_place(|| Expression::compile(source, names)).map_err(|e| e.to_string())?;
         let mut known = self.compiled.expressions();
         if known.len() >= KEPT {
             known.clear();

@@ -73,6 +73,15 @@ impl FreezeWatch {
 }
 
 impl Turn {
+    /// Returns true while the fleet or the job's tenant is frozen.
+    ///
+    /// # Errors
+    /// As [`Turn::secured`].
+    pub async fn is_frozen(&self) -> Result<bool, Stop> {
+        self.secured()?;
+        Ok(self.deps.freezes.is_frozen(&self.tenant()).await)
+    }
+
     /// Waits while the fleet or the job's tenant is frozen: no model and no tool is called meanwhile.
     ///
     /// # Errors

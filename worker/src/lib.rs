@@ -29,3 +29,4 @@ pub use deps::Deps;
 pub use options::WorkerOptions;
 pub use runtime::{Worker, host_name};
 pub use turn::rerun::{Difference, Rerun, rerun};
+pub use turnstone_outbound::OwnAddresses;

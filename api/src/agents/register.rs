@@ -51,7 +51,8 @@ pub(super) async fn store(app: &App, bytes: Bytes, params: &Params, name: Option
         app.api.store.views.agents().await?.into_iter().map(|record| record.definition).collect();
     let known: Vec<String> = registered.iter().map(|agent| agent.name.clone()).collect();
     let bundle = Bundle::read(source)?;
-    let (mut definition, warnings, source) = read(app, bundle, known.clone(), open).await?;
+    let (mut definition, warnings, source) =
+        read(app, bundle, known.clone(), (name.map(str::to_owned), open)).await?;
     if let Some(name) = name.filter(|_| definition.format == AgentFormat::AgentSpec) {
         // The name of a component may be any text, and the address that of an agent.
         name.clone_into(&mut definition.name);
@@ -88,7 +89,7 @@ async fn read(
     app: &App,
     bundle: Bundle,
     agents: Vec<String>,
-    open: bool,
+    (name, open): (Option<String>, bool),
 ) -> Result<(AgentDefinition, Vec<Problem>, String), Failure> {
     let tools: Vec<String> = app.api.tools.iter().map(|tool| tool.name.clone()).collect();
     let servers = app.api.options.mcp_servers.clone();
@@ -96,11 +97,12 @@ async fn read(
     let remote = app.api.options.remote_hosts.clone();
     let reviewers = app.api.options.reviewers.clone();
     let reach = app.api.options.reach.clone();
+    let rules = app.api.options.tool_rules.clone();
     let reading = blocking::run(move || {
-        let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
+        let name = name.or_else(|| turnstone_specs::name_for(&bundle.document, &rules));
+        let (tools, servers) = rules.visible_to(name.as_deref(), &tools, &servers);
         let keyless: Vec<&str> = keyless.iter().map(String::as_str).collect();
         let agents: Vec<&str> = agents.iter().map(String::as_str).collect();
-        let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
         let remote: Vec<&str> = remote.iter().map(String::as_str).collect();
         let reviewers: Option<Vec<&str>> =
             reviewers.as_ref().map(|names| names.iter().map(String::as_str).collect());

@@ -143,6 +143,8 @@ async fn record(
         // Secrets stay on the server.
         flow.values.clear();
     }
+    // Each server marks its own imports.
+    agent.imported = false;
     let views = &app.api.store.views;
     let id = &engagement.id;
     let checkpoints = checkpoints(app, id).await?.into_iter().map(|(_, done)| done).collect();

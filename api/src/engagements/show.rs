@@ -4,10 +4,12 @@ use super::exposed::{self, Exposed};
 use super::waiting::{self, Among, Wanted, waiting};
 use super::{fork, state};
 use crate::api::{App, Shared};
+use crate::caller::Who;
 use crate::reply::{self, Answer, Failure};
-use crate::request::{Segment, Tenant};
+use crate::request::Segment;
 use axum::extract::State;
 use turnstone_domain::event::Event;
+use turnstone_domain::principal::{Principal, SUBMITTED_BY};
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{EngagementId, Job, JobId, JobState};
 use turnstone_ojs::OjsError;
@@ -26,10 +28,13 @@ const MOST_REVIEWS: u32 = 100;
     params(("id" = String, Path, description = "The engagement.")),
     responses((status = 200, description = "The engagement.", body = state::State, content_type = "application/json")),
 )]
-pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
-    let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;
+pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, who: Who) -> Answer {
+    let (engagement, agent, job_id) = super::find(&app, &id, &who.tenant).await?;
     let views = &app.api.store.views;
     let (job, links, review) = at_once(&app, &engagement.id, &job_id).await?;
+    if who.caller.peer().is_some() && !is_begun_by(&job, &who.tenant.principal) {
+        return Err(OjsError::not_found("engagement", &id).into());
+    }
     let budget = views.budget(&engagement.id).await?;
     let mut waiting = waiting(&app, &engagement, &job, Among::Delegates).await?;
     // One question is displayed at a time.
@@ -62,6 +67,12 @@ pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant
     shown["forked_from"] =
         app.api.store.forks.origin(&job.id).await?.map(|origin| fork::origin(&origin)).into();
     Ok(reply::ok(&shown))
+}
+
+/// Returns true if a principal submitted the job, or the job above it. Another server sees only such engagements.
+fn is_begun_by(job: &Job, principal: &Principal) -> bool {
+    let submitter = job.envelope.meta.given(SUBMITTED_BY).and_then(|name| name.parse::<String>().ok());
+    submitter.is_some() && submitter == principal.identity
 }
 
 /// The newest events of an engagement among which one names its node; a turn has fewer.

@@ -1,7 +1,7 @@
 //! `turnstone config`: shows and checks the effective configuration.
 
 use super::Session;
-use crate::commands::serve::{fleet_store, listening};
+use crate::commands::serve::{equipment, fleet_store, listening};
 use crate::config::{Config, EncryptionConfig, Loaded, ModelsConfig, shown};
 use crate::failure::Exit;
 use crate::output::{Format, table, text};
@@ -147,11 +147,21 @@ fn from_worker(config: &Config) -> Vec<String> {
     });
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let toolbox = |made: Result<Toolbox, String>| made.err();
+    let own = match equipment::own_addresses(config, None) {
+        Ok(own) => own,
+        Err(failure) => return vec![failure.message],
+    };
+    let tools = Toolbox::avoiding(own.clone()).with_tools(&config.tools, Arc::clone(&clock));
+    // Rules name tools of every kind; a problem of those is reported by itself.
+    let rules = tools.clone().and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock));
+    let rules = rules.and_then(|toolbox| toolbox.with_remote(&config.remote, &clock)).ok();
+    let rules = rules.map(|toolbox| equipment::with_rules(toolbox, config));
     let others = [
         limits,
-        toolbox(Toolbox::from_config(&config.tools, Arc::clone(&clock))),
-        toolbox(Toolbox::default().with_mcp(&config.mcp, &clock)),
-        toolbox(Toolbox::default().with_policy(config.tool_policy.clone(), &clock)),
+        toolbox(tools),
+        toolbox(Toolbox::avoiding(own.clone()).with_mcp(&config.mcp, &clock)),
+        toolbox(Toolbox::avoiding(own).with_policy(config.tool_policy.clone(), &clock)),
+        rules.and_then(toolbox),
         toolbox(Toolbox::default().with_remote(&config.remote, &clock)),
     ];
     providers.err().into_iter().chain(others.into_iter().flatten()).collect()

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use turnstone_api::{Caps, IssuerConfig};
+use turnstone_domain::agent::ToolRuleBook;
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_domain::review::ReviewRules;
 use turnstone_telemetry::{LogFormat, SecretRef};
@@ -57,6 +58,8 @@ pub struct Config {
     pub tools: BTreeMap<String, ToolConfig>,
     /// `[tool_policy]`: the addresses and secrets that manifests may use beyond the registry.
     pub tool_policy: ToolPolicy,
+    /// `[tool_rules.<name>]`: who may call a tool, and the restrictions of every call.
+    pub tool_rules: ToolRuleBook,
     /// `[reviews]`: reviewers, their groups, and the outcome without an answer.
     pub reviews: ReviewRules,
     /// `[remote]`: other servers whose agents may be called, and other servers that may call ours.
@@ -92,6 +95,9 @@ pub struct ServerConfig {
     pub data: PathBuf,
     /// The address and port to listen on.
     pub bind: SocketAddr,
+    /// Further addresses of this API that no tool may call, each with its port: those of other `api` processes and of
+    /// proxies.
+    pub own_addresses: Vec<String>,
     /// The keys of which clients must present one; an empty list allows every client.
     pub api_keys: Vec<SecretRef>,
     /// `[server.issuers.<name>]`: the issuers whose tokens are accepted beside keys.
@@ -123,6 +129,7 @@ impl Default for ServerConfig {
         Self {
             data: PathBuf::from("./.turnstone"),
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            own_addresses: Vec::new(),
             api_keys: Vec::new(),
             issuers: BTreeMap::new(),
             tls: None,

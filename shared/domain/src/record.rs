@@ -119,6 +119,9 @@ impl EngagementRecord {
     /// Assigns it to a tenant; without one, its tenant stays. The job's own claim of a tenant in `meta` is replaced by
     /// this one.
     pub fn belongs_to(&mut self, tenant: Option<String>) {
+        if let Some(engagement) = &mut self.job.engagement {
+            engagement.agent.imported = true;
+        }
         let terms = &mut self.job.terms;
         terms.tenant = tenant.or_else(|| terms.tenant.take());
         let meta = &mut self.job.envelope.meta;

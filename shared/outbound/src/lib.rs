@@ -5,8 +5,13 @@
 //!
 //! ```text
 //!  model, tool, webhook ─▶ client ─ PublicResolver ─▶ public addresses
-//!                             ╰──── OpenResolver ───▶ any but metadata services
+//!                             ├──── OpenResolver ───▶ any but metadata services
+//!                 tool ─▶ client ─ OwnResolver ────▶ any of these but this server
 //! ```
+
+mod own;
+
+pub use own::{OwnAddresses, OwnResolver};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;

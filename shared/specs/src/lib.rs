@@ -30,7 +30,7 @@ pub use problem::{Problem, Severity};
 use problem::Problems;
 use tree::Node;
 use turnstone_domain::AgentDefinition;
-use turnstone_domain::agent::capability_name;
+use turnstone_domain::agent::{ToolRuleBook, capability_name};
 use turnstone_domain::schema::Allowance;
 
 /// The format of a document.
@@ -84,6 +84,16 @@ impl Names<'_> {
                 self.servers.iter().any(is_it) && !tool.is_empty()
             })
     }
+}
+
+/// Returns the name of a document's agent, if rules for tools name agents: then the tools of the document depend on it.
+/// `None` for a document that cannot be read.
+#[must_use]
+pub fn name_for(source: &str, rules: &ToolRuleBook) -> Option<String> {
+    if !rules.names_agents() {
+        return None;
+    }
+    read(source, None).ok().map(|(agent, _)| agent.name)
 }
 
 /// Words that mean persons where a document names a reviewer.

@@ -5,7 +5,10 @@ use crate::ojs::on_every_store;
 use crate::program::{Ran, run};
 use reqwest::Method;
 use serde_json::{Value, json};
-use turnstone_tests::OjsServer;
+use turnstone_domain::JobState;
+use turnstone_domain::record::EngagementRecord;
+use turnstone_tests::documents::oas;
+use turnstone_tests::{Fleet, OjsServer, Reply, model_server};
 
 const AGENT: &str =
     "kind: openagentspec:v1/agent\nname: desk\ndescription: A desk.\nintent: You help.\nowner: olga\n";
@@ -48,6 +51,57 @@ async fn every_kind_of_change_has_an_entry(server: &OjsServer) {
     let entry = audit(server).await[0].clone();
     assert!(entry["before"].as_str().is_some_and(|hash| hash.len() == 64), "{entry}");
     assert!(entries.iter().any(|entry| entry["after"].as_str().is_some_and(|hash| hash.len() == 64)));
+}
+
+/// The entries name who decided, retried and imported.
+#[tokio::test]
+async fn reviews_imports_and_retries_have_entries() {
+    let script = |request: &Value| match model_server::outcomes(request) {
+        0 => Reply::call("book", json!({"price": 1})),
+        _ => Reply::text("booked"),
+    };
+    let server = OjsServer::over(Fleet::builder().model(script).start().await);
+    let reviewed = "capabilities: {book: {user_identity: false, input_restriction: {require_review: ann}}}\n";
+    server.fleet.register(oas("trip", reviewed)).await;
+    let desk = json!({"name": "desk", "roles": ["approver", "operator"], "acts_for": ["*"]});
+    let desk = Client::new(&server, &desk).await;
+    let decide = async |word: &str| {
+        let open = server.get("/reviews?state=open").await.expect(200).json();
+        let path = format!("/reviews/{}/{word}", open["items"][0]["id"].as_str().unwrap());
+        desk.post(&path, &json!({"by": "ann"})).await.expect(200);
+    };
+    let id = server
+        .push(&json!({"type": "agent.trip", "args": ["go"], "meta": {"agent": "trip"},
+                      "options": {"retry": {"max_attempts": 1, "on_exhaustion": "dead_letter"}}}))
+        .await;
+    server.fleet.wait_for(&id, &[JobState::Pending]).await;
+    decide("reject").await;
+    server.fleet.wait_for(&id, &[JobState::Discarded]).await;
+    let retried = desk.post(&format!("/ojs/v1/dead-letter/{id}/retry"), &Value::Null).await;
+    assert!(retried.status < 300, "{}", retried.text);
+    server.fleet.wait_for(&id, &[JobState::Pending]).await;
+    decide("approve").await;
+    server.fleet.wait_for(&id, &[JobState::Completed]).await;
+    let engagement = server.fleet.engagement_of(&id).await;
+    let document = server.get(&format!("/engagements/{engagement}/export")).await.expect(200).text;
+    let mut record = EngagementRecord::read(&document).unwrap();
+    record.job.id = "01890000-0000-7000-8000-00000000000c".into();
+    record.job.engagement.as_mut().unwrap().id = "01890000-0000-7000-8000-00000000000b".into();
+    let key = format!("Bearer {}", desk.secret);
+    let headers = [("Authorization", key.as_str()), ("Content-Type", "application/x-ndjson")];
+    server.send(Method::POST, "/engagements/import", &headers, record.write().unwrap()).await.expect(201);
+    let entries = audit(&server).await;
+    let of_desk = |entry: &&Value| entry["principal"] == "desk" && entry["outcome"] == "done";
+    let actions: Vec<&str> =
+        entries.iter().rev().filter(of_desk).map(|entry| entry["action"].as_str().unwrap()).collect();
+    let expected = [
+        "POST /reviews/{id}/reject",
+        "POST /ojs/v1/dead-letter/{id}/retry",
+        "POST /reviews/{id}/approve",
+        "POST /engagements/import",
+    ];
+    assert_eq!(actions, expected);
+    server.fleet.end().await;
 }
 
 #[expect(clippy::cognitive_complexity, reason = "one story in order")]

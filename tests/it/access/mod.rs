@@ -1,11 +1,14 @@
 //! Principals over HTTP: roles, tenants, names in bodies, and the audit. Every case runs on SQLite and on PostgreSQL.
 
+mod addresses;
 mod approvals;
 mod audit;
 mod caps;
 mod freeze;
 mod keys;
 mod matrix;
+mod peers;
+mod rules;
 mod tenants;
 mod tokens;
 mod tools;

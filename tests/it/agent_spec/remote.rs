@@ -137,16 +137,17 @@ async fn a_remote_agent_with_a_card_is_called_by_its_version() {
         let said = request["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "user").count();
         Reply::text(format!("answer {said}"))
     };
-    let fleet = Fleet::builder().model(script).start().await;
+    let (fleet, other) = (Fleet::builder().start().await, Fleet::builder().model(script).start().await);
     let near = "kind: \"openagentspec:v1/agent\"\nname: near\ndescription: An agent.\nintent: You answer.\nowner: tests\n\
                 capabilities: {}\n";
-    fleet.register(near).await;
-    let job = run(&fleet, agent("far", &format!("{}/a2a/near", fleet.url)), json!({})).await;
+    other.register(near).await;
+    let job = run(&fleet, agent("far", &format!("{}/a2a/near", other.url)), json!({})).await;
     for reported in ["answer 1", "answer 2"] {
         let job = answer(&fleet, &job, json!({"user_input": "go"})).await;
         assert_eq!(awaiting(&fleet, &job).await["prompt"], reported, "{job:#}");
     }
     fleet.end().await;
+    other.end().await;
 }
 
 /// AGS-43: an address that the operator does not allow is not asked, and a failure ends a run without a team.

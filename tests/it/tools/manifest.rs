@@ -42,7 +42,7 @@ async fn every_type_of_tool_is_resolved_or_left_out_with_a_warning() {
     std::fs::write(&key, "tern-3307-secret").unwrap();
     let host = fleet.tools.url.strip_prefix("http://").unwrap().to_owned();
     let policy = json!({"allowed_hosts": [host], "allow_private": true,
-                        "secrets": {"CRM": format!("file:{}", key.display())}});
+                        "secrets": {"CRM": {"secret": format!("file:{}", key.display()), "hosts": [host]}}});
     let servers = json!({"parrot": parrot("well", &json!({"tools": ["add", "echo"]}))});
     fleet.add_worker_with(4, |deps| with_policy(with_servers(deps, &servers), policy));
     let url = fleet.tools.url.clone();

@@ -9,6 +9,7 @@ use super::mcp::{McpConfig, McpServer};
 use super::outbound;
 use super::policy::ToolPolicy;
 use super::remote::{self, ConversingAgent, OciAgentTool};
+use super::url_template::UrlTemplate;
 use super::{RemoteCancellation, ToolError};
 use crate::flow::RemoteComponent;
 use crate::model::declared::{self, ServiceAccount};
@@ -21,12 +22,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use turnstone_blocking::in_place;
 use turnstone_domain::agent::{Capability, Endpoint};
 use turnstone_domain::{CallId, Clock, digest};
+use turnstone_outbound::OwnAddresses;
 use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Secret as Secretive;
 use turnstone_specs::agent_spec::model::{
     ClientTransport, GeminiAuthConfig, LlmConfig, LlmKind, OciClientConfig, TransportKind,
 };
-use turnstone_telemetry::{Secret, SecretRef};
+use turnstone_telemetry::Secret;
 use url::Url;
 
 /// The most tools in the cache; beyond that it is emptied.
@@ -39,6 +41,7 @@ const MOST_SERVERS: usize = 32;
 pub(super) struct Declared {
     policy: ToolPolicy,
     client: Client,
+    own: OwnAddresses,
     clock: Arc<dyn Clock>,
     tools: Mutex<HashMap<String, Arc<dyn Tool>>>,
     servers: Mutex<BTreeMap<String, Arc<McpServer>>>,
@@ -46,12 +49,13 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    pub(super) fn new(policy: ToolPolicy, clock: Arc<dyn Clock>) -> Result<Self, String> {
+    pub(super) fn new(policy: ToolPolicy, own: OwnAddresses, clock: Arc<dyn Clock>) -> Result<Self, String> {
         let client =
             if policy.allow_private { outbound::open_client()? } else { outbound::guarded_client()? };
         Ok(Self {
             policy,
             client,
+            own,
             clock,
             tools: Mutex::default(),
             servers: Mutex::default(),
@@ -150,10 +154,12 @@ impl Declared {
     }
 
     fn made(&self, capability: &Capability, endpoint: &Endpoint) -> Result<HttpTool, String> {
-        self.admit(&endpoint.url)?;
+        let url = UrlTemplate::parse(&endpoint.url)
+            .map_err(|error| format!("its manifest names no usable URL: {error}"))?;
+        let client = self.client_for(url.base())?;
         let mut headers = BTreeMap::new();
         if let Some(auth) = &endpoint.auth {
-            let secret = self.policy.secret(&auth.secret)?.clone();
+            let secret = self.policy.secret(&auth.secret, url.base())?.clone();
             let header = SecretHeader { secret, prefix: auth.prefix.clone() };
             headers.insert(auth.header.clone(), HeaderText::Secret(header));
         }
@@ -165,16 +171,17 @@ impl Declared {
             allow_private: self.policy.allow_private,
             ..ToolConfig::at(endpoint.url.clone())
         };
-        HttpTool::new(&capability.name, config, self.client.clone())
+        HttpTool::new(&capability.name, config, client)
     }
 
     /// Returns the MCP server at a URL.
     pub(super) fn server(&self, url: &str) -> Result<Arc<McpServer>, String> {
-        self.admit(url)?;
+        let address =
+            Url::parse(url).map_err(|error| format!("its manifest names no usable URL: {error}"))?;
+        let client = self.client_for(&address)?;
         let config = McpConfig::of_url(url.to_owned(), self.policy.allow_private);
         // The manifest names the server's tools, so this name appears only in logs.
-        let host = Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
-        self.server_of(url.to_owned(), &host.unwrap_or_default(), config, self.client.clone())
+        self.server_of(url.to_owned(), address.host_str().unwrap_or_default(), config, client)
     }
 
     /// Returns the server that is known by this key, or makes it.
@@ -222,7 +229,6 @@ impl Declared {
                 (McpConfig { env: env.collect(), ..McpConfig::of_command(command) }, parts)
             }
             TransportKind::SSETransport(remote) | TransportKind::StreamableHTTPTransport(remote) => {
-                self.admit(&remote.url)?;
                 let plain = remote.headers.iter();
                 let plain = plain.map(|(name, value)| (name.clone(), HeaderText::of_document(name, value)));
                 let mut headers: BTreeMap<String, HeaderText> = plain.collect();
@@ -339,7 +345,8 @@ impl Declared {
                 return Err("the document names no key and certificate; both are needed".to_owned());
             };
             let proof = [certificate, b"\n".to_vec(), key].concat();
-            outbound::proving_client(&proof, read(authority)?.as_deref(), self.policy.allow_private)
+            let to = (&self.own, url, self.policy.allow_private);
+            outbound::proving_client(&proof, read(authority)?.as_deref(), to)
         })
     }
 
@@ -351,22 +358,17 @@ impl Declared {
         self.policy.admits(url)?;
         let look = if self.policy.allow_private { check_form } else { check_url };
         look(url)?;
-        Ok(self.client.clone())
+        outbound::client_avoiding(&self.own, url, self.policy.allow_private, &self.client)
     }
 
-    /// Returns the reference of a secret of the policy.
-    pub(super) fn secret(&self, name: &str) -> Option<SecretRef> {
-        self.policy.secrets.get(name).cloned()
+    /// Returns the policy.
+    pub(super) fn policy(&self) -> &ToolPolicy {
+        &self.policy
     }
 
     /// Returns the servers that manifests have added.
     pub(super) fn servers(&self) -> Vec<Arc<McpServer>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-
-    fn admit(&self, url: &str) -> Result<(), String> {
-        let url = Url::parse(url).map_err(|error| format!("its manifest names no usable URL: {error}"))?;
-        self.policy.admits(&url)
     }
 }
 

@@ -181,6 +181,10 @@ impl Tool for HttpTool {
         Transport::Http
     }
 
+    fn destination(&self) -> Option<&Url> {
+        Some(self.url.base())
+    }
+
     fn takes_credentials(&self) -> bool {
         true
     }

@@ -88,7 +88,7 @@ pub fn said_of(user: &User) -> HeaderMap {
 /// A sentence that names the header, never a value.
 pub fn headers(
     credentials: &[Credential],
-    named: impl Fn(&str) -> Result<SecretRef, String>,
+    named: impl Fn(&str, &Credential) -> Result<SecretRef, String>,
 ) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::with_capacity(credentials.len());
     for one in credentials {
@@ -96,7 +96,9 @@ pub fn headers(
             |why: String| format!("the credential {} of {} cannot be used: {why}", one.header, one.owner);
         let secret = match &one.content {
             Content::Value(value) => Secret::given(value.as_str()),
-            Content::Reference(name) => named(name).and_then(|secret| secret.resolve()).map_err(wrong)?,
+            Content::Reference(name) => {
+                named(name, one).and_then(|secret| secret.resolve()).map_err(wrong)?
+            }
         };
         let name =
             HeaderName::try_from(one.header.as_str()).map_err(|_| wrong("it is no header".to_owned()))?;

@@ -34,6 +34,7 @@ use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::agent::errors::Breaker;
 use turnstone_domain::artifact::NewArtifact;
 use turnstone_domain::question::Question;
+use url::Url;
 
 /// One call to a tool.
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +145,11 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns the transport of its calls.
     fn transport(&self) -> Transport {
         Transport::Function
+    }
+
+    /// Returns the URL to which its calls go, without their arguments; `None` if it has no fixed one.
+    fn destination(&self) -> Option<&Url> {
+        None
     }
 
     /// Returns true if a call can carry the credentials of users and static identities.

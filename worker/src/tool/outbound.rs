@@ -6,8 +6,11 @@ use reqwest::{Certificate, Client, ClientBuilder, Response};
 use std::error::Error;
 use std::io;
 use std::time::Duration;
-use turnstone_outbound::{OpenResolver, PublicResolver, client_builder, own_certificates_builder};
+use turnstone_outbound::{
+    OpenResolver, OwnAddresses, PublicResolver, client_builder, own_certificates_builder,
+};
 use turnstone_telemetry::{propagation, redact};
+use url::Url;
 
 /// The longest that making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,6 +36,24 @@ pub fn guarded_client() -> Result<Client, String> {
     build(client_builder().dns_resolver(PublicResolver))
 }
 
+/// Returns a client for a URL of a tool. It never connects to this server itself; unless `private`, it resolves names to
+/// public addresses only. `usual` is the client for ports on which this server does not listen.
+///
+/// # Errors
+/// A sentence: the URL is an address of this server, or no client can be built.
+pub fn client_avoiding(
+    own: &OwnAddresses,
+    url: &Url,
+    private: bool,
+    usual: &Client,
+) -> Result<Client, String> {
+    own.check(url)?;
+    match own.has_port(url) {
+        true => build(client_builder().dns_resolver(own.resolver(url, !private))),
+        false => Ok(usual.clone()),
+    }
+}
+
 /// Returns a client for HTTPS only; `authorities` are trusted besides those of the machine. Unless `private`,
 /// it resolves names to public addresses only.
 ///
@@ -52,17 +73,22 @@ pub fn trusting_client(authorities: &[Certificate], private: bool) -> Result<Cli
 }
 
 /// Returns a client that proves itself by a key and a certificate in PEM, and trusts this authority, or else those of the
-/// machine. Unless `private`, it resolves names to public addresses only.
+/// machine. It is for this URL: unless `private`, it resolves names to public addresses only, and never to this server.
 ///
 /// # Errors
 /// A sentence: the files do not fit, or no client can be built.
-pub fn proving_client(proof: &[u8], authority: Option<&[u8]>, private: bool) -> Result<Client, String> {
+pub fn proving_client(
+    proof: &[u8],
+    authority: Option<&[u8]>,
+    (own, url, private): (&OwnAddresses, &Url, bool),
+) -> Result<Client, String> {
     let identity = reqwest::Identity::from_pem(proof)
         .map_err(|error| format!("the key and the certificate cannot be used: {}", describe(&error)))?;
     let authorities = authority.map(Certificate::from_pem_bundle).transpose();
     let authorities =
         authorities.map_err(|error| format!("the authority cannot be used: {}", describe(&error)))?;
-    let builder = resolving(own_certificates_builder().identity(identity), private);
+    own.check(url)?;
+    let builder = own_certificates_builder().identity(identity).dns_resolver(own.resolver(url, !private));
     build(match authorities {
         Some(authorities) => builder.tls_certs_only(authorities),
         None => builder,

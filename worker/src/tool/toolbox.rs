@@ -9,21 +9,25 @@ use crate::tool::declared::Declared;
 use crate::tool::http::HttpTool;
 use crate::tool::mcp::config::is_server_name;
 use crate::tool::mcp::{McpConfig, McpServer};
-use crate::tool::policy::ToolPolicy;
+use crate::tool::policy::{BIND, ToolPolicy};
 use crate::tool::remote::{RemoteAgent, RemoteBook, RemoteConfig};
 use crate::tool::request::RequestTool;
+use crate::tool::url_template::UrlTemplate;
 use crate::tool::{RemoteCancellation, Tool, ToolError, outbound};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
-use turnstone_domain::agent::{Capability, Endpoint, ToolSpec, capability_name};
+use turnstone_domain::agent::credential::{ANY_TOOL, Credential};
+use turnstone_domain::agent::{Capability, Endpoint, ToolRuleBook, ToolSpec, capability_name};
 use turnstone_domain::question;
 use turnstone_domain::{CallId, Clock};
+use turnstone_outbound::OwnAddresses;
 use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::model::{ClientTransport, LlmConfig, Request};
 use turnstone_telemetry::SecretRef;
+use url::Url;
 
 /// The reason why a name is refused for a tool.
 const BAD_NAME: &str =
@@ -38,6 +42,8 @@ pub struct Toolbox {
     servers: BTreeMap<String, Arc<McpServer>>,
     declared: Option<Arc<Declared>>,
     remote: Option<Arc<RemoteBook>>,
+    rules: Arc<ToolRuleBook>,
+    own: OwnAddresses,
 }
 
 impl Toolbox {
@@ -49,9 +55,27 @@ impl Toolbox {
         configs: &BTreeMap<String, ToolConfig>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, String> {
+        Self::avoiding(OwnAddresses::default()).with_tools(configs, clock)
+    }
+
+    /// Returns an empty toolbox whose tools never call these addresses, on which this server listens.
+    #[must_use]
+    pub fn avoiding(own: OwnAddresses) -> Self {
+        Self { own, ..Self::default() }
+    }
+
+    /// Adds the built-in tools and those of the configuration's `[tools.<name>]` sections.
+    ///
+    /// # Errors
+    /// A sentence that names the tool and the key that is wrong.
+    pub fn with_tools(
+        self,
+        configs: &BTreeMap<String, ToolConfig>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, String> {
         let open = outbound::open_client()?;
         let guarded = outbound::guarded_client()?;
-        let mut toolbox = Self::default();
+        let mut toolbox = self;
         for name in question::TOOLS {
             toolbox.insert(Arc::new(AskUserTool::new(name)))?;
         }
@@ -59,10 +83,17 @@ impl Toolbox {
             toolbox.insert(Arc::new(SaveArtifactTool::new(name)))?;
         }
         toolbox.insert(Arc::new(ClockTool::new(clock)))?;
-        toolbox.insert(Arc::new(HttpGetTool::new(guarded.clone())))?;
+        toolbox.insert(Arc::new(HttpGetTool::new(guarded.clone()).avoiding(toolbox.own.clone())))?;
         for (name, config) in configs {
-            let client = if config.allow_private { &open } else { &guarded };
-            HttpTool::new(name, config.clone(), client.clone())
+            let usual = if config.allow_private { &open } else { &guarded };
+            // A URL that is none is reported with the other problems of the section.
+            let client = match UrlTemplate::parse(&config.url) {
+                Ok(url) => outbound::client_avoiding(&toolbox.own, url.base(), config.allow_private, usual)
+                    .map_err(|problem| format!("url: {problem}")),
+                Err(_) => Ok(usual.clone()),
+            };
+            client
+                .and_then(|client| HttpTool::new(name, config.clone(), client))
                 .and_then(|tool| toolbox.insert(Arc::new(tool)))
                 .map_err(|problem| format!("[tools.{name}] {problem}"))?;
         }
@@ -100,9 +131,13 @@ impl Toolbox {
                     capability_name(name)
                 )));
             }
-            let client = if config.allow_private { &open } else { &guarded };
-            let server =
-                McpServer::new(name, config.clone(), client.clone(), Arc::clone(clock)).map_err(wrong)?;
+            let usual = if config.allow_private { &open } else { &guarded };
+            let client = match config.url.as_deref().and_then(|url| Url::parse(url).ok()) {
+                Some(url) => outbound::client_avoiding(&self.own, &url, config.allow_private, usual)
+                    .map_err(|problem| wrong(format!("url: {problem}")))?,
+                None => usual.clone(),
+            };
+            let server = McpServer::new(name, config.clone(), client, Arc::clone(clock)).map_err(wrong)?;
             self.servers.insert(name.clone(), server);
         }
         Ok(self)
@@ -113,7 +148,7 @@ impl Toolbox {
     /// # Errors
     /// A sentence with the reason why they cannot be used.
     pub fn with_policy(mut self, policy: ToolPolicy, clock: &Arc<dyn Clock>) -> Result<Self, String> {
-        self.declared = Some(Arc::new(Declared::new(policy, Arc::clone(clock))?));
+        self.declared = Some(Arc::new(Declared::new(policy, self.own.clone(), Arc::clone(clock))?));
         Ok(self)
     }
 
@@ -138,6 +173,24 @@ impl Toolbox {
             self.remote = Some(Arc::new(RemoteBook::new(config.clone(), Arc::clone(clock))?));
         }
         Ok(self)
+    }
+
+    /// Adds the rules for the calls of these tools; without it, none. `reviewers` are the names that may review, `None`
+    /// for all. It comes after the tools, because rules name them.
+    ///
+    /// # Errors
+    /// A sentence that names the section that is wrong.
+    pub fn with_rules(mut self, rules: ToolRuleBook, reviewers: Option<&[String]>) -> Result<Self, String> {
+        let has_tool = |name: &str| self.tools.contains_key(name) || self.is_remote(name);
+        rules.check(has_tool, |server| self.servers.contains_key(server), reviewers)?;
+        self.rules = Arc::new(rules);
+        Ok(self)
+    }
+
+    /// Returns the rules for the calls of tools.
+    #[must_use]
+    pub fn rules(&self) -> &ToolRuleBook {
+        &self.rules
     }
 
     /// Returns true if this worker may call agents of other servers.
@@ -205,13 +258,21 @@ impl Toolbox {
         }
     }
 
-    /// Returns the reference of a secret that is given by its name.
+    /// Returns the reference of a secret that a credential for a tool names. A credential for this tool alone may send it
+    /// to the tool's own URL, one for every tool only where the secret is bound to.
     ///
     /// # Errors
     /// A sentence with the line to add to the configuration.
-    pub fn secret(&self, name: &str) -> Result<SecretRef, String> {
-        let found = self.declared.as_ref().and_then(|declared| declared.secret(name));
-        found.ok_or_else(|| format!("this worker has no secret {name} among `secrets` of [tool_policy]"))
+    pub fn secret(&self, name: &str, tool: &dyn Tool, credential: &Credential) -> Result<SecretRef, String> {
+        let secrets = self.declared.as_ref().map(|declared| declared.policy());
+        let Some(secret) = secrets.and_then(|policy| policy.secrets.get(name)) else {
+            return Err(format!("this worker has no secret {name} among `secrets` of [tool_policy]"));
+        };
+        let of_registry = credential.tool != ANY_TOOL && self.tools.contains_key(&tool.spec().name);
+        if of_registry || tool.destination().is_some_and(|url| secret.is_bound_to(url)) {
+            return Ok(secret.reference().clone());
+        }
+        Err(format!("the secret {name} is not bound to the address of `{}`; {BIND}", tool.spec().name))
     }
 
     /// Adds a tool.

@@ -15,7 +15,7 @@ pub fn now(turn: &Turn) -> Map<String, Value> {
     let Some(object) = turn.object.as_ref().filter(|_| is_any(turn)) else { return Map::new() };
     let object = object.view();
     let value = |source: &str| {
-        let expression = turn.deps.expression(&turn.agent, source).ok()?;
+        let expression = turn.deps.expression(&turn.agent.capability_names(), source).ok()?;
         match expression.is_light() {
             true => expression.evaluate(&object).ok(),
             false => wait_in_place(|| expression.evaluate(&object)).ok(),

@@ -10,6 +10,7 @@ use super::exposes;
 use super::state::Turn;
 use super::stop::Stop;
 use crate::phases::exec::pay;
+use crate::phases::resol;
 use crate::tool::http::STATUS;
 use crate::tool::outbound::CANNOT_CONNECT;
 use crate::tool::{Identity, Invocation, Tool, ToolError};
@@ -222,7 +223,6 @@ async fn held(
         // Its call is the first of its phase.
         turn.unless_draining()?;
     }
-    turn.unless_frozen().await?;
     let Checked { text, parts } = content;
     checked_call.input = without_pictures(side.arguments(&Value::Null, text, parts));
     let tool = match tool(turn, turn.secured()?, name).await {
@@ -291,13 +291,18 @@ fn cause(error: &ToolError) -> String {
 
 async fn tool(turn: &Turn, _: Secured<'_>, name: &str) -> Result<Arc<dyn Tool>, (No, String)> {
     let toolbox = &turn.deps.toolbox;
-    if let Some(tool) = toolbox.get(name) {
-        return Ok(Arc::clone(tool));
-    }
     let missing = || {
         let why = format!("this worker has no tool `{name}`");
         (No::Denied(why.clone()), why)
     };
+    match resol::admits_guardrail(turn, name) {
+        Ok(true) => {}
+        Ok(false) => return Err(missing()),
+        Err(why) => return Err((No::Denied(why.clone()), why)),
+    }
+    if let Some(tool) = toolbox.get(name) {
+        return Ok(Arc::clone(tool));
+    }
     let (server, tool) = toolbox.of_server(name).ok_or_else(missing)?;
     let catalogue = server
         .catalogue()
@@ -320,6 +325,7 @@ async fn called(
     let identity = Identity::default();
     let mut tries = 1;
     loop {
+        turn.unless_frozen().await?;
         pay::guardrail(turn, name).await?;
         turn.secured()?;
         let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };

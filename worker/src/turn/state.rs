@@ -190,9 +190,7 @@ impl Turn {
             },
             deadline: Arc::default(),
             lease: claim.lease,
-            object: side
-                .agent
-                .reads_engagement()
+            object: resol::reads_engagement(&deps.toolbox, &side.agent)
                 .then(|| EngagementObject::begin(&side.engagement, &side.agent)),
             short_circuit: side.agent.short_circuit.map(ShortCircuit::new),
             engagement: side.engagement,

@@ -5,7 +5,7 @@
 //! request for their list of tools, remote agents for their definition. Private addresses are reached where the
 //! configuration lets workers reach them.
 
-use crate::commands::serve::equipment::Equipment;
+use crate::commands::serve::equipment::{self, Equipment};
 use crate::config::Config;
 use futures::StreamExt as _;
 use reqwest::{Client, Url};
@@ -64,7 +64,8 @@ impl Reach {
     /// The problem of the configuration.
     pub fn with(config: Config) -> anyhow::Result<Self> {
         crate::client::install_tls();
-        let equipment = Equipment::of(&config, None, Arc::new(SystemClock))?;
+        let own = equipment::own_addresses(&config, None)?;
+        let equipment = Equipment::of(&config, None, own, Arc::new(SystemClock))?;
         let open = outbound::open_client().map_err(anyhow::Error::msg)?;
         let guarded = outbound::guarded_client().map_err(anyhow::Error::msg)?;
         Ok(Self { config, equipment, open, guarded })

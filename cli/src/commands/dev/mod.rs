@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::serve::agents::{self, KnownTools, Registered};
 use crate::commands::serve::{
-    Equipment, Farewell, Listening, Service, Signals, api, budgets, fleet_store, scheduler, worker,
+    Equipment, Farewell, Listening, Service, Signals, api, budgets, equipment, fleet_store, scheduler, worker,
 };
 use crate::config::{ClientConfig, Config};
 use crate::failure::Exit;
@@ -107,7 +107,8 @@ async fn start(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     let beneath = tools.map(ExampleTools::beneath).transpose()?;
-    let equipment = Equipment::of(config, beneath, Arc::clone(&clock))?;
+    let own = equipment::own_addresses(config, Some(listening.address))?;
+    let equipment = Equipment::of(config, beneath, own, Arc::clone(&clock))?;
     let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
     let url = listening.url();
 
@@ -174,6 +175,7 @@ async fn start(
             tools: specs,
             mcp_servers: known.servers,
             keyless_tools: known.keyless,
+            tool_rules: known.rules,
             reach: known.reach,
             backend: "sqlite",
         },

@@ -6,6 +6,7 @@ use crate::output::text;
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use turnstone_domain::agent::ToolRuleBook;
 use turnstone_domain::{AgentDefinition, Timestamp};
 use turnstone_specs::Names;
 use turnstone_specs::Reach;
@@ -33,6 +34,8 @@ pub struct KnownTools {
     pub reviewers: Option<Vec<String>>,
     /// The programs and addresses that Agent Spec documents may use.
     pub reach: Reach,
+    /// The rules for the calls of tools.
+    pub rules: ToolRuleBook,
 }
 
 impl KnownTools {
@@ -46,6 +49,7 @@ impl KnownTools {
             remote: remote.to_vec(),
             reviewers,
             reach: toolbox.reach(),
+            rules: toolbox.rules().clone(),
         }
     }
 
@@ -153,24 +157,25 @@ fn read_all(
         documents.iter().filter_map(|(_, source)| Some(turnstone_specs::read(source, None).ok()?.0.name)),
     );
     let hosted: Vec<&str> = hosted.iter().map(String::as_str).collect();
-    let tools: Vec<&str> = known_tools.tools.iter().map(String::as_str).collect();
     let keyless: Vec<&str> = known_tools.keyless.iter().map(String::as_str).collect();
     let remote: Vec<&str> = known_tools.remote.iter().map(String::as_str).collect();
-    let servers: Vec<&str> = known_tools.servers.iter().map(String::as_str).collect();
     let reviewers: Option<Vec<&str>> =
         known_tools.reviewers.as_ref().map(|names| names.iter().map(String::as_str).collect());
-    let names = Names {
-        tools: &tools,
-        keyless: &keyless,
-        servers: &servers,
-        agents: &hosted,
-        remote: &remote,
-        reviewers: reviewers.as_deref(),
-        reach: Some(&known_tools.reach),
-        open: false,
-    };
     let (mut found, mut problems) = (Found::new(), Vec::new());
     for (file, source) in documents {
+        let name = turnstone_specs::name_for(&source, &known_tools.rules);
+        let (tools, servers) =
+            known_tools.rules.visible_to(name.as_deref(), &known_tools.tools, &known_tools.servers);
+        let names = Names {
+            tools: &tools,
+            keyless: &keyless,
+            servers: &servers,
+            agents: &hosted,
+            remote: &remote,
+            reviewers: reviewers.as_deref(),
+            reach: Some(&known_tools.reach),
+            open: false,
+        };
         let reported = match turnstone_specs::read(&source, Some(&names)) {
             Err(errors) => errors,
             Ok((definition, warnings)) => {

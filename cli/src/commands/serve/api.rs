@@ -2,6 +2,7 @@
 
 use super::agents::{self, KnownTools, Registered};
 use super::budgets;
+use super::equipment;
 use super::started::Started;
 use super::{Farewell, Ground, Listening, Service, ServicePart, Signals};
 use crate::commands::Session;
@@ -13,11 +14,11 @@ use std::future::pending;
 use std::process::ExitCode;
 use std::sync::Arc;
 use turnstone_api::{Api, ApiOptions};
-use turnstone_domain::agent::ToolSpec;
+use turnstone_domain::agent::{ToolRuleBook, ToolSpec};
 use turnstone_domain::{Clock, Ids};
 use turnstone_specs::Reach;
 use turnstone_store::Store;
-use turnstone_worker::tool::Toolbox;
+use turnstone_worker::tool::{RemoteConfig, Toolbox};
 
 /// `turnstone api`.
 #[derive(Clone, Debug, Args)]
@@ -52,6 +53,8 @@ pub struct Materials {
     pub mcp_servers: Vec<String>,
     /// The tools that take no credentials.
     pub keyless_tools: Vec<String>,
+    /// The rules for the calls of tools.
+    pub tool_rules: ToolRuleBook,
     /// The programs and addresses that Agent Spec documents may use.
     pub reach: Reach,
     /// The kind of store, as health and manifest name it.
@@ -81,7 +84,8 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             currency,
             limits,
         } = listening;
-        let Materials { store, clock, ids, tools, mcp_servers, keyless_tools, reach, backend } = materials;
+        let Materials { store, clock, ids, tools, mcp_servers, keyless_tools, tool_rules, reach, backend } =
+            materials;
         let options = ApiOptions {
             bind: address,
             api_keys,
@@ -99,6 +103,7 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             currency,
             mcp_servers,
             keyless_tools,
+            tool_rules,
             reach: Some(reach),
             tls: tls.is_some(),
             ..ApiOptions::default()
@@ -136,10 +141,15 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
     let listening = Listening::start(config, enable_reset, 0).await?;
     let Ground { store, clock, ids } = Ground::join(config).await?;
-    let toolbox = Toolbox::from_config(&config.tools, Arc::clone(&clock))
+    let own = equipment::own_addresses(config, Some(listening.address))?;
+    let toolbox = Toolbox::avoiding(own)
+        .with_tools(&config.tools, Arc::clone(&clock))
         .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
         // Documents are checked against it when they are registered.
         .and_then(|toolbox| toolbox.with_policy(config.tool_policy.clone(), &clock))
+        // Nothing is called from here, so that no authority is needed.
+        .and_then(|toolbox| toolbox.with_remote(&RemoteConfig { ca: None, ..config.remote.clone() }, &clock))
+        .and_then(|toolbox| equipment::with_rules(toolbox, config))
         .map_err(wrong)?;
     let (known, tools) =
         (KnownTools::of(&toolbox, &config.remote.host_names(), config.reviews.names()), toolbox.specs());
@@ -160,6 +170,7 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
             tools,
             mcp_servers: known.servers,
             keyless_tools: known.keyless,
+            tool_rules: known.rules,
             reach: known.reach,
             backend: "postgres",
         },

@@ -3,9 +3,11 @@
 use crate::config::Config;
 use crate::failure::Failure;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use turnstone_domain::Clock;
 use turnstone_store::limits::RateLimits;
+use turnstone_worker::OwnAddresses;
 use turnstone_worker::model::{ModelDefaults, ModelLimits, Providers, ScriptedModel};
 use turnstone_worker::tool::{ToolConfig, Toolbox};
 
@@ -38,12 +40,37 @@ fn wrong(problem: String) -> Failure {
     Failure::usage(problem).hint("`turnstone config show` says where each value comes from")
 }
 
+/// Adds the rules of the configuration to all of its tools.
+///
+/// # Errors
+/// The section that is wrong.
+pub fn with_rules(toolbox: Toolbox, config: &Config) -> Result<Toolbox, String> {
+    toolbox.with_rules(config.tool_rules.clone(), config.reviews.names().as_deref())
+}
+
+/// Returns the addresses that tools never call: those of this process, and those of the API in the configuration.
+/// `listening` is the address of the API in this process; without it, the configured one counts.
+///
+/// # Errors
+/// An address of the configuration has no port.
+pub fn own_addresses(config: &Config, listening: Option<SocketAddr>) -> Result<OwnAddresses, Failure> {
+    let metrics = [config.worker.metrics_bind, config.scheduler.metrics_bind];
+    let bound = std::iter::once(listening.unwrap_or(config.server.bind)).chain(metrics.into_iter().flatten());
+    OwnAddresses::new(bound.collect(), &config.server.own_addresses)
+        .map_err(|problem| wrong(format!("`server.own_addresses`: {problem}")))
+}
+
 impl Equipment {
-    /// Sets up the configured models and tools, with defaults beneath them or without.
+    /// Sets up the configured models and tools, with defaults beneath them or without. No tool calls `own`.
     ///
     /// # Errors
     /// The problem of the configuration, with its section and key.
-    pub fn of(config: &Config, beneath: Option<Beneath>, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+    pub fn of(
+        config: &Config,
+        beneath: Option<Beneath>,
+        own: OwnAddresses,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Failure> {
         let only_scripted = beneath.as_ref().filter(|_| config.providers.is_empty());
         let by_default = only_scripted.map(|beneath| beneath.model.to_owned());
         let defaults = ModelDefaults {
@@ -60,10 +87,12 @@ impl Equipment {
                 tools.entry(name).or_insert(tool);
             }
         }
-        let toolbox = Toolbox::from_config(&tools, Arc::clone(&clock))
+        let toolbox = Toolbox::avoiding(own)
+            .with_tools(&tools, Arc::clone(&clock))
             .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
             .and_then(|toolbox| toolbox.with_policy(config.tool_policy.clone(), &clock))
             .and_then(|toolbox| toolbox.with_remote(&config.remote, &clock))
+            .and_then(|toolbox| with_rules(toolbox, config))
             .map_err(wrong)?;
         Ok(Self { providers, toolbox, scripted })
     }
@@ -94,7 +123,8 @@ mod tests {
     async fn equipped(toml: &str) -> Equipment {
         crate::client::install_tls();
         let examples = ExampleTools::start().await.unwrap();
-        Equipment::of(&config(toml), Some(examples.beneath().unwrap()), Arc::new(SystemClock)).unwrap()
+        let (beneath, own) = (examples.beneath().unwrap(), OwnAddresses::default());
+        Equipment::of(&config(toml), Some(beneath), own, Arc::new(SystemClock)).unwrap()
     }
 
     #[tokio::test]

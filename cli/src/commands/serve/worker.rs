@@ -1,5 +1,6 @@
 //! `turnstone worker`: claims agent jobs and runs their turns. Any number may run, on any machines.
 
+use super::equipment;
 use super::fleet_store::refused;
 use super::open_files;
 use super::probed;
@@ -120,7 +121,8 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     open_files::allow(config.worker.slots, 0);
     let Ground { store, clock, ids } = Ground::join(config).await?;
     known_queues(config, &store.views).await?;
-    let equipment = Equipment::of(config, None, Arc::clone(&clock))?;
+    let own = equipment::own_addresses(config, None)?;
+    let equipment = Equipment::of(config, None, own, Arc::clone(&clock))?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let prices = config.prices()?;
     let Equipment { providers, toolbox, .. } = equipment;

@@ -19,6 +19,7 @@ pub mod remote;
 pub mod safety;
 pub mod session;
 mod spending;
+pub mod tool_rules;
 mod tools;
 
 pub use approvals::{Actions, Approvals};
@@ -33,6 +34,7 @@ pub use reasoning::Reasoning;
 pub use safety::Safety;
 pub use session::{Isolation, StateMode, StateOptions};
 pub use spending::Spending;
+pub use tool_rules::{AddedRestriction, ToolCaller, ToolRuleBook};
 pub use tools::{Endpoint, Reached, ToolAuth, ToolOrigin, Toolset, capability_name};
 
 use crate::error::{FailureKind, JobError};
@@ -120,6 +122,9 @@ pub struct AgentDefinition {
     /// theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowDocument>,
+    /// True if it came with an imported engagement: no operator of this server has registered it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
 }
 
 /// The model and its parameters.
@@ -250,13 +255,22 @@ pub struct Restriction {
     /// deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_within_ms: Option<u64>,
+    /// The restrictions that the configuration adds for the tool. They are not part of the document.
+    #[serde(skip)]
+    pub added: Vec<AddedRestriction>,
 }
 
 impl Restriction {
     /// Returns true if it restricts anything.
     #[must_use]
     pub fn restricts(&self) -> bool {
-        self.assertion.is_some() || self.require_review.is_some()
+        self.assertion.is_some() || self.require_review.is_some() || !self.added.is_empty()
+    }
+
+    /// Returns true if a reviewer has to approve.
+    #[must_use]
+    pub fn is_reviewed(&self) -> bool {
+        self.require_review.is_some() || self.added.iter().any(|one| one.restriction.require_review.is_some())
     }
 }
 
@@ -450,6 +464,12 @@ impl AgentDefinition {
             None if self.output.schema.is_some() => OutputFormat::Json,
             None => self.output.format,
         };
+    }
+
+    /// Returns the names of its capabilities.
+    #[must_use]
+    pub fn capability_names(&self) -> Vec<&str> {
+        self.capabilities.iter().map(|capability| capability.name.as_str()).collect()
     }
 
     /// Returns the capability of this name.

@@ -191,7 +191,7 @@ fn restriction(
     Restriction {
         require_review: reviewer.and_then(Node::text).map(str::to_owned),
         assertion: assertion.and_then(compile),
-        answer_within_ms: None,
+        ..Restriction::default()
     }
 }
 

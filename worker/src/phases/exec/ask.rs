@@ -93,7 +93,7 @@ async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Sto
             turn.screen_answers(&said)?;
         }
         let outcome = turn.screen_outcome(&call.asked.name, outcome);
-        let capability = resol::capability(turn, &call.asked.name).cloned();
+        let capability = resol::capability(turn, &call.asked.name);
         let capability = capability.unwrap_or_else(|| Capability::named(call.asked.name.clone()));
         Over::made(turn, call, &capability, outcome, None, duration_ms)
     } else {

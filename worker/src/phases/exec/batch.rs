@@ -27,7 +27,6 @@ use crate::tool::Tool;
 use crate::turn::barrier::Secured;
 use crate::turn::state::Turn;
 use crate::turn::stop::Stop;
-use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +38,8 @@ use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome, Trie
 use turnstone_domain::{CallId, EventName};
 use turnstone_store::breakers::Passage;
 
-/// The most calls that run at once.
+/// The most calls that a round begins. All of them leave right after its barrier, so that no call waits for another
+/// one while it is journalled as sent.
 const AT_ONCE: usize = 8;
 
 /// A call of the batch and its progress.
@@ -55,6 +55,11 @@ impl Flight {
             Step::Ready(ready) => ready.tool.tokens(),
             Step::Over(_) | Step::Returned => None,
         }
+    }
+
+    /// Returns true if it runs in this round.
+    fn is_in_round(&self) -> bool {
+        matches!(&self.step, Step::Ready(ready) if ready.in_round)
     }
 
     /// Returns true if no work for it runs on this server now.
@@ -96,6 +101,8 @@ struct Ready {
     doubtful: bool,
     /// True if a remote agent began to work in the round before. This round sends no new request, and waits for its end.
     continues: bool,
+    /// True if it runs in this round.
+    in_round: bool,
 }
 
 /// Returns true if these calls may run in parallel. The document must allow it for each of them, or say nothing
@@ -132,13 +139,14 @@ pub async fn run(
     let mut reviewed = reviewed(turn, &flights);
     let mut outside = None;
     loop {
+        begin_round(turn, &mut flights).await?;
         admit(turn, &mut flights).await?;
         deliver_in_order(turn, &mut flights)?;
         artifacts::reveal(turn, &std::mem::take(&mut reviewed)).await?;
         if flights.iter().all(|flight| matches!(flight.step, Step::Returned)) {
             return Ok(());
         }
-        before_calls(turn, &flights).await?;
+        turn.secure().await?;
         send(turn, &mut flights).await?;
         // A round of remote calls alone needs no slot of this worker. It keeps the slot if too many such
         // rounds wait already, and the worker claims no more jobs than it has slots.
@@ -175,23 +183,29 @@ pub async fn run(
     }
 }
 
-/// Writes what is paid, and waits for the end of a freeze, if a call is about to be made.
-async fn before_calls(turn: &mut Turn, flights: &[Flight]) -> Result<(), Stop> {
-    if flights.iter().any(|flight| matches!(flight.step, Step::Ready(_))) {
-        turn.secure().await?;
-        turn.unless_frozen().await?;
+/// Chooses the calls of the next round: those that continue, and the first [`AT_ONCE`] others. If the round begins a
+/// call, it waits for the end of a freeze.
+async fn begin_round(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+    let mut begun = 0;
+    for flight in flights {
+        let Step::Ready(ready) = &mut flight.step else { continue };
+        ready.in_round = ready.continues || begun < AT_ONCE;
+        begun += usize::from(ready.in_round && !ready.continues);
     }
-    Ok(())
+    if begun == 0 {
+        return Ok(());
+    }
+    turn.secure().await?;
+    turn.unless_frozen().await
 }
 
 /// Returns the settled calls that wait for a review of their output. Their files become visible once the model has
 /// received the output, because the review was approved then.
 fn reviewed(turn: &Turn, flights: &[Flight]) -> Vec<CallId> {
     let waits = |flight: &&Flight| {
-        let capability = turn.agent.capability(&flight.call.asked.name);
+        let capability = resol::capability(turn, &flight.call.asked.name);
         matches!(&flight.step, Step::Over(over) if matches!(over.ending, Ending::Recalled))
-            && capability
-                .is_some_and(|own| own.output_restriction.require_review.is_some() && own.collect_results)
+            && capability.is_some_and(|own| own.output_restriction.is_reviewed() && own.collect_results)
     };
     flights.iter().filter(waits).map(|flight| flight.call.asked.call_id.clone()).collect()
 }
@@ -275,6 +289,7 @@ fn prepare(
         handle,
         doubtful: sent.is_some() || tries_of_tool > 0,
         continues: false,
+        in_round: false,
     };
     Ok(Flight { call, step: Step::Ready(Box::new(ready)) })
 }
@@ -313,7 +328,7 @@ fn unknown(turn: &mut Turn, call: Call) -> Flight {
 async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     for flight in flights {
         while let Step::Ready(ready) = &mut flight.step {
-            if ready.continues {
+            if ready.continues || !ready.in_round {
                 break;
             }
             let passage = circuit::pass(turn, &ready.tool, &ready.capability).await?;
@@ -346,11 +361,14 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
 /// Makes the intents of the round durable.
 async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
     let (mut leaving, mut aside) = (Vec::new(), 0);
-    let remote = flights.iter().filter(|flight| flight.tokens().is_some()).count();
+    let remote = flights.iter().filter(|flight| flight.is_in_round() && flight.tokens().is_some()).count();
     let share = i64::try_from(remote.max(1)).unwrap_or(i64::MAX);
     for flight in flights {
         let most = flight.tokens();
         let Step::Ready(ready) = &mut flight.step else { continue };
+        if !ready.in_round {
+            continue;
+        }
         let left = |most: i64| turn.budget.left().map_or(most, |left| left / share);
         ready.set_aside = most.map_or(0, |most| most.min(left(most)).max(1));
         aside += ready.set_aside;
@@ -368,7 +386,8 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
 
 /// Runs the calls of the round; returns each result with the index of its flight.
 async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(usize, Made)> {
-    let calls = flights.iter().enumerate().filter_map(|(at, flight)| {
+    let in_round = flights.iter().enumerate().filter(|(_, flight)| flight.is_in_round());
+    let calls = in_round.filter_map(|(at, flight)| {
         let Step::Ready(ready) = &flight.step else { return None };
         let call = &flight.call.asked.call_id;
         let remote = RemotePart { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
@@ -376,10 +395,7 @@ async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(u
             (at, call::try_once(turn, secured, &flight.call, (&ready.tool, &ready.capability), remote).await)
         })
     });
-    let calls: Vec<_> = calls.collect();
-    let mut returned: Vec<_> = futures::stream::iter(calls).buffer_unordered(AT_ONCE).collect().await;
-    returned.sort_unstable_by_key(|(at, _)| *at);
-    returned
+    futures::future::join_all(calls).await
 }
 
 /// Decides about each call that returned. Returns the delay before the next round; `None` when no call needs one.
@@ -540,6 +556,7 @@ fn replace(
         handle: None,
         doubtful: false,
         continues: false,
+        in_round: true,
     };
     *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };
     checked.map(|_| ())

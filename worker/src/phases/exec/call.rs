@@ -105,6 +105,8 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, requested: RequestedCall) ->
     {
         return Ok(refused_again(turn, &call, &refusal));
     }
+    turn.secure().await?;
+    turn.unless_frozen().await?;
     record_sent(turn, &mut call, is_idempotent(&tool, &capability), true);
     pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
     let remote = RemotePart { call: &call.asked.call_id, set_aside: 0, handle: None };
@@ -130,7 +132,7 @@ pub fn known_again(
     let outcome = turn.screen_outcome(&call.asked.name, outcome);
     let denied = restriction::after(turn, call, capability, &outcome);
     // A reviewer decided about the first outcome; this one was not reviewed, so it is not published.
-    let reviewed = capability.output_restriction.require_review.is_some();
+    let reviewed = capability.output_restriction.is_reviewed();
     let withheld = denied.is_some() || reviewed || !capability.collect_results;
     note_outcome(turn, call, &outcome, None, duration_ms, withheld);
     match denied {
@@ -385,8 +387,8 @@ fn mapped(mut outcome: ToolOutcome, capability: &Capability) -> ToolOutcome {
 /// # Errors
 /// [`Stop::Park`] while its output waits for a review, [`Stop::Fail`] when the review rejected it.
 pub fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: i64) -> Result<(), Stop> {
-    if let Some(capability) = turn.agent.capability(&call.asked.name).cloned()
-        && capability.output_restriction.require_review.is_some()
+    if let Some(capability) = resol::capability(turn, &call.asked.name)
+        && capability.output_restriction.is_reviewed()
         && outcome.was_invoked()
     {
         restriction::review_output(turn, call, &capability, &outcome)?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use turnstone_domain::CallId;
-use turnstone_domain::agent::credential::{Acting, Owner, acting};
+use turnstone_domain::agent::credential::{Acting, Credential, Owner, acting};
 use turnstone_domain::agent::{AgentFormat, Capability};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::tool_call::ToolOutcome;
@@ -112,7 +112,8 @@ pub async fn of(
             tool.spec().name
         )));
     }
-    let credentials = headers(&kept, |name| turn.deps.toolbox.secret(name)).map_err(refused)?;
+    let named = |name: &str, credential: &Credential| turn.deps.toolbox.secret(name, tool, credential);
+    let credentials = headers(&kept, named).map_err(refused)?;
     let user = matches!(acting, Acting::User).then(|| user.clone());
     Ok(Identity { user, credentials, peer_request: None })
 }

@@ -1,4 +1,6 @@
 //! Restrictions of a capability: the assertion first, then the review; both must pass (OAS-28 … OAS-36).
+//!
+//! The configuration may add restrictions for the tool (`[tool_rules]`). All assertions precede all reviews.
 
 use super::call::Call;
 use super::reviewer;
@@ -25,6 +27,48 @@ pub enum Checked {
     Denied(ToolOutcome),
 }
 
+/// One restriction of a call: that of the agent's document, or one of the configuration.
+struct RestrictionPart<'r> {
+    restriction: &'r Restriction,
+    /// The section of the configuration; `None` for the document.
+    section: Option<&'r str>,
+}
+
+impl<'r> RestrictionPart<'r> {
+    /// Returns all restrictions, that of the document first.
+    fn all(restriction: &'r Restriction) -> impl Iterator<Item = Self> {
+        let added = restriction.added.iter();
+        let added =
+            added.map(|one| Self { restriction: &one.restriction, section: Some(one.section.as_str()) });
+        std::iter::once(Self { restriction, section: None }).chain(added)
+    }
+
+    fn reviewer(&self) -> Option<Contact> {
+        reviewer_of(self.restriction)
+    }
+
+    /// Returns the name of the call in the Engagement object.
+    fn name(&self, call: &'r Call) -> &'r str {
+        self.section.unwrap_or(&call.asked.name)
+    }
+
+    /// Returns the digest that binds an answer to the arguments, and to the section that demands it.
+    fn subject(&self, call: &Call) -> String {
+        match self.section {
+            None => digest::of_json(&call.asked.arguments),
+            Some(section) => digest::of_json(&json!([section, call.asked.arguments])),
+        }
+    }
+
+    /// Returns the names of capabilities that the assertion may use in their dotted form.
+    fn names(&self, turn: &'r Turn) -> Vec<&'r str> {
+        match self.section {
+            None => turn.agent.capability_names(),
+            Some(section) => vec![section],
+        }
+    }
+}
+
 /// Checks the input restriction before the call (OAS-28, OAS-34).
 pub fn before(
     turn: &mut Turn,
@@ -33,46 +77,60 @@ pub fn before(
     idempotent: bool,
 ) -> Result<Checked, Stop> {
     let restriction = &capability.input_restriction;
-    let reviewer = reviewer_of(restriction).or_else(|| of_high_risk(turn, call, idempotent));
-    let of_output = reviewer_of(&capability.output_restriction);
-    if restriction.assertion.is_none() && reviewer.is_none() && of_output.is_none() {
+    let high_risk = of_high_risk(turn, call, idempotent);
+    let outputs = RestrictionPart::all(&capability.output_restriction).filter_map(|part| part.reviewer());
+    let outputs: Vec<Contact> = outputs.collect();
+    if !restriction.restricts() && high_risk.is_none() && outputs.is_empty() {
         return Ok(Checked::Passed);
     }
-    let view =
-        turn.object.as_ref().map(|object| object.with_pending(&call.asked.name, &call.asked.arguments));
-    if let Some(why) =
-        restriction.assertion.as_deref().and_then(|source| violated(turn, source, view.as_ref()))
-    {
-        let text = format!("the input restriction of `{}` does not allow this call: {why}", call.asked.name);
-        return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
+    for part in RestrictionPart::all(restriction) {
+        if let Some(why) = violated_before(turn, call, &part) {
+            let text =
+                format!("the input restriction of `{}` does not allow this call: {why}", part.name(call));
+            return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
+        }
     }
+    let reviewed = RestrictionPart::all(restriction).filter_map(|part| {
+        let instead = high_risk.clone().filter(|_| part.section.is_none());
+        Some((part.reviewer().or(instead)?, part))
+    });
+    let reviewed: Vec<(Contact, RestrictionPart<'_>)> = reviewed.collect();
     // A call whose output has no reviewer does not run either.
-    if let Some(word) =
-        reviewer.iter().chain(&of_output).find_map(|requested| missing_reviewer(turn, requested))
-    {
+    let all = reviewed.iter().map(|(reviewer, _)| reviewer).chain(&outputs);
+    if let Some(word) = all.into_iter().find_map(|requested| missing_reviewer(turn, requested)) {
         let text = format!(
             "`{}` needs the approval of its reviewer `{word}`, and there is no such reviewer: the caller named no user",
             call.asked.name
         );
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
-    if let Some(reviewer) = reviewer {
+    for (reviewer, part) in reviewed {
+        let view = turn.object.as_ref();
+        let view = view.map(|object| object.with_pending(&call.asked.name, &call.asked.arguments));
         let engagement = view.map(|view| view.to_json()).unwrap_or_default();
-        if let Some(refusal) = declined(turn, call) {
+        if let Some(refusal) = declined(turn, call, &part) {
             return Ok(Checked::Denied(refusal));
         }
         // Planned: no request leaves before the answer.
         reviewer::plan(turn, call, idempotent);
-        let question = question(turn, (call, restriction), None, engagement);
-        review_requested(turn, call, ReviewKind::Input, reviewer, question)?;
+        let question = question(turn, (call, &part), None, engagement);
+        review_requested(turn, (call, &part), ReviewKind::Input, reviewer, question)?;
     }
     Ok(Checked::Passed)
 }
 
+/// Returns the reason why an assertion does not allow a call that is about to be made.
+fn violated_before(turn: &Turn, call: &Call, part: &RestrictionPart<'_>) -> Option<String> {
+    let source = part.restriction.assertion.as_deref()?;
+    let object = turn.object.as_ref();
+    let view = object.map(|object| object.with_pending(part.name(call), &call.asked.arguments));
+    violated(turn, (source, &part.names(turn)), view.as_ref())
+}
+
 /// Returns the outcome of a call of an Agent Spec agent that was rejected: its model continues without the call.
-fn declined(turn: &Turn, call: &Call) -> Option<ToolOutcome> {
+fn declined(turn: &Turn, call: &Call, part: &RestrictionPart<'_>) -> Option<ToolOutcome> {
     turn.crew()?;
-    let answer = answer(turn, call, ReviewKind::Input)?;
+    let answer = answer(turn, call, part, ReviewKind::Input)?;
     matches!(answer.state, ReviewState::Rejected | ReviewState::Expired).then(|| {
         let why = answer.reason.as_deref().unwrap_or("no reason was given");
         let text = format!("the call of `{}` was denied: {why}", call.asked.name);
@@ -80,53 +138,65 @@ fn declined(turn: &Turn, call: &Call) -> Option<ToolOutcome> {
     })
 }
 
-/// Checks the output assertion, after the call and before any other use of the result (OAS-29, OAS-35).
+/// Checks the output assertions, after the call and before any other use of the result (OAS-29, OAS-35).
 pub fn after(
     turn: &Turn,
     call: &Call,
     capability: &Capability,
     outcome: &ToolOutcome,
 ) -> Option<ToolOutcome> {
-    let source = capability.output_restriction.assertion.as_deref()?;
     if !outcome.was_invoked() {
         return None;
     }
-    let outputs = outputs_of(outcome);
-    let object = turn.object.as_ref();
-    let view = object.map(|object| object.with_made(&call.asked.name, &call.asked.arguments, &outputs));
-    let why = violated(turn, source, view.as_ref())?;
-    let text = format!(
-        "the output restriction of `{}` does not allow its result to be used: {why}",
-        call.asked.name
-    );
-    Some(ToolOutcome::failed(FailureKind::Policy.code(), text))
+    RestrictionPart::all(&capability.output_restriction).find_map(|part| {
+        let source = part.restriction.assertion.as_deref()?;
+        let (name, outputs) = (part.name(call), outputs_of(outcome));
+        let object = turn.object.as_ref();
+        let view = object.map(|object| object.with_made(name, &call.asked.arguments, &outputs));
+        let why = violated(turn, (source, &part.names(turn)), view.as_ref())?;
+        let text = format!("the output restriction of `{name}` does not allow its result to be used: {why}");
+        Some(ToolOutcome::failed(FailureKind::Policy.code(), text))
+    })
 }
 
-/// Asks for the output review; returns once the reviewer has approved.
+/// Asks for the output reviews; returns once each reviewer has approved.
 pub fn review_output(
     turn: &mut Turn,
     call: &Call,
     capability: &Capability,
     outcome: &ToolOutcome,
 ) -> Result<(), Stop> {
-    let Some(reviewer) = reviewer_of(&capability.output_restriction) else { return Ok(()) };
-    let outputs = outputs_of(outcome);
-    let engagement = candidate(turn, call, &outputs);
-    let question = question(turn, (call, &capability.output_restriction), Some(outputs), engagement);
-    review_requested(turn, call, ReviewKind::Output, reviewer, question)
+    for part in RestrictionPart::all(&capability.output_restriction) {
+        let Some(reviewer) = part.reviewer() else { continue };
+        let outputs = outputs_of(outcome);
+        let engagement = candidate(turn, call, &outputs);
+        let question = question(turn, (call, &part), Some(outputs), engagement);
+        review_requested(turn, (call, &part), ReviewKind::Output, reviewer, question)?;
+    }
+    Ok(())
 }
 
 /// Returns the newest review of this call and these arguments, decided or open.
-fn answer<'t>(turn: &'t Turn, call: &Call, kind: ReviewKind) -> Option<&'t ReviewAnswer> {
-    let arguments_hash = digest::of_json(&call.asked.arguments);
+fn answer<'t>(
+    turn: &'t Turn,
+    call: &Call,
+    part: &RestrictionPart<'_>,
+    kind: ReviewKind,
+) -> Option<&'t ReviewAnswer> {
+    let subject = part.subject(call);
     turn.reviews.iter().rev().find(|review| {
-        review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == arguments_hash
+        review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == subject
     })
 }
 
-/// Returns true if a reviewer has approved this call and these arguments.
-pub fn is_approved(turn: &Turn, call: &Call, kind: ReviewKind) -> bool {
-    answer(turn, call, kind).is_some_and(|answer| answer.state == ReviewState::Approved)
+/// Returns true if every reviewer has approved the output of this call with these arguments.
+pub fn is_output_approved(turn: &Turn, call: &Call, capability: &Capability) -> bool {
+    let mut reviewed =
+        RestrictionPart::all(&capability.output_restriction).filter(|part| part.reviewer().is_some());
+    reviewed.all(|part| {
+        answer(turn, call, &part, ReviewKind::Output)
+            .is_some_and(|answer| answer.state == ReviewState::Approved)
+    })
 }
 
 /// Returns once the reviewer has approved this call and these arguments.
@@ -136,7 +206,7 @@ pub fn is_approved(turn: &Turn, call: &Call, kind: ReviewKind) -> bool {
 /// without confirmation (OAS-32).
 fn review_requested(
     turn: &mut Turn,
-    call: &Call,
+    (call, part): (&Call, &RestrictionPart<'_>),
     kind: ReviewKind,
     reviewer: Contact,
     question: Value,
@@ -144,12 +214,16 @@ fn review_requested(
     let word = reviewer.target.as_str();
     let own_ms = reviewer.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
     let wait = own_ms.or_else(|| turn.deps.options.review_deadline_ms());
-    let answer = answer(turn, call, kind);
+    let answer = answer(turn, call, part, kind);
+    let asking = |turn: &Turn| {
+        let arguments_hash = part.subject(call);
+        NewReview { arguments_hash, ..question_to(turn, call, kind, question) }
+    };
     match answer.map(|review| review.state) {
         Some(ReviewState::Approved) => Ok(()),
         Some(ReviewState::Rejected | ReviewState::Expired) => Err(rejected(turn, call, answer)),
         None if turn.is_reviewed_by_agent(word) => {
-            let review = NewReview { reviewer: word.to_owned(), ..question_to(turn, call, kind, question) };
+            let review = NewReview { reviewer: word.to_owned(), ..asking(turn) };
             let deadline_at = wait.map(|ms| turn.deps.clock.now().plus_ms(ms));
             let text = reviewer::input(call, kind, &review.question);
             Err(reviewer::ask(turn, NewReview { deadline_at, ..review }, text))
@@ -158,7 +232,7 @@ fn review_requested(
             Err(Stop::Park(Box::new(Wait::Children(Vec::new()))))
         }
         None | Some(ReviewState::Open) => {
-            let review = question_to(turn, call, kind, question);
+            let review = asking(turn);
             match reviewers::assign(turn, review, word, wait) {
                 Some(review) => Err(Stop::Park(Box::new(Wait::Review(review)))),
                 None => {
@@ -267,14 +341,17 @@ fn of_high_risk(turn: &Turn, call: &Call, idempotent: bool) -> Option<Contact> {
 /// Returns the question for a reviewer: the agent, the call's arguments, and the assertion that it passed.
 fn question(
     turn: &Turn,
-    (call, restriction): (&Call, &Restriction),
+    (call, part): (&Call, &RestrictionPart<'_>),
     outputs: Option<Value>,
     engagement: Value,
 ) -> Value {
     let mut question = json!({"agent": turn.agent.name, "name": call.asked.name, "call_id": call.asked.call_id,
                               "inputs": call.asked.arguments, "engagement": engagement});
-    if let Some(assertion) = &restriction.assertion {
+    if let Some(assertion) = &part.restriction.assertion {
         question["assertion"] = assertion.as_str().into();
+    }
+    if let Some(section) = part.section {
+        question["tool_rules"] = section.into();
     }
     if let Some(outputs) = outputs {
         question["outputs"] = outputs;
@@ -291,9 +368,9 @@ fn candidate(turn: &Turn, call: &Call, outputs: &Value) -> Value {
 }
 
 /// Returns the reason why an assertion does not hold; any value except `true` fails (OAS-36).
-fn violated(turn: &Turn, source: &str, view: Option<&View<'_>>) -> Option<String> {
+fn violated(turn: &Turn, (source, names): (&str, &[&str]), view: Option<&View<'_>>) -> Option<String> {
     let Some(view) = view else { return Some("there is no Engagement object".to_owned()) };
-    match turn.deps.expression(&turn.agent, source) {
+    match turn.deps.expression(names, source) {
         Ok(expression) => {
             let denied = match expression.is_light() {
                 true => expression.assert(view),

@@ -93,8 +93,7 @@ fn reviewed(turn: &mut Turn, call: &CallId, of: &CallId) {
 
 fn stand_in(turn: &mut Turn, call: &Call, recorded: ToolCall, outcome: ToolOutcome) -> Result<(), Stop> {
     let name = &call.asked.name;
-    let own = resol::capability(turn, name).or_else(|| turn.agent.capability(name)).cloned();
-    let capability = own.unwrap_or_else(|| Capability::named(name.clone()));
+    let capability = resol::capability(turn, name).unwrap_or_else(|| Capability::named(name.clone()));
     let handed = turn.delegate(name).is_some_and(|delegate| delegate.terms.mode == DelegationMode::Handoff);
     if let (true, ToolOutcome::Success { output }, Some(fork)) = (handed, &outcome, &mut turn.fork) {
         fork.handed_over = Some((call.asked.call_id.clone(), output.clone()));

@@ -60,9 +60,9 @@ impl Over {
     ) -> Self {
         let denied = restriction::after(turn, call, capability, &outcome);
         // The review may be approved already, by the recorded call in a fork or by the record in a rerun.
-        let reviewed = capability.output_restriction.require_review.is_some()
+        let reviewed = capability.output_restriction.is_reviewed()
             && denied.is_none()
-            && !restriction::is_approved(turn, call, ReviewKind::Output);
+            && !restriction::is_output_approved(turn, call, capability);
         let withheld = denied.is_some() || reviewed || !capability.collect_results;
         let reviewed = reviewed.then(|| Box::new(capability.clone()));
         let over =

@@ -168,28 +168,35 @@ async fn admitted(
     draining: &CancellationToken,
 ) -> Result<Result<(Option<Pass>, Option<OwnedSemaphorePermit>, Afforded), JobError>, Stop> {
     let provider = call.provider;
-    let pass = match enter(turn, call, draining).await? {
-        Ok(pass) => pass,
-        Err(held) => {
-            model_failed(turn, wanted, provider, &held.message);
-            return Ok(Err(held));
+    loop {
+        let pass = match enter(turn, call, draining).await? {
+            Ok(pass) => pass,
+            Err(held) => {
+                model_failed(turn, wanted, provider, &held.message);
+                return Ok(Err(held));
+            }
+        };
+        let place = place(turn, provider, pass.as_ref(), draining).await?;
+        let named = format!("{provider}/{}", wanted.model);
+        let refused = match reservation::reserve(turn, reserved, (prompt_bound, tokens), named).await {
+            // The job was paused before the reservation was durable, which is released with the lease.
+            Ok(_) if draining.is_cancelled() => Some(Stop::Drain),
+            // A freeze began while the call waited. It waits again, and holds no place of others meanwhile.
+            Ok(held) if turn.is_frozen().await? => {
+                *reserved = Some(held);
+                None
+            }
+            Ok(held) => return Ok(Ok((pass, place, held))),
+            Err(stop) => Some(stop),
+        };
+        if let Some(pass) = &pass {
+            turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, pass, 0).await;
         }
-    };
-    let place = place(turn, provider, pass.as_ref(), draining).await?;
-    let named = format!("{provider}/{}", wanted.model);
-    match reservation::reserve(turn, reserved, (prompt_bound, tokens), named).await {
-        Ok(held) if !draining.is_cancelled() => Ok(Ok((pass, place, held))),
-        refused => {
-            if let Some(pass) = &pass {
-                turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, pass, 0).await;
-            }
+        match refused {
+            None => {}
             // A cheaper model may still fit.
-            match refused {
-                Err(Stop::Fail(error)) => Ok(Err(error)),
-                Err(stop) => Err(stop),
-                // The job was paused before the reservation was durable, which is released with the lease.
-                Ok(_) => Err(Stop::Drain),
-            }
+            Some(Stop::Fail(error)) => return Ok(Err(error)),
+            Some(stop) => return Err(stop),
         }
     }
 }

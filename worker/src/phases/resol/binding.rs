@@ -1,6 +1,7 @@
 //! Finds the tools that this worker can call for the agent's declarations.
 
 use super::record::{ResolvedTool, ToolSource};
+use super::rules;
 use crate::model::ToolOffer;
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
 use crate::tool::{Tool, Toolbox};
@@ -12,6 +13,9 @@ use std::time::Duration;
 use turnstone_domain::agent::delegation::Target;
 use turnstone_domain::agent::{AgentDefinition, AgentFormat, Capability, Reached, Toolset};
 use turnstone_domain::digest;
+
+/// The reason why a capability has no tool, or none for this caller.
+const NO_TOOL: &str = "no tool of this name is registered on this worker; add it to [tools]";
 
 /// The tools of a turn, by the names that the model knows.
 #[derive(Default)]
@@ -25,7 +29,7 @@ pub struct Bound {
     pub tool: Arc<dyn Tool>,
     /// The record of it that RESOL writes.
     pub record: ResolvedTool,
-    /// The capability of a tool that the agent does not name individually.
+    /// The capability of a tool that the agent does not name individually, or that has rules of the configuration.
     own: Option<Capability>,
 }
 
@@ -51,7 +55,7 @@ impl Bindings {
 impl Bound {
     /// Returns the agent's capability for it.
     pub fn capability<'a>(&'a self, agent: &'a AgentDefinition, name: &str) -> Option<&'a Capability> {
-        agent.capability(name).or(self.own.as_ref())
+        self.own.as_ref().or_else(|| agent.capability(name))
     }
 }
 
@@ -166,6 +170,9 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Mcp
 pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
     let name = capability.name.as_str();
     let toolbox = &turn.deps.toolbox;
+    if !rules::admits(turn, capability) {
+        return Err(NO_TOOL.to_owned());
+    }
     if let Some(key) = remote(toolbox, capability) {
         let unknown = || Err("it was not asked for".to_owned());
         let agent = catalogues.remote.get(key).cloned().unwrap_or_else(unknown)?;
@@ -193,7 +200,7 @@ pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues)
         Some((Reached::Unserved { kind }, _)) => Err(format!(
             "tools of type {kind} are not served; put what serves it over HTTP into [tools.{name}]"
         )),
-        _ => Err("no tool of this name is registered on this worker; add it to [tools]".to_owned()),
+        _ => Err(NO_TOOL.to_owned()),
     }
 }
 
@@ -210,9 +217,15 @@ pub async fn bind_all(
             let mut offered = Vec::new();
             for (tool, found) in catalogue.tools() {
                 let capability = set.capability(name(tool));
+                if !rules::admits(turn, &capability) {
+                    continue;
+                }
                 let known = Arc::clone(found) as Arc<dyn Tool>;
                 let bound = bound(turn, known, &capability, of_server(found)).await;
-                offered.push((name(tool), bound.map(|bound| Bound { own: Some(capability), ..bound })));
+                offered.push((
+                    name(tool),
+                    bound.map(|bound| Bound { own: bound.own.or(Some(capability)), ..bound }),
+                ));
             }
             offered.extend(catalogue.withheld().iter().map(|(tool, why)| (name(tool), Err(why.clone()))));
             offered
@@ -246,7 +259,8 @@ async fn bound(
         retry_policy: capability.errors.retry.clone().or_else(|| turn.agent.errors.retry.clone()),
         digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
     };
-    let own = turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
+    let unnamed = || turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
+    let own = rules::added(&turn.deps.toolbox, capability).or_else(unnamed);
     Ok(Bound { tool, record, own })
 }
 
@@ -255,7 +269,10 @@ async fn bound(
 /// # Errors
 /// A sentence that says why its schema cannot be used.
 pub async fn declared(turn: &Turn, tool: Arc<dyn Tool>, capability: &Capability) -> Result<Bound, String> {
-    bound(turn, tool, capability, ToolSource::Manifest { tool_index: 0 }).await
+    let bound = bound(turn, tool, capability, ToolSource::Manifest { tool_index: 0 }).await?;
+    // The rules of the configuration are about its own tools.
+    let own = turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
+    Ok(Bound { own, ..bound })
 }
 
 /// Returns a tool as it is described to the model.

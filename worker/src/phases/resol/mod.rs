@@ -2,9 +2,11 @@
 
 mod binding;
 mod record;
+mod rules;
 
 pub use binding::Bindings;
 pub use record::{ResolBody, ResolvedTool};
+pub use rules::{admits_guardrail, reads_engagement};
 
 use crate::flow::{self, Declared};
 use crate::model::ToolOffer;
@@ -188,11 +190,21 @@ pub fn offer(turn: &Turn, name: &str) -> Option<ToolOffer> {
     Some(binding::offer(&*bound.tool, bound.capability(&turn.agent, name)?))
 }
 
-/// Returns the agent's rules for the calls of a tool: its own, or those for all tools of its server.
+/// Returns the rules for the calls of a tool: the agent's own, or those for all tools of its server, with those of the
+/// configuration. A tool that is not available now keeps them.
 #[must_use]
-pub fn capability<'a>(turn: &'a Turn, name: &str) -> Option<&'a Capability> {
+pub fn capability(turn: &Turn, name: &str) -> Option<Capability> {
     let found = turn.bindings.as_ref().and_then(|bindings| bindings.get(name));
-    found.map_or_else(|| turn.agent.capability(name), |bound| bound.capability(&turn.agent, name))
+    match found {
+        Some(bound) => bound.capability(&turn.agent, name).cloned(),
+        None => {
+            let own = turn.agent.capability(name).cloned();
+            let of_set =
+                || turn.agent.toolsets.iter().find(|set| set.covers(name)).map(|set| set.capability(name));
+            let own = own.or_else(of_set)?;
+            Some(rules::added(&turn.deps.toolbox, &own).unwrap_or(own))
+        }
+    }
 }
 
 /// Returns a tool of this turn, and the agent's rules for its calls.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use turnstone_domain::agent::ToolSpec;
 use turnstone_domain::agent::errors::Breaker;
+use turnstone_outbound::OwnAddresses;
 use turnstone_telemetry::redact;
 use url::Url;
 
@@ -22,6 +23,7 @@ const TEXT_CAP: usize = 256 * 1024;
 pub struct HttpGetTool {
     spec: ToolSpec,
     client: Client,
+    own: OwnAddresses,
 }
 
 impl HttpGetTool {
@@ -39,14 +41,22 @@ impl HttpGetTool {
             }),
             idempotent: true,
         };
-        Self { spec, client }
+        Self { spec, client, own: OwnAddresses::default() }
+    }
+
+    /// Returns the tool that never calls these addresses, on which this server listens.
+    #[must_use]
+    pub fn avoiding(self, own: OwnAddresses) -> Self {
+        Self { own, ..self }
     }
 
     async fn fetch(&self, url: Url, call_id: &str) -> Result<Value, ToolError> {
         let failed = |problem: String| ToolError::Answered(format!("tool http_get: {problem}"));
         // Another request would have the same answer.
         let refused = |problem: String| ToolError::Final(format!("tool http_get: {problem}"));
-        let sent = self.client.get(url.clone()).header("idempotency-key", call_id).send().await;
+        let client = outbound::client_avoiding(&self.own, &url, false, &self.client)
+            .map_err(|problem| ToolError::Refused(format!("tool http_get: {problem}")))?;
+        let sent = client.get(url.clone()).header("idempotency-key", call_id).send().await;
         let response = sent.map_err(|error| failed(outbound::describe(&error)))?;
         let status = response.status();
         if status.is_redirection() {
