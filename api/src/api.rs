@@ -4,17 +4,16 @@ use crate::access::{Access, AccessTable, UndeclaredAccess};
 use crate::agent_protocol::RunStream;
 use crate::audit_chain::RefusedRequests;
 use crate::auth::Guarded;
-use crate::caller::Peer;
 use crate::doorbell::Bells;
 use crate::metrics::Metrics;
 use crate::names::Names;
 use crate::ojs::schemas::SchemaBook;
-use crate::principals::{Keyring, Principals};
+use crate::principals::{ConfiguredKeys, Keyring, Principals};
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
 use crate::{
     a2a, agent_protocol, agents, artifacts, audit_chain, auth, batches, budgets, credentials, docs,
-    engagements, fleet, freeze, keys, ojs, probes, query, reply, reviews, stamp,
+    engagements, fleet, freeze, ids, keys, ojs, probes, query, reply, reviews, stamp,
 };
 use axum::Router;
 use axum::http::Method;
@@ -31,7 +30,6 @@ use turnstone_ojs::attest::Signer;
 use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Flows;
 use turnstone_store::{EventFilter, Store};
-use turnstone_telemetry::Secret;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The default limit of a body, in bytes (OJS HTTP binding §3: at least 1 MiB).
@@ -42,8 +40,10 @@ pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
 pub struct ApiOptions {
     /// The address to listen on. An address that is not loopback needs a key: see [`crate::check_exposure`].
     pub bind: SocketAddr,
-    /// A client must present one of these; without any, every client that can reach the address has access.
-    pub api_keys: Vec<Secret>,
+    /// The keys of the configuration. A client must present one of them; without any, every client that can reach the
+    /// address has access. The keys of other servers are among them; the depth, budget and user that these servers send
+    /// are trusted.
+    pub keys: ConfiguredKeys,
     /// The key that signs receipts. Without it the fleet makes a key of its own and keeps it in the store.
     pub attest_key: Option<Signer>,
     /// True if it is served over TLS.
@@ -56,8 +56,6 @@ pub struct ApiOptions {
     pub require_agent: bool,
     /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
-    /// Other servers that may use the agents of this one. Their depth, budget and user are trusted.
-    pub peers: Vec<Peer>,
     /// The hosts that agents may name as `oagent://host/path/name`: `host` or `host:port`. None by default.
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; any user by default.
@@ -78,14 +76,13 @@ impl Default for ApiOptions {
     fn default() -> Self {
         Self {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            api_keys: Vec::new(),
+            keys: ConfiguredKeys::default(),
             attest_key: None,
             tls: false,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             enable_reset: false,
             require_agent: false,
             private_webhooks: false,
-            peers: Vec::new(),
             remote_hosts: Vec::new(),
             reviewers: None,
             separate_duties: false,
@@ -183,6 +180,7 @@ impl Api {
             .merge(reviews::routes())
             .merge(fleet::routes())
             .merge(freeze::routes())
+            .merge(ids::routes())
             .merge(probes::routes())
             .split_for_parts();
         let document = Arc::new(docs::finish(document));

@@ -213,7 +213,8 @@ pub(crate) fn page(items: impl Iterator<Item = RawObject>, page: u32, slice: Pag
     listed("items", items, json!({"total": total, "page": page, "per_page": slice.limit}))
 }
 
-fn listed(name: &'static str, items: impl Iterator<Item = RawObject>, place: Value) -> RawObject {
+/// Returns a part of a list with its position.
+pub(crate) fn listed(name: &'static str, items: impl Iterator<Item = RawObject>, place: Value) -> RawObject {
     let mut reply = RawObject::new();
     reply.insert(name, RawJson::list(&items.collect::<Vec<_>>()));
     reply.insert("pagination", place);

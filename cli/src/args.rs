@@ -63,7 +63,7 @@ pub struct GlobalArgs {
     /// No remarks, only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print every request to the server
+    /// Print every request to the server, and each phase and call in a timeline
     #[arg(short, long, global = true)]
     pub verbose: bool,
 }

@@ -38,7 +38,7 @@ fn of(app: &App, agent: &AgentDefinition, headers: &HeaderMap) -> Value {
         "defaultOutputModes": super::message::OUTPUT_MODES,
         "skills": [{"id": agent.name, "name": agent.name, "description": described, "tags": [agent.format]}],
     });
-    if !app.api.options.api_keys.is_empty() {
+    if !app.api.options.keys.is_empty() {
         card["securitySchemes"] = json!({"key": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}});
         card["securityRequirements"] = json!([{"schemes": {"key": {"list": []}}}]);
     }

@@ -2,9 +2,11 @@
 //! machine.
 
 mod body;
+mod configured;
 mod keyring;
 
 pub(crate) use body::until;
+pub use configured::ConfiguredKeys;
 pub(crate) use keyring::{Held, Keyring};
 
 use crate::api::ApiOptions;
@@ -17,8 +19,6 @@ use turnstone_ojs::OjsError;
 
 /// The beginning of every stored key, by which scanners of leaked secrets find it.
 pub(crate) const PREFIX: &str = "tsk_";
-/// Characters of a configured key's digest in the name of its principal.
-const SHOWN: usize = 8;
 
 /// The principal of a request, and its source.
 pub(crate) struct FoundPrincipal {
@@ -31,33 +31,15 @@ pub(crate) struct FoundPrincipal {
 
 /// The principals of this server.
 pub(crate) struct Principals {
-    configured: Vec<(String, Arc<Principal>)>,
-    peers: Vec<(String, Arc<Peer>, Arc<Principal>)>,
+    configured: ConfiguredKeys,
     local: Arc<Principal>,
     pub(crate) keyring: Arc<Keyring>,
 }
 
 impl Principals {
     pub(crate) fn of(options: &ApiOptions, keyring: Keyring) -> Self {
-        let configured = options.api_keys.iter().map(|key| {
-            let hash = digest::of_text(key.expose());
-            let name = format!("configured-{}", hash.get(..SHOWN).unwrap_or(&hash));
-            (hash, Arc::new(everything(name.clone(), Some(name))))
-        });
-        let peers = options.peers.iter().map(|peer| {
-            let principal = Principal {
-                name: peer.name.clone(),
-                key: None,
-                tenant: peer.tenant.clone(),
-                roles: vec![Role::Viewer, Role::Submitter],
-                acts_for: peer.users.clone(),
-                identity: Some(format!("peer/{}", peer.name)),
-            };
-            (digest::of_text(peer.key.expose()), Arc::new(peer.clone()), Arc::new(principal))
-        });
         Self {
-            configured: configured.collect(),
-            peers: peers.collect(),
+            configured: options.keys.clone(),
             local: Arc::new(everything("local".to_owned(), None)),
             keyring: Arc::new(keyring),
         }
@@ -77,10 +59,10 @@ impl Principals {
         let Some(key) = presented else {
             return if self.is_keyless() { Ok(local()) } else { Err(OjsError::unauthorized().into()) };
         };
-        let hash = digest::of_text(key);
+        let (hash, keys) = (digest::of_text(key), self.configured.in_force());
         // Every key is compared, and digests are compared in full, so the time reveals nothing about any key.
         let peer =
-            self.peers.iter().fold(None, |found, one| if same(&hash, &one.0) { Some(one) } else { found });
+            keys.peers.iter().fold(None, |found, one| if same(&hash, &one.0) { Some(one) } else { found });
         if let Some((_, peer, principal)) = peer {
             return Ok(FoundPrincipal {
                 principal: Arc::clone(principal),
@@ -88,8 +70,8 @@ impl Principals {
                 held: None,
             });
         }
-        let configured = self
-            .configured
+        let configured = keys
+            .clients
             .iter()
             .fold(None, |found, one| if same(&hash, &one.0) { Some(&one.1) } else { found });
         if let Some(principal) = configured {

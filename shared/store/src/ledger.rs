@@ -1,6 +1,6 @@
 //! The writes of a worker: claims, checkpoints, settlements. Every write but the claim is fenced by a lease.
 
-use crate::{LedgerError, StoreError, WorkerBeat};
+use crate::{Directive, LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
@@ -246,11 +246,11 @@ pub trait Ledger: Send + Sync + 'static {
     /// Gives unstarted jobs back: `active → available`, no failure.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;
 
-    /// Reports that this worker is alive. Its first beat registers it.
+    /// Reports that this worker is alive, and returns the directive of an operator for it. Its first beat registers it.
     ///
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when another instance of this name was seen less than `silent_ms` ago.
-    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError>;
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<Option<Directive>, StoreError>;
 
     /// Takes a worker off the list, at its orderly end.
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError>;

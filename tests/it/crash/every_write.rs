@@ -240,7 +240,10 @@ pub async fn assert_left(scene: &Scene, plain: &Left, kill: &Kill, again: Repeat
     let lost = usize::from(kill.loses_an_answer());
     let most = lost.max(usize::from(kill.overlaps(plain.engagements)));
     let bought_again = left.model_calls.saturating_sub(plain.model_calls);
-    assert!((lost..=most).contains(&bought_again), "{bought_again} answers are bought again, {at}: {kill:#?}");
+    assert!(
+        (lost..=most).contains(&bought_again),
+        "{bought_again} answers are bought again, {at}: {kill:#?}"
+    );
     let expected = Left {
         model_calls: plain.model_calls + bought_again,
         tool_calls: plain.tool_calls + again.calls,

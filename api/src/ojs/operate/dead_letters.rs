@@ -16,6 +16,7 @@ use turnstone_store::JobFilter;
     params(
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),
+        ("tag" = Option<String>, Query, description = "With this tag."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise.", minimum = 1, maximum = 100),
@@ -37,6 +38,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     params(
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),
+        ("tag" = Option<String>, Query, description = "With this tag."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
@@ -58,6 +60,7 @@ fn filter(tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {
         tenant: tenant.into_name(),
         since: params.time("since")?,
         until: params.time("until")?,
+        tag: params.text("tag").map(str::to_owned),
         ..JobFilter::default()
     })
 }

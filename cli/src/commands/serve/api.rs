@@ -3,6 +3,7 @@
 use super::agents::{self, KnownTools, Registered};
 use super::budgets;
 use super::started::Started;
+use super::renewal::Renewal;
 use super::{Farewell, Ground, Listening, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::Config;
@@ -65,13 +66,12 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
         let Listening {
             listener,
             address,
-            api_keys,
+            keys,
             attest_key,
             enable_reset,
             require_agent,
             private_webhooks,
             tls,
-            peers,
             remote_hosts,
             reviewers,
             separate_duties,
@@ -81,12 +81,11 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
         let Materials { store, clock, ids, tools, mcp_servers, keyless_tools, reach, backend } = materials;
         let options = ApiOptions {
             bind: address,
-            api_keys,
+            keys,
             attest_key,
             enable_reset,
             require_agent,
             private_webhooks,
-            peers,
             remote_hosts,
             reviewers,
             separate_duties,
@@ -129,6 +128,8 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     };
     let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
     let listening = Listening::start(config, enable_reset, 0).await?;
+    let renewal = Renewal::of(config, false).with_api(&listening);
+    renewal.on_hangup().context("signals cannot be listened to")?;
     let Ground { store, clock, ids } = Ground::join(config).await?;
     let toolbox = Toolbox::from_config(&config.tools, Arc::clone(&clock))
         .and_then(|toolbox| toolbox.with_mcp(&config.mcp, &clock))
