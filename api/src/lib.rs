@@ -42,6 +42,7 @@ mod keys;
 mod metrics;
 mod names;
 mod ojs;
+mod outage;
 mod principals;
 mod probes;
 mod query;

@@ -1,5 +1,6 @@
 //! Responses: JSON bodies, and errors in the one shape of OJS.
 
+use crate::outage::store_failed;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -94,11 +95,11 @@ impl From<StoreError> for Failure {
             | StoreError::Unfit(_)
             | StoreError::Misconfigured(_)
             | StoreError::Closed => {
-                tracing::error!(error = %redact(&error.to_string()), "the store failed");
+                store_failed!(error, error, "the store failed; requests get 503 until it answers");
                 Self(OjsError::backend("The store did not answer; nothing was written."))
             }
             StoreError::Unreadable { column, .. } => {
-                tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
+                store_failed!(error, error, "a stored row cannot be read");
                 let message = format!("A stored row cannot be read by this version (column {column}).");
                 Self(damaged(message))
             }
@@ -107,7 +108,7 @@ impl From<StoreError> for Failure {
                 Self(OjsError::internal(error.to_string()))
             }
             StoreError::Inconsistent { table, row, .. } => {
-                tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
+                store_failed!(error, error, "a stored row cannot be read");
                 Self(damaged(format!("Row {row} of table {table} cannot be read by this version.")))
             }
         }

@@ -14,6 +14,8 @@ mod args;
 mod client;
 mod commands;
 mod config;
+#[cfg(test)]
+mod documented;
 mod failure;
 mod output;
 

@@ -90,7 +90,7 @@ async fn a_timeline_has_a_line_per_turn_and_per_phase_with_v() {
     let lines = dev.says_ok(&["job", "watch", &id]).await;
     let turns: Vec<&str> = lines.lines().filter(|line| line.contains("  turn  ")).collect();
     assert_eq!(turns.len(), 2, "{lines}");
-    assert!(turns[0].contains("; called clock") && turns[1].contains("It is late."), "{lines}");
+    assert!(turns[0].contains("; called clock") && turns[1].contains("(stop)"), "{lines}");
     assert!(!lines.contains("  infer  ") && !lines.contains("done in"), "{lines}");
     let followed = dev.says_ok(&["engagement", "follow", &engagement]).await;
     assert_eq!(followed.lines().filter(|line| line.contains("  turn  ")).count(), 2, "{followed}");

@@ -66,7 +66,8 @@ async fn answer(
     };
     let usage = json!({"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7});
     let choice = json!({"index": 0, "message": message, "finish_reason": reason});
-    let completion = json!({"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage});
+    let completion =
+        json!({"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage});
     Json(if path.starts_with("v1/") { completion } else { json!({"found": 1}) })
 }
 
@@ -124,7 +125,7 @@ async fn new_keys_of_models_and_tools_count_from_the_next_call_on() {
 #[tokio::test]
 async fn keys_of_clients_are_read_again_at_hangup() {
     let folder = turnstone_tests::scratch::folder();
-    let key = |digit: &str| digit.repeat(32);
+    let key = |digit: &str| format!("{digit}123456789abcdef0123456789abcdef");
     let place = folder.path().display();
     write(folder.path(), "turnstone.toml", &format!("[server]\napi_keys = ['file:{place}/api.key']\n"));
     write(folder.path(), "api.key", &key("a"));
@@ -155,7 +156,7 @@ async fn a_private_authority_is_trusted_by_models_tools_and_webhooks() {
     write(folder.path(), "turnstone.toml", &settings(&far, folder.path()));
     write(folder.path(), "model.key", "model-key-1");
     write(folder.path(), "tool.key", "tool-key-1");
-    let stranger = Dev::start(folder.path(), &["--data", "other"]).await;
+    let stranger = Dev::start(folder.path(), &[]).await;
     let refused = job(&stranger).await;
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("certificate is refused"), "{refused}");
@@ -163,7 +164,7 @@ async fn a_private_authority_is_trusted_by_models_tools_and_webhooks() {
 
     let authority = folder.path().join("ca.pem");
     let env = [("SSL_CERT_FILE", authority.to_str().unwrap())];
-    let dev = ["dev", "--data", "data", "--bind", "127.0.0.1:0"];
+    let dev = ["dev", "--data", "other", "--bind", "127.0.0.1:0"];
     let mut program = Program::start(folder.path(), &dev, &env);
     let url = program.first_line("turnstone listens on ").await;
     let dev = Dev { program, url, http: turnstone_tests::http::client() };

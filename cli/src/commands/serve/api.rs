@@ -2,8 +2,8 @@
 
 use super::agents::{self, KnownTools, Registered};
 use super::budgets;
-use super::started::Started;
 use super::renewal::Renewal;
+use super::started::Started;
 use super::{Farewell, Ground, Listening, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::Config;

@@ -59,7 +59,10 @@ impl Renewal {
                     tracing::info!("the configured keys of clients were read again; other keys are refused");
                 }
                 Err(failure) => {
-                    tracing::error!(problem = failure.message, "the new keys of clients cannot be used; the api keeps its current ones");
+                    tracing::error!(
+                        problem = failure.message,
+                        "the new keys of clients cannot be used; the api keeps its current ones"
+                    );
                 }
             }
         }

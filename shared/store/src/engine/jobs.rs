@@ -143,8 +143,9 @@ impl Engine {
             let step = belongings.kept(seq, step)?.unwrap_or_default();
             let job = belongings.job(row, kept, step, side);
             if let Some(why) = &job.damaged {
-                tracing::error!(job = %id, why, "a job cannot be read whole");
-                damage::count();
+                if damage::count(why) {
+                    tracing::error!(job = %id, why, "a job cannot be read whole");
+                }
             }
             jobs.push(job);
         }
