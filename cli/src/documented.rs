@@ -101,21 +101,21 @@ fn of_page(name: &str, text: &str) -> Vec<Documented> {
 /// Returns what is wrong with a command line, if anything is.
 fn wrong(line: &Documented) -> Option<String> {
     let first = line.words.get(1).map_or("", String::as_str);
-    // A placeholder for any command.
-    if !line.whole && (first.is_empty() || first.starts_with(['…', '-'])) {
+    // The name of the program, or a placeholder for any command.
+    if first.is_empty() || (!line.whole && first.starts_with(['…', '-'])) {
         return None;
     }
+    let is_elided = line.words.iter().any(|word| word.contains('…'));
     let error = Cli::try_parse_from(&line.words).err()?;
-    let left_out = matches!(
-        error.kind(),
+    let is_fine = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => is_elided || !line.whole,
         ErrorKind::MissingRequiredArgument
-            | ErrorKind::MissingSubcommand
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-            | ErrorKind::InvalidValue
-            | ErrorKind::ValueValidation
-    );
-    let shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    (!shown && (line.whole || !left_out)).then(|| format!("{}: {:?}: {error}", line.place, line.words))
+        | ErrorKind::MissingSubcommand
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => !line.whole,
+        _ => false,
+    };
+    (!is_fine).then(|| format!("{}: {:?}: {error}", line.place, line.words))
 }
 
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {

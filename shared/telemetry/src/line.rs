@@ -15,9 +15,9 @@ const LONGEST: usize = 200;
 const TIME: usize = 23;
 
 /// The format of lines for people: time, level, message, fields, and the ids of the trace and the span.
-pub(crate) struct Line;
+pub(crate) struct TextLine;
 
-impl<S, N> FormatEvent<S, N> for Line
+impl<S, N> FormatEvent<S, N> for TextLine
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -89,7 +89,7 @@ mod tests {
         let paper = Paper::default();
         let copy = paper.clone();
         let lines = tracing_subscriber::fmt().with_writer(move || copy.clone()).with_ansi(false);
-        tracing::subscriber::with_default(lines.event_format(Line).finish(), || {
+        tracing::subscriber::with_default(lines.event_format(TextLine).finish(), || {
             let span = tracing::info_span!("outer", job = "in-the-span");
             let _inside = span.enter();
             tracing::warn!(job = "j1", "two\nlines");

@@ -1,6 +1,6 @@
 //! Logs: one line per fact on standard error, with every known secret struck out.
 
-use crate::line::Line;
+use crate::line::TextLine;
 use crate::otlp::{self, LogRecords, Service};
 use crate::redact;
 use crate::trace_ids::WithIds;
@@ -80,7 +80,7 @@ pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Optio
     problems.extend(started.into_iter().flat_map(|started| started.problems));
     let lines = tracing_subscriber::fmt::layer().with_writer(Redacted(io::stderr));
     let lines: Box<dyn Layer<_> + Send + Sync> = match format {
-        LogFormat::Pretty => Box::new(lines.with_ansi(color).event_format(Line)),
+        LogFormat::Pretty => Box::new(lines.with_ansi(color).event_format(TextLine)),
         LogFormat::Json => {
             let format = format::Format::default().json().flatten_event(true);
             let format = format.with_span_list(false).with_current_span(false);

@@ -1,4 +1,4 @@
-//! What serves people at the prompt: short ids, timelines, lists that repeat, and workers that are drained from afar.
+//! The comforts of the prompt: short ids, timelines, lists that repeat, and workers that are drained from afar.
 
 use super::Dev;
 use serde_json::{Value, json};

@@ -17,7 +17,7 @@ use turnstone_tests::wait;
 const PUSH: [&str; 8] =
     ["job", "push", "--type", "agent.ask", "--args", "[\"hi\"]", "--set", "ext_agent_model=m"];
 
-/// What reached the server: the path, and the header `authorization`.
+/// The calls that reached the server: the path, and the header `authorization`.
 type Calls = Arc<Mutex<Vec<(String, String)>>>;
 
 /// A provider, a tool and a receiver of webhooks behind one certificate, or without one.

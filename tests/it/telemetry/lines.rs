@@ -1,4 +1,4 @@
-//! The lines of the log for people: their length, and that each fact is told once.
+//! The lines of the log for people: their length, and that each fact is logged once.
 
 use crate::program::Program;
 use serde_json::json;
@@ -11,32 +11,32 @@ use turnstone_tests::{ModelServer, Reply, wait};
 /// The most characters of a line.
 const LONGEST: usize = 200;
 
-/// Checks the lines of a process: no line is too long, has the context of spans or asks for a person, and no fact is told
-/// twice. Returns the facts.
+/// Checks the lines of a process: no line is too long, has the context of spans or asks for a person, and no fact is
+/// logged twice. Returns the facts.
 fn facts(process: &str, log: &str) -> BTreeSet<String> {
     let mut facts = BTreeSet::new();
     for line in log.lines().filter(|line| line.starts_with("20") && line.contains("Z ")) {
         assert!(line.chars().count() <= LONGEST, "{process}: a line is too long: {line}");
         assert!(!line.contains("ossa.") && !line.contains("}:"), "{process}: spans are repeated: {line}");
         assert!(!line.contains(" ERROR "), "{process}: nothing here needs a person: {line}");
-        // Two lines that differ in these alone tell the same fact.
+        // Two lines that differ in these alone report the same fact.
         let words = line
             .split(' ')
             .skip(1)
             .filter(|word| !["trace_id=", "span_id=", "next_try="].iter().any(|name| word.starts_with(name)));
         let fact = words.collect::<Vec<_>>().join(" ");
-        assert!(facts.insert(fact), "{process}: a fact is told twice: {line}\n{log}");
+        assert!(facts.insert(fact), "{process}: a fact is logged twice: {line}\n{log}");
     }
     facts
 }
 
-fn told(facts: &BTreeSet<String>, words: &str) -> usize {
+fn count_of(facts: &BTreeSet<String>, words: &str) -> usize {
     facts.iter().filter(|fact| fact.contains(words)).count()
 }
 
 /// A model that fails, a breaker that opens and closes, and a server of tools that is missing.
 #[tokio::test]
-async fn the_log_of_an_outage_tells_each_fact_once() {
+async fn the_log_of_an_outage_has_each_fact_once() {
     let away = Arc::new(AtomicBool::new(true));
     let state = Arc::clone(&away);
     let models = ModelServer::start(move |_| match state.load(Ordering::SeqCst) {
@@ -82,16 +82,16 @@ async fn the_log_of_an_outage_tells_each_fact_once() {
         ("WARN an MCP server is not available server=\"files\"", 1),
         ("INFO this scheduler leads now", 1),
     ] {
-        assert_eq!(told(&facts, words), count, "{words}: {facts:#?}");
+        assert_eq!(count_of(&facts, words), count, "{words}: {facts:#?}");
     }
-    let discarded = told(&facts, "WARN job discarded job=");
+    let discarded = count_of(&facts, "WARN job discarded job=");
     assert!((2..=6).contains(&discarded), "{facts:#?}");
 }
 
 /// A fleet with a worker that is killed.
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
-async fn the_log_of_a_fleet_with_a_killed_worker_tells_each_fact_once() {
+async fn the_log_of_a_fleet_with_a_killed_worker_has_each_fact_once() {
     turnstone_tests::fleet::install_crypto();
     let first = AtomicBool::new(true);
     let models = ModelServer::start(move |_| match first.swap(false, Ordering::SeqCst) {
@@ -133,7 +133,7 @@ async fn the_log_of_a_fleet_with_a_killed_worker_tells_each_fact_once() {
         program.signal("TERM");
         assert_eq!(program.ended().await, Some(0));
         let facts = facts(name, &program.warned());
-        let reaped = told(&facts, "WARN workers stopped responding");
+        let reaped = count_of(&facts, "WARN workers stopped responding");
         assert_eq!(reaped, usize::from(name == "scheduler"), "{name}: {facts:#?}");
     }
 }

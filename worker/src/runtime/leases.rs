@@ -80,9 +80,9 @@ impl LeaseKeeper {
         match tokio::time::timeout(GIVE_BACK, self.deps.ledger.release(&leases, self.deps.clock.now())).await
         {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "leases could not be given back; they will run out"),
+            Ok(Err(error)) => tracing::warn!(%error, "leases could not be given back; they will run out"),
             Err(_) => {
-                tracing::error!("the store does not answer, so leases were not given back; they will run out")
+                tracing::warn!("the store does not answer, so leases were not given back; they will run out")
             }
         }
     }

@@ -84,7 +84,7 @@ fn report(id: &JobId, stop: Stop) {
             "lease lost (expired or cancelled); nothing more is written"
         ),
         Stop::Store(error) => {
-            tracing::error!(job = %id, %error, "the store failed; the job's lease will run out")
+            tracing::warn!(job = %id, %error, "the store failed; the lease will run out")
         }
         stop => tracing::error!(job = %id, ?stop, "the job was not settled; its lease will run out"),
     }

@@ -1,5 +1,5 @@
-//! Jobs by a member of their `meta`. SQL does not look into JSON, and a sealed `meta` is opened only here: the jobs that
-//! match everything else are read in parts, and those with another `meta` are left out.
+//! Jobs by a member of their `meta`. SQL does not look into JSON, and a sealed `meta` is opened only here. So the jobs
+//! that match everything else are read in parts, and those with another `meta` are left out.
 
 use super::job_filter::{listed, matching, place_of};
 use super::rows::{JobRow, get, json};
