@@ -99,7 +99,7 @@ impl From<StoreError> for Failure {
                 Self(OjsError::backend("The store did not answer; nothing was written."))
             }
             StoreError::Unreadable { column, .. } => {
-                store_failed!(error, error, "a stored row cannot be read");
+                log_unreadable(&error);
                 let message = format!("A stored row cannot be read by this version (column {column}).");
                 Self(damaged(message))
             }
@@ -108,11 +108,15 @@ impl From<StoreError> for Failure {
                 Self(OjsError::internal(error.to_string()))
             }
             StoreError::Inconsistent { table, row, .. } => {
-                store_failed!(error, error, "a stored row cannot be read");
+                log_unreadable(&error);
                 Self(damaged(format!("Row {row} of table {table} cannot be read by this version.")))
             }
         }
     }
+}
+
+fn log_unreadable(error: &StoreError) {
+    store_failed!(error, error, "a stored row cannot be read");
 }
 
 /// Returns the error for a row that cannot be read: trying again does not help.

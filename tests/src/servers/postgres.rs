@@ -78,6 +78,7 @@ impl Postgres {
         })
         .await;
         let restored = Self::launch_on(Some(backup.join(DATA)), &[], false).await;
+        restored.databases.store(self.databases.load(Ordering::Relaxed), Ordering::Relaxed);
         std::fs::remove_dir_all(&backup).unwrap_or_else(|error| panic!("{}: {error}", backup.display()));
         restored
     }

@@ -95,7 +95,7 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
         stopping: "\nstopping: turns give their jobs back after the phase they are in (again to stop at once)",
         stopped: "stopped; unfinished jobs resume at the next start",
     };
-    service.run(signals, &session.output, farewell, meanwhile).await
+    Box::pin(service.run(signals, &session.output, farewell, meanwhile)).await
 }
 
 /// The running service, and its banner.
@@ -114,8 +114,7 @@ async fn start(
     tools: Option<&ExampleTools>,
 ) -> anyhow::Result<Started> {
     let listening = Listening::start(config, enable_reset, config.worker.slots).await?;
-    let renewal = Renewal::of(config, true).with_api(&listening);
-    renewal.on_hangup().context("signals cannot be listened to")?;
+    Renewal::of(config, true).with_api(&listening).on_hangup()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     let beneath = tools.map(ExampleTools::beneath).transpose()?;

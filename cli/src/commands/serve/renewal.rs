@@ -43,37 +43,50 @@ impl Renewal {
     }
 
     fn renew(&self) {
-        match self.tls.as_ref().map(Tls::reload) {
-            None => {}
-            Some(Ok(())) => {
-                tracing::info!("the certificate was read again; new connections are greeted with it")
-            }
-            Some(Err(problem)) => {
-                tracing::error!(%problem, "[server.tls]: the new certificate cannot be used; the api keeps its current one");
-            }
+        if let Some(tls) = &self.tls {
+            reload(tls);
         }
         if let Some(keys) = &self.keys {
-            match self::keys(&self.config).and_then(|clients| Ok((clients, peers(&self.config)?))) {
-                Ok((clients, peers)) => {
-                    keys.renew(&clients, &peers);
-                    tracing::info!("the configured keys of clients were read again; other keys are refused");
-                }
-                Err(failure) => {
-                    tracing::error!(
-                        problem = failure.message,
-                        "the new keys of clients cannot be used; the api keeps its current ones"
-                    );
-                }
-            }
+            read_keys(keys, &self.config);
         }
         if self.calls {
-            let problems = from_worker(&self.config);
-            for problem in &problems {
-                tracing::error!(problem, "a secret cannot be used; calls that need it fail");
-            }
-            if problems.is_empty() {
-                tracing::info!("the secrets of models and tools were read again");
-            }
+            check_calls(&self.config);
         }
+    }
+}
+
+fn reload(tls: &Tls) {
+    match tls.reload() {
+        Ok(()) => tracing::info!("the certificate was read again; new connections are greeted with it"),
+        Err(problem) => {
+            tracing::error!(%problem, "[server.tls]: the new certificate cannot be used; the api keeps its current one");
+        }
+    }
+}
+
+fn read_keys(of_api: &ConfiguredKeys, config: &Config) {
+    match keys(config).and_then(|clients| Ok((clients, peers(config)?))) {
+        Ok((clients, peers)) => {
+            of_api.renew(&clients, &peers);
+            tracing::info!("the configured keys of clients were read again; other keys are refused");
+        }
+        Err(failure) => {
+            let problem = failure.message;
+            tracing::error!(
+                problem,
+                "the new keys of clients cannot be used; the api keeps its current ones"
+            );
+        }
+    }
+}
+
+/// Each call reads its secrets itself; this names those that cannot be used.
+fn check_calls(config: &Config) {
+    let problems = from_worker(config);
+    for problem in &problems {
+        tracing::error!(problem, "a secret cannot be used; calls that need it fail");
+    }
+    if problems.is_empty() {
+        tracing::info!("the secrets of models and tools were read again");
     }
 }

@@ -73,7 +73,7 @@ fn has(meta: &Value, path: &str, wanted: &str) -> bool {
     let member = meta.get(path).or_else(|| path.split('.').try_fold(meta, |value, name| value.get(name)));
     member.is_some_and(|value| match value {
         Value::String(text) => text == wanted,
-        other => other.to_string() == wanted,
+        other => serde_json::to_string(other).is_ok_and(|text| text == wanted),
     })
 }
 
