@@ -131,7 +131,6 @@ async fn start(
     if writable {
         budgets::apply(config, &store, clock.now()).await?;
     }
-    let unfinished = unfinished(&store).await?;
     let known = KnownTools::of(&toolbox, &config.remote.host_names(), config.reviews.names());
     let mut agents = Registered::default();
     for (documents, keep) in [(demo::agents(tools.is_some()), true), (documents, false)]
@@ -156,7 +155,7 @@ async fn start(
         agents: store.views.agents().await?.into_iter().map(|record| record.definition.name).collect(),
         tools: known.shown(),
         example_tools: tools.map(ExampleTools::url),
-        unfinished,
+        unfinished: unfinished(&store).await?,
     };
     let times = (Arc::clone(&clock), Arc::clone(&ids));
     let scheduler = scheduler::part(&store, times, config, SchedulerOptions::alone())?;
