@@ -13,19 +13,18 @@ use crate::access::{Access, AccessTable, UndeclaredAccess};
 use crate::agent_protocol::RunStream;
 use crate::audit_chain::RefusedRequests;
 use crate::auth::Guarded;
-use crate::caller::Peer;
 use crate::caps::{Caps, OpenStreams};
 use crate::doorbell::Bells;
 use crate::metrics::Metrics;
 use crate::names::Names;
 use crate::ojs::schemas::SchemaBook;
-use crate::principals::{Keyring, Principals};
+use crate::principals::{ConfiguredKeys, Keyring, Principals};
 use crate::shared_stream::Streams;
 use crate::stream::Followed;
 use crate::tokens::Issuer;
 use crate::{
     a2a, agent_protocol, agents, artifacts, audit_chain, auth, batches, budgets, credentials, docs,
-    engagements, fleet, freeze, keys, ojs, probes, query, reply, reviews, stamp,
+    engagements, fleet, freeze, ids, keys, ojs, probes, query, reply, reviews, stamp,
 };
 use axum::Router;
 use axum::http::Method;
@@ -43,7 +42,6 @@ use turnstone_ojs::attest::{PublicKey, Signer};
 use turnstone_specs::Reach;
 use turnstone_specs::agent_spec::Flows;
 use turnstone_store::{EventFilter, Store};
-use turnstone_telemetry::Secret;
 use utoipa_axum::router::OpenApiRouter;
 
 /// The default limit of a body, in bytes (OJS HTTP binding §3: at least 1 MiB).
@@ -54,9 +52,10 @@ pub const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
 pub struct ApiOptions {
     /// The address to listen on. An address that is not loopback needs a key: see [`crate::check_exposure`].
     pub bind: SocketAddr,
-    /// A client must present one of these, a stored key, or a token of an issuer. Without any key or issuer, every client
-    /// that can reach the address has access.
-    pub api_keys: Vec<Secret>,
+    /// The keys of the configuration. A client must present one of them, a stored key, or a token of an issuer. Without any
+    /// key or issuer, every client that can reach the address has access. The keys of other servers are among them; the
+    /// depth, budget and user that these servers send are trusted.
+    pub keys: ConfiguredKeys,
     /// The issuers whose tokens are accepted beside keys.
     pub issuers: Vec<Issuer>,
     /// The key that signs receipts and exports. Without it the fleet makes a key of its own and keeps it in the store.
@@ -75,8 +74,6 @@ pub struct ApiOptions {
     pub require_agent: bool,
     /// True if webhooks may name addresses outside of the public internet.
     pub private_webhooks: bool,
-    /// Other servers that may use the agents of this one. Their depth, budget and user are trusted.
-    pub peers: Vec<Peer>,
     /// The hosts that agents may name as `oagent://host/path/name`: `host` or `host:port`. None by default.
     pub remote_hosts: Vec<String>,
     /// The users and groups that agents may name as reviewers; any user by default.
@@ -99,7 +96,7 @@ impl Default for ApiOptions {
     fn default() -> Self {
         Self {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            api_keys: Vec::new(),
+            keys: ConfiguredKeys::default(),
             issuers: Vec::new(),
             attest_key: None,
             caps: Caps::default(),
@@ -109,7 +106,6 @@ impl Default for ApiOptions {
             enable_reset: false,
             require_agent: false,
             private_webhooks: false,
-            peers: Vec::new(),
             remote_hosts: Vec::new(),
             reviewers: None,
             separate_duties: SeparateDuties::default(),
@@ -212,6 +208,7 @@ impl Api {
             .merge(reviews::routes())
             .merge(fleet::routes())
             .merge(freeze::routes())
+            .merge(ids::routes())
             .merge(probes::routes())
             .split_for_parts();
         // One description serves three purposes: `/openapi.json`, the access of each operation, and its query parameters.

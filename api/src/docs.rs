@@ -233,7 +233,8 @@ pub(crate) struct JobSlice {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Slice {
-    total: u64,
+    /// Not in a list by `meta`.
+    total: Option<u64>,
     limit: u32,
     offset: u32,
     has_more: bool,
@@ -247,8 +248,10 @@ pub(crate) struct Slice {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described, never built")]
 pub(crate) struct Pagination {
-    total: u64,
-    page: u32,
+    /// Not in a list by `meta`.
+    total: Option<u64>,
+    /// Not in a list by `meta`.
+    page: Option<u32>,
     per_page: u32,
     /// In a list of jobs: true if more jobs follow.
     has_more: Option<bool>,

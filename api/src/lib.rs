@@ -11,7 +11,7 @@
 //!  client ◀─ stamp ◀─ reply: answers and errors in one shape ◀─────────────┤
 //!  client ◀─ stamp ◀─ stream ◀─ shared_stream ◀─ doorbell ◀────────────────╯
 //!
-//!  endpoints   ojs; agents, engagements, reviews, artifacts, budgets, credentials, fleet, keys, freeze; agent_protocol, a2a; probes
+//!  endpoints   ojs; agents, engagements, reviews, artifacts, budgets, credentials, fleet, keys, freeze, ids; agent_protocol, a2a; probes
 //!  docs        the OpenAPI document, from the description of each endpoint
 //!  scrape      probes and metrics of processes without an API
 //! ```
@@ -38,10 +38,12 @@ mod engagements;
 mod exposure;
 mod fleet;
 mod freeze;
+mod ids;
 mod keys;
 mod metrics;
 mod names;
 mod ojs;
+mod outage;
 mod principals;
 mod probes;
 mod query;
@@ -65,6 +67,7 @@ pub use api::{Api, ApiOptions, DEFAULT_MAX_BODY_BYTES};
 pub use caller::Peer;
 pub use caps::Caps;
 pub use exposure::{ExposureError, check_exposure};
+pub use principals::ConfiguredKeys;
 pub use scrape::{Probed, serve_probes};
 pub use serve::{ServeLimits, serve};
 pub use tls::Tls;

@@ -4,6 +4,7 @@
 mod held;
 
 use crate::api::App;
+use crate::outage::store_failed;
 use axum::extract::MatchedPath;
 use axum::http::Method;
 use held::StoreMetrics;
@@ -97,7 +98,7 @@ impl Metrics {
             && let Err(error) = self.read(app, now).await
         {
             // The last counts stay; a scrape shows requests even when the store does not answer.
-            tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "metrics could not be read");
+            store_failed!(warn, error, "metrics could not be read");
         }
         let uptime_ms = now.since(app.started_at);
         self.uptime_seconds.set(Duration::from_millis(u64::try_from(uptime_ms).unwrap_or(0)).as_secs_f64());

@@ -1,6 +1,7 @@
 //! Responses: JSON bodies, and errors in the one shape of OJS.
 
 use crate::caps;
+use crate::outage::store_failed;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -96,11 +97,11 @@ impl From<StoreError> for Failure {
             | StoreError::Unfit(_)
             | StoreError::Misconfigured(_)
             | StoreError::Closed => {
-                tracing::error!(error = %redact(&error.to_string()), "the store failed");
+                store_failed!(error, error, "the store failed; requests get 503 until it answers");
                 Self(OjsError::backend("The store did not answer; nothing was written."))
             }
             StoreError::Unreadable { column, .. } => {
-                tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
+                log_unreadable(&error);
                 let message = format!("A stored row cannot be read by this version (column {column}).");
                 Self(damaged(message))
             }
@@ -109,11 +110,15 @@ impl From<StoreError> for Failure {
                 Self(OjsError::internal(error.to_string()))
             }
             StoreError::Inconsistent { table, row, .. } => {
-                tracing::error!(error = %redact(&error.to_string()), "a stored row cannot be read");
+                log_unreadable(&error);
                 Self(damaged(format!("Row {row} of table {table} cannot be read by this version.")))
             }
         }
     }
+}
+
+fn log_unreadable(error: &StoreError) {
+    store_failed!(error, error, "a stored row cannot be read");
 }
 
 /// Returns the error for a row that cannot be read: trying again does not help.
@@ -215,7 +220,8 @@ pub(crate) fn page(items: impl Iterator<Item = RawObject>, page: u32, slice: Pag
     listed("items", items, json!({"total": total, "page": page, "per_page": slice.limit}))
 }
 
-fn listed(name: &'static str, items: impl Iterator<Item = RawObject>, place: Value) -> RawObject {
+/// Returns a part of a list with its position.
+pub(crate) fn listed(name: &'static str, items: impl Iterator<Item = RawObject>, place: Value) -> RawObject {
     let mut reply = RawObject::new();
     reply.insert(name, RawJson::list(&items.collect::<Vec<_>>()));
     reply.insert("pagination", place);

@@ -5,6 +5,7 @@
 //! by page.
 
 use crate::doorbell::{Bell, POLL};
+use crate::outage::store_failed;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -49,7 +50,7 @@ pub(crate) async fn alone<E, X: std::fmt::Display>(read: Result<Page<E>, X>) -> 
 }
 
 fn unread(error: &impl std::fmt::Display) {
-    tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "events could not be read");
+    store_failed!(warn, error, "events could not be read");
 }
 
 /// The outcome of a read.

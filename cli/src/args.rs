@@ -64,7 +64,7 @@ pub struct GlobalArgs {
     /// Print results and errors, and no remarks
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print every request to the server
+    /// Print every request to the server, and each phase and call in a timeline
     #[arg(short, long, global = true)]
     pub verbose: bool,
 }

@@ -17,6 +17,8 @@ mod args;
 mod client;
 mod commands;
 mod config;
+#[cfg(test)]
+mod documented;
 mod failure;
 mod output;
 

@@ -10,7 +10,7 @@ use turnstone_domain::budget::BudgetMove;
 use turnstone_domain::tool_call::ToolCallMove;
 use turnstone_domain::{Lease, Phase, Settlement, Timestamp, TurnWrite};
 use turnstone_store::{
-    Claim, ClaimRequest, Committed, Ledger, LedgerError, LedgerReads, StoreError, WorkerBeat,
+    Claim, ClaimRequest, Committed, Directive, Ledger, LedgerError, LedgerReads, StoreError, WorkerBeat,
 };
 
 /// A write of the worker.
@@ -217,7 +217,7 @@ impl Ledger for CrashLedger {
         self.inner.release(leases, now).await
     }
 
-    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<Option<Directive>, StoreError> {
         self.inner.beat(beat, silent_ms).await
     }
 

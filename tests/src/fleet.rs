@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use turnstone_api::{Api, ApiOptions, Caps, Issuer, Peer, ServeLimits};
+use turnstone_api::{Api, ApiOptions, Caps, ConfiguredKeys, Issuer, Peer, ServeLimits};
 use turnstone_domain::agent::ToolRuleBook;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::review::ReviewRules;
@@ -269,7 +269,7 @@ impl FleetBuilder {
                 separate_duties: self.reviews.duties(),
                 keyless_tools: toolbox.keyless(),
                 tool_rules: self.tool_rules.clone(),
-                peers: self.peers,
+                keys: ConfiguredKeys::new(&[], &self.peers),
                 mcp_servers: self.mcp_servers,
                 ..ApiOptions::default()
             },

@@ -83,6 +83,8 @@ struct Known {
     looked: Option<Instant>,
     /// The breakers with failures that count, and those that are open or half-open.
     troubled: HashSet<BreakerKey>,
+    /// The breakers whose opening this process logged, and whose closing it has not logged yet.
+    announced: HashSet<BreakerKey>,
     /// Successes that the store has not counted yet.
     successes: HashMap<BreakerKey, Tally>,
 }
@@ -230,7 +232,20 @@ impl BreakerWatch {
         known.looked = Some(Instant::now());
         if let Some(troubled) = troubled {
             known.troubled = troubled.into_iter().map(|trouble| trouble.key).collect();
+            let Known { troubled, announced, .. } = &mut *known;
+            announced.retain(|key| {
+                let is_open = troubled.contains(key);
+                if !is_open {
+                    tracing::info!(breaker = key.name(), "circuit breaker closed");
+                }
+                is_open
+            });
         }
+    }
+
+    /// Returns true when an opening is to be logged: once until the breaker closes, however many trial calls fail.
+    pub fn is_new(&self, key: &BreakerKey) -> bool {
+        self.known().announced.insert(key.clone())
     }
 
     fn is_fresh(&self) -> bool {

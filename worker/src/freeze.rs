@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use turnstone_store::Freezes;
+use turnstone_telemetry::Seldom;
 
 /// Freezes this old are read again before they count.
 const FRESH: Duration = Duration::from_millis(400);
@@ -64,7 +65,12 @@ impl FreezeWatch {
         if known.read_at.is_none_or(|at| at.elapsed() >= FRESH) {
             match keeper.all().await {
                 Ok(all) => known.scopes = all.into_iter().map(|freeze| freeze.tenant).collect(),
-                Err(error) => tracing::warn!(%error, "freezes could not be read"),
+                Err(error) => {
+                    static FACT: Seldom = Seldom::new();
+                    if let Some(left_out) = FACT.due() {
+                        tracing::warn!(left_out, %error, "freezes could not be read");
+                    }
+                }
             }
             known.read_at = Some(Instant::now());
         }

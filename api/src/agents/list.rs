@@ -14,8 +14,8 @@ use serde_json::Value;
 )]
 pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Answer {
     let mut records = app.api.store.views.agents().await?;
-    let peer = caller.peer().and_then(|name| app.api.options.peers.iter().find(|peer| peer.name == name));
-    if let Some(allowed) = peer.and_then(|peer| peer.agents.as_ref()) {
+    let peer = caller.peer().and_then(|name| app.api.options.keys.peer(name));
+    if let Some(allowed) = peer.as_ref().and_then(|peer| peer.agents.as_ref()) {
         records.retain(|record| allowed.contains(&record.definition.name));
     }
     let items = records.iter().map(|record| {

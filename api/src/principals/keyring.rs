@@ -2,6 +2,7 @@
 //! refused within a second. A request with a key that was read lately waits for no read.
 
 use super::rate::RequestRate;
+use crate::outage::store_failed;
 use crate::reply::Failure;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -142,13 +143,13 @@ impl Keyring {
             return;
         }
         if let Err(error) = self.read(FRESH).await {
-            tracing::warn!(%error, "the keys of principals could not be read");
+            store_failed!(warn, error, "the keys of principals could not be read");
         }
         let uses = std::mem::take(&mut *self.uses.lock().unwrap_or_else(PoisonError::into_inner));
         if !uses.is_empty()
             && let Err(error) = self.keys.used(uses.into_iter().collect()).await
         {
-            tracing::warn!(%error, "the use of keys could not be recorded");
+            store_failed!(warn, error, "the use of keys could not be recorded");
         }
     }
 

@@ -2,10 +2,12 @@
 //! clients on this machine.
 
 mod body;
+mod configured;
 mod keyring;
 mod rate;
 
 pub(crate) use body::until;
+pub use configured::ConfiguredKeys;
 pub(crate) use keyring::{Held, Keyring};
 pub(crate) use rate::RequestRate;
 
@@ -20,8 +22,6 @@ use turnstone_ojs::OjsError;
 
 /// The beginning of every stored key, by which scanners of leaked secrets find it.
 pub(crate) const PREFIX: &str = "tsk_";
-/// Characters of a configured key's digest in the name of its principal.
-const SHOWN: usize = 8;
 
 /// The principal of a request, and its source.
 pub(crate) struct FoundPrincipal {
@@ -42,8 +42,7 @@ pub(crate) enum CredentialEnd {
 
 /// The principals of this server.
 pub(crate) struct Principals {
-    configured: Vec<(String, Arc<Principal>)>,
-    peers: Vec<(String, Arc<Peer>, Arc<Principal>)>,
+    configured: ConfiguredKeys,
     local: Arc<Principal>,
     pub(crate) keyring: Arc<Keyring>,
     tokens: Tokens,
@@ -52,25 +51,8 @@ pub(crate) struct Principals {
 
 impl Principals {
     pub(crate) fn of(options: &ApiOptions, keyring: Keyring, clock: Arc<dyn Clock>) -> Self {
-        let configured = options.api_keys.iter().map(|key| {
-            let hash = digest::of_text(key.expose());
-            let name = format!("configured-{}", hash.get(..SHOWN).unwrap_or(&hash));
-            (hash, Arc::new(everything(name.clone(), Some(name))))
-        });
-        let peers = options.peers.iter().map(|peer| {
-            let principal = Principal {
-                name: peer.name.clone(),
-                key: None,
-                tenant: peer.tenant.clone(),
-                roles: vec![Role::Viewer, Role::Submitter],
-                acts_for: peer.users.clone(),
-                identity: Some(format!("peer/{}", peer.name)),
-            };
-            (digest::of_text(peer.key.expose()), Arc::new(peer.clone()), Arc::new(principal))
-        });
         Self {
-            configured: configured.collect(),
-            peers: peers.collect(),
+            configured: options.keys.clone(),
             local: Arc::new(everything("local".to_owned(), None)),
             keyring: Arc::new(keyring),
             tokens: Tokens::new(&options.issuers, Arc::clone(&clock)),
@@ -92,10 +74,10 @@ impl Principals {
         let Some(key) = presented else {
             return if self.is_keyless() { Ok(local()) } else { Err(OjsError::unauthorized().into()) };
         };
-        let hash = digest::of_text(key);
+        let (hash, keys) = (digest::of_text(key), self.configured.in_force());
         // Every key is compared, and digests are compared in full, so the time reveals nothing about any key.
         let peer =
-            self.peers.iter().fold(None, |found, one| if same(&hash, &one.0) { Some(one) } else { found });
+            keys.peers.iter().fold(None, |found, one| if same(&hash, &one.0) { Some(one) } else { found });
         if let Some((_, peer, principal)) = peer {
             return Ok(FoundPrincipal {
                 principal: Arc::clone(principal),
@@ -103,8 +85,8 @@ impl Principals {
                 end: None,
             });
         }
-        let configured = self
-            .configured
+        let configured = keys
+            .clients
             .iter()
             .fold(None, |found, one| if same(&hash, &one.0) { Some(&one.1) } else { found });
         if let Some(principal) = configured {

@@ -6,6 +6,7 @@ mod readyz;
 pub(crate) use readyz::readiness;
 
 use crate::api::Shared;
+use crate::outage::store_failed;
 use crate::reply;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -50,11 +51,11 @@ async fn store_answers(views: &Views) -> bool {
     match tokio::time::timeout(PING_TIMEOUT, views.check()).await {
         Ok(Ok(())) => true,
         Ok(Err(error)) => {
-            tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "the store is not well");
+            store_failed!(warn, error, "not ready: the store fails");
             false
         }
-        Err(_) => {
-            tracing::warn!(seconds = PING_TIMEOUT.as_secs(), "the store did not answer in time");
+        Err(waited) => {
+            store_failed!(warn, waited, "not ready: the store did not answer in time");
             false
         }
     }

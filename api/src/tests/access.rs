@@ -1,7 +1,7 @@
 //! Headers, error shape, keys, panics.
 
 use super::server::Server;
-use crate::ApiOptions;
+use crate::{ApiOptions, ConfiguredKeys};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
@@ -83,7 +83,8 @@ async fn a_key_opens_everything_but_the_probes() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "key-of-the-tests").unwrap();
     let key = SecretRef::File(file.path().into()).resolve().unwrap();
-    let server = Server::with(ApiOptions { api_keys: vec![key], ..ApiOptions::default() }).await;
+    let server =
+        Server::with(ApiOptions { keys: ConfiguredKeys::new(&[key], &[]), ..ApiOptions::default() }).await;
     for path in ["/livez", "/readyz", "/health", "/ojs/manifest"] {
         assert_eq!(server.get(path).await.status, 200, "{path}");
     }
@@ -107,11 +108,16 @@ async fn a_key_opens_everything_but_the_probes() {
 #[tokio::test]
 async fn an_idempotency_key_belongs_to_its_api_key() {
     let files = [tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap()];
-    let keys = files.iter().zip(["key-one", "key-two"]).map(|(file, key)| {
-        std::fs::write(file.path(), key).unwrap();
-        SecretRef::File(file.path().into()).resolve().unwrap()
-    });
-    let server = Server::with(ApiOptions { api_keys: keys.collect(), ..ApiOptions::default() }).await;
+    let keys: Vec<_> = files
+        .iter()
+        .zip(["key-one", "key-two"])
+        .map(|(file, key)| {
+            std::fs::write(file.path(), key).unwrap();
+            SecretRef::File(file.path().into()).resolve().unwrap()
+        })
+        .collect();
+    let server =
+        Server::with(ApiOptions { keys: ConfiguredKeys::new(&keys, &[]), ..ApiOptions::default() }).await;
     let push = async |key: &str, body: &'static str| {
         let request = Request::post("/ojs/v1/jobs").header("Authorization", format!("Bearer {key}"));
         server.request(request.header("Idempotency-Key", "k").body(Body::from(body)).unwrap()).await

@@ -1,5 +1,6 @@
 //! The HTTP client of the commands.
 
+pub mod ids;
 pub mod stream;
 
 use crate::config::ClientConfig;
@@ -118,7 +119,8 @@ impl Client {
             let paged = answer["pagination"].is_object();
             after = answer["pagination"]["next_after"].as_str().map(str::to_owned);
             let found = elements(answer, name);
-            let is_last = !paged || found.len() < per_page;
+            // A part of a list by `meta` may be short before the end of the list.
+            let is_last = !paged || (after.is_none() && found.len() < per_page);
             list.extend(found);
             if is_last || list.len() >= limit {
                 break;

@@ -1,6 +1,7 @@
 //! One action on many jobs at once, chosen by a filter on the server.
 
 use super::{Session, several};
+use crate::client::ids::Named;
 use crate::client::{Client, unwrapped};
 use crate::failure::{Exit, Failure};
 use crate::output::{Format, text};
@@ -14,7 +15,7 @@ use turnstone_domain::JobState;
 /// Ids, or a filter.
 #[derive(Clone, Debug, Args)]
 pub struct JobsArgs {
-    /// The jobs' ids; `-` reads them from standard input, one per line
+    /// The jobs' ids or their first characters; `-` reads them from standard input, one per line
     #[arg(value_name = "ID", required_unless_present_any = ["all", "state", "queue", "job_type", "tag", "agent", "error_code"])]
     pub ids: Vec<String>,
     /// Every job in this state, instead of ids
@@ -69,7 +70,14 @@ impl JobsArgs {
         }
         let (client, output) = (session.client()?, session.output);
         let mut outcome = several::Outcome::new(output);
-        for id in several::ids(self.ids)? {
+        for given in several::ids(self.ids)? {
+            let id = match client.whole_id(Named::Job, &given).await {
+                Ok(id) => id,
+                Err(failure) => {
+                    outcome.failed(&given, failure)?;
+                    continue;
+                }
+            };
             let shown = text::line(&id);
             if self.dry_run {
                 match output.format {

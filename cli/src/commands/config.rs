@@ -138,7 +138,8 @@ fn addresses(config: &Config) -> Vec<String> {
 
 /// Sets up providers, tools, limits and other servers as a worker does, without calling any of them. Returns the
 /// problems.
-fn from_worker(config: &Config) -> Vec<String> {
+#[must_use]
+pub fn from_worker(config: &Config) -> Vec<String> {
     let ModelsConfig { default_provider, default_model, .. } = config.models.clone();
     let defaults = ModelDefaults { provider: default_provider, model: default_model };
     let providers = Providers::from_config(&config.providers, defaults, &config.base);

@@ -44,7 +44,8 @@ impl Outcome {
     /// # Errors
     /// The failure itself, when no server answered or it refused the key.
     pub fn failed(&mut self, what: &str, failure: Failure) -> Result<(), Failure> {
-        if failure.refusal.is_none() || failure.exit == Exit::Auth {
+        let is_of_one = failure.refusal.is_some() || matches!(failure.exit, Exit::NotFound | Exit::Usage);
+        if !is_of_one || failure.exit == Exit::Auth {
             return Err(failure);
         }
         self.first.get_or_insert(failure.exit);
@@ -84,7 +85,8 @@ mod tests {
         let mut outcome = Outcome::new(output);
         assert_eq!(outcome.failed("a", Failure::of_answer(409, "")), Ok(()));
         assert_eq!(outcome.failed("b", Failure::of_answer(404, "")), Ok(()));
-        assert_eq!((outcome.first, outcome.failures), (Some(Exit::Conflict), 2));
+        assert_eq!(outcome.failed("01", Failure::usage("01 begins the ids of several jobs")), Ok(()));
+        assert_eq!((outcome.first, outcome.failures), (Some(Exit::Conflict), 3));
         assert!(outcome.failed("c", Failure::failed("no server answers")).is_err());
         assert!(outcome.failed("d", Failure::of_answer(401, "")).is_err());
     }

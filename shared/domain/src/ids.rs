@@ -158,6 +158,40 @@ pub fn fraction(id: &str) -> f64 {
     u32::from_str_radix(tail, 16).map_or(0.5, |n| f64::from(n) / (f64::from(u32::MAX) + 1.0))
 }
 
+/// The first characters of a UUID, one of them at least.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IdPrefix(String);
+
+impl IdPrefix {
+    /// Reads the first characters of an id, in either case. Returns `None` when no id begins like this.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = |(at, byte): (usize, u8)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        };
+        let is_prefix = (1..=36).contains(&text.len()) && text.bytes().enumerate().all(fits);
+        is_prefix.then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    /// Returns the lowest id that begins like this.
+    #[must_use]
+    pub fn lowest(&self) -> String {
+        self.filled('0')
+    }
+
+    /// Returns the highest id that begins like this.
+    #[must_use]
+    pub fn highest(&self) -> String {
+        self.filled('f')
+    }
+
+    fn filled(&self, digit: char) -> String {
+        let rest = (self.0.len()..36).map(|at| if matches!(at, 8 | 13 | 18 | 23) { '-' } else { digit });
+        self.0.chars().chain(rest).collect()
+    }
+}
+
 /// Returns true if `text` is a UUIDv7 in the canonical lower-case spelling that OJS core §3.1 demands of a job id.
 #[must_use]
 pub fn is_uuid_v7(text: &str) -> bool {
@@ -174,6 +208,19 @@ pub fn is_uuid_v7(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_stands_for_the_ids_that_begin_like_it() {
+        let prefix = IdPrefix::parse("0190A7b2-1").unwrap();
+        assert_eq!(prefix.lowest(), "0190a7b2-1000-0000-0000-000000000000");
+        assert_eq!(prefix.highest(), "0190a7b2-1fff-ffff-ffff-ffffffffffff");
+        let whole = SystemIds.next();
+        let itself = IdPrefix::parse(&whole).unwrap();
+        assert_eq!((itself.lowest(), itself.highest()), (whole.clone(), whole.clone()));
+        for wrong in ["", "0190a7b21", "0190a7b2_", "xyz", &format!("{whole}0"), "0190a7bü"] {
+            assert_eq!(IdPrefix::parse(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn only_canonical_version_7_ids_are_accepted() {

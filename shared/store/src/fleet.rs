@@ -84,7 +84,7 @@ impl WorkerKind {
     }
 }
 
-/// A directive to a worker over HTTP, in the answer to its beat (OJS worker protocol §4.3).
+/// A directive to a worker, in the answer to its beat (OJS worker protocol §4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Directive {

@@ -3,7 +3,7 @@
 //! Every write but the claim carries a lease, and the store compares its fencing token in the transaction. When the token is no
 //! longer the job's, the write changes nothing and returns [`LedgerError::LeaseLost`].
 
-use crate::{LedgerError, StoreError, WorkerBeat};
+use crate::{Directive, LedgerError, StoreError, WorkerBeat};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
@@ -260,11 +260,11 @@ pub trait Ledger: Send + Sync + 'static {
     /// not start, and at the end of a drain for turns that it interrupted.
     async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError>;
 
-    /// Reports that this worker is alive. Its first beat registers it.
+    /// Reports that this worker is alive, and returns the directive of an operator for it. Its first beat registers it.
     ///
     /// # Errors
     /// [`StoreError::WorkerNameTaken`] when another instance of this name was seen less than `silent_ms` ago.
-    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError>;
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<Option<Directive>, StoreError>;
 
     /// Takes a worker off the fleet's list, when it ends after a drain.
     async fn leave(&self, name: &str, instance: &str) -> Result<(), StoreError>;

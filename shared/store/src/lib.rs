@@ -93,7 +93,7 @@ pub use sqlite::SqliteStore;
 pub use upkeep::{Duty, Term, Upkeep};
 pub use views::{
     AgentRecord, CheckpointRow, EngagementFilter, EventFilter, Gauges, HourlyCount, JobFilter, JobOrder,
-    ListedEngagement, Page, ReviewFilter, TaskFilter, TaskPlace,
+    JobsWithMeta, ListedEngagement, Page, ReviewFilter, TaskFilter, TaskPlace,
 };
 
 pub use engine::webhooks::{Taking, Webhooks};

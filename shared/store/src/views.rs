@@ -2,7 +2,9 @@
 
 use turnstone_domain::engagement::Engagement;
 use turnstone_domain::review::ReviewState;
-use turnstone_domain::{AgentDefinition, Checkpoint, EngagementId, JobId, JobState, ReviewId, Timestamp};
+use turnstone_domain::{
+    AgentDefinition, Checkpoint, EngagementId, Job, JobId, JobState, ReviewId, Timestamp,
+};
 
 /// Which part of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,12 +52,24 @@ pub struct JobFilter {
     pub agent: Option<String>,
     /// With this code of their last error.
     pub error_code: Option<String>,
+    /// With this value of a member of their `meta`: the path with dots, and the value. Only
+    /// [`crate::Views::jobs_with_meta`] looks at it.
+    pub meta: Option<(String, String)>,
     /// Behind the job with this id in a list by acceptance.
     pub after: Option<JobId>,
     /// The order of the list.
     pub order: JobOrder,
     /// The least first, instead of the greatest.
     pub ascending: bool,
+}
+
+/// A part of a list of jobs by their `meta`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobsWithMeta {
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// The job behind which the list continues; `None` at its end.
+    pub next_after: Option<JobId>,
 }
 
 /// Which tasks: the jobs of an agent, as A2A lists them.

@@ -3,7 +3,7 @@
 //! The crate knows nothing about jobs, stores or models, and imports none of our crates.
 //!
 //! ```text
-//!  spans (names, span) ──┬─▶ log ─ trace_ids ─ secret ─▶ standard error
+//!  spans (names, span) ──┬─▶ log ─ line, trace_ids ─ secret ─▶ standard error
 //!  records (tracing) ────┤
 //!                        ╰─▶ otlp ─▶ a collector
 //!  counts (metrics) ─────┬─▶ otlp
@@ -11,15 +11,18 @@
 //!  headers of a caller ─ propagation ─▶ parent of a span ─ propagation ─▶ headers of outgoing requests
 //! ```
 
+mod line;
 mod log;
 pub mod metrics;
 pub mod names;
 mod otlp;
 pub mod propagation;
 pub mod secret;
+mod seldom;
 pub mod span;
 mod trace_ids;
 
 pub use log::{LogFormat, check_filter, init};
 pub use otlp::{Service, captures_content, exports_spans, shut_down};
 pub use secret::{Secret, SecretRef, redact};
+pub use seldom::Seldom;

@@ -1,5 +1,6 @@
-//! Logs: one line per event on standard error, with every known secret struck out.
+//! Logs: one line per fact on standard error, with every known secret struck out.
 
+use crate::line::TextLine;
 use crate::otlp::{self, LogRecords, Service};
 use crate::redact;
 use crate::trace_ids::WithIds;
@@ -23,10 +24,10 @@ const AUDIT: &str = "turnstone::audit";
 /// How a line looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LogFormat {
-    /// For people.
+    /// For people: at most 200 characters per line.
     #[default]
     Pretty,
-    /// One JSON object per line: `timestamp`, `level`, `target`, `message`, the fields, and the current `span`.
+    /// One JSON object per line: `timestamp`, `level`, `target`, `message`, and the fields, each in full.
     Json,
 }
 
@@ -82,13 +83,10 @@ pub fn init(format: LogFormat, filter: Option<&str>, color: bool, service: Optio
     problems.extend(started.into_iter().flat_map(|started| started.problems));
     let lines = tracing_subscriber::fmt::layer().with_writer(Redacted(io::stderr));
     let lines: Box<dyn Layer<_> + Send + Sync> = match format {
-        LogFormat::Pretty => Box::new(
-            lines
-                .with_ansi(color)
-                .event_format(WithIds(format::Format::default().with_target(false).with_ansi(color))),
-        ),
+        LogFormat::Pretty => Box::new(lines.with_ansi(color).event_format(TextLine)),
         LogFormat::Json => {
-            let format = format::Format::default().json().flatten_event(true).with_span_list(false);
+            let format = format::Format::default().json().flatten_event(true);
+            let format = format.with_span_list(false).with_current_span(false);
             Box::new(lines.fmt_fields(format::JsonFields::new()).event_format(WithIds(format)))
         }
     };

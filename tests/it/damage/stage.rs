@@ -115,12 +115,27 @@ impl Stage {
 }
 
 /// Returns the path of every GET operation without parameters in its path that ends, from the server's own document.
+/// Parameters that are required have their examples.
 async fn lists(server: &OjsServer) -> Vec<String> {
     let document = server.get("/openapi.json").await.expect(200).json();
     let ends = |get: &Value| !get["responses"]["200"]["content"]["text/event-stream"].is_object();
     let paths = document["paths"].as_object().unwrap().iter();
     let lists = paths.filter(|(path, of)| !path.contains('{') && of["get"].is_object() && ends(&of["get"]));
-    let lists: Vec<String> = lists.map(|(path, _)| path.clone()).collect();
+    let required = |get: &Value| {
+        let parameters = get["parameters"].as_array().into_iter().flatten();
+        let query = parameters.filter(|one| one["in"] == "query" && one["required"] == true);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        query
+            .map(|one| format!("{}={}", text(&one["name"]), text(&one["example"])))
+            .collect::<Vec<_>>()
+            .join("&")
+    };
+    let lists: Vec<String> = lists
+        .map(|(path, of)| match required(&of["get"]) {
+            query if query.is_empty() => path.clone(),
+            query => format!("{path}?{query}"),
+        })
+        .collect();
     assert!(lists.len() > 25, "{lists:?}");
     lists
 }

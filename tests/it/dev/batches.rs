@@ -104,37 +104,3 @@ async fn a_workflow_is_watched_to_its_end() {
     let again = dev.run(&["workflow", "watch", &id, "-o", "jsonl"]).await;
     assert_eq!((again.code, &again.lines()[0]["state"]), (Some(0), &json!("completed")), "{again:?}");
 }
-
-/// 5,000 jobs, some of which fail once or for good, in the three commands of the README.
-#[tokio::test]
-#[ignore = "long: 5,000 jobs of agents"]
-async fn a_batch_of_5000_jobs_has_failures_retries_costs_and_results() {
-    const JOBS: usize = 5_000;
-    let (dev, folder) = dev().await;
-    let mut jobs = String::new();
-    for at in 0..JOBS {
-        let text = if at % 100 == 0 { format!("broken {at}") } else { format!("line {at}") };
-        let job = json!({"type": "agent.echo", "args": [text], "ext_agent_model": "m",
-                         "options": {"retry": {"max_attempts": 2, "initial_interval": "PT1S", "jitter": false}}});
-        writeln!(jobs, "{job}").unwrap();
-    }
-    std::fs::write(folder.path().join("many.jsonl"), jobs).unwrap();
-    let pushed = dev.run(&["job", "push", "many.jsonl", "--tag", "run=7", "--last", "-o", "ids"]).await;
-    assert_eq!((pushed.code, pushed.stdout.lines().count()), (Some(0), JOBS), "{}", pushed.stderr);
-    let watched = dev.run(&["job", "watch", "--tag", "run=7"]).await;
-    assert_eq!(watched.code, Some(1), "{watched:?}");
-    assert!(watched.stdout.contains("4950 of 5000 done, 50 failed ("), "{watched:?}");
-    let results = dev.run(&["job", "results", "--tag", "run=7"]).await.lines();
-    assert_eq!(results.len(), JOBS);
-    assert_eq!(results.iter().filter(|job| job["state"] == "completed").count(), 4_950);
-    assert!(results.iter().all(|job| job["result"].is_string() || job["error"]["code"].is_string()));
-    let listed = dev.run(&["job", "list", "--tag", "run=7", "-n", "6000", "-o", "ids"]).await;
-    let mut ids: Vec<&str> = listed.stdout.lines().collect();
-    ids.sort_unstable();
-    ids.dedup();
-    assert_eq!(ids.len(), JOBS);
-    let costs = dev.run(&["budget", "cost", "--tag", "run=7", "-o", "json"]).await.json();
-    assert_eq!(costs[0]["runs"], 4_950, "{costs}");
-    let retried = dev.run(&["job", "retry", "--tag", "run=7"]).await;
-    assert!(retried.stdout.contains("50 of 50 jobs available again"), "{retried:?}");
-}

@@ -211,12 +211,12 @@ async fn webhooks_are_added_rotated_and_deleted_and_show_their_secret_once() {
 }
 
 #[tokio::test]
-async fn workers_over_http_receive_quiet() {
+async fn workers_over_http_receive_quiet_and_drain() {
     let (dev, _folder) = dev().await;
     let beat = json!({"worker_id": "python-1", "active_jobs": []});
     assert_eq!(dev.post("/ojs/v1/workers/heartbeat", &beat).await["state"], "running");
     assert_eq!(dev.says_ok(&["worker", "quiet", "python-1"]).await, "python-1 takes no further jobs");
     assert_eq!(dev.post("/ojs/v1/workers/heartbeat", &beat).await["state"], "quiet");
-    dev.says_ok(&["worker", "terminate", "python-1"]).await;
+    assert_eq!(dev.says_ok(&["worker", "drain", "python-1"]).await, "python-1 drains");
     assert_eq!(dev.post("/ojs/v1/workers/heartbeat", &beat).await["state"], "terminate");
 }

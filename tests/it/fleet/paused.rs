@@ -40,11 +40,11 @@ async fn the_other_ends_it(site: Site, mut sleeper: Program, id: &str, whose: &s
     let written = site.written().await;
 
     sleeper.signal("CONT");
-    sleeper.warns("the lease on this job is lost").await;
+    sleeper.warns("lease lost").await;
     sleeper.signal("TERM");
     assert_eq!(sleeper.ended().await, Some(0), "{}", sleeper.warned());
     let log = sleeper.warned();
-    assert_eq!(log.matches("is lost").count(), 1, "{log}");
+    assert_eq!(log.matches("lease lost").count(), 1, "{log}");
     assert!(log.contains(id), "the job is not named: {log}");
     assert_eq!(site.written().await, written, "the sleeper wrote something");
     assert_eq!(site.fleet.job(id).await, done);

@@ -39,6 +39,36 @@ async fn a_drained_worker_releases_its_jobs_at_once() {
     api.program.stop().await;
 }
 
+/// `worker drain` does to a worker on any machine what SIGTERM does to its process.
+#[tokio::test]
+#[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
+async fn a_worker_is_drained_from_afar() {
+    let site = site().await;
+    let api = site.api().await;
+    let mut worker = site.worker("first", &["--lease", "10m", "--drain-grace", "1s"]).await;
+    let id = api.push().await;
+    site.asked().await;
+    let quiet = api.run(&["worker", "quiet", "first"]).await;
+    assert!(quiet.code == Some(5) && quiet.stderr.contains("turnstone worker drain"), "{quiet:?}");
+    let planned = api.run(&["worker", "drain", "--matching", "f*", "--dry-run"]).await;
+    assert_eq!(planned.stdout.trim(), "would drain first", "{planned:?}");
+    let drained = api.run(&["worker", "drain", "first"]).await;
+    assert_eq!(drained.stdout.trim(), "first drains", "{drained:?}");
+    worker.warns("an operator directed this worker to drain").await;
+    worker.warns("stopping: turns give their jobs back").await;
+    assert_eq!(worker.ended().await, Some(0));
+    assert_eq!(api.job(&id).await["state"], "available", "a lease of ten minutes was not given back");
+    assert!(api.workers().await.is_empty());
+    let unknown = api.run(&["worker", "drain", "first"]).await;
+    assert_eq!(unknown.code, Some(4), "{unknown:?}");
+
+    // A worker of the same name is not drained again.
+    let second = site.worker("first", &[]).await;
+    api.event(&id, |name, _| name == "job.completed").await;
+    second.stop().await;
+    api.program.stop().await;
+}
+
 #[tokio::test]
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_second_signal_stops_a_worker_at_once_and_loses_nothing() {

@@ -4,6 +4,7 @@ mod draining;
 mod leaders;
 mod probes;
 mod refusals;
+mod restoring;
 mod reviews;
 mod services;
 
@@ -27,8 +28,12 @@ struct Site {
 impl Site {
     /// A site with an empty database.
     async fn bare(script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
+        Self::over(Postgres::shared().await.database().await, script).await
+    }
+
+    /// A site with this database.
+    async fn over(database: Database, script: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         fleet::install_crypto();
-        let database = Postgres::shared().await.database().await;
         let models = ModelServer::start(script).await;
         let folder = turnstone_tests::scratch::folder();
         let settings = format!(

@@ -11,8 +11,8 @@ use turnstone_domain::{
     AgentDefinition, ArtifactId, CallId, EngagementId, JobId, Lease, Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{
-    Claim, ClaimRequest, Committed, Ledger, LedgerError, LedgerReads, Recall, Standing, StoreError,
-    WorkerBeat,
+    Claim, ClaimRequest, Committed, Directive, Ledger, LedgerError, LedgerReads, Recall, Standing,
+    StoreError, WorkerBeat,
 };
 
 /// The writes at the barriers of one turn, by the turn of the newest checkpoint in each write.
@@ -113,7 +113,7 @@ impl Ledger for Watched {
         self.inner.release(leases, now).await
     }
 
-    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<Option<Directive>, StoreError> {
         self.inner.beat(beat, silent_ms).await
     }
 

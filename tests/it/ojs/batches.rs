@@ -13,6 +13,7 @@ on_every_store![
     a_wrong_filter_or_tag_is_refused,
     only_tagged_jobs_write_rows_of_tags,
     bulk_operations_choose_by_tag,
+    dead_letters_are_found_and_retried_by_tag,
     a_closed_batch_ends_with_an_event_and_a_webhook,
     a_tenant_sees_and_closes_its_own_jobs_of_a_batch,
 ];
@@ -203,4 +204,24 @@ async fn a_tenant_sees_and_closes_its_own_jobs_of_a_batch(server: &OjsServer) {
     server.pass_ms(10_000).await;
     assert_eq!(settled_deliveries(server, &alphas, 1).await.len(), 1);
     assert_eq!(deliveries(server, &betas).await.len(), 0, "no other tenant is notified");
+}
+
+async fn dead_letters_are_found_and_retried_by_tag(server: &OjsServer) {
+    let mut job = mortal("mail", "email.send");
+    job["options"]["tags"] = json!(["run=7"]);
+    let tagged = server.push(&job).await;
+    super::operate::fail(server, &tagged).await;
+    let other = dead(server, "mail", "email.send").await;
+    for (path, list) in [("/ojs/v1/dead-letter", "jobs"), ("/ojs/v1/admin/dead-letter", "items")] {
+        let found = server.get(&format!("{path}?tag=run%3D7")).await.expect(200).json();
+        assert_eq!((ids(&found[list]), &found["pagination"]["total"]), (vec![tagged.clone()], &json!(1)));
+        let none = server.get(&format!("{path}?tag=none")).await.expect(200).json();
+        assert_eq!(none[list], json!([]));
+        server.get(&format!("{path}?tags=run%3D7")).await.expect(400);
+    }
+    let filter = json!({"filter": {"tag": "run=7"}, "confirm": true});
+    let retried = server.post("/ojs/v1/dead-letter/retry", &filter).await.expect(200).json();
+    assert_eq!(retried["ids"], json!([tagged]), "{retried}");
+    let rest = server.get("/ojs/v1/dead-letter").await.expect(200).json();
+    assert_eq!(ids(&rest["jobs"]), [other]);
 }

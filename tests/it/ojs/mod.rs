@@ -12,6 +12,7 @@ mod encryption;
 mod envelope;
 mod events;
 mod idempotency;
+mod lookups;
 mod operate;
 mod places;
 mod queries;

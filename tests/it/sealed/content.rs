@@ -276,3 +276,15 @@ async fn unencrypted_rows_are_still_readable() {
     assert!(!dump(&server.fleet.place).await.contains(WORD));
     server.end().await;
 }
+
+/// A list by `meta` opens what is sealed.
+#[tokio::test]
+async fn sealed_meta_is_found() {
+    let server = sealed(Backend::Sqlite).await;
+    let job = |customer: i64| json!({"type": "mail.send", "args": [], "meta": {"customer": customer}});
+    let id = server.push(&job(42)).await;
+    server.push(&job(43)).await;
+    let found = server.get("/ojs/v1/jobs?meta=customer%3D42").await.expect(200).json();
+    assert_eq!((found["jobs"].as_array().map(Vec::len), &found["jobs"][0]["id"]), (Some(1), &json!(id)));
+    server.end().await;
+}

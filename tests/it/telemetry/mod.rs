@@ -1,5 +1,6 @@
 //! Telemetry of a running Turnstone, received by a real OTLP collector from real processes.
 
+mod lines;
 mod links;
 mod logs;
 mod metrics;

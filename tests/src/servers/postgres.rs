@@ -3,8 +3,8 @@
 use super::beside;
 use super::database::{Database, Lending};
 use super::port::Port;
-use super::programs::{give_to_server_user, postgres_dir};
-use super::supervised::{Recipe, Supervised};
+use super::programs::{as_server_user, give_to_server_user, postgres_dir};
+use super::supervised::{Recipe, Supervised, private_folder};
 use super::template::{DATA, ROLE, succeeded, template};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _, Row as _};
@@ -52,10 +52,66 @@ impl Postgres {
         Self::launch(settings, false).await
     }
 
+    /// Starts a server for one test that takes TLS connections, with `cert.pem` and `key.pem` of a folder.
+    pub async fn own_over_tls(folder: &Path) -> Self {
+        let files = ["cert.pem", "key.pem"].map(|name| {
+            let file = folder.join(name);
+            std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            give_to_server_user(&file);
+            file.display().to_string()
+        });
+        give_to_server_user(folder);
+        Self::own_with(&[("ssl", "on"), ("ssl_cert_file", &files[0]), ("ssl_key_file", &files[1])]).await
+    }
+
+    /// Copies the running server with `pg_basebackup`, and starts a server on the copy.
+    pub async fn restored_from_backup(&self) -> Self {
+        let (socket, port) = (self.server.folder().to_owned(), self.port.number().to_string());
+        let backup = beside(move || {
+            let folder = private_folder("backup");
+            give_to_server_user(&folder);
+            let mut backup = as_server_user(&postgres_dir().join("pg_basebackup"));
+            backup.args(["-U", "postgres", "-c", "fast", "-X", "stream", "-p", &port, "-h"]).arg(socket);
+            succeeded("pg_basebackup", backup.arg("-D").arg(folder.join(DATA)).current_dir("/").output());
+            folder
+        })
+        .await;
+        let restored = Self::launch_on(Some(backup.join(DATA)), &[], false).await;
+        restored.databases.store(self.databases.load(Ordering::Relaxed), Ordering::Relaxed);
+        std::fs::remove_dir_all(&backup).unwrap_or_else(|error| panic!("{}: {error}", backup.display()));
+        restored
+    }
+
+    /// Copies a database with `pg_dump` into a new one of the same server.
+    pub async fn restored_from_dump(&self, of: &Database) -> Database {
+        let copy = self.database().await;
+        let (from, to) = (of.url.clone(), copy.url.clone());
+        beside(move || {
+            let file = tempfile::NamedTempFile::new().unwrap_or_else(|error| panic!("a file: {error}"));
+            let program = |name: &str| Command::new(postgres_dir().join(name));
+            let dumped = program("pg_dump").args(["-Fc", "-d", &from, "-f"]).arg(file.path()).output();
+            succeeded("pg_dump", dumped);
+            succeeded("pg_restore", program("pg_restore").args(["-d", &to]).arg(file.path()).output());
+        })
+        .await;
+        copy
+    }
+
+    /// Returns the address of a database of this name.
+    pub fn named(&self, name: &str) -> Database {
+        Database::new(name.to_owned(), self.addr())
+    }
+
     async fn launch(settings: &[(&str, &str)], shared: bool) -> Self {
+        Self::launch_on(None, settings, shared).await
+    }
+
+    /// Starts a server on a copy of this data folder, or on fresh data.
+    async fn launch_on(data: Option<PathBuf>, settings: &[(&str, &str)], shared: bool) -> Self {
         let settings: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let server = beside(move || {
-            let template = template();
+            let data = data.unwrap_or_else(template);
             let mut command: Vec<OsString> = vec![postgres_dir().join("postgres").into()];
             // Compiling a query of a test takes longer than the query.
             let own =
@@ -71,7 +127,7 @@ impl Postgres {
                 last_signal: IMMEDIATELY,
                 never_as_root: true,
             });
-            server.copy(&template);
+            server.copy(&data);
             server
         })
         .await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use turnstone_domain::Timestamp;
-use turnstone_store::{StoreError, WorkerBeat, WorkerKind, WorkerState};
+use turnstone_store::{Directive, StoreError, WorkerBeat, WorkerKind, WorkerState};
 
 /// The time from one beat to the next.
 const EVERY: Duration = Duration::from_millis(WorkerBeat::EVERY_MS.unsigned_abs());
@@ -21,6 +21,7 @@ pub struct Beats {
     instance: String,
     started_at: Timestamp,
     registered: AtomicBool,
+    directed: CancellationToken,
 }
 
 impl Beats {
@@ -31,7 +32,13 @@ impl Beats {
             started_at: deps.clock.now(),
             deps: Arc::clone(deps),
             registered: AtomicBool::new(false),
+            directed: CancellationToken::new(),
         }
+    }
+
+    /// Returns a token that is cancelled when an operator directs this worker to end.
+    pub fn directed(&self) -> CancellationToken {
+        self.directed.clone()
     }
 
     /// Sends the first beat, once.
@@ -68,7 +75,12 @@ impl Beats {
             kind: WorkerKind::Own,
             directive: None,
         };
-        self.deps.ledger.beat(beat, WorkerBeat::SILENT_MS).await
+        let directive = self.deps.ledger.beat(beat, WorkerBeat::SILENT_MS).await?;
+        if directive == Some(Directive::Terminate) && !self.directed.is_cancelled() {
+            tracing::info!("an operator directed this worker to drain and end");
+            self.directed.cancel();
+        }
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use turnstone_store::{Claim, ClaimRequest, JobKind, Ring, StoreError};
+use turnstone_telemetry::Seldom;
 
 /// The interval at which an idle worker looks for work without a notification.
 const POLL: Duration = Duration::from_secs(2);
@@ -87,7 +88,10 @@ pub async fn run(
 
 /// Logs a failed claim, and waits before the next one.
 async fn recover(error: &StoreError, delay: Duration, draining: &CancellationToken) {
-    tracing::warn!(%error, ?delay, "jobs cannot be claimed; trying again");
+    static FACT: Seldom = Seldom::new();
+    if let Some(left_out) = FACT.due() {
+        tracing::warn!(left_out, %error, "jobs cannot be claimed; trying until the store answers");
+    }
     tokio::select! {
         () = tokio::time::sleep(delay) => {}
         () = draining.cancelled() => {}

@@ -83,10 +83,10 @@ impl LeaseKeeper {
         {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::error!(%error, "leases could not be released; their jobs resume when they have expired")
+                tracing::warn!(%error, "leases could not be released; their jobs resume when they have expired")
             }
             Err(_) => {
-                tracing::error!(
+                tracing::warn!(
                     "the store does not answer, so leases were not released; their jobs resume when they have expired"
                 )
             }

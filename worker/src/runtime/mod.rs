@@ -56,6 +56,13 @@ impl Worker {
         self.beats.register().await
     }
 
+    /// Returns a token that is cancelled when an operator directs this worker to end. The process then has to cancel the
+    /// token of [`Worker::run`], as it does at a signal.
+    #[must_use]
+    pub fn directed(&self) -> CancellationToken {
+        self.beats.directed()
+    }
+
     /// Claims and runs jobs until `shutdown`, then drains. No new job is claimed, and turns in progress yield
     /// after their phase. A job that has not ended within the grace time is released with its last
     /// checkpoint.

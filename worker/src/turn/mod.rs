@@ -92,11 +92,10 @@ fn report(id: &JobId, stop: Stop) {
     match stop {
         Stop::LeaseLost(job) => tracing::warn!(
             %job,
-            "the lease on this job is lost: it ran out, or the job was cancelled; this worker writes nothing more, and \
-             an unfinished job goes on from its last checkpoint with whoever claims it next"
+            "lease lost (expired or cancelled); nothing more is written"
         ),
         Stop::Store(error) => {
-            tracing::error!(job = %id, %error, "the store failed; the job resumes when its lease has expired")
+            tracing::warn!(job = %id, %error, "the store failed; the job resumes when its lease has expired")
         }
         stop => {
             tracing::error!(job = %id, ?stop, "the job was not settled; it resumes when its lease has expired")
@@ -171,10 +170,10 @@ async fn expired(timeout: Option<AttemptTimeout>, deadline: &Deadline) -> JobErr
 fn log_discarded(turn: &Turn, code: &str) {
     tracing::warn!(
         job = %turn.job.id,
-        agent = turn.agent.name,
+        code = %code,
+        agent = %turn.agent.name,
         failures = turn.job.failures + 1,
-        code,
-        "a job is discarded; `turnstone job get` has the error"
+        "job discarded"
     );
 }
 

@@ -9,6 +9,7 @@ pub(crate) use run::RunStream;
 use super::resume;
 use crate::api::Shared;
 use crate::doorbell::POLL;
+use crate::outage::store_failed;
 use crate::reply::{self, Failure};
 use crate::shared_stream::{Look, Page, alone};
 use axum::http::HeaderMap;
@@ -205,7 +206,7 @@ impl Reader {
                 Some(rests)
             }
             Err(Failure(error)) => {
-                tracing::warn!(error = %error.message, "it could not be read where a request stands");
+                store_failed!(warn, error.message, "the state of a request could not be read");
                 tokio::select! {
                     () = self.app.api.shutdown.cancelled() => None,
                     () = tokio::time::sleep(POLL) => {

@@ -2,6 +2,7 @@
 
 use super::{Types, cursor, filter};
 use crate::api::Shared;
+use crate::outage::store_failed;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::http::HeaderMap;
@@ -101,7 +102,7 @@ impl Follower {
                 self.read = page.events.into();
             }
             Err(error) => {
-                tracing::warn!(error = %turnstone_telemetry::redact(&error.to_string()), "events could not be read");
+                store_failed!(warn, error, "events could not be read");
                 self.more = false;
             }
         }

@@ -7,8 +7,8 @@ use crate::request::{Params, Tenant};
 use axum::extract::State;
 use serde_json::json;
 use turnstone_domain::{JobId, JobState};
-use turnstone_ojs::OjsError;
-use turnstone_store::{JobFilter, JobOrder, Page};
+use turnstone_ojs::{OjsError, job_to_json};
+use turnstone_store::{JobFilter, JobOrder, JobsWithMeta, Page};
 
 /// Lists jobs, newest first by default.
 #[utoipa::path(
@@ -21,6 +21,7 @@ use turnstone_store::{JobFilter, JobOrder, Page};
         ("tag" = Option<String>, Query, description = "With this tag."),
         ("agent" = Option<String>, Query, description = "Of this agent."),
         ("error_code" = Option<String>, Query, description = "Whose last error has this code."),
+        ("meta" = Option<String>, Query, description = "With this value of a member of `meta`: KEY=VALUE; dots lead into objects. For lists by created_at, paged with `after`; a page may be short or empty before the end.", example = "customer=42"),
         ("after" = Option<String>, Query, description = "After the job with this id, in an order by created_at: `next_after` of the part before."),
         ("tenant" = Option<String>, Query, description = "Of this tenant, as the header X-OJS-Tenant."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
@@ -39,12 +40,26 @@ pub(crate) async fn list_jobs(State(app): State<Shared>, tenant: Tenant, params:
 /// Answers with a page of the jobs of a filter.
 pub(in crate::ojs) async fn answer(app: &App, filter: &JobFilter, params: &Params) -> Answer {
     let (page, slice) = params.page()?;
+    if filter.meta.is_some() {
+        return with_meta(app, filter, ("items", "per_page", slice.limit)).await;
+    }
     let (jobs, total) = app.api.store.views.jobs(filter, one_more(slice)).await?;
     let mut place = json!({"total": total, "per_page": slice.limit});
     if filter.after.is_none() {
         place["page"] = page.into();
     }
     Ok(reply::ok(&reply::jobs("items", jobs, (slice.limit, filter.order), place)))
+}
+
+/// Answers with a part of the jobs with a member of their `meta`. Their number is not counted: that would read all jobs.
+pub(super) async fn with_meta(
+    app: &App,
+    filter: &JobFilter,
+    (name, unit, limit): (&'static str, &'static str, u32),
+) -> Answer {
+    let JobsWithMeta { jobs, next_after } = app.api.store.views.jobs_with_meta(filter, limit).await?;
+    let place = json!({(unit): limit, "has_more": next_after.is_some(), "next_after": next_after});
+    Ok(reply::ok(&reply::listed(name, jobs.iter().map(job_to_json), place)))
 }
 
 /// Returns a part with one element more, which shows that more follow.
@@ -81,17 +96,27 @@ pub(in crate::ojs) fn filter(params: &Params) -> Result<JobFilter, Failure> {
     };
     let by = params.word("sort", order, "created_at, priority, attempt, scheduled_at, ended_at")?;
     let after = params.text("after").map(|id| JobId(id.to_owned()));
-    if after.is_some() && by.unwrap_or_default() != JobOrder::Accepted {
+    let meta = meta(params)?;
+    if by.unwrap_or_default() != JobOrder::Accepted {
         let why = "continues a list by created_at only; page with `offset` or `page` in another order";
-        return Err(OjsError::invalid_request("after", why).into());
+        if after.is_some() {
+            return Err(OjsError::invalid_request("after", why).into());
+        }
+        if meta.is_some() {
+            let why = "filters a list by created_at only; leave `sort` out";
+            return Err(OjsError::invalid_request("meta", why).into());
+        }
     }
-    if after.is_some()
-        && ["page", "offset", "cursor"]
-            .iter()
-            .any(|name| params.text(name).is_some_and(|at| !["0", "1"].contains(&at)))
-    {
-        let why = "replaces `page`, `offset` and `cursor`; send it without them";
-        return Err(OjsError::invalid_request("after", why).into());
+    let moves = |name: &&str| params.text(name).is_some_and(|at| !["0", "1"].contains(&at));
+    if let Some(name) = ["page", "offset", "cursor"].into_iter().find(moves) {
+        if after.is_some() {
+            let why = "replaces `page`, `offset` and `cursor`; send it without them";
+            return Err(OjsError::invalid_request("after", why).into());
+        }
+        if meta.is_some() {
+            let why = "cannot page a list by `meta`; send `after` with `next_after` of the part before";
+            return Err(OjsError::invalid_request(name, why).into());
+        }
     }
     Ok(JobFilter {
         state: params.word("state", JobState::parse, &words)?,
@@ -103,8 +128,21 @@ pub(in crate::ojs) fn filter(params: &Params) -> Result<JobFilter, Failure> {
         tag: params.text("tag").map(str::to_owned),
         agent: params.text("agent").map(str::to_owned),
         error_code: params.text("error_code").map(str::to_owned),
+        meta,
         after,
         order: by.unwrap_or_default(),
         ascending: params.word("order", ascending, "asc, desc")?.unwrap_or_default(),
     })
+}
+
+/// Reads the parameter `meta`: the path of a member, and its value.
+fn meta(params: &Params) -> Result<Option<(String, String)>, Failure> {
+    let Some(text) = params.text("meta") else { return Ok(None) };
+    match text.split_once('=').filter(|(path, _)| !path.is_empty()) {
+        Some((path, value)) => Ok(Some((path.to_owned(), value.to_owned()))),
+        None => {
+            let why = "must be a member of `meta` with its value, such as customer=42 or user.id=ada";
+            Err(OjsError::invalid_request("meta", why).into())
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `GET /ojs/v1/jobs`: jobs by the filters of clients, newest first.
 
-use super::list_jobs::{filter_of, one_more};
+use super::list_jobs::{filter_of, one_more, with_meta};
 use crate::api::Shared;
 use crate::docs;
 use crate::reply::{self, Answer};
@@ -19,6 +19,7 @@ use serde_json::json;
         ("tag" = Option<String>, Query, description = "With this tag."),
         ("agent" = Option<String>, Query, description = "Of this agent."),
         ("error_code" = Option<String>, Query, description = "Whose last error has this code."),
+        ("meta" = Option<String>, Query, description = "With this value of a member of `meta`: KEY=VALUE; dots lead into objects. For lists by created_at, paged with `after`; a page may be short or empty before the end.", example = "customer=42"),
         ("after" = Option<String>, Query, description = "After the job with this id, in an order by created_at: `next_after` of the part before."),
         ("tenant" = Option<String>, Query, description = "Of this tenant, as the header X-OJS-Tenant."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
@@ -34,6 +35,9 @@ use serde_json::json;
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let filter = filter_of(tenant, &params)?;
     let slice = params.slice(200)?;
+    if filter.meta.is_some() {
+        return with_meta(&app, &filter, ("jobs", "limit", slice.limit)).await;
+    }
     let (jobs, total) = app.api.store.views.jobs(&filter, one_more(slice)).await?;
     let place = if filter.after.is_some() {
         json!({"total": total, "limit": slice.limit})

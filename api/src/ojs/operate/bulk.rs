@@ -42,10 +42,11 @@ pub(crate) struct BulkFilter {
     since: Option<String>,
     /// Accepted before then, RFC 3339.
     until: Option<String>,
-    /// With this tag; not for dead letters, like the two members below.
+    /// With this tag.
     tag: Option<String>,
+    /// Of this agent; not for dead letters.
     agent: Option<String>,
-    /// Whose last error has this code.
+    /// Whose last error has this code; not for dead letters.
     error_code: Option<String>,
 }
 
@@ -154,7 +155,7 @@ fn read(filter: &Fields, with_states: bool) -> Result<(Vec<JobState>, JobFilter)
     let known: &[&str] = if with_states {
         &["state", "states", "queue", "type", "since", "until", "tag", "agent", "error_code"]
     } else {
-        &["queue", "type", "since", "until"]
+        &["queue", "type", "since", "until", "tag"]
     };
     refuse_unknown(&filter.0, known)?;
     let text = |name: &str| match filter.text(name)? {

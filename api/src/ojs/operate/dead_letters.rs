@@ -17,6 +17,7 @@ use turnstone_store::JobFilter;
     params(
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),
+        ("tag" = Option<String>, Query, description = "With this tag."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
         ("after" = Option<String>, Query, description = "After the job with this id, instead of `offset`: the last one of the part before."),
@@ -39,6 +40,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     params(
         ("queue" = Option<String>, Query, description = "In this queue."),
         ("type" = Option<String>, Query, description = "Of this type."),
+        ("tag" = Option<String>, Query, description = "With this tag."),
         ("since" = Option<String>, Query, description = "Accepted then or later, RFC 3339."),
         ("until" = Option<String>, Query, description = "Accepted before then, RFC 3339."),
         ("after" = Option<String>, Query, description = "After the job with this id, instead of `page`: the last one of the page before."),
@@ -62,6 +64,7 @@ fn filter(tenant: Tenant, params: &Params) -> Result<JobFilter, Failure> {
         since: params.time("since")?,
         until: params.time("until")?,
         after: params.after().map(JobId::from),
+        tag: params.text("tag").map(str::to_owned),
         ..JobFilter::default()
     })
 }

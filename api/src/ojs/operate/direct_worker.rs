@@ -1,5 +1,5 @@
-//! `POST /ojs/v1/admin/workers/{id}/quiet` and `DELETE /ojs/v1/admin/workers/{id}`: directives that a worker over HTTP
-//! receives with its next heartbeat.
+//! `POST /ojs/v1/admin/workers/{id}/quiet` and `DELETE /ojs/v1/admin/workers/{id}`: directives that a worker receives
+//! with its next heartbeat.
 
 use crate::api::{App, Shared};
 use crate::audit::Operator;
@@ -29,22 +29,20 @@ pub(crate) struct DirectedWorker {
     params(("id" = String, Path, description = "The worker.")),
     responses(
         (status = 200, description = "It receives this with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json"),
-        (status = 409, description = "It is one of our own, which a signal stops.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
+        (status = 409, description = "It is one of our own, which drains and ends, but is not only quieted.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
     ),
 )]
 pub(crate) async fn quiet(State(app): State<Shared>, Segment(id): Segment, operator: Operator) -> Answer {
     direct(&app, id, Directive::Quiet, &operator).await
 }
 
-/// Directs a worker to end.
+/// Directs a worker to drain and end. One of our own does what it does at SIGTERM: it claims nothing more, gives back what
+/// it cannot finish, and its process ends.
 #[utoipa::path(
     delete, path = "/ojs/v1/admin/workers/{id}", tag = "admin",
     security(("fleet" = ["operator"])),
     params(("id" = String, Path, description = "The worker.")),
-    responses(
-        (status = 200, description = "It receives this with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json"),
-        (status = 409, description = "It is one of our own, which a signal stops.", body = docs::ErrorReply, content_type = "application/openjobspec+json"),
-    ),
+    responses((status = 200, description = "It receives this with its next beat.", body = DirectedWorker, content_type = "application/openjobspec+json")),
 )]
 pub(crate) async fn terminate(State(app): State<Shared>, Segment(id): Segment, operator: Operator) -> Answer {
     direct(&app, id, Directive::Terminate, &operator).await
@@ -52,11 +50,11 @@ pub(crate) async fn terminate(State(app): State<Shared>, Segment(id): Segment, o
 
 async fn direct(app: &App, id: String, directive: Directive, operator: &Operator) -> Answer {
     let workers = app.api.store.views.workers().await?;
-    if workers.iter().any(|worker| worker.name == id && worker.kind == WorkerKind::Own) {
-        let message = format!(
-            "{id} is a worker of Turnstone's own, which is drained by a signal and not by its beats."
-        );
-        let hint = "Send SIGTERM to its process; GET /ojs/v1/admin/workers names host and pid.";
+    let is_own = workers.iter().any(|worker| worker.name == id && worker.kind == WorkerKind::Own);
+    if is_own && directive == Directive::Quiet {
+        let message =
+            format!("{id} is a worker of Turnstone's own, which ends when it takes no further jobs.");
+        let hint = "Drain it: DELETE /ojs/v1/admin/workers/{id}, or `turnstone worker drain NAME`.";
         return Err(OjsError { hint, ..OjsError::conflict(message) }.into());
     }
     if !app.api.store.remote.direct(&id, Some(directive)).await? {

@@ -15,8 +15,8 @@ use turnstone_domain::{
     TurnWrite,
 };
 use turnstone_store::{
-    Claim, ClaimRequest, Committed, Ledger, LedgerError, LedgerReads, Recall, Standing, StoreError,
-    WorkerBeat,
+    Claim, ClaimRequest, Committed, Directive, Ledger, LedgerError, LedgerReads, Recall, Standing,
+    StoreError, WorkerBeat,
 };
 
 /// Counts of the calls of a ledger.
@@ -150,7 +150,7 @@ impl Ledger for CountedLedger {
         self.inner.release(leases, now).await
     }
 
-    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<Option<Directive>, StoreError> {
         self.inner.beat(beat, silent_ms).await
     }
 
@@ -315,7 +315,7 @@ impl Ledger for Naive {
         self.inner.release(leases, now).await
     }
 
-    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<Option<Directive>, StoreError> {
         self.inner.beat(beat, silent_ms).await
     }
 

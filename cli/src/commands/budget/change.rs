@@ -1,5 +1,6 @@
 //! `turnstone budget raise` and `delete`.
 
+use crate::client::ids::Named;
 use crate::commands::Session;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -17,7 +18,7 @@ pub struct RaiseArgs {
     /// The budget
     #[arg(required_unless_present = "engagement", conflicts_with = "engagement")]
     pub name: Option<String>,
-    /// The budget of this engagement and its delegates instead
+    /// The budget of this engagement (its id, or its first characters) and its delegates instead
     #[arg(long, value_name = "ID")]
     pub engagement: Option<String>,
     /// So many tokens more
@@ -49,7 +50,8 @@ pub async fn raise(args: &RaiseArgs, session: &Session) -> anyhow::Result<ExitCo
         return Err(failure.hint("give --tokens, --tokens-per-day, --cost or --cost-per-day").into());
     }
     let client = session.client()?;
-    if let Some(id) = &args.engagement {
+    if let Some(given) = &args.engagement {
+        let id = &client.whole_id(Named::Engagement, given).await?;
         let budget = client.patch(&["engagements", id, "budget"], &json!({ "raise": by })).await?;
         let output = &session.output;
         match output.format {

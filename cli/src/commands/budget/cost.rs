@@ -1,6 +1,7 @@
 //! `turnstone budget cost`: spending.
 
 use crate::client::elements;
+use crate::client::ids::Named;
 use crate::commands::Session;
 use crate::output::table::{Column, column, plain};
 use crate::output::{Format, table, text};
@@ -14,7 +15,7 @@ use std::process::ExitCode;
     after_help = "Examples:\n  turnstone budget cost --days 30\n  turnstone budget cost --tag run=7\n  turnstone budget cost 0190a7b2-…"
 )]
 pub struct CostArgs {
-    /// An engagement, by phase and tool; without one, all models by day and tenant
+    /// An engagement (its id, or its first characters), by phase and tool; without one, all models by day and tenant
     pub engagement: Option<String>,
     /// How many days, today included
     #[arg(long, value_name = "N", default_value_t = 7, conflicts_with = "engagement")]
@@ -69,7 +70,7 @@ const PARTS: &[Column] = &[
 /// There is no such engagement, or the request fails.
 pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, &session.output);
-    let Some(id) = &args.engagement else {
+    let Some(given) = &args.engagement else {
         let mut query = vec![("days", args.days.to_string())];
         query.extend(args.tag.clone().map(|tag| ("tag", tag)));
         let answer = client.get(&["costs"], &query).await?;
@@ -80,6 +81,7 @@ pub async fn run(args: &CostArgs, session: &Session) -> anyhow::Result<ExitCode>
         }
         return Ok(ExitCode::SUCCESS);
     };
+    let id = &client.whole_id(Named::Engagement, given).await?;
     let answer = client.get(&["engagements", id, "cost"], &[]).await?;
     match output.format {
         Format::Json => output.json(&answer)?,

@@ -24,6 +24,9 @@ pub struct ListArgs {
     /// Only those of this type
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: Option<String>,
+    /// Only those with this tag
+    #[arg(long, value_name = "TAG")]
+    pub tag: Option<String>,
     /// At most this many
     #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
     pub limit: usize,
@@ -34,7 +37,7 @@ pub struct ListArgs {
 /// # Errors
 /// The request fails.
 pub async fn run(args: &ListArgs, session: &Session) -> anyhow::Result<ExitCode> {
-    let filters = [("queue", &args.queue), ("type", &args.job_type)];
+    let filters = [("queue", &args.queue), ("type", &args.job_type), ("tag", &args.tag)];
     let filters: Vec<(&str, String)> =
         filters.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect();
     let path = ["ojs", "v1", "dead-letter"];

@@ -19,6 +19,7 @@ pub enum DeadLetterCommand {
     #[command(after_help = "\
 Examples:
   turnstone dead-letter retry --queue mail --dry-run
+  turnstone dead-letter retry --tag run=7
   turnstone dead-letter list --type email.send -o ids | turnstone dead-letter retry -")]
     Retry(LettersArgs),
     /// Delete dead letters and everything that belongs to them
@@ -28,8 +29,8 @@ Examples:
 /// Ids, or a filter.
 #[derive(Clone, Debug, Args)]
 pub struct LettersArgs {
-    /// The jobs' ids; `-` reads them from standard input, one per line
-    #[arg(value_name = "ID", required_unless_present_any = ["all", "queue", "job_type"])]
+    /// The jobs' ids or their first characters; `-` reads them from standard input, one per line
+    #[arg(value_name = "ID", required_unless_present_any = ["all", "queue", "job_type", "tag"])]
     pub ids: Vec<String>,
     /// Every dead letter of this queue, instead of ids
     #[arg(long, conflicts_with = "ids")]
@@ -37,6 +38,9 @@ pub struct LettersArgs {
     /// Every dead letter of this type, instead of ids
     #[arg(long = "type", conflicts_with = "ids", value_name = "TYPE")]
     pub job_type: Option<String>,
+    /// Every dead letter with this tag, instead of ids
+    #[arg(long, conflicts_with = "ids", value_name = "TAG")]
+    pub tag: Option<String>,
     /// Every dead letter, instead of ids
     #[arg(long, conflicts_with = "ids")]
     pub all: bool,
@@ -47,8 +51,8 @@ pub struct LettersArgs {
 
 impl From<LettersArgs> for super::bulk::JobsArgs {
     fn from(args: LettersArgs) -> Self {
-        let LettersArgs { ids, queue, job_type, all, dry_run } = args;
-        Self { ids, state: None, queue, job_type, tag: None, agent: None, error_code: None, all, dry_run }
+        let LettersArgs { ids, queue, job_type, tag, all, dry_run } = args;
+        Self { ids, state: None, queue, job_type, tag, agent: None, error_code: None, all, dry_run }
     }
 }
 

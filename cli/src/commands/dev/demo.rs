@@ -1,7 +1,7 @@
 //! `turnstone dev --demo`: the example tools, the example agents, and the example job as any client would run it.
 
 use super::next::NextCommands;
-use super::timeline::grouped;
+use super::timeline::{Detail, grouped};
 use crate::client::{Client, unwrapped};
 use crate::commands::Session;
 use crate::commands::job::watch;
@@ -111,7 +111,7 @@ pub async fn show(client: &Client, session: &Session, next: &NextCommands) -> an
         }
     };
     // The timeline shows the outcome; the server stays up either way.
-    watch::run(&id, client, session).await?;
+    watch::run(&id, client, session, Detail::Phases).await?;
     if people {
         let ended = unwrapped(client.get(&["ojs", "v1", "jobs", &id], &[]).await?, "job");
         session.output.line(&format!("\n{}\n\n{}", cost(&ended), next.text(&id)))?;

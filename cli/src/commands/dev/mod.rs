@@ -5,13 +5,15 @@ mod data_dir;
 pub mod demo;
 mod next;
 pub mod timeline;
+mod turn_lines;
 mod wording;
 
 use crate::client::Client;
 use crate::commands::Session;
 use crate::commands::serve::agents::{self, KnownTools, Registered};
 use crate::commands::serve::{
-    Equipment, Farewell, Listening, Service, Signals, api, budgets, equipment, fleet_store, scheduler, worker,
+    Equipment, Farewell, Listening, Renewal, Service, Signals, api, budgets, equipment, fleet_store,
+    scheduler, worker,
 };
 use crate::config::{ClientConfig, Config};
 use crate::failure::Exit;
@@ -25,6 +27,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 use turnstone_domain::ids::SystemIds;
 use turnstone_domain::{Clock, Ids, JobState, SystemClock, Timestamp};
 use turnstone_scheduler::SchedulerOptions;
@@ -72,7 +75,7 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
     let tools = if args.demo { Some(ExampleTools::start().await?) } else { None };
     let starting = signals.or(Box::pin(start(&config, args.enable_reset, &dir, tools.as_ref()))).await;
     let Some(started) = starting else { return Ok(Exit::Interrupted.into()) };
-    let Started { service, banner, url } = started?;
+    let Started { service, banner, url, directed } = started?;
     banner.print(&session.output)?;
     let demo = async {
         if args.demo
@@ -83,11 +86,17 @@ pub async fn run(args: DevArgs, config: Config, session: &Session) -> anyhow::Re
         }
         std::future::pending().await
     };
+    let meanwhile = async {
+        tokio::select! {
+            () = demo => {}
+            () = directed.cancelled() => {}
+        }
+    };
     let farewell = Farewell {
         stopping: "\nstopping: turns give their jobs back after the phase they are in (again to stop at once)",
         stopped: "stopped; unfinished jobs resume at the next start",
     };
-    service.run(signals, &session.output, farewell, demo).await
+    Box::pin(service.run(signals, &session.output, farewell, meanwhile)).await
 }
 
 /// The running service, and its banner.
@@ -95,6 +104,8 @@ struct Started {
     service: Service,
     banner: Banner,
     url: String,
+    /// Cancelled when an operator directs the worker to end: then the process ends.
+    directed: CancellationToken,
 }
 
 async fn start(
@@ -104,6 +115,7 @@ async fn start(
     tools: Option<&ExampleTools>,
 ) -> anyhow::Result<Started> {
     let listening = Listening::start(config, enable_reset, config.worker.slots).await?;
+    Renewal::of(config, true).with_api(&listening).on_hangup()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(SystemIds);
     let beneath = tools.map(ExampleTools::beneath).transpose()?;
@@ -121,7 +133,6 @@ async fn start(
     if writable {
         budgets::apply(config, &store, clock.now()).await?;
     }
-    let unfinished = unfinished(&store).await?;
     let known = KnownTools::of(&toolbox, &config.remote.host_names(), config.reviews.names());
     let mut agents = Registered::default();
     for (documents, keep) in [(demo::agents(tools.is_some()), true), (documents, false)]
@@ -137,7 +148,7 @@ async fn start(
     let banner = Banner {
         url: url.clone(),
         data: std::path::absolute(dir.path()).unwrap_or_else(|_| dir.path().to_owned()),
-        needs_key: !listening.api_keys.is_empty() || !listening.issuers.is_empty(),
+        needs_key: !listening.keys.is_empty() || !listening.issuers.is_empty(),
         worker_id: worker_id.clone(),
         slots: config.worker.slots,
         queues: config.worker.named_queues().map(<[String]>::to_vec),
@@ -146,7 +157,7 @@ async fn start(
         agents: store.views.agents().await?.into_iter().map(|record| record.definition.name).collect(),
         tools: known.shown(),
         example_tools: tools.map(ExampleTools::url),
-        unfinished,
+        unfinished: unfinished(&store).await?,
     };
     let times = (Arc::clone(&clock), Arc::clone(&ids));
     let scheduler = scheduler::part(&store, times, config, SchedulerOptions::alone())?;
@@ -181,8 +192,10 @@ async fn start(
         },
     );
     // The worker is stopped first, so that its turns can give their jobs back; the api last, so that clients see it.
-    let service = Service::of(vec![worker::part(Worker::new(deps)), scheduler, api]);
-    Ok(Started { service, banner, url })
+    let worker = Worker::new(deps);
+    let directed = worker.directed();
+    let service = Service::of(vec![worker::part(worker), scheduler, api]);
+    Ok(Started { service, banner, url, directed })
 }
 
 /// Ends the leases of the process before this one, and returns true when the store can be written to. No other process can

@@ -1,6 +1,7 @@
-//! The timeline of a job: one line per event, with colours and a spinner on a terminal. Used by `dev --demo` and
-//! `job watch`.
+//! The timeline of a job: one line per turn, or per event, with colours and a spinner on a terminal. Used by
+//! `dev --demo`, `job watch` and `engagement follow`.
 
+use super::turn_lines::TurnLines;
 use super::wording::{self, Tone, Words};
 use crate::output::{Output, text};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -70,11 +71,32 @@ impl From<&Event> for SeenEvent {
     }
 }
 
+/// The detail of a timeline.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Detail {
+    /// A line per turn.
+    Turns,
+    /// A line per event: each phase and each call.
+    Phases,
+}
+
+impl Detail {
+    /// Returns the detail that the flags of the command ask for.
+    #[must_use]
+    pub fn of(output: Output) -> Self {
+        if output.verbose { Self::Phases } else { Self::Turns }
+    }
+}
+
 /// Prints events as they come.
 #[derive(Debug)]
 pub struct Timeline {
     output: Output,
+    /// Gathers the events of a turn; `None` where each has its line.
+    turns: Option<TurnLines>,
     started: Option<Timestamp>,
+    /// True if the headings are printed.
+    headed: bool,
     spinner: Option<ProgressBar>,
 }
 
@@ -82,36 +104,50 @@ impl Timeline {
     /// Returns a timeline on standard output. The spinner is on standard error, and only when standard output is a
     /// terminal.
     #[must_use]
-    pub fn new(output: Output) -> Self {
+    pub fn new(output: Output, detail: Detail) -> Self {
         let spinner = (output.tty && !output.quiet).then(ProgressBar::new_spinner);
         if let (Some(spinner), Ok(style)) = (&spinner, ProgressStyle::with_template("{spinner} {wide_msg}")) {
             spinner.set_style(style);
         }
-        Self { output, started: None, spinner }
+        let turns = (detail == Detail::Turns).then(TurnLines::default);
+        Self { output, turns, started: None, headed: false, spinner }
     }
 
-    /// Prints one event, below the headings if it is the first one.
+    /// Takes an event, and prints what it completes: its own line, or that of its turn.
     ///
     /// # Errors
     /// Standard output cannot be written.
     pub fn event(&mut self, event: &SeenEvent) -> io::Result<()> {
         let words = wording::of(event);
+        let running = words.running.clone();
+        self.started.get_or_insert(event.at);
+        let lines = match &mut self.turns {
+            Some(turns) => turns.add(event),
+            None => vec![(event.clone(), words)],
+        };
+        for (event, words) in lines {
+            self.print(&event, &words)?;
+        }
+        self.show_running(running.as_deref(), event.turn);
+        Ok(())
+    }
+
+    /// Prints one line, below the headings if it is the first one.
+    fn print(&mut self, event: &SeenEvent, words: &Words) -> io::Result<()> {
         let columns = crate::output::columns(&self.output);
         let mut lines = String::new();
-        let started = *self.started.get_or_insert_with(|| {
+        if !std::mem::replace(&mut self.headed, true) {
             lines = headings(columns) + "\n";
-            event.at
-        });
-        lines.push_str(&line(event, &words, event.at.since(started), columns, self.output.color));
+        }
+        let started = self.started.unwrap_or(event.at);
+        lines.push_str(&line(event, words, event.at.since(started), columns, self.output.color));
         if let Some(command) = &words.command {
             lines.push_str(&format!("\n{:TIME$}  answer with: {}", "", text::line(command)));
         }
         match &self.spinner {
-            Some(spinner) => spinner.suspend(|| self.output.line(&lines))?,
-            None => self.output.line(&lines)?,
+            Some(spinner) => spinner.suspend(|| self.output.line(&lines)),
+            None => self.output.line(&lines),
         }
-        self.show_running(words.running.as_deref(), event.turn);
-        Ok(())
     }
 
     /// Removes the spinner; the lines stay.

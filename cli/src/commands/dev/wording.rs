@@ -226,6 +226,14 @@ fn input_requested(event: &SeenEvent) -> Words {
     Words { command: question.map(|question| question.command()), ..words }
 }
 
+/// Returns how the model answered, from the data of the completed phase infer.
+#[must_use]
+pub fn answered(data: &Value) -> String {
+    let data = Fields(data);
+    let (provider, took) = (data.after(" at ", "provider"), data.duration("duration_ms"));
+    format!("{}{provider} answered in {took} ({})", data.text("model"), data.text("finish_reason"))
+}
+
 fn of_phase(data: &Fields<'_>) -> Words {
     let phase = data.text("phase");
     let known = Phase::ALL.into_iter().find(|known| known.as_str() == phase);
@@ -234,13 +242,11 @@ fn of_phase(data: &Fields<'_>) -> Words {
         Some(next) => next.as_str(),
         None => "the next turn",
     };
-    let took = data.duration("duration_ms");
     if known != Some(Phase::Infer) {
+        let took = data.duration("duration_ms");
         return Words::new(&phase, format!("done in {took}"), Tone::Quiet, running);
     }
-    let provider = data.after(" at ", "provider");
-    let mut happened =
-        format!("{}{provider} answered in {took} ({})", data.text("model"), data.text("finish_reason"));
+    let mut happened = answered(data.0);
     happened.push_str(&data.after(": ", "text"));
     let mut words = Words::new(&phase, happened, Tone::Plain, running);
     let tokens = [data.number("tokens_in"), data.number("tokens_out")];
@@ -328,7 +334,7 @@ fn of_others(name: EventName, data: &Fields<'_>) -> Words {
         }
         E::BreakerOpened => {
             let who = if data.has("tool") { data.text("tool") } else { data.text("model") };
-            let what = format!("failed too often: left alone until {}", data.text("until"));
+            let what = format!("circuit breaker opened; next try at {}", data.text("until"));
             Words::new(&who, what, T::Warning, "exec")
         }
         E::ErrorEscalated => {
@@ -536,11 +542,17 @@ impl Fields<'_> {
     }
 
     fn duration(&self, name: &str) -> String {
-        match self.number(name) {
-            None => "an unknown time".to_owned(),
-            Some(ms @ 0..1_000) => format!("{ms} ms"),
-            Some(ms) => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        }
+        duration(self.number(name))
+    }
+}
+
+/// Returns a duration of milliseconds, as people read it.
+#[must_use]
+pub fn duration(ms: Option<i64>) -> String {
+    match ms {
+        None => "an unknown time".to_owned(),
+        Some(ms @ 0..1_000) => format!("{ms} ms"),
+        Some(ms) => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example: turnstone engagement answer ID city=Oslo days=3")]
 pub struct AnswerArgs {
-    /// The engagement's id
+    /// The engagement's id, or its first characters
     pub id: String,
     /// A value for each requested key, which `turnstone -o json engagement show ID` lists; a value that is JSON is
     /// taken as JSON

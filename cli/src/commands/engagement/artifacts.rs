@@ -24,7 +24,7 @@ const COLUMNS: &[Column] = &[
 /// `turnstone engagement artifacts`.
 #[derive(Clone, Debug, Args)]
 pub struct ArtifactsArgs {
-    /// Its id
+    /// Its id, or its first characters
     pub id: String,
     /// Save this one
     #[arg(long, value_name = "ARTIFACT")]

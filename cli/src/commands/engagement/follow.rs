@@ -2,7 +2,7 @@
 
 use crate::client::unwrapped;
 use crate::commands::Session;
-use crate::commands::dev::timeline::{SeenEvent, Timeline};
+use crate::commands::dev::timeline::{Detail, SeenEvent, Timeline};
 use crate::failure::Exit;
 use crate::output::{Format, text};
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// There is no such engagement, or the server cannot be reached any more.
 pub async fn run(id: &str, session: &Session) -> anyhow::Result<ExitCode> {
     let (client, output) = (session.client()?, session.output);
-    let mut timeline = (output.format == Format::Table).then(|| Timeline::new(output));
+    let mut timeline = (output.format == Format::Table).then(|| Timeline::new(output, Detail::of(output)));
     let mut cursor = String::new();
     let followed = client.follow_engagement(id, &mut cursor, |name, event| {
         match (&mut timeline, output.format) {

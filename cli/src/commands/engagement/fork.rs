@@ -14,7 +14,7 @@ use std::process::ExitCode;
                   A tool result replaces the outcome of a recorded call: --set tool-result=CALL=JSON"
 )]
 pub struct ForkArgs {
-    /// The engagement's id
+    /// The engagement's id, or its first characters
     pub id: String,
     /// The turn of the fork point; turns before it are shared
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]

@@ -13,8 +13,9 @@ mod show;
 mod transfer;
 
 use super::Session;
+use crate::client::ids::Named;
 use clap::Subcommand;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// `turnstone engagement`.
@@ -25,7 +26,7 @@ pub enum EngagementCommand {
     List(list::ListArgs),
     /// Show the state of an engagement, and its delegates
     Show {
-        /// Its id
+        /// Its id, or its first characters
         id: String,
         /// Print the tree of its Agent Spec document instead, with a mark at the node that runs or waits
         #[arg(long)]
@@ -33,12 +34,12 @@ pub enum EngagementCommand {
     },
     /// Print the conversation of an engagement
     Messages {
-        /// Its id
+        /// Its id, or its first characters
         id: String,
     },
     /// Follow the events of an engagement until it ends: exit code 0 when it completed, 1 when it did not
     Follow {
-        /// Its id
+        /// Its id, or its first characters
         id: String,
     },
     /// Send a further input to an engagement; it is processed after the earlier inputs
@@ -58,7 +59,7 @@ pub enum EngagementCommand {
     Artifacts(artifacts::ArtifactsArgs),
     /// Write the whole record of an ended engagement, in the clear, as one document
     Export {
-        /// Its id
+        /// Its id, or its first characters
         id: String,
         /// The file; standard output by default
         #[arg(long, value_name = "FILE")]
@@ -74,7 +75,7 @@ pub enum EngagementCommand {
     },
     /// Run an engagement again from its record, without any model, tool or store, and compare each phase
     Replay {
-        /// An exported document (`-` is standard input), or an id
+        /// An exported document (`-` is standard input), or an id or its first characters
         #[arg(value_name = "FILE|ID")]
         what: String,
     },
@@ -85,7 +86,7 @@ pub enum EngagementCommand {
 /// # Errors
 /// The error of the command.
 pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Result<ExitCode> {
-    match command {
+    match named_in_full(command, session).await? {
         EngagementCommand::List(args) => list::run(&args, session).await,
         EngagementCommand::Show { id, tree } => show::run(&id, tree, session).await,
         EngagementCommand::Messages { id } => messages::run(&id, session).await,
@@ -99,4 +100,29 @@ pub async fn run(command: EngagementCommand, session: &Session) -> anyhow::Resul
         EngagementCommand::Import { file } => transfer::import(&file, session).await,
         EngagementCommand::Replay { what } => replay::run(&what, session).await,
     }
+}
+
+/// Returns the command with whole ids in the place of their first characters.
+async fn named_in_full(
+    mut command: EngagementCommand,
+    session: &Session,
+) -> anyhow::Result<EngagementCommand> {
+    let ids: Vec<&mut String> = match &mut command {
+        EngagementCommand::List(_) | EngagementCommand::Import { .. } => Vec::new(),
+        EngagementCommand::Show { id, .. }
+        | EngagementCommand::Messages { id }
+        | EngagementCommand::Follow { id }
+        | EngagementCommand::Export { id, .. } => vec![id],
+        EngagementCommand::Send(args) => vec![&mut args.id],
+        EngagementCommand::Answer(args) => vec![&mut args.id],
+        EngagementCommand::Fork(args) => vec![&mut args.id],
+        EngagementCommand::Artifacts(args) => vec![&mut args.id],
+        EngagementCommand::Diff { a, b } => vec![a, b],
+        EngagementCommand::Replay { what } if Path::new(what).exists() => Vec::new(),
+        EngagementCommand::Replay { what } => vec![what],
+    };
+    for id in ids {
+        *id = session.client()?.whole_id(Named::Engagement, id).await?;
+    }
+    Ok(command)
 }

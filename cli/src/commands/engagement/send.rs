@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// `turnstone engagement send`.
 #[derive(Clone, Debug, Args)]
 pub struct SendArgs {
-    /// The engagement's id
+    /// The engagement's id, or its first characters
     pub id: String,
     /// The text
     pub text: String,

@@ -1,6 +1,7 @@
 //! `turnstone job get`: a job with its result and errors.
 
 use super::waiting::{Fleet, reason};
+use crate::client::ids::Named;
 use crate::client::unwrapped;
 use crate::commands::Session;
 use crate::output::{Format, table, text};
@@ -14,7 +15,7 @@ use turnstone_domain::retry::OUTAGE_ATTEMPTS;
 /// `turnstone job get`.
 #[derive(Clone, Debug, Args)]
 pub struct GetArgs {
-    /// The job's id
+    /// The job's id, or its first characters
     pub id: String,
     /// Print the rows of the job as they are stored, whether they can be read or not (JSON; for operators)
     #[arg(long)]
@@ -28,11 +29,12 @@ pub struct GetArgs {
 pub async fn run(args: &GetArgs, session: &Session) -> anyhow::Result<ExitCode> {
     let client = session.client()?;
     let output = &session.output;
+    let id = client.whole_id(Named::Job, &args.id).await?;
     if args.raw {
-        output.json(&client.get(&["ojs", "v1", "admin", "jobs", &args.id, "raw"], &[]).await?)?;
+        output.json(&client.get(&["ojs", "v1", "admin", "jobs", &id, "raw"], &[]).await?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let job = unwrapped(client.get(&["ojs", "v1", "jobs", &args.id], &[]).await?, "job");
+    let job = unwrapped(client.get(&["ojs", "v1", "jobs", &id], &[]).await?, "job");
     match output.format {
         Format::Json => output.json(&job)?,
         Format::Ids => output.line(&text::line(&table::plain(&job["id"])))?,

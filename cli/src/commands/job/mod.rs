@@ -15,6 +15,8 @@ pub mod watch;
 
 use super::Session;
 use super::bulk::JobsArgs;
+use super::dev::timeline::Detail;
+use crate::client::ids::Named;
 use clap::Subcommand;
 use std::process::ExitCode;
 
@@ -47,7 +49,10 @@ Examples:
     /// List jobs, newest first
     #[command(
         visible_alias = "ls",
-        after_help = "Example: turnstone job list --tag run=7 --state discarded --error-code TIMEOUT"
+        after_help = "\
+Examples:
+  turnstone job list --tag run=7 --state discarded --error-code TIMEOUT
+  turnstone job list --meta customer=42 --since 1h"
     )]
     List(list::ListArgs),
 }
@@ -60,10 +65,16 @@ pub async fn run(command: JobCommand, session: &Session) -> anyhow::Result<ExitC
     match command {
         JobCommand::Push(args) => push::run(args, session).await,
         JobCommand::Get(args) => get::run(&args, session).await,
-        JobCommand::Watch(args) => match (args.id, args.tag) {
-            (_, Some(tag)) => batch::watch(&tag, &session.client()?, session).await,
-            (id, None) => watch::run(&id.unwrap_or_default(), &session.client()?, session).await,
-        },
+        JobCommand::Watch(args) => {
+            let client = session.client()?;
+            match (args.id, args.tag) {
+                (_, Some(tag)) => batch::watch(&tag, &client, session).await,
+                (id, None) => {
+                    let id = client.whole_id(Named::Job, &id.unwrap_or_default()).await?;
+                    watch::run(&id, &client, session, Detail::of(session.output)).await
+                }
+            }
+        }
         JobCommand::Results(args) => results::run(&args, session).await,
         JobCommand::Cancel(args) => cancel::run(args, session).await,
         JobCommand::Retry(args) => retry::run(args, session).await,

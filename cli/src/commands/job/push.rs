@@ -3,6 +3,7 @@
 use super::waiting::Fleet;
 use super::{batch, fields, watch};
 use crate::client::{Client, unwrapped};
+use crate::commands::dev::timeline::Detail;
 use crate::commands::{Session, several};
 use crate::failure::Failure;
 use crate::output::{Format, Output, text};
@@ -98,7 +99,7 @@ pub async fn run(mut args: PushArgs, session: &Session) -> anyhow::Result<ExitCo
         if session.output.format == Format::Table {
             session.output.line(&text::line(&id))?;
         }
-        return watch::run(&id, &client, session).await;
+        return watch::run(&id, &client, session, Detail::of(session.output)).await;
     }
     let mut sent = Sent {
         output: session.output,

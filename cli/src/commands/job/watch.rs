@@ -4,7 +4,7 @@ use super::waiting::{Fleet, reason};
 use crate::client::stream::Ending;
 use crate::client::{Client, unwrapped};
 use crate::commands::Session;
-use crate::commands::dev::timeline::{SeenEvent, Timeline};
+use crate::commands::dev::timeline::{Detail, SeenEvent, Timeline};
 use crate::failure::Exit;
 use crate::output::{Format, Output, columns, table, text};
 use clap::Args;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// `turnstone job watch`.
 #[derive(Clone, Debug, Args)]
 pub struct WatchArgs {
-    /// The job's id
+    /// The job's id, or its first characters
     #[arg(required_unless_present = "tag")]
     pub id: Option<String>,
     /// Follow all jobs with this tag instead
@@ -30,9 +30,9 @@ pub struct WatchArgs {
 ///
 /// # Errors
 /// There is no such job, or the server cannot be reached any more.
-pub async fn run(id: &str, client: &Client, session: &Session) -> anyhow::Result<ExitCode> {
+pub async fn run(id: &str, client: &Client, session: &Session, detail: Detail) -> anyhow::Result<ExitCode> {
     let output = session.output;
-    let mut timeline = (output.format == Format::Table).then(|| Timeline::new(output));
+    let mut timeline = (output.format == Format::Table).then(|| Timeline::new(output, detail));
     let watching = client.watch(id, |event| match (&mut timeline, output.format) {
         (Some(timeline), _) => timeline.event(&SeenEvent::read(event)),
         (None, Format::Json) => output.ndjson(event),

@@ -3,6 +3,7 @@
 use super::agents::{self, KnownTools, Registered};
 use super::budgets;
 use super::equipment;
+use super::renewal::Renewal;
 use super::started::Started;
 use super::{Farewell, Ground, Listening, Service, ServicePart, Signals};
 use crate::commands::Session;
@@ -68,7 +69,7 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
         let Listening {
             listener,
             address,
-            api_keys,
+            keys,
             issuers,
             caps,
             attest_key,
@@ -77,7 +78,6 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             require_agent,
             private_webhooks,
             tls,
-            peers,
             remote_hosts,
             reviewers,
             separate_duties,
@@ -88,7 +88,7 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             materials;
         let options = ApiOptions {
             bind: address,
-            api_keys,
+            keys,
             issuers,
             caps,
             attest_key,
@@ -96,7 +96,6 @@ pub fn part(listening: Listening, materials: Materials) -> ServicePart {
             enable_reset,
             require_agent,
             private_webhooks,
-            peers,
             remote_hosts,
             reviewers,
             separate_duties,
@@ -140,6 +139,8 @@ async fn start(config: &Config, enable_reset: bool, session: &Session) -> anyhow
     };
     let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
     let listening = Listening::start(config, enable_reset, 0).await?;
+    let renewal = Renewal::of(config, false).with_api(&listening);
+    renewal.on_hangup().context("signals cannot be listened to")?;
     let Ground { store, clock, ids } = Ground::join(config).await?;
     let own = equipment::own_addresses(config, Some(listening.address))?;
     let toolbox = Toolbox::avoiding(own)

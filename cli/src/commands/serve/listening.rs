@@ -1,6 +1,6 @@
 //! The listener of the API, and its access rules.
 
-use super::{open_files, renewal};
+use super::open_files;
 use crate::config::Config;
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use turnstone_api::{Caps, Issuer, IssuerConfig, Peer, ServeLimits, Tls};
+use turnstone_api::{Caps, ConfiguredKeys, Issuer, IssuerConfig, Peer, ServeLimits, Tls};
 use turnstone_domain::principal::check_secret;
 use turnstone_domain::review::SeparateDuties;
 use turnstone_ojs::attest::{PublicKey, Signer};
@@ -22,7 +22,7 @@ pub struct Listening {
     /// Its address.
     pub address: SocketAddr,
     /// A client must present one of these; without any, every client that can reach the address has access.
-    pub api_keys: Vec<Secret>,
+    pub keys: ConfiguredKeys,
     /// The issuers whose tokens are accepted.
     pub issuers: Vec<Issuer>,
     /// The most that each tenant may create.
@@ -39,8 +39,6 @@ pub struct Listening {
     pub private_webhooks: bool,
     /// The certificate of the API; without it, the API uses plain HTTP.
     pub tls: Option<Tls>,
-    /// Other servers that may use the agents of this one.
-    pub peers: Vec<Peer>,
     /// The hosts whose agents may be named.
     pub remote_hosts: Vec<String>,
     /// The users and groups who may be named as reviewers; `None` is any user.
@@ -62,6 +60,7 @@ impl Listening {
     /// reset the server.
     pub async fn start(config: &Config, enable_reset: bool, slots: u32) -> anyhow::Result<Self> {
         let api_keys = keys(config)?;
+        let keys = ConfiguredKeys::new(&api_keys, &peers(config)?);
         let issuers = issuers(config)?;
         let attest_key = attest_key(config)?;
         let trusted_keys = trusted_keys(config)?;
@@ -75,10 +74,6 @@ impl Listening {
         let needs_key = !api_keys.is_empty() || !issuers.is_empty();
         turnstone_api::check_exposure(bind, needs_key).map_err(|error| Failure::usage(error.to_string()))?;
         let tls = tls(config)?;
-        if let Some(tls) = &tls {
-            renewal::on_hangup(tls.clone()).context("signals cannot be listened to")?;
-        }
-        let peers = peers(config)?;
         if tls.is_none() && !bind.ip().to_canonical().is_loopback() {
             tracing::warn!(%bind, "keys and inputs travel in the clear; give [server.tls] a certificate, or put a proxy with TLS before it");
         }
@@ -91,7 +86,7 @@ impl Listening {
         Ok(Self {
             listener,
             address,
-            api_keys,
+            keys,
             issuers,
             caps: config.caps,
             attest_key,
@@ -100,7 +95,6 @@ impl Listening {
             require_agent: config.agents.require_agent,
             private_webhooks,
             tls,
-            peers,
             remote_hosts,
             reviewers: config.reviews.names(),
             separate_duties: config.reviews.duties(),

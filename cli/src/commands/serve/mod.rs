@@ -18,5 +18,6 @@ pub mod worker;
 pub use equipment::Equipment;
 pub use fleet_store::Ground;
 pub use listening::Listening;
+pub use renewal::Renewal;
 pub use service::{Farewell, Service, ServicePart};
 pub use signals::Signals;

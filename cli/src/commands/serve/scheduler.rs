@@ -3,7 +3,7 @@
 use super::budgets;
 use super::probed;
 use super::started::Started;
-use super::{Farewell, Ground, Service, ServicePart, Signals};
+use super::{Farewell, Ground, Renewal, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::Config;
 use crate::failure::Exit;
@@ -78,6 +78,7 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
 }
 
 async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
+    Renewal::of(config, false).on_hangup().context("signals cannot be listened to")?;
     let Ground { store, clock, ids } = Ground::join(config).await?;
     budgets::apply(config, &store, clock.now()).await?;
     // A process id repeats on the same machine, and in every container.

@@ -89,8 +89,8 @@ impl Service {
         first
     }
 
-    /// Runs, beside the future `meanwhile`, until a signal comes or a part fails; then drains. A second signal ends it
-    /// at once.
+    /// Runs until a signal comes, the future `meanwhile` ends or a part fails; then drains. A second signal ends it at
+    /// once.
     ///
     /// # Errors
     /// The error of the part that ended by itself, or that failed while it stopped.
@@ -102,6 +102,7 @@ impl Service {
         meanwhile: impl Future<Output = ()>,
     ) -> anyhow::Result<ExitCode> {
         let broken = tokio::select! {
+            biased;
             () = meanwhile => None,
             () = signals.next() => None,
             error = self.broken() => Some(error),

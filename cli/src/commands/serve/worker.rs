@@ -5,17 +5,17 @@ use super::fleet_store::refused;
 use super::open_files;
 use super::probed;
 use super::started::Started;
-use super::{Equipment, Farewell, Ground, Service, ServicePart, Signals};
+use super::{Equipment, Farewell, Ground, Renewal, Service, ServicePart, Signals};
 use crate::commands::Session;
 use crate::config::{Config, suggestion};
 use crate::failure::{Exit, Failure};
 use anyhow::Context as _;
 use clap::Args;
-use std::future::pending;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use turnstone_domain::artifact::ArtifactLimits;
 use turnstone_store::Views;
 use turnstone_worker::{Deps, Worker, WorkerOptions, host_name};
@@ -114,11 +114,14 @@ pub async fn run(config: Config, session: &Session) -> anyhow::Result<ExitCode> 
         stopping: "stopping: turns give their jobs back after the phase they are in (again to stop at once)",
         stopped: "stopped; other workers resume unfinished jobs",
     };
-    service?.run(signals, &session.output, farewell, pending()).await
+    let (service, directed) = service?;
+    service.run(signals, &session.output, farewell, directed.cancelled_owned()).await
 }
 
-async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
+/// Returns the service, and the token that is cancelled when an operator directs the worker to end.
+async fn start(config: &Config, session: &Session) -> anyhow::Result<(Service, CancellationToken)> {
     open_files::allow(config.worker.slots, 0);
+    Renewal::of(config, true).on_hangup().context("signals cannot be listened to")?;
     let Ground { store, clock, ids } = Ground::join(config).await?;
     known_queues(config, &store.views).await?;
     let own = equipment::own_addresses(config, None)?;
@@ -144,9 +147,10 @@ async fn start(config: &Config, session: &Session) -> anyhow::Result<Service> {
     let queues = config.worker.named_queues().map_or("every queue".to_owned(), |queues| queues.join(", "));
     let line = format!("turnstone worker {name} runs with {slots} slots for {queues}");
     Started { name: Some(name), ..Started::new("worker", line) }.print(&session.output)?;
+    let directed = worker.directed();
     let worker = part(worker);
     let probes = probes.map(|listener| probed::part(listener, views, &worker));
-    Ok(Service::of(std::iter::once(worker).chain(probes).collect()))
+    Ok((Service::of(std::iter::once(worker).chain(probes).collect()), directed))
 }
 
 /// Returns a name that no other worker has. In a container, the name of the machine and the process id are the same at every

@@ -1,4 +1,4 @@
-//! `turnstone worker quiet` and `terminate`: directives that workers receive with their next heartbeat.
+//! `turnstone worker drain` and `quiet`: directives that workers receive with their next heartbeat.
 
 use crate::client::Client;
 use crate::commands::Session;
@@ -21,15 +21,13 @@ pub async fn quiet(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode
         .await
 }
 
-/// Directs workers to end.
+/// Directs workers to drain and end.
 ///
 /// # Errors
 /// The request fails, or the server refuses it.
-pub async fn terminate(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
+pub async fn drain(chosen: Chosen, session: &Session) -> anyhow::Result<ExitCode> {
     let act = |client: Client, id: String| async move {
         client.delete(&["ojs", "v1", "admin", "workers", &id]).await
     };
-    chosen
-        .each(session, WORKERS, Deed { verb: "terminate", done: "receives terminate", inside: "worker" }, act)
-        .await
+    chosen.each(session, WORKERS, Deed { verb: "drain", done: "drains", inside: "worker" }, act).await
 }

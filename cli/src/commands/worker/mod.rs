@@ -27,10 +27,19 @@ pub enum WorkerCommand {
     /// List the workers of the fleet, with the turns in flight and the last heartbeat of each
     #[command(visible_alias = "ls")]
     List(list::ListArgs),
-    /// Direct workers over HTTP to take no further jobs; one of Turnstone itself drains when its process gets SIGTERM
+    /// Drain workers: each takes no further jobs, gives back what it cannot finish, and ends, as at SIGTERM
+    #[command(
+        visible_alias = "terminate",
+        after_help = "\
+A worker receives this with its next heartbeat, within 5 seconds. The worker of `turnstone dev` ends the whole server.
+
+Examples:
+  turnstone worker drain w1
+  turnstone worker drain --matching 'batch-*' --dry-run"
+    )]
+    Drain(Chosen),
+    /// Direct workers over HTTP to take no further jobs
     Quiet(Chosen),
-    /// Direct workers over HTTP to end; one of Turnstone itself ends when its process gets SIGTERM
-    Terminate(Chosen),
 }
 
 /// Queries or directs the workers of the fleet.
@@ -41,6 +50,6 @@ pub async fn run(command: WorkerCommand, session: &Session) -> anyhow::Result<Ex
     match command {
         WorkerCommand::List(args) => list::run(&args, session).await,
         WorkerCommand::Quiet(chosen) => direct::quiet(chosen, session).await,
-        WorkerCommand::Terminate(chosen) => direct::terminate(chosen, session).await,
+        WorkerCommand::Drain(chosen) => direct::drain(chosen, session).await,
     }
 }

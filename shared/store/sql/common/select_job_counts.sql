@@ -16,6 +16,7 @@ WHERE ($1 IS NULL OR j.state = $1) AND ($2 IS NULL OR j.queue = $2) AND ($3 IS N
   AND ($7 IS NULL OR EXISTS (SELECT 1 FROM engagements AS e WHERE e.seq = j.engagement_seq AND e.agent_name = $7))
   AND ($8 IS NULL OR $8 = (SELECT x.code FROM job_errors AS x WHERE x.job_seq = j.seq ORDER BY x.failure DESC LIMIT 1))
 --- select_dead_count
--- How many dead letters match. $1 queue, $2 type, $3 tenant, accepted from $4 until before $5; NULL matches all.
+-- How many dead letters match. $1 queue, $2 type, $3 tenant, accepted from $4 until before $5, $6 tag; NULL matches all.
 WHERE j.state = 'discarded' AND j.dead_letter = 1 AND ($1 IS NULL OR j.queue = $1) AND ($2 IS NULL OR j.job_type = $2)
   AND ($3 IS NULL OR j.tenant = $3) AND ($4 IS NULL OR j.created_at >= $4) AND ($5 IS NULL OR j.created_at < $5)
+  AND ($6 IS NULL OR EXISTS (SELECT 1 FROM job_tags AS t WHERE t.job_seq = j.seq AND t.tag = $6))

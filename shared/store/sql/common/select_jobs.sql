@@ -76,10 +76,11 @@ WHERE j.id = $1 AND coalesce(j.tenant = $2, $2 IS NULL)
 -- One dead letter. $1 id, $2 tenant; NULL means every tenant.
 WHERE j.id = $1 AND j.state = 'discarded' AND j.dead_letter = 1 AND coalesce(j.tenant = $2, $2 IS NULL)
 --- select_dead_jobs
--- Dead letters, newest first. $1 queue, $2 type, $3 tenant, accepted from $4 until before $5, $8 the job that they
--- follow; NULL matches all.
+-- Dead letters, newest first. $1 queue, $2 type, $3 tenant, accepted from $4 until before $5, $6 tag, $9 the job
+-- that they follow; NULL matches all.
 WHERE j.state = 'discarded' AND j.dead_letter = 1 AND ($1 IS NULL OR j.queue = $1) AND ($2 IS NULL OR j.job_type = $2)
   AND ($3 IS NULL OR j.tenant = $3) AND ($4 IS NULL OR j.created_at >= $4) AND ($5 IS NULL OR j.created_at < $5)
-  AND ($8 IS NULL OR j.seq < (SELECT p.seq FROM jobs AS p WHERE p.id = $8))
+  AND ($9 IS NULL OR j.seq < (SELECT p.seq FROM jobs AS p WHERE p.id = $9))
+  AND ($6 IS NULL OR EXISTS (SELECT 1 FROM job_tags AS t WHERE t.job_seq = j.seq AND t.tag = $6))
 ORDER BY j.seq DESC
-LIMIT $6 OFFSET $7
+LIMIT $7 OFFSET $8

@@ -142,9 +142,10 @@ impl Engine {
             let step = self.step_input(&row).await;
             let step = belongings.kept(seq, step)?.unwrap_or_default();
             let job = belongings.job(row, kept, step, side);
-            if let Some(why) = &job.damaged {
+            if let Some(why) = &job.damaged
+                && damage::count(why)
+            {
                 tracing::error!(job = %id, why, "a job cannot be read whole");
-                damage::count();
             }
             jobs.push(job);
         }

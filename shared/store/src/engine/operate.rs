@@ -131,14 +131,15 @@ pub struct TenantTotal {
 /// Jobs of one transaction: the bound of how long others wait for it.
 const AT_ONCE: usize = 250;
 
-/// Returns the first parameters of every statement over dead letters: all of a filter but the state.
-fn dead(filter: &JobFilter) -> [Arg<'_>; 5] {
+/// Returns the first parameters of every statement over dead letters.
+fn dead(filter: &JobFilter) -> [Arg<'_>; 6] {
     [
         filter.queue.as_deref().into(),
         filter.job_type.as_deref().into(),
         filter.tenant.as_deref().into(),
         Arg::Int(filter.since.map(|at| at.0)),
         Arg::Int(filter.until.map(|at| at.0)),
+        filter.tag.as_deref().into(),
     ]
 }
 

@@ -143,8 +143,9 @@ pub(super) fn decode_readable<T>(
     let read = |row: &Row| {
         decode(row).map_err(|wrong| {
             let error = StoreError::from(wrong);
-            tracing::error!(%error, action, "a row that cannot be read is left out");
-            damage::count();
+            if damage::count(&error.to_string()) {
+                tracing::error!(%error, action, "a row that cannot be read is left out");
+            }
         })
     };
     rows.iter().filter_map(|row| read(row).ok()).collect()

@@ -20,8 +20,8 @@ use super::refusals::Refusals;
 use super::session::{CommitError, Session};
 use super::unit::Unit;
 use crate::{
-    Claim, ClaimRequest, Committed, Doorbell, Ledger, LedgerError, LedgerReads, Pushed, RemoteOutcome,
-    Report, Ring, StoreError, WorkerBeat,
+    Claim, ClaimRequest, Committed, Directive, Doorbell, Ledger, LedgerError, LedgerReads, Pushed,
+    RemoteOutcome, Report, Ring, StoreError, WorkerBeat,
 };
 use async_trait::async_trait;
 use backon::{BackoffBuilder, ExponentialBuilder};
@@ -256,7 +256,7 @@ impl Ledger for Engine {
         .await
     }
 
-    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<(), StoreError> {
+    async fn beat(&self, beat: WorkerBeat, silent_ms: i64) -> Result<Option<Directive>, StoreError> {
         self.write((beat, silent_ms), |tx, (beat, silent_ms)| {
             Box::pin(workers::beat(&mut tx.session, beat, *silent_ms))
         })

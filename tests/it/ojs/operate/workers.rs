@@ -2,7 +2,7 @@
 
 use super::super::on_sqlite_first;
 use serde_json::{Value, json};
-use turnstone_store::{WorkerBeat, WorkerKind, WorkerState};
+use turnstone_store::{Directive, WorkerBeat, WorkerKind, WorkerState};
 use turnstone_tests::OjsServer;
 
 async fn beat(server: &OjsServer, worker: &str) -> Value {
@@ -49,7 +49,7 @@ async fn workers_receive_directives_with_their_next_beat(server: &OjsServer) {
     server.delete("/ojs/v1/admin/workers/nobody").await.expect(404);
 }
 
-async fn agents_workers_are_drained_by_a_signal(server: &OjsServer) {
+async fn agents_workers_receive_a_directive_to_drain(server: &OjsServer) {
     let now = server.fleet.now();
     let own = WorkerBeat {
         name: "own".into(),
@@ -66,13 +66,27 @@ async fn agents_workers_are_drained_by_a_signal(server: &OjsServer) {
         kind: WorkerKind::Own,
         directive: None,
     };
-    server.fleet.store.ledger.beat(own, WorkerBeat::SILENT_MS).await.unwrap();
-    assert_eq!(server.delete("/ojs/v1/admin/workers/own").await.expect(409).code(), "conflict");
-    assert_eq!(workers(server).await["items"][0]["active_jobs"], 1);
+    let beats = async |own: &WorkerBeat| {
+        server.fleet.store.ledger.beat(own.clone(), WorkerBeat::SILENT_MS).await.unwrap()
+    };
+    assert_eq!(beats(&own).await, None);
+    let quiet = server.post("/ojs/v1/admin/workers/own/quiet", &json!({})).await.expect(409);
+    assert!(quiet.code() == "conflict" && quiet.text.contains("turnstone worker drain"), "{}", quiet.text);
+    assert_eq!(beats(&own).await, None);
+    server.delete("/ojs/v1/admin/workers/own").await.expect(200);
+    assert_eq!(beats(&own).await, Some(Directive::Terminate));
+    let listed = workers(server).await;
+    assert_eq!(
+        (&listed["items"][0]["active_jobs"], &listed["items"][0]["state"]),
+        (&json!(1), &json!("terminate"))
+    );
+    server.fleet.clock.advance_ms(60_000);
+    let successor = WorkerBeat { instance: "2".into(), seen_at: server.fleet.now(), ..own };
+    assert_eq!(beats(&successor).await, None, "a directive is for one instance");
 }
 
 on_sqlite_first![
     they_are_listed_and_counted,
     workers_receive_directives_with_their_next_beat,
-    agents_workers_are_drained_by_a_signal,
+    agents_workers_receive_a_directive_to_drain,
 ];

@@ -73,8 +73,9 @@ pub async fn count(
     }
     let failed = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &turn.job.id).await;
     let Some(until) = failed else { return Ok(false) };
-    let tool = &capability.name;
-    tracing::warn!(tool, until = until.to_rfc3339(), "circuit breaker opened: the tool cannot be reached");
+    if deps.breakers.is_new(&key) {
+        tracing::warn!(breaker = key.name(), next_try = until.to_rfc3339(), "circuit breaker opened");
+    }
     turn.event(EventName::BreakerOpened, json!({"tool": capability.name, "until": until.to_rfc3339()}));
     Ok(true)
 }

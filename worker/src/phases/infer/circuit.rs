@@ -83,7 +83,9 @@ pub async fn failed(
     let (deps, secured) = (&turn.deps, turn.secured()?);
     if let Some(until) = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &turn.job.id).await {
         let until = until.to_rfc3339();
-        tracing::warn!(provider, model, until, "circuit breaker opened: the model fails for many jobs");
+        if deps.breakers.is_new(&key) {
+            tracing::warn!(breaker = key.name(), next_try = until, "circuit breaker opened");
+        }
         turn.event(EventName::BreakerOpened, json!({"provider": provider, "model": model, "until": until}));
     }
     Ok(())

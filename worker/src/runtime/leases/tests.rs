@@ -22,8 +22,8 @@ use turnstone_domain::{
     TurnWrite,
 };
 use turnstone_store::{
-    Claim, ClaimRequest, Committed, Doorbell, Ledger, LedgerError, LedgerReads, Recall, Ring, Standing,
-    StoreError, WorkerBeat,
+    Claim, ClaimRequest, Committed, Directive, Doorbell, Ledger, LedgerError, LedgerReads, Recall, Ring,
+    Standing, StoreError, WorkerBeat,
 };
 
 /// The bound in `docs/GUARANTEES.md`.
@@ -68,7 +68,7 @@ impl Ledger for Revocations {
         Err(StoreError::Closed)
     }
 
-    async fn beat(&self, _: WorkerBeat, _: i64) -> Result<(), StoreError> {
+    async fn beat(&self, _: WorkerBeat, _: i64) -> Result<Option<Directive>, StoreError> {
         Err(StoreError::Closed)
     }
 

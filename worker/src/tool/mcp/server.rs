@@ -148,7 +148,7 @@ impl McpServer {
             self.connected().await.map_err(|why| unreached(format!("its server is not available: {why}")))?;
         match connection.call(tool, arguments, whose).await {
             Ok(response) => {
-                self.state.lock().await.failures = 0;
+                self.answered(&mut *self.state.lock().await);
                 Ok(response)
             }
             Err(RequestError::Refused(why)) => Err(ToolError::Answered(sentence(why))),
@@ -225,15 +225,26 @@ impl McpServer {
 
     /// Handles the end of a connection that worked: the first time it is made again at once.
     fn died(&self, state: &mut State, why: &str) {
-        tracing::warn!(server = self.name, why, "the connection to an MCP server was lost");
+        if state.failures == 0 {
+            tracing::warn!(server = self.name, why, "the connection to an MCP server was lost");
+        }
         self.leave_alone(state, why, rest(state.failures));
     }
 
     /// Handles a connection that was never made, or on which listing the tools failed.
     fn failed(&self, state: &mut State, why: String) -> String {
-        tracing::warn!(server = self.name, why, "an MCP server is not available");
+        if state.failures == 0 {
+            tracing::warn!(server = self.name, why, "an MCP server is not available");
+        }
         self.leave_alone(state, &why, rest(state.failures + 1));
         why
+    }
+
+    /// Handles an answer: the failures before it are over.
+    fn answered(&self, state: &mut State) {
+        if std::mem::take(&mut state.failures) > 0 {
+            tracing::info!(server = self.name, "an MCP server answers again");
+        }
     }
 
     fn leave_alone(&self, state: &mut State, why: &str, rest: Duration) {

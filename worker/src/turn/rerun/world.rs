@@ -19,8 +19,8 @@ use turnstone_domain::{
     Settlement, Timestamp, TurnWrite,
 };
 use turnstone_store::{
-    Claim, ClaimRequest, Committed, Ledger, LedgerError, LedgerReads, Recall, Standing, StoreError,
-    WorkerBeat,
+    Claim, ClaimRequest, Committed, Directive, Ledger, LedgerError, LedgerReads, Recall, Standing,
+    StoreError, WorkerBeat,
 };
 
 /// The prefix of a summary's text.
@@ -232,8 +232,8 @@ impl Ledger for World {
         Ok(())
     }
 
-    async fn beat(&self, _: WorkerBeat, _: i64) -> Result<(), StoreError> {
-        Ok(())
+    async fn beat(&self, _: WorkerBeat, _: i64) -> Result<Option<Directive>, StoreError> {
+        Ok(None)
     }
 
     async fn leave(&self, _: &str, _: &str) -> Result<(), StoreError> {

@@ -18,7 +18,7 @@ use super::super::unit::Unit;
 use super::super::workflows::StepInput;
 use super::super::writer::Transaction;
 use super::upkeep;
-use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Past, Ring, StoreError, sql};
+use crate::{Claim, ClaimRequest, EngagementClaim, JobKind, Past, Ring, StoreError, damage, sql};
 use broken::Broken;
 use keys::{KeyedLimits, Passage};
 use line::{Line, Stop};
@@ -363,7 +363,10 @@ impl Search<'_> {
                 match JobRow::decode(row).map_err(StoreError::from) {
                     Ok(job) if seen.contains(&job.seq) => {}
                     Ok(job) => found.push(job),
-                    Err(error) => tracing::error!(%error, "a job is left where it is"),
+                    Err(error) if damage::count(&error.to_string()) => {
+                        tracing::error!(%error, "a job that cannot be read is left where it is");
+                    }
+                    Err(_) => {}
                 }
             }
             seen.extend(found.iter().map(|job| job.seq));
@@ -440,7 +443,10 @@ async fn runnable(
             Ok(agent) => drop(agents.insert(*seq, agent)),
             Err(error @ StoreError::Inconsistent { .. }) => broken.add(*seq, error.to_string()),
             Err(error @ StoreError::Unreadable { .. }) => {
-                tracing::error!(engagement = %row.engagement.id, %error, "an agent cannot be read; its job is left where it is");
+                if damage::count(&error.to_string()) {
+                    let engagement = &row.engagement.id;
+                    tracing::error!(%engagement, %error, "an agent cannot be read; its job is left where it is");
+                }
                 left.push(*seq);
             }
             Err(error) => return Err(error),

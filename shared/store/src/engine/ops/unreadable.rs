@@ -20,7 +20,7 @@ pub(in super::super) fn discard(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     tracing::error!(job = ?unit.job(seq).map(|job| &job.id), why, "a job that cannot be read is discarded");
-    damage::count();
+    damage::count(why);
     turns::settle(unit, seq, &Settlement::Discard { error: unreadable(why) }, now)
 }
 

@@ -3,14 +3,14 @@
 use super::super::rows;
 use super::super::session::{Args, Session};
 use super::super::statement::{as_json, read};
-use crate::{StoreError, WorkerBeat, sql};
+use crate::{Directive, StoreError, WorkerBeat, sql};
 
-/// Writes a beat. The inner error is the caller's alone: its name is taken.
+/// Writes a beat, and returns the directive for the worker. The inner error is the caller's alone: its name is taken.
 pub(in super::super) async fn beat(
     session: &mut Session,
     beat: &WorkerBeat,
     silent_ms: i64,
-) -> Result<Result<(), StoreError>, StoreError> {
+) -> Result<Result<Option<Directive>, StoreError>, StoreError> {
     let queues = as_json(&beat.queues)?;
     let silent_since = beat.seen_at.plus_ms(-silent_ms);
     let values = [
@@ -27,8 +27,9 @@ pub(in super::super) async fn beat(
         beat.seen_at.0.into(),
         silent_since.0.into(),
     ];
-    if session.execute("report a worker", &sql::INSERT_WORKER_BEAT, Args::Values(&values)).await? == 1 {
-        return Ok(Ok(()));
+    let text = &sql::INSERT_WORKER_BEAT;
+    if let Some(directive) = read(session, "report a worker", text, &values, rows::directive).await?.pop() {
+        return Ok(Ok(directive));
     }
     let name = [beat.name.as_str().into()];
     let mut others =

@@ -338,7 +338,8 @@ fn old_secret(row: &impl Fields) -> Result<Option<(SigningSecret, Timestamp)>, I
     Ok(get::<Option<SigningSecret>>(row, "old_secret")?.zip(get(row, "old_until")?))
 }
 
-fn directive(row: &impl Fields) -> Result<Option<Directive>, Inconsistency> {
+/// Returns the directive of an operator for a worker.
+pub(in super::super) fn directive(row: &impl Fields) -> Result<Option<Directive>, Inconsistency> {
     Ok(get::<Option<&str>>(row, "directive")?.and_then(Directive::parse))
 }
 

@@ -91,7 +91,7 @@ async fn give_up(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     tracing::error!(%error, "a review cannot be read; its job goes on without an answer");
-    damage::count();
+    damage::count(&error.to_string());
     close(session, seq, now).await?;
     if unit.job(seq).is_some_and(|job| job.state == JobState::Pending) {
         unit.change_job(seq)?.step(Trigger::Activate, now)?;

@@ -81,7 +81,7 @@ fn readable(board: &mut Board, steps: Vec<ReadStep>, latest: &HashMap<i64, Times
 /// Ends a workflow because of a step that cannot be read.
 fn fail(board: &mut Board, seq: i64, error: &StoreError, latest: &HashMap<i64, Timestamp>) {
     tracing::error!(workflow = seq, %error, "a step cannot be read; its workflow has failed");
-    damage::count();
+    damage::count(&error.to_string());
     board.end(seq, WorkflowState::Failed, latest.get(&seq).copied().unwrap_or_default());
 }
 

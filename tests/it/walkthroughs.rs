@@ -1,0 +1,140 @@
+//! The walkthroughs and the procedures of the pages, from their own files and commands.
+
+use crate::pages::{block_with, blocks, run_script, script, write_files};
+use crate::program::Ran;
+use serde_json::Value;
+use std::path::Path;
+use turnstone_tests::servers::{Port, Postgres};
+
+const PAGE: &str = "docs/WALKTHROUGHS.md";
+
+/// The variables of a server on a port of its own.
+fn place(port: &Port) -> [(&'static str, String); 2] {
+    let address = port.addr();
+    [("TURNSTONE_SERVER__BIND", address.to_string()), ("TURNSTONE_URL", format!("http://{address}"))]
+}
+
+/// Runs a script with a port of its own and further variables.
+async fn play(folder: &Path, script: &str, env: &[(&str, &str)]) -> Ran {
+    let port = Port::reserve();
+    let place = place(&port);
+    let place = place.iter().map(|(name, value)| (*name, value.as_str()));
+    let env: Vec<(&str, &str)> = place.chain(env.iter().copied()).collect();
+    let ran = run_script(folder, script, &env).await;
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
+    ran
+}
+
+fn lines(folder: &Path, file: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder.join(file)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Plays the batch with so many jobs, and checks its results.
+async fn batch(jobs: usize) {
+    let folder = turnstone_tests::scratch::folder();
+    let blocks = blocks(PAGE, "## A batch");
+    write_files(folder.path(), &blocks);
+    let ran = play(folder.path(), &script(&blocks, "sh"), &[("JOBS", &jobs.to_string())]).await;
+    let (done, failed) = (jobs - jobs / 50, jobs / 50);
+    let progress = format!("run=7: {done} of {jobs} done, {failed} failed (");
+    assert!(ran.stdout.contains(&progress) && ran.stdout.contains("some jobs failed"), "{ran:?}");
+    assert!(ran.stdout.contains(&format!("would retry {failed} jobs")), "{ran:?}");
+    let ids = std::fs::read_to_string(folder.path().join("ids.txt")).unwrap();
+    let ids: std::collections::BTreeSet<&str> = ids.lines().collect();
+    let results = lines(folder.path(), "results.jsonl");
+    assert!(results.iter().all(|job| ids.contains(job["id"].as_str().unwrap())) && ids.len() == jobs);
+    let with = |state: &str| results.iter().filter(|job| job["state"] == state).count();
+    assert_eq!((results.len(), with("completed"), with("discarded")), (jobs, done, failed));
+    for (at, job) in results.iter().enumerate() {
+        let said = job["result"].as_str().unwrap_or_default();
+        assert!(said.contains(&format!(" {}.", at + 1)) || job["error"]["code"].is_string(), "{job}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_played_from_the_page() {
+    batch(100).await;
+}
+
+#[tokio::test]
+#[ignore = "long: 5,000 jobs of agents"]
+async fn a_batch_of_5000_jobs_is_played_from_the_page() {
+    batch(5_000).await;
+}
+
+#[tokio::test]
+async fn a_research_agent_is_played_from_the_page() {
+    let folder = turnstone_tests::scratch::folder();
+    let blocks = blocks(PAGE, "## A research agent");
+    write_files(folder.path(), &blocks);
+    let ran = play(folder.path(), &script(&blocks, "sh"), &[]).await;
+    for words in [
+        "save-artifact",
+        "The report is saved: ",
+        "report.md",
+        "calls fact-checker",
+        "they part in turn 4, phase ",
+        "the same: 4 turns, ",
+    ] {
+        assert!(ran.stdout.contains(words), "{words}: {}\n{}", ran.stdout, ran.stderr);
+    }
+}
+
+/// The fleet is scaled up and down, drained, killed, backed up and restored.
+#[tokio::test]
+#[ignore = "long: a fleet of processes, two clusters of PostgreSQL, and leases that run out"]
+async fn a_fleet_is_played_from_the_page() {
+    let folder = turnstone_tests::scratch::folder();
+    let all = blocks(PAGE, "## A fleet");
+    write_files(folder.path(), &all);
+    let server = Postgres::own().await;
+    let database = server.database().await;
+    // The API stays up during the backup: the script waits for the file that says so.
+    let stop = blocks(PAGE, "### After a restore").remove(0).text;
+    let commands = script(&all, "sh").replace(&stop, "");
+    let waits = "touch ready\nuntil [ -e copied ]; do sleep 0.1; done\n";
+    let first = format!("{commands}{waits}{stop}");
+    let playing = async { play(folder.path(), &first, &[("DATABASE_URL", &database.url)]).await };
+    let copying = async {
+        turnstone_tests::wait::until_within(
+            "the backup is due",
+            turnstone_tests::wait::PATIENCE * 4,
+            async || folder.path().join("ready").exists(),
+        )
+        .await;
+        let restored = server.restored_from_backup().await;
+        std::fs::write(folder.path().join("copied"), "").unwrap();
+        restored
+    };
+    let (ran, restored) = tokio::join!(playing, copying);
+    assert!(ran.stdout.contains("night: 200 of 200 done") && ran.stdout.contains("was killed"), "{ran:?}");
+    assert_eq!(lines(folder.path(), "results.jsonl").len(), 200);
+    server.stop_immediate().await;
+    let copy = restored.named(&database.name);
+    let ran = play(folder.path(), &script(&all, "sh restored"), &[("DATABASE_URL", &copy.url)]).await;
+    assert!(ran.stdout.contains("morning: 200 of 200 done"), "{ran:?}");
+    assert_eq!(
+        lines(folder.path(), "night.jsonl"),
+        lines(folder.path(), "results.jsonl"),
+        "what was done stays"
+    );
+}
+
+/// The three commands of the README and of JOBS, and the backup of OPERATING.
+#[tokio::test]
+async fn the_three_commands_of_a_batch_are_the_same_on_each_page() {
+    let [readme, jobs] =
+        ["README.md", "docs/JOBS.md"].map(|page| block_with(page, "job push jobs.jsonl --tag"));
+    assert_eq!(readme, jobs);
+    let folder = turnstone_tests::scratch::folder();
+    write_files(folder.path(), &blocks(PAGE, "## A batch"));
+    let job = "{\"type\": \"agent.echo\", \"args\": [\"line\"], \"ext_agent_model\": \"m\"}\n";
+    std::fs::write(folder.path().join("jobs.jsonl"), job.repeat(20)).unwrap();
+    let start =
+        "turnstone dev &\nserver=$!\nuntil turnstone queue list > /dev/null 2>&1; do sleep 0.2; done\n";
+    let stop = "kill \"$server\"\nwait \"$server\"\n";
+    let ran = play(folder.path(), &format!("{start}{readme}{stop}"), &[]).await;
+    assert!(ran.stdout.contains("run=7: 20 of 20 done"), "{ran:?}");
+    assert_eq!(lines(folder.path(), "results.jsonl").len(), 20);
+}
