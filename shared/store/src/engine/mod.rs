@@ -21,6 +21,7 @@ pub(crate) mod freezes;
 mod held;
 pub(crate) mod idempotency;
 mod ids;
+mod inbox;
 pub(crate) mod inspect;
 pub(crate) mod intake;
 mod job_filter;
@@ -67,6 +68,7 @@ use forks::Forks;
 use freezes::Freezes;
 use held::HeldJobs;
 use idempotency::IdempotentPushes;
+use inbox::Inbox;
 use intake::Intake;
 use keys::Keys;
 use limited::LimitedQueues;
@@ -90,7 +92,7 @@ use turnstone_domain::Ids;
 use views::Views;
 use webhooks::Webhooks;
 use workflows::Workflows;
-use writer::{Asked, Inbox, Shared, Writer};
+use writer::{Asked, Shared, Writer};
 
 /// Requests that may wait for a writer before callers have to wait to hand theirs over.
 const INBOX: usize = 4096;

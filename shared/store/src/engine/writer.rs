@@ -12,6 +12,7 @@ use super::Engine;
 use super::audit::{self as audits, AuditNote};
 use super::definitions::Definitions;
 use super::held::{HeldJobs, Learnt};
+use super::inbox::Inbox;
 use super::jobs::Reported;
 use super::limited::LimitedQueues;
 use super::ops::turns::{TurnEnd, TurnStep};
@@ -29,20 +30,12 @@ use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::mem::take;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use turnstone_domain::audit::AuditEntry;
 use turnstone_domain::{Ids, Lease, NewJob, Settlement, Timestamp, TurnWrite};
 
-/// At most this many requests share a commit: the bound of a commit's duration.
-const BATCH: usize = 512;
-/// So much weight is worth a commit of its own while another writer commits. A statement costs PostgreSQL about as much as ten
-/// turns in it.
-const WORTH: usize = 64;
-/// A commit that takes longer than this does not hold up another one.
-const OVERDUE: Duration = Duration::from_millis(20);
 /// How long a request that is not a turn waits for a database that does not answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The longest pause before a database that takes no writes is tried again; up to as much again is added at random. Writes go
@@ -156,7 +149,7 @@ impl Work {
 
     /// Returns how much it adds to a commit, in turns or jobs. A worker over HTTP waits for its report before it does anything
     /// else, and few of them wait at one time: a report has the weight of several turns.
-    fn weight(&self) -> usize {
+    pub(super) fn weight(&self) -> usize {
         match self {
             Self::Push(request) => request.asked.len(),
             Self::Report(_) => 8,
@@ -313,50 +306,6 @@ struct Refused {
     error: StoreError,
     /// True when the transaction itself failed, and not the statements of one request.
     shared: bool,
-}
-
-/// Where requests wait for the writers of a process.
-pub(super) struct Inbox {
-    requests: Mutex<mpsc::Receiver<Asked>>,
-    /// Writers that commit just now.
-    committing: AtomicUsize,
-    /// Notified when one of them is done.
-    committed: Notify,
-}
-
-impl Inbox {
-    pub(super) fn new(requests: mpsc::Receiver<Asked>) -> Self {
-        Self { requests: Mutex::new(requests), committing: AtomicUsize::new(0), committed: Notify::new() }
-    }
-
-    /// Waits for requests and takes them; there are none when every sender is gone. While another writer commits, a few wait
-    /// for its end and for those that arrive meanwhile.
-    async fn take(&self) -> Vec<Asked> {
-        let mut requests = self.requests.lock().await;
-        let mut batch = Vec::new();
-        requests.recv_many(&mut batch, BATCH).await;
-        let weight = |batch: &[Asked]| batch.iter().map(|asked| asked.work.weight()).sum::<usize>();
-        if weight(&batch) < WORTH && self.committing.load(Ordering::Acquire) > 0 {
-            let late = tokio::time::sleep(OVERDUE);
-            tokio::pin!(late);
-            while weight(&batch) < WORTH && self.committing.load(Ordering::Acquire) > 0 {
-                let room = BATCH - batch.len();
-                tokio::select! {
-                    more = requests.recv_many(&mut batch, room) => if more == 0 { break },
-                    () = self.committed.notified() => {}
-                    () = &mut late => break,
-                }
-            }
-        }
-        self.committing.fetch_add(1, Ordering::AcqRel);
-        batch
-    }
-
-    /// Notes that what a writer took is committed.
-    fn done(&self) {
-        self.committing.fetch_sub(1, Ordering::AcqRel);
-        self.committed.notify_one();
-    }
 }
 
 /// The parts that a writer shares with the rest of the process.

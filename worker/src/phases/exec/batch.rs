@@ -21,6 +21,7 @@ use super::remedy::{FailedCall, Remedy, remedy};
 use super::remote_calls;
 use super::restriction::{self, Checked};
 use super::tool_outcome::{Ending, Over, deliver};
+use super::tries;
 use crate::breakers::Success;
 use crate::phases::resol;
 use crate::tool::Tool;
@@ -31,11 +32,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use turnstone_domain::CallId;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::RequestedCall;
-use turnstone_domain::tool_call::{ToolCallMove, ToolCallState, ToolOutcome, Tried};
-use turnstone_domain::{CallId, EventName};
+use turnstone_domain::tool_call::{ToolCallState, ToolOutcome};
 use turnstone_store::breakers::Passage;
 
 /// The most calls that a round begins. All of them leave right after its barrier, so that no call waits for another
@@ -455,8 +456,8 @@ async fn judge(
             Remedy::Again(wait_ms) => {
                 ready.tries += 1;
                 let replaced = ready.replaced.then(|| flight.call.asked.name.clone());
-                tried(turn, &flight.call, &made.outcome, made.duration_ms, replaced, None);
-                retrying(
+                tries::tried(turn, &flight.call, &made.outcome, made.duration_ms, replaced, None);
+                tries::retrying(
                     turn,
                     &flight.call,
                     &made.outcome,
@@ -543,8 +544,8 @@ fn replace(
         *flight = Flight { call: other, step: Step::Over(Box::new(over)) };
         return Ok(());
     }
-    tried(turn, &flight.call, failed, duration_ms, None, Some(name.clone()));
-    retrying(turn, &flight.call, failed, json!({"instead": name}));
+    tries::tried(turn, &flight.call, failed, duration_ms, None, Some(name.clone()));
+    tries::retrying(turn, &flight.call, failed, json!({"instead": name}));
     let ready = Ready {
         tool,
         capability,
@@ -560,33 +561,6 @@ fn replace(
     };
     *flight = Flight { call: other, step: Step::Ready(Box::new(ready)) };
     checked.map(|_| ())
-}
-
-/// Journals a failed try of a call that continues. Its row is `planned` again, because no request is in flight.
-fn tried(
-    turn: &mut Turn,
-    call: &Call,
-    failed: &ToolOutcome,
-    duration_ms: i64,
-    replaced: Option<String>,
-    instead: Option<String>,
-) {
-    let ToolOutcome::Error { code, .. } = failed else { return };
-    let (code, at) = (code.clone(), turn.deps.clock.now());
-    let tried = Tried { code, duration_ms, at, instead: replaced };
-    let step = ToolCallMove::Retry { call_id: call.asked.call_id.clone(), tried, instead };
-    turn.pending().tool_calls.push(step);
-}
-
-/// Records the event that a call continues after a failure.
-fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value) {
-    let mut data = failed.event_data().unwrap_or_default();
-    data["call_id"] = json!(call.asked.call_id);
-    data["name"] = json!(call.asked.name);
-    if let (Some(data), Value::Object(facts)) = (data.as_object_mut(), facts) {
-        data.extend(facts);
-    }
-    turn.event(EventName::ToolRetrying, data);
 }
 
 /// Delivers outcomes to the model in the order of its requests, up to the first call that still runs.

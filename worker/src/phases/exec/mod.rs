@@ -35,6 +35,7 @@ pub mod reviewer;
 pub mod state_call;
 pub mod stub;
 mod tool_outcome;
+mod tries;
 
 pub use again::again;
 pub use delegate::{handed_over, took_over};
