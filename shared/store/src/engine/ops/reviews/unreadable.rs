@@ -37,6 +37,7 @@ pub(in super::super::super) async fn set_aside(
         row_limit(page.saturating_mul(limit)).into(),
         none(),
         none(),
+        none(),
     ];
     let found = read(session, "look at open reviews", &sql::SELECT_REVIEWS, &values, |row| {
         Ok(rows::decode::<Review>(row).is_err().then_some(ReviewId(get(row, "id")?)))
