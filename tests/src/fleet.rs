@@ -276,13 +276,8 @@ impl FleetBuilder {
             shutdown: shutdown.clone(),
         };
         let url = format!("http://{address}");
-        let serving = turnstone_api::serve(
-            listener,
-            None,
-            api.router().expect("declared access"),
-            self.serve_limits,
-            shutdown.clone(),
-        );
+        let router = api.router().expect("declared access");
+        let serving = turnstone_api::serve(listener, None, router, self.serve_limits, shutdown.clone());
         let serving = tokio::spawn(serving);
         let mut fleet = Fleet {
             place,
