@@ -108,6 +108,13 @@ struct Started {
     directed: CancellationToken,
 }
 
+/// Opens the store in the data directory.
+async fn open(config: &Config, dir: &DataDir, ids: &Arc<dyn Ids>) -> anyhow::Result<Store> {
+    let keys = config.encryption.keys()?;
+    let store = SqliteStore::open_sealed(&dir.database(), keys.as_ref(), Arc::clone(ids)).await;
+    Ok(store.map_err(fleet_store::refused)?)
+}
+
 async fn start(
     config: &Config,
     enable_reset: bool,
@@ -124,9 +131,7 @@ async fn start(
     let documents = config.agents.dir.as_deref().map(agents::documents).transpose()?.unwrap_or_default();
     let url = listening.url();
 
-    let keys = config.encryption.keys()?;
-    let store = SqliteStore::open_sealed(&dir.database(), keys.as_ref(), Arc::clone(&ids)).await;
-    let store = store.map_err(fleet_store::refused)?;
+    let store = open(config, dir, &ids).await?;
     let limits = equipment.limits(config, Arc::clone(&store.limits))?;
     let Equipment { providers, toolbox, scripted } = equipment;
     let writable = take_over(&store, clock.now()).await?;
