@@ -1,4 +1,4 @@
-//! The worker: the [`claimer`] claims jobs from the store, and apalis runs them.
+//! The worker: the `claimer` claims jobs from the store, and apalis runs them.
 //!
 //! apalis is the library that supplies the loop, the layers and the graceful stop. It knows nothing of leases, retries and
 //! acknowledgements: those are transactions of the store's ledger. So a restart of any part in here loses no job
