@@ -105,7 +105,7 @@ async fn a_peer_names_no_other_user_tenant_or_agent(backend: Backend) {
     {
         assert_eq!(sent(&server, KEY, (Method::GET, path), &[], &Value::Null).await.0, 403, "{path}");
     }
-    // What it may do has the tenant and the user that are its own.
+    // A job that the peer may enqueue belongs to the tenant and the user of the peer.
     let user = [("turnstone-user", "u-1")];
     // The client follows the redirect to the engagement.
     let (status, answer) = sent(&server, KEY, (Method::POST, "/agents/desk"), &user, &text).await;
