@@ -1,17 +1,17 @@
 //! The budget of one engagement and its delegates.
 
-use super::super::super::rows::{budget, get};
-use super::super::super::session::{Arg, Args, Row, Session};
-use super::super::super::statement::read;
-use super::super::super::unit::Unit;
 use super::{raised, resume};
+use crate::engine::rows::{budget, get};
+use crate::engine::session::{Arg, Args, Row, Session};
+use crate::engine::statement::read;
+use crate::engine::unit::Unit;
 use crate::{OwnBudget, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::budget::{Amount, Budget, OnExceed};
 use turnstone_domain::{EngagementId, EventName, JobId, Timestamp};
 
 /// Changes the budget of an engagement.
-pub(in super::super::super) async fn set(
+pub(in crate::engine) async fn set(
     session: &mut Session,
     unit: &mut Unit,
     engagement: &EngagementId,

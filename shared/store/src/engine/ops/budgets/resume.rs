@@ -1,9 +1,9 @@
 //! Jobs that waited for a budget resume.
 
-use super::super::super::rows::{JobRow, get};
-use super::super::super::session::{Arg, Args, Row, Session, limit as row_limit};
-use super::super::super::statement::{execute, read};
-use super::super::super::unit::Unit;
+use crate::engine::rows::{JobRow, get};
+use crate::engine::session::{Arg, Args, Row, Session, limit as row_limit};
+use crate::engine::statement::{execute, read};
+use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::state::Trigger;

@@ -1,12 +1,12 @@
 //! Shared budgets: what they limit, and the rows of the ledger that have to know it.
 
-use super::super::super::budgets::rule as decode_rule;
-use super::super::super::journal::Journal;
-use super::super::super::session::{Arg, Args, Session};
-use super::super::super::statement::{Writes, read};
-use super::super::super::unit::Unit;
 use super::super::push;
 use super::{raised, resume};
+use crate::engine::budgets::rule as decode_rule;
+use crate::engine::journal::Journal;
+use crate::engine::session::{Arg, Args, Session};
+use crate::engine::statement::{Writes, read};
+use crate::engine::unit::Unit;
 use crate::{NewAgent, Raise, Ring, StoreError, sql};
 use serde_json::{Value, json};
 use turnstone_domain::budget::{ALL_DAYS, BudgetName, BudgetRule, OnExceed, day_of};
@@ -22,7 +22,7 @@ async fn known(
 }
 
 /// Makes a shared budget, or changes what it limits.
-pub(in super::super::super) async fn set(
+pub(in crate::engine) async fn set(
     session: &mut Session,
     unit: &mut Unit,
     rule: &BudgetRule,
@@ -43,7 +43,7 @@ pub(in super::super::super) async fn set(
 }
 
 /// Raises the limits that there are.
-pub(in super::super::super) async fn raise(
+pub(in crate::engine) async fn raise(
     session: &mut Session,
     unit: &mut Unit,
     name: &str,
@@ -66,7 +66,7 @@ pub(in super::super::super) async fn raise(
 }
 
 /// Forgets a shared budget.
-pub(in super::super::super) async fn forget(
+pub(in crate::engine) async fn forget(
     session: &mut Session,
     unit: &mut Unit,
     name: &str,

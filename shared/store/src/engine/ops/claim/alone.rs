@@ -3,13 +3,13 @@
 //!
 //! It takes before it reads. What this version cannot read is given back, and left to the claim that is made step by step.
 
-use super::super::super::definitions::Definitions;
-use super::super::super::held::KnownJob;
-use super::super::super::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, wrong};
-use super::super::super::session::{Args, CommitError, Row, Session, limit};
-use super::super::super::statement::{as_json, read};
-use super::super::super::unit::Unit;
 use super::past;
+use crate::engine::definitions::Definitions;
+use crate::engine::held::KnownJob;
+use crate::engine::rows::{self, EngagementRow, Fields, Inconsistency, JobRow, Prefixed, get, wrong};
+use crate::engine::session::{Args, CommitError, Row, Session, limit};
+use crate::engine::statement::{as_json, read};
+use crate::engine::unit::Unit;
 use crate::{Claim, ClaimRequest, Ring, StoreError, sql};
 use std::collections::HashMap;
 use turnstone_domain::Timestamp;
@@ -17,7 +17,7 @@ use turnstone_domain::job::Envelope;
 use turnstone_domain::retry::RetryPolicy;
 
 /// The result of a claim in one statement.
-pub(in super::super::super) enum ClaimOutcome {
+pub(in crate::engine) enum ClaimOutcome {
     /// Nothing was taken, because a rule may apply. `true`: a rule that stays, such as a limit of a queue.
     Ruled(bool),
     /// All that there is, or as many as were asked for.
@@ -28,7 +28,7 @@ pub(in super::super::super) enum ClaimOutcome {
 
 /// The jobs of a claim, in its order.
 #[derive(Default)]
-pub(in super::super::super) struct ClaimBatch {
+pub(in crate::engine) struct ClaimBatch {
     pub claims: Vec<Claim>,
     /// The rows of plain jobs.
     pub rows: Vec<JobRow>,
@@ -61,7 +61,7 @@ impl TakenJob {
 ///
 /// # Errors
 /// [`CommitError::Unknown`] when it may have taken jobs whose names did not arrive.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     request: &ClaimRequest,
@@ -149,7 +149,7 @@ async fn taken(
 }
 
 /// Gives back what a claim took whose answer was lost; `token` is how its tokens begin.
-pub(in super::super::super) async fn give_back(
+pub(in crate::engine) async fn give_back(
     session: &mut Session,
     unit: &mut Unit,
     token: &str,

@@ -1,9 +1,9 @@
 //! Jobs that a claim cannot read: they become dead letters, and keep no other job from being claimed.
 
-use super::super::super::rows::Inconsistency;
-use super::super::super::unit::Unit;
 use super::super::unreadable;
 use crate::StoreError;
+use crate::engine::rows::Inconsistency;
+use crate::engine::unit::Unit;
 use std::collections::BTreeMap;
 use turnstone_domain::Timestamp;
 

@@ -1,6 +1,6 @@
 //! A gate: what a limit allows, what is used of it, and when it opens again.
 
-use super::super::super::rows::{Fields, Inconsistency, get};
+use crate::engine::rows::{Fields, Inconsistency, get};
 use turnstone_domain::Timestamp;
 use turnstone_domain::terms::Rate;
 

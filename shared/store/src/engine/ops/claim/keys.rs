@@ -1,12 +1,12 @@
 //! The limits that jobs name by a key, as one claim uses them.
 
-use super::super::super::limit_name;
-use super::super::super::rows::{Inconsistency, JobRow, LimitUse, get};
-use super::super::super::session::{Arg, Args, Row, Session};
-use super::super::super::statement::{Writes, read, read_by};
-use super::super::super::unit::Unit;
 use super::gate::Gate;
 use super::line::count;
+use crate::engine::limit_name;
+use crate::engine::rows::{Inconsistency, JobRow, LimitUse, get};
+use crate::engine::session::{Arg, Args, Row, Session};
+use crate::engine::statement::{Writes, read, read_by};
+use crate::engine::unit::Unit;
 use crate::{ClaimRequest, Ring, StoreError, sql};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

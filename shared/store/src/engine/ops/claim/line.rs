@@ -1,11 +1,11 @@
 //! The queues of a claim in the order in which it goes through them, with their limits and pools.
 
-use super::super::super::rows::{Fields, Inconsistency, PoolPass, QueueUse, get};
-use super::super::super::session::{Row, Session};
-use super::super::super::statement::{Writes, read_by};
 use super::gate::Gate;
 use super::shares::Shares;
 use super::{Ask, ReadyQueue};
+use crate::engine::rows::{Fields, Inconsistency, PoolPass, QueueUse, get};
+use crate::engine::session::{Row, Session};
+use crate::engine::statement::{Writes, read_by};
 use crate::{PoolStrategy, StoreError, sql};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::Timestamp;

@@ -1,10 +1,10 @@
 //! The past of claimed jobs: the checkpoints of their unfinished turns and, where that is all, their messages.
 
-use super::super::super::journal;
-use super::super::super::rows::{Fields, Inconsistency, JobRow, TurnKey, get};
-use super::super::super::session::{Row, Session};
-use super::super::super::statement::read_by;
-use super::super::super::unit::Unit;
+use crate::engine::journal;
+use crate::engine::rows::{Fields, Inconsistency, JobRow, TurnKey, get};
+use crate::engine::session::{Row, Session};
+use crate::engine::statement::read_by;
+use crate::engine::unit::Unit;
 use crate::{Past, StoreError, sql};
 use std::collections::HashMap;
 use turnstone_domain::Checkpoint;

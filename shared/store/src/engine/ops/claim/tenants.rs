@@ -1,8 +1,8 @@
 //! Tenants whose active jobs are limited, as one claim uses them (OJS multi-tenancy §8).
 
-use super::super::super::rows::get;
-use super::super::super::session::Session;
-use super::super::super::statement::{as_json, read};
+use crate::engine::rows::get;
+use crate::engine::session::Session;
+use crate::engine::statement::{as_json, read};
 use crate::{StoreError, sql};
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,15 +1,15 @@
 //! A branch: a new job, with an engagement of its own, that takes over turns of others.
 
-use super::super::super::limit_name;
-use super::super::super::rows::{self, BranchRow, JobRow};
-use super::super::super::session::Session;
-use super::super::super::statement::{Writes, read, read_by};
-use super::super::super::unit::Unit;
 use super::super::push;
 use super::Done;
 use super::copy::{self, Past, Segment};
 use super::hold;
 use crate::control::{Branch, Refusal};
+use crate::engine::limit_name;
+use crate::engine::rows::{self, BranchRow, JobRow};
+use crate::engine::session::Session;
+use crate::engine::statement::{Writes, read, read_by};
+use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use std::collections::BTreeMap;
 use turnstone_domain::engagement::NewEngagement;
@@ -203,5 +203,5 @@ pub(in super::super) async fn like(
 }
 
 fn digest_of(envelope: &turnstone_domain::job::Envelope) -> Result<String, StoreError> {
-    Ok(digest::of_text(&super::super::super::statement::as_json(&envelope.args)?))
+    Ok(digest::of_text(&crate::engine::statement::as_json(&envelope.args)?))
 }

@@ -3,10 +3,10 @@
 //! Rows are read in pages and written in bulk. Calls get ids of their own, because an id names one call and is its
 //! idempotency key; what the conversation says is the same.
 
-use super::super::super::journal::{self, Journal};
-use super::super::super::rows::{self, NewToolCall, StubRow, ToolCallStep};
-use super::super::super::session::{Session, limit};
-use super::super::super::statement::{Writes, as_json, read};
+use crate::engine::journal::{self, Journal};
+use crate::engine::rows::{self, NewToolCall, StubRow, ToolCallStep};
+use crate::engine::session::{Session, limit};
+use crate::engine::statement::{Writes, as_json, read};
 use crate::{StoreError, sql};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};

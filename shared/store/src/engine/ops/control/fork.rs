@@ -1,16 +1,16 @@
 //! Fork: a new job continues from a turn of this one, with everything before it.
 
-use super::super::super::session::Session;
-use super::super::super::unit::Unit;
 use super::branch::{self, Wanted};
 use super::copy::{self, Segment};
 use super::{Done, find};
 use crate::control::{Branch, Fork, Refusal, Target};
+use crate::engine::session::Session;
+use crate::engine::unit::Unit;
 use serde_json::json;
 use turnstone_domain::memory::BEFORE;
 use turnstone_domain::{EventName, Ids};
 
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     target: &Target,

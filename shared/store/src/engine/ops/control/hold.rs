@@ -1,14 +1,14 @@
 //! Pause and resume: a job is held back from being claimed, in whichever state it is.
 
-use super::super::super::session::{Args, Session};
-use super::super::super::unit::Unit;
 use super::{Done, find};
 use crate::control::{Refusal, Target};
+use crate::engine::session::{Args, Session};
+use crate::engine::unit::Unit;
 use crate::{Claim, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::{EventName, JobState};
 
-pub(in super::super::super) async fn pause(
+pub(in crate::engine) async fn pause(
     session: &mut Session,
     unit: &mut Unit,
     target: &Target,
@@ -33,7 +33,7 @@ pub(in super::super::super) async fn pause(
     Ok(Ok(state))
 }
 
-pub(in super::super::super) async fn resume(
+pub(in crate::engine) async fn resume(
     session: &mut Session,
     unit: &mut Unit,
     target: &Target,
@@ -64,7 +64,7 @@ pub(in super::super::super) async fn resume(
 }
 
 /// Holds a job back, or lets it be claimed again.
-pub(in super::super::super) async fn hold(
+pub(in crate::engine) async fn hold(
     session: &mut Session,
     unit: &mut Unit,
     seq: i64,

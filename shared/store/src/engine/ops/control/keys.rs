@@ -1,15 +1,12 @@
 //! Keys that all processes of a fleet share: the first process makes one, the others use it.
 
-use super::super::super::rows;
-use super::super::super::session::Session;
-use super::super::super::statement::{Writes, read};
 use crate::control::ServerKey;
+use crate::engine::rows;
+use crate::engine::session::Session;
+use crate::engine::statement::{Writes, read};
 use crate::{StoreError, sql};
 
-pub(in super::super::super) async fn keep(
-    session: &mut Session,
-    key: &ServerKey,
-) -> Result<ServerKey, StoreError> {
+pub(in crate::engine) async fn keep(session: &mut Session, key: &ServerKey) -> Result<ServerKey, StoreError> {
     let mut writes = Writes::default();
     writes.insert_missing("keep a key", vec![key.clone()]);
     writes.run(session).await?;

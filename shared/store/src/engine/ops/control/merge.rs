@@ -1,13 +1,13 @@
 //! Merge: two branches of one root become a new one.
 
-use super::super::super::rows;
-use super::super::super::session::Session;
-use super::super::super::statement::read;
-use super::super::super::unit::Unit;
 use super::branch::{self, Wanted};
 use super::copy::{self, Past, Segment};
 use super::{Done, find};
 use crate::control::{Merge, Merged, Refusal, Strategy, Target};
+use crate::engine::rows;
+use crate::engine::session::Session;
+use crate::engine::statement::read;
+use crate::engine::unit::Unit;
 use crate::{StoreError, sql};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ struct MergeSide {
     contents: BTreeMap<i64, String>,
 }
 
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     target: &Target,

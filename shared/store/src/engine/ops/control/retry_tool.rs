@@ -1,11 +1,11 @@
 //! Tool-retry: a call is set to be made again by the next turn.
 
-use super::super::super::rows;
-use super::super::super::session::{Args, Session};
-use super::super::super::statement::{read, read_by};
-use super::super::super::unit::Unit;
 use super::{Done, find};
 use crate::control::{Refusal, Retried, Target, ToolRetry};
+use crate::engine::rows;
+use crate::engine::session::{Args, Session};
+use crate::engine::statement::{read, read_by};
+use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use serde_json::{Value, json};
 use turnstone_domain::review::{Review, ReviewKind, ReviewState};
@@ -15,7 +15,7 @@ use turnstone_domain::{AgentDefinition, EventName, JobState};
 /// How often a call may be asked to be made again when the job does not say.
 const ATTEMPTS: i64 = 3;
 
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     target: &Target,

@@ -1,11 +1,11 @@
 //! Entries are made, changed and forgotten.
 
-use super::super::super::rows::{self, CronRow};
-use super::super::super::session::{Arg, Args, Session};
-use super::super::super::statement::{execute, read};
-use super::super::super::unit::Unit;
 use super::super::has_room;
 use super::owner;
+use crate::engine::rows::{self, CronRow};
+use crate::engine::session::{Arg, Args, Session};
+use crate::engine::statement::{execute, read};
+use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use turnstone_domain::Timestamp;
 use turnstone_domain::cron::{CronChange, CronEntry};
@@ -24,7 +24,7 @@ async fn find(
 ///
 /// # Errors
 /// [`StoreError::TooMany`] for a new entry of a tenant that has `most` entries.
-pub(in super::super::super) async fn put(
+pub(in crate::engine) async fn put(
     session: &mut Session,
     unit: &mut Unit,
     entry: &CronEntry,
@@ -54,7 +54,7 @@ pub(in super::super::super) async fn put(
 }
 
 /// Changes an entry; returns whether there is one.
-pub(in super::super::super) async fn change(
+pub(in crate::engine) async fn change(
     session: &mut Session,
     unit: &mut Unit,
     (name, tenant): (&str, Option<&str>),
@@ -83,7 +83,7 @@ pub(in super::super::super) async fn change(
 }
 
 /// Forgets an entry and its history.
-pub(in super::super::super) async fn forget(
+pub(in crate::engine) async fn forget(
     session: &mut Session,
     name: &str,
     tenant: Option<&str>,

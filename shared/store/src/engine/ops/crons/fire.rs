@@ -1,11 +1,11 @@
 //! Occurrences of an entry become jobs, in the transaction that moves the entry on.
 
-use super::super::super::rows::{CronCount, CronRunRow, JobRow};
-use super::super::super::session::{Arg, Args, Session};
-use super::super::super::statement::{Writes, execute, read, read_by};
-use super::super::super::unit::Unit;
 use super::super::{cancel, leader, push};
 use super::owner;
+use crate::engine::rows::{CronCount, CronRunRow, JobRow};
+use crate::engine::session::{Arg, Args, Session};
+use crate::engine::statement::{Writes, execute, read, read_by};
+use crate::engine::unit::Unit;
 use crate::{Firing, StoreError, Term, sql};
 use serde_json::json;
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use turnstone_domain::{EventName, Ids, JobId, NewJob, Timestamp};
 const REMEMBERED: i64 = 100;
 
 /// Acts upon due occurrences; `None` when another process has moved the entry on. Refused when the term is over.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     firing: &Firing,
@@ -62,7 +62,7 @@ pub(in super::super::super) async fn apply(
 }
 
 /// Makes a job now, without regard to the overlap policy. The inner error is the caller's alone.
-pub(in super::super::super) async fn trigger(
+pub(in crate::engine) async fn trigger(
     session: &mut Session,
     unit: &mut Unit,
     entry: &CronEntry,

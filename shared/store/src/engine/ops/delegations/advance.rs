@@ -1,11 +1,11 @@
 //! The effects of a job's end on the job that it works for, and on its own delegates.
 
-use super::super::super::rows::{DelegationEnd, Fields, Inconsistency, JobRow, get};
-use super::super::super::session::Session;
-use super::super::super::statement::{Writes, read_by};
-use super::super::super::unit::Unit;
 use super::super::{cancel, reviews};
 use super::TreeEnd;
+use crate::engine::rows::{DelegationEnd, Fields, Inconsistency, JobRow, get};
+use crate::engine::session::Session;
+use crate::engine::statement::{Writes, read_by};
+use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, sql};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -57,7 +57,7 @@ impl Tie {
 }
 
 /// Applies the ends of jobs to their parents and their delegates.
-pub(in super::super::super) async fn advance(
+pub(in crate::engine) async fn advance(
     session: &mut Session,
     unit: &mut Unit,
     ended: Vec<TreeEnd>,

@@ -1,13 +1,13 @@
 //! Enqueues the delegates of jobs that were just parked.
 
-use super::super::super::rows::JobRow;
-use super::super::super::session::Session;
-use super::super::super::statement::read_by;
-use super::super::super::unit::Unit;
 use super::super::push::{self, DelegationPlace, Look, PushEntry};
 use super::super::remote;
 use super::Family;
 use super::advance::activate_idle;
+use crate::engine::rows::JobRow;
+use crate::engine::session::Session;
+use crate::engine::statement::read_by;
+use crate::engine::unit::Unit;
 use crate::{StoreError, sql};
 use serde_json::json;
 use turnstone_domain::engagement::NewEngagement;
@@ -15,7 +15,7 @@ use turnstone_domain::job::Envelope;
 use turnstone_domain::{EventName, NewChild, NewJob, RawObject, Terms, Timestamp};
 
 /// Enqueues them. A job whose delegates have all ended meanwhile continues at once.
-pub(in super::super::super) async fn start(
+pub(in crate::engine) async fn start(
     session: &mut Session,
     unit: &mut Unit,
     families: Vec<Family>,
@@ -55,7 +55,7 @@ pub(in super::super::super) async fn start(
 }
 
 /// Notes in the parent's stream that another works for it.
-pub(in super::super::super) fn notify_parent(
+pub(in crate::engine) fn notify_parent(
     unit: &mut Unit,
     job: &NewJob,
     delegation: &DelegationPlace,

@@ -1,13 +1,13 @@
 //! A dead letter goes, with everything that belongs to it.
 
-use super::super::super::session::Session;
-use super::super::super::unit::Unit;
 use super::super::prune;
+use crate::engine::session::Session;
+use crate::engine::unit::Unit;
 use crate::{ActionOutcome, StoreError};
 use turnstone_domain::JobId;
 
 /// Deletes one dead letter.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     id: &JobId,

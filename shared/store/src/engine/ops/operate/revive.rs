@@ -1,11 +1,11 @@
 //! A job is tried again because an operator says so: `discarded → available` from its first attempt, `retryable →
 //! available` before its time.
 
-use super::super::super::columns::Columns;
-use super::super::super::rows::{QueueName, get};
-use super::super::super::session::{Arg, Args, Row, Session};
-use super::super::super::statement::{Writes, as_json, execute, read};
-use super::super::super::unit::Unit;
+use crate::engine::columns::Columns;
+use crate::engine::rows::{QueueName, get};
+use crate::engine::session::{Arg, Args, Row, Session};
+use crate::engine::statement::{Writes, as_json, execute, read};
+use crate::engine::unit::Unit;
 use crate::{ActionOutcome, Ring, StoreError, sql};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use turnstone_domain::state::Trigger;
 use turnstone_domain::{EventName, JobId, JobState, Overrides, Timestamp};
 
 /// Tries one job again: id, tenant, and whether it has to be a dead letter.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     (id, tenant, dead_letter): (&JobId, Option<&str>, bool),

@@ -1,12 +1,12 @@
 //! One operation on several jobs in one transaction. A job that has changed its state meanwhile is left alone. A
 //! job that forks read, or whose engagement has further inputs, is not deleted.
 
-use super::super::super::rows::JobRow;
-use super::super::super::session::Session;
-use super::super::super::statement::read_by;
-use super::super::super::unit::Unit;
 use super::super::{cancel, delegations, prune};
 use super::revive::{self, Again, Revived};
+use crate::engine::rows::JobRow;
+use crate::engine::session::Session;
+use crate::engine::statement::read_by;
+use crate::engine::unit::Unit;
 use crate::{JobAction, StoreError, sql};
 use turnstone_domain::{JobId, JobState, Overrides, Timestamp};
 
@@ -14,7 +14,7 @@ use turnstone_domain::{JobId, JobState, Overrides, Timestamp};
 type Parted = (Vec<JobId>, Vec<(JobId, JobState)>);
 
 /// Does it to each. Jobs that are gone by now are in neither list; nor are those that were to be dead letters.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     action: JobAction,

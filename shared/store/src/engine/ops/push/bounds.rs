@@ -3,11 +3,11 @@
 //! What waits is counted only for queues that have a bound, and their rows are locked before, so that pushes of several
 //! processes cannot pass the bound together.
 
-use super::super::super::rows::{Fields, Inconsistency, get};
-use super::super::super::session::{Args, Row, Session};
-use super::super::super::statement::{decode_all, read, read_by};
 use super::PushEntry;
 use super::unique::Verdict;
+use crate::engine::rows::{Fields, Inconsistency, get};
+use crate::engine::session::{Args, Row, Session};
+use crate::engine::statement::{decode_all, read, read_by};
 use crate::{Pressure, Pushed, StoreError, sql};
 use std::collections::{BTreeMap, BTreeSet};
 use turnstone_domain::job::Envelope;

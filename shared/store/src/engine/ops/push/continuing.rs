@@ -1,16 +1,16 @@
 //! Jobs that carry a further input into an engagement that exists.
 
-use super::super::super::rows::{Fields, Inconsistency, get};
-use super::super::super::session::{Arg, Row, Session};
-use super::super::super::statement::{read, read_by};
 use super::super::inputs::{self, Standing};
+use crate::engine::rows::{Fields, Inconsistency, get};
+use crate::engine::session::{Arg, Row, Session};
+use crate::engine::statement::{read, read_by};
 use crate::{NotContinued, StoreError, sql};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use turnstone_domain::terms::Continues;
 use turnstone_domain::{JobId, JobState, NewJob};
 
 /// An engagement as it was before this push; no other process adds an input to it before this is committed.
-pub(in super::super::super) struct Open {
+pub(in crate::engine) struct Open {
     pub seq: i64,
     pub turns: i64,
     pub events: i64,
@@ -118,7 +118,7 @@ impl Continued {
         let mut ends = HashMap::new();
         for open in self.by_id.values().filter(|open| open.standing.open.is_empty()) {
             let values = [open.latest.as_str().into(), Arg::Text(None)];
-            let state = |row: &Row| super::super::super::rows::JobRow::decode(row).map(|job| job.state);
+            let state = |row: &Row| crate::engine::rows::JobRow::decode(row).map(|job| job.state);
             let found = read(session, "read a job", &sql::SELECT_JOB_BY_ID, &values, state).await?;
             ends.extend(found.into_iter().map(|state| (open.latest.clone(), state)));
         }

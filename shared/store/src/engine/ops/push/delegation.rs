@@ -1,12 +1,12 @@
 //! Jobs with a parent (`ext_agent_parent_id`): they join its tree, one deeper than it or as deep as the
 //! client says, whichever is deeper. The smallest maximum in the chain bounds the depth.
 
-use super::super::super::rows::{self, JobRow};
-use super::super::super::session::{Row, Session};
-use super::super::super::statement::{read, read_by};
-use super::super::super::unit::Unit;
 use super::super::delegations::notify_parent;
 use super::DelegationPlace;
+use crate::engine::rows::{self, JobRow};
+use crate::engine::session::{Row, Session};
+use crate::engine::statement::{read, read_by};
+use crate::engine::unit::Unit;
 use crate::{Pushed, StoreError, sql};
 use std::collections::{BTreeSet, HashMap};
 use turnstone_domain::agent::MAX_DELEGATION_DEPTH;

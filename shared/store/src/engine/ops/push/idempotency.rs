@@ -1,15 +1,15 @@
 //! A push under an idempotency key: the key is taken first, so that a concurrent push under it waits for this one's commit.
 
-use super::super::super::rows::{Fields, Inconsistency, KeyAnswer, KeyPush, get, json};
-use super::super::super::session::{Args, Session};
-use super::super::super::statement::{as_json, execute, read, read_by};
-use super::super::super::unit::Unit;
+use crate::engine::rows::{Fields, Inconsistency, KeyAnswer, KeyPush, get, json};
+use crate::engine::session::{Args, Session};
+use crate::engine::statement::{as_json, execute, read, read_by};
+use crate::engine::unit::Unit;
 use crate::idempotency::{IdempotentPush, RecordedPush};
 use crate::{Pushed, StoreError, sql};
 use turnstone_domain::{JobId, JobState};
 
 /// Records the answer to a push; returns the one that is recorded.
-pub(in super::super::super) async fn keep(
+pub(in crate::engine) async fn keep(
     session: &mut Session,
     name: &str,
     request: &str,
@@ -23,7 +23,7 @@ pub(in super::super::super) async fn keep(
 }
 
 /// Pushes once per key. A push that is refused leaves nothing.
-pub(in super::super::super) async fn once(
+pub(in crate::engine) async fn once(
     session: &mut Session,
     unit: &mut Unit,
     push: &IdempotentPush,
@@ -56,7 +56,7 @@ pub(in super::super::super) async fn once(
 }
 
 /// Reads a record.
-pub(in super::super::super) fn record(row: &impl Fields) -> Result<RecordedPush, Inconsistency> {
+pub(in crate::engine) fn record(row: &impl Fields) -> Result<RecordedPush, Inconsistency> {
     let pushed = json::<Vec<(JobId, JobState, bool)>>(row, "pushed")?.into_iter();
     let pushed = pushed.map(|(id, state, deduplicated)| Pushed { id, state, deduplicated, pressure: None });
     Ok(RecordedPush {

@@ -1,9 +1,9 @@
 //! The limits that jobs name, stored with the first job that names them (OJS rate limiting §3).
 
-use super::super::super::limit_name;
-use super::super::super::rows::{LimitRow, Wish, get};
-use super::super::super::session::{Arg, Args, Row, Session};
-use super::super::super::statement::{Writes, as_json, read, read_by};
+use crate::engine::limit_name;
+use crate::engine::rows::{LimitRow, Wish, get};
+use crate::engine::session::{Arg, Args, Row, Session};
+use crate::engine::statement::{Writes, as_json, read, read_by};
 use crate::{StoreError, sql};
 use std::collections::BTreeMap;
 use turnstone_domain::NewJob;

@@ -1,8 +1,8 @@
 //! The one look before jobs are enqueued: numbers for them, ids that are taken, and queues with rules of their own.
 
-use super::super::super::rows::{PushedJob, get};
-use super::super::super::session::{Row, Session, limit};
-use super::super::super::statement::look_by;
+use crate::engine::rows::{PushedJob, get};
+use crate::engine::session::{Row, Session, limit};
+use crate::engine::statement::look_by;
 use crate::{StoreError, sql};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -18,7 +18,7 @@ struct Config {
 
 /// The result of a look. Nothing is decided upon it for good: ids are unique, and bounds are locked and counted.
 #[derive(Default)]
-pub(in super::super::super) struct Look {
+pub(in crate::engine) struct Look {
     /// New numbers, for jobs and whatever else takes one.
     pub numbers: Vec<i64>,
     /// Ids that jobs have.
@@ -31,7 +31,7 @@ pub(in super::super::super) struct Look {
 
 impl Look {
     /// Looks for these jobs; `others` more numbers are taken.
-    pub(in super::super::super) async fn take(
+    pub(in crate::engine) async fn take(
         session: &mut Session,
         jobs: &[&NewJob],
         others: usize,

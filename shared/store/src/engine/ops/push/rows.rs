@@ -1,15 +1,15 @@
 //! The rows of new jobs, written in one go.
 
-use super::super::super::journal::Journal;
-use super::super::super::rows::{
-    ChildCount, DefinitionRow, DelegationRow, EngagementAgent, InputCount, InputDefinition, NewEngagementRow,
-    NewEnvelope, NewJobRow, NewTotals, QueueName, TagRow,
-};
-use super::super::super::session::Session;
-use super::super::super::statement::{Writes, as_json};
 use super::continuing::Open;
 use super::{DelegationPlace, PushEntry};
 use super::{limits, unique};
+use crate::engine::journal::Journal;
+use crate::engine::rows::{
+    ChildCount, DefinitionRow, DelegationRow, EngagementAgent, InputCount, InputDefinition, NewEngagementRow,
+    NewEnvelope, NewJobRow, NewTotals, QueueName, TagRow,
+};
+use crate::engine::session::Session;
+use crate::engine::statement::{Writes, as_json};
 use crate::{JobKind, StoreError, sql};
 use serde_json::json;
 use std::borrow::Cow;

@@ -4,11 +4,11 @@
 //! processes cannot pass a limit together. Steps of workflows that run were accepted with their workflow, and agents that an
 //! agent asks are a part of its job: they always fit, and are counted.
 
-use super::super::super::rows::{Fields, Inconsistency, TenantUse, get};
-use super::super::super::session::Session;
-use super::super::super::statement::{Writes, read, read_by};
 use super::unique::Verdict;
 use super::{PushEntry, first_state};
+use crate::engine::rows::{Fields, Inconsistency, TenantUse, get};
+use crate::engine::session::Session;
+use crate::engine::statement::{Writes, read, read_by};
 use crate::{StoreError, sql};
 use std::collections::{BTreeMap, BTreeSet};
 use turnstone_domain::terms::Rate;

@@ -3,14 +3,14 @@
 //! Comparing and inserting is one transaction. On PostgreSQL, where several processes write, a comparison locks the
 //! keys until the commit, in one order. Pushes without unique jobs pay nothing.
 
-use super::super::super::columns::Columns;
-use super::super::super::rows::{AlikeKey, JobRow, get};
-use super::super::super::session::{Args, Session};
-use super::super::super::statement::read_by;
+use crate::engine::columns::Columns;
+use crate::engine::rows::{AlikeKey, JobRow, get};
+use crate::engine::session::{Args, Session};
+use crate::engine::statement::read_by;
 
-use super::super::super::unit::Unit;
 use super::super::cancel;
 use super::{PushEntry, first_state};
+use crate::engine::unit::Unit;
 use crate::{StoreError, sql};
 use std::collections::{BTreeMap, HashMap};
 use turnstone_domain::terms::{OnConflict, Unique};

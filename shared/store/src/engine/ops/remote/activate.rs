@@ -1,9 +1,9 @@
 //! Activate: `pending → available` (OJS core §5.2).
 
-use super::super::super::rows::{JobRow, get};
-use super::super::super::session::Session;
-use super::super::super::statement::read;
-use super::super::super::unit::Unit;
+use crate::engine::rows::{JobRow, get};
+use crate::engine::session::Session;
+use crate::engine::statement::read;
+use crate::engine::unit::Unit;
 use crate::{RemoteOutcome, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::state::Trigger;
@@ -11,7 +11,7 @@ use turnstone_domain::{EventName, JobId, JobState, Timestamp};
 
 /// Makes a waiting job available. A job that waits for a review or for its user needs the answer, and a further
 /// input of an engagement needs the end of those before it.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     id: &JobId,

@@ -1,11 +1,11 @@
 //! Heartbeats: a worker is alive, its reservations are renewed, and it receives its directive (OJS worker protocol
 //! §4).
 
-use super::super::super::rows::{self, JobRow};
-use super::super::super::session::{Arg, Args, Row, Session};
-use super::super::super::statement::{read, read_by};
-use super::super::super::unit::Unit;
 use super::is_of;
+use crate::engine::rows::{self, JobRow};
+use crate::engine::session::{Arg, Args, Row, Session};
+use crate::engine::statement::{read, read_by};
+use crate::engine::unit::Unit;
 use crate::{
     DEFAULT_VISIBILITY_MS, Directive, Heartbeat, HeartbeatAnswer, Ring, StoreError, WorkerBeat, WorkerKind,
     WorkerState, sql,
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use turnstone_domain::{JobId, JobState};
 
 /// The inner error is the caller's alone: its name is taken.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     beat: &Heartbeat,

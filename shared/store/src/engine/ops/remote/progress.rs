@@ -1,15 +1,15 @@
 //! Progress: how far an active job is (OJS progress §3). Telling it renews the reservation.
 
-use super::super::super::rows::ProgressRow;
-use super::super::super::session::Session;
-use super::super::super::statement::execute;
-use super::super::super::unit::Unit;
 use super::saved_state;
+use crate::engine::rows::ProgressRow;
+use crate::engine::session::Session;
+use crate::engine::statement::execute;
+use crate::engine::unit::Unit;
 use crate::{DEFAULT_VISIBILITY_MS, NewProgress, StoreError, sql};
 use turnstone_domain::{JobId, JobState, Timestamp};
 
 /// Records the progress; returns false when there is no such job. A job that is not active does not change.
-pub(in super::super::super) async fn tell(
+pub(in crate::engine) async fn tell(
     session: &mut Session,
     unit: &mut Unit,
     id: &JobId,

@@ -1,13 +1,13 @@
 //! Acknowledgements and failures: the ends of leases without a token, many in one transaction.
 
-use super::super::super::held::HeldJobs;
-use super::super::super::jobs::{Kept, Reported};
-use super::super::super::rows::{JobRow, get, json};
-use super::super::super::session::{Row, Session};
-use super::super::super::statement::{look_by, read_by};
-use super::super::super::unit::Unit;
 use super::super::{turns, unreadable};
 use super::is_of;
+use crate::engine::held::HeldJobs;
+use crate::engine::jobs::{Kept, Reported};
+use crate::engine::rows::{JobRow, get, json};
+use crate::engine::session::{Row, Session};
+use crate::engine::statement::{look_by, read_by};
+use crate::engine::unit::Unit;
 use crate::{RemoteOutcome, Report, ReportedEnd, StoreError, sql};
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
@@ -18,7 +18,7 @@ use turnstone_domain::{EventName, JobError, JobState, Settlement, Timestamp};
 
 /// Applies all reports; each gets its own answer, and one that is refused writes nothing. Of two about the same job the
 /// first counts. What is `known` is not read again; if it is no longer so, the whole of it fails, and has to be tried without.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     reports: &[&Report],

@@ -1,16 +1,16 @@
 //! Saved states: what a worker keeps of its own progress for the next attempt (OJS durable execution §4).
 
-use super::super::super::rows::{SavedStateRow, get};
-use super::super::super::session::{Args, Session};
-use super::super::super::statement::read_by;
-use super::super::super::unit::Unit;
+use crate::engine::rows::{SavedStateRow, get};
+use crate::engine::session::{Args, Session};
+use crate::engine::statement::read_by;
+use crate::engine::unit::Unit;
 use crate::{RemoteOutcome, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::job::SavedState;
 use turnstone_domain::{EventName, JobId, Timestamp};
 
 /// Saves a state over the last one, in every state of the job that is not terminal.
-pub(in super::super::super) async fn save(
+pub(in crate::engine) async fn save(
     session: &mut Session,
     unit: &mut Unit,
     id: &JobId,
@@ -44,7 +44,7 @@ pub(super) async fn put(
 }
 
 /// Forgets the saved state, if there is one; false when there is no such job.
-pub(in super::super::super) async fn forget(
+pub(in crate::engine) async fn forget(
     session: &mut Session,
     unit: &mut Unit,
     id: &JobId,

@@ -1,10 +1,10 @@
 //! An agent's answer to a review: what its engagement ended with (OAS-A9).
 
-use super::super::super::rows::{self, json};
-use super::super::super::session::Session;
-use super::super::super::statement::{read, read_by};
-use super::super::super::unit::Unit;
 use super::decide;
+use crate::engine::rows::{self, json};
+use crate::engine::session::Session;
+use crate::engine::statement::{read, read_by};
+use crate::engine::unit::Unit;
 use crate::{StoreError, sql};
 use turnstone_domain::agent::delegation::DelegationState;
 use turnstone_domain::review::{Review, ReviewState, Verdict};

@@ -1,9 +1,9 @@
 //! An answer to a review: a vote, and with the one that decides `open → approved | rejected`; the parked job becomes
 //! available.
 
-use super::super::super::session::{Args, Session};
-use super::super::super::unit::Unit;
 use super::{between_breaks, hold_with_job, overdue, write};
+use crate::engine::session::{Args, Session};
+use crate::engine::unit::Unit;
 use crate::{Decision, DecisionOutcome, Ring, StoreError, sql};
 use serde_json::json;
 use turnstone_domain::review::{Review, ReviewState, Tally, Vote};
@@ -12,7 +12,7 @@ use turnstone_domain::{EventName, JobState, ReviewId};
 
 /// Answers a review. Each reviewer has one vote; a late vote changes nothing. The inner error is a review that cannot be
 /// read.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     id: &ReviewId,

@@ -1,10 +1,10 @@
 //! Open reviews whose time has come: reminders, escalation to other reviewers, and at last a rejection.
 
-use super::super::super::rows::get;
-use super::super::super::session::{Session, limit as row_limit};
-use super::super::super::statement::read;
-use super::super::super::unit::Unit;
 use super::{decide, hold_with_job, write};
+use crate::engine::rows::get;
+use crate::engine::session::{Session, limit as row_limit};
+use crate::engine::statement::read;
+use crate::engine::unit::Unit;
 use crate::sql::{self, Text};
 use crate::{Ring, StoreError};
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn due(
 }
 
 /// Reviews whose deadline has passed: the next are asked, or it is `open → expired`.
-pub(in super::super::super) async fn expire(
+pub(in crate::engine) async fn expire(
     session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,
@@ -72,7 +72,7 @@ pub(super) async fn hand_on(
 }
 
 /// Reminds of open reviews whose time for it has come, each once per interval.
-pub(in super::super::super) async fn remind(
+pub(in crate::engine) async fn remind(
     session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,

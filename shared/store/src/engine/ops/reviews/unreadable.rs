@@ -1,10 +1,10 @@
 //! Open reviews that cannot be read. No list shows them, so no answer would ever end the wait of their jobs.
 
-use super::super::super::rows::{self, get};
-use super::super::super::session::{Arg, Row, Session, limit as row_limit};
-use super::super::super::statement::read;
-use super::super::super::unit::Unit;
 use super::hold_with_job;
+use crate::engine::rows::{self, get};
+use crate::engine::session::{Arg, Row, Session, limit as row_limit};
+use crate::engine::statement::read;
+use crate::engine::unit::Unit;
 use crate::{StoreError, sql};
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{ReviewId, Timestamp};
@@ -14,7 +14,7 @@ const PAGE_MS: i64 = 60_000;
 
 /// Looks at one page of the open reviews, which the time chooses. A review that cannot be read is closed; a worker receives
 /// its job, which becomes a dead letter. Returns the number of these reviews.
-pub(in super::super::super) async fn set_aside(
+pub(in crate::engine) async fn set_aside(
     session: &mut Session,
     unit: &mut Unit,
     now: Timestamp,

@@ -1,12 +1,12 @@
 //! Going on: what waited for steps that have ended is enqueued, or the workflow ends.
 
-use super::super::super::rows::{Inconsistency, StepKey, StepMet, StepRow, decode, get};
-use super::super::super::session::{Row, Session};
-use super::super::super::statement::{Writes, read, read_by};
-use super::super::super::unit::Unit;
 use super::super::push::{self, Look, PushEntry};
 use super::Ended;
 use super::rows::Board;
+use crate::engine::rows::{Inconsistency, StepKey, StepMet, StepRow, decode, get};
+use crate::engine::session::{Row, Session};
+use crate::engine::statement::{Writes, read, read_by};
+use crate::engine::unit::Unit;
 use crate::{StoreError, WaitingJob, damage, sql};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,7 +14,7 @@ use turnstone_domain::workflow::{StepRole, StepState, WorkflowKind, WorkflowStat
 use turnstone_domain::{EventName, JobState, NewJob, Timestamp};
 
 /// Continues the workflows whose steps have ended.
-pub(in super::super::super) async fn advance(
+pub(in crate::engine) async fn advance(
     session: &mut Session,
     unit: &mut Unit,
     ended: Vec<Ended>,

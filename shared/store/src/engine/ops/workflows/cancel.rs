@@ -1,17 +1,17 @@
 //! `running → cancelled`: what waits never starts, what has not begun is cancelled, what is active may end.
 
-use super::super::super::rows::{JobRow, WorkflowRow, decode, get};
-use super::super::super::session::Session;
-use super::super::super::statement::{read, read_by};
-use super::super::super::unit::Unit;
 use super::super::cancel;
 use super::rows::Board;
+use crate::engine::rows::{JobRow, WorkflowRow, decode, get};
+use crate::engine::session::Session;
+use crate::engine::statement::{read, read_by};
+use crate::engine::unit::Unit;
 use crate::{StoreError, WorkflowCancel, sql};
 use turnstone_domain::workflow::WorkflowState;
 use turnstone_domain::{JobId, JobState, Timestamp};
 
 /// Cancels a workflow of the tenant.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     id: &str,

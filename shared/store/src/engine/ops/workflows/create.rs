@@ -1,11 +1,11 @@
 //! Making a workflow: its rows, and the jobs that wait for nothing, in one transaction.
 
-use super::super::super::rows::{NewStepRow, Stored, WorkflowRow, decode};
-use super::super::super::session::Session;
-use super::super::super::statement::{Writes, as_json, execute, read};
-use super::super::super::unit::Unit;
 use super::super::push::{self, Look, PushEntry};
 use super::rows::Board;
+use crate::engine::rows::{NewStepRow, Stored, WorkflowRow, decode};
+use crate::engine::session::Session;
+use crate::engine::statement::{Writes, as_json, execute, read};
+use crate::engine::unit::Unit;
 use crate::sql;
 use crate::{NewStep, NewWorkflow, StoreError};
 use serde_json::json;
@@ -14,7 +14,7 @@ use turnstone_domain::EventName;
 use turnstone_domain::workflow::{StepRole, StepState, WorkflowState};
 
 /// Makes it, or says why not and writes nothing.
-pub(in super::super::super) async fn apply(
+pub(in crate::engine) async fn apply(
     session: &mut Session,
     unit: &mut Unit,
     new: &NewWorkflow,

@@ -1,11 +1,11 @@
 //! Rows of workflows and their steps, and what is to be written of them.
 
-use super::super::super::columns::Columns;
-use super::super::super::journal::Journal;
-use super::super::super::rows::{StepMove, StepRow, WorkflowRow, decode};
-use super::super::super::session::{Args, Session};
-use super::super::super::statement::{Writes, decode_readable};
-use super::super::super::unit::Unit;
+use crate::engine::columns::Columns;
+use crate::engine::journal::Journal;
+use crate::engine::rows::{StepMove, StepRow, WorkflowRow, decode};
+use crate::engine::session::{Args, Session};
+use crate::engine::statement::{Writes, decode_readable};
+use crate::engine::unit::Unit;
 use crate::{Ring, StoreError, Workflow, sql};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
