@@ -48,6 +48,9 @@ impl Pace {
     }
 }
 
+/// No subject may take longer: its fleet does not do what is waited for.
+const PATIENCE: Duration = Duration::from_secs(1_200);
+
 /// Name on the command line, and what is measured.
 const SUBJECTS: [(&str, &str); 9] = [
     (
@@ -92,7 +95,8 @@ async fn main() {
     for (subject, what) in wanted {
         eprintln!("measuring {subject}");
         let disk = disk::watch(Path::new(".")).await.expect("the current directory can be written");
-        let figures = measure(subject, pace).await;
+        let measured = tokio::time::timeout(PATIENCE, measure(subject, pace)).await;
+        let figures = measured.unwrap_or_else(|_| panic!("{subject} takes longer than {PATIENCE:?}"));
         subjects.push(Section { subject, what, fdatasync_per_s: disk.fdatasync_per_s, figures });
     }
     Report { machine, trial: pace.trial, subjects }.print(json);

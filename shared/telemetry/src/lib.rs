@@ -16,6 +16,8 @@ mod log;
 pub mod metrics;
 pub mod names;
 mod otlp;
+#[cfg(test)]
+mod paper;
 pub mod propagation;
 pub mod secret;
 mod seldom;

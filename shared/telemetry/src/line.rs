@@ -67,22 +67,7 @@ fn color(level: Level) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{self, Write};
-    use std::sync::{Arc, Mutex};
-
-    #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Paper {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::paper::Paper;
 
     #[test]
     fn a_line_has_no_context_of_spans_and_an_end() {
@@ -95,7 +80,7 @@ mod tests {
             tracing::warn!(job = "j1", "two\nlines");
             tracing::error!(error = "x".repeat(500), "it failed");
         });
-        let text = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
+        let text = paper.text();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2, "{text}");
         assert!(lines[0].ends_with("Z  WARN two lines job=\"j1\""), "{text}");

@@ -172,27 +172,7 @@ impl<W: Write> Drop for RedactedLine<W> {
 mod tests {
     use super::*;
     use crate::SecretRef;
-    use std::sync::{Arc, Mutex};
-
-    #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Paper {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Paper {
-        fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-        }
-    }
+    use crate::paper::Paper;
 
     fn secret(value: &str) -> String {
         let file = tempfile(value);

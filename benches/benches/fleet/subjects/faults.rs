@@ -54,11 +54,11 @@ impl Fleet {
     /// Returns the clean rate just before a fault, because the machine's speed may have changed since the beginning.
     /// Enqueues enough work for the fault and the time after it.
     async fn clean(&self) -> f64 {
-        self.site.stock(self.usual * 10.0 + 100.0).await;
+        self.site.stock(self.usual * self.pace.seconds(10).as_secs_f64() + 100.0).await;
         let from = now();
         tokio::time::sleep(self.pace.seconds(4)).await;
         let clean = self.site.rates(from).await.usual(from, now());
-        self.site.stock(clean.max(self.usual) * 60.0).await;
+        self.site.stock(clean.max(self.usual) * self.pace.seconds(60).as_secs_f64() + 100.0).await;
         clean
     }
 
