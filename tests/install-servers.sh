@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the programs that the tests run: PostgreSQL, Redis, PgBouncer, libfaketime and Python 3. The tests run this
-# script when one is missing; it does nothing when all are there. It needs Debian or Ubuntu, and root or `sudo -n`.
+# Installs the programs that the tests run: PostgreSQL, Redis, PgBouncer, libfaketime, Python 3 and the sqlite3 shell. The
+# tests run this script when one is missing; it does nothing when all are there. It needs Debian or Ubuntu, and root or `sudo -n`.
 # Only what is missing is installed, nothing is upgraded, and no service is started now or at the next boot.
 #
 # While apt-get runs, /usr/sbin/policy-rc.d forbids the start of services. The machine's own file is put back at the end;
@@ -20,6 +20,7 @@ missing() {
     command -v pgbouncer >/dev/null 2>&1 || echo pgbouncer
     ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || echo faketime
     command -v python3 >/dev/null 2>&1 || echo python3
+    command -v sqlite3 >/dev/null 2>&1 || echo sqlite3
 }
 
 # Debian's packages start their services unless this program forbids it.

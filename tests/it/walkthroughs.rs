@@ -1,10 +1,11 @@
 //! The walkthroughs and the procedures of the pages, from their own files and commands.
 
+use crate::agent_spec::{end, flow, part, start, then};
 use crate::pages::{block_with, blocks, run_script, script, write_files};
 use crate::program::Ran;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
-use turnstone_tests::servers::{Port, Postgres};
+use turnstone_tests::servers::{Port, Postgres, need_sqlite_shell};
 
 const PAGE: &str = "docs/WALKTHROUGHS.md";
 
@@ -121,6 +122,127 @@ async fn a_fleet_is_played_from_the_page() {
     );
 }
 
+/// Waits until the server of this address answers.
+fn until_served(url: &str) -> String {
+    format!("until turnstone queue list --url {url} > /dev/null 2>&1; do sleep 0.2; done\n")
+}
+
+/// A script beside a server that starts before and ends behind it.
+fn served(script: &str) -> String {
+    let until = until_served("\"$TURNSTONE_URL\"");
+    format!("turnstone dev &\nserver=$!\n{until}{script}kill \"$server\"\nwait \"$server\"\n")
+}
+
+/// Keys, freezes and the audit.
+#[tokio::test]
+async fn the_commands_of_security_run_as_they_stand() {
+    let folder = turnstone_tests::scratch::folder();
+    write_files(folder.path(), &blocks(PAGE, "## A batch"));
+    // The page cannot know the end of a chain.
+    let noted = "\"$(turnstone audit verify | sed -n 's/^end of the chain: //p')\"";
+    let commands = script(&blocks("docs/SECURITY.md", ""), "sh").replace("4211:9f86d081…", noted);
+    let ran = play(folder.path(), &served(&commands), &[]).await;
+    for words in ["the whole fleet is frozen", "tenant acme is no longer frozen", "none missing, changed or"]
+    {
+        assert!(ran.stdout.contains(words), "{words}: {ran:?}");
+    }
+    assert_eq!(lines(folder.path(), "audit.ndjson").len(), 7, "one entry for each change");
+}
+
+/// The values of credentials need a key that encrypts them.
+#[tokio::test]
+async fn the_commands_of_openagentspec_run_as_they_stand() {
+    let folder = turnstone_tests::scratch::folder();
+    write_files(folder.path(), &blocks(PAGE, "## A batch"));
+    let commands = script(&blocks("docs/OPENAGENTSPEC.md", ""), "sh");
+    let env = [
+        ("TURNSTONE_ENCRYPTION__KEY", "env:TEST_KEY"),
+        ("TEST_KEY", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="),
+        ("CRM_KEY", "crm-secret-1"),
+        ("KEY_OF_U17", "user-secret-1"),
+        ("KEY_OF_U17_AT_ACME", "member-secret-1"),
+    ];
+    let ran = play(folder.path(), &served(&commands), &env).await;
+    for owner in ["static:desk", "user:u-17", "member:acme:u-17"] {
+        assert!(ran.stdout.contains(owner), "{owner}: {ran:?}");
+    }
+    assert!(!ran.stdout.contains("secret-1") && !ran.stderr.contains("secret-1"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn the_script_of_the_scripted_model_runs_as_it_stands() {
+    let folder = turnstone_tests::scratch::folder();
+    let all = blocks("docs/SCRIPTED-MODEL.md", "");
+    std::fs::write(folder.path().join("turnstone.toml"), script(&all, "toml")).unwrap();
+    std::fs::write(folder.path().join("script.yaml"), script(&all, "yaml")).unwrap();
+    let push = script(&all, "sh").replace("turnstone dev\n", "");
+    let ran = play(folder.path(), &served(&push), &[]).await;
+    assert!(ran.stdout.contains("You said hello."), "{ran:?}");
+}
+
+/// A flow whose model is in a second document, and whose address is in the registry.
+#[tokio::test]
+async fn the_commands_of_agent_spec_run_as_they_stand() {
+    let folder = turnstone_tests::scratch::folder();
+    write_files(folder.path(), &blocks(PAGE, "## A batch"));
+    let reference = |id: &str| json!({"$component_ref": id});
+    let greet = json!({"llm_config": reference("llm"), "prompt_template": "Say hello."});
+    let greet = part("LlmNode", "greet", greet);
+    let flow = flow(
+        "greeting",
+        &[start("start", &[]), greet, end("end", &[])],
+        &[then("start", "greet"), then("greet", "end")],
+        &[],
+    );
+    let model = part("OpenAiCompatibleConfig", "llm", json!({"model_id": "m", "url": reference("llm.url")}));
+    let agent = part("Agent", "clerk", json!({"llm_config": reference("llm"), "system_prompt": "Be short."}));
+    let documents = [
+        ("flow.yaml", flow),
+        ("agent.yaml", agent),
+        ("parts.yaml", json!({"$referenced_components": {"llm": model}})),
+        ("values.json", json!({"llm.url": "https://models.example/v1"})),
+    ];
+    for (name, document) in documents {
+        std::fs::write(folder.path().join(name), document.to_string()).unwrap();
+    }
+    let commands = script(&blocks("docs/AGENT-SPEC.md", ""), "sh");
+    let ran = play(folder.path(), &served(&commands), &[]).await;
+    assert!(ran.stdout.contains("greeting"), "{ran:?}");
+}
+
+/// The commands of CONFORMANCE, with the server beside them. The report has to have no failure.
+#[tokio::test]
+async fn the_commands_of_conformance_run_as_they_stand() {
+    let folder = turnstone_tests::scratch::folder();
+    let port = Port::reserve();
+    let url = format!("http://{}", port.addr());
+    let commands = script(&blocks("docs/CONFORMANCE.md", ""), "sh")
+        .replace("http://127.0.0.1:8090", &url)
+        .replace("127.0.0.1:8090)", &format!("{}) &", port.addr()))
+        .replace("turnstone conformance run", &format!("{}turnstone conformance run", until_served(&url)));
+    let ran = run_script(folder.path(), &commands, &[]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(folder.path().join("report.xml").exists());
+}
+
+/// A copy that is made while jobs run is a database in which they continue.
+#[tokio::test]
+#[cfg_attr(no_sqlite_shell, ignore = "needs the sqlite3 shell")]
+async fn the_backup_of_operating_runs_as_it_stands() {
+    let folder = turnstone_tests::scratch::folder();
+    write_files(folder.path(), &blocks(PAGE, "## A batch"));
+    let job = "{\"type\": \"agent.echo\", \"args\": [\"line\"], \"ext_agent_model\": \"m\"}\n";
+    std::fs::write(folder.path().join("jobs.jsonl"), job.repeat(200)).unwrap();
+    need_sqlite_shell();
+    let copy = block_with("docs/OPERATING.md", ".backup").replace("/backup/", "copy/");
+    let push = "turnstone job push jobs.jsonl --tag night --last -o ids > ids.txt\n";
+    let restored = "turnstone job watch --tag night\n";
+    let restart = "rm -r .turnstone\nmv copy .turnstone\n";
+    let copied = served(&format!("mkdir -m 700 copy\n{push}{copy}"));
+    let ran = play(folder.path(), &format!("{copied}{restart}{}", served(restored)), &[]).await;
+    assert!(ran.stdout.contains("night: 200 of 200 done"), "{ran:?}");
+}
+
 /// The three commands of the README and of JOBS, and the backup of OPERATING.
 #[tokio::test]
 async fn the_three_commands_of_a_batch_are_the_same_on_each_page() {
@@ -131,10 +253,7 @@ async fn the_three_commands_of_a_batch_are_the_same_on_each_page() {
     write_files(folder.path(), &blocks(PAGE, "## A batch"));
     let job = "{\"type\": \"agent.echo\", \"args\": [\"line\"], \"ext_agent_model\": \"m\"}\n";
     std::fs::write(folder.path().join("jobs.jsonl"), job.repeat(20)).unwrap();
-    let start =
-        "turnstone dev &\nserver=$!\nuntil turnstone queue list > /dev/null 2>&1; do sleep 0.2; done\n";
-    let stop = "kill \"$server\"\nwait \"$server\"\n";
-    let ran = play(folder.path(), &format!("{start}{readme}{stop}"), &[]).await;
+    let ran = play(folder.path(), &served(&readme), &[]).await;
     assert!(ran.stdout.contains("run=7: 20 of 20 done"), "{ran:?}");
     assert_eq!(lines(folder.path(), "results.jsonl").len(), 20);
 }

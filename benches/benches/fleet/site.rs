@@ -127,12 +127,14 @@ impl Site {
             self.stock(stock).await;
             let from = now();
             tokio::time::sleep(guess).await;
+            let left = self.witness().available().await;
             let rate = self.rates(began).await.usual(from, now());
             let wanted = rate * 1.5 * watched.as_secs_f64() + 200.0;
-            if self.witness().available().await > 0 && wanted <= stock {
+            if left > 0 && wanted <= stock {
                 break;
             }
-            stock = wanted.max(stock);
+            // Looking takes time as well, and the fleet goes on meanwhile: without work left, the rate says too little.
+            stock = if left > 0 { wanted } else { wanted.max(stock * 2.0) };
         }
         self.stock(stock).await;
         let from = now();

@@ -8,6 +8,7 @@ mod families;
 mod history;
 mod idempotency;
 mod inputs;
+mod lost_claims;
 mod plans;
 mod pooler;
 mod refused;

@@ -24,7 +24,7 @@ const MANAGERS: [(&str, &str); 4] = [
 ];
 
 /// The programs that some tests need.
-pub const NEEDS: [Need; 5] = [
+pub const NEEDS: [Need; 6] = [
     Need {
         cfg: "no_postgres",
         name: "PostgreSQL",
@@ -54,6 +54,12 @@ pub const NEEDS: [Need; 5] = [
         name: "Python 3",
         packages: ["python3", "python3", "python", "python3"],
         find: python,
+    },
+    Need {
+        cfg: "no_sqlite_shell",
+        name: "the sqlite3 shell",
+        packages: ["sqlite3", "sqlite", "sqlite", "sqlite"],
+        find: sqlite_shell,
     },
 ];
 
@@ -117,6 +123,11 @@ pub fn pgbouncer() -> Option<PathBuf> {
 /// Returns the `python3` program.
 pub fn python() -> Option<PathBuf> {
     in_path("python3")
+}
+
+/// Returns the `sqlite3` program.
+pub fn sqlite_shell() -> Option<PathBuf> {
+    in_path("sqlite3")
 }
 
 /// Returns libfaketime, for `LD_PRELOAD`.

@@ -22,7 +22,7 @@ pub use database::Database;
 pub use pgbouncer::PgBouncer;
 pub use port::Port;
 pub use postgres::Postgres;
-pub use programs::{faketime_path, need_python};
+pub use programs::{faketime_path, need_python, need_sqlite_shell};
 pub use redis::Redis;
 pub use tcp_proxy::TcpProxy;
 pub use wire::{Answer, Lost, Wire};

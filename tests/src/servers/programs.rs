@@ -43,6 +43,14 @@ pub fn need_python() {
     present("Python 3", find::python);
 }
 
+/// Makes sure that the name `sqlite3` runs a program.
+///
+/// # Panics
+/// When it is missing and cannot be installed.
+pub fn need_sqlite_shell() {
+    present("the sqlite3 shell", find::sqlite_shell);
+}
+
 /// Returns the result of `find`, after installing the packages if necessary.
 fn present(name: &str, find: impl Fn() -> Option<PathBuf>) -> PathBuf {
     if let Some(path) = find() {

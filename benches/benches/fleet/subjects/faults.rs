@@ -53,7 +53,8 @@ fn runs(pid: u32) -> bool {
 impl Fleet {
     /// Returns the clean rate just before a fault, because the machine's speed may have changed since the beginning.
     /// Enqueues enough work for the fault and the time after it.
-    async fn clean(&self) -> f64 {
+    async fn clean(&self, fault: &str) -> f64 {
+        eprintln!("measuring faults: {fault}");
         self.site.stock(self.usual * self.pace.seconds(10).as_secs_f64() + 100.0).await;
         let from = now();
         tokio::time::sleep(self.pace.seconds(4)).await;
@@ -75,7 +76,7 @@ impl Fleet {
     async fn restarts(&self) -> [Figure; 2] {
         let mut took = Vec::new();
         for _ in 0..self.pace.times(2) {
-            let clean = self.clean().await;
+            let clean = self.clean("a restart of PostgreSQL").await;
             self.site.postgres.restart_immediate().await;
             took.push(self.back_to(clean, now()).await);
         }
@@ -83,7 +84,7 @@ impl Fleet {
     }
 
     async fn terminations(&self) -> [Figure; 2] {
-        let clean = self.clean().await;
+        let clean = self.clean("terminated connections").await;
         for _ in 0..self.pace.times(10) {
             self.site.postgres.terminate_connections(&self.site.database).await;
             tokio::time::sleep(self.pace.seconds(1)).await;
@@ -92,7 +93,7 @@ impl Fleet {
     }
 
     async fn idle_connections(&self) -> [Figure; 2] {
-        let clean = self.clean().await;
+        let clean = self.clean("idle connections").await;
         // The fleet's connections end while it is paused, and others take their places.
         self.processes.iter().for_each(|process| process.signal("STOP"));
         self.site.postgres.terminate_connections(&self.site.database).await;
@@ -106,7 +107,7 @@ impl Fleet {
 
     /// A fault of one worker of three barely changes the fleet's rate, because the others continue.
     async fn one_network(&self, silent: bool) -> [Figure; 2] {
-        let clean = self.clean().await;
+        let clean = self.clean(if silent { "a silent network" } else { "a cut network" }).await;
         if silent {
             self.proxy.stall().await
         } else {

@@ -72,7 +72,10 @@ mark AS (
     UPDATE writers SET last_commit = $11 WHERE name = $10 AND EXISTS (SELECT 1 FROM taken) RETURNING 1
 )
 -- A claim that takes jobs and leaves no mark fails: its outcome was already looked up, and found not committed.
+-- A claim of agents does not wait for the disk: the first write of a turn does, before anything outside hears of the turn, and it
+-- flushes what was committed before it. A crash of the server may undo the claim, and its token is good for nothing then.
 SELECT CAST(r.rule AS BIGINT)
+       + (SELECT CASE WHEN $1 = 'plain' OR set_config('synchronous_commit', 'off', true) = 'off' THEN 0 END)
        + coalesce(CAST(nullif('rows of w0 ' || (SELECT count(*) FROM mark),
                               'rows of w0 ' || (SELECT count(*) FROM (SELECT 1 FROM taken LIMIT 1) AS one)) AS BIGINT), 0) AS rule,
        t.seq, t.id, t.job_type, t.queue, t.state, t.priority, t.attempt, t.failures, t.lapses, t.created_at, t.run_at, t.started_at, t.ended_at, t.expires_at, t.timeout_ms, t.engagement_seq, t.stream, t.position, t.reserved, t.tokens_used, t.events, t.worker_id, t.lease_token, t.lease_expires_at, t.retry_delay_ms, t.claimed_at, t.tenant, t.visibility_ms, t.lease_ms, t.limit_key, t.workflow_seq, t.workflow_step, t.held, t.dead_letter, t.runtime_tags,
