@@ -3,6 +3,7 @@
 use crate::program::{Env, Ran, without_environment};
 use std::path::Path;
 use std::process::Stdio;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 use turnstone_tests::{binaries, wait};
 
@@ -89,10 +90,23 @@ pub async fn run_script(folder: &Path, script: &str, env: Env<'_>) -> Ran {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let shell = command.kill_on_drop(true).spawn().expect("sh runs");
-    let _group = Group(shell.id().and_then(|pid| i32::try_from(pid).ok()));
-    let ended = shell.wait_with_output();
-    let output = wait::output_within("the script ends", wait::PATIENCE * 4, ended).await.expect("it ends");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    let mut shell = command.kill_on_drop(true).spawn().expect("sh runs");
+    let group = Group(shell.id().and_then(|pid| i32::try_from(pid).ok()));
+    let said = [
+        tokio::spawn(read_all(shell.stdout.take().expect("a pipe"))),
+        tokio::spawn(read_all(shell.stderr.take().expect("a pipe"))),
+    ];
+    let status = wait::ends(wait::PATIENCE * 4, shell.wait()).await;
+    // A script that fails leaves its server behind, which would keep the pipes open.
+    drop(group);
+    let [stdout, stderr] = said;
+    let (stdout, stderr) = (stdout.await.expect("it is read"), stderr.await.expect("it is read"));
+    let Some(status) = status else { panic!("the script does not end:\n{stdout}\n{stderr}") };
+    Ran { code: status.expect("its status").code(), stdout, stderr }
+}
+
+async fn read_all(mut pipe: impl AsyncRead + Unpin) -> String {
+    let mut text = String::new();
+    pipe.read_to_string(&mut text).await.expect("UTF-8");
+    text
 }

@@ -180,7 +180,7 @@ async fn the_script_of_the_scripted_model_runs_as_it_stands() {
     assert!(ran.stdout.contains("You said hello."), "{ran:?}");
 }
 
-/// A flow whose model is in a second document, and whose address is in the registry.
+/// A flow whose model is in a second document, and whose key is in the registry.
 #[tokio::test]
 async fn the_commands_of_agent_spec_run_as_they_stand() {
     let folder = turnstone_tests::scratch::folder();
@@ -194,20 +194,22 @@ async fn the_commands_of_agent_spec_run_as_they_stand() {
         &[then("start", "greet"), then("greet", "end")],
         &[],
     );
-    let model = part("OpenAiCompatibleConfig", "llm", json!({"model_id": "m", "url": reference("llm.url")}));
+    let fields =
+        json!({"model_id": "m", "url": "https://models.example/v1", "api_key": reference("llm.api_key")});
+    let model = part("OpenAiCompatibleConfig", "llm", fields);
     let agent = part("Agent", "clerk", json!({"llm_config": reference("llm"), "system_prompt": "Be short."}));
     let documents = [
         ("flow.yaml", flow),
         ("agent.yaml", agent),
         ("parts.yaml", json!({"$referenced_components": {"llm": model}})),
-        ("values.json", json!({"llm.url": "https://models.example/v1"})),
+        ("values.json", json!({"llm.api_key": "sk-test-1"})),
     ];
     for (name, document) in documents {
         std::fs::write(folder.path().join(name), document.to_string()).unwrap();
     }
     let commands = script(&blocks("docs/AGENT-SPEC.md", ""), "sh");
     let ran = play(folder.path(), &served(&commands), &[]).await;
-    assert!(ran.stdout.contains("greeting"), "{ran:?}");
+    assert!(ran.stdout.contains("greeting") && !ran.stdout.contains("sk-test-1"), "{ran:?}");
 }
 
 /// The commands of CONFORMANCE, with the server beside them. The report has to have no failure.
