@@ -9,7 +9,13 @@ use turnstone_tests::servers::{Database, Postgres};
 
 /// A server of the test's own that writes nothing out before it is asked to.
 async fn lazy() -> (Postgres, Database, Store) {
-    let server = Postgres::own_with(&[("wal_writer_delay", "10s"), ("wal_writer_flush_after", "1GB")]).await;
+    let server = Postgres::own_with(&[
+        ("wal_writer_delay", "10s"),
+        ("wal_writer_flush_after", "1GB"),
+        ("log_statement", "all"),
+        ("log_line_prefix", "%m [%p] "),
+    ])
+    .await;
     let database = server.database().await;
     Place::from(&database).migrate().await;
     let store = opened(&PostgresOptions { listen: false, ..few(&database.url) }).await;
@@ -22,14 +28,21 @@ const ACTIVE: &str = "SELECT count(*) FROM jobs WHERE state = 'active'";
 #[cfg_attr(no_postgres, ignore = "needs PostgreSQL")]
 async fn a_claim_that_a_crash_undid_is_made_again_and_its_first_lease_writes_nothing() {
     let (server, database, store) = lazy().await;
+    let push = async || {
+        // The hint of a push is a commit that waits; so another process pushes, and is gone.
+        let other = opened(&PostgresOptions { listen: false, ..few(&database.url) }).await;
+        other.intake.push(vec![agent(None)]).await.unwrap();
+    };
+    let claim = async || store.ledger.claim(request(JobKind::Agent, 1, NOW)).await.unwrap().remove(0);
     let mut undone = None;
     // A claim that fills a page of the log to its end is written out; so another one may be needed.
     for _ in 0..5 {
-        store.intake.push(vec![agent(None)]).await.unwrap();
-        let claim = store.ledger.claim(request(JobKind::Agent, 1, NOW)).await.unwrap().remove(0);
+        let active = Place::from(&database).number(ACTIVE).await;
+        push().await;
+        let last = claim().await;
         server.restart_immediate().await;
-        if Place::from(&database).number(ACTIVE).await == 0 {
-            undone = Some(claim);
+        if Place::from(&database).number(ACTIVE).await == active {
+            undone = Some(last);
             break;
         }
     }

@@ -1,8 +1,7 @@
 //! Agent definitions, parsed once and shared between the claims of the same agent.
 
 use super::rows;
-use super::session::{Row, Session};
-use super::statement::read;
+use super::session::{Args, Row, Session};
 use crate::StoreError;
 use crate::sql;
 use serde::de::IgnoredAny;
@@ -30,11 +29,13 @@ impl Definitions {
             return Ok(Arc::clone(known));
         }
         let action = "read an agent definition";
-        let mut found = read(session, action, &sql::SELECT_DEFINITION_BY_DIGEST, &[digest.into()], |row| {
-            Ok(rows::json::<AgentDefinition>(row, "definition").map_err(|wrong| (wrong, is_json(row))))
-        })
-        .await?;
-        let definition = match found.pop() {
+        // The text of a digest never changes, so it may be read before the transaction begins.
+        let args = &[digest.into()];
+        let found = session.look(action, &sql::SELECT_DEFINITION_BY_DIGEST, Args::Values(args)).await?;
+        let definition = found.first().map(|row| {
+            rows::json::<AgentDefinition>(row, "definition").map_err(|wrong| (wrong, is_json(row)))
+        });
+        let definition = match definition {
             Some(Ok(definition)) => Some(definition),
             // A newer version may have written it.
             Some(Err((wrong, true))) => return Err(wrong.into()),

@@ -3,7 +3,7 @@
 use crate::engine::journal;
 use crate::engine::rows::{Fields, Inconsistency, JobRow, TurnKey, get};
 use crate::engine::session::{Row, Session};
-use crate::engine::statement::read_by;
+use crate::engine::statement::look_by;
 use crate::engine::unit::Unit;
 use crate::{Past, StoreError, sql};
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ pub(super) async fn read(
     let decode = |row: &Row| Ok((get::<i64>(row, "job_seq")?, Done::decode(row)));
     let (action, text) = ("read checkpoints", &sql::SELECT_CHECKPOINTS_OF_TURN);
     let mut all: HashMap<i64, Done> = HashMap::new();
-    for (seq, row) in read_by(session, action, text, resumed.collect(), decode).await? {
+    for (seq, row) in look_by(session, action, text, resumed.collect(), &[], decode).await? {
         match row {
             Ok(row) => all.entry(seq).or_default().add(row),
             Err(error) => broken(seq, error),
