@@ -22,6 +22,7 @@ mod oci;
 pub mod options;
 mod phases;
 pub mod runtime;
+mod state;
 pub mod tool;
 mod turn;
 

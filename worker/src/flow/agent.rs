@@ -1,54 +1,22 @@
 //! A turn of an agent inside a flow. Its phases are those of every agent; here is what the language adds: the calls
 //! that control the run, the wait for the user, and the step that PERSIST records.
 
-use super::machine::{NEXT, NodeResult, Values};
-use super::team::{Consequence, Step, Team};
-use super::work::NodeAnswer;
+use super::machine::{NEXT, NodeResult};
+use super::run::NodeAnswer;
+use super::team::{Consequence, Step};
 use super::{answer, execution, nothing, remote};
 use crate::model::ToolOffer;
+use crate::state::{Stop, Turn};
 use crate::turn::ending;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, JobError, question};
-use turnstone_specs::agent_spec::model::{LlmConfig, MessageTransform, Node};
+use turnstone_specs::agent_spec::model::MessageTransform;
 
 /// The key of the user's next message.
 const USER_INPUT: &str = "user_input";
-
-/// The agents of the node that runs.
-pub struct Crew {
-    /// The node.
-    pub node: Arc<Node>,
-    /// Its inputs.
-    pub inputs: Values,
-    /// The agents and their conversations.
-    pub team: Team,
-    /// The conversation of the flow that the node is in; `None` is the one with the user.
-    pub base: Option<String>,
-    /// The model of the summary that is being made.
-    pub summarizer: Option<Arc<LlmConfig>>,
-}
-
-impl Turn {
-    /// The agents of the node that runs; `None` for a node of another kind, and outside of flows.
-    pub fn crew(&self) -> Option<&Crew> {
-        self.flow.as_ref()?.crew.as_ref()
-    }
-}
-
-/// Returns the name of the node that the turn runs, with the nodes around it and the agent whose turn it is; `None`
-/// outside of flows.
-pub fn place(turn: &Turn) -> Option<String> {
-    let path = turn.flow.as_ref()?.machine.path();
-    match turn.crew().map(|crew| &crew.team.who().head().name) {
-        Some(agent) if !path.ends_with(agent.as_str()) => Some(format!("{path} > {agent}")),
-        _ => Some(path),
-    }
-}
 
 /// Returns the tools by which the agent of the turn controls the run.
 pub fn offers(turn: &Turn) -> Vec<ToolOffer> {
@@ -84,7 +52,7 @@ pub fn exhausted(turn: &mut Turn) -> Option<NodeAnswer> {
         return None;
     }
     let (text, asks) = (team.exhaustion(), team.may_ask_user());
-    turn.say(Message::text(Role::Assistant, text.as_str()));
+    turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::Assistant, text.as_str()));
     Some(NodeAnswer { call: asks.then(|| user_is_next(turn, &text)), ..NodeAnswer::default() })
 }
 
@@ -96,7 +64,7 @@ pub fn planned(turn: &Turn, content: &str, calls: &[RequestedCall]) -> Option<No
 
 /// Returns the call that waits for the user's next message after this text.
 pub fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
-    let (call_id, name) = (CallId(turn.deps.ids.next()), question::TOOLS[0].to_owned());
+    let (call_id, name) = (CallId(turn.claimed.deps.ids.next()), question::TOOLS[0].to_owned());
     RequestedCall { call_id, name, arguments: json!({"request_keys": {USER_INPUT: content}}) }
 }
 
@@ -107,7 +75,7 @@ pub fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
 /// # Errors
 /// [`Stop::Park`] until the user has answered; [`Stop::Fail`] as [`result`].
 pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
-    let asks = turn.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
+    let asks = turn.bodies.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
     if turn.crew().is_none() {
         return Ok(());
     }
@@ -124,7 +92,7 @@ pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
 pub fn say_consequence(turn: &mut Turn) -> Result<(), Stop> {
     if let Ok(consequence) = judged(turn)? {
         for (thread, message) in consequence.said {
-            turn.say_in(thread, message);
+            turn.past.say_in(&turn.claimed, &mut turn.outbox, thread, message);
         }
     }
     Ok(())
@@ -153,7 +121,7 @@ pub fn result(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<Step>), Sto
 }
 
 fn judged(turn: &mut Turn) -> Result<Result<Consequence, JobError>, Stop> {
-    let inferred = turn.inferred()?;
+    let inferred = turn.bodies.inferred()?;
     let Some(crew) = turn.crew() else {
         return Err(JobError::new(FailureKind::Internal, "the turn is none of an agent in a flow").into());
     };
@@ -163,7 +131,7 @@ fn judged(turn: &mut Turn) -> Result<Result<Consequence, JobError>, Stop> {
     if let Some(why) = inferred.node.as_ref().and_then(|planned| planned.failed.as_deref()) {
         return Ok(Err(JobError::new(FailureKind::Model, why)));
     }
-    let Some(said) = turn.conversation.answer_in(turn.position.turn) else {
+    let Some(said) = turn.past.conversation.answer_in(turn.outbox.position.turn) else {
         return Ok(Err(JobError::new(FailureKind::Internal, "the answer of the agent is not recorded")));
     };
     if said.tool_calls.is_empty()

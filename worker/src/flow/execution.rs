@@ -6,8 +6,7 @@ use crate::phases::exec::batch;
 use crate::phases::exec::call::{self, Call};
 use crate::phases::exec::restriction::{self, Checked};
 use crate::phases::exec::stub;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Stop, Turn};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::error::FailureKind;
@@ -22,7 +21,7 @@ use turnstone_specs::agent_spec::model::{NodeKind, Tool, ToolKind};
 /// # Errors
 /// As those of calls of an agent; [`Stop::Park`] until the user or the client has answered.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<CallId>, Stop> {
-    let planned = turn.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
+    let planned = turn.bodies.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
     let Some(requested) = planned else { return Ok(Vec::new()) };
     let calls = vec![requested.call_id.clone()];
     let node = turn.node().map(|current| Arc::clone(&current.node));
@@ -37,7 +36,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
                 RequestedCall { name: tool.head.name.clone(), arguments, ..requested },
                 0,
             )?;
-            if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
+            if let Some(node) = turn.flow.as_mut().and_then(|run| run.node.as_mut()) {
                 node.outcome = Some(outcome);
             }
         }
@@ -72,13 +71,13 @@ pub fn call_client(
 ) -> Result<(), Stop> {
     let call_id = requested.call_id.clone();
     let call = Call { asked: requested.clone(), position, journalled: None, stub_of: None };
-    let is_new = !turn.recalled_calls.iter().any(|row| row.call_id == call_id);
+    let is_new = !turn.past.recalled_calls.iter().any(|row| row.call_id == call_id);
     let refusal = call::callable(turn, &call, position < allowed).err().filter(|_| is_new);
     let outcome = match refusal {
         Some(refusal) => refusal,
         None => by_client(turn, tool, requested, position)?,
     };
-    turn.say(Message::tool(call_id, outcome.for_model()));
+    turn.past.say(&turn.claimed, &mut turn.outbox, Message::tool(call_id, outcome.for_model()));
     Ok(())
 }
 
@@ -89,7 +88,7 @@ fn by_client(
     requested: RequestedCall,
     position: usize,
 ) -> Result<ToolOutcome, Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
+    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
     let journalled = row.map(|row| row.state);
     if let Some(outcome) = row.and_then(|row| row.outcome.clone()) {
         return Ok(match outcome {
@@ -120,13 +119,13 @@ fn by_client(
 /// # Errors
 /// [`Stop::Park`] until the user has answered.
 pub fn wait_for_user(turn: &mut Turn, requested: RequestedCall) -> Result<(), Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
+    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let journalled = row.as_ref().map(|row| row.state);
     if let Some(outcome) = row.and_then(|row| row.outcome) {
         if let ToolOutcome::Success { output } = &outcome {
             let said = output.as_object().and_then(|answers| answers.values().next());
             let said = said.map(super::text).unwrap_or_default();
-            turn.say(Message::text(Role::User, said));
+            turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::User, said));
         }
         return Ok(());
     }

@@ -2,11 +2,9 @@
 //! when all have ended.
 
 use super::machine::{Branch, joined};
-use super::work::NodeAnswer;
+use super::run::NodeAnswer;
 use crate::phases::exec::context;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
+use crate::state::{Stop, Turn, trace};
 use serde_json::{Value, json};
 use turnstone_domain::agent::FlowDocument;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
@@ -24,7 +22,8 @@ const AT_ONCE: usize = 64;
 /// INFER: the call that the flows answer.
 pub fn plan(turn: &Turn, branches: &[Branch]) -> NodeAnswer {
     let arguments = json!({"flows": branches.len()});
-    let call = RequestedCall { call_id: CallId(turn.deps.ids.next()), name: FLOWS.to_owned(), arguments };
+    let call =
+        RequestedCall { call_id: CallId(turn.claimed.deps.ids.next()), name: FLOWS.to_owned(), arguments };
     NodeAnswer { call: Some(call), ..NodeAnswer::default() }
 }
 
@@ -40,7 +39,7 @@ pub fn run(turn: &mut Turn, requested: &RequestedCall) -> Result<(), Stop> {
     };
     let call_of = |at: usize| CallId(format!("{}-{at}", requested.call_id.as_str()));
     let begun: Vec<Option<&Delegated>> = (0..branches.len())
-        .map(|at| turn.delegations.iter().rev().find(|done| done.call_id == call_of(at)))
+        .map(|at| turn.past.delegations.iter().rev().find(|done| done.call_id == call_of(at)))
         .collect();
     let open = begun.iter().flatten().filter(|done| done.state == DelegationState::Open).count();
     let missing = begun.iter().enumerate().filter(|(_, done)| done.is_none()).map(|(at, _)| at);
@@ -68,7 +67,7 @@ pub fn run(turn: &mut Turn, requested: &RequestedCall) -> Result<(), Stop> {
         Ok(outputs) => ToolOutcome::Success { output: outputs.into() },
         Err((kind, why)) => ToolOutcome::failed(kind.code(), why),
     };
-    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
+    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node.as_mut()) {
         node.outcome = Some(outcome);
     }
     Ok(())
@@ -88,17 +87,17 @@ fn why(branch: &Branch, done: &Delegated) -> (FailureKind, String) {
 
 /// The job of a flow: the same document, of which it runs a part.
 fn child(turn: &Turn, call_id: CallId, branch: &Branch) -> NewChild {
-    let root = turn.flow.as_ref().map_or(&turn.agent, |run| &run.root);
+    let root = turn.flow.as_ref().map_or(&turn.claimed.agent, |run| &run.root);
     let flow = root.flow.clone().map(|flow| FlowDocument { part: Some(branch.flow.head.id.clone()), ..flow });
     let agent = AgentDefinition { flow, ..(**root).clone() };
     let mode = DelegationMode::Parallel;
     let span = trace::handoff(&agent.name, mode.as_str());
     NewChild {
-        job: JobId(turn.deps.ids.next()),
-        engagement: EngagementId(turn.deps.ids.next()),
-        agent: Box::new(agent.working_for(&turn.agent)),
+        job: JobId(turn.claimed.deps.ids.next()),
+        engagement: EngagementId(turn.claimed.deps.ids.next()),
+        agent: Box::new(agent.working_for(&turn.claimed.agent)),
         call_id,
-        turn: turn.position.turn,
+        turn: turn.outbox.position.turn,
         mode,
         args: RawJson::of(&json!([branch.inputs])),
         meta: context::meta(turn, None, &root.name, &span),

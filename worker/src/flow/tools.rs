@@ -2,12 +2,10 @@
 
 use super::agent::arguments;
 use super::failed;
+use crate::state::{Secured, Stop, Turn};
 use crate::tool::mcp::McpTool;
 use crate::tool::{Invocation, NamedTool, Tool, ToolError};
-use crate::turn::barrier::Secured;
 use crate::turn::reviewers::OPERATOR;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +62,7 @@ impl Tool for ClientTool {
 pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>, Stop> {
     if let Some(found) = of_node(turn, secured).await? {
         let (name, tool) = found;
-        let own = turn.agent.capability(&name).cloned();
+        let own = turn.claimed.agent.capability(&name).cloned();
         let capability = own.unwrap_or_else(|| Capability::named(name));
         return Ok(vec![Declared { capability, tool }]);
     }
@@ -102,13 +100,14 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
 async fn of_node(turn: &Turn, secured: Secured<'_>) -> Result<Option<NamedTool>, Stop> {
     let Some(current) = turn.node() else { return Ok(None) };
     if let Some((agent, _)) = turn.crew().and_then(|crew| crew.team.remote(crew.base.as_deref())) {
-        let made = turn.deps.toolbox.declared_agent(agent).map_err(|why| failed(&why))?;
+        let made = turn.claimed.deps.toolbox.declared_agent(agent).map_err(|why| failed(&why))?;
         return Ok(Some((agent.head().name.clone(), made)));
     }
     match &current.node.kind {
         NodeKind::ApiNode(request) => {
             let name = current.node.head.name.clone();
-            let made = turn.deps.toolbox.request_tool(&name, request, true).map_err(|why| failed(&why))?;
+            let made =
+                turn.claimed.deps.toolbox.request_tool(&name, request, true).map_err(|why| failed(&why))?;
             Ok(Some((name, Arc::new(made))))
         }
         NodeKind::ToolNode(tool)
@@ -124,7 +123,8 @@ async fn made(turn: &Turn, secured: Secured<'_>, tool: &DeclaredTool) -> Result<
     let name = &tool.head.name;
     match &tool.kind {
         ToolKind::RemoteTool(request) => {
-            let made = turn.deps.toolbox.request_tool(name, request, false).map_err(|why| failed(&why))?;
+            let made =
+                turn.claimed.deps.toolbox.request_tool(name, request, false).map_err(|why| failed(&why))?;
             Ok(Arc::new(made))
         }
         ToolKind::MCPTool { client_transport, .. } => {
@@ -149,7 +149,7 @@ async fn offered(
     _: Secured<'_>,
     transport: &ClientTransport,
 ) -> Result<BTreeMap<String, Arc<McpTool>>, Stop> {
-    let server = turn.deps.toolbox.transport(transport).map_err(|why| failed(&why))?;
+    let server = turn.claimed.deps.toolbox.transport(transport).map_err(|why| failed(&why))?;
     let catalogue = server.catalogue().await.map_err(|why| {
         JobError::new(
             FailureKind::Tool,

@@ -7,7 +7,7 @@ use super::machine::Values;
 use super::template::render;
 use super::{agent, node_agent};
 use crate::phases::infer::summary::line;
-use crate::turn::state::Turn;
+use crate::state::Turn;
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
@@ -35,7 +35,7 @@ pub fn due_summary(turn: &Turn) -> Option<Due> {
     if transforms.is_empty() {
         return None;
     }
-    let mut messages = turn.conversation.messages(&turn.agent.memory);
+    let mut messages = turn.past.conversation.messages(&turn.claimed.agent.memory);
     for transform in &transforms {
         let thread = thread(turn, transform);
         if let Some((until, text, count)) = missing(turn, transform, &thread, &messages) {
@@ -63,24 +63,24 @@ pub fn transformed(turn: &Turn, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>
 
 /// Makes the model of a summary that of the turn; returns the agent to restore.
 pub fn begin_summary(turn: &mut Turn, due: &Due) -> Arc<AgentDefinition> {
-    let mut writer = (*turn.agent).clone();
+    let mut writer = (*turn.claimed.agent).clone();
     node_agent::with_model(&mut writer, &due.llm);
     if let Some(crew) = turn.flow.as_mut().and_then(|run| run.crew.as_mut()) {
         crew.summarizer = Some(Arc::clone(&due.llm));
     }
-    std::mem::replace(&mut turn.agent, Arc::new(writer))
+    std::mem::replace(&mut turn.claimed.agent, Arc::new(writer))
 }
 
 /// Restores the agent of the turn.
 pub fn end_summary(turn: &mut Turn, own: Arc<AgentDefinition>) {
-    turn.agent = own;
+    turn.claimed.agent = own;
     if let Some(crew) = turn.flow.as_mut().and_then(|run| run.crew.as_mut()) {
         crew.summarizer = None;
     }
 }
 
 fn thread(turn: &Turn, transform: &MessageTransform) -> String {
-    format!("{} summarized by {}", turn.conversation.thread().unwrap_or("user"), transform.head.id)
+    format!("{} summarized by {}", turn.past.conversation.thread().unwrap_or("user"), transform.head.id)
 }
 
 /// The summaries of a transform, each with what it replaces.
@@ -89,7 +89,7 @@ fn known<'t>(turn: &'t Turn, thread: &'t str) -> impl Iterator<Item = (usize, &'
         let until = usize::try_from(message.summary.as_ref()?.until).ok()?;
         Some((until, message.content.as_str()))
     };
-    turn.conversation.of_thread(thread).filter_map(read)
+    turn.past.conversation.of_thread(thread).filter_map(read)
 }
 
 /// The first summary that is needed and missing: what it replaces, the text, and the number of messages in it.

@@ -1,16 +1,15 @@
 //! The work of a node in the phases of its turn.
 
 use super::machine::{NEXT, NodeResult, Values};
+use super::run::{NodeAnswer, NodeTurn};
 use super::template::{render, text};
 use super::tools::{ASK, RESULT, to_client};
-use super::{NodeTurn, agent, answer, nothing, parallel, remote};
+use super::{agent, answer, nothing, parallel, remote};
 use crate::model::{NamedModel, declared};
-use crate::phases::infer::InferBody;
+use crate::state::bodies::InferBody;
+use crate::state::{Stop, Turn};
 use crate::tool::request;
 use crate::turn::failure;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -20,26 +19,12 @@ use turnstone_domain::{CallId, JobError};
 use turnstone_specs::agent_spec::Property;
 use turnstone_specs::agent_spec::model::{NodeKind, ToolKind};
 
-/// The result of INFER for a node: the text of its model, or the call that EXEC makes.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct NodeAnswer {
-    /// The text of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// The call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<RequestedCall>,
-    /// Why no model answered, when a `CatchExceptionNode` takes that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed: Option<String>,
-}
-
 /// The messages with which a run begins: the arguments after its inputs.
 ///
 /// # Errors
 /// [`Stop::Fail`] when an argument is no message.
 pub fn say_inputs(turn: &mut Turn) -> Result<usize, Stop> {
-    let args: Vec<Value> = turn.job.args.parse().unwrap_or_default();
+    let args: Vec<Value> = turn.claimed.job.args.parse().unwrap_or_default();
     let mut said = 0;
     for arg in args.into_iter().skip(1) {
         let role = match arg["role"].as_str() {
@@ -48,7 +33,7 @@ pub fn say_inputs(turn: &mut Turn) -> Result<usize, Stop> {
             _ => return Err(not_a_message().into()),
         };
         let Some(content) = arg["content"].as_str() else { return Err(not_a_message().into()) };
-        turn.say(Message::text(role, content));
+        turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(role, content));
         said += 1;
     }
     Ok(said)
@@ -76,7 +61,7 @@ pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
         },
         _ => return None,
     };
-    (!declared::is_of_server(config)).then(|| turn.deps.toolbox.declared_model(config))
+    (!declared::is_of_server(config)).then(|| turn.claimed.deps.toolbox.declared_model(config))
 }
 
 /// Keeps the answer of the node's model for later phases; returns the content when the turn is one of an
@@ -116,7 +101,7 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
     }
     let node = Arc::clone(node);
     let call = |turn: &Turn, name: &str, arguments: Value| {
-        let (call_id, name) = (CallId(turn.deps.ids.next()), name.to_owned());
+        let (call_id, name) = (CallId(turn.claimed.deps.ids.next()), name.to_owned());
         NodeAnswer { call: Some(RequestedCall { call_id, name, arguments }), ..NodeAnswer::default() }
     };
     Some(match &node.kind {
@@ -131,13 +116,13 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
             let key = node.outputs.first().map_or("user_input", |output| output.title.as_str());
             let requested = call(turn, ASK, json!({"request_keys": {key: message}}));
             if !message.is_empty() {
-                turn.say(Message::text(Role::Assistant, message));
+                turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::Assistant, message));
             }
             requested
         }
         NodeKind::OutputMessageNode { message } => {
             let message = render(message, inputs);
-            turn.say(Message::text(Role::Assistant, message));
+            turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::Assistant, message));
             NodeAnswer::default()
         }
         _ => NodeAnswer::default(),
@@ -149,7 +134,7 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
 /// # Errors
 /// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
 pub fn result(turn: &mut Turn) -> Result<Option<NodeResult>, Stop> {
-    let inferred = turn.inferred()?;
+    let inferred = turn.bodies.inferred()?;
     let Some(current) = turn.node() else { return Ok(None) };
     let id = current.node.head.id.clone();
     match outputs(turn, current, &inferred) {
@@ -259,7 +244,8 @@ fn checked(outputs: &[Property], mut given: Values) -> Result<Values, String> {
 pub fn outcome(turn: &Turn, current: &NodeTurn, planned: Option<&NodeAnswer>) -> Result<Value, JobError> {
     let call = planned.and_then(|planned| planned.call.as_ref());
     let recorded = || {
-        let row = turn.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));
+        let row =
+            turn.past.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));
         row.and_then(|row| row.outcome.clone())
     };
     match current.outcome.clone().or_else(recorded) {

@@ -6,7 +6,8 @@
 use super::declared::Declared;
 use super::outbound::{self, excerpt, trace_headers};
 use super::{Invocation, Tool, ToolError, Transport};
-use crate::flow::{Values, render, render_all, render_url, text};
+use crate::flow::machine::Values;
+use crate::flow::{render, render_all, render_url, text};
 use async_trait::async_trait;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, StatusCode};

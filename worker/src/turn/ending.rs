@@ -1,8 +1,8 @@
 //! The endings of an answer that decide alone: a cut or withheld answer is no result in any form.
 
-use super::state::Turn;
 use crate::model::FinishReason;
-use crate::phases::infer::InferBody;
+use crate::state::Turn;
+use crate::state::bodies::InferBody;
 use turnstone_domain::JobError;
 use turnstone_domain::agent::ToolChoice;
 use turnstone_domain::error::FailureKind;
@@ -31,7 +31,7 @@ pub fn unusable(infer: &InferBody) -> Option<JobError> {
 
 /// Returns true if the model must still call a tool before its answer (agent extension §2.2).
 pub fn lacks_call(turn: &Turn) -> bool {
-    turn.agent.tool_choice == ToolChoice::Required && turn.position.tool_turns == 0
+    turn.claimed.agent.tool_choice == ToolChoice::Required && turn.outbox.position.tool_turns == 0
 }
 
 /// Returns the error of an answer that was rejected twice.

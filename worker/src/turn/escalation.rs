@@ -4,9 +4,8 @@
 //! the error's code replaces the hash of arguments.
 
 use super::reviewers::{self, OPERATOR};
-use super::state::Turn;
-use super::stop::Stop;
 use crate::phases::exec::reviewer;
+use crate::state::{Stop, Turn};
 use serde_json::{Value, json};
 use turnstone_domain::agent::errors::Contact;
 use turnstone_domain::digest;
@@ -33,10 +32,10 @@ fn review(
     contact: &Contact,
 ) -> NewReview {
     let wait_ms = contact.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
-    let current = turn.position.turn;
+    let current = turn.outbox.position.turn;
     let review = NewReview {
-        id: ReviewId(turn.deps.ids.next()),
-        turn: turn.pending().position.as_ref().map_or(current, |position| position.turn),
+        id: ReviewId(turn.claimed.deps.ids.next()),
+        turn: turn.outbox.pending.position.as_ref().map_or(current, |position| position.turn),
         call_id: about,
         kind,
         reviewer: String::new(),
@@ -69,11 +68,11 @@ pub fn ask(
     let text = format!(
         "You supervise the agent `{}`, which asks for your decision. Answer with one JSON object and nothing else: \
          {{\"approve\": true or false, \"reason\": \"one sentence\"}}.\n\n{question}",
-        turn.agent.name
+        turn.claimed.agent.name
     );
     let unaddressed = review(turn, kind, about, subject, question, contact);
     let deadline_at = contact.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
-    let deadline_at = deadline_at.map(|ms| turn.deps.clock.now().plus_ms(ms));
+    let deadline_at = deadline_at.map(|ms| turn.claimed.deps.clock.now().plus_ms(ms));
     let plan = ReviewPlan::default();
     reviewer::ask(turn, NewReview { reviewer: supervisor, deadline_at, plan, ..unaddressed }, text)
 }
@@ -82,14 +81,14 @@ pub fn ask(
 /// server, or would be too deep, leaves the decision to a person.
 fn supervisor(turn: &Turn, contact: &Contact) -> Option<String> {
     let word = reviewer::supervisor(contact)?;
-    let known = turn.reviewers.get(&word).is_some_and(Option::is_some);
-    (known && turn.depth < i64::from(turn.agent.limits.max_delegation_depth)).then_some(word)
+    let known = turn.claimed.reviewers.get(&word).is_some_and(Option::is_some);
+    (known && turn.claimed.depth < i64::from(turn.claimed.agent.limits.max_delegation_depth)).then_some(word)
 }
 
 /// Returns the state of the newest question about this.
 pub fn answer(turn: &Turn, kind: ReviewKind, about: &CallId, subject: &str) -> Option<ReviewState> {
     let newest =
-        turn.reviews.iter().rev().find(|review| {
+        turn.past.reviews.iter().rev().find(|review| {
             review.kind == kind && review.call_id == *about && review.arguments_hash == subject
         });
     newest.map(|review| review.state)
@@ -107,6 +106,7 @@ pub fn is_granted(turn: &Turn, kind: FailureKind) -> bool {
 /// [`Stop::Fail`] with the error of the question.
 pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
     let newest = turn
+        .past
         .reviews
         .iter()
         .rev()
@@ -127,23 +127,24 @@ pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection.
 pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
-    if !turn.agent.chain.confirm_between_turns {
+    if !turn.claimed.agent.chain.confirm_between_turns {
         return Ok(());
     }
-    let newest = turn.reviews.iter().rev().find(|review| review.kind == ReviewKind::Confirmation);
+    let newest = turn.past.reviews.iter().rev().find(|review| review.kind == ReviewKind::Confirmation);
     match newest {
         Some(review) if review.state == ReviewState::Approved => Ok(()),
         Some(review) if review.state != ReviewState::Open => {
             Err(refusal(FailureKind::Policy, "the next turn was refused", review).into())
         }
         _ => {
-            let contact = turn.agent.errors.escalation.clone().unwrap_or_default();
+            let contact = turn.claimed.agent.errors.escalation.clone().unwrap_or_default();
             let calls: Vec<Value> = turn
+                .past
                 .conversation
                 .answer()
                 .map(|answer| answer.tool_calls.iter().map(|call| json!({"name": call.name})).collect())
                 .unwrap_or_default();
-            let question = json!({"turn": turn.position.turn, "tool_calls": calls,
+            let question = json!({"turn": turn.outbox.position.turn, "tool_calls": calls,
                 "approve_means": "begin the next turn", "reject_means": "end the job"});
             let (kind, about) = (ReviewKind::Confirmation, CallId(String::new()));
             Err(ask(turn, kind, about, String::new(), question, &contact))

@@ -1,6 +1,6 @@
 //! A budget that has not enough left: the job is retried, parked until the budget is raised, or discarded.
 
-use super::state::Turn;
+use crate::state::Turn;
 use serde_json::{Value, json};
 use std::time::Duration;
 use turnstone_domain::budget::{BudgetWait, OnExceed};
@@ -13,11 +13,11 @@ pub fn settlement(turn: &mut Turn, error: &JobError) -> Option<Settlement> {
         return None;
     }
     let said = error.details.get("on_exceed").and_then(|word| OnExceed::parse(word.as_str()?));
-    match said.unwrap_or(turn.deps.options.on_exceed) {
+    match said.unwrap_or(turn.claimed.deps.options.on_exceed) {
         OnExceed::Retry => None,
         OnExceed::Park => Some(park(turn, error)),
         OnExceed::Fail => {
-            turn.roll_back_state(error, true);
+            turn.past.roll_back_state(&turn.claimed, &mut turn.outbox, error, true);
             Some(Settlement::Discard { error: error.clone() })
         }
     }
@@ -25,18 +25,18 @@ pub fn settlement(turn: &mut Turn, error: &JobError) -> Option<Settlement> {
 
 /// Parks the job until the budget is raised, within a bound since its first wait for a raise.
 fn park(turn: &mut Turn, error: &JobError) -> Settlement {
-    let (now, patience) = (turn.deps.clock.now(), turn.deps.options.raise_wait);
+    let (now, patience) = (turn.claimed.deps.clock.now(), turn.claimed.deps.options.raise_wait);
     let longest = |patience: Duration| now.plus_ms(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
-    let until = turn.position.raise_until.or_else(|| patience.map(longest));
+    let until = turn.outbox.position.raise_until.or_else(|| patience.map(longest));
     if let Some(until) = until.filter(|until| *until <= now) {
-        turn.roll_back_state(error, true);
+        turn.past.roll_back_state(&turn.claimed, &mut turn.outbox, error, true);
         let message = format!("{}; it was not raised until {}", error.message, until.to_rfc3339());
         return Settlement::Discard { error: JobError { message, retryable: false, ..error.clone() } };
     }
-    turn.position.raise_until = until;
-    let mut position = turn.pending().position.take().unwrap_or_else(|| turn.position.clone());
+    turn.outbox.position.raise_until = until;
+    let mut position = turn.outbox.pending.position.take().unwrap_or_else(|| turn.outbox.position.clone());
     position.raise_until = until;
-    turn.pending().position = Some(position);
+    turn.outbox.pending.position = Some(position);
     Settlement::Park { wait: Wait::Raise(BudgetWait { until, ..BudgetWait::after(error) }) }
 }
 
@@ -44,8 +44,8 @@ fn park(turn: &mut Turn, error: &JobError) -> Settlement {
 pub fn event_data(turn: &Turn, error: &JobError) -> Value {
     let fact = |key: &str| error.details.get(key);
     let mut data = json!({
-        "limit": fact("limit").cloned().unwrap_or_else(|| turn.budget.limit.into()),
-        "settled": fact("settled").cloned().unwrap_or_else(|| turn.budget.settled.into()),
+        "limit": fact("limit").cloned().unwrap_or_else(|| turn.outbox.budget.limit.into()),
+        "settled": fact("settled").cloned().unwrap_or_else(|| turn.outbox.budget.settled.into()),
         "needed": fact("needed"),
     });
     for key in ["budget", "unit"] {

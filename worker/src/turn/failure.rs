@@ -1,8 +1,7 @@
 //! The consequence of an error for the job, after every reaction within the turn.
 
-use super::state::Turn;
-use super::stop::Stop;
 use super::{escalation, exceeded};
+use crate::state::{Stop, Turn};
 use serde_json::json;
 use turnstone_domain::budget;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
@@ -16,12 +15,12 @@ use turnstone_domain::{CallId, EventName, JobError, Settlement};
 /// the job's retry policy.
 pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
     let error = of_own_limit(turn, error);
-    if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
+    if turn.outbox.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would fail again in the same way: the next attempt asks the model anew.
-        let Position { begins, granted, outages, .. } = turn.position;
+        let Position { begins, granted, outages, .. } = turn.outbox.position;
         let (model_used, handoff_agent) =
-            (turn.position.model_used.clone(), turn.position.handoff_agent.clone());
-        let turn_number = turn.position.turn + 1;
+            (turn.outbox.position.model_used.clone(), turn.outbox.position.handoff_agent.clone());
+        let turn_number = turn.outbox.position.turn + 1;
         let position = Position {
             turn: turn_number,
             begins,
@@ -31,11 +30,11 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
             outages,
             ..Position::default()
         };
-        turn.pending().position = Some(position);
+        turn.outbox.pending.position = Some(position);
     }
     if error.details.contains_key("needed") {
         let data = exceeded::event_data(turn, &error);
-        turn.event(EventName::BudgetExceeded, data);
+        turn.outbox.event(&turn.claimed, EventName::BudgetExceeded, data);
     }
     if let Some(settlement) = exceeded::settlement(turn, &error) {
         return settlement;
@@ -48,25 +47,33 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
 
 /// Returns true when the job's retry policy allows no further attempt after this error.
 pub fn is_final(turn: &Turn, error: &JobError) -> bool {
-    let number = turn.job.retry.number(turn.job.failures, turn.position.outages, error);
-    matches!(turn.job.retry.decide(number, error, 0.0), Decision::Exhausted)
+    let number =
+        turn.claimed.job.retry.number(turn.claimed.job.failures, turn.outbox.position.outages, error);
+    matches!(turn.claimed.job.retry.decide(number, error, 0.0), Decision::Exhausted)
 }
 
 /// Returns the settlement by the job's retry policy.
 fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
-    let error = if turn.job.retry.stated { error.of_the_work() } else { error };
-    let number = turn.job.retry.number(turn.job.failures, turn.position.outages, &error);
-    let decision = turn.job.retry.decide(number, &error, fraction(&turn.lease.token));
+    let error = if turn.claimed.job.retry.stated { error.of_the_work() } else { error };
+    let number =
+        turn.claimed.job.retry.number(turn.claimed.job.failures, turn.outbox.position.outages, &error);
+    let decision = turn.claimed.job.retry.decide(number, &error, fraction(&turn.outbox.lease.token));
     if error.is_of_an_outage() {
-        let mut position = turn.pending().position.take().unwrap_or_else(|| turn.position.clone());
+        let mut position =
+            turn.outbox.pending.position.take().unwrap_or_else(|| turn.outbox.position.clone());
         position.outages = position.outages.saturating_add(1);
-        turn.pending().position = Some(position);
+        turn.outbox.pending.position = Some(position);
     }
-    turn.roll_back_state(&error, matches!(decision, Decision::Exhausted));
+    turn.past.roll_back_state(
+        &turn.claimed,
+        &mut turn.outbox,
+        &error,
+        matches!(decision, Decision::Exhausted),
+    );
     match decision {
         Decision::Exhausted => Settlement::Discard { error },
         Decision::After { delay_ms } => {
-            let now = turn.deps.clock.now();
+            let now = turn.claimed.deps.clock.now();
             let run_at = exceeded::not_before(&error, now.plus_ms(delay_ms));
             Settlement::Retry { error, run_at, delay_ms: run_at.since(now) }
         }
@@ -76,10 +83,10 @@ fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
 /// Returns OSSA's token-limit error if the budget is the one in the agent's own document, alone or within a
 /// tree. Such a limit is no quota. A job that states the same number as its budget has that budget exceeded.
 fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
-    let own = turn.agent.chain.max_tokens.filter(|own| turn.job.token_budget != Some(*own));
+    let own = turn.claimed.agent.chain.max_tokens.filter(|own| turn.claimed.job.token_budget != Some(*own));
     // By default the engagement's tokens are short; `unit` names another measure.
-    let of_tree = !error.details.contains_key("unit") && own == turn.budget.limit;
-    let mine = budget::name_of_delegate(&turn.engagement.id);
+    let of_tree = !error.details.contains_key("unit") && own == turn.outbox.budget.limit;
+    let mine = budget::name_of_delegate(&turn.claimed.engagement.id);
     let said = |key: &str| error.details.get(key);
     let of_delegate = said("budget").is_some_and(|name| *name == mine.as_str())
         && said("unit").is_some_and(|unit| *unit == "tokens")
@@ -99,7 +106,7 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
         return Err(error);
     }
     let code = error.kind.ossa();
-    let handler = turn.agent.errors.handler(code).cloned();
+    let handler = turn.claimed.agent.errors.handler(code).cloned();
     let default = match error.kind {
         // No approval can permit a deeper chain.
         FailureKind::DelegationDepth => Strategy::Abort,
@@ -108,15 +115,15 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
     match handler.as_ref().map_or(default, |handler| handler.strategy) {
         Strategy::Escalate => Ok(escalate(turn, error)),
         Strategy::Abort if handler.is_some() => {
-            turn.roll_back_state(&error, true);
+            turn.past.roll_back_state(&turn.claimed, &mut turn.outbox, &error, true);
             Ok(Settlement::Discard { error: JobError { retryable: false, ..error } })
         }
         Strategy::Fallback => match handler.and_then(|handler| handler.fallback_value) {
             Some(value) => {
-                turn.roll_back_state(&error, true);
+                turn.past.roll_back_state(&turn.claimed, &mut turn.outbox, &error, true);
                 let reported = error.event_data();
-                turn.event(EventName::ErrorReplaced, reported);
-                Ok(turn.complete(&value))
+                turn.outbox.event(&turn.claimed, EventName::ErrorReplaced, reported);
+                Ok(turn.claimed.complete(&value))
             }
             None => Err(error),
         },
@@ -129,16 +136,16 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
 /// happen every time.
 fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
     if error.kind == FailureKind::Policy && escalation::is_granted(turn, error.kind) {
-        turn.roll_back_state(&error, true);
+        turn.past.roll_back_state(&turn.claimed, &mut turn.outbox, &error, true);
         let message = format!("{}; it happened again after an approval", error.message);
         return Settlement::Discard { error: JobError { message, retryable: false, ..error } };
     }
-    let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {
+    let Some(contact) = turn.claimed.agent.errors.contact(error.kind.ossa()) else {
         let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
-        turn.roll_back_state(&error, true);
+        turn.past.roll_back_state(&turn.claimed, &mut turn.outbox, &error, true);
         let error = JobError { retryable: false, ..error }.escalated(alert);
         let reported = error.event_data();
-        turn.event(EventName::ErrorEscalated, reported);
+        turn.outbox.event(&turn.claimed, EventName::ErrorEscalated, reported);
         return Settlement::Discard { error };
     };
     let to = if contact.supervisor { EscalationType::Supervisor } else { EscalationType::Human };
@@ -150,7 +157,7 @@ fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
     };
     let question =
         json!({"error": reported, "approve_means": approve, "reject_means": "end the job with the error"});
-    turn.event(EventName::ErrorEscalated, reported);
+    turn.outbox.event(&turn.claimed, EventName::ErrorEscalated, reported);
     let subject = escalation::subject(&error);
     let (kind, about) = (ReviewKind::Escalation, CallId(String::new()));
     match escalation::ask(turn, kind, about, subject, question, &contact) {

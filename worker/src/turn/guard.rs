@@ -5,12 +5,10 @@
 //! no further step runs for it. One whose tool is unavailable passes no text either, and runs again under the
 //! job's retry policy. The audit records the inputs and answers of each check.
 
-use super::barrier::Secured;
 use super::exposes;
-use super::state::Turn;
-use super::stop::Stop;
 use crate::phases::exec::pay;
 use crate::phases::resol;
+use crate::state::{Secured, Stop, Turn};
 use crate::tool::http::STATUS;
 use crate::tool::outbound::CANNOT_CONNECT;
 use crate::tool::{Identity, Invocation, Tool, ToolError};
@@ -23,7 +21,7 @@ use turnstone_domain::fork::QUESTIONS;
 use turnstone_domain::guardrail_check::{GuardrailCall, GuardrailCheck};
 use turnstone_domain::message::{ContentPart, Message};
 use turnstone_domain::policy::Expression;
-use turnstone_domain::{CallId, EventName, JobError, Phase, RawJson, Settlement, digest};
+use turnstone_domain::{CallId, EventName, JobError, Phase, digest};
 
 /// The most tries of a guardrail's tool whose failure is known.
 const TRIES: u32 = 3;
@@ -113,10 +111,14 @@ impl<'a> Checked<'a> {
 }
 
 async fn check(turn: &mut Turn, side: Side, position: usize, content: Checked<'_>) -> Result<(), Stop> {
-    let agent = Arc::clone(&turn.agent);
+    let agent = Arc::clone(&turn.claimed.agent);
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
-    let call_id =
-        CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
+    let call_id = CallId(format!(
+        "{}-guard-{}-{}-{position}",
+        turn.claimed.job.id,
+        side.as_str(),
+        turn.outbox.position.turn
+    ));
     let text_sha256 = content.digest();
     let known = on_record(turn, side, position, &text_sha256)?;
     let mut checked_call = GuardrailCall::default();
@@ -138,8 +140,8 @@ async fn check(turn: &mut Turn, side: Side, position: usize, content: Checked<'_
         data["on_record"] = true.into();
     } else {
         let (tool, turn_number, at) =
-            (guardrail.tool_name.clone(), turn.position.turn, turn.deps.clock.now());
-        turn.pending().checks.push(GuardrailCheck {
+            (guardrail.tool_name.clone(), turn.outbox.position.turn, turn.claimed.deps.clock.now());
+        turn.outbox.pending.checks.push(GuardrailCheck {
             call_id,
             turn: turn_number,
             side,
@@ -149,7 +151,7 @@ async fn check(turn: &mut Turn, side: Side, position: usize, content: Checked<'_
             at,
         });
     }
-    turn.event(EventName::GuardrailChecked, data);
+    turn.outbox.event(&turn.claimed, EventName::GuardrailChecked, data);
     outcome.map_err(|no| {
         let side = side.as_str();
         let (message, retryable, wait_ms) = match no {
@@ -185,8 +187,8 @@ enum No {
 /// # Errors
 /// [`Stop::Fail`] when a rerun has no verdict on record.
 fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Result<Option<bool>, Stop> {
-    let Some(fork) = &turn.fork else { return Ok(None) };
-    let number = turn.position.turn;
+    let Some(fork) = &turn.past.fork else { return Ok(None) };
+    let number = turn.outbox.position.turn;
     if fork.recorded.is_all {
         let known = fork.recorded.verdict_at(number, side, position);
         let missing = || {
@@ -208,7 +210,7 @@ fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Res
 /// Runs the guardrail; `asked` receives the input and the answer of its tool.
 ///
 /// # Errors
-/// [`Stop::Fail`] when a budget has too little left for its tool, and the errors of [`Turn::secure`].
+/// [`Stop::Fail`] when a budget has too little left for its tool, and the errors of [`Outbox::secure`].
 async fn held(
     turn: &mut Turn,
     guardrail: &Guardrail,
@@ -218,14 +220,14 @@ async fn held(
 ) -> Result<Result<(), No>, Stop> {
     let name = &guardrail.tool_name;
     // The text was paid for: it is durable before the tool is called, because the call may take long.
-    turn.secure().await?;
-    if turn.next_phase() == Some(Phase::Emit) {
+    turn.outbox.secure().await?;
+    if turn.outbox.next_phase() == Some(Phase::Emit) {
         // Its call is the first of its phase.
-        turn.unless_draining()?;
+        turn.outbox.unless_draining()?;
     }
     let Checked { text, parts } = content;
     checked_call.input = without_pictures(side.arguments(&Value::Null, text, parts));
-    let tool = match tool(turn, turn.secured()?, name).await {
+    let tool = match tool(turn, turn.outbox.secured()?, name).await {
         Ok(tool) => tool,
         Err((no, error)) => {
             checked_call.error = Some(error);
@@ -290,7 +292,7 @@ fn cause(error: &ToolError) -> String {
 }
 
 async fn tool(turn: &Turn, _: Secured<'_>, name: &str) -> Result<Arc<dyn Tool>, (No, String)> {
-    let toolbox = &turn.deps.toolbox;
+    let toolbox = &turn.claimed.deps.toolbox;
     let missing = || {
         let why = format!("this worker has no tool `{name}`");
         (No::Denied(why.clone()), why)
@@ -308,7 +310,7 @@ async fn tool(turn: &Turn, _: Secured<'_>, name: &str) -> Result<Arc<dyn Tool>, 
         .catalogue()
         .await
         .map_err(|why| (No::Away(format!("the server of its tool `{name}` is not available"), None), why))?;
-    let found = catalogue.named(tool, turn.agent.format);
+    let found = catalogue.named(tool, turn.claimed.agent.format);
     let found = found.map_err(|why| (No::Denied(format!("this worker has no tool `{name}`")), why))?;
     Ok(Arc::clone(found) as Arc<dyn Tool>)
 }
@@ -325,9 +327,9 @@ async fn called(
     let identity = Identity::default();
     let mut tries = 1;
     loop {
-        turn.unless_frozen().await?;
+        turn.outbox.unless_frozen(&turn.claimed).await?;
         pay::guardrail(turn, name).await?;
-        turn.secured()?;
+        turn.outbox.secured()?;
         let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };
         match tool.call(invocation).await {
             Err(
@@ -338,59 +340,5 @@ async fn called(
             }
             other => return Ok(other),
         }
-    }
-}
-
-/// The fields of events that may hold a model's words.
-const SAID: [&str; 9] = [
-    "file",
-    "input",
-    "media_type",
-    "message",
-    "output",
-    "output_bytes",
-    "sha256",
-    "tool_calls",
-    "tool_calls_cut",
-];
-
-impl Turn {
-    /// Returns the settlement of a completed job. No event shows the result when another agent's guardrail
-    /// decides about it (OAS-43).
-    #[must_use]
-    pub fn complete(&self, result: &Value) -> Settlement {
-        Settlement::Complete { result: RawJson::of(result), withheld: self.agent.guardrails.for_guarded }
-    }
-
-    /// Removes a model's words from an event, when they may not be shown before a guardrail has passed them
-    /// (OAS-43).
-    pub fn hold_back(&self, data: &mut Value) {
-        if !self.agent.guardrails.hold_back() {
-            return;
-        }
-        if let Value::Object(fields) = data {
-            let name = fields.get("name").and_then(Value::as_str);
-            if name.is_some_and(|name| self.agent.capability(name).is_none()) {
-                fields.shift_remove("name");
-            }
-            SAID.iter().for_each(|name| drop(fields.shift_remove(*name)));
-        }
-    }
-
-    /// Returns an error without its sentence, if the sentence may quote a model.
-    #[must_use]
-    pub fn unquoted(&self, error: JobError) -> JobError {
-        use FailureKind::{Delegation, Model, OutputSchema, Policy, Tool, ToolInput, ToolNotFound};
-        let quotes = matches!(
-            error.kind,
-            Delegation | Model | OutputSchema | Policy | Tool | ToolInput | ToolNotFound
-        );
-        let is_guardrails = error.details.contains_key("guardrail");
-        if !self.agent.guardrails.hold_back() || !quotes || is_guardrails {
-            return error;
-        }
-        let message =
-            "the engagement failed before its answer had passed the output guardrail; the audit says where";
-        JobError { message: message.to_owned(), cause: None, ..error }
     }
 }

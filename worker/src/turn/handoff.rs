@@ -1,10 +1,9 @@
 //! The agent after a handoff: the agent that took over answers the inputs that follow (OSSA §5, agents brief
 //! §2.6).
 
-use super::state::Turn;
-use super::stop::Stop;
 use crate::deps::Deps;
 use crate::phases::exec;
+use crate::state::{Stop, Turn};
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
 use turnstone_store::EngagementClaim;
@@ -18,9 +17,9 @@ pub fn name(turn: &mut Turn) {
     if agent.guardrails.output.is_some() {
         return;
     }
-    turn.position.handoff_agent = Some(agent.name.clone());
-    let position = turn.position.clone();
-    turn.pending().position = Some(position);
+    turn.outbox.position.handoff_agent = Some(agent.name.clone());
+    let position = turn.outbox.position.clone();
+    turn.outbox.pending.position = Some(position);
 }
 
 /// Returns the agent of a claimed job: the one that took over, in its current form and under the rules of the

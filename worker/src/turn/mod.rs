@@ -2,7 +2,7 @@
 //!
 //! `run_job` runs one claim, in this order:
 //!
-//! 1. `Turn::begin` takes the claim and reads what an unfinished turn needs.
+//! 1. `begin` takes the claim and reads what an unfinished turn needs.
 //! 2. `drive` runs turns. `one_turn` runs the phases that have no checkpoint yet; then `verdict` decides: another
 //!    turn, the result, or a failure.
 //! 3. `conclude` commits the settlement, together with everything that is not durable yet.
@@ -10,14 +10,11 @@
 //! Three things end the turns early: a [`Signal`] of the worker, the end of the attempt's time, and a [`Stop`] that a
 //! phase returns. A phase never settles the job itself; it returns a [`Stop`], and `conclude` decides its consequence.
 
-pub mod barrier;
+mod begin;
 mod confirmation;
 mod content_filter;
-pub mod conversation;
-pub mod deadline;
 pub mod ending;
 pub mod escalation;
-mod events;
 mod exceeded;
 pub mod exposes;
 pub mod failure;
@@ -26,24 +23,18 @@ mod handoff;
 pub mod memory;
 pub mod rerun;
 pub mod reviewers;
-pub mod session_state;
 pub mod signals;
-pub mod slot;
-pub mod state;
-pub mod stop;
-pub mod trace;
 pub mod verdict;
 
 use crate::deps::Deps;
+use crate::state::deadline::Deadline;
+use crate::state::{Stop, Turn, trace};
 use crate::{flow, phases};
-use deadline::Deadline;
 use futures::FutureExt;
 use signals::{Signal, Signals};
-use state::Turn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stop::Stop;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Lease, Phase, Settlement, TurnWrite};
@@ -57,13 +48,13 @@ pub fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) -> impl Future<O
     let timeout = claim.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let (id, lease) = (claim.job.clone(), claim.lease.clone());
     // Boxed, so that the future of a waiting turn reserves no memory for the claim.
-    let begun = Box::pin(Turn::begin(Arc::clone(&deps), claim));
+    let begun = Box::pin(begin::begin(Arc::clone(&deps), claim));
     async move {
         let stopped = match begun.await {
             Ok(Some(mut turn)) => {
-                turn.slot = signals.slot.clone();
-                turn.draining = signals.draining.clone();
-                let span = trace::invoke(&mut turn);
+                turn.claimed.slot = signals.slot.clone();
+                turn.outbox.draining = signals.draining.clone();
+                let span = trace::invoke(&mut turn.claimed);
                 let timeout = AttemptTimeout::of(&turn, timeout);
                 run_turns(turn, timeout, &signals).instrument(span).await
             }
@@ -110,13 +101,13 @@ async fn run_turns(
     timeout: Option<AttemptTimeout>,
     signals: &Signals,
 ) -> Result<(), Stop> {
-    let deadline = Arc::clone(&turn.deadline);
+    let deadline = Arc::clone(&turn.outbox.deadline);
     let driven = AssertUnwindSafe(drive(&mut turn, signals)).catch_unwind();
     let end = tokio::select! {
         biased;
         // Another worker may hold the lease now. After `Revoked` the job is settled already: nothing is left to log.
         ended = signals.any_of(&[Signal::Lost, Signal::Revoked]) => return match ended {
-            Signal::Lost => Err(Stop::LeaseLost(turn.job.id.clone())),
+            Signal::Lost => Err(Stop::LeaseLost(turn.claimed.job.id.clone())),
             _ => Ok(()),
         },
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
@@ -149,7 +140,7 @@ impl AttemptTimeout {
     /// Returns the shorter of two timeouts: the job's, and that of the agent's document (RS-42).
     fn of(turn: &Turn, job: Option<Duration>) -> Option<Self> {
         let of_job = job.map(|after| Self { after, setting: "the job's timeout_ms" });
-        let document = turn.agent.limits.attempt_timeout_ms.map(Duration::from_millis);
+        let document = turn.claimed.agent.limits.attempt_timeout_ms.map(Duration::from_millis);
         let setting = "the document's max_execution_time_seconds, in milliseconds,";
         let of_document = document.map(|after| Self { after, setting });
         [of_job, of_document].into_iter().flatten().min_by_key(|timeout| timeout.after)
@@ -169,10 +160,10 @@ async fn expired(timeout: Option<AttemptTimeout>, deadline: &Deadline) -> JobErr
 /// a client, a model or a tool.
 fn log_discarded(turn: &Turn, code: &str) {
     tracing::warn!(
-        job = %turn.job.id,
+        job = %turn.claimed.job.id,
         code = %code,
-        agent = %turn.agent.name,
-        failures = turn.job.failures + 1,
+        agent = %turn.claimed.agent.name,
+        failures = turn.claimed.job.failures + 1,
         "job discarded"
     );
 }
@@ -188,20 +179,20 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
     escalation::not_refused(turn)?;
     loop {
         // The steps below may wait, so the last answer of the turn before has to be durable.
-        turn.secure().await?;
-        if turn.flow.is_some() || turn.agent.flow.is_some() {
+        turn.outbox.secure().await?;
+        if turn.flow.is_some() || turn.claimed.agent.flow.is_some() {
             Box::pin(flow::begin(turn)).await?;
         }
-        let (span, began) = (trace::turn(turn), Instant::now());
+        let (span, began) = (trace::turn(&turn.claimed, &turn.outbox), Instant::now());
         phases::exec::delegates::look_up(turn).await?;
         verdict::may_begin(turn)?;
         one_turn(turn, signals).instrument(span).await?;
-        trace::turned(turn, began.elapsed());
+        trace::turned(&turn.claimed, began.elapsed());
         // All phases have run, but changes of the agent's state may have been rolled back.
         phases::persist::committed(turn)?;
         if turn.flow.is_some() {
             if let Some(result) = flow::verdict(turn)? {
-                return Ok(turn.complete(&result));
+                return Ok(turn.claimed.complete(&result));
             }
             turn.advance(verdict::next_node(turn)?);
             if signals.is_raised(Signal::GiveWay) {
@@ -209,13 +200,13 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
             }
             continue;
         }
-        let infer = turn.inferred()?;
+        let infer = turn.bodies.inferred()?;
         match verdict::verdict(turn, &infer)? {
-            Verdict::Complete(result) => return Ok(turn.complete(&result)),
+            Verdict::Complete(result) => return Ok(turn.claimed.complete(&result)),
             Verdict::HandedOver(result) => {
-                let result = turn.screen_result(result)?;
+                let result = turn.claimed.screen_result(&mut turn.outbox, result)?;
                 handoff::name(turn);
-                return Ok(turn.complete(&result));
+                return Ok(turn.claimed.complete(&result));
             }
             Verdict::Continue(position) => {
                 confirmation::confirmed(turn)?;
@@ -240,14 +231,14 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
     if phases::resol::is_to_be_recalled(turn) {
         Box::pin(phases::resol::recall(turn)).await?;
     }
-    while let Some(phase) = turn.next_phase() {
-        turn.unless_draining()?;
-        turn.enter_phase();
+    while let Some(phase) = turn.outbox.next_phase() {
+        turn.outbox.unless_draining()?;
+        turn.outbox.enter_phase();
         let span = tracing::debug_span!(names::PHASE, { names::PHASE_NAME } = phase.as_str());
         match phase {
             Phase::Init => {
                 span.in_scope(|| phases::init::run(turn))?;
-                trace::identified(turn);
+                trace::identified(&turn.claimed, &turn.outbox);
             }
             Phase::Norm => phases::norm::run(turn).instrument(span).await?,
             Phase::Resol => phases::resol::run(turn).instrument(span).await?,
@@ -276,22 +267,28 @@ async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), 
         Ok(settlement) => settlement,
         Err(Stop::Fail(error)) => {
             // The job, its events and its spans get the same error, without content that must not be shown.
-            let error = turn.unquoted(turn.screen_error(error));
-            trace::failed(turn, &error);
-            turn.fail_turn();
+            let error = turn.claimed.unquoted(turn.claimed.screen_error(error));
+            trace::failed(&turn.claimed, &error);
+            turn.outbox.fail_turn();
             failure::settlement(turn, error)
         }
         Err(Stop::Park(wait)) => Settlement::Park { wait: *wait },
         Err(Stop::Drain) => Settlement::Yield,
         Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),
     };
-    let mut write = turn.take_pending();
+    let mut write = turn.outbox.take_pending();
     write.remember = answered.then(|| memory::remember(turn)).flatten();
     let discarded = match &settlement {
         Settlement::Discard { error } => Some(error.code().to_owned()),
         _ => None,
     };
-    match turn.deps.ledger.settle(&turn.lease, write, settlement, turn.deps.clock.now()).await {
+    match turn
+        .claimed
+        .deps
+        .ledger
+        .settle(&turn.outbox.lease, write, settlement, turn.claimed.deps.clock.now())
+        .await
+    {
         Ok(()) => {
             if let Some(code) = discarded {
                 log_discarded(turn, &code);

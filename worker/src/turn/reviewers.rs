@@ -1,7 +1,7 @@
 //! The recipients of reviews: the person or group that the document names, and the next group after a
 //! deadline.
 
-use super::state::Turn;
+use crate::state::Turn;
 use turnstone_domain::engagement::User;
 use turnstone_domain::review::NewReview;
 
@@ -11,14 +11,14 @@ pub const OPERATOR: &str = "operator";
 /// Returns the question with its reviewers, or `None` when there is no one to ask. `wait_ms` is the time to
 /// answer, unless the configuration sets another.
 pub fn assign(turn: &Turn, review: NewReview, word: &str, wait_ms: Option<i64>) -> Option<NewReview> {
-    let plan = turn.deps.reviews.plan(word, wait_ms, &|word| person(turn, word))?;
-    let (_, answer_by) = plan.begin(turn.deps.clock.now());
+    let plan = turn.claimed.deps.reviews.plan(word, wait_ms, &|word| person(turn, word))?;
+    let (_, answer_by) = plan.begin(turn.claimed.deps.clock.now());
     let reviewer = match plan.steps.first() {
         Some(step) => step.name.clone(),
         None => person(turn, word)?,
     };
     let deadline_at = match plan.steps.is_empty() {
-        true => wait_ms.map(|ms| turn.deps.clock.now().plus_ms(ms)),
+        true => wait_ms.map(|ms| turn.claimed.deps.clock.now().plus_ms(ms)),
         false => answer_by,
     };
     Some(NewReview { reviewer, deadline_at, plan, ..review })
@@ -32,16 +32,16 @@ pub fn assign_or_operator(turn: &Turn, review: NewReview, word: &str, wait_ms: O
 
 /// Returns true if the reviewer that the document names exists.
 pub fn is_reviewer(turn: &Turn, word: &str) -> bool {
-    turn.is_reviewed_by_agent(word)
-        || turn.deps.reviews.plan(word, None, &|word| person(turn, word)).is_some()
+    turn.claimed.is_reviewed_by_agent(word)
+        || turn.claimed.deps.reviews.plan(word, None, &|word| person(turn, word)).is_some()
 }
 
 /// Returns the person behind a word of the document: `user` is the engagement's user, if its caller named
 /// one, `owner` the agent's owner (OAS-A8).
 fn person(turn: &Turn, word: &str) -> Option<String> {
     let id = match word {
-        "user" => &turn.engagement.user.id,
-        "owner" if !turn.agent.owner.is_empty() => &turn.agent.owner,
+        "user" => &turn.claimed.engagement.user.id,
+        "owner" if !turn.claimed.agent.owner.is_empty() => &turn.claimed.agent.owner,
         word => word,
     };
     User { id: id.to_owned(), email: None }.is_known().then(|| id.to_owned())

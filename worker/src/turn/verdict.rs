@@ -3,11 +3,12 @@
 use super::ending;
 use super::escalation;
 use super::exposes;
-use super::state::Turn;
-use super::stop::{Stop, budget_exceeded};
 use crate::model::FinishReason;
 use crate::phases::exec;
-use crate::phases::infer::{self, InferBody, Shortage};
+use crate::phases::infer;
+use crate::state::Turn;
+use crate::state::bodies::{InferBody, Shortage};
+use crate::state::stop::{Stop, budget_exceeded};
 use serde_json::Value;
 use turnstone_domain::agent::OutputFormat;
 use turnstone_domain::error::FailureKind;
@@ -36,23 +37,24 @@ pub enum Verdict {
 /// [`Stop::Fail`] when the engagement has used up its turns, or the model does not answer in the demanded
 /// form.
 pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
-    let asked_for_tools = turn.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
+    let asked_for_tools = turn.past.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
     let next = |granted, tool_turns, reasks| Position { tool_turns, reasks, ..following(turn, granted) };
     if let Some(answer) = exec::handed_over(turn) {
         return Ok(Verdict::HandedOver(answer));
     }
-    if asked_for_tools && !turn.agent.chain.continue_on_tool_use {
+    if asked_for_tools && !turn.claimed.agent.chain.continue_on_tool_use {
         // The document makes each turn with tool calls the last one (OSSA §4).
         return Ok(Verdict::Complete(text_of(turn).into()));
     }
     if asked_for_tools {
         let granted = enough_turns(turn)?;
         let tool_turns = enough_tool_turns(turn)?;
-        return Ok(Verdict::Continue(next(granted, tool_turns, turn.position.reasks)));
+        return Ok(Verdict::Continue(next(granted, tool_turns, turn.outbox.position.reasks)));
     }
     if infer.finish_reason == FinishReason::Length && infer.capped {
         // The rest of the budget was too little for the answer: a cut answer is no result.
-        let short = || budget_exceeded(turn.budget.left().unwrap_or(0), turn.deps.options.max_tokens);
+        let short =
+            || budget_exceeded(turn.outbox.budget.left().unwrap_or(0), turn.claimed.deps.options.max_tokens);
         return Err(infer.shortage.as_ref().map_or_else(short, Shortage::error).into());
     }
     if let Some(error) = ending::unusable(infer) {
@@ -60,9 +62,12 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
     }
     match answer(turn) {
         Ok(result) => Ok(Verdict::Complete(exposes::beside(turn, result))),
-        Err(why) if turn.position.reasks < MAX_REASKS => {
+        Err(why) if turn.outbox.position.reasks < MAX_REASKS => {
             let granted = enough_turns(turn)?;
-            Ok(Verdict::Reask(next(granted, turn.position.tool_turns, turn.position.reasks + 1), why))
+            Ok(Verdict::Reask(
+                next(granted, turn.outbox.position.tool_turns, turn.outbox.position.reasks + 1),
+                why,
+            ))
         }
         Err(why) => Err(ending::hopeless(turn, &why).into()),
     }
@@ -79,12 +84,12 @@ pub fn next_node(turn: &Turn) -> Result<Position, Stop> {
 /// The next turn of the job.
 fn following(turn: &Turn, granted: i64) -> Position {
     Position {
-        turn: turn.position.turn + 1,
-        begins: turn.position.begins,
-        handoff_agent: turn.position.handoff_agent.clone(),
+        turn: turn.outbox.position.turn + 1,
+        begins: turn.outbox.position.begins,
+        handoff_agent: turn.outbox.position.handoff_agent.clone(),
         granted,
-        outages: turn.position.outages,
-        model_used: turn.position.model_used.clone(),
+        outages: turn.outbox.position.outages,
+        model_used: turn.outbox.position.model_used.clone(),
         ..Position::default()
     }
 }
@@ -92,9 +97,9 @@ fn following(turn: &Turn, granted: i64) -> Position {
 /// Returns the number of granted turns. Exactly `max_turns` turns may run (OSSA §6): one more fails without a
 /// model call, unless the contact of an escalation grants as many again.
 fn enough_turns(turn: &Turn) -> Result<i64, Stop> {
-    let (block, granted) = (i64::from(turn.agent.limits.max_turns), turn.position.granted);
+    let (block, granted) = (i64::from(turn.claimed.agent.limits.max_turns), turn.outbox.position.granted);
     let limit = block + granted;
-    if turn.position.turn < limit {
+    if turn.outbox.position.turn < limit {
         return Ok(granted);
     }
     if escalation::is_granted(turn, FailureKind::MaxTurns) {
@@ -114,13 +119,13 @@ fn too_many_turns(limit: i64) -> JobError {
 /// # Errors
 /// [`Stop::Fail`] when it may not, and no approval permits it.
 pub fn may_begin(turn: &mut Turn) -> Result<(), Stop> {
-    let block = i64::from(turn.agent.limits.max_turns);
-    let limit = block + turn.position.granted;
-    if turn.position.turn <= limit {
+    let block = i64::from(turn.claimed.agent.limits.max_turns);
+    let limit = block + turn.outbox.position.granted;
+    if turn.outbox.position.turn <= limit {
         return Ok(());
     }
     if escalation::is_granted(turn, FailureKind::MaxTurns) {
-        turn.position.granted += block;
+        turn.outbox.position.granted += block;
         return Ok(());
     }
     Err(too_many_turns(limit).into())
@@ -130,12 +135,12 @@ pub fn may_begin(turn: &mut Turn) -> Result<(), Stop> {
 /// offers no tools and an answer is due (OSSA §4). A model that calls tools even then has used up its turns.
 fn enough_tool_turns(turn: &Turn) -> Result<u32, Stop> {
     if infer::may_call(turn) {
-        return Ok(turn.position.tool_turns + 1);
+        return Ok(turn.outbox.position.tool_turns + 1);
     }
     if escalation::is_granted(turn, FailureKind::MaxTurns) {
         return Ok(0);
     }
-    let most = turn.position.tool_turns;
+    let most = turn.outbox.position.tool_turns;
     let message = format!(
         "the model asks for tools after {most} turns in a row that did, which is max_tool_turns, although none was on offer"
     );
@@ -147,19 +152,19 @@ fn answer(turn: &Turn) -> Result<Value, String> {
         return Err("the job demands a tool call before the answer, and none was made".to_owned());
     }
     let text = text_of(turn);
-    if turn.agent.output.format != OutputFormat::Json && turn.agent.output.schema.is_none() {
+    if turn.claimed.agent.output.format != OutputFormat::Json && turn.claimed.agent.output.schema.is_none() {
         return Ok(text.into());
     }
     let value: Value =
         serde_json::from_str(unfenced(text)).map_err(|e| format!("it is not one JSON value: {e}"))?;
-    if let Some(schema) = &turn.agent.output.schema {
-        turn.deps.check(schema, &value)?;
+    if let Some(schema) = &turn.claimed.agent.output.schema {
+        turn.claimed.deps.check(schema, &value)?;
     }
     Ok(value)
 }
 
 fn text_of(turn: &Turn) -> &str {
-    turn.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default()
+    turn.past.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default()
 }
 
 /// Removes a Markdown fence, which models often add around JSON. The fence is not part of the answer.
@@ -173,11 +178,11 @@ fn unfenced(text: &str) -> &str {
 /// Reports the error in the answer to the model.
 pub fn reask(turn: &mut Turn, why: &str) {
     use turnstone_domain::message::{Message, Role};
-    turn.event(EventName::OutputRejected, serde_json::json!({"message": why}));
+    turn.outbox.event(&turn.claimed, EventName::OutputRejected, serde_json::json!({"message": why}));
     let text = format!(
         "Your answer was not accepted: {why}. Give the whole answer again, in the demanded form only."
     );
-    turn.say(Message::text(Role::System, text));
+    turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::System, text));
 }
 
 #[cfg(test)]

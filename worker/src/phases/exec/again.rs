@@ -5,9 +5,8 @@
 //! only.
 
 use super::{call, delegate};
+use crate::state::{Stop, Turn};
 use crate::turn::signals::{Signal, Signals};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 
 /// Repeats the calls, one after the other. A call that an agent answers parks the job until that agent has
@@ -17,16 +16,16 @@ use turnstone_domain::message::{Message, RequestedCall, Role};
 /// As [`super::run`].
 pub async fn again(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
     if signals.lower(Signal::CallsAgain) {
-        turn.look_again().await?;
+        turn.past.look_again(&turn.claimed, turn.outbox.position.turn).await?;
     }
-    if turn.again.is_empty() { Ok(()) } else { Box::pin(repeat(turn)).await }
+    if turn.past.again.is_empty() { Ok(()) } else { Box::pin(repeat(turn)).await }
 }
 
 async fn repeat(turn: &mut Turn) -> Result<(), Stop> {
     // They are the first calls of their phase, so a pause that was acknowledged earlier stops them.
-    turn.barrier().await?;
-    turn.unless_draining()?;
-    for row in std::mem::take(&mut turn.again) {
+    turn.outbox.barrier().await?;
+    turn.outbox.unless_draining()?;
+    for row in std::mem::take(&mut turn.past.again) {
         let (name, of_turn) = (row.name.clone(), row.turn);
         let requested = RequestedCall {
             call_id: row.call_id.clone(),
@@ -39,8 +38,8 @@ async fn repeat(turn: &mut Turn) -> Result<(), Stop> {
         };
         let text =
             format!("The call of `{name}` in turn {of_turn} was made again. Its outcome is now: {outcome}");
-        turn.say(Message::text(Role::System, text));
-        turn.barrier().await?;
+        turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::System, text));
+        turn.outbox.barrier().await?;
     }
-    turn.replay_object().await
+    turn.past.replay_object(&turn.claimed, turn.outbox.position.turn).await
 }

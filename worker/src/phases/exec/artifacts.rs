@@ -3,9 +3,8 @@
 
 use super::call::Call;
 use super::tool_outcome::{Ending, Over};
+use crate::state::{Stop, Turn};
 use crate::turn::guard;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use serde_json::{Value, json};
 use turnstone_domain::artifact::{Artifact, NewArtifact};
 use turnstone_domain::error::FailureKind;
@@ -26,7 +25,7 @@ pub async fn admit(
     if files.is_empty() || !matches!(outcome, ToolOutcome::Success { .. }) {
         return Ok(Vec::new());
     }
-    let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
+    let kept = turn.claimed.deps.ledger.reads().artifacts_of(&turn.claimed.engagement.id).await?;
     if let Err(refusal) = bounded(turn, &kept, &files).and_then(|()| screened(turn, call, &files)) {
         *outcome = refusal;
         return Ok(Vec::new());
@@ -40,8 +39,8 @@ pub async fn admit(
 }
 
 fn bounded(turn: &mut Turn, kept: &[Artifact], files: &[NewArtifact]) -> Result<(), ToolOutcome> {
-    let limits = turn.deps.options.artifacts;
-    let waiting = &turn.pending().artifacts;
+    let limits = turn.claimed.deps.options.artifacts;
+    let waiting = &turn.outbox.pending.artifacts;
     let count = kept.len() + waiting.len();
     let mut bytes: u64 = kept.iter().map(|artifact| artifact.bytes.unsigned_abs()).sum();
     bytes += waiting.iter().map(|(_, file)| file.bytes()).sum::<u64>();
@@ -58,7 +57,7 @@ fn bounded(turn: &mut Turn, kept: &[Artifact], files: &[NewArtifact]) -> Result<
 
 fn screened(turn: &mut Turn, call: &Call, files: &[NewArtifact]) -> Result<(), ToolOutcome> {
     for text in files.iter().filter_map(NewArtifact::text) {
-        turn.screen_file(&call.asked.name, text).map_err(|blocked| {
+        turn.claimed.screen_file(&mut turn.outbox, &call.asked.name, text).map_err(|blocked| {
             ToolOutcome::failed(blocked.kind.code(), blocked.message).again_is_useless()
         })?;
     }
@@ -86,8 +85,8 @@ pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, publishes: boo
             );
             publish(turn, reported, file.bytes().into());
         }
-        let at = turn.position.turn;
-        turn.pending().artifacts.push((at, file));
+        let at = turn.outbox.position.turn;
+        turn.outbox.pending.artifacts.push((at, file));
     }
 }
 
@@ -99,7 +98,7 @@ pub async fn reveal(turn: &mut Turn, calls: &[CallId]) -> Result<(), Stop> {
     if calls.is_empty() {
         return Ok(());
     }
-    let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
+    let kept = turn.claimed.deps.ledger.reads().artifacts_of(&turn.claimed.engagement.id).await?;
     for artifact in kept.iter().filter(|artifact| calls.contains(&artifact.call_id)) {
         let named = (artifact.name.as_str(), artifact.media_type.as_str());
         let reported = artifact_event(&artifact.call_id, artifact.id.as_str(), named, &artifact.digest);
@@ -114,5 +113,5 @@ fn artifact_event(call_id: &CallId, id: &str, (name, media_type): (&str, &str), 
 
 fn publish(turn: &mut Turn, mut reported: Value, bytes: Value) {
     reported["bytes"] = bytes;
-    turn.event(EventName::ArtifactGenerated, reported);
+    turn.outbox.event(&turn.claimed, EventName::ArtifactGenerated, reported);
 }

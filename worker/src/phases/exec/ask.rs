@@ -7,8 +7,7 @@ use super::call::{self, Call};
 use super::restriction::{self, Checked};
 use super::tool_outcome::{Ending, Over, deliver};
 use crate::phases::resol;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Stop, Turn};
 use crate::turn::{exposes, guard};
 use serde_json::Value;
 use turnstone_domain::Wait;
@@ -39,7 +38,7 @@ pub async fn run(
     requested: RequestedCall,
     allowed: bool,
 ) -> Result<(), Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
+    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let mut call =
         Call { asked: requested, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
     if let Some(row) = row.filter(|row| row.outcome.is_some()) {
@@ -53,7 +52,7 @@ pub async fn run(
             let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
             over.note(turn, &call, false);
             deliver(turn, &call, over)?;
-            return turn.barrier().await;
+            return turn.outbox.barrier().await;
         }
     };
     guard::question(turn, position, &question.prompt()).await?;
@@ -72,7 +71,7 @@ fn allowable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<Result<Quest
         Ok((_, capability)) => capability,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    if turn.agent.guardrails.for_guarded {
+    if turn.claimed.agent.guardrails.for_guarded {
         return Ok(Err(ToolOutcome::refused(FailureKind::Policy.code(), NOBODY)));
     }
     if let Checked::Denied(refusal) = restriction::before(turn, call, &capability, true)? {
@@ -90,9 +89,9 @@ async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Sto
         if let ToolOutcome::Success { output } = &outcome {
             let said = texts(output);
             guard::answers(turn, call.position, &said).await?;
-            turn.screen_answers(&said)?;
+            turn.claimed.screen_answers(&mut turn.outbox, &said)?;
         }
-        let outcome = turn.screen_outcome(&call.asked.name, outcome);
+        let outcome = turn.claimed.screen_outcome(&mut turn.outbox, &call.asked.name, outcome);
         let capability = resol::capability(turn, &call.asked.name);
         let capability = capability.unwrap_or_else(|| Capability::named(call.asked.name.clone()));
         Over::made(turn, call, &capability, outcome, None, duration_ms)
@@ -100,7 +99,7 @@ async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Sto
         Over::recalled(outcome, row.handled, duration_ms)
     };
     deliver(turn, call, over)?;
-    turn.barrier().await
+    turn.outbox.barrier().await
 }
 
 fn nothing() -> ToolOutcome {

@@ -24,10 +24,8 @@ use super::tool_outcome::{Ending, Over, deliver};
 use super::tries;
 use crate::breakers::Success;
 use crate::phases::resol;
+use crate::state::{Secured, Stop, Turn};
 use crate::tool::Tool;
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,8 +107,8 @@ struct Ready {
 /// Returns true if these calls may run in parallel. The document must allow it for each of them, or say nothing
 /// about a tool that is read-only. No restriction, review or `short_circuit` may depend on their order.
 pub fn may_be_parallel(turn: &Turn, requested: &[(usize, RequestedCall)]) -> bool {
-    turn.short_circuit.is_none()
-        && turn.agent.approvals.is_default()
+    turn.past.short_circuit.is_none()
+        && turn.claimed.agent.approvals.is_default()
         && requested.iter().all(|(_, call)| {
             resol::callable(turn, &call.name).is_some_and(|(tool, capability)| {
                 capability.parallel.unwrap_or_else(|| tool.is_read_only()) && !capability.is_restricted()
@@ -147,26 +145,26 @@ pub async fn run(
         if flights.iter().all(|flight| matches!(flight.step, Step::Returned)) {
             return Ok(());
         }
-        turn.secure().await?;
+        turn.outbox.secure().await?;
         send(turn, &mut flights).await?;
         // A round of remote calls alone needs no slot of this worker. It keeps the slot if too many such
         // rounds wait already, and the worker claims no more jobs than it has slots.
         if outside.is_none() && flights.iter().all(Flight::is_remote) {
-            outside = turn.deps.toolbox.room_outside();
+            outside = turn.claimed.deps.toolbox.room_outside();
         }
         if outside.is_some() {
-            turn.slot.release();
+            turn.claimed.slot.release();
         }
-        let returned = invoke(turn, turn.secured()?, &flights).await;
+        let returned = invoke(turn, turn.outbox.secured()?, &flights).await;
         let only_begun = returned.iter().all(|(_, made)| matches!(made.news, Some(News::Begun(_))));
         // The turn takes a slot again, unless its remote agents have only begun to work.
         tokio::select! {
-            () = turn.slot.take_again(), if !only_begun => {}
+            () = turn.claimed.slot.take_again(), if !only_begun => {}
             () = std::future::ready(()), if only_begun => {}
             // A draining worker waits for no slot: the outcomes become durable without one.
             () = draining.cancelled() => {}
         }
-        if turn.slot.is_taken() {
+        if turn.claimed.slot.is_taken() {
             outside = None;
         }
         let mut successes = Vec::new();
@@ -174,12 +172,12 @@ pub async fn run(
         if judged.is_ok() {
             deliver_in_order(turn, &mut flights)?;
             // The outcomes are durable before any step relies on them.
-            turn.barrier().await?;
+            turn.outbox.barrier().await?;
         }
         circuit::learn(turn, successes).await?;
         let wait = judged?;
         if let Some(wait) = wait {
-            pause(turn.secured()?, wait, draining).await?;
+            pause(turn.outbox.secured()?, wait, draining).await?;
         }
     }
 }
@@ -196,8 +194,8 @@ async fn begin_round(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop
     if begun == 0 {
         return Ok(());
     }
-    turn.secure().await?;
-    turn.unless_frozen().await
+    turn.outbox.secure().await?;
+    turn.outbox.unless_frozen(&turn.claimed).await
 }
 
 /// Returns the settled calls that wait for a review of their output. Their files become visible once the model has
@@ -232,7 +230,7 @@ fn prepare(
     mut requested: RequestedCall,
     allowed: bool,
 ) -> Result<Flight, Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
+    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let replaced = row.as_ref().is_some_and(|row| row.provider.is_some());
     if let Some(instead) = row.as_ref().and_then(|row| row.provider.clone()) {
         requested.name = instead;
@@ -302,7 +300,7 @@ fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
     let failed = FailedCall { tries: 0, repeatable: false, replaced: true };
     let (outcome, handled) = match refusal.failure() {
         Some(FailureKind::ToolNotFound) => (refusal, None),
-        _ => match remedy(&turn.agent.errors, &own.unwrap_or_default(), refusal.clone(), failed) {
+        _ => match remedy(&turn.claimed.agent.errors, &own.unwrap_or_default(), refusal.clone(), failed) {
             Remedy::End(outcome, handled) => (outcome, handled),
             Remedy::Again(_) | Remedy::Instead(_) => (refusal, None),
         },
@@ -337,13 +335,13 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
             let Passage::Refused { until } = passage else { break };
             let outcome = circuit::open(turn, &flight.call, until);
             let failed = FailedCall { tries: ready.tries, repeatable: false, replaced: ready.replaced };
-            match remedy(&turn.agent.errors, &ready.capability.errors, outcome.clone(), failed) {
+            match remedy(&turn.claimed.agent.errors, &ready.capability.errors, outcome.clone(), failed) {
                 Remedy::Instead(name) => {
                     abandon(turn, &flight.call, ready);
                     replace(turn, flight, name, &outcome, 0)?;
                     // The loop then asks for the fallback, whose breaker may be open as well. The barrier stands between,
                     // because one write may change a row of the journal only once.
-                    turn.barrier().await?;
+                    turn.outbox.barrier().await?;
                 }
                 Remedy::End(outcome, handled) => {
                     abandon(turn, &flight.call, ready);
@@ -370,7 +368,7 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
         if !ready.in_round {
             continue;
         }
-        let left = |most: i64| turn.budget.left().map_or(most, |left| left / share);
+        let left = |most: i64| turn.outbox.budget.left().map_or(most, |left| left / share);
         ready.set_aside = most.map_or(0, |most| most.min(left(most)).max(1));
         aside += ready.set_aside;
         leaving.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
@@ -419,7 +417,7 @@ async fn judge(
                 Vec::new()
             }
         };
-        made.outcome = turn.screen_outcome(&flight.call.asked.name, made.outcome);
+        made.outcome = turn.claimed.screen_outcome(&mut turn.outbox, &flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
         let begun = matches!(made.news, Some(News::Begun(_)));
         pay::settle(turn, &flight.call.asked, (ready.set_aside, made.tokens - ready.booked), !begun);
@@ -452,7 +450,7 @@ async fn judge(
         // While the breaker is open another try would be refused: all tries count as used.
         let tries = if is_open { u32::MAX - 1 } else { ready.tries };
         let failed = FailedCall { tries, repeatable, replaced: ready.replaced };
-        match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), failed) {
+        match remedy(&turn.claimed.agent.errors, &ready.capability.errors, made.outcome.clone(), failed) {
             Remedy::Again(wait_ms) => {
                 ready.tries += 1;
                 let replaced = ready.replaced.then(|| flight.call.asked.name.clone());

@@ -8,11 +8,8 @@ use super::identity::{self, RemotePart};
 use super::pay;
 use super::restriction::{self, Checked};
 use crate::phases::{infer, resol};
+use crate::state::{Secured, Stop, Turn, trace};
 use crate::tool::{Invocation, RemoteQuestion, Tool, ToolError};
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -105,12 +102,12 @@ pub async fn repeat(turn: &mut Turn, row: ToolCall, requested: RequestedCall) ->
     {
         return Ok(refused_again(turn, &call, &refusal));
     }
-    turn.secure().await?;
-    turn.unless_frozen().await?;
+    turn.outbox.secure().await?;
+    turn.outbox.unless_frozen(&turn.claimed).await?;
     record_sent(turn, &mut call, is_idempotent(&tool, &capability), true);
     pay::barrier(turn, vec![(call.asked.call_id.clone(), call.asked.name.clone())], 0).await?;
     let remote = RemotePart { call: &call.asked.call_id, set_aside: 0, handle: None };
-    let made = try_once(turn, turn.secured()?, &call, (&tool, &capability), remote).await;
+    let made = try_once(turn, turn.outbox.secured()?, &call, (&tool, &capability), remote).await;
     let Made { mut outcome, duration_ms, artifacts, .. } = made;
     let files = artifacts::admit(turn, &call, &mut outcome, artifacts).await?;
     let text = known_again(turn, &call, &capability, outcome, duration_ms);
@@ -129,7 +126,7 @@ pub fn known_again(
     outcome: ToolOutcome,
     duration_ms: i64,
 ) -> String {
-    let outcome = turn.screen_outcome(&call.asked.name, outcome);
+    let outcome = turn.claimed.screen_outcome(&mut turn.outbox, &call.asked.name, outcome);
     let denied = restriction::after(turn, call, capability, &outcome);
     // A reviewer decided about the first outcome; this one was not reviewed, so it is not published.
     let reviewed = capability.output_restriction.is_reviewed();
@@ -176,13 +173,13 @@ pub fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
     if call.journalled.is_some() {
         return Ok(());
     }
-    let Some(watch) = &mut turn.short_circuit else { return Ok(()) };
+    let Some(watch) = &mut turn.past.short_circuit else { return Ok(()) };
     if !watch.attempt(&call.asked.name) {
         return Ok(());
     }
     let message = format!(
         "short_circuit {}: the agent repeats the same calls, last `{}`; the engagement is ended",
-        turn.agent.short_circuit.unwrap_or_default(),
+        turn.claimed.agent.short_circuit.unwrap_or_default(),
         call.asked.name
     );
     Err(JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-53").into())
@@ -218,7 +215,7 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
     if let Some(refusal) = forbidden(turn, name) {
         return Err(refusal);
     }
-    let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
+    let offered = turn.bodies.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
     let found = resol::callable(turn, name).zip(resol::offer(turn, name));
     let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
         let text = format!("this agent has no tool `{name}`");
@@ -227,7 +224,7 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
     // The agent's schema narrows that of the registry; it never replaces it.
     let checked = [&offer.input_schema, &tool.spec().input_schema]
         .into_iter()
-        .try_for_each(|schema| turn.deps.check(schema, &call.asked.arguments));
+        .try_for_each(|schema| turn.claimed.deps.check(schema, &call.asked.arguments));
     if let Err(why) = checked {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
@@ -240,7 +237,7 @@ fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), T
 
 /// Returns the refusal of a call that the agent's document forbids (OSSA `autonomy`).
 pub fn forbidden(turn: &Turn, name: &str) -> Option<ToolOutcome> {
-    let setting = turn.agent.actions.forbids(name)?;
+    let setting = turn.claimed.agent.actions.forbids(name)?;
     let text = format!("`{name}` may not be called: {setting} of the agent forbids it");
     Some(ToolOutcome::refused(FailureKind::Policy.code(), text))
 }
@@ -249,7 +246,7 @@ pub fn forbidden(turn: &Turn, name: &str) -> Option<ToolOutcome> {
 pub fn plan(turn: &mut Turn, call: &mut Call, idempotent: bool) {
     if call.journalled.is_none() {
         let intent = intend(turn, call, idempotent, false);
-        turn.pending().tool_calls.push(intent);
+        turn.outbox.pending.tool_calls.push(intent);
         call.journalled = Some(ToolCallState::Planned);
     }
 }
@@ -261,7 +258,7 @@ pub fn record_sent(turn: &mut Turn, call: &mut Call, idempotent: bool, publishes
         Some(_) => ToolCallMove::Send { call_id: call.asked.call_id.clone() },
         None => intend(turn, call, idempotent, true),
     };
-    turn.pending().tool_calls.push(intent);
+    turn.outbox.pending.tool_calls.push(intent);
     call.journalled = Some(ToolCallState::Sent);
     if publishes {
         called(turn, call);
@@ -272,14 +269,14 @@ pub fn record_sent(turn: &mut Turn, call: &mut Call, idempotent: bool, publishes
 pub fn called(turn: &mut Turn, call: &Call) {
     let requested = &call.asked;
     let data = json!({"call_id": requested.call_id, "name": requested.name, "input": requested.arguments});
-    turn.event(EventName::ToolCalled, data);
+    turn.outbox.event(&turn.claimed, EventName::ToolCalled, data);
 }
 
 /// Returns the write that adds a journal row for the call.
 pub fn intend(turn: &Turn, call: &Call, idempotent: bool, sent: bool) -> ToolCallMove {
     ToolCallMove::Intend {
         call_id: call.asked.call_id.clone(),
-        turn: turn.position.turn,
+        turn: turn.outbox.position.turn,
         position: i64::try_from(call.position).unwrap_or(i64::MAX),
         name: call.asked.name.clone(),
         input: call.asked.arguments.clone(),
@@ -304,7 +301,7 @@ pub async fn try_once(
             return Made { outcome, fate, counts, duration_ms, tokens, news, artifacts };
         }
     };
-    let span = trace::call(turn, &call.asked, &**tool, capability);
+    let span = trace::call(&turn.claimed, &call.asked, &**tool, capability);
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let invocation = Invocation {
@@ -349,7 +346,7 @@ pub async fn try_once(
         None => formed(turn, mapped(outcome, capability), call, capability),
         Some(_) => outcome,
     };
-    trace::returned(turn, &span, &call.asked.name, capability, &outcome);
+    trace::returned(&turn.claimed, &span, &call.asked.name, capability, &outcome);
     let tokens = identity
         .peer_request
         .as_ref()
@@ -363,7 +360,7 @@ fn formed(turn: &Turn, outcome: ToolOutcome, call: &Call, capability: &Capabilit
     let (ToolOutcome::Success { output }, Some(schema)) = (&outcome, &capability.output_schema) else {
         return outcome;
     };
-    match turn.deps.check(schema, output) {
+    match turn.claimed.deps.check(schema, output) {
         Ok(()) => outcome,
         Err(why) => {
             let text = format!("the output of `{}` does not match its output_schema: {why}", call.asked.name);
@@ -394,13 +391,17 @@ pub fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: 
         restriction::review_output(turn, call, &capability, &outcome)?;
         if capability.collect_results {
             let step = settled(call, &outcome, None, duration_ms, false);
-            turn.pending().tool_calls.push(step);
-            if let Some(object) = &mut turn.object {
+            turn.outbox.pending.tool_calls.push(step);
+            if let Some(object) = &mut turn.past.object {
                 object.reveal(&call.asked.name, &outputs_of(&outcome));
             }
         }
     }
-    turn.say(Message::tool(call.asked.call_id.clone(), outcome.for_model()));
+    turn.past.say(
+        &turn.claimed,
+        &mut turn.outbox,
+        Message::tool(call.asked.call_id.clone(), outcome.for_model()),
+    );
     Ok(())
 }
 
@@ -425,7 +426,7 @@ pub fn note_outcome(
     withheld: bool,
 ) {
     let step = settled(call, outcome, handled.clone(), duration_ms, withheld);
-    turn.pending().tool_calls.push(step);
+    turn.outbox.pending.tool_calls.push(step);
     let (call_id, name) = (&call.asked.call_id, &call.asked.name);
     let (event, mut data) = match outcome {
         ToolOutcome::Success { output } => {
@@ -451,5 +452,5 @@ pub fn note_outcome(
     if let Some(handled) = handled {
         data["handled"] = json!(handled);
     }
-    turn.event(event, data);
+    turn.outbox.event(&turn.claimed, event, data);
 }

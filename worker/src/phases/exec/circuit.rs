@@ -3,9 +3,8 @@
 
 use super::call::{Call, Made};
 use crate::breakers::Success;
+use crate::state::{Stop, Turn};
 use crate::tool::Tool;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::Capability;
@@ -19,18 +18,18 @@ use turnstone_store::breakers::{BreakerKey, Passage};
 /// overrides the document's rule for all tools.
 fn breaker(turn: &Turn, tool: &Arc<dyn Tool>, capability: &Capability) -> (BreakerKey, Breaker) {
     let own = capability.errors.breaker.or_else(|| tool.breaker());
-    let rule = own.unwrap_or(turn.agent.errors.breaker);
-    (BreakerKey::tool(&turn.agent.name, &capability.name), rule)
+    let rule = own.unwrap_or(turn.claimed.agent.errors.breaker);
+    (BreakerKey::tool(&turn.claimed.agent.name, &capability.name), rule)
 }
 
 /// Asks for permission to call a tool.
 ///
 /// # Errors
-/// As [`Turn::secure`].
+/// As [`Outbox::secure`].
 pub async fn pass(turn: &mut Turn, tool: &Arc<dyn Tool>, capability: &Capability) -> Result<Passage, Stop> {
-    turn.secure().await?;
-    let ((key, rule), deps) = (breaker(turn, tool, capability), &turn.deps);
-    Ok(deps.breakers.pass(turn.secured()?, &*deps.clock, (&key, &rule), &turn.lease).await)
+    turn.outbox.secure().await?;
+    let ((key, rule), deps) = (breaker(turn, tool, capability), &turn.claimed.deps);
+    Ok(deps.breakers.pass(turn.outbox.secured()?, &*deps.clock, (&key, &rule), &turn.outbox.lease).await)
 }
 
 /// Returns the refusal of an open breaker.
@@ -40,7 +39,7 @@ pub fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
         call.asked.name,
         until.to_rfc3339()
     );
-    let wait_ms = u64::try_from(until.since(turn.deps.clock.now())).unwrap_or(0);
+    let wait_ms = u64::try_from(until.since(turn.claimed.deps.clock.now())).unwrap_or(0);
     ToolOutcome::refused(FailureKind::CircuitOpen.code(), text).retry_after(Some(wait_ms))
 }
 
@@ -48,7 +47,7 @@ pub fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
 /// what the store must learn, until the barrier.
 ///
 /// # Errors
-/// As [`Turn::secure`].
+/// As [`Outbox::secure`].
 pub async fn count(
     turn: &mut Turn,
     (tool, capability): (&Arc<dyn Tool>, &Capability),
@@ -58,39 +57,47 @@ pub async fn count(
 ) -> Result<bool, Stop> {
     let (key, rule) = breaker(turn, tool, capability);
     if !made.counts && made.outcome.was_invoked() {
-        successes.extend(turn.deps.breakers.succeeded(key, rule, &turn.job.id, passage));
+        successes.extend(turn.claimed.deps.breakers.succeeded(key, rule, &turn.claimed.job.id, passage));
         return Ok(false);
     }
     if !made.counts && passage != Passage::Trial {
         return Ok(false);
     }
     // Calls beside it may have been paid for.
-    turn.secure().await?;
-    let (deps, secured) = (&turn.deps, turn.secured()?);
+    turn.outbox.secure().await?;
+    let (deps, secured) = (&turn.claimed.deps, turn.outbox.secured()?);
     if !made.counts {
-        deps.breakers.not_made(secured, &*deps.clock, (&key, &rule), &turn.job.id).await;
+        deps.breakers.not_made(secured, &*deps.clock, (&key, &rule), &turn.claimed.job.id).await;
         return Ok(false);
     }
-    let failed = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &turn.job.id).await;
+    let failed = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &turn.claimed.job.id).await;
     let Some(until) = failed else { return Ok(false) };
     if deps.breakers.is_new(&key) {
         tracing::warn!(breaker = key.name(), next_try = until.to_rfc3339(), "circuit breaker opened");
     }
-    turn.event(EventName::BreakerOpened, json!({"tool": capability.name, "until": until.to_rfc3339()}));
+    turn.outbox.event(
+        &turn.claimed,
+        EventName::BreakerOpened,
+        json!({"tool": capability.name, "until": until.to_rfc3339()}),
+    );
     Ok(true)
 }
 
 /// Reports successes to the store.
 ///
 /// # Errors
-/// As [`Turn::secure`].
+/// As [`Outbox::secure`].
 pub async fn learn(turn: &mut Turn, successes: Vec<Success>) -> Result<(), Stop> {
     if successes.is_empty() {
         return Ok(());
     }
-    turn.secure().await?;
+    turn.outbox.secure().await?;
     for success in successes {
-        turn.deps.breakers.store_success(turn.secured()?, &*turn.deps.clock, success).await;
+        turn.claimed
+            .deps
+            .breakers
+            .store_success(turn.outbox.secured()?, &*turn.claimed.deps.clock, success)
+            .await;
     }
     Ok(())
 }

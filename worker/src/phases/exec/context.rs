@@ -1,10 +1,7 @@
 //! The input of a delegate: its task, and the context that its terms allow (OSSA §5, `context_propagation`).
 
 use super::call::Call;
-use crate::phases::init::session_id;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
+use crate::state::{Stop, Turn, trace};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tracing::Span;
@@ -24,10 +21,10 @@ const MOST_STATE_BYTES: usize = 64 * 1024;
 pub async fn look(turn: &mut Turn, requested: &[RequestedCall]) -> Result<(), Stop> {
     let shown = requested
         .iter()
-        .filter_map(|call| turn.delegate(&call.name))
+        .filter_map(|call| turn.claimed.delegate(&call.name))
         .any(|delegate| delegate.terms.shares_state());
-    match turn.state_scope().filter(|_| shown) {
-        Some(scope) => turn.look_at_state(&scope).await,
+    match turn.past.state_scope(&turn.claimed).filter(|_| shown) {
+        Some(scope) => turn.past.look_at_state(&turn.claimed, &scope).await,
         None => Ok(()),
     }
 }
@@ -39,7 +36,9 @@ pub fn input(turn: &Turn, call: &Call) -> String {
         Some(Value::String(text)) => text.clone(),
         _ => arguments.to_string(),
     };
-    let Some(terms) = turn.delegate(&call.asked.name).map(|delegate| &delegate.terms) else { return text };
+    let Some(terms) = turn.claimed.delegate(&call.asked.name).map(|delegate| &delegate.terms) else {
+        return text;
+    };
     if terms.context != ContextTransfer::Minimal && !terms.custom_context.is_empty() {
         text.push_str(&format!("\n\nContext: {}", Value::Object(terms.custom_context.clone())));
     }
@@ -53,9 +52,9 @@ pub fn input(turn: &Turn, call: &Call) -> String {
 }
 
 fn push_state(turn: &Turn, text: &mut String) {
-    let Some(buffer) = &turn.buffer else { return };
+    let Some(buffer) = &turn.past.buffer else { return };
     let (mut shown, mut bytes, mut left_out) = (Map::new(), 0, 0);
-    for (key, value) in buffer.seen(turn.deps.clock.now()) {
+    for (key, value) in buffer.seen(turn.claimed.deps.clock.now()) {
         let size = key.len() + value.to_string().len();
         if bytes + size > MOST_STATE_BYTES {
             left_out += 1;
@@ -75,7 +74,7 @@ fn push_state(turn: &Turn, text: &mut String) {
 
 fn push_history(turn: &Turn, text: &mut String) {
     text.push_str("\n\nThe conversation so far:");
-    let messages = turn.conversation.messages(&turn.agent.memory);
+    let messages = turn.past.conversation.messages(&turn.claimed.agent.memory);
     // Messages recalled from other engagements are for this agent alone (OAS-50).
     let of_this_one =
         |message: &&Arc<Message>| !message.content.is_empty() && message.recalled_from.is_none();
@@ -98,22 +97,24 @@ pub fn meta(turn: &Turn, terms: Option<&Delegate>, agent: &str, span: &Span) -> 
     let mut meta = RawObject::new();
     meta.insert("agent", agent);
     for kept in ["tenant", "tenant_id", "user", SUBMITTED_BY] {
-        if let Some(value) = turn.job.meta.get(kept) {
+        if let Some(value) = turn.claimed.job.meta.get(kept) {
             meta.insert(kept, value.clone());
         }
     }
-    meta.insert(names::PARENT_INTERACTION_ID, turn.interaction_id.as_str());
+    meta.insert(names::PARENT_INTERACTION_ID, turn.outbox.interaction_id.as_str());
     let shares_session = terms.is_none_or(Delegate::shares_session);
     if shares_session {
-        let session = session_id(turn);
+        let session = turn.claimed.session_id();
         meta.insert("session_id", session.as_str());
         meta.insert("ossa.parent.session.id", session);
     }
-    meta.insert(names::PARENT_AGENT_ID, turn.agent.name.as_str());
+    meta.insert(names::PARENT_AGENT_ID, turn.claimed.agent.name.as_str());
     if let Some(traceparent) = propagation::traceparent(span) {
         meta.insert(trace::PARENT_TRACEPARENT, traceparent);
     }
-    if let Some(baggage) = turn.job.meta.get("baggage").filter(|_| turn.agent.identity.baggage) {
+    if let Some(baggage) =
+        turn.claimed.job.meta.get("baggage").filter(|_| turn.claimed.agent.identity.baggage)
+    {
         let sent = baggage.parse::<String>().ok().filter(|_| !shares_session);
         match sent.map(|sent| trace_context::without(&sent, SESSION)) {
             None => meta.insert("baggage", baggage.clone()),

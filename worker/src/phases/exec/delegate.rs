@@ -10,9 +10,7 @@ use super::delegate_failure::{self, Aftermath};
 use super::restriction::{self, Checked};
 use super::tool_outcome::{Ending, Over, deliver};
 use crate::phases::infer;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
+use crate::state::{Stop, Turn, trace};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::agent::Capability;
@@ -37,8 +35,8 @@ enum Next {
 
 /// Returns true if a call is answered by an agent.
 pub fn is_one(turn: &Turn, requested: &RequestedCall) -> bool {
-    turn.delegate(&requested.name).is_some()
-        || turn.delegations.iter().any(|done| done.call_id == requested.call_id)
+    turn.claimed.delegate(&requested.name).is_some()
+        || turn.past.delegations.iter().any(|done| done.call_id == requested.call_id)
 }
 
 /// Runs the call at `position` among those that the model asked for.
@@ -60,10 +58,10 @@ pub async fn run(turn: &mut Turn, position: usize, requested: &[RequestedCall]) 
         }
         Next::Outcome(outcome, handled, duration_ms) => {
             let capability = capability(turn, &call);
-            let outcome = turn.screen_outcome(&call.asked.name, outcome);
+            let outcome = turn.claimed.screen_outcome(&mut turn.outbox, &call.asked.name, outcome);
             let over = Over::made(turn, &call, &capability, outcome, handled, duration_ms);
             deliver(turn, &call, over)?;
-            turn.barrier().await
+            turn.outbox.barrier().await
         }
     }
 }
@@ -101,7 +99,7 @@ pub async fn repeat(turn: &mut Turn, row: &ToolCall, requested: RequestedCall) -
 
 /// Returns the answer of the agent that took over control in this turn, if there is one.
 pub fn handed_over(turn: &Turn) -> Option<Value> {
-    let answer = turn.conversation.answer()?;
+    let answer = turn.past.conversation.answer()?;
     if let Some(recorded) = super::stub::handed_over(turn, &answer.tool_calls) {
         return Some(recorded);
     }
@@ -111,8 +109,8 @@ pub fn handed_over(turn: &Turn) -> Option<Value> {
 
 /// Returns the agent that took over control in this turn, if it is registered here.
 pub fn took_over(turn: &Turn) -> Option<Arc<AgentDefinition>> {
-    let answer = turn.conversation.answer()?;
-    let known = turn.delegates.as_ref()?;
+    let answer = turn.past.conversation.answer()?;
+    let known = turn.claimed.delegates.as_ref()?;
     let requested = answer.tool_calls.iter();
     let name = match super::stub::handed_over_by(turn, &answer.tool_calls) {
         Some(call) => known
@@ -133,23 +131,24 @@ fn handover<'t>(turn: &'t Turn, requested: &RequestedCall) -> Option<&'t Delegat
             && done.mode == DelegationMode::Handoff
             && done.state == DelegationState::Success
     };
-    turn.delegations.iter().rev().find(over)
+    turn.past.delegations.iter().rev().find(over)
 }
 
 fn call_at(turn: &Turn, position: usize, requested: &[RequestedCall]) -> Call {
     let requested = requested[position].clone();
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
+    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
     Call { journalled: row.map(|row| row.state), asked: requested, position, stub_of: None }
 }
 
 fn capability(turn: &Turn, call: &Call) -> Capability {
-    let own = turn.agent.capability(&call.asked.name).cloned();
+    let own = turn.claimed.agent.capability(&call.asked.name).cloned();
     own.unwrap_or_else(|| Capability::named(call.asked.name.clone()))
 }
 
 /// Returns the mode of a delegation. A handoff whose result must be checked becomes a supervised delegation.
 fn mode(turn: &Turn, call: &Call) -> DelegationMode {
-    let wanted = turn.delegate(&call.asked.name).map(|delegate| delegate.terms.mode).unwrap_or_default();
+    let wanted =
+        turn.claimed.delegate(&call.asked.name).map(|delegate| delegate.terms.mode).unwrap_or_default();
     let checks = capability(turn, call).output_restriction;
     match wanted {
         DelegationMode::Handoff if checks.assertion.is_some() || checks.require_review.is_some() => {
@@ -161,11 +160,11 @@ fn mode(turn: &Turn, call: &Call) -> DelegationMode {
 
 /// Returns the delegations of this call, past and open.
 fn tries(turn: &Turn, call: &Call) -> Vec<Delegated> {
-    turn.delegations.iter().filter(|done| done.call_id == call.asked.call_id).cloned().collect()
+    turn.past.delegations.iter().filter(|done| done.call_id == call.asked.call_id).cloned().collect()
 }
 
 fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == call.asked.call_id).cloned();
+    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == call.asked.call_id).cloned();
     if let Some((outcome, row)) = row.and_then(|row| Some((row.outcome.clone()?, row))) {
         deliver(turn, call, Over::recalled(outcome, row.handled, row.duration_ms.unwrap_or(0)))?;
         return Ok(Next::Returned);
@@ -184,7 +183,7 @@ fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
 
 /// Returns true if a repetition of this call was requested and has not happened yet.
 fn row_again(turn: &Turn, call: &Call) -> bool {
-    turn.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id && row.again)
+    turn.past.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id && row.again)
 }
 
 /// Returns the next step of a call before its first delegation.
@@ -231,20 +230,20 @@ fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinit
     if let Some(refusal) = call::forbidden(turn, name) {
         return Err(refusal);
     }
-    let offered = turn.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
-    let Some(delegate) = turn.delegate(name).filter(|_| offered && may_call) else {
+    let offered = turn.bodies.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
+    let Some(delegate) = turn.claimed.delegate(name).filter(|_| offered && may_call) else {
         let text = format!("this agent has no tool `{name}` in this turn");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
     };
-    if let Err(why) = turn.deps.check(&delegate.offer.input_schema, &call.asked.arguments) {
+    if let Err(why) = turn.claimed.deps.check(&delegate.offer.input_schema, &call.asked.arguments) {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
     }
-    let most = i64::from(turn.agent.limits.max_delegation_depth);
-    if turn.depth + 1 > most {
+    let most = i64::from(turn.claimed.agent.limits.max_delegation_depth);
+    if turn.claimed.depth + 1 > most {
         let text = format!(
             "`{name}` was not asked: it would be {} deep, and this agent may delegate to a depth of {most}",
-            turn.depth + 1
+            turn.claimed.depth + 1
         );
         return Err(ToolOutcome::refused(FailureKind::DelegationDepth.code(), text));
     }
@@ -284,11 +283,12 @@ fn others(turn: &mut Turn, position: usize, requested: &[RequestedCall]) -> Resu
     for at in position + 1..requested.len() {
         let mut call = call_at(turn, at, requested);
         let tries = tries(turn, &call);
-        let free = turn.delegate(&call.asked.name).is_some() && mode(turn, &call) == DelegationMode::Parallel;
+        let free = turn.claimed.delegate(&call.asked.name).is_some()
+            && mode(turn, &call) == DelegationMode::Parallel;
         let restricted = &capability(turn, &call).input_restriction;
         let unheard = restricted.assertion.is_none() && restricted.require_review.is_none();
         let agent = match tries.last() {
-            _ if !free || turn.conversation.has_outcome(&call.asked.call_id) => None,
+            _ if !free || turn.past.conversation.has_outcome(&call.asked.call_id) => None,
             None if unheard && call.journalled.is_none() => askable(turn, &call).ok(),
             Some(last) if matches!(last.state, DelegationState::Error | DelegationState::Timeout) => {
                 delegate_failure::next(turn, &call, &tries)
@@ -302,7 +302,7 @@ fn others(turn: &mut Turn, position: usize, requested: &[RequestedCall]) -> Resu
                 }
                 children.push(begin(turn, &mut call, &agent));
             }
-            None if turn.short_circuit.is_some() => break,
+            None if turn.past.short_circuit.is_some() => break,
             None => {}
         }
     }
@@ -314,22 +314,22 @@ fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild 
     call::record_sent(turn, call, false, true);
     let mode = mode(turn, call);
     let span = trace::handoff(&agent.name, mode.as_str());
-    let terms = turn.delegate(&call.asked.name).map(|delegate| &delegate.terms);
+    let terms = turn.claimed.delegate(&call.asked.name).map(|delegate| &delegate.terms);
     let meta = context::meta(turn, terms, &agent.name, &span);
     let agent = match mode {
-        DelegationMode::Handoff => agent.clone().taking_over_from(&turn.agent),
-        _ => agent.clone().working_for(&turn.agent),
+        DelegationMode::Handoff => agent.clone().taking_over_from(&turn.claimed.agent),
+        _ => agent.clone().working_for(&turn.claimed.agent),
     };
     NewChild {
-        job: JobId(turn.deps.ids.next()),
-        engagement: EngagementId(turn.deps.ids.next()),
+        job: JobId(turn.claimed.deps.ids.next()),
+        engagement: EngagementId(turn.claimed.deps.ids.next()),
         agent: Box::new(agent),
         call_id: call.asked.call_id.clone(),
-        turn: turn.position.turn,
+        turn: turn.outbox.position.turn,
         mode,
         args: RawJson::of(&json!([context::input(turn, call)])),
         meta,
-        timeout_ms: turn.delegate(&call.asked.name).and_then(|delegate| delegate.terms.timeout_ms),
+        timeout_ms: turn.claimed.delegate(&call.asked.name).and_then(|delegate| delegate.terms.timeout_ms),
         review: None,
     }
 }

@@ -4,10 +4,9 @@
 //! `DELEGATION_FAILED`, and a reviewer last. Without a handler and without a reviewer the model receives the failure.
 
 use super::call::Call;
-use super::delegates::KnownDelegate;
+use crate::state::claimed::KnownDelegate;
+use crate::state::{Stop, Turn};
 use crate::turn::escalation;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};
@@ -43,7 +42,7 @@ pub fn aftermath(
     if let Some(handler) = handler.as_ref().filter(|handler| handler.strategy != Strategy::Escalate) {
         return Ok(handled(handler, outcome));
     }
-    let delegate = turn.delegate(&call.asked.name);
+    let delegate = turn.claimed.delegate(&call.asked.name);
     let agent = delegate.map(|delegate| Arc::clone(&delegate.agent));
     let escalates = handler.is_some()
         || delegate.is_some_and(|delegate| delegate.terms.on_failure == OnFailure::Escalate);
@@ -55,7 +54,7 @@ pub fn aftermath(
 
 /// Returns the agent that is asked next without asking a reviewer; `None` when the failure is final.
 pub fn next(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
-    let delegate = turn.delegate(&call.asked.name)?;
+    let delegate = turn.claimed.delegate(&call.asked.name)?;
     by_terms(delegate, tries).or_else(|| by_handler(turn, call, delegate, tries))
 }
 
@@ -83,7 +82,7 @@ fn by_handler(
         return Some(Arc::clone(&delegate.agent));
     }
     let instead = handler.fallback_capability.filter(|_| replaces(handler.strategy))?;
-    let other = &turn.delegate(&instead)?.agent;
+    let other = &turn.claimed.delegate(&instead)?.agent;
     tries.iter().all(|done| done.agent != other.name).then(|| Arc::clone(other))
 }
 
@@ -94,8 +93,8 @@ fn replaces(strategy: Strategy) -> bool {
 /// Returns the handler for a failed delegate: the capability's own, else the agent's.
 fn handler(turn: &Turn, call: &Call) -> Option<ErrorHandler> {
     let code = OssaCode::DelegationFailed;
-    let own = turn.agent.capability(&call.asked.name).and_then(|own| own.errors.handler.clone());
-    own.filter(|handler| handler.is_about(code)).or_else(|| turn.agent.errors.handler(code).cloned())
+    let own = turn.claimed.agent.capability(&call.asked.name).and_then(|own| own.errors.handler.clone());
+    own.filter(|handler| handler.is_about(code)).or_else(|| turn.claimed.agent.errors.handler(code).cloned())
 }
 
 /// Returns what a handler makes of the failure once its retries are used up.
@@ -121,7 +120,7 @@ fn escalated(turn: &mut Turn, call: &Call, tries: &[Delegated], outcome: &ToolOu
     let Some(error) = outcome.as_error() else { return Ok(false) };
     let id = &call.asked.call_id;
     let about = |review: &&ReviewAnswer| review.call_id == *id && review.kind == ReviewKind::Escalation;
-    let newest = turn.reviews.iter().rev().find(about).cloned();
+    let newest = turn.past.reviews.iter().rev().find(about).cloned();
     match newest.as_ref().map(|review| review.state) {
         Some(ReviewState::Approved) => {
             let asked_after = (1..=tries.len()).find(|count| next(turn, call, &tries[..*count]).is_none());
@@ -137,8 +136,10 @@ fn escalated(turn: &mut Turn, call: &Call, tries: &[Delegated], outcome: &ToolOu
         Some(ReviewState::Open) | None => {}
     }
     let data = error.event_data();
-    turn.event(EventName::ErrorEscalated, data.clone());
-    let Some(contact) = turn.agent.errors.contact(OssaCode::DelegationFailed) else { return Ok(false) };
+    turn.outbox.event(&turn.claimed, EventName::ErrorEscalated, data.clone());
+    let Some(contact) = turn.claimed.agent.errors.contact(OssaCode::DelegationFailed) else {
+        return Ok(false);
+    };
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
         "what_happened": outcome.for_model(), "error": data, "approve_means": "ask the agent once more",
         "reject_means": "end the job with the error"});

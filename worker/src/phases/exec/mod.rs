@@ -41,8 +41,7 @@ pub use again::again;
 pub use delegate::{handed_over, took_over};
 
 use crate::flow;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Stop, Turn};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::message::RequestedCall;
@@ -71,16 +70,17 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     if turn.node().is_some() {
         stub::recalled(turn);
         let calls = Box::pin(flow::execute(turn, draining)).await?;
-        return turn.complete_phase(Phase::Exec, VERSION, &ExecBody { calls });
+        return turn.outbox.complete_phase(&turn.claimed, Phase::Exec, VERSION, &ExecBody { calls });
     }
-    let requested = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
+    let requested =
+        turn.past.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
     let body = ExecBody { calls: requested.iter().map(|call| call.call_id.clone()).collect() };
     stub::recalled(turn);
     if !requested.is_empty() {
         Box::pin(run_calls(turn, requested, draining)).await?;
     }
     flow::conclude(turn)?;
-    turn.complete_phase(Phase::Exec, VERSION, &body)
+    turn.outbox.complete_phase(&turn.claimed, Phase::Exec, VERSION, &body)
 }
 
 /// Runs the calls that have no outcome yet.
@@ -92,13 +92,13 @@ async fn run_calls(
     let all = requested.clone();
     let mut open: Vec<_> = requested.into_iter().enumerate().collect();
     // A fork reuses recorded outcomes one after the other, in the order of its calls.
-    let parallel = turn.fork.is_none()
+    let parallel = turn.past.fork.is_none()
         && open.len() > 1
         && open.len() <= MAX_CALLS
         && !open.iter().any(|(_, requested)| ask::is_one(turn, &requested.name))
         && batch::may_be_parallel(turn, &open);
     open.retain(|(_, requested)| {
-        !turn.conversation.has_outcome(&requested.call_id) && !flow::controls(turn, &requested.name)
+        !turn.past.conversation.has_outcome(&requested.call_id) && !flow::controls(turn, &requested.name)
     });
     if parallel {
         return batch::run(turn, open, MAX_CALLS, draining).await;
@@ -106,7 +106,7 @@ async fn run_calls(
     for (position, requested) in open {
         if let Some(tool) = flow::client_tool(turn, &requested.name) {
             flow::call_client(turn, &tool, requested, position, MAX_CALLS)?;
-        } else if state_call::is_one(&turn.agent, &requested.name) {
+        } else if state_call::is_one(&turn.claimed.agent, &requested.name) {
             state_call::run(turn, position, requested, position < MAX_CALLS).await?;
         } else if stub::answered(turn, position, &requested).await? {
             continue;

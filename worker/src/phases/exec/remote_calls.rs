@@ -7,9 +7,8 @@
 
 use super::call::{Call, intend};
 use crate::phases::resol;
+use crate::state::{Stop, Turn};
 use crate::tool::{RemoteQuestion, Tool};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use crate::turn::{exposes, guard};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -23,21 +22,6 @@ use turnstone_domain::{CallId, Wait};
 const PLACES: usize = 1_000;
 /// The positions of answers among a turn's checks; each call has so many, after those of the agent itself.
 const CHECKS: usize = 32;
-
-/// The notes about remote work for calls of the current turn.
-#[derive(Default)]
-pub struct RemoteNotes {
-    /// Notes that this process made.
-    noted: Vec<CallId>,
-}
-
-impl RemoteNotes {
-    /// Returns the smallest number that no note about this call has among those that this process made.
-    pub fn next_number(&self, call: &CallId) -> usize {
-        let numbers = self.noted.iter().filter_map(|id| ToolCall::note_number(id, call));
-        numbers.max().map_or(0, |last| last + 1)
-    }
-}
 
 /// The state of a remote call from before this process.
 #[derive(Default)]
@@ -62,7 +46,7 @@ pub fn known(turn: &Turn, call: &RequestedCall) -> KnownRemoteCall {
 
 fn notes<'t>(turn: &'t Turn, call: &CallId) -> impl Iterator<Item = &'t ToolCall> {
     let is_one = |row: &&ToolCall| ToolCall::note_number(&row.call_id, call).is_some();
-    turn.recalled_calls.iter().filter(is_one).collect::<Vec<_>>().into_iter()
+    turn.past.recalled_calls.iter().filter(is_one).collect::<Vec<_>>().into_iter()
 }
 
 /// Records that after the next barrier a request is sent to a remote agent, or that the call waits for the work under this
@@ -74,7 +58,7 @@ pub fn record_sent(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, handle:
 fn away(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, step: AwayStep) {
     if let Some(place) = tool.place() {
         let place = place.to_owned();
-        turn.pending().tool_calls.push(ToolCallMove::Away { call_id: call.clone(), place, step });
+        turn.outbox.pending.tool_calls.push(ToolCallMove::Away { call_id: call.clone(), place, step });
     }
 }
 
@@ -87,18 +71,15 @@ pub fn begun(turn: &mut Turn, call: &Call, tool: &Arc<dyn Tool>, handle: &Value)
     let intent = intend(turn, &note, true, false);
     let outcome = ToolOutcome::Success { output: Value::Null };
     let settled = ToolCallMove::Settle { call_id, outcome, handled: None, duration_ms: 0, withheld: false };
-    turn.pending().tool_calls.extend([intent, settled]);
+    turn.outbox.pending.tool_calls.extend([intent, settled]);
     away(turn, &call.asked.call_id, tool, AwayStep::Works(handle.clone()));
 }
 
 /// Returns the next note about a call.
 fn note(turn: &mut Turn, call: &Call, name: String, input: Value) -> Call {
     let id = &call.asked.call_id;
-    let ids = turn.recalled_calls.iter().map(|row| &row.call_id).chain(&turn.remote_calls.noted);
-    let last = ids.filter_map(|other| ToolCall::note_number(other, id)).max();
-    let number = last.map_or(0, |last| last + 1);
-    let call_id = ToolCall::note_id(id, number);
-    turn.remote_calls.noted.push(call_id.clone());
+    let (number, call_id) = turn.past.next_note(id);
+    turn.past.noted.push(call_id.clone());
     let requested = RequestedCall { call_id, name, arguments: input };
     Call {
         asked: requested,
@@ -111,7 +92,7 @@ fn note(turn: &mut Turn, call: &Call, name: String, input: Value) -> Call {
 /// Returns true if the agent of this turn may ask its user; then questions of remote agents are passed on. An
 /// agent that works behind an output guardrail may not ask (OAS-43).
 pub fn may_ask(turn: &Turn) -> bool {
-    !turn.agent.guardrails.for_guarded
+    !turn.claimed.agent.guardrails.for_guarded
         && question::TOOLS.iter().any(|name| resol::capability(turn, name).is_some())
 }
 
@@ -135,7 +116,7 @@ pub async fn ask(turn: &mut Turn, call: &Call, requested: RemoteQuestion, tokens
                        "question_id": requested.id, "tokens": tokens});
     let note = note(turn, call, question::TOOLS[0].to_owned(), input);
     let intent = intend(turn, &note, true, false);
-    turn.pending().tool_calls.push(intent);
+    turn.outbox.pending.tool_calls.push(intent);
     let (call_id, question, exposes) = (note.asked.call_id, requested.question, exposes::now(turn));
     Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes })))
 }
@@ -162,7 +143,7 @@ pub async fn check_answers(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let texts: Vec<String> = values.values().map(text).collect();
         guard::answers(turn, CHECKS * (number + 1) + call.position, &texts).await?;
-        turn.screen_answers(&texts)?;
+        turn.claimed.screen_answers(&mut turn.outbox, &texts)?;
     }
     Ok(())
 }

@@ -4,9 +4,8 @@
 
 use super::call::Call;
 use super::reviewer;
+use crate::state::{Stop, Turn};
 use crate::turn::reviewers::{self, OPERATOR};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use serde_json::{Value, json};
 use turnstone_blocking::wait_in_place;
 use turnstone_domain::agent::errors::Contact;
@@ -63,7 +62,7 @@ impl<'r> RestrictionPart<'r> {
     /// Returns the names of capabilities that the assertion may use in their dotted form.
     fn names(&self, turn: &'r Turn) -> Vec<&'r str> {
         match self.section {
-            None => turn.agent.capability_names(),
+            None => turn.claimed.agent.capability_names(),
             Some(section) => vec![section],
         }
     }
@@ -105,7 +104,7 @@ pub fn before(
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
     for (reviewer, part) in reviewed {
-        let view = turn.object.as_ref();
+        let view = turn.past.object.as_ref();
         let view = view.map(|object| object.with_pending(&call.asked.name, &call.asked.arguments));
         let engagement = view.map(|view| view.to_json()).unwrap_or_default();
         if let Some(refusal) = declined(turn, call, &part) {
@@ -122,7 +121,7 @@ pub fn before(
 /// Returns the reason why an assertion does not allow a call that is about to be made.
 fn violated_before(turn: &Turn, call: &Call, part: &RestrictionPart<'_>) -> Option<String> {
     let source = part.restriction.assertion.as_deref()?;
-    let object = turn.object.as_ref();
+    let object = turn.past.object.as_ref();
     let view = object.map(|object| object.with_pending(part.name(call), &call.asked.arguments));
     violated(turn, (source, &part.names(turn)), view.as_ref())
 }
@@ -151,7 +150,7 @@ pub fn after(
     RestrictionPart::all(&capability.output_restriction).find_map(|part| {
         let source = part.restriction.assertion.as_deref()?;
         let (name, outputs) = (part.name(call), outputs_of(outcome));
-        let object = turn.object.as_ref();
+        let object = turn.past.object.as_ref();
         let view = object.map(|object| object.with_made(name, &call.asked.arguments, &outputs));
         let why = violated(turn, (source, &part.names(turn)), view.as_ref())?;
         let text = format!("the output restriction of `{name}` does not allow its result to be used: {why}");
@@ -184,7 +183,7 @@ fn answer<'t>(
     kind: ReviewKind,
 ) -> Option<&'t ReviewAnswer> {
     let subject = part.subject(call);
-    turn.reviews.iter().rev().find(|review| {
+    turn.past.reviews.iter().rev().find(|review| {
         review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == subject
     })
 }
@@ -213,7 +212,7 @@ fn review_requested(
 ) -> Result<(), Stop> {
     let word = reviewer.target.as_str();
     let own_ms = reviewer.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
-    let wait = own_ms.or_else(|| turn.deps.options.review_deadline_ms());
+    let wait = own_ms.or_else(|| turn.claimed.deps.options.review_deadline_ms());
     let answer = answer(turn, call, part, kind);
     let asking = |turn: &Turn| {
         let arguments_hash = part.subject(call);
@@ -222,13 +221,13 @@ fn review_requested(
     match answer.map(|review| review.state) {
         Some(ReviewState::Approved) => Ok(()),
         Some(ReviewState::Rejected | ReviewState::Expired) => Err(rejected(turn, call, answer)),
-        None if turn.is_reviewed_by_agent(word) => {
+        None if turn.claimed.is_reviewed_by_agent(word) => {
             let review = NewReview { reviewer: word.to_owned(), ..asking(turn) };
-            let deadline_at = wait.map(|ms| turn.deps.clock.now().plus_ms(ms));
+            let deadline_at = wait.map(|ms| turn.claimed.deps.clock.now().plus_ms(ms));
             let text = reviewer::input(call, kind, &review.question);
             Err(reviewer::ask(turn, NewReview { deadline_at, ..review }, text))
         }
-        Some(ReviewState::Open) if turn.is_reviewed_by_agent(word) => {
+        Some(ReviewState::Open) if turn.claimed.is_reviewed_by_agent(word) => {
             Err(Stop::Park(Box::new(Wait::Children(Vec::new()))))
         }
         None | Some(ReviewState::Open) => {
@@ -256,7 +255,7 @@ pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop
                 && review.kind == ReviewKind::UnknownOutcome
                 && review.state == state
         };
-        turn.reviews.iter().filter(same).count()
+        turn.past.reviews.iter().filter(same).count()
     };
     if about(ReviewState::Rejected) + about(ReviewState::Expired) > 0 {
         return Ok(false);
@@ -279,8 +278,8 @@ pub fn ask_operator(turn: &Turn, call: &Call, kind: ReviewKind, question: Value)
 /// Returns a question about this call and these arguments, without a reviewer yet.
 fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> NewReview {
     NewReview {
-        id: ReviewId(turn.deps.ids.next()),
-        turn: turn.position.turn,
+        id: ReviewId(turn.claimed.deps.ids.next()),
+        turn: turn.outbox.position.turn,
         call_id: call.asked.call_id.clone(),
         kind,
         reviewer: String::new(),
@@ -311,7 +310,7 @@ fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     };
     let by = decided_by.unwrap_or(NO_REVIEWER);
     let error = JobError::new(FailureKind::Policy, message);
-    if turn.agent.format == AgentFormat::Ossa {
+    if turn.claimed.agent.format == AgentFormat::Ossa {
         // A person has decided: no handler of the manifest asks again.
         let context = answer.map(|said| json!({"state": said.state}));
         let decided = Escalation { to: EscalationType::Human, target: Some(by.to_owned()), context };
@@ -334,8 +333,8 @@ fn missing_reviewer<'a>(turn: &Turn, requested: &'a Contact) -> Option<&'a str> 
 /// Returns the reviewer for calls of an OSSA agent that may not run twice (`human_in_loop`,
 /// `high_risk_action`).
 fn of_high_risk(turn: &Turn, call: &Call, idempotent: bool) -> Option<Contact> {
-    let risky = !idempotent && turn.delegate(&call.asked.name).is_none();
-    turn.agent.approvals.high_risk.clone().filter(|_| risky)
+    let risky = !idempotent && turn.claimed.delegate(&call.asked.name).is_none();
+    turn.claimed.agent.approvals.high_risk.clone().filter(|_| risky)
 }
 
 /// Returns the question for a reviewer: the agent, the call's arguments, and the assertion that it passed.
@@ -345,7 +344,7 @@ fn question(
     outputs: Option<Value>,
     engagement: Value,
 ) -> Value {
-    let mut question = json!({"agent": turn.agent.name, "name": call.asked.name, "call_id": call.asked.call_id,
+    let mut question = json!({"agent": turn.claimed.agent.name, "name": call.asked.name, "call_id": call.asked.call_id,
                               "inputs": call.asked.arguments, "engagement": engagement});
     if let Some(assertion) = &part.restriction.assertion {
         question["assertion"] = assertion.as_str().into();
@@ -362,7 +361,7 @@ fn question(
 /// Returns the Engagement object with the call's output, which the object does not hold until the reviewer
 /// approves.
 fn candidate(turn: &Turn, call: &Call, outputs: &Value) -> Value {
-    let Some(mut object) = turn.object.clone() else { return Value::Null };
+    let Some(mut object) = turn.past.object.clone() else { return Value::Null };
     object.reveal(&call.asked.name, outputs);
     object.to_json()
 }
@@ -370,7 +369,7 @@ fn candidate(turn: &Turn, call: &Call, outputs: &Value) -> Value {
 /// Returns the reason why an assertion does not hold; any value except `true` fails (OAS-36).
 fn violated(turn: &Turn, (source, names): (&str, &[&str]), view: Option<&View<'_>>) -> Option<String> {
     let Some(view) = view else { return Some("there is no Engagement object".to_owned()) };
-    match turn.deps.expression(names, source) {
+    match turn.claimed.deps.expression(names, source) {
         Ok(expression) => {
             let denied = match expression.is_light() {
                 true => expression.assert(view),

@@ -4,8 +4,7 @@
 use super::call::{self, Call};
 use crate::model::ToolOffer;
 use crate::phases::infer;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Stop, Turn};
 use turnstone_domain::agent::{AgentDefinition, StateMode, ToolChoice};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
@@ -48,14 +47,18 @@ pub async fn run(
             ToolOutcome::refused(FailureKind::Validation.code(), "no more tools may be called in this turn")
         }
     };
-    let outcome = turn.screen_outcome(&requested.name, outcome);
+    let outcome = turn.claimed.screen_outcome(&mut turn.outbox, &requested.name, outcome);
     let call = Call { asked: requested, position, journalled: None, stub_of: None };
-    if !turn.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
+    if !turn.past.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
         let intent = call::intend(turn, &call, true, false);
-        turn.pending().tool_calls.push(intent);
+        turn.outbox.pending.tool_calls.push(intent);
     }
     call::note_outcome(turn, &call, &outcome, None, 0, false);
-    turn.say(Message::tool(call.asked.call_id.clone(), outcome.for_model()));
+    turn.past.say(
+        &turn.claimed,
+        &mut turn.outbox,
+        Message::tool(call.asked.call_id.clone(), outcome.for_model()),
+    );
     at_once(turn).await
 }
 
@@ -69,18 +72,18 @@ async fn outcome(turn: &mut Turn, requested: &RequestedCall) -> Result<ToolOutco
             ));
         }
     };
-    let Some(scope) = turn.state_scope() else {
+    let Some(scope) = turn.past.state_scope(&turn.claimed) else {
         return Ok(ToolOutcome::refused(FailureKind::ToolNotFound.code(), "this agent keeps no state"));
     };
-    turn.look_at_state(&scope).await?;
-    let now = turn.deps.clock.now();
-    if turn.buffer.as_ref().is_some_and(turnstone_domain::session_state::Buffer::looks_each_time) {
-        let snapshot = turn.deps.ledger.reads().state(&scope, now).await?;
-        if let Some(buffer) = &mut turn.buffer {
+    turn.past.look_at_state(&turn.claimed, &scope).await?;
+    let now = turn.claimed.deps.clock.now();
+    if turn.past.buffer.as_ref().is_some_and(turnstone_domain::session_state::Buffer::looks_each_time) {
+        let snapshot = turn.claimed.deps.ledger.reads().state(&scope, now).await?;
+        if let Some(buffer) = &mut turn.past.buffer {
             buffer.see(snapshot);
         }
     }
-    let Some(buffer) = &mut turn.buffer else {
+    let Some(buffer) = &mut turn.past.buffer else {
         return Ok(ToolOutcome::refused(FailureKind::State.code(), "the state was not read"));
     };
     Ok(match buffer.apply(&operation, now) {
@@ -95,10 +98,12 @@ async fn outcome(turn: &mut Turn, requested: &RequestedCall) -> Result<ToolOutco
 
 /// Commits a change with the outcome of its call under `read_uncommitted`.
 async fn at_once(turn: &mut Turn) -> Result<(), Stop> {
-    let Some(scope) = turn.state_scope() else { return Ok(()) };
-    let Some(buffer) = turn.buffer.as_mut().filter(|buffer| buffer.writes_at_once()) else { return Ok(()) };
+    let Some(scope) = turn.past.state_scope(&turn.claimed) else { return Ok(()) };
+    let Some(buffer) = turn.past.buffer.as_mut().filter(|buffer| buffer.writes_at_once()) else {
+        return Ok(());
+    };
     let Some(commit) = buffer.commit(&scope) else { return Ok(()) };
     buffer.committed();
-    turn.pending().state = Some(commit);
-    turn.barrier().await
+    turn.outbox.pending.state = Some(commit);
+    turn.outbox.barrier().await
 }

@@ -2,9 +2,8 @@
 
 use super::call::{self, Call};
 use super::restriction;
+use crate::state::{Stop, Turn};
 use crate::turn::escalation;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use serde_json::{Value, json};
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
@@ -84,13 +83,13 @@ impl Over {
 /// rejected.
 pub fn deliver(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
     let Over { outcome, handled, duration_ms, ending } = over;
-    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
+    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node.as_mut()) {
         // No model receives it: the outcome is the result of the node.
         node.outcome = Some(outcome);
         return Ok(());
     }
     if let Ending::Made { withheld, .. } = &ending
-        && let Some(object) = turn.object.as_mut().filter(|_| outcome.was_invoked())
+        && let Some(object) = turn.past.object.as_mut().filter(|_| outcome.was_invoked())
     {
         let outputs = if *withheld { Value::Null } else { outputs_of(&outcome) };
         object.record(&call.asked.name, call.asked.arguments.clone(), outputs);
@@ -118,7 +117,7 @@ pub fn deliver(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
 }
 
 fn say(turn: &mut Turn, call: &Call, text: String) {
-    turn.say(Message::tool(call.asked.call_id.clone(), text));
+    turn.past.say(&turn.claimed, &mut turn.outbox, Message::tool(call.asked.call_id.clone(), text));
 }
 
 /// Returns the failed call as the job's own failure: no further attempt can change it.
@@ -134,9 +133,9 @@ fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
 /// continue.
 fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
     let Some(error) = outcome.as_error() else { return Ok(()) };
-    let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {
+    let Some(contact) = turn.claimed.agent.errors.contact(error.kind.ossa()) else {
         let data = error.event_data();
-        turn.event(EventName::ErrorEscalated, data);
+        turn.outbox.event(&turn.claimed, EventName::ErrorEscalated, data);
         return Ok(());
     };
     let question = json!({"name": call.asked.name, "call_id": call.asked.call_id, "inputs": call.asked.arguments,
@@ -152,7 +151,7 @@ fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> 
         }
         Some(ReviewState::Open) | None => {
             let data = error.event_data();
-            turn.event(EventName::ErrorEscalated, data);
+            turn.outbox.event(&turn.claimed, EventName::ErrorEscalated, data);
             let call_id = call.asked.call_id.clone();
             Err(escalation::ask(turn, ReviewKind::Escalation, call_id, subject, question, &contact))
         }

@@ -1,7 +1,7 @@
 //! The record of a failed try of a call that continues.
 
 use super::call::Call;
-use crate::turn::state::Turn;
+use crate::state::Turn;
 use serde_json::{Value, json};
 use turnstone_domain::EventName;
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome, Tried};
@@ -16,10 +16,10 @@ pub fn tried(
     instead: Option<String>,
 ) {
     let ToolOutcome::Error { code, .. } = failed else { return };
-    let (code, at) = (code.clone(), turn.deps.clock.now());
+    let (code, at) = (code.clone(), turn.claimed.deps.clock.now());
     let tried = Tried { code, duration_ms, at, instead: replaced };
     let step = ToolCallMove::Retry { call_id: call.asked.call_id.clone(), tried, instead };
-    turn.pending().tool_calls.push(step);
+    turn.outbox.pending.tool_calls.push(step);
 }
 
 /// Records the event that a call continues after a failure.
@@ -30,5 +30,5 @@ pub fn retrying(turn: &mut Turn, call: &Call, failed: &ToolOutcome, facts: Value
     if let (Some(data), Value::Object(facts)) = (data.as_object_mut(), facts) {
         data.extend(facts);
     }
-    turn.event(EventName::ToolRetrying, data);
+    turn.outbox.event(&turn.claimed, EventName::ToolRetrying, data);
 }

@@ -17,10 +17,7 @@ use crate::breakers::Success;
 use crate::flow;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
+use crate::state::{Secured, Stop, Turn, trace};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,16 +63,16 @@ pub async fn ask(
     reserved: &mut Option<Afforded>,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
-    let agent = Arc::clone(&turn.agent);
+    let agent = Arc::clone(&turn.claimed.agent);
     let default;
-    let models = if turn.agent.model.models.is_empty() {
-        default = turn.deps.providers.default_model_at(turn.agent.model.provider.as_deref());
+    let models = if turn.claimed.agent.model.models.is_empty() {
+        default = turn.claimed.deps.providers.default_model_at(turn.claimed.agent.model.provider.as_deref());
         default.as_slice()
     } else {
         agent.model.models.as_slice()
     };
     let mut last = unconfigured(NO_MODEL.to_owned());
-    let (tenant, wanted_tokens) = (turn.tenant(), request.max_tokens);
+    let (tenant, wanted_tokens) = (turn.claimed.tenant(), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
         let Some((provider, model)) = find_model(turn, wanted)? else {
             let unknown = unknown_provider(turn, wanted);
@@ -83,7 +80,7 @@ pub async fn ask(
             last = if last.retryable { last } else { unknown };
             continue;
         };
-        let passage = match circuit::pass(turn, turn.secured()?, &provider, &wanted.model).await {
+        let passage = match circuit::pass(turn, turn.outbox.secured()?, &provider, &wanted.model).await {
             Ok(passage) => passage,
             Err(open) => {
                 model_failed(turn, wanted, &provider, &open.message);
@@ -94,7 +91,7 @@ pub async fn ask(
         // When a provider demands a delay, the next model of the list is called at once. Only the last one waits.
         let patience =
             if at + 1 == models.len() { request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
-        let tokens = budget::allow(prompt_bound, wanted_tokens, turn.budget.left())
+        let tokens = budget::allow(prompt_bound, wanted_tokens, turn.outbox.budget.left())
             .map_or(prompt_bound, |allowance| allowance.reserve);
         let call =
             LimitedCall { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
@@ -104,26 +101,38 @@ pub async fn ask(
             {
                 Ok(Ok(admitted)) => admitted,
                 Ok(Err(error)) => {
-                    Box::pin(circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage))
-                        .await;
+                    Box::pin(circuit::not_asked(
+                        turn,
+                        turn.outbox.secured()?,
+                        &provider,
+                        &wanted.model,
+                        passage,
+                    ))
+                    .await;
                     last = error;
                     continue;
                 }
                 Err(stop) => {
-                    Box::pin(circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage))
-                        .await;
+                    Box::pin(circuit::not_asked(
+                        turn,
+                        turn.outbox.secured()?,
+                        &provider,
+                        &wanted.model,
+                        passage,
+                    ))
+                    .await;
                     return Err(stop);
                 }
             };
         // The duration of INFER begins here: it contains the call, and not the waits before it.
-        turn.enter_phase();
+        turn.outbox.enter_phase();
         request.model.clone_from(&wanted.model);
         request.max_tokens = afforded.max_tokens;
         request.listener = if live { listener(turn) } else { Listener::default() };
         let began = tokio::time::Instant::now();
-        let answered = call_model(turn, turn.secured()?, (&provider, &*model), request).await;
-        // From here until `Turn::book` the answer exists only in memory, so `Turn::secured` refuses every wait.
-        turn.unrecorded = answered.is_ok();
+        let answered = call_model(turn, turn.outbox.secured()?, (&provider, &*model), request).await;
+        // From here until `Outbox::book` the answer exists only in memory, so `Outbox::secured` refuses every wait.
+        turn.outbox.unrecorded = answered.is_ok();
         request.max_tokens = wanted_tokens;
         drop(place);
         match answered {
@@ -134,7 +143,7 @@ pub async fn ask(
             Err(error) => {
                 Box::pin(circuit::failed(turn, &provider, &wanted.model, passage, &error)).await?;
                 if let Some(pass) = &pass {
-                    Box::pin(give_back(turn, turn.secured()?, pass, &error)).await;
+                    Box::pin(give_back(turn, turn.outbox.secured()?, pass, &error)).await;
                 }
                 model_failed(turn, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
@@ -152,7 +161,7 @@ pub async fn ask(
 /// Subtracts the time of a failed call from the timeout of the agent's document, which bounds all models and retries
 /// together (RS-42).
 fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Instant) {
-    if turn.agent.limits.model_timeout_ms.is_some() {
+    if turn.claimed.agent.limits.model_timeout_ms.is_some() {
         request.timeout = request.timeout.saturating_sub(began.elapsed());
     }
 }
@@ -182,7 +191,7 @@ async fn admitted(
             // The job was paused before the reservation was durable, which is released with the lease.
             Ok(_) if draining.is_cancelled() => Some(Stop::Drain),
             // A freeze began while the call waited. It waits again, and holds no place of others meanwhile.
-            Ok(held) if turn.is_frozen().await? => {
+            Ok(held) if turn.outbox.is_frozen(&turn.claimed).await? => {
                 *reserved = Some(held);
                 None
             }
@@ -190,7 +199,7 @@ async fn admitted(
             Err(stop) => Some(stop),
         };
         if let Some(pass) = &pass {
-            turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, pass, 0).await;
+            turn.claimed.deps.limits.settle(turn.outbox.secured()?, &*turn.claimed.deps.clock, pass, 0).await;
         }
         match refused {
             None => {}
@@ -209,14 +218,14 @@ async fn place(
     pass: Option<&Pass>,
     draining: &CancellationToken,
 ) -> Result<Option<OwnedSemaphorePermit>, Stop> {
-    let deps = &turn.deps;
+    let deps = &turn.claimed.deps;
     tokio::select! {
         biased;
         place = deps.providers.place(provider) => return Ok(place),
         () = draining.cancelled() => {}
     }
     if let Some(pass) = pass {
-        deps.limits.settle(turn.secured()?, &*deps.clock, pass, 0).await;
+        deps.limits.settle(turn.outbox.secured()?, &*deps.clock, pass, 0).await;
     }
     Err(Stop::Drain)
 }
@@ -228,8 +237,8 @@ async fn enter(
     call: LimitedCall<'_>,
     draining: &CancellationToken,
 ) -> Result<Result<Option<Pass>, JobError>, Stop> {
-    turn.unless_frozen().await?;
-    let (deps, secured) = (&turn.deps, turn.secured()?);
+    turn.outbox.unless_frozen(&turn.claimed).await?;
+    let (deps, secured) = (&turn.claimed.deps, turn.outbox.secured()?);
     let entered = tokio::select! {
         biased;
         entered = deps.limits.enter(secured, &*deps.clock, call) => entered,
@@ -252,11 +261,11 @@ async fn enter(
 /// Returns the listener that sends the text of an answer to the engagement's followers while the model writes it. It does
 /// nothing when the agent's answers are checked before they are shown, and in a conversation without the user.
 pub fn listener(turn: &Turn) -> Listener {
-    if !turn.agent.speaks_live() || turn.conversation.thread().is_some() {
+    if !turn.claimed.agent.speaks_live() || turn.past.conversation.thread().is_some() {
         return Listener::default();
     }
-    let (engagement, job) = (turn.engagement.id.clone(), turn.job.id.clone());
-    let speaker = turn.deps.doorbell.live().speaker(engagement, job, turn.position.turn);
+    let (engagement, job) = (turn.claimed.engagement.id.clone(), turn.claimed.job.id.clone());
+    let speaker = turn.claimed.deps.doorbell.live().speaker(engagement, job, turn.outbox.position.turn);
     Listener::new(move |text| speaker.say(text))
 }
 
@@ -273,7 +282,7 @@ fn find_model(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, 
             Err(unconfigured(why).into())
         }
         None => {
-            let known = turn.deps.providers.resolve(wanted);
+            let known = turn.claimed.deps.providers.resolve(wanted);
             Ok(known.map(|(name, model)| (name.to_owned(), model)))
         }
     }
@@ -286,14 +295,14 @@ async fn call_model(
     (provider, model): (&str, &dyn Model),
     request: &ModelRequest,
 ) -> Result<ModelAnswer, ModelError> {
-    let (span, began) = (trace::chat(turn, provider, request), Instant::now());
-    let counted = &turn.trace.counted;
+    let (span, began) = (trace::chat(&turn.claimed, provider, request), Instant::now());
+    let counted = &turn.claimed.trace.counted;
     let request = pictures::for_model(request, model);
     let answered = model.answer(&request).instrument(span.clone()).await;
     counted.asked(provider, began.elapsed(), answered.as_ref().err().map(ModelError::kind));
     match &answered {
         Ok(answer) => {
-            trace::answered(turn, &span, answer);
+            trace::answered(&turn.claimed, &span, answer);
             if let Some(usage) = answer.usage {
                 counted.used(provider, usage.input, usage.output);
             }
@@ -306,7 +315,7 @@ async fn call_model(
 /// Returns the tokens of a failed call to the rate limit, and applies the delay that the provider demanded to all workers.
 /// A call whose answer was lost may have used its tokens, so they are not returned.
 async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &ModelError) {
-    let deps = &turn.deps;
+    let deps = &turn.claimed.deps;
     if let ModelError::RateLimited { retry_after_ms: Some(wait_ms), .. } = error {
         deps.limits.hold(secured, &*deps.clock, pass, *wait_ms).await;
     }
@@ -318,7 +327,7 @@ async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &Model
 /// Records the event that this model did not answer; another one may.
 fn model_failed(turn: &mut Turn, wanted: &ModelRef, provider: &str, message: &str) {
     let data = json!({"model": wanted.model, "provider": provider, "message": message});
-    turn.event(EventName::ModelFailed, data);
+    turn.outbox.event(&turn.claimed, EventName::ModelFailed, data);
 }
 
 fn unknown_provider(turn: &mut Turn, wanted: &ModelRef) -> JobError {

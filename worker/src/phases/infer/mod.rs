@@ -3,7 +3,7 @@
 //! Before the call everything is durable, and the most tokens and money that it can use are reserved. The answer, its
 //! cost and its message are committed together. They are committed at once when the answer asks for tools, or when a rate
 //! limit or a circuit breaker has to learn its outcome. Otherwise they are committed with the next write, before any
-//! other call or wait ([`Turn::secure`]).
+//! other call or wait ([`Outbox::secure`]).
 //!
 //! | file | part |
 //! |---|---|
@@ -25,13 +25,12 @@ use super::exec::state_call;
 use super::resol;
 use crate::flow::{self, NodeAnswer};
 use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
-use crate::turn::conversation::{images, size};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::bodies::InferBody;
+use crate::state::conversation::{images, size};
+use crate::state::{Stop, Turn};
 use ask::Answered;
 use reservation::Afforded;
-pub use reservation::Shortage;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,40 +41,6 @@ use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, Phase, Spent};
 
 const VERSION: i64 = 3;
-/// The versions of [`InferBody`] that this worker reads. Version 1 did not count cached and reasoning tokens apart;
-/// version 2 did not record the budget that capped the answer.
-pub const VERSIONS: &[i64] = &[1, 2, 3];
-
-/// The result of INFER; the answer itself is a message of the engagement.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct InferBody {
-    /// The provider that answered.
-    pub provider: String,
-    /// The model that answered.
-    pub model: String,
-    /// The reason why the model stopped writing.
-    pub finish_reason: FinishReason,
-    /// The tokens of the prompt, as charged to the budget.
-    pub tokens_in: i64,
-    /// The tokens of the answer, as charged to the budget.
-    pub tokens_out: i64,
-    /// Prompt tokens from the provider's cache: a part of `tokens_in`.
-    #[serde(default)]
-    pub tokens_cached: i64,
-    /// Tokens of the model's reasoning: a part of `tokens_out`.
-    #[serde(default)]
-    pub tokens_reasoning: i64,
-    /// True if the provider sent no count, so the whole reservation was charged.
-    pub estimated: bool,
-    /// True if the answer had to be shorter than the agent allows, because the budget had too little left.
-    pub capped: bool,
-    /// The budget that had too little left, unless it was the engagement's tokens.
-    #[serde(default)]
-    pub shortage: Option<Shortage>,
-    /// The answer to a node of a flow, if the turn runs one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<NodeAnswer>,
-}
 
 /// The data of `phase.completed` for INFER.
 #[derive(Serialize)]
@@ -103,7 +68,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     if let Some(planned) = flow::plan(turn) {
         return planned_node(turn, planned);
     }
-    if let Some(overflow) = turn.conversation.overflow(&turn.agent.memory) {
+    if let Some(overflow) = turn.past.conversation.overflow(&turn.claimed.agent.memory) {
         Box::pin(summary::make(turn, overflow, draining)).await?;
     }
     if turn.flow.is_some() {
@@ -123,27 +88,33 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
         Err(Stop::Fail(error)) if flow::catches(turn, &error) => {
             if let Some(afforded) = reserved {
                 let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
-                turn.book(tokens, afforded.settled(0));
+                turn.outbox.book(tokens, afforded.settled(0));
             }
             return planned_node(turn, NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() });
         }
         requested => requested?,
     };
     let used = afforded.book(answer.usage);
-    let blocked = turn.screen_answer(&mut answer);
+    let blocked = turn.claimed.screen_answer(&mut turn.outbox, &mut answer);
     record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
     let has_calls = |answer: &Message| !answer.tool_calls.is_empty();
-    let asks_for_tools = turn.node().is_none() && turn.conversation.answer().is_some_and(has_calls);
+    let asks_for_tools = turn.node().is_none() && turn.past.conversation.answer().is_some_and(has_calls);
     let commits_now = asks_for_tools || pass.is_some() || success.is_some();
-    let durable = if commits_now { turn.secure().await } else { Ok(()) };
+    let durable = if commits_now { turn.outbox.secure().await } else { Ok(()) };
     // The answer is committed before the rate limit gets the unused tokens back. If the process dies in between, the limit
     // refills by itself, and the answer is not lost.
     if let Some(pass) = pass {
-        Box::pin(turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used)).await;
+        Box::pin(turn.claimed.deps.limits.settle(
+            turn.outbox.secured()?,
+            &*turn.claimed.deps.clock,
+            &pass,
+            used,
+        ))
+        .await;
     }
     circuit::report(turn, success).await?;
     durable?;
-    turn.deadline.check()?;
+    turn.outbox.deadline.check()?;
     turn_limit::check_used(turn)?;
     // Only now, because a blocked answer is paid for as well.
     blocked.map_or(Ok(()), |error| Err(error.into()))
@@ -164,15 +135,15 @@ fn planned_node(turn: &mut Turn, planned: NodeAnswer) -> Result<(), Stop> {
         shortage: None,
         node: Some(planned),
     };
-    turn.complete_phase(Phase::Infer, VERSION, &body)?;
-    turn.spent(Spent::default());
-    turn.inferred = Some(Arc::new(body));
+    turn.outbox.complete_phase(&turn.claimed, Phase::Infer, VERSION, &body)?;
+    turn.outbox.spent(Spent::default());
+    turn.bodies.inferred = Some(Arc::new(body));
     Ok(())
 }
 
 fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
-    let resolved = turn.resolved()?;
-    let agent = &turn.agent;
+    let resolved = turn.bodies.resolved()?;
+    let agent = &turn.claimed.agent;
     let tools: Vec<ToolOffer> = match may_call(turn) {
         true => {
             let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
@@ -183,7 +154,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
     };
     // "required" applies to the first answer; afterwards the model may finish.
     let tool_choice = match agent.tool_choice {
-        ToolChoice::Required if turn.position.tool_turns > 0 => ToolChoice::Auto,
+        ToolChoice::Required if turn.outbox.position.tool_turns > 0 => ToolChoice::Auto,
         choice => choice,
     };
     Ok(ModelRequest {
@@ -198,7 +169,7 @@ fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
 
 /// Returns a request with the agent's settings, and without messages and tools.
 fn plain_request(turn: &Turn) -> ModelRequest {
-    let agent = &turn.agent;
+    let agent = &turn.claimed.agent;
     ModelRequest {
         model: String::new(),
         system: String::new(),
@@ -211,20 +182,23 @@ fn plain_request(turn: &Turn) -> ModelRequest {
         presence_penalty: agent.model.presence_penalty,
         max_tokens: most_tokens(turn),
         output: OutputContract::default(),
-        timeout: agent.limits.model_timeout_ms.map_or(turn.deps.options.model_timeout, Duration::from_millis),
+        timeout: agent
+            .limits
+            .model_timeout_ms
+            .map_or(turn.claimed.deps.options.model_timeout, Duration::from_millis),
         listener: Listener::default(),
     }
 }
 
 /// Returns the most tokens that an answer may have.
 fn most_tokens(turn: &Turn) -> i64 {
-    turn.agent.model.max_tokens.unwrap_or(turn.deps.options.max_tokens)
+    turn.claimed.agent.model.max_tokens.unwrap_or(turn.claimed.deps.options.max_tokens)
 }
 
 /// Returns true if the model may ask for tools in this turn. After `max_tool_turns` turns in a row that did, it is offered
 /// none and has to answer (OSSA §4).
 pub fn may_call(turn: &Turn) -> bool {
-    turn.agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most)
+    turn.claimed.agent.limits.max_tool_turns.is_none_or(|most| turn.outbox.position.tool_turns < most)
 }
 
 /// Returns the most tokens that the call can use within the rest of the budget, and how many of them the answer may have.
@@ -274,7 +248,11 @@ fn record(
     let reported = answer.usage.map(|usage| usage.total());
     let used = afforded.book(answer.usage);
     if let Some(reported) = reported.filter(|reported| *reported != used) {
-        turn.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
+        turn.outbox.event(
+            &turn.claimed,
+            EventName::UsageClamped,
+            json!({"reported": reported, "booked": used}),
+        );
     }
     let booked = answer.usage.unwrap_or_default().within(used);
     let cost = afforded.cost(answer.usage.map(|_| booked));
@@ -282,7 +260,7 @@ fn record(
     let tool_calls: Vec<RequestedCall> = requested
         .into_iter()
         .map(|call| RequestedCall {
-            call_id: CallId(turn.deps.ids.next()),
+            call_id: CallId(turn.claimed.deps.ids.next()),
             arguments: flow::cast(turn, &call.name, call.arguments),
             name: call.name,
         })
@@ -309,24 +287,28 @@ fn record(
         tokens_cached: body.tokens_cached,
         tokens_reasoning: body.tokens_reasoning,
         finish_reason: body.finish_reason,
-        budget_left: turn.budget.limit.map(|limit| limit - turn.budget.settled - used),
+        budget_left: turn.outbox.budget.limit.map(|limit| limit - turn.outbox.budget.settled - used),
         cost: (cost > 0).then_some(Amount(cost)),
         tool_calls: tool_calls.iter().map(|call| call.name.clone()).collect(),
         tool_calls_cut: (!cut.is_empty()).then_some(cut),
     };
-    turn.position.model_used = Some(body.model.clone());
-    turn.position.raise_until = None;
-    let position = turn.position.clone();
-    turn.pending().position = Some(position);
-    turn.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
+    turn.outbox.position.model_used = Some(body.model.clone());
+    turn.outbox.position.raise_until = None;
+    let position = turn.outbox.position.clone();
+    turn.outbox.pending.position = Some(position);
+    turn.outbox.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
     if let Some(content) = content {
-        turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
+        turn.past.say(
+            &turn.claimed,
+            &mut turn.outbox,
+            Message { tool_calls, ..Message::text(Role::Assistant, content) },
+        );
     }
     // A summary bought in this turn is a cost of this phase.
-    let (summed_in, summed_out) = turn.conversation.summed_up_for(turn.position.turn);
+    let (summed_in, summed_out) = turn.past.conversation.summed_up_for(turn.outbox.position.turn);
     let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);
-    turn.complete_infer(VERSION, &body, tokens, &facts)?;
-    turn.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
-    turn.inferred = Some(Arc::new(body));
+    turn.outbox.complete_infer(&turn.claimed, VERSION, &body, tokens, &facts)?;
+    turn.outbox.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
+    turn.bodies.inferred = Some(Arc::new(body));
     Ok(())
 }

@@ -6,8 +6,7 @@
 use super::{bound, turn_limit};
 use crate::model::{Model, ModelRequest};
 use crate::phases::norm::{IMAGE_TYPES, MOST_IMAGE_CHARS};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Stop, Turn};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::borrow::Cow;
@@ -30,7 +29,7 @@ pub fn may_be_shown(turn: &Turn, request: &ModelRequest) -> bool {
 /// # Errors
 /// [`Stop::Store`].
 pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop> {
-    let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
+    let kept = turn.claimed.deps.ledger.reads().artifacts_of(&turn.claimed.engagement.id).await?;
     let is_picture = |media_type: &str| IMAGE_TYPES.contains(&media_type);
     let mut pictures: Vec<_> = kept.iter().filter(|artifact| is_picture(&artifact.media_type)).collect();
     pictures.reverse();
@@ -44,7 +43,9 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
         };
         let Some(message) = request.messages.iter_mut().find(names) else { continue };
         let message = Arc::make_mut(message);
-        let Some(bytes) = turn.deps.ledger.reads().artifact_bytes(&artifact.id).await? else { continue };
+        let Some(bytes) = turn.claimed.deps.ledger.reads().artifact_bytes(&artifact.id).await? else {
+            continue;
+        };
         let data = BASE64_STANDARD.encode(bytes);
         if data.len() > MOST_IMAGE_CHARS {
             continue;
@@ -87,9 +88,9 @@ pub fn for_model<'r>(request: &'r ModelRequest, model: &dyn Model) -> Cow<'r, Mo
 
 /// Returns true if one of the agent's models takes pictures.
 fn are_taken(turn: &Turn) -> bool {
-    let providers = &turn.deps.providers;
-    let default = providers.default_model_at(turn.agent.model.provider.as_deref());
-    let models = &turn.agent.model.models;
+    let providers = &turn.claimed.deps.providers;
+    let default = providers.default_model_at(turn.claimed.agent.model.provider.as_deref());
+    let models = &turn.claimed.agent.model.models;
     let requested = default.iter().filter(|_| models.is_empty()).chain(models);
     requested.filter_map(|wanted| providers.resolve(wanted)).any(|(_, model)| model.takes_pictures())
 }

@@ -7,8 +7,7 @@
 use super::ask::{Answered, ask as ask_once};
 use super::reservation::Afforded;
 use crate::model::ModelRequest;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Stop, Turn};
 use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +43,7 @@ pub async fn ask(
             let retryable = error.retryable && !is_last(turn, &error);
             return Err(JobError { retryable, ..error }.into());
         };
-        if turn.agent.limits.model_timeout_ms.is_some() {
+        if turn.claimed.agent.limits.model_timeout_ms.is_some() {
             let pause = Duration::from_millis(wait_ms);
             if pause >= request.timeout {
                 return Err(error.into());
@@ -55,8 +54,8 @@ pub async fn ask(
         let mut data = error.event_data();
         data["retry"] = tries.into();
         data["delay_ms"] = json!(wait_ms);
-        turn.event(EventName::ModelRetrying, data);
-        turn.secured()?;
+        turn.outbox.event(&turn.claimed, EventName::ModelRetrying, data);
+        turn.outbox.secured()?;
         tokio::select! {
             biased;
             () = draining.cancelled() => return Err(Stop::Drain),
@@ -68,7 +67,8 @@ pub async fn ask(
 /// Returns true if no further attempt of the job calls the model again: the policy of an Agent Spec document counts all
 /// calls. A provider that demands a longer delay than the turn may wait is called again later.
 fn is_last(turn: &Turn, error: &JobError) -> bool {
-    let limits = turn.agent.format == AgentFormat::AgentSpec && turn.agent.errors.model_retry.is_some();
+    let limits = turn.claimed.agent.format == AgentFormat::AgentSpec
+        && turn.claimed.agent.errors.model_retry.is_some();
     limits && of_model(error) && !is_held(error)
 }
 
@@ -86,14 +86,14 @@ fn wait(turn: &Turn, error: &JobError, tries: u32) -> Option<u64> {
     if !error.retryable || !of_model(error) {
         return None;
     }
-    let policy = &turn.agent.errors;
+    let policy = &turn.claimed.agent.errors;
     let handler = policy.handler(code);
     let retries = match handler.map(|handler| (handler.strategy, handler.max_retries)) {
         Some((Strategy::Retry, said)) => said.unwrap_or_else(|| code.retries()),
         Some((_, said)) => said.unwrap_or(0),
         None => match &policy.model_retry {
             Some(rule) => rule.retries.unwrap_or_else(|| code.retries()),
-            None if turn.agent.format == AgentFormat::Ossa => code.retries(),
+            None if turn.claimed.agent.format == AgentFormat::Ossa => code.retries(),
             None => 0,
         },
     };

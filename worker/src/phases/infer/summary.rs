@@ -10,9 +10,8 @@ use crate::breakers::Success;
 use crate::flow;
 use crate::model::ModelRequest;
 use crate::model::limits::Pass;
-use crate::turn::conversation::Overflow;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::conversation::Overflow;
+use crate::state::{Stop, Turn};
 use serde_json::json;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +35,7 @@ const TASK: &str = "You sum up the earlier part of a conversation between a user
 pub async fn make(turn: &mut Turn, overflow: Overflow, draining: &CancellationToken) -> Result<(), Stop> {
     let mut request = request(turn, &overflow);
     let Some(allowance) = allowed(turn, &request) else {
-        turn.conversation.forget_before(overflow.until);
+        turn.past.conversation.forget_before(overflow.until);
         return Ok(());
     };
     request.max_tokens = allowance.max_tokens;
@@ -68,13 +67,13 @@ async fn buy(
     let used = afforded.book(answer.usage);
     let booked = answer.usage.unwrap_or_default().within(used);
     let (tokens_in, cost) = (booked.input, afforded.cost(answer.usage.map(|_| booked)));
-    turn.book(BudgetMove::Settle { reserved: afforded.tokens, used }, afforded.settled(cost));
-    turn.paid_before = turn.paid_before.saturating_add(cost);
-    let blocked = turn.screen_answer(&mut answer);
+    turn.outbox.book(BudgetMove::Settle { reserved: afforded.tokens, used }, afforded.settled(cost));
+    turn.outbox.paid_before = turn.outbox.paid_before.saturating_add(cost);
+    let blocked = turn.claimed.screen_answer(&mut turn.outbox, &mut answer);
     let tokens_out = used - tokens_in;
     let facts = json!({"messages": messages, "model": answer.model, "provider": provider,
                        "tokens_in": tokens_in, "tokens_out": tokens_out});
-    turn.event(EventName::HistorySummarized, facts);
+    turn.outbox.event(&turn.claimed, EventName::HistorySummarized, facts);
     let text = answer.content.unwrap_or_default();
     Ok(Bought { text, tokens_in, tokens_out, pass, success, blocked })
 }
@@ -89,10 +88,19 @@ impl Bought {
     ) -> Result<(), Stop> {
         let Self { tokens_in, tokens_out, pass, success, blocked, .. } = self;
         let summary = Some(Summary { until, tokens_in, tokens_out });
-        turn.say_in(thread, Message { summary, ..Message::text(role, content) });
-        let durable = turn.barrier().await;
+        turn.past.say_in(
+            &turn.claimed,
+            &mut turn.outbox,
+            thread,
+            Message { summary, ..Message::text(role, content) },
+        );
+        let durable = turn.outbox.barrier().await;
         if let Some(pass) = pass {
-            turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, tokens_in + tokens_out).await;
+            turn.claimed
+                .deps
+                .limits
+                .settle(turn.outbox.secured()?, &*turn.claimed.deps.clock, &pass, tokens_in + tokens_out)
+                .await;
         }
         circuit::report(turn, success).await?;
         durable?;

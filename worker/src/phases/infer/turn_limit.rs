@@ -4,21 +4,21 @@
 //! limit holds as a budget does: the most that a call can use has to fit before the call is made.
 
 use crate::model::ModelRequest;
-use crate::turn::state::Turn;
+use crate::state::Turn;
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 
 /// Returns the tokens that a call may use by the engagement's budget and by the limit of the turn; `None` is
 /// unlimited.
 pub fn left(turn: &Turn) -> Option<i64> {
-    turn.budget.left().into_iter().chain(of_turn(turn)).min()
+    turn.outbox.budget.left().into_iter().chain(of_turn(turn)).min()
 }
 
 /// Returns what is left of the turn's limit.
 fn of_turn(turn: &Turn) -> Option<i64> {
-    let (input, output) = turn.conversation.summed_up_for(turn.position.turn);
+    let (input, output) = turn.past.conversation.summed_up_for(turn.outbox.position.turn);
     let used = input.saturating_add(output);
-    turn.agent.limits.max_tokens_per_turn.map(|most| most.saturating_sub(used))
+    turn.claimed.agent.limits.max_tokens_per_turn.map(|most| most.saturating_sub(used))
 }
 
 /// Cuts the answer of a call to what is left of the turn's limit after the prompt.
@@ -42,18 +42,19 @@ pub fn fit(turn: &Turn, request: &mut ModelRequest, prompt_bound: i64) -> Result
 /// [`FailureKind::MaxTokens`].
 pub fn check_used(turn: &mut Turn) -> Result<(), JobError> {
     let Some(left) = of_turn(turn) else { return Ok(()) };
-    let Some(used) = turn.inferred.as_ref().map(|body| body.tokens_in.saturating_add(body.tokens_out)) else {
+    let Some(used) = turn.bodies.inferred.as_ref().map(|body| body.tokens_in.saturating_add(body.tokens_out))
+    else {
         return Ok(());
     };
     if used <= left { Ok(()) } else { Err(exceeded(turn, format!("used {used} tokens"))) }
 }
 
 fn exceeded(turn: &Turn, what: String) -> JobError {
-    let most = turn.agent.limits.max_tokens_per_turn.unwrap_or_default();
+    let most = turn.claimed.agent.limits.max_tokens_per_turn.unwrap_or_default();
     let message = format!(
         "constraints.max_tokens_per_turn: the model call of turn {} {what}, prompt and answer, and the agent allows {most} in a \
          turn; raise the limit or shorten the input",
-        turn.position.turn
+        turn.outbox.position.turn
     );
     JobError::new(FailureKind::MaxTokens, message).with("max_tokens_per_turn", most)
 }

@@ -1,63 +1,20 @@
 //! Finds the tools that this worker can call for the agent's declarations.
 
-use super::record::{ResolvedTool, ToolSource};
 use super::rules;
 use crate::model::ToolOffer;
+use crate::state::tools::{Bound, ResolvedTool, ToolSource};
+use crate::state::{Secured, Turn};
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
 use crate::tool::{Tool, Toolbox};
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::delegation::Target;
-use turnstone_domain::agent::{AgentDefinition, AgentFormat, Capability, Reached, Toolset};
+use turnstone_domain::agent::{AgentFormat, Capability, Reached, Toolset};
 use turnstone_domain::digest;
 
 /// The reason why a capability has no tool, or none for this caller.
 const NO_TOOL: &str = "no tool of this name is registered on this worker; add it to [tools]";
-
-/// The tools of a turn, by the names that the model knows.
-#[derive(Default)]
-pub struct Bindings {
-    by_name: HashMap<String, Bound>,
-}
-
-/// A tool that was found.
-pub struct Bound {
-    /// The tool.
-    pub tool: Arc<dyn Tool>,
-    /// The record of it that RESOL writes.
-    pub record: ResolvedTool,
-    /// The capability of a tool that the agent does not name individually, or that has rules of the configuration.
-    own: Option<Capability>,
-}
-
-impl Bindings {
-    /// Returns the tool of this name.
-    pub fn get(&self, name: &str) -> Option<&Bound> {
-        self.by_name.get(name)
-    }
-
-    /// Adds a tool of which there is a record.
-    pub fn insert_recorded(&mut self, agent: &AgentDefinition, record: ResolvedTool, tool: Arc<dyn Tool>) {
-        let name = record.name.clone();
-        let own = agent.capability(&name).is_none().then(|| Capability::named(name.clone()));
-        self.by_name.insert(name, Bound { tool, record, own });
-    }
-
-    /// Adds a tool.
-    pub fn insert(&mut self, name: String, bound: Bound) {
-        self.by_name.insert(name, bound);
-    }
-}
-
-impl Bound {
-    /// Returns the agent's capability for it.
-    pub fn capability<'a>(&'a self, agent: &'a AgentDefinition, name: &str) -> Option<&'a Capability> {
-        self.own.as_ref().or_else(|| agent.capability(name))
-    }
-}
 
 /// The current offers of an agent's MCP servers.
 pub struct Catalogues {
@@ -69,23 +26,25 @@ pub struct Catalogues {
 impl Catalogues {
     /// Asks the servers of all `wanted` capabilities and of the toolsets, in parallel.
     pub async fn ask(turn: &Turn, secured: Secured<'_>, wanted: impl Fn(&str) -> bool) -> Self {
-        let toolbox = &turn.deps.toolbox;
-        let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
-        let servers: BTreeMap<String, Arc<McpServer>> = capabilities
-            .filter_map(|capability| place(toolbox, capability)?.ok())
-            .map(|place| (place.key.to_owned(), place.server))
-            .chain(
-                turn.agent
-                    .toolsets
-                    .iter()
-                    .filter_map(|set| Some((set.server.clone(), Arc::clone(toolbox.server(&set.server)?)))),
-            )
-            .collect();
+        let toolbox = &turn.claimed.deps.toolbox;
+        let capabilities =
+            turn.claimed.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
+        let servers: BTreeMap<String, Arc<McpServer>> =
+            capabilities
+                .filter_map(|capability| place(toolbox, capability)?.ok())
+                .map(|place| (place.key.to_owned(), place.server))
+                .chain(
+                    turn.claimed.agent.toolsets.iter().filter_map(|set| {
+                        Some((set.server.clone(), Arc::clone(toolbox.server(&set.server)?)))
+                    }),
+                )
+                .collect();
         let requested = servers.into_iter().map(async |(key, server)| {
             let catalogue = server.catalogue().await;
             (key, catalogue)
         });
-        let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
+        let capabilities =
+            turn.claimed.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
         let remote: BTreeSet<&str> =
             capabilities.filter_map(|capability| remote(toolbox, capability)).collect();
         let read =
@@ -169,7 +128,7 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Mcp
 /// A sentence that gives the reason why this turn does not have it.
 pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
     let name = capability.name.as_str();
-    let toolbox = &turn.deps.toolbox;
+    let toolbox = &turn.claimed.deps.toolbox;
     if !rules::admits(turn, capability) {
         return Err(NO_TOOL.to_owned());
     }
@@ -188,7 +147,7 @@ pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues)
     }
     if let Some(place) = place(toolbox, capability) {
         let place = place?;
-        let tool = catalogues.tool(place.key, place.tool, turn.agent.format)?;
+        let tool = catalogues.tool(place.key, place.tool, turn.claimed.agent.format)?;
         let source = of_server(&tool);
         return bound(turn, tool, capability, source).await;
     }
@@ -244,10 +203,10 @@ async fn bound(
     source: ToolSource,
 ) -> Result<Bound, String> {
     let offer = offer(&*tool, capability);
-    turn.deps.prepare(&offer.input_schema).await?;
-    turn.deps.prepare(&tool.spec().input_schema).await?;
+    turn.claimed.deps.prepare(&offer.input_schema).await?;
+    turn.claimed.deps.prepare(&tool.spec().input_schema).await?;
     if let Some(schema) = &capability.output_schema {
-        turn.deps.prepare(schema).await?;
+        turn.claimed.deps.prepare(schema).await?;
     }
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
@@ -256,11 +215,11 @@ async fn bound(
         source,
         transport: tool.transport(),
         timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-        retry_policy: capability.errors.retry.clone().or_else(|| turn.agent.errors.retry.clone()),
+        retry_policy: capability.errors.retry.clone().or_else(|| turn.claimed.agent.errors.retry.clone()),
         digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
     };
-    let unnamed = || turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
-    let own = rules::added(&turn.deps.toolbox, capability).or_else(unnamed);
+    let unnamed = || turn.claimed.agent.capability(&capability.name).is_none().then(|| capability.clone());
+    let own = rules::added(&turn.claimed.deps.toolbox, capability).or_else(unnamed);
     Ok(Bound { tool, record, own })
 }
 
@@ -271,7 +230,7 @@ async fn bound(
 pub async fn declared(turn: &Turn, tool: Arc<dyn Tool>, capability: &Capability) -> Result<Bound, String> {
     let bound = bound(turn, tool, capability, ToolSource::Manifest { tool_index: 0 }).await?;
     // The rules of the configuration are about its own tools.
-    let own = turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
+    let own = turn.claimed.agent.capability(&capability.name).is_none().then(|| capability.clone());
     Ok(Bound { own, ..bound })
 }
 

@@ -1,7 +1,7 @@
 //! The rules of the configuration for the tools of a turn (`[tool_rules]`).
 
+use crate::state::Turn;
 use crate::tool::Toolbox;
-use crate::turn::state::Turn;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, Capability, Reached, ToolCaller};
 
@@ -27,17 +27,17 @@ fn registered(toolbox: &Toolbox, capability: &Capability) -> Option<String> {
 
 /// Returns true if the job's tenant and the turn's agent may call the capability's tool.
 pub fn admits(turn: &Turn, capability: &Capability) -> bool {
-    let rules = turn.deps.toolbox.rules();
+    let rules = turn.claimed.deps.toolbox.rules();
     if rules.is_empty() {
         return true;
     }
-    let tool = registered(&turn.deps.toolbox, capability);
+    let tool = registered(&turn.claimed.deps.toolbox, capability);
     tool.is_none_or(|tool| is_admitted(turn, &tool))
 }
 
 fn is_admitted(turn: &Turn, tool: &str) -> bool {
-    let caller = ToolCaller { tenant: &turn.tenant(), agent: turn.agent.known_name() };
-    turn.deps.toolbox.rules().admits(tool, caller)
+    let caller = ToolCaller { tenant: &turn.claimed.tenant(), agent: turn.claimed.agent.known_name() };
+    turn.claimed.deps.toolbox.rules().admits(tool, caller)
 }
 
 /// Returns true if the tool of a guardrail may be called for this turn.
@@ -45,7 +45,7 @@ fn is_admitted(turn: &Turn, tool: &str) -> bool {
 /// # Errors
 /// A sentence when rules restrict its calls: a guardrail runs by itself, and nothing would hold the restriction.
 pub fn admits_guardrail(turn: &Turn, name: &str) -> Result<bool, String> {
-    let toolbox = &turn.deps.toolbox;
+    let toolbox = &turn.claimed.deps.toolbox;
     if toolbox.rules().is_empty() {
         return Ok(true);
     }

@@ -1,0 +1,51 @@
+//! A turn in progress, in four parts.
+
+use super::bodies::Bodies;
+use super::claimed::Claimed;
+use super::outbox::Outbox;
+use super::past::Past;
+use crate::deps::Deps;
+use crate::flow::run::{Crew, FlowRun, NodeTurn};
+use std::sync::Arc;
+use turnstone_domain::turn_write::Position;
+
+/// A turn in progress, and the turns that follow it under the same lease.
+pub struct Turn {
+    /// What the claim brought.
+    pub claimed: Claimed,
+    /// What has been said and done so far.
+    pub past: Past,
+    /// The results of the phases of this turn.
+    pub bodies: Bodies,
+    /// The lease, and what is not durable yet.
+    pub outbox: Outbox,
+    /// The run of the flow, when the agent is one.
+    pub flow: Option<Box<FlowRun>>,
+}
+
+impl Turn {
+    /// Begins the next turn under the same lease: forgets the phases, calls and reviews of the turn before.
+    pub fn advance(&mut self, position: Position) {
+        self.past.end_turn();
+        self.bodies = Bodies::new(position.turn);
+        self.outbox.advance(position);
+    }
+
+    /// Replaces the parts that all turns of a worker share.
+    pub fn share(&mut self, deps: Arc<Deps>) {
+        self.outbox.deps = Arc::clone(&deps);
+        self.claimed.deps = deps;
+    }
+
+    /// Returns the node that this turn runs; `None` for a turn of an agent.
+    #[must_use]
+    pub fn node(&self) -> Option<&NodeTurn> {
+        self.flow.as_ref()?.node.as_ref()
+    }
+
+    /// Returns the agents of the node that runs; `None` for a node of another kind, and outside of flows.
+    #[must_use]
+    pub fn crew(&self) -> Option<&Crew> {
+        self.flow.as_ref()?.crew.as_ref()
+    }
+}
