@@ -35,7 +35,7 @@ fn functions(text: &str) -> Vec<(&str, &str)> {
 #[test]
 fn every_slow_call_of_a_turn_is_secured() {
     let (mut problems, mut found) = (Vec::new(), 0);
-    let folders = ["worker/src/turn", "worker/src/state", "worker/src/phases"];
+    let folders = ["worker/src/turn", "worker/src/state", "worker/src/phases", "worker/src/policy"];
     for path in folders.into_iter().flat_map(|folder| files(folder, ".rs")) {
         let text = read(&path);
         let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();

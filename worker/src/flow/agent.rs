@@ -4,10 +4,9 @@
 use super::machine::{NEXT, NodeResult};
 use super::run::NodeAnswer;
 use super::team::{Consequence, Step};
-use super::{answer, execution, nothing, remote};
+use super::{answer, nothing, remote};
 use crate::model::ToolOffer;
 use crate::state::{Stop, Turn};
-use crate::turn::ending;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -68,23 +67,6 @@ pub fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
     RequestedCall { call_id, name, arguments: json!({"request_keys": {USER_INPUT: content}}) }
 }
 
-/// The end of EXEC: calls that control the run take effect, or the job waits for the user.
-///
-/// Nothing here waits for a commit, so that after a crash everything happens again or nothing does.
-///
-/// # Errors
-/// [`Stop::Park`] until the user has answered; [`Stop::Fail`] as [`result`].
-pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
-    let asks = turn.bodies.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
-    if turn.crew().is_none() {
-        return Ok(());
-    }
-    if let Some(requested) = asks {
-        return execution::wait_for_user(turn, requested);
-    }
-    say_consequence(turn)
-}
-
 /// Says what follows the answer of the turn's agent.
 ///
 /// # Errors
@@ -135,7 +117,7 @@ fn judged(turn: &mut Turn) -> Result<Result<Consequence, JobError>, Stop> {
         return Ok(Err(JobError::new(FailureKind::Internal, "the answer of the agent is not recorded")));
     };
     if said.tool_calls.is_empty()
-        && let Some(error) = ending::unusable(&inferred)
+        && let Some(error) = inferred.unusable()
     {
         return Ok(Err(error));
     }

@@ -6,7 +6,6 @@
 
 mod agent;
 mod answer;
-mod execution;
 pub mod machine;
 mod node_agent;
 mod parallel;
@@ -14,12 +13,12 @@ mod remote;
 pub mod run;
 pub mod team;
 mod template;
-mod tools;
+pub mod tools;
 mod transform;
 mod work;
 
-pub use agent::{cast, conclude, controls, offers};
-pub use execution::{call_client, client_tool, run as execute};
+pub use agent::{cast, controls, offers, say_consequence};
+pub use parallel::run as run_parallel;
 pub use run::NodeAnswer;
 pub use team::RemoteComponent;
 pub use template::{render, render_all, render_url, text};

@@ -3,7 +3,6 @@
 
 use super::machine::{Branch, joined};
 use super::run::NodeAnswer;
-use crate::phases::exec::context;
 use crate::state::{Stop, Turn, trace};
 use serde_json::{Value, json};
 use turnstone_domain::agent::FlowDocument;
@@ -100,7 +99,7 @@ fn child(turn: &Turn, call_id: CallId, branch: &Branch) -> NewChild {
         turn: turn.outbox.position.turn,
         mode,
         args: RawJson::of(&json!([branch.inputs])),
-        meta: context::meta(turn, None, &root.name, &span),
+        meta: trace::child_meta(&turn.claimed, &turn.outbox.interaction_id, None, &root.name, &span),
         timeout_ms: None,
         review: None,
     }

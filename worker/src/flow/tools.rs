@@ -2,10 +2,10 @@
 
 use super::agent::arguments;
 use super::failed;
+use crate::policy::reviewers::OPERATOR;
 use crate::state::{Secured, Stop, Turn};
 use crate::tool::mcp::McpTool;
 use crate::tool::{Invocation, NamedTool, Tool, ToolError};
-use crate::turn::reviewers::OPERATOR;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

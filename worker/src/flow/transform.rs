@@ -6,8 +6,8 @@
 use super::machine::Values;
 use super::template::render;
 use super::{agent, node_agent};
-use crate::phases::infer::summary::line;
 use crate::state::Turn;
+use crate::state::conversation::line;
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;

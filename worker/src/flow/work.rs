@@ -9,7 +9,6 @@ use crate::model::{NamedModel, declared};
 use crate::state::bodies::InferBody;
 use crate::state::{Stop, Turn};
 use crate::tool::request;
-use crate::turn::failure;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -83,7 +82,7 @@ pub fn catches(turn: &Turn, error: &JobError) -> bool {
     use FailureKind::{ContentFiltered, Model, ModelTimeout, ModelUnavailable, RateLimited};
     turn.flow.as_ref().is_some_and(|run| run.machine.catches())
         && matches!(error.kind, ContentFiltered | Model | ModelTimeout | ModelUnavailable | RateLimited)
-        && failure::is_final(turn, error)
+        && turn.claimed.is_final(turn.outbox.position.outages, error)
 }
 
 /// INFER of a node that asks no model: what it says is said, and the call that it makes is planned. `None`
@@ -175,7 +174,7 @@ fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Val
         NodeKind::LlmNode { .. } => {
             let said = planned.and_then(|planned| planned.text.as_deref()).unwrap_or_default();
             let wrong = |why: String| JobError::new(FailureKind::OutputSchema, why);
-            if let Some(error) = crate::turn::ending::unusable(inferred) {
+            if let Some(error) = inferred.unusable() {
                 return Err(error);
             }
             let outputs = answer::read(&node.outputs, said).map_err(wrong)?;

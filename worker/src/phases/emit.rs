@@ -1,8 +1,8 @@
 //! EMIT: the record of the turn for the audit (OSSA §1.7).
 
+use super::verdict::{Verdict, verdict};
+use crate::policy::guard;
 use crate::state::{Stop, Turn};
-use crate::turn::guard;
-use crate::turn::verdict::{Verdict, verdict};
 use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::{Phase, Spent};

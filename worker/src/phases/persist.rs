@@ -5,8 +5,8 @@
 
 use crate::flow;
 use crate::state::bodies::{PersistBody, Transaction};
-use crate::state::stop::{Stop, state_conflict};
-use crate::state::{Turn, shown_changes, trace};
+use crate::state::stop::state_conflict;
+use crate::state::{Stop, Turn, shown_changes, trace};
 use serde_json::json;
 use std::sync::Arc;
 use tracing::Instrument;

@@ -73,6 +73,30 @@ pub struct InferBody {
     pub node: Option<NodeAnswer>,
 }
 
+impl InferBody {
+    /// Returns the reason why the answer is no result, if there is one. Another request would end in the same
+    /// way.
+    pub fn unusable(&self) -> Option<JobError> {
+        let model = &self.model;
+        match self.finish_reason {
+            FinishReason::Length => {
+                let message = format!(
+                    "the answer of {model} was cut after {} tokens, the most that one answer may have; \
+                 raise ext_agent_max_tokens, maxTokens or max_tokens_per_turn of the agent, or [models] max_tokens",
+                    self.tokens_out
+                );
+                Some(JobError::new(FailureKind::MaxTokens, message).with("tokens", self.tokens_out))
+            }
+            FinishReason::ContentFilter => {
+                let message =
+                    format!("the provider {} withheld the answer of {model} (content filter)", self.provider);
+                Some(JobError::new(FailureKind::ContentFiltered, message))
+            }
+            FinishReason::Stop | FinishReason::ToolUse => None,
+        }
+    }
+}
+
 /// A budget that had not enough left for a whole answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Shortage {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use turnstone_domain::agent::delegation::Delegate;
 use turnstone_domain::budget::AppliedBudget;
 use turnstone_domain::engagement::Engagement;
-use turnstone_domain::retry::RetryPolicy;
+use turnstone_domain::retry::{Decision, RetryPolicy};
 use turnstone_domain::session_state::inherited_session;
-use turnstone_domain::{AgentDefinition, JobId, RawJson, RawObject};
+use turnstone_domain::{AgentDefinition, JobError, JobId, RawJson, RawObject};
 
 /// The constant part of the claim.
 pub struct JobFacts {
@@ -110,5 +110,25 @@ impl Claimed {
     #[must_use]
     pub fn instance_id(&self) -> String {
         self.agent.identity.instance_id.of(&self.deps.options.worker_id)
+    }
+
+    /// Returns true if the model may ask for tools after this many turns in a row that did. After `max_tool_turns` it is
+    /// offered none and has to answer (OSSA §4).
+    #[must_use]
+    pub fn may_call(&self, tool_turns: u32) -> bool {
+        self.agent.limits.max_tool_turns.is_none_or(|most| tool_turns < most)
+    }
+
+    /// Returns true if the agent remembers its user across engagements.
+    #[must_use]
+    pub fn has_memory(&self) -> bool {
+        self.agent.retain_memory && self.depth == 0 && self.engagement.user.is_known()
+    }
+
+    /// Returns true when the job's retry policy allows no further attempt after this error and these outages.
+    #[must_use]
+    pub fn is_final(&self, outages: u32, error: &JobError) -> bool {
+        let number = self.job.retry.number(self.job.failures, outages, error);
+        matches!(self.job.retry.decide(number, error, 0.0), Decision::Exhausted)
     }
 }

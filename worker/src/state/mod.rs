@@ -5,7 +5,7 @@
 //! | what the claim brought: job, agent, engagement | `claimed` | the driver, between phases |
 //! | what has been said and done: conversation, journal, reviews | `past` | the phase that says or does it |
 //! | what the phases of this turn have found | `bodies`, `tools` | the phase that completes |
-//! | the lease and what is not durable yet | `outbox`, `events`, `deadline` | every phase, through its barriers |
+//! | the lease and what is not durable yet | `outbox`, `events`, `journal`, `pay`, `deadline` | every phase, through its barriers |
 //!
 //! [`Turn`] has one field for each part, so that a function can take the parts that it needs. `shown` says what of a text
 //! may leave the worker, `trace` has the spans, and `stop` the reasons why a turn ends early.
@@ -15,11 +15,14 @@ pub mod claimed;
 pub mod conversation;
 pub mod deadline;
 mod events;
+pub mod journal;
 pub mod outbox;
 pub mod past;
+pub mod pay;
 pub mod secured;
 mod session_state;
 pub mod shown;
+pub mod signals;
 pub mod slot;
 pub mod stop;
 pub mod tools;

@@ -12,8 +12,10 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::Span;
+use turnstone_domain::agent::delegation::Delegate;
 use turnstone_domain::agent::{Capability, TraceFormat, reasoning};
 use turnstone_domain::message::{Message, RequestedCall};
+use turnstone_domain::principal::SUBMITTED_BY;
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::trace_context::{self, is_traceparent};
 use turnstone_domain::{JobError, RawObject};
@@ -24,6 +26,9 @@ use turnstone_telemetry::{exports_spans, names};
 
 /// The key of the delegating span in a delegated job's `meta`.
 pub const PARENT_TRACEPARENT: &str = "ossa.parent.traceparent";
+
+/// The member of the baggage that names the session.
+const SESSION: &str = "ossa.session.id";
 
 /// The spans of a claim.
 #[derive(Clone, Debug)]
@@ -298,4 +303,41 @@ fn state(claimed: &Claimed, span: Span) -> Span {
 /// Counts a complete turn.
 pub fn turned(claimed: &Claimed, took: Duration) {
     claimed.trace.counted.turned(took);
+}
+
+/// Returns the job's `meta` for a delegate: its agent, its parent, and its tenant and user.
+pub fn child_meta(
+    claimed: &Claimed,
+    interaction_id: &str,
+    terms: Option<&Delegate>,
+    agent: &str,
+    span: &Span,
+) -> RawObject {
+    let mut meta = RawObject::new();
+    meta.insert("agent", agent);
+    for kept in ["tenant", "tenant_id", "user", SUBMITTED_BY] {
+        if let Some(value) = claimed.job.meta.get(kept) {
+            meta.insert(kept, value.clone());
+        }
+    }
+    meta.insert(names::PARENT_INTERACTION_ID, interaction_id);
+    let shares_session = terms.is_none_or(Delegate::shares_session);
+    if shares_session {
+        let session = claimed.session_id();
+        meta.insert("session_id", session.as_str());
+        meta.insert("ossa.parent.session.id", session);
+    }
+    meta.insert(names::PARENT_AGENT_ID, claimed.agent.name.as_str());
+    if let Some(traceparent) = propagation::traceparent(span) {
+        meta.insert(PARENT_TRACEPARENT, traceparent);
+    }
+    if let Some(baggage) = claimed.job.meta.get("baggage").filter(|_| claimed.agent.identity.baggage) {
+        let sent = baggage.parse::<String>().ok().filter(|_| !shares_session);
+        match sent.map(|sent| trace_context::without(&sent, SESSION)) {
+            None => meta.insert("baggage", baggage.clone()),
+            Some(rest) if !rest.is_empty() => meta.insert("baggage", rest),
+            Some(_) => {}
+        }
+    }
+    meta
 }

@@ -2,7 +2,8 @@
 
 use super::handoff;
 use crate::deps::Deps;
-use crate::phases::{exec, resol};
+use crate::phases::exec;
+use crate::policy::tool_rules;
 use crate::state::claimed::{JobFacts, Reviewers};
 use crate::state::conversation::Conversation;
 use crate::state::past::Fork;
@@ -33,7 +34,7 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
     side.engagement.agent.clone_from(&side.agent.name);
     let tokens = claim.envelope.extra.given("ext_agent_token_budget");
     let past = Past {
-        object: resol::reads_engagement(&deps.toolbox, &side.agent)
+        object: tool_rules::reads_engagement(&deps.toolbox, &side.agent)
             .then(|| EngagementObject::begin(&side.engagement, &side.agent)),
         short_circuit: side.agent.short_circuit.map(ShortCircuit::new),
         ..Past::default()

@@ -1,6 +1,7 @@
 //! The consequence of an error for the job, after every reaction within the turn.
 
-use super::{escalation, exceeded};
+use super::exceeded;
+use crate::policy::escalation;
 use crate::state::{Stop, Turn};
 use serde_json::json;
 use turnstone_domain::budget;
@@ -43,13 +44,6 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
         Ok(settlement) => settlement,
         Err(error) => by_policy(turn, error),
     }
-}
-
-/// Returns true when the job's retry policy allows no further attempt after this error.
-pub fn is_final(turn: &Turn, error: &JobError) -> bool {
-    let number =
-        turn.claimed.job.retry.number(turn.claimed.job.failures, turn.outbox.position.outages, error);
-    matches!(turn.claimed.job.retry.decide(number, error, 0.0), Decision::Exhausted)
 }
 
 /// Returns the settlement by the job's retry policy.

@@ -5,49 +5,15 @@
 //! user has none either.
 
 use crate::phases::exec;
-use crate::state::{Stop, Turn};
-use std::collections::BTreeSet;
-use turnstone_domain::EventName;
+use crate::state::Turn;
 use turnstone_domain::memory::{self, Remember};
-
-/// Returns true if the agent remembers its user across engagements.
-pub fn has_memory(turn: &Turn) -> bool {
-    turn.claimed.agent.retain_memory && turn.claimed.depth == 0 && turn.claimed.engagement.user.is_known()
-}
-
-/// Recalls messages of earlier engagements, when this one begins. From then on they are among its messages:
-/// no other engagement is read again, neither after a crash nor for a fork.
-///
-/// # Errors
-/// [`Stop::Store`].
-pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
-    // A fork begins with the memory of its origin, which is on record.
-    let is_fork = turn.past.fork.as_ref().is_some_and(|fork| !fork.recorded.is_all);
-    if !has_memory(turn) || is_fork || turn.outbox.position.turn != 1 {
-        return Ok(());
-    }
-    let rules = memory::rules(&turn.claimed.agent);
-    let exchanges = turn.claimed.deps.ledger.reads().memories(&turn.claimed.job.id, &rules).await?;
-    let said = memory::recalled(exchanges, &turn.claimed.agent.memory, turn.outbox.budget.left());
-    if said.is_empty() {
-        return Ok(());
-    }
-    let engagements: BTreeSet<_> =
-        said.iter().filter_map(|message| message.recalled_from.as_ref().map(|id| id.as_str())).collect();
-    let data = serde_json::json!({"engagements": engagements.len(), "messages": said.len()});
-    turn.outbox.event(&turn.claimed, EventName::MemoryRecalled, data);
-    for message in said {
-        turn.past.say_before(&turn.claimed, &mut turn.outbox, message);
-    }
-    Ok(())
-}
 
 /// Returns the request to remember the exchange with which the job completes. After a handoff another agent
 /// answers, and in a workflow the input holds the results of other jobs.
 pub fn remember(turn: &Turn) -> Option<Remember> {
     let handed_over = turn.outbox.position.handoff_agent.is_some() || exec::took_over(turn).is_some();
     let is_users = turn.claimed.job.parent_results.is_none();
-    (has_memory(turn) && !handed_over && is_users).then(|| Remember {
+    (turn.claimed.has_memory() && !handed_over && is_users).then(|| Remember {
         began: turn.outbox.position.begins.max(1),
         ended: turn.outbox.position.turn,
         rules: memory::rules(&turn.claimed.agent),

@@ -12,26 +12,21 @@
 
 mod begin;
 mod confirmation;
-mod content_filter;
-pub mod ending;
-pub mod escalation;
 mod exceeded;
-pub mod exposes;
-pub mod failure;
-pub mod guard;
+mod failure;
 mod handoff;
-pub mod memory;
+mod memory;
 pub mod rerun;
-pub mod reviewers;
-pub mod signals;
-pub mod verdict;
 
 use crate::deps::Deps;
+use crate::flow;
+use crate::phases;
+use crate::phases::verdict::{self, Verdict};
+use crate::policy::escalation;
 use crate::state::deadline::Deadline;
+use crate::state::signals::{Signal, Signals};
 use crate::state::{Stop, Turn, trace};
-use crate::{flow, phases};
 use futures::FutureExt;
-use signals::{Signal, Signals};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +35,6 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Lease, Phase, Settlement, TurnWrite};
 use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
-use verdict::Verdict;
 
 /// Runs a claimed job until its lease ends. It has no result, because its caller has nothing left to do: the outcome of
 /// the job is in the store, and a reason why there is none is logged.

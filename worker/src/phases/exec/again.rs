@@ -4,10 +4,16 @@
 //! the first outcome already. The new one reaches it as a separate message, because a call has one answer
 //! only.
 
-use super::{call, delegate};
-use crate::state::{Stop, Turn};
-use crate::turn::signals::{Signal, Signals};
+use super::identity::RemotePart;
+use super::send::Made;
+use super::{admission, artifacts, delegate, send, tool_outcome};
+use crate::policy::restriction::{self, Checked};
+use crate::state::journal::{self, Call};
+use crate::state::signals::{Signal, Signals};
+use crate::state::{Stop, Turn, pay};
+use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
+use turnstone_domain::tool_call::{ToolCall, ToolCallState, ToolOutcome};
 
 /// Repeats the calls, one after the other. A call that an agent answers parks the job until that agent has
 /// ended.
@@ -34,7 +40,7 @@ async fn repeat(turn: &mut Turn) -> Result<(), Stop> {
         };
         let outcome = match delegate::is_one(turn, &requested) {
             true => delegate::repeat(turn, &row, requested).await?,
-            false => call::repeat(turn, row, requested).await?,
+            false => repeat_call(turn, row, requested).await?,
         };
         let text =
             format!("The call of `{name}` in turn {of_turn} was made again. Its outcome is now: {outcome}");
@@ -42,4 +48,68 @@ async fn repeat(turn: &mut Turn) -> Result<(), Stop> {
         turn.outbox.barrier().await?;
     }
     turn.past.replay_object(&turn.claimed, turn.outbox.position.turn).await
+}
+
+/// Repeats a call of an earlier turn, under the same checks as the first time. Returns the text for the model. Afterwards
+/// the call's journal row has the new outcome.
+///
+/// # Errors
+/// As [`super::run`].
+async fn repeat_call(turn: &mut Turn, row: ToolCall, requested: RequestedCall) -> Result<String, Stop> {
+    let position = usize::try_from(row.position).unwrap_or_default();
+    let mut call = Call { asked: requested, position, journalled: Some(row.state), stub_of: None };
+    let (tool, capability) = match admission::usable(turn, &call) {
+        Ok(found) => found,
+        Err(refusal) => return Ok(tool_outcome::refused_again(turn, &call, &refusal)),
+    };
+    if tool.tokens().is_some() {
+        let text = "calls of remote agents are not repeated; ask in a new turn";
+        return Ok(tool_outcome::refused_again(
+            turn,
+            &call,
+            &ToolOutcome::refused(FailureKind::Tool.code(), text),
+        ));
+    }
+    if row.state == ToolCallState::Sent {
+        let idempotent = row.idempotent && admission::is_idempotent(&tool, &capability);
+        if !idempotent && !restriction::may_resend(turn, &call, row.sends - admission::known_failures(&row))?
+        {
+            let text = "the outcome of this call is unknown: it may or may not have had its effect";
+            return Ok(tool_outcome::refused_again(
+                turn,
+                &call,
+                &ToolOutcome::failed(FailureKind::Tool.code(), text),
+            ));
+        }
+    } else if let Checked::Denied(refusal) =
+        restriction::before(turn, &call, &capability, admission::is_declared_idempotent(&tool, &capability))?
+    {
+        return Ok(tool_outcome::refused_again(turn, &call, &refusal));
+    }
+    turn.outbox.secure().await?;
+    turn.outbox.unless_frozen(&turn.claimed).await?;
+    journal::record_sent(
+        &turn.claimed,
+        &mut turn.outbox,
+        &mut call,
+        admission::is_idempotent(&tool, &capability),
+        true,
+    );
+    pay::barrier(
+        &turn.claimed,
+        &mut turn.outbox,
+        vec![(call.asked.call_id.clone(), call.asked.name.clone())],
+        0,
+    )
+    .await?;
+    let remote = RemotePart { call: &call.asked.call_id, set_aside: 0, handle: None };
+    let made = send::try_once(turn, turn.outbox.secured()?, &call, (&tool, &capability), remote).await;
+    let Made { mut outcome, duration_ms, artifacts, .. } = made;
+    let files = artifacts::admit(turn, &call, &mut outcome, artifacts).await?;
+    let text = tool_outcome::known_again(turn, &call, &capability, outcome, duration_ms);
+    // Without a review of this output neither it nor its files are published.
+    if !capability.output_restriction.restricts() {
+        artifacts::put(turn, &call, files, capability.collect_results);
+    }
+    Ok(text)
 }

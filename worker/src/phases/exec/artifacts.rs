@@ -1,10 +1,10 @@
 //! Files of calls. Their size is bounded, and the output guardrail checks them like the agent's words. They
 //! are stored in the write that publishes the outcome, so both become durable together.
 
-use super::call::Call;
 use super::tool_outcome::{Ending, Over};
+use crate::policy::guard;
+use crate::state::journal::Call;
 use crate::state::{Stop, Turn};
-use crate::turn::guard;
 use serde_json::{Value, json};
 use turnstone_domain::artifact::{Artifact, NewArtifact};
 use turnstone_domain::error::FailureKind;

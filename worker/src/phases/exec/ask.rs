@@ -3,12 +3,13 @@
 //! The question passes the output guardrail first, because the model wrote it. The answers pass the input
 //! guardrail before the model sees them (OAS-42, OAS-44).
 
-use super::call::{self, Call};
-use super::restriction::{self, Checked};
+use super::admission;
 use super::tool_outcome::{Ending, Over, deliver};
 use crate::phases::resol;
+use crate::policy::restriction::{self, Checked};
+use crate::policy::{exposes, guard};
+use crate::state::journal::{self, Call};
 use crate::state::{Stop, Turn};
-use crate::turn::{exposes, guard};
 use serde_json::Value;
 use turnstone_domain::Wait;
 use turnstone_domain::agent::Capability;
@@ -44,11 +45,11 @@ pub async fn run(
     if let Some(row) = row.filter(|row| row.outcome.is_some()) {
         return answered(turn, &call, row).await;
     }
-    call::watch_repetition(turn, &call)?;
+    admission::watch_repetition(turn, &call)?;
     let question = match allowable(turn, &call, allowed)? {
         Ok(question) => question,
         Err(outcome) => {
-            call::plan(turn, &mut call, true);
+            journal::plan(&mut turn.outbox, &mut call, true);
             let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
             over.note(turn, &call, false);
             deliver(turn, &call, over)?;
@@ -57,9 +58,9 @@ pub async fn run(
     };
     guard::question(turn, position, &question.prompt()).await?;
     if call.journalled.is_none() {
-        call::called(turn, &call);
+        journal::called(&turn.claimed, &mut turn.outbox, &call);
     }
-    call::plan(turn, &mut call, true);
+    journal::plan(&mut turn.outbox, &mut call, true);
     let call_id = call.asked.call_id.clone();
     let exposes = exposes::now(turn);
     Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes }))))
@@ -67,7 +68,7 @@ pub async fn run(
 
 /// Returns the question to ask, or the refusal of the call.
 fn allowable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<Result<Question, ToolOutcome>, Stop> {
-    let capability = match call::callable(turn, call, allowed) {
+    let capability = match admission::callable(turn, call, allowed) {
         Ok((_, capability)) => capability,
         Err(refusal) => return Ok(Err(refusal)),
     };

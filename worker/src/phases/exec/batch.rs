@@ -12,19 +12,16 @@
 //!
 //! The model receives the outcomes in the order of its requests, whichever call returned first.
 
-use super::artifacts;
-use super::call::{self, Call, Fate, Made, News};
-use super::circuit;
 use super::identity::RemotePart;
-use super::pay;
 use super::remedy::{FailedCall, Remedy, remedy};
-use super::remote_calls;
-use super::restriction::{self, Checked};
+use super::send::{self, Fate, Made, News};
 use super::tool_outcome::{Ending, Over, deliver};
-use super::tries;
+use super::{admission, artifacts, circuit, remote_calls, tries};
 use crate::breakers::Success;
 use crate::phases::resol;
-use crate::state::{Secured, Stop, Turn};
+use crate::policy::restriction::{self, Checked};
+use crate::state::journal::{self, Call};
+use crate::state::{Secured, Stop, Turn, pay};
 use crate::tool::Tool;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -244,12 +241,12 @@ fn prepare(
         let over = Over::recalled(outcome, row.handled.clone(), row.duration_ms.unwrap_or(0));
         return Ok(Flight { call, step: Step::Over(Box::new(over)) });
     }
-    call::watch_repetition(turn, &call)?;
+    admission::watch_repetition(turn, &call)?;
     let tried = row.as_ref().map(|row| row.tried.as_slice()).unwrap_or_default();
     let tries_of_tool = tried.iter().filter(|tried| tried.instead.is_some() == replaced).count();
-    let known_failures = row.as_ref().map_or(0, call::known_failures);
+    let known_failures = row.as_ref().map_or(0, admission::known_failures);
     let sent = row.as_ref().filter(|row| row.state == ToolCallState::Sent);
-    let found = call::callable(turn, &call, allowed);
+    let found = admission::callable(turn, &call, allowed);
     let (tool, capability) = match (found, sent) {
         (Ok(found), _) => found,
         (Err(refusal), None) => return Ok(refused(turn, call, refusal)),
@@ -261,7 +258,7 @@ fn prepare(
         // A remote agent works for it: no second request is sent, and the turn waits for its end.
         Some(_) if handle.is_some() => {}
         // It passed its restrictions before it was sent. It must have been idempotent then, and be so now.
-        Some(sent) if sent.idempotent && call::is_idempotent(&tool, &capability) => {}
+        Some(sent) if sent.idempotent && admission::is_idempotent(&tool, &capability) => {}
         // One approval permits one request with an unknown outcome. Requests that are known to have failed need none.
         Some(sent) if restriction::may_resend(turn, &call, sent.sends - known_failures)? => {}
         Some(_) => return Ok(unknown(turn, call)),
@@ -270,7 +267,7 @@ fn prepare(
                 turn,
                 &call,
                 &capability,
-                call::is_declared_idempotent(&tool, &capability),
+                admission::is_declared_idempotent(&tool, &capability),
             )? {
                 return Ok(refused(turn, call, refusal));
             }
@@ -305,7 +302,7 @@ fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
             Remedy::Again(_) | Remedy::Instead(_) => (refusal, None),
         },
     };
-    call::plan(turn, &mut call, false);
+    journal::plan(&mut turn.outbox, &mut call, false);
     let over = Over { outcome, handled, duration_ms: 0, ending: Ending::Refused };
     over.note(turn, &call, false);
     Flight { call, step: Step::Over(Box::new(over)) }
@@ -345,7 +342,7 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
                 }
                 Remedy::End(outcome, handled) => {
                     abandon(turn, &flight.call, ready);
-                    call::plan(turn, &mut flight.call, false);
+                    journal::plan(&mut turn.outbox, &mut flight.call, false);
                     let over = Over { outcome, handled, duration_ms: 0, ending: Ending::Refused };
                     over.note(turn, &flight.call, false);
                     flight.step = Step::Over(Box::new(over));
@@ -375,12 +372,12 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
         if std::mem::take(&mut ready.continues) {
             continue;
         }
-        let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
+        let idempotent = admission::is_idempotent(&ready.tool, &ready.capability);
         let is_first = ready.tries == 0 && ready.handle.is_none();
-        call::record_sent(turn, &mut flight.call, idempotent, is_first);
+        journal::record_sent(&turn.claimed, &mut turn.outbox, &mut flight.call, idempotent, is_first);
         remote_calls::record_sent(turn, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
     }
-    pay::barrier(turn, leaving, aside).await
+    pay::barrier(&turn.claimed, &mut turn.outbox, leaving, aside).await
 }
 
 /// Runs the calls of the round; returns each result with the index of its flight.
@@ -391,7 +388,7 @@ async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(u
         let call = &flight.call.asked.call_id;
         let remote = RemotePart { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
         Some(async move {
-            (at, call::try_once(turn, secured, &flight.call, (&ready.tool, &ready.capability), remote).await)
+            (at, send::try_once(turn, secured, &flight.call, (&ready.tool, &ready.capability), remote).await)
         })
     });
     futures::future::join_all(calls).await
@@ -420,7 +417,13 @@ async fn judge(
         made.outcome = turn.claimed.screen_outcome(&mut turn.outbox, &flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
         let begun = matches!(made.news, Some(News::Begun(_)));
-        pay::settle(turn, &flight.call.asked, (ready.set_aside, made.tokens - ready.booked), !begun);
+        pay::settle(
+            &turn.claimed,
+            &mut turn.outbox,
+            &flight.call.asked,
+            (ready.set_aside, made.tokens - ready.booked),
+            !begun,
+        );
         ready.booked = ready.booked.max(made.tokens);
         match made.news.take() {
             Some(News::Begun(handle)) => {
@@ -487,7 +490,7 @@ async fn judge(
 /// reported, the tool has to be idempotent, or the manifest to have a `retry_policy` for it. After an unknown outcome, the
 /// tool has to be idempotent.
 fn may_repeat(ready: &Ready, fate: Fate) -> bool {
-    let idempotent = ready.handle.is_some() || call::is_idempotent(&ready.tool, &ready.capability);
+    let idempotent = ready.handle.is_some() || admission::is_idempotent(&ready.tool, &ready.capability);
     match fate {
         Fate::Undone => true,
         Fate::Answered => idempotent || ready.capability.errors.retry.is_some(),
@@ -519,7 +522,7 @@ fn replace(
     failed: &ToolOutcome,
     duration_ms: i64,
 ) -> Result<(), Stop> {
-    call::plan(turn, &mut flight.call, false);
+    journal::plan(&mut turn.outbox, &mut flight.call, false);
     let requested = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
     let other = Call {
         asked: requested,
@@ -527,14 +530,14 @@ fn replace(
         journalled: Some(ToolCallState::Planned),
         stub_of: None,
     };
-    let Ok((tool, capability)) = call::callable(turn, &other, true) else {
+    let Ok((tool, capability)) = admission::callable(turn, &other, true) else {
         // The fallback does not accept this call, so the model receives the failure of the requested tool.
         let own = Capability::named(flight.call.asked.name.clone());
         let over = Over::made(turn, &flight.call, &own, failed.clone(), None, duration_ms);
         flight.step = Step::Over(Box::new(over));
         return Ok(());
     };
-    let declared = call::is_declared_idempotent(&tool, &capability);
+    let declared = admission::is_declared_idempotent(&tool, &capability);
     let checked = restriction::before(turn, &other, &capability, declared);
     if let Ok(Checked::Denied(outcome)) = checked {
         let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };

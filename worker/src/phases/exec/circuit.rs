@@ -1,8 +1,9 @@
 //! The circuit breakers of tools (RS-26): while many calls cannot reach a tool, the whole fleet stops calling
 //! it.
 
-use super::call::{Call, Made};
+use super::send::Made;
 use crate::breakers::Success;
+use crate::state::journal::Call;
 use crate::state::{Stop, Turn};
 use crate::tool::Tool;
 use serde_json::json;

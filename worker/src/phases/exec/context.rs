@@ -1,15 +1,11 @@
 //! The input of a delegate: its task, and the context that its terms allow (OSSA §5, `context_propagation`).
 
-use super::call::Call;
-use crate::state::{Stop, Turn, trace};
+use crate::state::journal::Call;
+use crate::state::{Stop, Turn};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use tracing::Span;
-use turnstone_domain::agent::delegation::{ContextTransfer, Delegate};
+use turnstone_domain::agent::delegation::ContextTransfer;
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::principal::SUBMITTED_BY;
-use turnstone_domain::{RawObject, trace_context};
-use turnstone_telemetry::{names, propagation};
 
 /// The most bytes of state in a delegate's input; keys beyond it are only counted.
 const MOST_STATE_BYTES: usize = 64 * 1024;
@@ -87,40 +83,4 @@ fn push_history(turn: &Turn, text: &mut String) {
         };
         text.push_str(&format!("\n{who}: {}", message.content));
     }
-}
-
-/// The member of the baggage that names the session.
-const SESSION: &str = "ossa.session.id";
-
-/// Returns the job's `meta` for a delegate: its agent, its parent, and its tenant and user.
-pub fn meta(turn: &Turn, terms: Option<&Delegate>, agent: &str, span: &Span) -> RawObject {
-    let mut meta = RawObject::new();
-    meta.insert("agent", agent);
-    for kept in ["tenant", "tenant_id", "user", SUBMITTED_BY] {
-        if let Some(value) = turn.claimed.job.meta.get(kept) {
-            meta.insert(kept, value.clone());
-        }
-    }
-    meta.insert(names::PARENT_INTERACTION_ID, turn.outbox.interaction_id.as_str());
-    let shares_session = terms.is_none_or(Delegate::shares_session);
-    if shares_session {
-        let session = turn.claimed.session_id();
-        meta.insert("session_id", session.as_str());
-        meta.insert("ossa.parent.session.id", session);
-    }
-    meta.insert(names::PARENT_AGENT_ID, turn.claimed.agent.name.as_str());
-    if let Some(traceparent) = propagation::traceparent(span) {
-        meta.insert(trace::PARENT_TRACEPARENT, traceparent);
-    }
-    if let Some(baggage) =
-        turn.claimed.job.meta.get("baggage").filter(|_| turn.claimed.agent.identity.baggage)
-    {
-        let sent = baggage.parse::<String>().ok().filter(|_| !shares_session);
-        match sent.map(|sent| trace_context::without(&sent, SESSION)) {
-            None => meta.insert("baggage", baggage.clone()),
-            Some(rest) if !rest.is_empty() => meta.insert("baggage", rest),
-            Some(_) => {}
-        }
-    }
-    meta
 }

@@ -3,13 +3,12 @@
 //! The store begins and ends a child's engagement and wakes the parent. This module decides which agent
 //! receives which request, and what happens to the outcome.
 
-use super::MAX_CALLS;
-use super::call::{self, Call};
+use super::admission::{self, MAX_CALLS};
 use super::context;
 use super::delegate_failure::{self, Aftermath};
-use super::restriction::{self, Checked};
-use super::tool_outcome::{Ending, Over, deliver};
-use crate::phases::infer;
+use super::tool_outcome::{self, Ending, Over, deliver};
+use crate::policy::restriction::{self, Checked};
+use crate::state::journal::{self, Call};
 use crate::state::{Stop, Turn, trace};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -83,14 +82,14 @@ pub async fn repeat(turn: &mut Turn, row: &ToolCall, requested: RequestedCall) -
             DelegationState::Success => ToolOutcome::Success { output: outputs(&last) },
             DelegationState::Error | DelegationState::Timeout => delegate_failure::failure(&last),
         };
-        return Ok(call::known_again(turn, &call, &capability, outcome, duration_ms));
+        return Ok(tool_outcome::known_again(turn, &call, &capability, outcome, duration_ms));
     }
     let agent = match free(turn, &call, true) {
         Ok(agent) => agent,
-        Err(refusal) => return Ok(call::refused_again(turn, &call, &refusal)),
+        Err(refusal) => return Ok(tool_outcome::refused_again(turn, &call, &refusal)),
     };
     if let Checked::Denied(refusal) = restriction::before(turn, &call, &capability, false)? {
-        return Ok(call::refused_again(turn, &call, &refusal));
+        return Ok(tool_outcome::refused_again(turn, &call, &refusal));
     }
     context::look(turn, std::slice::from_ref(&call.asked)).await?;
     let child = NewChild { mode: DelegationMode::Supervisor, ..begin(turn, &mut call, &agent) };
@@ -188,7 +187,7 @@ fn row_again(turn: &Turn, call: &Call) -> bool {
 
 /// Returns the next step of a call before its first delegation.
 fn first(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
-    call::watch_repetition(turn, call)?;
+    admission::watch_repetition(turn, call)?;
     let agent = match askable(turn, call) {
         Ok(agent) => agent,
         Err(refusal) => return refused(turn, call, refusal),
@@ -201,7 +200,7 @@ fn first(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
 }
 
 fn refused(turn: &mut Turn, call: &mut Call, outcome: ToolOutcome) -> Result<Next, Stop> {
-    call::plan(turn, call, false);
+    journal::plan(&mut turn.outbox, call, false);
     let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
     over.note(turn, call, false);
     deliver(turn, call, over)?;
@@ -220,14 +219,14 @@ fn askable(turn: &mut Turn, call: &Call) -> Result<Arc<AgentDefinition>, ToolOut
         let text = "this call was not made: control was handed over to another agent";
         return Err(ToolOutcome::refused(FailureKind::Tool.code(), text));
     }
-    let may_call = infer::may_call(turn);
+    let may_call = turn.claimed.may_call(turn.outbox.position.tool_turns);
     free(turn, call, may_call)
 }
 
 /// Returns the same for a call on which no earlier call of the turn has an effect.
 fn free(turn: &mut Turn, call: &Call, may_call: bool) -> Result<Arc<AgentDefinition>, ToolOutcome> {
     let name = &call.asked.name;
-    if let Some(refusal) = call::forbidden(turn, name) {
+    if let Some(refusal) = admission::forbidden(turn, name) {
         return Err(refusal);
     }
     let offered = turn.bodies.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
@@ -298,7 +297,7 @@ fn others(turn: &mut Turn, position: usize, requested: &[RequestedCall]) -> Resu
         match agent {
             Some(agent) => {
                 if tries.is_empty() {
-                    call::watch_repetition(turn, &call)?;
+                    admission::watch_repetition(turn, &call)?;
                 }
                 children.push(begin(turn, &mut call, &agent));
             }
@@ -311,11 +310,11 @@ fn others(turn: &mut Turn, position: usize, requested: &[RequestedCall]) -> Resu
 
 /// Begins a delegation: the intent and the child's engagement become durable together when the parent parks.
 fn begin(turn: &mut Turn, call: &mut Call, agent: &AgentDefinition) -> NewChild {
-    call::record_sent(turn, call, false, true);
+    journal::record_sent(&turn.claimed, &mut turn.outbox, call, false, true);
     let mode = mode(turn, call);
     let span = trace::handoff(&agent.name, mode.as_str());
     let terms = turn.claimed.delegate(&call.asked.name).map(|delegate| &delegate.terms);
-    let meta = context::meta(turn, terms, &agent.name, &span);
+    let meta = trace::child_meta(&turn.claimed, &turn.outbox.interaction_id, terms, &agent.name, &span);
     let agent = match mode {
         DelegationMode::Handoff => agent.clone().taking_over_from(&turn.claimed.agent),
         _ => agent.clone().working_for(&turn.claimed.agent),

@@ -3,10 +3,10 @@
 //! The terms of the delegation come first (`on_failure: retry` or `fallback`), then the agent's handler for
 //! `DELEGATION_FAILED`, and a reviewer last. Without a handler and without a reviewer the model receives the failure.
 
-use super::call::Call;
+use crate::policy::escalation;
 use crate::state::claimed::KnownDelegate;
+use crate::state::journal::Call;
 use crate::state::{Stop, Turn};
-use crate::turn::escalation;
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};

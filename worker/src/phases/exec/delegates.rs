@@ -1,7 +1,7 @@
 //! The delegates of an agent: the capabilities that are agents, and their current definitions.
 
-use super::reviewer;
 use crate::model::ToolOffer;
+use crate::policy::reviewer;
 use crate::state::claimed::KnownDelegate;
 use crate::state::{Stop, Turn};
 use serde_json::{Value, json};

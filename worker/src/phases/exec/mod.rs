@@ -5,35 +5,40 @@
 //! step relies on it. After a crash, a call that was sent and has no outcome is repeated only if it is idempotent.
 //! Otherwise a reviewer decides. There is never a blind retry.
 //!
-//! | kind of call | file |
+//! | stage of a tool call | file |
 //! |---|---|
-//! | a tool: built-in, HTTP, MCP, remote agent | `batch` (rounds of calls), `call` (one call) |
-//! | a delegate: another agent of this server | `delegate` |
-//! | a question to the user | `ask` |
-//! | an operation on the agent's own state | `state_call` |
-//! | a call whose recorded outcome a fork reuses | `stub` |
-//! | a tool of the client, or a step of a flow | `flow` |
+//! | 1. a fork reuses the outcome on record | `stub` |
+//! | 2. name, arguments and sequence are checked | `admission` |
+//! | 3. restrictions of the capability hold, reviewers approve | `policy/restriction` |
+//! | 4. the circuit breaker lets it through | `circuit` |
+//! | 5. the intent is journalled and paid for, in one barrier | `state/journal`, `state/pay` |
+//! | 6. the request is sent, under the identity of the call | `send`, `identity`, `remote_calls` |
+//! | 7. a failure is repeated or handled | `remedy`, `tries` |
+//! | 8. files are checked and kept | `artifacts` |
+//! | 9. the outcome is journalled and reaches the model | `tool_outcome` |
 //!
-//! Each kind adds its outcome to the conversation as a message of the role `tool`, or parks the job.
+//! `batch` runs the stages for all calls of an answer, and `again` for a call of an earlier turn. Other kinds of calls have
+//! stages 1 to 3 and 9 in common with it: `ask` (a question to the user), `delegate` (another agent of this server),
+//! `state_call` (the agent's own state), and `node` (a step of a flow, or a tool of the client). Each adds its outcome to
+//! the conversation as a message of the role `tool`, or parks the job.
 
+mod admission;
 mod again;
 mod artifacts;
 mod ask;
-pub mod batch;
-pub mod call;
+mod batch;
 mod circuit;
-pub mod context;
+mod context;
 mod delegate;
 mod delegate_failure;
 pub mod delegates;
 mod identity;
-pub mod pay;
+mod node;
 mod remedy;
-pub mod remote_calls;
-pub mod restriction;
-pub mod reviewer;
+mod remote_calls;
+mod send;
 pub mod state_call;
-pub mod stub;
+mod stub;
 mod tool_outcome;
 mod tries;
 
@@ -42,15 +47,13 @@ pub use delegate::{handed_over, took_over};
 
 use crate::flow;
 use crate::state::{Stop, Turn};
+use admission::MAX_CALLS;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::{CallId, Phase};
 
 const VERSION: i64 = 1;
-
-/// The most calls of one answer that run; further calls are refused.
-const MAX_CALLS: usize = 32;
 
 /// The result of EXEC; inputs and outcomes are rows of the journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -69,7 +72,7 @@ pub struct ExecBody {
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if turn.node().is_some() {
         stub::recalled(turn);
-        let calls = Box::pin(flow::execute(turn, draining)).await?;
+        let calls = Box::pin(node::run(turn, draining)).await?;
         return turn.outbox.complete_phase(&turn.claimed, Phase::Exec, VERSION, &ExecBody { calls });
     }
     let requested =
@@ -79,7 +82,7 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     if !requested.is_empty() {
         Box::pin(run_calls(turn, requested, draining)).await?;
     }
-    flow::conclude(turn)?;
+    node::conclude(turn)?;
     turn.outbox.complete_phase(&turn.claimed, Phase::Exec, VERSION, &body)
 }
 
@@ -104,8 +107,8 @@ async fn run_calls(
         return batch::run(turn, open, MAX_CALLS, draining).await;
     }
     for (position, requested) in open {
-        if let Some(tool) = flow::client_tool(turn, &requested.name) {
-            flow::call_client(turn, &tool, requested, position, MAX_CALLS)?;
+        if let Some(tool) = node::client_tool(turn, &requested.name) {
+            node::call_client(turn, &tool, requested, position, MAX_CALLS)?;
         } else if state_call::is_one(&turn.claimed.agent, &requested.name) {
             state_call::run(turn, position, requested, position < MAX_CALLS).await?;
         } else if stub::answered(turn, position, &requested).await? {

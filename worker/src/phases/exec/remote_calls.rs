@@ -5,11 +5,11 @@
 //! A note is a row of the journal with an id of its own. It is durable before any step relies on it. So after
 //! a takeover the next worker waits for the same remote work, and gives the same answers.
 
-use super::call::{Call, intend};
 use crate::phases::resol;
+use crate::policy::{exposes, guard};
+use crate::state::journal::Call;
 use crate::state::{Stop, Turn};
 use crate::tool::{RemoteQuestion, Tool};
-use crate::turn::{exposes, guard};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -68,7 +68,7 @@ pub fn begun(turn: &mut Turn, call: &Call, tool: &Arc<dyn Tool>, handle: &Value)
     let input = json!({"handle": handle});
     let note = note(turn, call, requested.name.clone(), input);
     let call_id = note.asked.call_id.clone();
-    let intent = intend(turn, &note, true, false);
+    let intent = note.intend(turn.outbox.position.turn, true, false);
     let outcome = ToolOutcome::Success { output: Value::Null };
     let settled = ToolCallMove::Settle { call_id, outcome, handled: None, duration_ms: 0, withheld: false };
     turn.outbox.pending.tool_calls.extend([intent, settled]);
@@ -115,7 +115,7 @@ pub async fn ask(turn: &mut Turn, call: &Call, requested: RemoteQuestion, tokens
     let input = json!({"request_keys": requested.question.request_keys(), "asked_by": call.asked.name,
                        "question_id": requested.id, "tokens": tokens});
     let note = note(turn, call, question::TOOLS[0].to_owned(), input);
-    let intent = intend(turn, &note, true, false);
+    let intent = note.intend(turn.outbox.position.turn, true, false);
     turn.outbox.pending.tool_calls.push(intent);
     let (call_id, question, exposes) = (note.asked.call_id, requested.question, exposes::now(turn));
     Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes })))

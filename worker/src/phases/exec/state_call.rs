@@ -1,9 +1,8 @@
 //! Calls of the operations on the agent's own state (OSSA §3). They run in memory, so no request is sent and
 //! no outcome can be lost. Intent and outcome are one row, durable with the next barrier.
 
-use super::call::{self, Call};
 use crate::model::ToolOffer;
-use crate::phases::infer;
+use crate::state::journal::{self, Call};
 use crate::state::{Stop, Turn};
 use turnstone_domain::agent::{AgentDefinition, StateMode, ToolChoice};
 use turnstone_domain::error::FailureKind;
@@ -41,7 +40,7 @@ pub async fn run(
     requested: RequestedCall,
     allowed: bool,
 ) -> Result<(), Stop> {
-    let outcome = match allowed && infer::may_call(turn) {
+    let outcome = match allowed && turn.claimed.may_call(turn.outbox.position.tool_turns) {
         true => outcome(turn, &requested).await?,
         false => {
             ToolOutcome::refused(FailureKind::Validation.code(), "no more tools may be called in this turn")
@@ -50,10 +49,10 @@ pub async fn run(
     let outcome = turn.claimed.screen_outcome(&mut turn.outbox, &requested.name, outcome);
     let call = Call { asked: requested, position, journalled: None, stub_of: None };
     if !turn.past.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
-        let intent = call::intend(turn, &call, true, false);
+        let intent = call.intend(turn.outbox.position.turn, true, false);
         turn.outbox.pending.tool_calls.push(intent);
     }
-    call::note_outcome(turn, &call, &outcome, None, 0, false);
+    journal::note_outcome(&turn.claimed, &mut turn.outbox, &call, &outcome, None, 0, false);
     turn.past.say(
         &turn.claimed,
         &mut turn.outbox,

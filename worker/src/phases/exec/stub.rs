@@ -1,9 +1,9 @@
 //! Calls of a fork: recorded outcomes replace them, and none runs again unless the fork permits it.
 
-use super::MAX_CALLS;
-use super::call::{self, Call};
+use super::admission::{self, MAX_CALLS};
 use super::tool_outcome::{Over, deliver};
 use crate::phases::resol;
+use crate::state::journal::{self, Call};
 use crate::state::{Stop, Turn};
 use serde_json::Value;
 use turnstone_domain::agent::Capability;
@@ -34,16 +34,16 @@ pub async fn answered(turn: &mut Turn, position: usize, requested: &RequestedCal
     let Some((recorded, outcome)) = on_record(turn, requested).await? else {
         if live
             || (turn.claimed.delegate(&requested.name).is_none()
-                && call::callable(turn, &call, true).is_err())
+                && admission::callable(turn, &call, true).is_err())
         {
             return Ok(false);
         }
         return Err(not_on_record(turn, &call).into());
     };
-    call::watch_repetition(turn, &call)?;
+    admission::watch_repetition(turn, &call)?;
     call.stub_of = Some(recorded.call_id.clone());
     reviewed(turn, &call.asked.call_id, &recorded.call_id);
-    call::plan(turn, &mut call, recorded.idempotent);
+    journal::plan(&mut turn.outbox, &mut call, recorded.idempotent);
     let (call_id, of) = (call.asked.call_id.clone(), recorded.call_id.clone());
     turn.outbox.pending.tool_calls.push(ToolCallMove::StandIn { call_id, of });
     stand_in(turn, &call, recorded, outcome)?;

@@ -1,9 +1,9 @@
 //! Passes the outcome of a call to the model, once it is known and every review has passed.
 
-use super::call::{self, Call};
-use super::restriction;
+use crate::phases::resol;
+use crate::policy::{escalation, restriction};
+use crate::state::journal::{self, Call};
 use crate::state::{Stop, Turn};
-use crate::turn::escalation;
 use serde_json::{Value, json};
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
@@ -72,7 +72,15 @@ impl Over {
 
     /// Journals the outcome.
     pub fn note(&self, turn: &mut Turn, call: &Call, withheld: bool) {
-        call::note_outcome(turn, call, &self.outcome, self.handled.clone(), self.duration_ms, withheld);
+        journal::note_outcome(
+            &turn.claimed,
+            &mut turn.outbox,
+            call,
+            &self.outcome,
+            self.handled.clone(),
+            self.duration_ms,
+            withheld,
+        );
     }
 }
 
@@ -106,7 +114,7 @@ pub fn deliver(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
     }
     match ending {
         Ending::Refused => say(turn, call, outcome.for_model()),
-        Ending::Recalled => call::release(turn, call, outcome, duration_ms)?,
+        Ending::Recalled => release(turn, call, outcome, duration_ms)?,
         Ending::Made { denied: Some(denial), .. } => say(turn, call, denial.for_model()),
         Ending::Made { reviewed: Some(capability), .. } => {
             restriction::review_output(turn, call, &capability, &outcome)?;
@@ -156,4 +164,57 @@ fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> 
             Err(escalation::ask(turn, ReviewKind::Escalation, call_id, subject, question, &contact))
         }
     }
+}
+
+/// Journals the outcome of a repeated call; returns the text for the model.
+pub fn known_again(
+    turn: &mut Turn,
+    call: &Call,
+    capability: &Capability,
+    outcome: ToolOutcome,
+    duration_ms: i64,
+) -> String {
+    let outcome = turn.claimed.screen_outcome(&mut turn.outbox, &call.asked.name, outcome);
+    let denied = restriction::after(turn, call, capability, &outcome);
+    // A reviewer decided about the first outcome; this one was not reviewed, so it is not published.
+    let reviewed = capability.output_restriction.is_reviewed();
+    let withheld = denied.is_some() || reviewed || !capability.collect_results;
+    journal::note_outcome(&turn.claimed, &mut turn.outbox, call, &outcome, None, duration_ms, withheld);
+    match denied {
+        Some(denial) => denial.for_model(),
+        None if reviewed => "withheld, because a reviewer has to approve this output".to_owned(),
+        None => outcome.for_model(),
+    }
+}
+
+/// Journals the reason why a call was not repeated; returns the text for the model.
+pub fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> String {
+    journal::note_outcome(&turn.claimed, &mut turn.outbox, call, refusal, None, 0, false);
+    refusal.for_model()
+}
+
+/// Delivers an outcome that an earlier attempt settled to the model.
+///
+/// # Errors
+/// [`Stop::Park`] while its output waits for a review, [`Stop::Fail`] when the review rejected it.
+pub fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: i64) -> Result<(), Stop> {
+    if let Some(capability) = resol::capability(turn, &call.asked.name)
+        && capability.output_restriction.is_reviewed()
+        && outcome.was_invoked()
+    {
+        restriction::review_output(turn, call, &capability, &outcome)?;
+        if capability.collect_results {
+            let step = journal::settled(call, &outcome, None, duration_ms, false);
+            turn.outbox.pending.tool_calls.push(step);
+            if let Some(object) = &mut turn.past.object {
+                object.reveal(&call.asked.name, &outputs_of(&outcome));
+            }
+        }
+    }
+    turn.past.say(
+        &turn.claimed,
+        &mut turn.outbox,
+        Message::tool(call.asked.call_id.clone(), outcome.for_model()),
+    );
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The record of a failed try of a call that continues.
 
-use super::call::Call;
 use crate::state::Turn;
+use crate::state::journal::Call;
 use serde_json::{Value, json};
 use turnstone_domain::EventName;
 use turnstone_domain::tool_call::{ToolCallMove, ToolOutcome, Tried};

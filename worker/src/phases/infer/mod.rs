@@ -8,7 +8,7 @@
 //! | file | part |
 //! |---|---|
 //! | `summary` | a call before, which shortens a conversation that outgrew the agent's memory |
-//! | `prompt`, `pictures` | the request |
+//! | `request`, `prompt`, `pictures` | the request |
 //! | `retries`, `ask` | calls models until one answers |
 //! | `circuit`, `reservation`, `turn_limit` | may a call be made, and how much may it use |
 
@@ -16,27 +16,23 @@ mod ask;
 mod circuit;
 mod pictures;
 mod prompt;
+mod request;
 mod reservation;
 mod retries;
 pub mod summary;
 mod turn_limit;
 
-use super::exec::state_call;
-use super::resol;
 use crate::flow::{self, NodeAnswer};
-use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
+use crate::model::{AskedCall, FinishReason, ModelAnswer};
 use crate::state::bodies::InferBody;
-use crate::state::conversation::{images, size};
 use crate::state::{Stop, Turn};
 use ask::Answered;
 use reservation::Afforded;
 use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use turnstone_domain::agent::{OutputContract, ToolChoice};
-use turnstone_domain::budget::{self, Allowance, Amount, BudgetMove};
+use turnstone_domain::budget::{Amount, BudgetMove};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, Phase, Spent};
 
@@ -74,11 +70,11 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     if turn.flow.is_some() {
         Box::pin(summary::transform(turn, draining)).await?;
     }
-    let mut request = request(turn)?;
+    let mut request = request::request(turn)?;
     if pictures::may_be_shown(turn, &request) {
         Box::pin(pictures::attach(turn, &mut request)).await?;
     }
-    let bound = bound(&request);
+    let bound = request::bound(&request);
     turn_limit::fit(turn, &mut request, bound)?;
     let wanted = request.max_tokens;
     let mut reserved = None;
@@ -139,87 +135,6 @@ fn planned_node(turn: &mut Turn, planned: NodeAnswer) -> Result<(), Stop> {
     turn.outbox.spent(Spent::default());
     turn.bodies.inferred = Some(Arc::new(body));
     Ok(())
-}
-
-fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
-    let resolved = turn.bodies.resolved()?;
-    let agent = &turn.claimed.agent;
-    let tools: Vec<ToolOffer> = match may_call(turn) {
-        true => {
-            let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
-            let own = allowed.filter_map(|name| resol::offer(turn, name));
-            own.chain(state_call::offers(agent)).chain(flow::offers(turn)).collect()
-        }
-        false => Vec::new(),
-    };
-    // "required" applies to the first answer; afterwards the model may finish.
-    let tool_choice = match agent.tool_choice {
-        ToolChoice::Required if turn.outbox.position.tool_turns > 0 => ToolChoice::Auto,
-        choice => choice,
-    };
-    Ok(ModelRequest {
-        system: prompt::system(agent),
-        messages: flow::messages(turn).unwrap_or_else(|| flow::transformed(turn, prompt::messages(turn))),
-        tools,
-        tool_choice,
-        output: agent.output.clone(),
-        ..plain_request(turn)
-    })
-}
-
-/// Returns a request with the agent's settings, and without messages and tools.
-fn plain_request(turn: &Turn) -> ModelRequest {
-    let agent = &turn.claimed.agent;
-    ModelRequest {
-        model: String::new(),
-        system: String::new(),
-        messages: Vec::new(),
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        temperature: agent.model.temperature,
-        top_p: agent.model.top_p,
-        frequency_penalty: agent.model.frequency_penalty,
-        presence_penalty: agent.model.presence_penalty,
-        max_tokens: most_tokens(turn),
-        output: OutputContract::default(),
-        timeout: agent
-            .limits
-            .model_timeout_ms
-            .map_or(turn.claimed.deps.options.model_timeout, Duration::from_millis),
-        listener: Listener::default(),
-    }
-}
-
-/// Returns the most tokens that an answer may have.
-fn most_tokens(turn: &Turn) -> i64 {
-    turn.claimed.agent.model.max_tokens.unwrap_or(turn.claimed.deps.options.max_tokens)
-}
-
-/// Returns true if the model may ask for tools in this turn. After `max_tool_turns` turns in a row that did, it is offered
-/// none and has to answer (OSSA §4).
-pub fn may_call(turn: &Turn) -> bool {
-    turn.claimed.agent.limits.max_tool_turns.is_none_or(|most| turn.outbox.position.tool_turns < most)
-}
-
-/// Returns the most tokens that the call can use within the rest of the budget, and how many of them the answer may have.
-/// Returns `None` when none are left for an answer.
-fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
-    budget::allow(bound(request), request.max_tokens, turn_limit::left(turn))
-}
-
-/// Returns an upper bound of the tokens of a prompt. No tokenizer is needed: the bound comes from bytes, messages, tools
-/// and pictures.
-fn bound(request: &ModelRequest) -> i64 {
-    let messages: usize = request.messages.iter().map(|message| size(message)).sum();
-    let tools: usize = request
-        .tools
-        .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
-        .sum();
-    let schema = request.output.schema.as_ref().map_or(0, |schema| schema.to_string().len());
-    let bytes = request.system.len() + messages + tools + schema;
-    let parts = request.messages.len() + request.tools.len() + 2;
-    budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(|message| images(message)).sum())
 }
 
 /// Returns the calls of an answer that run, and the names of those that do not. When the answer was cut at its length,

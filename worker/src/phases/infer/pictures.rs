@@ -3,7 +3,8 @@
 //! The conversation keeps only the names of the files. The bytes are read for each model call and are no part
 //! of the record, so a fork or a rerun needs none of them.
 
-use super::{bound, turn_limit};
+use super::request::bound;
+use super::turn_limit;
 use crate::model::{Model, ModelRequest};
 use crate::phases::norm::{IMAGE_TYPES, MOST_IMAGE_CHARS};
 use crate::state::{Stop, Turn};

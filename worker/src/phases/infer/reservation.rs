@@ -2,9 +2,9 @@
 //! before it runs.
 
 use crate::model::Usage;
-use crate::state::Turn;
 use crate::state::bodies::Shortage;
-use crate::state::stop::{Stop, budget_exceeded, unpriced};
+use crate::state::stop::{budget_exceeded, unpriced};
+use crate::state::{Stop, Turn};
 use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price};
 use turnstone_store::LedgerError;
 

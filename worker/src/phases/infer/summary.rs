@@ -5,12 +5,14 @@
 //! again.
 
 use super::ask::{Answered, ask};
-use super::{allowed, bound, circuit};
+use super::circuit;
+use super::request::{self, allowed, bound};
 use crate::breakers::Success;
 use crate::flow;
 use crate::model::ModelRequest;
 use crate::model::limits::Pass;
 use crate::state::conversation::Overflow;
+use crate::state::conversation::line;
 use crate::state::{Stop, Turn};
 use serde_json::json;
 use std::sync::Arc;
@@ -119,8 +121,8 @@ pub async fn transform(turn: &mut Turn, draining: &CancellationToken) -> Result<
         let own = flow::begin_summary(turn, &due);
         let request = ModelRequest {
             messages,
-            max_tokens: super::most_tokens(turn).min(MOST_TOKENS),
-            ..super::plain_request(turn)
+            max_tokens: request::most_tokens(turn).min(MOST_TOKENS),
+            ..request::plain_request(turn)
         };
         let bought = match allowed(turn, &request) {
             Some(allowance) => {
@@ -144,21 +146,8 @@ fn request(turn: &Turn, overflow: &Overflow) -> ModelRequest {
         messages: vec![Arc::new(Message::text(Role::User, said.join("\n\n")))],
         tools: Vec::new(),
         tool_choice: ToolChoice::None,
-        max_tokens: super::most_tokens(turn).min(MOST_TOKENS),
+        max_tokens: request::most_tokens(turn).min(MOST_TOKENS),
         output: OutputContract::default(),
-        ..super::plain_request(turn)
+        ..request::plain_request(turn)
     }
-}
-
-/// Returns a message as a line of the transcript.
-pub fn line(message: &Message) -> String {
-    let who = match message.role {
-        Role::User => "User",
-        Role::System => "Note",
-        Role::Assistant => "Assistant",
-        Role::Tool => "Tool",
-    };
-    let calls =
-        message.tool_calls.iter().map(|call| format!(" [calls {} with {}]", call.name, call.arguments));
-    format!("{who}: {}{}", message.content, calls.collect::<String>())
 }

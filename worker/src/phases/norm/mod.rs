@@ -1,12 +1,13 @@
 //! NORM: the job's arguments become canonical messages (OSSA §1.2).
 
 mod input;
+mod memory;
 
 pub use input::{IMAGE_TYPES, MOST_IMAGE_CHARS};
 
 use crate::flow;
+use crate::policy::guard;
 use crate::state::{Stop, Turn};
-use crate::turn::{guard, memory};
 use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::message::{Message, Metadata, Source};
@@ -40,7 +41,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         Box::pin(guard::inputs(turn, &inputs)).await?;
     }
     turn.claimed.screen_inputs(&mut turn.outbox, &mut inputs)?;
-    if turn.outbox.position.takes_input() && memory::has_memory(turn) {
+    if turn.outbox.position.takes_input() && turn.claimed.has_memory() {
         Box::pin(memory::recall(turn)).await?;
     }
     let body = NormBody { messages: inputs.len() };

@@ -1,7 +1,7 @@
 //! Finds the tools that this worker can call for the agent's declarations.
 
-use super::rules;
 use crate::model::ToolOffer;
+use crate::policy::tool_rules;
 use crate::state::tools::{Bound, ResolvedTool, ToolSource};
 use crate::state::{Secured, Turn};
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
@@ -129,7 +129,7 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Mcp
 pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
     let name = capability.name.as_str();
     let toolbox = &turn.claimed.deps.toolbox;
-    if !rules::admits(turn, capability) {
+    if !tool_rules::admits(turn, capability) {
         return Err(NO_TOOL.to_owned());
     }
     if let Some(key) = remote(toolbox, capability) {
@@ -176,7 +176,7 @@ pub async fn bind_all(
             let mut offered = Vec::new();
             for (tool, found) in catalogue.tools() {
                 let capability = set.capability(name(tool));
-                if !rules::admits(turn, &capability) {
+                if !tool_rules::admits(turn, &capability) {
                     continue;
                 }
                 let known = Arc::clone(found) as Arc<dyn Tool>;
@@ -219,7 +219,7 @@ async fn bound(
         digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
     };
     let unnamed = || turn.claimed.agent.capability(&capability.name).is_none().then(|| capability.clone());
-    let own = rules::added(&turn.claimed.deps.toolbox, capability).or_else(unnamed);
+    let own = tool_rules::added(&turn.claimed.deps.toolbox, capability).or_else(unnamed);
     Ok(Bound { tool, record, own })
 }
 

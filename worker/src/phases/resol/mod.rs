@@ -1,12 +1,10 @@
 //! RESOL: finds the tools of this turn (OSSA §1.3).
 
 mod binding;
-mod rules;
-
-pub use rules::{admits_guardrail, reads_engagement};
 
 use crate::flow::{self, Declared};
 use crate::model::ToolOffer;
+use crate::policy::tool_rules;
 use crate::state::tools::{Bindings, Bound, ResolBody, ResolvedTool, ToolSource};
 use crate::state::{Stop, Turn};
 use crate::tool::{Tool, Transport};
@@ -209,7 +207,7 @@ pub fn capability(turn: &Turn, name: &str) -> Option<Capability> {
                     .map(|set| set.capability(name))
             };
             let own = own.or_else(of_set)?;
-            Some(rules::added(&turn.claimed.deps.toolbox, &own).unwrap_or(own))
+            Some(tool_rules::added(&turn.claimed.deps.toolbox, &own).unwrap_or(own))
         }
     }
 }

@@ -8,13 +8,12 @@ mod compare;
 mod tools;
 mod world;
 
-use super::begin;
-use super::verdict::{self, Verdict};
 use crate::model::{ModelDefaults, Providers};
-use crate::state::Stop;
-use crate::state::Turn;
+use crate::phases::verdict::{self, Verdict};
 use crate::state::past::Fork;
+use crate::state::{Stop, Turn};
 use crate::tool::Toolbox;
+use crate::turn::begin;
 use crate::{Deps, WorkerOptions, phases};
 use compare::Recorded;
 pub use compare::{Difference, Rerun};

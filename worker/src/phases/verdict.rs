@@ -1,16 +1,13 @@
 //! Decides what follows a complete turn: another turn, the result, or a failure.
 
-use super::ending;
-use super::escalation;
-use super::exposes;
+use super::exec;
 use crate::model::FinishReason;
-use crate::phases::exec;
-use crate::phases::infer;
-use crate::state::Turn;
+use crate::policy::{escalation, exposes};
 use crate::state::bodies::{InferBody, Shortage};
-use crate::state::stop::{Stop, budget_exceeded};
+use crate::state::stop::budget_exceeded;
+use crate::state::{Stop, Turn};
 use serde_json::Value;
-use turnstone_domain::agent::OutputFormat;
+use turnstone_domain::agent::{OutputFormat, ToolChoice};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{EventName, JobError};
@@ -57,7 +54,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
             || budget_exceeded(turn.outbox.budget.left().unwrap_or(0), turn.claimed.deps.options.max_tokens);
         return Err(infer.shortage.as_ref().map_or_else(short, Shortage::error).into());
     }
-    if let Some(error) = ending::unusable(infer) {
+    if let Some(error) = infer.unusable() {
         return Err(error.into());
     }
     match answer(turn) {
@@ -69,7 +66,7 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
                 why,
             ))
         }
-        Err(why) => Err(ending::hopeless(turn, &why).into()),
+        Err(why) => Err(hopeless(turn, &why).into()),
     }
 }
 
@@ -134,7 +131,7 @@ pub fn may_begin(turn: &mut Turn) -> Result<(), Stop> {
 /// Returns the number of consecutive turns with tool calls. After `max_tool_turns` of them, the next turn
 /// offers no tools and an answer is due (OSSA §4). A model that calls tools even then has used up its turns.
 fn enough_tool_turns(turn: &Turn) -> Result<u32, Stop> {
-    if infer::may_call(turn) {
+    if turn.claimed.may_call(turn.outbox.position.tool_turns) {
         return Ok(turn.outbox.position.tool_turns + 1);
     }
     if escalation::is_granted(turn, FailureKind::MaxTurns) {
@@ -147,8 +144,23 @@ fn enough_tool_turns(turn: &Turn) -> Result<u32, Stop> {
     Err(JobError::new(FailureKind::MaxTurns, message).with("max_tool_turns", most).into())
 }
 
+/// Returns true if the model must still call a tool before its answer (agent extension §2.2).
+fn lacks_call(turn: &Turn) -> bool {
+    turn.claimed.agent.tool_choice == ToolChoice::Required && turn.outbox.position.tool_turns == 0
+}
+
+/// Returns the error of an answer that was rejected twice.
+fn hopeless(turn: &Turn, why: &str) -> JobError {
+    if lacks_call(turn) {
+        let message = format!("the model answers without calling a tool, also when asked again: {why}");
+        return JobError::new(FailureKind::Model, message);
+    }
+    let message = format!("the model's answer has not the demanded form, also when asked again: {why}");
+    JobError::new(FailureKind::OutputSchema, message)
+}
+
 fn answer(turn: &Turn) -> Result<Value, String> {
-    if ending::lacks_call(turn) {
+    if lacks_call(turn) {
         return Err("the job demands a tool call before the answer, and none was made".to_owned());
     }
     let text = text_of(turn);

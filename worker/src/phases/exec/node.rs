@@ -1,11 +1,10 @@
 //! EXEC of a node: its call is made as any call of an agent is, or the job waits for the user or the client.
 
-use super::parallel;
-use super::tools::{ASK, RESULT, capability, to_client};
-use crate::phases::exec::batch;
-use crate::phases::exec::call::{self, Call};
-use crate::phases::exec::restriction::{self, Checked};
-use crate::phases::exec::stub;
+use super::{admission, batch, stub};
+use crate::flow;
+use crate::flow::tools::{ASK, RESULT, capability, to_client};
+use crate::policy::restriction::{self, Checked};
+use crate::state::journal::{self, Call};
 use crate::state::{Stop, Turn};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -41,13 +40,13 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
             }
         }
         Some(NodeKind::ParallelMapNode { .. } | NodeKind::ParallelFlowNode(_)) => {
-            parallel::run(turn, &requested)?
+            flow::run_parallel(turn, &requested)?
         }
         _ if stub::answered(turn, 0, &requested).await? => {}
         _ => batch::run(turn, vec![(0, requested)], 1, draining).await?,
     }
     if matches!(node.as_ref().map(|node| &node.kind), Some(NodeKind::AgentNode(_))) {
-        super::agent::say_consequence(turn)?;
+        flow::say_consequence(turn)?;
     }
     Ok(calls)
 }
@@ -72,7 +71,7 @@ pub fn call_client(
     let call_id = requested.call_id.clone();
     let call = Call { asked: requested.clone(), position, journalled: None, stub_of: None };
     let is_new = !turn.past.recalled_calls.iter().any(|row| row.call_id == call_id);
-    let refusal = call::callable(turn, &call, position < allowed).err().filter(|_| is_new);
+    let refusal = admission::callable(turn, &call, position < allowed).err().filter(|_| is_new);
     let outcome = match refusal {
         Some(refusal) => refusal,
         None => by_client(turn, tool, requested, position)?,
@@ -103,12 +102,12 @@ fn by_client(
     let original = Call { asked: requested, position, journalled, stub_of: None };
     let mut call = Call { asked: question, position, journalled, stub_of: None };
     if journalled.is_none() {
-        call::called(turn, &original);
+        journal::called(&turn.claimed, &mut turn.outbox, &original);
     }
-    call::plan(turn, &mut call, true);
+    journal::plan(&mut turn.outbox, &mut call, true);
     let confirmed = Call { journalled: call.journalled, ..original };
     if let Checked::Denied(refusal) = restriction::before(turn, &confirmed, &capability(tool), true)? {
-        call::note_outcome(turn, &confirmed, &refusal, None, 0, false);
+        journal::note_outcome(&turn.claimed, &mut turn.outbox, &confirmed, &refusal, None, 0, false);
         return Ok(refusal);
     }
     Err(park(call)?)
@@ -124,16 +123,16 @@ pub fn wait_for_user(turn: &mut Turn, requested: RequestedCall) -> Result<(), St
     if let Some(outcome) = row.and_then(|row| row.outcome) {
         if let ToolOutcome::Success { output } = &outcome {
             let said = output.as_object().and_then(|answers| answers.values().next());
-            let said = said.map(super::text).unwrap_or_default();
+            let said = said.map(flow::text).unwrap_or_default();
             turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::User, said));
         }
         return Ok(());
     }
     let mut call = Call { asked: requested, position: 0, journalled, stub_of: None };
     if call.journalled.is_none() {
-        call::called(turn, &call);
+        journal::called(&turn.claimed, &mut turn.outbox, &call);
     }
-    call::plan(turn, &mut call, true);
+    journal::plan(&mut turn.outbox, &mut call, true);
     Err(park(call)?)
 }
 
@@ -143,4 +142,21 @@ fn park(call: Call) -> Result<Stop, Stop> {
     })?;
     let requested = AskedUser { call_id: call.asked.call_id, question, exposes: serde_json::Map::new() };
     Ok(Stop::Park(Box::new(Wait::Input(requested))))
+}
+
+/// The end of EXEC: calls that control the run take effect, or the job waits for the user.
+///
+/// Nothing here waits for a commit, so that after a crash everything happens again or nothing does.
+///
+/// # Errors
+/// [`Stop::Park`] until the user has answered; [`Stop::Fail`] as [`result`].
+pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
+    let asks = turn.bodies.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
+    if turn.crew().is_none() {
+        return Ok(());
+    }
+    if let Some(requested) = asks {
+        return wait_for_user(turn, requested);
+    }
+    flow::say_consequence(turn)
 }

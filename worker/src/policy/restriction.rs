@@ -2,10 +2,10 @@
 //!
 //! The configuration may add restrictions for the tool (`[tool_rules]`). All assertions precede all reviews.
 
-use super::call::Call;
 use super::reviewer;
+use super::reviewers::{self, OPERATOR};
+use crate::state::journal::Call;
 use crate::state::{Stop, Turn};
-use crate::turn::reviewers::{self, OPERATOR};
 use serde_json::{Value, json};
 use turnstone_blocking::wait_in_place;
 use turnstone_domain::agent::errors::Contact;

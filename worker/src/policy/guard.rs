@@ -5,10 +5,8 @@
 //! no further step runs for it. One whose tool is unavailable passes no text either, and runs again under the
 //! job's retry policy. The audit records the inputs and answers of each check.
 
-use super::exposes;
-use crate::phases::exec::pay;
-use crate::phases::resol;
-use crate::state::{Secured, Stop, Turn};
+use super::{exposes, tool_rules};
+use crate::state::{Secured, Stop, Turn, pay};
 use crate::tool::http::STATUS;
 use crate::tool::outbound::CANNOT_CONNECT;
 use crate::tool::{Identity, Invocation, Tool, ToolError};
@@ -297,7 +295,7 @@ async fn tool(turn: &Turn, _: Secured<'_>, name: &str) -> Result<Arc<dyn Tool>, 
         let why = format!("this worker has no tool `{name}`");
         (No::Denied(why.clone()), why)
     };
-    match resol::admits_guardrail(turn, name) {
+    match tool_rules::admits_guardrail(turn, name) {
         Ok(true) => {}
         Ok(false) => return Err(missing()),
         Err(why) => return Err((No::Denied(why.clone()), why)),
@@ -328,7 +326,7 @@ async fn called(
     let mut tries = 1;
     loop {
         turn.outbox.unless_frozen(&turn.claimed).await?;
-        pay::guardrail(turn, name).await?;
+        pay::guardrail(&turn.claimed, &mut turn.outbox, name).await?;
         turn.outbox.secured()?;
         let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };
         match tool.call(invocation).await {

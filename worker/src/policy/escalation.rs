@@ -3,8 +3,8 @@
 //! A question belongs to the turn with which the job resumes, so the answer is recalled with it. The hash of
 //! the error's code replaces the hash of arguments.
 
+use super::reviewer;
 use super::reviewers::{self, OPERATOR};
-use crate::phases::exec::reviewer;
 use crate::state::{Stop, Turn};
 use serde_json::{Value, json};
 use turnstone_domain::agent::errors::Contact;

@@ -1,6 +1,6 @@
 //! The signals between a turn and the worker that runs it. They stay within the process; the store knows nothing of them.
 
-use crate::state::slot::TurnSlot;
+use super::slot::TurnSlot;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;

@@ -5,9 +5,8 @@
 //! parked job resumes when it has ended. The question is in the inbox like any other; the store answers it
 //! with the result of the reviewer's engagement.
 
-use super::call::{self, Call};
-use super::context;
 use crate::state::claimed::Reviewers;
+use crate::state::journal::Call;
 use crate::state::{Stop, Turn, trace};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -74,7 +73,7 @@ pub fn ask(turn: &mut Turn, review: NewReview, text: String) -> Stop {
         return JobError { retryable: false, ..error }.into();
     }
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
-    let meta = context::meta(turn, None, &agent.name, &span);
+    let meta = trace::child_meta(&turn.claimed, &turn.outbox.interaction_id, None, &agent.name, &span);
     let agent = (*agent).clone().working_for(&turn.claimed.agent);
     let engagement = EngagementId(turn.claimed.deps.ids.next());
     let left_ms = review.deadline_at.map(|deadline| deadline.since(turn.claimed.deps.clock.now()).max(1));
@@ -109,7 +108,7 @@ pub fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
 /// Journals the reviewed call, so that it is known when the reviewer has answered.
 pub fn plan(turn: &mut Turn, call: &Call, idempotent: bool) {
     if call.journalled.is_none() {
-        let intent = call::intend(turn, call, idempotent, false);
+        let intent = call.intend(turn.outbox.position.turn, idempotent, false);
         turn.outbox.pending.tool_calls.push(intent);
     }
 }
