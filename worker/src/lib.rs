@@ -10,6 +10,8 @@
 //!             │                             │                │        │       │
 //!             │                             │ flow: the node │        │       ╰─▶ tool: HTTP, MCP, remote, built-in
 //!             │                             ╰────────────────┴────────┴─────────▶ model: providers
+//!             │                             ╰─▶ policy: guardrails, filters, restrictions, reviews
+//!             │                             ╰─▶ state: the claim, the past, bodies, and the outbox with the lease
 //!             ╰─ breakers, deps, options: shared by all turns
 //! ```
 

@@ -2,11 +2,11 @@
 //! that control the run, the wait for the user, and the step that PERSIST records.
 
 use super::machine::{NEXT, NodeResult};
-use super::run::NodeAnswer;
+use super::run::{Crew, NodeAnswer};
 use super::team::{Consequence, Step};
 use super::{answer, nothing, remote};
 use crate::model::ToolOffer;
-use crate::state::{Stop, Turn};
+use crate::state::{Claimed, Stop, Turn};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -18,19 +18,18 @@ use turnstone_specs::agent_spec::model::MessageTransform;
 const USER_INPUT: &str = "user_input";
 
 /// Returns the tools by which the agent of the turn controls the run.
-pub fn offers(turn: &Turn) -> Vec<ToolOffer> {
-    turn.crew().map(|crew| crew.team.offers()).unwrap_or_default()
+pub fn offers(crew: Option<&Crew>) -> Vec<ToolOffer> {
+    crew.map(|crew| crew.team.offers()).unwrap_or_default()
 }
 
 /// Returns true if a call controls the run of the flow.
-pub fn controls(turn: &Turn, name: &str) -> bool {
-    turn.crew().is_some_and(|crew| crew.team.controls(name))
+pub fn controls(crew: Option<&Crew>, name: &str) -> bool {
+    crew.is_some_and(|crew| crew.team.controls(name))
 }
 
 /// Returns the arguments of a call in the types that the document declares, as far as they can be cast.
-pub fn cast(turn: &Turn, name: &str, arguments: Value) -> Value {
-    let tool =
-        turn.crew().and_then(|crew| crew.team.agent()?.tools.iter().find(|tool| tool.head.name == name));
+pub fn cast(crew: Option<&Crew>, name: &str, arguments: Value) -> Value {
+    let tool = crew.and_then(|crew| crew.team.agent()?.tools.iter().find(|tool| tool.head.name == name));
     match (tool, arguments) {
         (Some(tool), Value::Object(mut given)) => {
             for input in &tool.inputs {
@@ -51,19 +50,25 @@ pub fn exhausted(turn: &mut Turn) -> Option<NodeAnswer> {
         return None;
     }
     let (text, asks) = (team.exhaustion(), team.may_ask_user());
-    turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::Assistant, text.as_str()));
-    Some(NodeAnswer { call: asks.then(|| user_is_next(turn, &text)), ..NodeAnswer::default() })
+    turn.past.say(&mut turn.outbox, Message::text(Role::Assistant, text.as_str()));
+    Some(NodeAnswer {
+        call: asks.then(|| user_is_next(&turn.outbox.claimed, &text)),
+        ..NodeAnswer::default()
+    })
 }
 
 /// Returns the plan that INFER stores for an answer without calls: the wait for the user, if the user is next.
 pub fn planned(turn: &Turn, content: &str, calls: &[RequestedCall]) -> Option<NodeAnswer> {
     let asks = turn.crew()?.team.may_ask_user() && calls.is_empty();
-    asks.then(|| NodeAnswer { call: Some(user_is_next(turn, content)), ..NodeAnswer::default() })
+    asks.then(|| NodeAnswer {
+        call: Some(user_is_next(&turn.outbox.claimed, content)),
+        ..NodeAnswer::default()
+    })
 }
 
 /// Returns the call that waits for the user's next message after this text.
-pub fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
-    let (call_id, name) = (CallId(turn.claimed.deps.ids.next()), question::TOOLS[0].to_owned());
+pub fn user_is_next(claimed: &Claimed, content: &str) -> RequestedCall {
+    let (call_id, name) = (CallId(claimed.deps.ids.next()), question::TOOLS[0].to_owned());
     RequestedCall { call_id, name, arguments: json!({"request_keys": {USER_INPUT: content}}) }
 }
 
@@ -74,7 +79,7 @@ pub fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
 pub fn say_consequence(turn: &mut Turn) -> Result<(), Stop> {
     if let Ok(consequence) = judged(turn)? {
         for (thread, message) in consequence.said {
-            turn.past.say_in(&turn.claimed, &mut turn.outbox, thread, message);
+            turn.past.say_in(&mut turn.outbox, thread, message);
         }
     }
     Ok(())
@@ -131,6 +136,6 @@ pub fn arguments(inputs: &[turnstone_specs::agent_spec::Property]) -> Value {
 }
 
 /// Returns the transforms of the turn's agent, in order.
-pub fn transforms(turn: &Turn) -> Vec<Arc<MessageTransform>> {
-    turn.crew().and_then(|crew| Some(crew.team.agent()?.transforms.clone())).unwrap_or_default()
+pub fn transforms(crew: Option<&Crew>) -> Vec<Arc<MessageTransform>> {
+    crew.and_then(|crew| Some(crew.team.agent()?.transforms.clone())).unwrap_or_default()
 }

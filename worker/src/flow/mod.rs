@@ -26,7 +26,7 @@ pub use tools::{Declared, declared};
 pub use transform::{begin_summary, due_summary, end_summary, transformed};
 pub use work::{catches, keep_answer, messages, model, plan, say_inputs};
 
-use crate::state::{Stop, Turn};
+use crate::state::{Outbox, Stop, Turn};
 use machine::{Machine, NodeResult, Step, Values};
 use run::{Crew, FlowRun, NodeTurn};
 use serde_json::{Map, Value, json};
@@ -52,23 +52,24 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
 
 async fn enter(turn: &mut Turn) -> Result<(), Stop> {
     if turn.flow.is_none() {
-        let Some(document) = &turn.claimed.agent.flow else { return Ok(()) };
-        let read = turnstone_blocking::in_place(|| turn.claimed.deps.flows.get(document));
+        let Some(document) = &turn.outbox.claimed.agent.flow else { return Ok(()) };
+        let read = turnstone_blocking::in_place(|| turn.outbox.claimed.deps.flows.get(document));
         let flow = read.map_err(|why| {
             let message = format!("the stored document of the flow cannot be read by this worker: {why}");
             JobError::new(FailureKind::Internal, message)
         })?;
-        let inputs = inputs(&flow, &turn.claimed.job.args)?;
+        let inputs = inputs(&flow, &turn.outbox.claimed.job.args)?;
         let (past, steps) = match turn.outbox.position.takes_input() {
             true => (Vec::new(), Vec::new()),
-            false => past(turn).await?,
+            false => past(&turn.outbox).await?,
         };
-        let fans = turn.claimed.depth < i64::from(turn.claimed.agent.limits.max_delegation_depth);
+        let fans =
+            turn.outbox.claimed.depth < i64::from(turn.outbox.claimed.agent.limits.max_delegation_depth);
         let machine = Machine::replayed(flow, inputs, fans, past).map_err(|why| {
             let message = format!("the record of the flow does not fit its document: {why}");
             JobError { retryable: false, ..JobError::new(FailureKind::Internal, message) }
         })?;
-        let root = Arc::clone(&turn.claimed.agent);
+        let root = Arc::clone(&turn.outbox.claimed.agent);
         turn.flow = Some(Box::new(FlowRun { root, machine, node: None, crew: None, steps }));
     }
     if turn.outbox.pending.checkpoints.len() >= MOST_PENDING {
@@ -77,7 +78,8 @@ async fn enter(turn: &mut Turn) -> Result<(), Stop> {
     let Some(run) = &mut turn.flow else { return Ok(()) };
     match run.machine.decide() {
         Step::Fan(node, branches) => {
-            turn.claimed.agent = Arc::new(node_agent::of(&run.root, &node));
+            turn.outbox.claimed.agent = Arc::new(node_agent::of(&run.root, &node));
+            turn.outbox.claimed.is_of_crew = false;
             let thread = run.machine.thread();
             run.node = Some(NodeTurn { node, inputs: nothing(), outcome: None, branches: Some(branches) });
             run.crew = None;
@@ -93,7 +95,8 @@ async fn enter(turn: &mut Turn) -> Result<(), Stop> {
                 Some(crew) => (node_agent::of_crew(&run.root, crew), crew.team.thread(base.as_deref())),
                 None => (node_agent::of(&run.root, &node), base),
             };
-            turn.claimed.agent = Arc::new(agent);
+            turn.outbox.claimed.agent = Arc::new(agent);
+            turn.outbox.claimed.is_of_crew = run.crew.is_some();
             // A remote agent is called like the tool of a node.
             let is_node = run.crew.as_ref().is_none_or(|crew| crew.team.agent().is_none());
             run.node = is_node.then_some(NodeTurn { node, inputs, outcome: None, branches: None });
@@ -163,14 +166,14 @@ pub fn effect(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<TeamStep>),
 }
 
 /// The results of the nodes of the job's earlier turns, and the steps of agents since the last of them.
-async fn past(turn: &Turn) -> Result<(Vec<NodeResult>, Vec<TeamStep>), Stop> {
-    let begins = turn.outbox.position.begins.max(1);
-    let stored = turn
+async fn past(outbox: &Outbox) -> Result<(Vec<NodeResult>, Vec<TeamStep>), Stop> {
+    let begins = outbox.position.begins.max(1);
+    let stored = outbox
         .claimed
         .deps
         .ledger
         .reads()
-        .persisted(&turn.claimed.job.id, begins, turn.outbox.position.turn)
+        .persisted(&outbox.claimed.job.id, begins, outbox.position.turn)
         .await;
     let bodies = stored.map_err(|error| Stop::from(LedgerError::Store(error)))?;
     let unreadable = |error: serde_json::Error| {

@@ -3,7 +3,7 @@
 
 use super::machine::{Branch, joined};
 use super::run::NodeAnswer;
-use crate::state::{Stop, Turn, trace};
+use crate::state::{Claimed, Stop, Turn, trace};
 use serde_json::{Value, json};
 use turnstone_domain::agent::FlowDocument;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
@@ -19,10 +19,9 @@ const FLOWS: &str = "flows";
 const AT_ONCE: usize = 64;
 
 /// INFER: the call that the flows answer.
-pub fn plan(turn: &Turn, branches: &[Branch]) -> NodeAnswer {
+pub fn plan(claimed: &Claimed, branches: &[Branch]) -> NodeAnswer {
     let arguments = json!({"flows": branches.len()});
-    let call =
-        RequestedCall { call_id: CallId(turn.claimed.deps.ids.next()), name: FLOWS.to_owned(), arguments };
+    let call = RequestedCall { call_id: CallId(claimed.deps.ids.next()), name: FLOWS.to_owned(), arguments };
     NodeAnswer { call: Some(call), ..NodeAnswer::default() }
 }
 
@@ -86,20 +85,20 @@ fn why(branch: &Branch, done: &Delegated) -> (FailureKind, String) {
 
 /// The job of a flow: the same document, of which it runs a part.
 fn child(turn: &Turn, call_id: CallId, branch: &Branch) -> NewChild {
-    let root = turn.flow.as_ref().map_or(&turn.claimed.agent, |run| &run.root);
+    let root = turn.flow.as_ref().map_or(&turn.outbox.claimed.agent, |run| &run.root);
     let flow = root.flow.clone().map(|flow| FlowDocument { part: Some(branch.flow.head.id.clone()), ..flow });
     let agent = AgentDefinition { flow, ..(**root).clone() };
     let mode = DelegationMode::Parallel;
     let span = trace::handoff(&agent.name, mode.as_str());
     NewChild {
-        job: JobId(turn.claimed.deps.ids.next()),
-        engagement: EngagementId(turn.claimed.deps.ids.next()),
-        agent: Box::new(agent.working_for(&turn.claimed.agent)),
+        job: JobId(turn.outbox.claimed.deps.ids.next()),
+        engagement: EngagementId(turn.outbox.claimed.deps.ids.next()),
+        agent: Box::new(agent.working_for(&turn.outbox.claimed.agent)),
         call_id,
         turn: turn.outbox.position.turn,
         mode,
         args: RawJson::of(&json!([branch.inputs])),
-        meta: trace::child_meta(&turn.claimed, &turn.outbox.interaction_id, None, &root.name, &span),
+        meta: trace::child_meta(&turn.outbox, None, &root.name, &span),
         timeout_ms: None,
         review: None,
     }

@@ -16,7 +16,7 @@ use turnstone_domain::{CallId, JobError};
 pub fn plan(turn: &Turn) -> Option<NodeAnswer> {
     let crew = turn.crew()?;
     let (agent, place) = crew.team.remote(crew.base.as_deref())?;
-    let messages = turn.past.conversation.messages(&turn.claimed.agent.memory);
+    let messages = turn.past.conversation.messages(&turn.outbox.claimed.agent.memory);
     let is_answer = |message: &Arc<Message>| message.role == Role::Assistant && message.tool_calls.is_empty();
     let begins = messages.iter().rposition(is_answer).map_or(0, |at| at + 1);
     let open: Vec<&str> = messages[begins..]
@@ -26,12 +26,12 @@ pub fn plan(turn: &Turn) -> Option<NodeAnswer> {
         .collect();
     let call = if open.is_empty() {
         let said = begins.checked_sub(1).and_then(|at| messages.get(at));
-        user_is_next(turn, said.map(|message| message.content.as_str()).unwrap_or_default())
+        user_is_next(&turn.outbox.claimed, said.map(|message| message.content.as_str()).unwrap_or_default())
     } else {
         let RemotePlace { context, task } = place;
         let arguments = json!({"input": open.join("\n\n"), "context": context, "task": task});
         RequestedCall {
-            call_id: CallId(turn.claimed.deps.ids.next()),
+            call_id: CallId(turn.outbox.claimed.deps.ids.next()),
             name: agent.head().name.clone(),
             arguments,
         }
@@ -51,7 +51,7 @@ pub fn judged(turn: &Turn, crew: &Crew, planned: Option<&NodeAnswer>) -> Result<
     let Some(current) = turn.node() else {
         return Err(JobError::new(FailureKind::Internal, "the turn is none of a remote agent"));
     };
-    match work::outcome(turn, current, planned) {
+    match work::outcome(&turn.past, current, planned) {
         Ok(output) => {
             let id = |name: &str| output[name].as_str().map(str::to_owned);
             let place = RemotePlace { context: id("context"), task: id("task") };

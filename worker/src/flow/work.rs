@@ -7,7 +7,7 @@ use super::tools::{ASK, RESULT, to_client};
 use super::{agent, answer, nothing, parallel, remote};
 use crate::model::{NamedModel, declared};
 use crate::state::bodies::InferBody;
-use crate::state::{Stop, Turn};
+use crate::state::{Outbox, Past, Stop, Turn};
 use crate::tool::request;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use turnstone_specs::agent_spec::model::{NodeKind, ToolKind};
 ///
 /// # Errors
 /// [`Stop::Fail`] when an argument is no message.
-pub fn say_inputs(turn: &mut Turn) -> Result<usize, Stop> {
-    let args: Vec<Value> = turn.claimed.job.args.parse().unwrap_or_default();
+pub fn say_inputs(past: &mut Past, outbox: &mut Outbox) -> Result<usize, Stop> {
+    let args: Vec<Value> = outbox.claimed.job.args.parse().unwrap_or_default();
     let mut said = 0;
     for arg in args.into_iter().skip(1) {
         let role = match arg["role"].as_str() {
@@ -32,7 +32,7 @@ pub fn say_inputs(turn: &mut Turn) -> Result<usize, Stop> {
             _ => return Err(not_a_message().into()),
         };
         let Some(content) = arg["content"].as_str() else { return Err(not_a_message().into()) };
-        turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(role, content));
+        past.say(outbox, Message::text(role, content));
         said += 1;
     }
     Ok(said)
@@ -60,7 +60,7 @@ pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
         },
         _ => return None,
     };
-    (!declared::is_of_server(config)).then(|| turn.claimed.deps.toolbox.declared_model(config))
+    (!declared::is_of_server(config)).then(|| turn.outbox.claimed.deps.toolbox.declared_model(config))
 }
 
 /// Keeps the answer of the node's model for later phases; returns the content when the turn is one of an
@@ -82,7 +82,7 @@ pub fn catches(turn: &Turn, error: &JobError) -> bool {
     use FailureKind::{ContentFiltered, Model, ModelTimeout, ModelUnavailable, RateLimited};
     turn.flow.as_ref().is_some_and(|run| run.machine.catches())
         && matches!(error.kind, ContentFiltered | Model | ModelTimeout | ModelUnavailable | RateLimited)
-        && turn.claimed.is_final(turn.outbox.position.outages, error)
+        && turn.outbox.claimed.is_final(turn.outbox.position.outages, error)
 }
 
 /// INFER of a node that asks no model: what it says is said, and the call that it makes is planned. `None`
@@ -96,11 +96,11 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
     }
     let NodeTurn { node, inputs, branches, .. } = turn.node()?;
     if let Some(branches) = branches {
-        return Some(parallel::plan(turn, branches));
+        return Some(parallel::plan(&turn.outbox.claimed, branches));
     }
     let node = Arc::clone(node);
     let call = |turn: &Turn, name: &str, arguments: Value| {
-        let (call_id, name) = (CallId(turn.claimed.deps.ids.next()), name.to_owned());
+        let (call_id, name) = (CallId(turn.outbox.claimed.deps.ids.next()), name.to_owned());
         NodeAnswer { call: Some(RequestedCall { call_id, name, arguments }), ..NodeAnswer::default() }
     };
     Some(match &node.kind {
@@ -115,13 +115,13 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
             let key = node.outputs.first().map_or("user_input", |output| output.title.as_str());
             let requested = call(turn, ASK, json!({"request_keys": {key: message}}));
             if !message.is_empty() {
-                turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::Assistant, message));
+                turn.past.say(&mut turn.outbox, Message::text(Role::Assistant, message));
             }
             requested
         }
         NodeKind::OutputMessageNode { message } => {
             let message = render(message, inputs);
-            turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::Assistant, message));
+            turn.past.say(&mut turn.outbox, Message::text(Role::Assistant, message));
             NodeAnswer::default()
         }
         _ => NodeAnswer::default(),
@@ -136,7 +136,7 @@ pub fn result(turn: &mut Turn) -> Result<Option<NodeResult>, Stop> {
     let inferred = turn.bodies.inferred()?;
     let Some(current) = turn.node() else { return Ok(None) };
     let id = current.node.head.id.clone();
-    match outputs(turn, current, &inferred) {
+    match outputs(&turn.past, current, &inferred) {
         Ok((outputs, branch)) => Ok(Some(NodeResult { node: id, outputs, branch, failed: None })),
         Err(error) => {
             let failed = Some(caught(turn, error)?);
@@ -158,7 +158,7 @@ pub fn caught(turn: &Turn, error: JobError) -> Result<String, Stop> {
     Err(JobError { message, retryable: false, ..error }.into())
 }
 
-fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Values, String), JobError> {
+fn outputs(past: &Past, current: &NodeTurn, inferred: &InferBody) -> Result<(Values, String), JobError> {
     let (node, inputs) = (&current.node, &current.inputs);
     let planned = inferred.node.as_ref();
     if let Some(why) = planned.and_then(|planned| planned.failed.as_deref()) {
@@ -181,7 +181,7 @@ fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Val
             checked(&node.outputs, outputs).map_err(wrong)?
         }
         NodeKind::ToolNode(tool) => {
-            let value = outcome(turn, current, planned)?;
+            let value = outcome(past, current, planned)?;
             let value = match tool.kind {
                 ToolKind::ClientTool => match value.get(RESULT) {
                     Some(result) => result.clone(),
@@ -192,10 +192,10 @@ fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Val
             };
             returned(&node.outputs, value)?
         }
-        NodeKind::ApiNode(_) => request::outputs(&node.outputs, outcome(turn, current, planned)?),
+        NodeKind::ApiNode(_) => request::outputs(&node.outputs, outcome(past, current, planned)?),
         NodeKind::InputMessageNode { .. }
         | NodeKind::ParallelMapNode { .. }
-        | NodeKind::ParallelFlowNode(_) => match outcome(turn, current, planned)? {
+        | NodeKind::ParallelFlowNode(_) => match outcome(past, current, planned)? {
             Value::Object(answers) => answers,
             _ => nothing(),
         },
@@ -240,11 +240,10 @@ fn checked(outputs: &[Property], mut given: Values) -> Result<Values, String> {
 ///
 /// # Errors
 /// The failure of the call.
-pub fn outcome(turn: &Turn, current: &NodeTurn, planned: Option<&NodeAnswer>) -> Result<Value, JobError> {
+pub fn outcome(past: &Past, current: &NodeTurn, planned: Option<&NodeAnswer>) -> Result<Value, JobError> {
     let call = planned.and_then(|planned| planned.call.as_ref());
     let recorded = || {
-        let row =
-            turn.past.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));
+        let row = past.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));
         row.and_then(|row| row.outcome.clone())
     };
     match current.outcome.clone().or_else(recorded) {

@@ -35,11 +35,11 @@ pub struct EmitBody {
 /// (OAS-46).
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let inferred = turn.bodies.inferred()?;
-    let verdict = if turn.flow.is_some() { None } else { Some(verdict(turn, &inferred)) };
+    let verdict = if turn.flow.is_some() { None } else { Some(verdict(&turn.past, &turn.outbox, &inferred)) };
     let released = match verdict {
         Some(Ok(Verdict::Complete(result))) => {
-            if turn.claimed.agent.guardrails.of(Side::Output).is_some() {
-                Box::pin(guard::answer(turn, &result)).await?;
+            if turn.outbox.claimed.agent.guardrails.of(Side::Output).is_some() {
+                Box::pin(guard::answer(&turn.past, &mut turn.outbox, &result)).await?;
             }
             true
         }
@@ -50,12 +50,12 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         tokens_input: inferred.tokens_in,
         tokens_output: inferred.tokens_out,
         tool_calls: turn.past.conversation.answer().map_or(0, |answer| answer.tool_calls.len()),
-        instance_id: turn.claimed.instance_id(),
+        instance_id: turn.outbox.claimed.instance_id(),
         released,
     };
     tracing::debug!(
-        job = %turn.claimed.job.id,
-        engagement = %turn.claimed.engagement.id,
+        job = %turn.outbox.claimed.job.id,
+        engagement = %turn.outbox.claimed.engagement.id,
         turn = turn.outbox.position.turn,
         model = inferred.model,
         tokens_in = body.tokens_input,
@@ -63,7 +63,7 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
         tool_calls = body.tool_calls,
         "turn complete"
     );
-    turn.outbox.complete_phase(&turn.claimed, Phase::Emit, VERSION, &body)?;
+    turn.outbox.complete_phase(Phase::Emit, VERSION, &body)?;
     turn.outbox.spent(Spent::default());
     Ok(())
 }

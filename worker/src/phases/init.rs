@@ -1,6 +1,6 @@
 //! INIT: ids, trace context, turn number (OSSA §1.1).
 
-use crate::state::{Stop, Turn, trace};
+use crate::state::{Outbox, Stop, trace};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -37,28 +37,28 @@ pub struct InitBody {
 ///
 /// # Errors
 /// None that a test could provoke; the signature is that of every phase.
-pub fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let identity = &turn.claimed.agent.identity;
+pub fn run(outbox: &mut Outbox) -> Result<(), Stop> {
+    let identity = &outbox.claimed.agent.identity;
     let sent = |name: &str| {
-        turn.claimed.job.meta.get(name).and_then(|value| value.parse::<Value>().ok()).unwrap_or_default()
+        outbox.claimed.job.meta.get(name).and_then(|value| value.parse::<Value>().ok()).unwrap_or_default()
     };
-    let context = trace::sent(&turn.claimed);
-    let traceparent = trace::submitted(&turn.claimed, &context);
+    let context = trace::sent(&outbox.claimed);
+    let traceparent = trace::submitted(&outbox.claimed, &context);
     let tracestate = context.get("tracestate").cloned().filter(|_| traceparent.is_some());
     let baggage = sent("baggage").as_str().filter(|_| identity.baggage).and_then(trace_context::baggage);
-    let session_id = turn.claimed.session_id();
+    let session_id = outbox.claimed.session_id();
     let body = InitBody {
-        interaction_id: identity.interaction_id.next(&*turn.claimed.deps.ids),
+        interaction_id: identity.interaction_id.next(&*outbox.claimed.deps.ids),
         session_id,
-        instance_id: turn.claimed.instance_id(),
-        request_id: turn.claimed.job.id.clone(),
+        instance_id: outbox.claimed.instance_id(),
+        request_id: outbox.claimed.job.id.clone(),
         trace_context: traceparent
             .map(|traceparent| json!({"traceparent": traceparent, "tracestate": tracestate})),
         baggage,
-        turn_number: turn.outbox.position.turn,
-        started_at: turn.claimed.deps.clock.now(),
-        span: propagation::traceparent(&turn.claimed.trace.invoke),
+        turn_number: outbox.position.turn,
+        started_at: outbox.claimed.deps.clock.now(),
+        span: propagation::traceparent(&outbox.claimed.trace.invoke),
     };
-    turn.outbox.interaction_id.clone_from(&body.interaction_id);
-    turn.outbox.complete_phase(&turn.claimed, Phase::Init, VERSION, &body)
+    outbox.interaction_id.clone_from(&body.interaction_id);
+    outbox.complete_phase(Phase::Init, VERSION, &body)
 }

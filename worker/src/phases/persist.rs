@@ -6,7 +6,7 @@
 use crate::flow;
 use crate::state::bodies::{PersistBody, Transaction};
 use crate::state::stop::state_conflict;
-use crate::state::{Stop, Turn, shown_changes, trace};
+use crate::state::{Bodies, Stop, Turn, shown_changes, trace};
 use serde_json::json;
 use std::sync::Arc;
 use tracing::Instrument;
@@ -21,19 +21,19 @@ const VERSION: i64 = 2;
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let scope = turn.past.state_scope(&turn.claimed);
+    let scope = turn.past.state_scope(&turn.outbox.claimed);
     if let Some(scope) = &scope {
         turn.outbox.secure().await?;
-        Box::pin(turn.past.recall_state(&turn.claimed, scope)).await?;
+        Box::pin(turn.past.recall_state(&turn.outbox.claimed, scope)).await?;
     }
     let changes = turn.past.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();
     let commit = scope.zip(turn.past.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
     let (node, step) = flow::effect(turn)?;
     let mut body = PersistBody {
-        transaction_id: turn.claimed.deps.ids.next(),
+        transaction_id: turn.outbox.claimed.deps.ids.next(),
         status: Transaction::Committed,
-        mode: turn.claimed.agent.state.mode,
-        storage: turn.claimed.agent.state.storage.clone(),
+        mode: turn.outbox.claimed.agent.state.mode,
+        storage: turn.outbox.claimed.agent.state.storage.clone(),
         changes,
         node,
         step,
@@ -41,18 +41,18 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let before = commit.is_some().then(|| turn.outbox.pending.clone());
     if !body.changes.is_empty() {
         let data = json!({"transaction_id": body.transaction_id, "changes": shown_changes(&body.changes)});
-        turn.outbox.event(&turn.claimed, EventName::StateChanged, data);
+        turn.outbox.event(EventName::StateChanged, data);
     }
-    turn.outbox.complete_phase(&turn.claimed, Phase::Persist, VERSION, &body)?;
+    turn.outbox.complete_phase(Phase::Persist, VERSION, &body)?;
     if let Some(before) = before {
         turn.outbox.pending.state = commit;
-        let span = trace::state_save(&turn.claimed);
+        let span = trace::state_save(&turn.outbox.claimed);
         match Box::pin(turn.outbox.barrier()).instrument(span).await {
             Err(Stop::Fail(error)) if error.kind == FailureKind::State => {
                 turn.outbox.undo_phase(before);
-                turn.past.lose_state(&turn.claimed, &mut turn.outbox);
+                turn.past.lose_state(&mut turn.outbox);
                 body.status = Transaction::RolledBack;
-                turn.outbox.complete_phase(&turn.claimed, Phase::Persist, VERSION, &body)?;
+                turn.outbox.complete_phase(Phase::Persist, VERSION, &body)?;
             }
             other => other?,
         }
@@ -65,8 +65,8 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
 ///
 /// # Errors
 /// [`Stop::Fail`] when they were rolled back, or when the checkpoint of PERSIST cannot be read.
-pub fn committed(turn: &mut Turn) -> Result<(), Stop> {
-    match turn.bodies.persisted()?.status {
+pub fn committed(bodies: &mut Bodies) -> Result<(), Stop> {
+    match bodies.persisted()?.status {
         Transaction::Committed => Ok(()),
         Transaction::RolledBack => Err(state_conflict().into()),
     }

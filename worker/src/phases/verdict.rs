@@ -5,7 +5,7 @@ use crate::model::FinishReason;
 use crate::policy::{escalation, exposes};
 use crate::state::bodies::{InferBody, Shortage};
 use crate::state::stop::budget_exceeded;
-use crate::state::{Stop, Turn};
+use crate::state::{Outbox, Past, Stop};
 use serde_json::Value;
 use turnstone_domain::agent::{OutputFormat, ToolChoice};
 use turnstone_domain::error::FailureKind;
@@ -33,40 +33,37 @@ pub enum Verdict {
 /// # Errors
 /// [`Stop::Fail`] when the engagement has used up its turns, or the model does not answer in the demanded
 /// form.
-pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
-    let asked_for_tools = turn.past.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
-    let next = |granted, tool_turns, reasks| Position { tool_turns, reasks, ..following(turn, granted) };
-    if let Some(answer) = exec::handed_over(turn) {
+pub fn verdict(past: &Past, outbox: &Outbox, infer: &InferBody) -> Result<Verdict, Stop> {
+    let asked_for_tools = past.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
+    let next = |granted, tool_turns, reasks| Position { tool_turns, reasks, ..following(outbox, granted) };
+    if let Some(answer) = exec::handed_over(&outbox.claimed, past) {
         return Ok(Verdict::HandedOver(answer));
     }
-    if asked_for_tools && !turn.claimed.agent.chain.continue_on_tool_use {
+    if asked_for_tools && !outbox.claimed.agent.chain.continue_on_tool_use {
         // The document makes each turn with tool calls the last one (OSSA §4).
-        return Ok(Verdict::Complete(text_of(turn).into()));
+        return Ok(Verdict::Complete(text_of(past).into()));
     }
     if asked_for_tools {
-        let granted = enough_turns(turn)?;
-        let tool_turns = enough_tool_turns(turn)?;
-        return Ok(Verdict::Continue(next(granted, tool_turns, turn.outbox.position.reasks)));
+        let granted = enough_turns(past, outbox)?;
+        let tool_turns = enough_tool_turns(past, outbox)?;
+        return Ok(Verdict::Continue(next(granted, tool_turns, outbox.position.reasks)));
     }
     if infer.finish_reason == FinishReason::Length && infer.capped {
         // The rest of the budget was too little for the answer: a cut answer is no result.
         let short =
-            || budget_exceeded(turn.outbox.budget.left().unwrap_or(0), turn.claimed.deps.options.max_tokens);
+            || budget_exceeded(outbox.budget.left().unwrap_or(0), outbox.claimed.deps.options.max_tokens);
         return Err(infer.shortage.as_ref().map_or_else(short, Shortage::error).into());
     }
     if let Some(error) = infer.unusable() {
         return Err(error.into());
     }
-    match answer(turn) {
-        Ok(result) => Ok(Verdict::Complete(exposes::beside(turn, result))),
-        Err(why) if turn.outbox.position.reasks < MAX_REASKS => {
-            let granted = enough_turns(turn)?;
-            Ok(Verdict::Reask(
-                next(granted, turn.outbox.position.tool_turns, turn.outbox.position.reasks + 1),
-                why,
-            ))
+    match answer(past, outbox) {
+        Ok(result) => Ok(Verdict::Complete(exposes::beside(&outbox.claimed, past, result))),
+        Err(why) if outbox.position.reasks < MAX_REASKS => {
+            let granted = enough_turns(past, outbox)?;
+            Ok(Verdict::Reask(next(granted, outbox.position.tool_turns, outbox.position.reasks + 1), why))
         }
-        Err(why) => Err(hopeless(turn, &why).into()),
+        Err(why) => Err(hopeless(outbox, &why).into()),
     }
 }
 
@@ -74,32 +71,32 @@ pub fn verdict(turn: &Turn, infer: &InferBody) -> Result<Verdict, Stop> {
 ///
 /// # Errors
 /// [`Stop::Fail`] when as many nodes as a flow may run have run.
-pub fn next_node(turn: &Turn) -> Result<Position, Stop> {
-    Ok(following(turn, enough_turns(turn)?))
+pub fn next_node(past: &Past, outbox: &Outbox) -> Result<Position, Stop> {
+    Ok(following(outbox, enough_turns(past, outbox)?))
 }
 
 /// The next turn of the job.
-fn following(turn: &Turn, granted: i64) -> Position {
+fn following(outbox: &Outbox, granted: i64) -> Position {
     Position {
-        turn: turn.outbox.position.turn + 1,
-        begins: turn.outbox.position.begins,
-        handoff_agent: turn.outbox.position.handoff_agent.clone(),
+        turn: outbox.position.turn + 1,
+        begins: outbox.position.begins,
+        handoff_agent: outbox.position.handoff_agent.clone(),
         granted,
-        outages: turn.outbox.position.outages,
-        model_used: turn.outbox.position.model_used.clone(),
+        outages: outbox.position.outages,
+        model_used: outbox.position.model_used.clone(),
         ..Position::default()
     }
 }
 
 /// Returns the number of granted turns. Exactly `max_turns` turns may run (OSSA §6): one more fails without a
 /// model call, unless the contact of an escalation grants as many again.
-fn enough_turns(turn: &Turn) -> Result<i64, Stop> {
-    let (block, granted) = (i64::from(turn.claimed.agent.limits.max_turns), turn.outbox.position.granted);
+fn enough_turns(past: &Past, outbox: &Outbox) -> Result<i64, Stop> {
+    let (block, granted) = (i64::from(outbox.claimed.agent.limits.max_turns), outbox.position.granted);
     let limit = block + granted;
-    if turn.outbox.position.turn < limit {
+    if outbox.position.turn < limit {
         return Ok(granted);
     }
-    if escalation::is_granted(turn, FailureKind::MaxTurns) {
+    if escalation::is_granted(past, FailureKind::MaxTurns) {
         return Ok(granted + block);
     }
     Err(too_many_turns(limit).into())
@@ -115,14 +112,14 @@ fn too_many_turns(limit: i64) -> JobError {
 ///
 /// # Errors
 /// [`Stop::Fail`] when it may not, and no approval permits it.
-pub fn may_begin(turn: &mut Turn) -> Result<(), Stop> {
-    let block = i64::from(turn.claimed.agent.limits.max_turns);
-    let limit = block + turn.outbox.position.granted;
-    if turn.outbox.position.turn <= limit {
+pub fn may_begin(past: &Past, outbox: &mut Outbox) -> Result<(), Stop> {
+    let block = i64::from(outbox.claimed.agent.limits.max_turns);
+    let limit = block + outbox.position.granted;
+    if outbox.position.turn <= limit {
         return Ok(());
     }
-    if escalation::is_granted(turn, FailureKind::MaxTurns) {
-        turn.outbox.position.granted += block;
+    if escalation::is_granted(past, FailureKind::MaxTurns) {
+        outbox.position.granted += block;
         return Ok(());
     }
     Err(too_many_turns(limit).into())
@@ -130,14 +127,14 @@ pub fn may_begin(turn: &mut Turn) -> Result<(), Stop> {
 
 /// Returns the number of consecutive turns with tool calls. After `max_tool_turns` of them, the next turn
 /// offers no tools and an answer is due (OSSA §4). A model that calls tools even then has used up its turns.
-fn enough_tool_turns(turn: &Turn) -> Result<u32, Stop> {
-    if turn.claimed.may_call(turn.outbox.position.tool_turns) {
-        return Ok(turn.outbox.position.tool_turns + 1);
+fn enough_tool_turns(past: &Past, outbox: &Outbox) -> Result<u32, Stop> {
+    if outbox.claimed.may_call(outbox.position.tool_turns) {
+        return Ok(outbox.position.tool_turns + 1);
     }
-    if escalation::is_granted(turn, FailureKind::MaxTurns) {
+    if escalation::is_granted(past, FailureKind::MaxTurns) {
         return Ok(0);
     }
-    let most = turn.outbox.position.tool_turns;
+    let most = outbox.position.tool_turns;
     let message = format!(
         "the model asks for tools after {most} turns in a row that did, which is max_tool_turns, although none was on offer"
     );
@@ -145,13 +142,13 @@ fn enough_tool_turns(turn: &Turn) -> Result<u32, Stop> {
 }
 
 /// Returns true if the model must still call a tool before its answer (agent extension §2.2).
-fn lacks_call(turn: &Turn) -> bool {
-    turn.claimed.agent.tool_choice == ToolChoice::Required && turn.outbox.position.tool_turns == 0
+fn lacks_call(outbox: &Outbox) -> bool {
+    outbox.claimed.agent.tool_choice == ToolChoice::Required && outbox.position.tool_turns == 0
 }
 
 /// Returns the error of an answer that was rejected twice.
-fn hopeless(turn: &Turn, why: &str) -> JobError {
-    if lacks_call(turn) {
+fn hopeless(outbox: &Outbox, why: &str) -> JobError {
+    if lacks_call(outbox) {
         let message = format!("the model answers without calling a tool, also when asked again: {why}");
         return JobError::new(FailureKind::Model, message);
     }
@@ -159,24 +156,26 @@ fn hopeless(turn: &Turn, why: &str) -> JobError {
     JobError::new(FailureKind::OutputSchema, message)
 }
 
-fn answer(turn: &Turn) -> Result<Value, String> {
-    if lacks_call(turn) {
+fn answer(past: &Past, outbox: &Outbox) -> Result<Value, String> {
+    if lacks_call(outbox) {
         return Err("the job demands a tool call before the answer, and none was made".to_owned());
     }
-    let text = text_of(turn);
-    if turn.claimed.agent.output.format != OutputFormat::Json && turn.claimed.agent.output.schema.is_none() {
+    let text = text_of(past);
+    if outbox.claimed.agent.output.format != OutputFormat::Json
+        && outbox.claimed.agent.output.schema.is_none()
+    {
         return Ok(text.into());
     }
     let value: Value =
         serde_json::from_str(unfenced(text)).map_err(|e| format!("it is not one JSON value: {e}"))?;
-    if let Some(schema) = &turn.claimed.agent.output.schema {
-        turn.claimed.deps.check(schema, &value)?;
+    if let Some(schema) = &outbox.claimed.agent.output.schema {
+        outbox.claimed.deps.check(schema, &value)?;
     }
     Ok(value)
 }
 
-fn text_of(turn: &Turn) -> &str {
-    turn.past.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default()
+fn text_of(past: &Past) -> &str {
+    past.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default()
 }
 
 /// Removes a Markdown fence, which models often add around JSON. The fence is not part of the answer.
@@ -188,13 +187,13 @@ fn unfenced(text: &str) -> &str {
 }
 
 /// Reports the error in the answer to the model.
-pub fn reask(turn: &mut Turn, why: &str) {
+pub fn reask(past: &mut Past, outbox: &mut Outbox, why: &str) {
     use turnstone_domain::message::{Message, Role};
-    turn.outbox.event(&turn.claimed, EventName::OutputRejected, serde_json::json!({"message": why}));
+    outbox.event(EventName::OutputRejected, serde_json::json!({"message": why}));
     let text = format!(
         "Your answer was not accepted: {why}. Give the whole answer again, in the demanded form only."
     );
-    turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::System, text));
+    past.say(outbox, Message::text(Role::System, text));
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! arguments of a call reach their tool as the model wrote them.
 
 use crate::model::ModelAnswer;
+use crate::state::Outbox;
 use crate::state::shown::changes;
-use crate::state::{Claimed, Outbox};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,19 +20,14 @@ use turnstone_domain::{EventName, JobError};
 /// The text that replaces an answer that a filter blocked.
 const WITHHELD: &str = "(withheld by a filter of the agent)";
 
-impl Claimed {
+impl Outbox {
     /// Checks inputs, and redacts them if the agent demands it.
     ///
     /// # Errors
     /// [`FailureKind::ContentFiltered`] when a filter blocks it.
-    pub fn screen_inputs(&self, outbox: &mut Outbox, messages: &mut [Message]) -> Result<(), JobError> {
-        self.screen_content(
-            outbox,
-            "input",
-            None,
-            messages.iter().map(|message| readable(&message.content)),
-        )?;
-        let Some(rule) = self.agent.safety.personal.clone() else { return Ok(()) };
+    pub fn screen_inputs(&mut self, messages: &mut [Message]) -> Result<(), JobError> {
+        self.screen_content("input", None, messages.iter().map(|message| readable(&message.content)))?;
+        let Some(rule) = self.claimed.agent.safety.personal.clone() else { return Ok(()) };
         let mut found = Vec::new();
         for message in messages.iter_mut() {
             found.extend(personal::kinds_in(&rule.kinds, &Value::from(message.content.as_str())));
@@ -40,41 +35,40 @@ impl Claimed {
                 redact_message(&rule.kinds, message);
             }
         }
-        self.act(outbox, "input", None, rule.action, &names(found))
+        self.act("input", None, rule.action, &names(found))
     }
 
     /// Checks what a user answered to a question, as an input is checked; personal data is left to
-    /// [`Claimed::screen_outcome`].
+    /// [`Outbox::screen_outcome`].
     ///
     /// # Errors
     /// [`FailureKind::ContentFiltered`] when a filter blocks it.
-    pub fn screen_answers(&self, outbox: &mut Outbox, texts: &[String]) -> Result<(), JobError> {
-        self.screen_content(outbox, "input", None, texts.iter().map(|text| readable(text)))
+    pub fn screen_answers(&mut self, texts: &[String]) -> Result<(), JobError> {
+        self.screen_content("input", None, texts.iter().map(|text| readable(text)))
     }
 
     /// Checks content that reaches a model from outside, whatever brought it (RS-08).
     fn screen_content<'t>(
-        &self,
-        outbox: &mut Outbox,
+        &mut self,
         place: &str,
         tool: Option<&str>,
         texts: impl Iterator<Item = Cow<'t, str>>,
     ) -> Result<(), JobError> {
-        let Some(rule) = self.agent.safety.content.clone() else { return Ok(()) };
+        let Some(rule) = self.claimed.agent.safety.content.clone() else { return Ok(()) };
         let found: BTreeSet<&str> =
             texts.flat_map(|text| content::found(&rule, &text)).map(Category::as_str).collect();
-        self.act(outbox, place, tool, rule.action, &Vec::from_iter(found))
+        self.act(place, tool, rule.action, &Vec::from_iter(found))
     }
 
     /// Returns the part of a tool's outcome that may be shown.
     #[must_use]
-    pub fn screen_outcome(&self, outbox: &mut Outbox, tool: &str, outcome: ToolOutcome) -> ToolOutcome {
+    pub fn screen_outcome(&mut self, tool: &str, outcome: ToolOutcome) -> ToolOutcome {
         let mut outcome = outcome;
         let said = match &outcome {
             ToolOutcome::Success { output } => Cow::Owned(texts_in(output)),
             ToolOutcome::Error { message, .. } => Cow::Borrowed(message.as_str()),
         };
-        if let Err(blocked) = self.screen_content(outbox, "tool", Some(tool), std::iter::once(said)) {
+        if let Err(blocked) = self.screen_content("tool", Some(tool), std::iter::once(said)) {
             return ToolOutcome::failed(blocked.kind.code(), blocked.message);
         }
         for rule in self.leaving() {
@@ -95,7 +89,7 @@ impl Claimed {
                     found
                 }
             };
-            if let Err(blocked) = self.act(outbox, "tool", Some(tool), rule.action, &names(found)) {
+            if let Err(blocked) = self.act("tool", Some(tool), rule.action, &names(found)) {
                 outcome = ToolOutcome::failed(blocked.kind.code(), blocked.message);
             }
         }
@@ -107,18 +101,18 @@ impl Claimed {
     ///
     /// # Errors
     /// [`FailureKind::ContentFiltered`] when a filter does not let it pass.
-    pub fn screen_file(&self, outbox: &mut Outbox, tool: &str, text: &str) -> Result<(), JobError> {
+    pub fn screen_file(&mut self, tool: &str, text: &str) -> Result<(), JobError> {
         for rule in self.leaving() {
             let found = personal::kinds_in(&rule.kinds, &Value::from(text));
             let action = if changes(&rule) { FilterAction::Block } else { rule.action };
-            self.act(outbox, "tool", Some(tool), action, &names(found))?;
+            self.act("tool", Some(tool), action, &names(found))?;
         }
         Ok(())
     }
 
     /// Removes the parts of a model's answer that may not be shown; returns the error when none of it may.
     /// The answer is paid for in any case.
-    pub fn screen_answer(&self, outbox: &mut Outbox, answer: &mut ModelAnswer) -> Option<JobError> {
+    pub fn screen_answer(&mut self, answer: &mut ModelAnswer) -> Option<JobError> {
         let mut blocked = None;
         for rule in self.leaving() {
             let Some(text) = &mut answer.content else { continue };
@@ -129,7 +123,7 @@ impl Claimed {
             if rule.action == FilterAction::Redact {
                 redact_answer(&rule.kinds, text);
             }
-            if let Err(error) = self.act(outbox, "answer", None, rule.action, &names(found)) {
+            if let Err(error) = self.act("answer", None, rule.action, &names(found)) {
                 answer.content = Some(WITHHELD.to_owned());
                 answer.tool_calls.clear();
                 blocked = Some(error);
@@ -140,26 +134,25 @@ impl Claimed {
 
     /// Returns the part of another agent's result that may be shown in place of this agent's; the error when
     /// none of it may.
-    pub fn screen_result(&self, outbox: &mut Outbox, mut result: Value) -> Result<Value, JobError> {
-        self.screen_content(outbox, "answer", None, std::iter::once(Cow::Owned(texts_in(&result))))?;
+    pub fn screen_result(&mut self, mut result: Value) -> Result<Value, JobError> {
+        self.screen_content("answer", None, std::iter::once(Cow::Owned(texts_in(&result))))?;
         for rule in self.leaving() {
             let found = personal::kinds_in(&rule.kinds, &result);
             if rule.action == FilterAction::Redact && !found.is_empty() {
                 personal::redact(&rule.kinds, &mut result);
             }
-            self.act(outbox, "answer", None, rule.action, &names(found))?;
+            self.act("answer", None, rule.action, &names(found))?;
         }
         Ok(result)
     }
 
     fn leaving(&self) -> Vec<PersonalRule> {
-        self.agent.safety.leaving().cloned().collect()
+        self.claimed.agent.safety.leaving().cloned().collect()
     }
 
     /// Applies the action of a rule to its findings.
     fn act(
-        &self,
-        outbox: &mut Outbox,
+        &mut self,
         place: &str,
         tool: Option<&str>,
         action: FilterAction,
@@ -170,8 +163,8 @@ impl Claimed {
         }
         if action == FilterAction::Log {
             tracing::info!(
-                job = %self.job.id,
-                turn = outbox.position.turn,
+                job = %self.claimed.job.id,
+                turn = self.position.turn,
                 place,
                 found = found.join(", "),
                 "a filter of the agent found something; its action is `log`, so it passes"
@@ -182,7 +175,7 @@ impl Claimed {
         if let Some(tool) = tool {
             data["name"] = tool.into();
         }
-        outbox.event(self, EventName::ContentFlagged, data);
+        self.event(EventName::ContentFlagged, data);
         if action != FilterAction::Block {
             return Ok(());
         }

@@ -60,6 +60,8 @@ pub struct Claimed {
     /// The agent as it was when the engagement began; later versions of its document do not change it. After a handoff it
     /// is the agent that took over, as it is now.
     pub agent: Arc<AgentDefinition>,
+    /// True if the agent is one of the agents of a flow's node.
+    pub is_of_crew: bool,
     /// The budgets of tenants, agents, models and the fleet that its calls may be charged to as well.
     pub budgets: Vec<AppliedBudget>,
     /// The number of agents above this one.

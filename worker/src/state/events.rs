@@ -1,6 +1,5 @@
 //! Events of a turn.
 
-use super::claimed::Claimed;
 use super::outbox::Outbox;
 use serde::Serialize;
 use serde_json::{Value, to_value};
@@ -22,26 +21,26 @@ pub(super) struct Named<'a> {
 
 impl Outbox {
     /// Records an event; it becomes durable with the next barrier.
-    pub fn event(&mut self, claimed: &Claimed, name: EventName, mut data: Value) {
-        claimed.screen_event(&mut data);
-        claimed.hold_back(&mut data);
+    pub fn event(&mut self, name: EventName, mut data: Value) {
+        self.claimed.screen_event(&mut data);
+        self.claimed.hold_back(&mut data);
         if OssaEvent::ALL.iter().any(|form| form.is_form_of(name))
-            && let (Value::Object(data), Ok(Value::Object(named))) =
-                (&mut data, to_value(self.named(claimed)))
+            && let (Value::Object(data), Ok(Value::Object(named))) = (&mut data, to_value(self.named()))
         {
             data.extend(named);
         }
-        let at = self.deps.clock.now();
+        let at = self.claimed.deps.clock.now();
         let event = NewEvent { name, turn: self.position.turn, data: data.into(), at };
         self.pending.events.push(event);
     }
 
     /// Returns the fields of events that OSSA defines as well: the turn and the instance.
-    pub(super) fn named<'a>(&'a self, claimed: &'a Claimed) -> Named<'a> {
-        let handoff_agent = self.position.handoff_agent.as_deref().filter(|name| *name == claimed.agent.name);
+    pub(super) fn named(&self) -> Named<'_> {
+        let handoff_agent =
+            self.position.handoff_agent.as_deref().filter(|name| *name == self.claimed.agent.name);
         Named {
             interaction_id: &self.interaction_id,
-            instance_id: claimed.instance_id(),
+            instance_id: self.claimed.instance_id(),
             agent: handoff_agent,
             node: self.place.as_deref(),
         }

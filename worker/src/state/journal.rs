@@ -2,7 +2,6 @@
 //!
 //! These functions only add to the pending write; the caller runs the barriers.
 
-use super::claimed::Claimed;
 use super::outbox::Outbox;
 use serde_json::json;
 use turnstone_domain::message::RequestedCall;
@@ -51,13 +50,7 @@ pub fn plan(outbox: &mut Outbox, call: &mut Call, idempotent: bool) {
 
 /// Journals a call as sent: the caller sends the request directly after the next barrier. `publishes` adds the event
 /// `tool.called`.
-pub fn record_sent(
-    claimed: &Claimed,
-    outbox: &mut Outbox,
-    call: &mut Call,
-    idempotent: bool,
-    publishes: bool,
-) {
+pub fn record_sent(outbox: &mut Outbox, call: &mut Call, idempotent: bool, publishes: bool) {
     let intent = match call.journalled {
         Some(_) => ToolCallMove::Send { call_id: call.asked.call_id.clone() },
         None => call.intend(outbox.position.turn, idempotent, true),
@@ -65,15 +58,15 @@ pub fn record_sent(
     outbox.pending.tool_calls.push(intent);
     call.journalled = Some(ToolCallState::Sent);
     if publishes {
-        called(claimed, outbox, call);
+        called(outbox, call);
     }
 }
 
 /// Records the event `tool.called`. It precedes every event of the outcome.
-pub fn called(claimed: &Claimed, outbox: &mut Outbox, call: &Call) {
+pub fn called(outbox: &mut Outbox, call: &Call) {
     let requested = &call.asked;
     let data = json!({"call_id": requested.call_id, "name": requested.name, "input": requested.arguments});
-    outbox.event(claimed, EventName::ToolCalled, data);
+    outbox.event(EventName::ToolCalled, data);
 }
 
 /// Returns the write that settles the row of a call.
@@ -90,7 +83,6 @@ pub fn settled(
 
 /// Journals an outcome and records its event. A `withheld` output is in no event and in no view.
 pub fn note_outcome(
-    claimed: &Claimed,
     outbox: &mut Outbox,
     call: &Call,
     outcome: &ToolOutcome,
@@ -125,5 +117,5 @@ pub fn note_outcome(
     if let Some(handled) = handled {
         data["handled"] = json!(handled);
     }
-    outbox.event(claimed, event, data);
+    outbox.event(event, data);
 }

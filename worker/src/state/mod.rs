@@ -5,9 +5,10 @@
 //! | what the claim brought: job, agent, engagement | `claimed` | the driver, between phases |
 //! | what has been said and done: conversation, journal, reviews | `past` | the phase that says or does it |
 //! | what the phases of this turn have found | `bodies`, `tools` | the phase that completes |
-//! | the lease and what is not durable yet | `outbox`, `events`, `journal`, `pay`, `deadline` | every phase, through its barriers |
+//! | the claim's lease and what is not durable yet | `outbox`, `events`, `journal`, `pay` | every phase, by barriers |
 //!
-//! [`Turn`] has one field for each part, so that a function can take the parts that it needs. `shown` says what of a text
+//! A function takes the parts that it needs: [`Outbox`] if it writes, [`Claimed`] if it only reads the claim, and [`Turn`] if
+//! it needs all of them and the flow. `shown` says what of a text
 //! may leave the worker, `trace` has the spans, and `stop` the reasons why a turn ends early.
 
 pub mod bodies;

@@ -1,4 +1,4 @@
-//! The outbox: the lease, and the writes of the turn that are not durable yet.
+//! The outbox: the claim with its lease, and the writes of the turn that are not durable yet.
 //!
 //! A turn collects its writes in memory ([`Outbox::pending`]). A barrier commits all of them in one transaction and extends
 //! the lease. There are three entries:
@@ -13,7 +13,6 @@ use super::claimed::Claimed;
 use super::deadline::Deadline;
 use super::secured::Secured;
 use super::stop::Stop;
-use crate::deps::Deps;
 use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
@@ -28,10 +27,10 @@ use turnstone_domain::{
 };
 use turnstone_store::LedgerError;
 
-/// The lease, and the writes that are not durable yet.
+/// The claim with its lease, and the writes that are not durable yet.
 pub struct Outbox {
-    /// The parts that all turns of this worker share.
-    pub deps: Arc<Deps>,
+    /// What the claim brought.
+    pub claimed: Claimed,
     /// The right to write.
     pub lease: Lease,
     /// The end of this attempt's time, which waits for a write in progress.
@@ -122,11 +121,11 @@ impl Outbox {
         };
         let kept = (pays || write.state.is_some())
             .then(|| Box::new(TurnWrite { budget: None, charge: None, state: None, ..write.clone() }));
-        let (now, lease_ms) = (self.deps.clock.now(), self.deps.options.lease_ms());
+        let (now, lease_ms) = (self.claimed.deps.clock.now(), self.claimed.deps.options.lease_ms());
         let deadline = Arc::clone(&self.deadline);
         let written = {
             let _writing = deadline.write();
-            self.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await
+            self.claimed.deps.ledger.checkpoint(&self.lease, write, now, lease_ms).await
         };
         match written {
             Ok(committed) => {
@@ -168,15 +167,9 @@ impl Outbox {
     ///
     /// # Errors
     /// [`Stop::Fail`] when the body cannot be written as JSON.
-    pub fn complete_phase<B: Serialize>(
-        &mut self,
-        claimed: &Claimed,
-        phase: Phase,
-        version: i64,
-        body: &B,
-    ) -> Result<(), Stop> {
+    pub fn complete_phase<B: Serialize>(&mut self, phase: Phase, version: i64, body: &B) -> Result<(), Stop> {
         let more = match phase {
-            Phase::Init | Phase::Emit => RawJson::written(&self.named(claimed)),
+            Phase::Init | Phase::Emit => RawJson::written(&self.named()),
             _ => Ok(RawJson::empty_object()),
         };
         let body = RawJson::written(body);
@@ -189,13 +182,12 @@ impl Outbox {
     /// As [`Outbox::complete_phase`].
     pub fn complete_infer<B: Serialize, F: Serialize>(
         &mut self,
-        claimed: &Claimed,
         version: i64,
         body: &B,
         tokens: (i64, i64),
         facts: &F,
     ) -> Result<(), Stop> {
-        let (body, more) = (RawJson::written(body), claimed.shown(facts));
+        let (body, more) = (RawJson::written(body), self.claimed.shown(facts));
         self.phase_done(Phase::Infer, version, body, tokens, more)
     }
 
@@ -214,7 +206,7 @@ impl Outbox {
             )
         };
         let (body, more) = (body.map_err(failed)?, more.map_err(failed)?);
-        let (at, duration_ms, turn) = (self.deps.clock.now(), self.phase_ms(), self.position.turn);
+        let (at, duration_ms, turn) = (self.claimed.deps.clock.now(), self.phase_ms(), self.position.turn);
         let spent = Spent::default();
         self.pending.checkpoints.push(NewCheckpoint {
             turn,
@@ -294,16 +286,16 @@ impl Outbox {
     ///
     /// # Errors
     /// As [`Outbox::secured`].
-    pub async fn is_frozen(&self, claimed: &Claimed) -> Result<bool, Stop> {
+    pub async fn is_frozen(&self) -> Result<bool, Stop> {
         self.secured()?;
-        Ok(self.deps.freezes.is_frozen(&claimed.tenant()).await)
+        Ok(self.claimed.deps.freezes.is_frozen(&self.claimed.tenant()).await)
     }
 
     /// Waits while the fleet or the job's tenant is frozen: no model and no tool is called meanwhile.
     ///
     /// # Errors
     /// [`Stop::Drain`]; as [`Outbox::secured`].
-    pub async fn unless_frozen(&self, claimed: &Claimed) -> Result<(), Stop> {
-        self.deps.freezes.wait(self.secured()?, &claimed.tenant(), &self.draining).await
+    pub async fn unless_frozen(&self) -> Result<(), Stop> {
+        self.claimed.deps.freezes.wait(self.secured()?, &self.claimed.tenant(), &self.draining).await
     }
 }

@@ -60,32 +60,26 @@ pub struct Past {
 
 impl Past {
     /// Adds a message to the current conversation of the engagement; it becomes durable with the next barrier.
-    pub fn say(&mut self, claimed: &Claimed, outbox: &mut Outbox, message: Message) {
+    pub fn say(&mut self, outbox: &mut Outbox, message: Message) {
         let thread = self.conversation.thread().map(str::to_owned);
-        self.say_in(claimed, outbox, thread, message);
+        self.say_in(outbox, thread, message);
     }
 
     /// Adds a message to the conversation with this name; `None` is the one with the user. The agents of a team have
     /// conversations of their own.
-    pub fn say_in(
-        &mut self,
-        claimed: &Claimed,
-        outbox: &mut Outbox,
-        thread: Option<String>,
-        message: Message,
-    ) {
-        self.push(claimed, outbox, outbox.position.turn, Message { thread, ..message });
+    pub fn say_in(&mut self, outbox: &mut Outbox, thread: Option<String>, message: Message) {
+        self.push(outbox, outbox.position.turn, Message { thread, ..message });
     }
 
     /// Adds a message of an earlier engagement, before the first turn of this one.
-    pub fn say_before(&mut self, claimed: &Claimed, outbox: &mut Outbox, message: Message) {
-        self.push(claimed, outbox, BEFORE, message);
+    pub fn say_before(&mut self, outbox: &mut Outbox, message: Message) {
+        self.push(outbox, BEFORE, message);
     }
 
-    fn push(&mut self, claimed: &Claimed, outbox: &mut Outbox, turn: i64, message: Message) {
+    fn push(&mut self, outbox: &mut Outbox, turn: i64, message: Message) {
         let message = Arc::new(message);
         outbox.pending.messages.push((turn, Arc::clone(&message)));
-        self.conversation.push(turn, message, &claimed.agent.memory);
+        self.conversation.push(turn, message, &outbox.claimed.agent.memory);
     }
 
     /// Takes the rows of the tool journal: those of this turn, and those to repeat.

@@ -16,12 +16,11 @@ use turnstone_store::LedgerError;
 /// # Errors
 /// As [`Outbox::barrier`], and [`Stop::Fail`] when a budget has not enough left.
 pub async fn barrier(
-    claimed: &Claimed,
     outbox: &mut Outbox,
     leaving: Vec<(CallId, String)>,
     set_aside: i64,
 ) -> Result<(), Stop> {
-    let prices = &claimed.deps.prices;
+    let prices = &outbox.claimed.deps.prices;
     let calls: Vec<(CallId, i64)> = leaving
         .into_iter()
         .map(|(call, tool)| (call, prices.tool(&tool)))
@@ -30,13 +29,13 @@ pub async fn barrier(
     if calls.is_empty() && set_aside == 0 {
         return outbox.barrier().await;
     }
-    let charge = charge(claimed, "tool calls", calls.iter().map(|(_, money)| money).sum());
+    let charge = charge(&outbox.claimed, "tool calls", calls.iter().map(|(_, money)| money).sum());
     outbox.pending.charge = Some(Box::new(match set_aside {
         0 => ChargeMove::Spend { charge, calls },
         _ => ChargeMove::Reserve(charge),
     }));
     outbox.pending.budget = (set_aside > 0).then_some(BudgetMove::Reserve { tokens: set_aside });
-    paid(claimed, outbox).await
+    paid(outbox).await
 }
 
 /// Pays for one try of a guardrail's tool before it runs. The journal has no row for it, so its price is
@@ -44,14 +43,14 @@ pub async fn barrier(
 ///
 /// # Errors
 /// As [`barrier`].
-pub async fn guardrail(claimed: &Claimed, outbox: &mut Outbox, tool: &str) -> Result<(), Stop> {
-    let money = claimed.deps.prices.tool(tool);
+pub async fn guardrail(outbox: &mut Outbox, tool: &str) -> Result<(), Stop> {
+    let money = outbox.claimed.deps.prices.tool(tool);
     if money == 0 {
         return Ok(());
     }
-    let charge = charge(claimed, "a guardrail", money);
+    let charge = charge(&outbox.claimed, "a guardrail", money);
     outbox.pending.charge = Some(Box::new(ChargeMove::Spend { charge, calls: Vec::new() }));
-    paid(claimed, outbox).await?;
+    paid(outbox).await?;
     outbox.paid_before = outbox.paid_before.saturating_add(money);
     Ok(())
 }
@@ -68,14 +67,14 @@ fn charge(claimed: &Claimed, what: &str, money: i64) -> Charge {
 }
 
 /// Runs the barrier that pays for the pending calls; if it fails, they do not leave.
-async fn paid(claimed: &Claimed, outbox: &mut Outbox) -> Result<(), Stop> {
+async fn paid(outbox: &mut Outbox) -> Result<(), Stop> {
     match outbox.try_barrier().await {
         Ok(()) => Ok(()),
         Err(error @ (LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. })) => {
             stay(&mut outbox.pending);
             Err(match error {
                 LedgerError::Unpriced { budget, currency } => {
-                    let priced_in = claimed.deps.prices.currency();
+                    let priced_in = outbox.claimed.deps.prices.currency();
                     unpriced(&budget, currency.as_deref(), "the tool", priced_in).into()
                 }
                 error => error.into(),
@@ -87,17 +86,11 @@ async fn paid(claimed: &Claimed, outbox: &mut Outbox) -> Result<(), Stop> {
 
 /// Books the tokens that an agent on another server used, and its price once it is `over`, and returns the
 /// rest of the reservation. Calls that returned together are settled together.
-pub fn settle(
-    claimed: &Claimed,
-    outbox: &mut Outbox,
-    requested: &RequestedCall,
-    (set_aside, used): (i64, i64),
-    over: bool,
-) {
+pub fn settle(outbox: &mut Outbox, requested: &RequestedCall, (set_aside, used): (i64, i64), over: bool) {
     if set_aside == 0 {
         return;
     }
-    let price = if over { claimed.deps.prices.tool(&requested.name) } else { 0 };
+    let price = if over { outbox.claimed.deps.prices.tool(&requested.name) } else { 0 };
     let used = used.clamp(0, set_aside);
     let pending = &mut outbox.pending;
     let (reserved, before) = match pending.budget {

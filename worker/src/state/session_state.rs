@@ -63,38 +63,32 @@ impl Past {
 
     /// Drops the changes of a turn that failed for good, and publishes that. A turn that is retried resumes
     /// where it stopped, with its changes.
-    pub fn roll_back_state(
-        &mut self,
-        claimed: &Claimed,
-        outbox: &mut Outbox,
-        error: &JobError,
-        for_good: bool,
-    ) {
+    pub fn roll_back_state(&mut self, outbox: &mut Outbox, error: &JobError, for_good: bool) {
         let Some(buffer) = self.buffer.take().filter(|buffer| for_good && !buffer.writes_at_once()) else {
             return;
         };
         if !buffer.changes().is_empty() && outbox.next_phase().is_some() {
-            tell_of_rollback(claimed, outbox, buffer.changes(), error.code());
+            tell_of_rollback(outbox, buffer.changes(), error.code());
         }
     }
 
     /// Drops the changes of a turn that lost against another one. It runs again as the next turn, because its
     /// own calls stay on record. The model learns that its changes are gone.
-    pub fn lose_state(&mut self, claimed: &Claimed, outbox: &mut Outbox) {
+    pub fn lose_state(&mut self, outbox: &mut Outbox) {
         let Some(buffer) = self.buffer.take() else { return };
-        tell_of_rollback(claimed, outbox, buffer.changes(), FailureKind::State.code());
+        tell_of_rollback(outbox, buffer.changes(), FailureKind::State.code());
         let text = format!(
             "The changes that you made to your state in turn {} were rolled back, because another conversation changed it \
              at the same time. Read it again, and make them again if they are still right.",
             outbox.position.turn
         );
-        self.say(claimed, outbox, Message::text(Role::System, text));
+        self.say(outbox, Message::text(Role::System, text));
     }
 }
 
-fn tell_of_rollback(claimed: &Claimed, outbox: &mut Outbox, changes: &[StateChange], reason: &str) {
+fn tell_of_rollback(outbox: &mut Outbox, changes: &[StateChange], reason: &str) {
     let changes = shown(changes);
-    outbox.event(claimed, EventName::StateRolledBack, json!({"changes": changes, "reason": reason}));
+    outbox.event(EventName::StateRolledBack, json!({"changes": changes, "reason": reason}));
 }
 
 /// Returns keys and operations, without values.

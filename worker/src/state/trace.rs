@@ -147,7 +147,8 @@ fn workflow(sent: &Carried) -> Option<String> {
 }
 
 /// Begins the span of a turn.
-pub fn turn(claimed: &Claimed, outbox: &Outbox) -> Span {
+pub fn turn(outbox: &Outbox) -> Span {
+    let claimed = &outbox.claimed;
     let common = &claimed.trace.common;
     common.say(names::TURN_NUMBER, outbox.position.turn);
     // Absent until INIT has given the turn its id.
@@ -170,8 +171,8 @@ pub fn turn(claimed: &Claimed, outbox: &Outbox) -> Span {
 }
 
 /// Sets the id of the turn that INIT has begun, on the current span and all that follow in the turn.
-pub fn identified(claimed: &Claimed, outbox: &Outbox) {
-    claimed.trace.common.say(names::INTERACTION_ID, outbox.interaction_id.as_str());
+pub fn identified(outbox: &Outbox) {
+    outbox.claimed.trace.common.say(names::INTERACTION_ID, outbox.interaction_id.as_str());
     span::say(&Span::current(), names::INTERACTION_ID, outbox.interaction_id.as_str());
 }
 
@@ -306,13 +307,8 @@ pub fn turned(claimed: &Claimed, took: Duration) {
 }
 
 /// Returns the job's `meta` for a delegate: its agent, its parent, and its tenant and user.
-pub fn child_meta(
-    claimed: &Claimed,
-    interaction_id: &str,
-    terms: Option<&Delegate>,
-    agent: &str,
-    span: &Span,
-) -> RawObject {
+pub fn child_meta(outbox: &Outbox, terms: Option<&Delegate>, agent: &str, span: &Span) -> RawObject {
+    let claimed = &outbox.claimed;
     let mut meta = RawObject::new();
     meta.insert("agent", agent);
     for kept in ["tenant", "tenant_id", "user", SUBMITTED_BY] {
@@ -320,7 +316,7 @@ pub fn child_meta(
             meta.insert(kept, value.clone());
         }
     }
-    meta.insert(names::PARENT_INTERACTION_ID, interaction_id);
+    meta.insert(names::PARENT_INTERACTION_ID, outbox.interaction_id.as_str());
     let shares_session = terms.is_none_or(Delegate::shares_session);
     if shares_session {
         let session = claimed.session_id();

@@ -1,23 +1,18 @@
 //! A turn in progress, in four parts.
 
 use super::bodies::Bodies;
-use super::claimed::Claimed;
 use super::outbox::Outbox;
 use super::past::Past;
-use crate::deps::Deps;
 use crate::flow::run::{Crew, FlowRun, NodeTurn};
-use std::sync::Arc;
 use turnstone_domain::turn_write::Position;
 
 /// A turn in progress, and the turns that follow it under the same lease.
 pub struct Turn {
-    /// What the claim brought.
-    pub claimed: Claimed,
     /// What has been said and done so far.
     pub past: Past,
     /// The results of the phases of this turn.
     pub bodies: Bodies,
-    /// The lease, and what is not durable yet.
+    /// What the claim brought, its lease, and what is not durable yet.
     pub outbox: Outbox,
     /// The run of the flow, when the agent is one.
     pub flow: Option<Box<FlowRun>>,
@@ -29,12 +24,6 @@ impl Turn {
         self.past.end_turn();
         self.bodies = Bodies::new(position.turn);
         self.outbox.advance(position);
-    }
-
-    /// Replaces the parts that all turns of a worker share.
-    pub fn share(&mut self, deps: Arc<Deps>) {
-        self.outbox.deps = Arc::clone(&deps);
-        self.claimed.deps = deps;
     }
 
     /// Returns the node that this turn runs; `None` for a turn of an agent.

@@ -39,21 +39,7 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
         short_circuit: side.agent.short_circuit.map(ShortCircuit::new),
         ..Past::default()
     };
-    let outbox = Outbox {
-        deps: Arc::clone(&deps),
-        lease: claim.lease,
-        deadline: Arc::default(),
-        draining: CancellationToken::new(),
-        budget: side.budget,
-        pending: TurnWrite::default(),
-        paid_before: 0,
-        unrecorded: false,
-        interaction_id: of_init(&side.checkpoints, "interaction_id").unwrap_or_default(),
-        place: None,
-        done: side.checkpoints.len(),
-        phase_began: Instant::now(),
-        position: side.position,
-    };
+    let interaction_id = of_init(&side.checkpoints, "interaction_id").unwrap_or_default();
     let claimed = Claimed {
         job: JobFacts {
             id: claim.job,
@@ -66,6 +52,7 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
         },
         engagement: side.engagement,
         agent: side.agent,
+        is_of_crew: false,
         budgets: side.budgets,
         depth: side.depth,
         delegates: None,
@@ -75,9 +62,24 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
         began_in: of_init(&side.checkpoints, "span"),
         deps,
     };
+    let outbox = Outbox {
+        claimed,
+        lease: claim.lease,
+        deadline: Arc::default(),
+        draining: CancellationToken::new(),
+        budget: side.budget,
+        pending: TurnWrite::default(),
+        paid_before: 0,
+        unrecorded: false,
+        interaction_id,
+        place: None,
+        done: side.checkpoints.len(),
+        phase_began: Instant::now(),
+        position: side.position,
+    };
     let bodies = Bodies::recalled(outbox.position.turn, side.checkpoints);
-    let mut turn = Box::new(Turn { claimed, past, bodies, outbox, flow: None });
-    recall(&turn.claimed, &mut turn.past, &turn.outbox, side.past).await?;
+    let mut turn = Box::new(Turn { past, bodies, outbox, flow: None });
+    recall(&mut turn.past, &turn.outbox, side.past).await?;
     Ok(Some(turn))
 }
 
@@ -87,8 +89,9 @@ fn of_init(checkpoints: &[Checkpoint], member: &str) -> Option<String> {
 }
 
 /// Reads messages, journal, reviews and delegations of an interrupted or continued engagement.
-async fn recall(claimed: &Claimed, past: &mut Past, outbox: &Outbox, stored: Stored) -> Result<(), Stop> {
-    let (agent, turn) = (&claimed.agent, outbox.position.turn);
+async fn recall(past: &mut Past, outbox: &Outbox, stored: Stored) -> Result<(), Stop> {
+    let (claimed, turn) = (&outbox.claimed, outbox.position.turn);
+    let agent = &claimed.agent;
     let window = agent.memory.window_size.saturating_add(RECALLED);
     // These two count the calls of all turns, not only of the current one.
     let whole = past.object.is_some() || past.short_circuit.is_some();

@@ -3,7 +3,7 @@
 
 use crate::deps::Deps;
 use crate::phases::exec;
-use crate::state::{Stop, Turn};
+use crate::state::{Outbox, Past, Stop};
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
 use turnstone_store::EngagementClaim;
@@ -12,14 +12,14 @@ use turnstone_store::EngagementClaim;
 ///
 /// An agent with an output guardrail of its own takes nothing over. The engagement's API applies the
 /// guardrails of the engagement's agent only, and would show unchecked text (OAS-43).
-pub fn name(turn: &mut Turn) {
-    let Some(agent) = exec::took_over(turn) else { return };
+pub fn name(past: &Past, outbox: &mut Outbox) {
+    let Some(agent) = exec::took_over(&outbox.claimed, past) else { return };
     if agent.guardrails.output.is_some() {
         return;
     }
-    turn.outbox.position.handoff_agent = Some(agent.name.clone());
-    let position = turn.outbox.position.clone();
-    turn.outbox.pending.position = Some(position);
+    outbox.position.handoff_agent = Some(agent.name.clone());
+    let position = outbox.position.clone();
+    outbox.pending.position = Some(position);
 }
 
 /// Returns the agent of a claimed job: the one that took over, in its current form and under the rules of the

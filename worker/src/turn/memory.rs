@@ -5,17 +5,18 @@
 //! user has none either.
 
 use crate::phases::exec;
-use crate::state::Turn;
+use crate::state::{Outbox, Past};
 use turnstone_domain::memory::{self, Remember};
 
 /// Returns the request to remember the exchange with which the job completes. After a handoff another agent
 /// answers, and in a workflow the input holds the results of other jobs.
-pub fn remember(turn: &Turn) -> Option<Remember> {
-    let handed_over = turn.outbox.position.handoff_agent.is_some() || exec::took_over(turn).is_some();
-    let is_users = turn.claimed.job.parent_results.is_none();
-    (turn.claimed.has_memory() && !handed_over && is_users).then(|| Remember {
-        began: turn.outbox.position.begins.max(1),
-        ended: turn.outbox.position.turn,
-        rules: memory::rules(&turn.claimed.agent),
+pub fn remember(past: &Past, outbox: &Outbox) -> Option<Remember> {
+    let handed_over =
+        outbox.position.handoff_agent.is_some() || exec::took_over(&outbox.claimed, past).is_some();
+    let is_users = outbox.claimed.job.parent_results.is_none();
+    (outbox.claimed.has_memory() && !handed_over && is_users).then(|| Remember {
+        began: outbox.position.begins.max(1),
+        ended: outbox.position.turn,
+        rules: memory::rules(&outbox.claimed.agent),
     })
 }

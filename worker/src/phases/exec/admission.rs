@@ -3,12 +3,13 @@
 use super::identity;
 use crate::phases::resol;
 use crate::state::journal::Call;
-use crate::state::{Stop, Turn};
+use crate::state::{Bodies, Claimed, Outbox, Past, Stop};
 use crate::tool::Tool;
 use std::sync::Arc;
 use turnstone_domain::JobError;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::error::FailureKind;
+use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{ToolCall, ToolOutcome};
 
 /// The most calls of one answer that run; further calls are refused.
@@ -33,22 +34,39 @@ pub fn known_failures(row: &ToolCall) -> i64 {
     i64::try_from(sent.count()).unwrap_or(0)
 }
 
+/// Returns true if these calls may run in parallel. The document must allow it for each of them, or say nothing
+/// about a tool that is read-only. No restriction, review or `short_circuit` may depend on their order.
+pub fn may_be_parallel(
+    claimed: &Claimed,
+    past: &Past,
+    bodies: &Bodies,
+    requested: &[(usize, RequestedCall)],
+) -> bool {
+    past.short_circuit.is_none()
+        && claimed.agent.approvals.is_default()
+        && requested.iter().all(|(_, call)| {
+            resol::callable(claimed, bodies, &call.name).is_some_and(|(tool, capability)| {
+                capability.parallel.unwrap_or_else(|| tool.is_read_only()) && !capability.is_restricted()
+            })
+        })
+}
+
 /// Counts the call for `short_circuit`: the agent's document names how often the same sequence of calls may repeat
 /// (OAS-53). A call with a journal row was counted when the claim was taken.
 ///
 /// # Errors
 /// [`Stop::Fail`] at the repetition that the document forbids, which ends the engagement.
-pub fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
+pub fn watch_repetition(claimed: &Claimed, past: &mut Past, call: &Call) -> Result<(), Stop> {
     if call.journalled.is_some() {
         return Ok(());
     }
-    let Some(watch) = &mut turn.past.short_circuit else { return Ok(()) };
+    let Some(watch) = &mut past.short_circuit else { return Ok(()) };
     if !watch.attempt(&call.asked.name) {
         return Ok(());
     }
     let message = format!(
         "short_circuit {}: the agent repeats the same calls, last `{}`; the engagement is ended",
-        turn.claimed.agent.short_circuit.unwrap_or_default(),
+        claimed.agent.short_circuit.unwrap_or_default(),
         call.asked.name
     );
     Err(JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-53").into())
@@ -60,7 +78,8 @@ pub fn watch_repetition(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
 /// # Errors
 /// The refusal, as the outcome for the model.
 pub fn callable(
-    turn: &mut Turn,
+    bodies: &mut Bodies,
+    outbox: &Outbox,
     call: &Call,
     allowed: bool,
 ) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
@@ -71,21 +90,25 @@ pub fn callable(
             "too many tool calls in one answer; ask for fewer",
         ));
     }
-    if !turn.claimed.may_call(turn.outbox.position.tool_turns) {
+    if !outbox.claimed.may_call(outbox.position.tool_turns) {
         let text = format!("this agent has no tool `{name}` in this turn");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
     }
-    usable(turn, call)
+    usable(&outbox.claimed, bodies, call)
 }
 
 /// Returns the same without the limits of the turn, for a call of an earlier turn.
-pub fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
+pub fn usable(
+    claimed: &Claimed,
+    bodies: &mut Bodies,
+    call: &Call,
+) -> Result<(Arc<dyn Tool>, Capability), ToolOutcome> {
     let name = &call.asked.name;
-    if let Some(refusal) = forbidden(turn, name) {
+    if let Some(refusal) = forbidden(claimed, name) {
         return Err(refusal);
     }
-    let offered = turn.bodies.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
-    let found = resol::callable(turn, name).zip(resol::offer(turn, name));
+    let offered = bodies.resolved().is_ok_and(|resolved| resolved.tools.contains(name));
+    let found = resol::callable(claimed, bodies, name).zip(resol::offer(claimed, bodies, name));
     let Some(((tool, capability), offer)) = found.filter(|_| offered) else {
         let text = format!("this agent has no tool `{name}`");
         return Err(ToolOutcome::refused(FailureKind::ToolNotFound.code(), text));
@@ -93,20 +116,20 @@ pub fn usable(turn: &mut Turn, call: &Call) -> Result<(Arc<dyn Tool>, Capability
     // The agent's schema narrows that of the registry; it never replaces it.
     let checked = [&offer.input_schema, &tool.spec().input_schema]
         .into_iter()
-        .try_for_each(|schema| turn.claimed.deps.check(schema, &call.asked.arguments));
+        .try_for_each(|schema| claimed.deps.check(schema, &call.asked.arguments));
     if let Err(why) = checked {
         let text = format!("the arguments do not match the schema of `{name}`: {why}");
         return Err(ToolOutcome::refused(FailureKind::ToolInput.code(), text));
     }
-    if let Some(refusal) = identity::refusal(turn, &capability, &*tool) {
+    if let Some(refusal) = identity::refusal(claimed, &capability, &*tool) {
         return Err(refusal);
     }
     Ok((tool, capability))
 }
 
 /// Returns the refusal of a call that the agent's document forbids (OSSA `autonomy`).
-pub fn forbidden(turn: &Turn, name: &str) -> Option<ToolOutcome> {
-    let setting = turn.claimed.agent.actions.forbids(name)?;
+pub fn forbidden(claimed: &Claimed, name: &str) -> Option<ToolOutcome> {
+    let setting = claimed.agent.actions.forbids(name)?;
     let text = format!("`{name}` may not be called: {setting} of the agent forbids it");
     Some(ToolOutcome::refused(FailureKind::Policy.code(), text))
 }

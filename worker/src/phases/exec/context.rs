@@ -1,7 +1,7 @@
 //! The input of a delegate: its task, and the context that its terms allow (OSSA §5, `context_propagation`).
 
 use crate::state::journal::Call;
-use crate::state::{Stop, Turn};
+use crate::state::{Claimed, Past, Stop};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::ContextTransfer;
@@ -14,43 +14,43 @@ const MOST_STATE_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn look(turn: &mut Turn, requested: &[RequestedCall]) -> Result<(), Stop> {
+pub async fn look(claimed: &Claimed, past: &mut Past, requested: &[RequestedCall]) -> Result<(), Stop> {
     let shown = requested
         .iter()
-        .filter_map(|call| turn.claimed.delegate(&call.name))
+        .filter_map(|call| claimed.delegate(&call.name))
         .any(|delegate| delegate.terms.shares_state());
-    match turn.past.state_scope(&turn.claimed).filter(|_| shown) {
-        Some(scope) => turn.past.look_at_state(&turn.claimed, &scope).await,
+    match past.state_scope(claimed).filter(|_| shown) {
+        Some(scope) => past.look_at_state(claimed, &scope).await,
         None => Ok(()),
     }
 }
 
 /// Returns the input, and below it the context.
-pub fn input(turn: &Turn, call: &Call) -> String {
+pub fn input(claimed: &Claimed, past: &Past, call: &Call) -> String {
     let arguments = &call.asked.arguments;
     let mut text = match arguments.get("input") {
         Some(Value::String(text)) => text.clone(),
         _ => arguments.to_string(),
     };
-    let Some(terms) = turn.claimed.delegate(&call.asked.name).map(|delegate| &delegate.terms) else {
+    let Some(terms) = claimed.delegate(&call.asked.name).map(|delegate| &delegate.terms) else {
         return text;
     };
     if terms.context != ContextTransfer::Minimal && !terms.custom_context.is_empty() {
         text.push_str(&format!("\n\nContext: {}", Value::Object(terms.custom_context.clone())));
     }
     if terms.shares_state() {
-        push_state(turn, &mut text);
+        push_state(claimed, past, &mut text);
     }
     if terms.shares_history() {
-        push_history(turn, &mut text);
+        push_history(claimed, past, &mut text);
     }
     text
 }
 
-fn push_state(turn: &Turn, text: &mut String) {
-    let Some(buffer) = &turn.past.buffer else { return };
+fn push_state(claimed: &Claimed, past: &Past, text: &mut String) {
+    let Some(buffer) = &past.buffer else { return };
     let (mut shown, mut bytes, mut left_out) = (Map::new(), 0, 0);
-    for (key, value) in buffer.seen(turn.claimed.deps.clock.now()) {
+    for (key, value) in buffer.seen(claimed.deps.clock.now()) {
         let size = key.len() + value.to_string().len();
         if bytes + size > MOST_STATE_BYTES {
             left_out += 1;
@@ -68,9 +68,9 @@ fn push_state(turn: &Turn, text: &mut String) {
     }
 }
 
-fn push_history(turn: &Turn, text: &mut String) {
+fn push_history(claimed: &Claimed, past: &Past, text: &mut String) {
     text.push_str("\n\nThe conversation so far:");
-    let messages = turn.past.conversation.messages(&turn.claimed.agent.memory);
+    let messages = past.conversation.messages(&claimed.agent.memory);
     // Messages recalled from other engagements are for this agent alone (OAS-50).
     let of_this_one =
         |message: &&Arc<Message>| !message.content.is_empty() && message.recalled_from.is_none();

@@ -16,15 +16,15 @@ use turnstone_domain::agent::{AgentFormat, Capability};
 /// # Errors
 /// [`Stop::Store`].
 pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
-    if turn.claimed.delegates.is_some() {
+    if turn.outbox.claimed.delegates.is_some() {
         return Ok(());
     }
-    if turn.claimed.agent.format == AgentFormat::AgentSpec {
+    if turn.outbox.claimed.agent.format == AgentFormat::AgentSpec {
         // Its agents are in its document.
-        turn.claimed.delegates = Some(Arc::default());
+        turn.outbox.claimed.delegates = Some(Arc::default());
         return Ok(());
     }
-    let toolbox = &turn.claimed.deps.toolbox;
+    let toolbox = &turn.outbox.claimed.deps.toolbox;
     let is_tool = |capability: &Capability| {
         let name = capability.name.as_str();
         toolbox.get(name).is_some()
@@ -33,6 +33,7 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
             || capability.origin.is_some()
     };
     let terms: Vec<(&Capability, Delegate)> = turn
+        .outbox
         .claimed
         .agent
         .capabilities
@@ -42,11 +43,18 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     let names: BTreeSet<String> = terms
         .iter()
         .flat_map(|(_, terms)| std::iter::once(&terms.agent).chain(fallback(terms)).cloned())
-        .chain(reviewer::words(&turn.claimed.agent).iter().map(|word| reviewer::agent_name(word).to_owned()))
+        .chain(
+            reviewer::words(&turn.outbox.claimed.agent)
+                .iter()
+                .map(|word| reviewer::agent_name(word).to_owned()),
+        )
         .collect();
     let names: Vec<String> = names.into_iter().collect();
-    let found =
-        if names.is_empty() { Vec::new() } else { turn.claimed.deps.ledger.reads().agents(&names).await? };
+    let found = if names.is_empty() {
+        Vec::new()
+    } else {
+        turn.outbox.claimed.deps.ledger.reads().agents(&names).await?
+    };
     let found: BTreeMap<String, Arc<AgentDefinition>> =
         found.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();
     let mut delegates = BTreeMap::new();
@@ -56,8 +64,8 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
         let offer = offer(capability, &agent);
         delegates.insert(capability.name.clone(), KnownDelegate { terms, agent, fallback, offer });
     }
-    turn.claimed.reviewers = reviewer::among(&turn.claimed.agent, &found);
-    turn.claimed.delegates = Some(Arc::new(delegates));
+    turn.outbox.claimed.reviewers = reviewer::among(&turn.outbox.claimed.agent, &found);
+    turn.outbox.claimed.delegates = Some(Arc::new(delegates));
     Ok(())
 }
 

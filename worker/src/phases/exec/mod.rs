@@ -71,19 +71,19 @@ pub struct ExecBody {
 /// while a call waits for its next try.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if turn.node().is_some() {
-        stub::recalled(turn);
+        stub::recalled(&mut turn.past);
         let calls = Box::pin(node::run(turn, draining)).await?;
-        return turn.outbox.complete_phase(&turn.claimed, Phase::Exec, VERSION, &ExecBody { calls });
+        return turn.outbox.complete_phase(Phase::Exec, VERSION, &ExecBody { calls });
     }
     let requested =
         turn.past.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
     let body = ExecBody { calls: requested.iter().map(|call| call.call_id.clone()).collect() };
-    stub::recalled(turn);
+    stub::recalled(&mut turn.past);
     if !requested.is_empty() {
         Box::pin(run_calls(turn, requested, draining)).await?;
     }
     node::conclude(turn)?;
-    turn.outbox.complete_phase(&turn.claimed, Phase::Exec, VERSION, &body)
+    turn.outbox.complete_phase(Phase::Exec, VERSION, &body)
 }
 
 /// Runs the calls that have no outcome yet.
@@ -98,24 +98,36 @@ async fn run_calls(
     let parallel = turn.past.fork.is_none()
         && open.len() > 1
         && open.len() <= MAX_CALLS
-        && !open.iter().any(|(_, requested)| ask::is_one(turn, &requested.name))
-        && batch::may_be_parallel(turn, &open);
+        && !open
+            .iter()
+            .any(|(_, requested)| ask::is_one(&turn.outbox.claimed, &turn.bodies, &requested.name))
+        && admission::may_be_parallel(&turn.outbox.claimed, &turn.past, &turn.bodies, &open);
     open.retain(|(_, requested)| {
-        !turn.past.conversation.has_outcome(&requested.call_id) && !flow::controls(turn, &requested.name)
+        !turn.past.conversation.has_outcome(&requested.call_id)
+            && !flow::controls(turn.crew(), &requested.name)
     });
     if parallel {
         return batch::run(turn, open, MAX_CALLS, draining).await;
     }
     for (position, requested) in open {
-        if let Some(tool) = node::client_tool(turn, &requested.name) {
-            node::call_client(turn, &tool, requested, position, MAX_CALLS)?;
-        } else if state_call::is_one(&turn.claimed.agent, &requested.name) {
-            state_call::run(turn, position, requested, position < MAX_CALLS).await?;
+        if let Some(tool) = node::client_tool(turn.crew(), &requested.name) {
+            node::call_client(
+                &mut turn.past,
+                &mut turn.bodies,
+                &mut turn.outbox,
+                &tool,
+                requested,
+                position,
+                MAX_CALLS,
+            )?;
+        } else if state_call::is_one(&turn.outbox.claimed.agent, &requested.name) {
+            state_call::run(&mut turn.past, &mut turn.outbox, position, requested, position < MAX_CALLS)
+                .await?;
         } else if stub::answered(turn, position, &requested).await? {
             continue;
-        } else if ask::is_one(turn, &requested.name) {
+        } else if ask::is_one(&turn.outbox.claimed, &turn.bodies, &requested.name) {
             ask::run(turn, position, requested, position < MAX_CALLS).await?;
-        } else if delegate::is_one(turn, &requested) {
+        } else if delegate::is_one(&turn.outbox.claimed, &turn.past, &requested) {
             delegate::run(turn, position, &all).await?;
         } else {
             batch::run(turn, vec![(position, requested)], MAX_CALLS, draining).await?;

@@ -2,10 +2,11 @@
 
 use super::{admission, batch, stub};
 use crate::flow;
+use crate::flow::run::Crew;
 use crate::flow::tools::{ASK, RESULT, capability, to_client};
 use crate::policy::restriction::{self, Checked};
 use crate::state::journal::{self, Call};
-use crate::state::{Stop, Turn};
+use crate::state::{Bodies, Outbox, Past, Stop, Turn};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::error::FailureKind;
@@ -25,12 +26,17 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
     let calls = vec![requested.call_id.clone()];
     let node = turn.node().map(|current| Arc::clone(&current.node));
     match node.as_ref().map(|node| &node.kind) {
-        Some(NodeKind::InputMessageNode { .. }) => wait_for_user(turn, requested)?,
-        Some(NodeKind::AgentNode(_)) if requested.name == ASK => wait_for_user(turn, requested)?,
+        Some(NodeKind::InputMessageNode { .. }) => {
+            wait_for_user(&mut turn.past, &mut turn.outbox, requested)?
+        }
+        Some(NodeKind::AgentNode(_)) if requested.name == ASK => {
+            wait_for_user(&mut turn.past, &mut turn.outbox, requested)?
+        }
         Some(NodeKind::ToolNode(tool)) if matches!(tool.kind, ToolKind::ClientTool) => {
             let arguments = requested.arguments["arguments"].clone();
             let outcome = by_client(
-                turn,
+                &turn.past,
+                &mut turn.outbox,
                 tool,
                 RequestedCall { name: tool.head.name.clone(), arguments, ..requested },
                 0,
@@ -52,9 +58,9 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<Vec<Ca
 }
 
 /// Returns the tool of the client that the agent of the turn calls by this name.
-pub fn client_tool(turn: &Turn, name: &str) -> Option<Arc<Tool>> {
+pub fn client_tool(crew: Option<&Crew>, name: &str) -> Option<Arc<Tool>> {
     let is_it = |tool: &&Arc<Tool>| tool.head.name == name && matches!(tool.kind, ToolKind::ClientTool);
-    turn.crew()?.team.agent()?.tools.iter().find(is_it).cloned()
+    crew?.team.agent()?.tools.iter().find(is_it).cloned()
 }
 
 /// Passes the result of a tool of the client to the model of an agent, or parks until there is one.
@@ -62,7 +68,9 @@ pub fn client_tool(turn: &Turn, name: &str) -> Option<Arc<Tool>> {
 /// # Errors
 /// [`Stop::Park`] until the client has answered, or a reviewer has.
 pub fn call_client(
-    turn: &mut Turn,
+    past: &mut Past,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
     tool: &Tool,
     requested: RequestedCall,
     position: usize,
@@ -70,24 +78,25 @@ pub fn call_client(
 ) -> Result<(), Stop> {
     let call_id = requested.call_id.clone();
     let call = Call { asked: requested.clone(), position, journalled: None, stub_of: None };
-    let is_new = !turn.past.recalled_calls.iter().any(|row| row.call_id == call_id);
-    let refusal = admission::callable(turn, &call, position < allowed).err().filter(|_| is_new);
+    let is_new = !past.recalled_calls.iter().any(|row| row.call_id == call_id);
+    let refusal = admission::callable(bodies, outbox, &call, position < allowed).err().filter(|_| is_new);
     let outcome = match refusal {
         Some(refusal) => refusal,
-        None => by_client(turn, tool, requested, position)?,
+        None => by_client(past, outbox, tool, requested, position)?,
     };
-    turn.past.say(&turn.claimed, &mut turn.outbox, Message::tool(call_id, outcome.for_model()));
+    past.say(outbox, Message::tool(call_id, outcome.for_model()));
     Ok(())
 }
 
 /// The result of a tool of the client, cast to its outputs.
 fn by_client(
-    turn: &mut Turn,
+    past: &Past,
+    outbox: &mut Outbox,
     tool: &Tool,
     requested: RequestedCall,
     position: usize,
 ) -> Result<ToolOutcome, Stop> {
-    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
+    let row = past.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
     let journalled = row.map(|row| row.state);
     if let Some(outcome) = row.and_then(|row| row.outcome.clone()) {
         return Ok(match outcome {
@@ -102,12 +111,13 @@ fn by_client(
     let original = Call { asked: requested, position, journalled, stub_of: None };
     let mut call = Call { asked: question, position, journalled, stub_of: None };
     if journalled.is_none() {
-        journal::called(&turn.claimed, &mut turn.outbox, &original);
+        journal::called(outbox, &original);
     }
-    journal::plan(&mut turn.outbox, &mut call, true);
+    journal::plan(outbox, &mut call, true);
     let confirmed = Call { journalled: call.journalled, ..original };
-    if let Checked::Denied(refusal) = restriction::before(turn, &confirmed, &capability(tool), true)? {
-        journal::note_outcome(&turn.claimed, &mut turn.outbox, &confirmed, &refusal, None, 0, false);
+    if let Checked::Denied(refusal) = restriction::before(past, outbox, &confirmed, &capability(tool), true)?
+    {
+        journal::note_outcome(outbox, &confirmed, &refusal, None, 0, false);
         return Ok(refusal);
     }
     Err(park(call)?)
@@ -117,22 +127,22 @@ fn by_client(
 ///
 /// # Errors
 /// [`Stop::Park`] until the user has answered.
-pub fn wait_for_user(turn: &mut Turn, requested: RequestedCall) -> Result<(), Stop> {
-    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
+pub fn wait_for_user(past: &mut Past, outbox: &mut Outbox, requested: RequestedCall) -> Result<(), Stop> {
+    let row = past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let journalled = row.as_ref().map(|row| row.state);
     if let Some(outcome) = row.and_then(|row| row.outcome) {
         if let ToolOutcome::Success { output } = &outcome {
             let said = output.as_object().and_then(|answers| answers.values().next());
             let said = said.map(flow::text).unwrap_or_default();
-            turn.past.say(&turn.claimed, &mut turn.outbox, Message::text(Role::User, said));
+            past.say(outbox, Message::text(Role::User, said));
         }
         return Ok(());
     }
     let mut call = Call { asked: requested, position: 0, journalled, stub_of: None };
     if call.journalled.is_none() {
-        journal::called(&turn.claimed, &mut turn.outbox, &call);
+        journal::called(outbox, &call);
     }
-    journal::plan(&mut turn.outbox, &mut call, true);
+    journal::plan(outbox, &mut call, true);
     Err(park(call)?)
 }
 
@@ -156,7 +166,7 @@ pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
         return Ok(());
     }
     if let Some(requested) = asks {
-        return wait_for_user(turn, requested);
+        return wait_for_user(&mut turn.past, &mut turn.outbox, requested);
     }
     flow::say_consequence(turn)
 }

@@ -2,7 +2,7 @@
 
 use super::identity::{self, RemotePart};
 use crate::state::journal::Call;
-use crate::state::{Secured, Turn, trace};
+use crate::state::{Claimed, Past, Secured, trace};
 use crate::tool::{Invocation, RemoteQuestion, Tool, ToolError};
 use serde_json::Value;
 use std::sync::Arc;
@@ -53,13 +53,14 @@ pub enum News {
 
 /// Sends the request and waits for its result, once. Errors of the tool are part of the result.
 pub async fn try_once(
-    turn: &Turn,
+    claimed: &Claimed,
+    past: &Past,
     secured: Secured<'_>,
     call: &Call,
     (tool, capability): (&Arc<dyn Tool>, &Capability),
     remote: RemotePart<'_>,
 ) -> Made {
-    let identity = match identity::of(turn, secured, &**tool, capability, remote).await {
+    let identity = match identity::of(claimed, past, secured, &**tool, capability, remote).await {
         Ok(identity) => identity,
         Err(outcome) => {
             let (duration_ms, tokens, artifacts) = (0, 0, Vec::new());
@@ -67,7 +68,7 @@ pub async fn try_once(
             return Made { outcome, fate, counts, duration_ms, tokens, news, artifacts };
         }
     };
-    let span = trace::call(&turn.claimed, &call.asked, &**tool, capability);
+    let span = trace::call(claimed, &call.asked, &**tool, capability);
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
     let invocation = Invocation {
@@ -109,10 +110,10 @@ pub async fn try_once(
         }
     };
     let outcome = match news {
-        None => formed(turn, mapped(outcome, capability), call, capability),
+        None => formed(claimed, mapped(outcome, capability), call, capability),
         Some(_) => outcome,
     };
-    trace::returned(&turn.claimed, &span, &call.asked.name, capability, &outcome);
+    trace::returned(claimed, &span, &call.asked.name, capability, &outcome);
     let tokens = identity
         .peer_request
         .as_ref()
@@ -122,11 +123,11 @@ pub async fn try_once(
 
 /// Returns the outcome unchanged if the output matches the schema that the capability declares (OSSA `output_schema`).
 /// Otherwise returns an error.
-fn formed(turn: &Turn, outcome: ToolOutcome, call: &Call, capability: &Capability) -> ToolOutcome {
+fn formed(claimed: &Claimed, outcome: ToolOutcome, call: &Call, capability: &Capability) -> ToolOutcome {
     let (ToolOutcome::Success { output }, Some(schema)) = (&outcome, &capability.output_schema) else {
         return outcome;
     };
-    match turn.claimed.deps.check(schema, output) {
+    match claimed.deps.check(schema, output) {
         Ok(()) => outcome,
         Err(why) => {
             let text = format!("the output of `{}` does not match its output_schema: {why}", call.asked.name);

@@ -3,7 +3,7 @@
 
 use crate::model::ToolOffer;
 use crate::state::journal::{self, Call};
-use crate::state::{Stop, Turn};
+use crate::state::{Claimed, Outbox, Past, Stop};
 use turnstone_domain::agent::{AgentDefinition, StateMode, ToolChoice};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
@@ -35,33 +35,30 @@ pub fn is_one(agent: &AgentDefinition, name: &str) -> bool {
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
 pub async fn run(
-    turn: &mut Turn,
+    past: &mut Past,
+    outbox: &mut Outbox,
     position: usize,
     requested: RequestedCall,
     allowed: bool,
 ) -> Result<(), Stop> {
-    let outcome = match allowed && turn.claimed.may_call(turn.outbox.position.tool_turns) {
-        true => outcome(turn, &requested).await?,
+    let outcome = match allowed && outbox.claimed.may_call(outbox.position.tool_turns) {
+        true => outcome(&outbox.claimed, past, &requested).await?,
         false => {
             ToolOutcome::refused(FailureKind::Validation.code(), "no more tools may be called in this turn")
         }
     };
-    let outcome = turn.claimed.screen_outcome(&mut turn.outbox, &requested.name, outcome);
+    let outcome = outbox.screen_outcome(&requested.name, outcome);
     let call = Call { asked: requested, position, journalled: None, stub_of: None };
-    if !turn.past.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
-        let intent = call.intend(turn.outbox.position.turn, true, false);
-        turn.outbox.pending.tool_calls.push(intent);
+    if !past.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
+        let intent = call.intend(outbox.position.turn, true, false);
+        outbox.pending.tool_calls.push(intent);
     }
-    journal::note_outcome(&turn.claimed, &mut turn.outbox, &call, &outcome, None, 0, false);
-    turn.past.say(
-        &turn.claimed,
-        &mut turn.outbox,
-        Message::tool(call.asked.call_id.clone(), outcome.for_model()),
-    );
-    at_once(turn).await
+    journal::note_outcome(outbox, &call, &outcome, None, 0, false);
+    past.say(outbox, Message::tool(call.asked.call_id.clone(), outcome.for_model()));
+    at_once(past, outbox).await
 }
 
-async fn outcome(turn: &mut Turn, requested: &RequestedCall) -> Result<ToolOutcome, Stop> {
+async fn outcome(claimed: &Claimed, past: &mut Past, requested: &RequestedCall) -> Result<ToolOutcome, Stop> {
     let operation = match Operation::read(&requested.name, &requested.arguments) {
         Ok(operation) => operation,
         Err(why) => {
@@ -71,18 +68,18 @@ async fn outcome(turn: &mut Turn, requested: &RequestedCall) -> Result<ToolOutco
             ));
         }
     };
-    let Some(scope) = turn.past.state_scope(&turn.claimed) else {
+    let Some(scope) = past.state_scope(claimed) else {
         return Ok(ToolOutcome::refused(FailureKind::ToolNotFound.code(), "this agent keeps no state"));
     };
-    turn.past.look_at_state(&turn.claimed, &scope).await?;
-    let now = turn.claimed.deps.clock.now();
-    if turn.past.buffer.as_ref().is_some_and(turnstone_domain::session_state::Buffer::looks_each_time) {
-        let snapshot = turn.claimed.deps.ledger.reads().state(&scope, now).await?;
-        if let Some(buffer) = &mut turn.past.buffer {
+    past.look_at_state(claimed, &scope).await?;
+    let now = claimed.deps.clock.now();
+    if past.buffer.as_ref().is_some_and(turnstone_domain::session_state::Buffer::looks_each_time) {
+        let snapshot = claimed.deps.ledger.reads().state(&scope, now).await?;
+        if let Some(buffer) = &mut past.buffer {
             buffer.see(snapshot);
         }
     }
-    let Some(buffer) = &mut turn.past.buffer else {
+    let Some(buffer) = &mut past.buffer else {
         return Ok(ToolOutcome::refused(FailureKind::State.code(), "the state was not read"));
     };
     Ok(match buffer.apply(&operation, now) {
@@ -96,13 +93,13 @@ async fn outcome(turn: &mut Turn, requested: &RequestedCall) -> Result<ToolOutco
 }
 
 /// Commits a change with the outcome of its call under `read_uncommitted`.
-async fn at_once(turn: &mut Turn) -> Result<(), Stop> {
-    let Some(scope) = turn.past.state_scope(&turn.claimed) else { return Ok(()) };
-    let Some(buffer) = turn.past.buffer.as_mut().filter(|buffer| buffer.writes_at_once()) else {
+async fn at_once(past: &mut Past, outbox: &mut Outbox) -> Result<(), Stop> {
+    let Some(scope) = past.state_scope(&outbox.claimed) else { return Ok(()) };
+    let Some(buffer) = past.buffer.as_mut().filter(|buffer| buffer.writes_at_once()) else {
         return Ok(());
     };
     let Some(commit) = buffer.commit(&scope) else { return Ok(()) };
     buffer.committed();
-    turn.outbox.pending.state = Some(commit);
-    turn.outbox.barrier().await
+    outbox.pending.state = Some(commit);
+    outbox.barrier().await
 }

@@ -1,15 +1,16 @@
 //! Passes the outcome of a call to the model, once it is known and every review has passed.
 
 use crate::phases::resol;
-use crate::policy::{escalation, restriction};
+use crate::policy::escalation::{self, Topic};
+use crate::policy::restriction;
 use crate::state::journal::{self, Call};
-use crate::state::{Stop, Turn};
+use crate::state::{Bodies, Outbox, Past, Stop, Turn};
 use serde_json::{Value, json};
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
 use turnstone_domain::message::Message;
-use turnstone_domain::review::{ReviewKind, ReviewState};
+use turnstone_domain::review::ReviewState;
 use turnstone_domain::tool_call::{Handled, ToolOutcome};
 use turnstone_domain::{EventName, JobError};
 
@@ -50,37 +51,30 @@ impl Over {
 
     /// Checks and journals the outcome of a call that ran.
     pub fn made(
-        turn: &mut Turn,
+        past: &Past,
+        outbox: &mut Outbox,
         call: &Call,
         capability: &Capability,
         outcome: ToolOutcome,
         handled: Option<Handled>,
         duration_ms: i64,
     ) -> Self {
-        let denied = restriction::after(turn, call, capability, &outcome);
+        let denied = restriction::after(&outbox.claimed, past, call, capability, &outcome);
         // The review may be approved already, by the recorded call in a fork or by the record in a rerun.
         let reviewed = capability.output_restriction.is_reviewed()
             && denied.is_none()
-            && !restriction::is_output_approved(turn, call, capability);
+            && !restriction::is_output_approved(past, call, capability);
         let withheld = denied.is_some() || reviewed || !capability.collect_results;
         let reviewed = reviewed.then(|| Box::new(capability.clone()));
         let over =
             Self { outcome, handled, duration_ms, ending: Ending::Made { denied, reviewed, withheld } };
-        over.note(turn, call, withheld);
+        over.note(outbox, call, withheld);
         over
     }
 
     /// Journals the outcome.
-    pub fn note(&self, turn: &mut Turn, call: &Call, withheld: bool) {
-        journal::note_outcome(
-            &turn.claimed,
-            &mut turn.outbox,
-            call,
-            &self.outcome,
-            self.handled.clone(),
-            self.duration_ms,
-            withheld,
-        );
+    pub fn note(&self, outbox: &mut Outbox, call: &Call, withheld: bool) {
+        journal::note_outcome(outbox, call, &self.outcome, self.handled.clone(), self.duration_ms, withheld);
     }
 }
 
@@ -105,27 +99,31 @@ pub fn deliver(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
     match handled.as_ref().map(|handled| handled.strategy) {
         Some(Strategy::Skip) => {
             let text = format!("`{}` could not be called; continue without its result", call.asked.name);
-            say(turn, call, text);
+            say(&mut turn.past, &mut turn.outbox, call, text);
             return Ok(());
         }
         Some(Strategy::Abort) => return Err(failed(call, &outcome).into()),
-        Some(Strategy::Escalate) => ask(turn, call, &outcome)?,
+        Some(Strategy::Escalate) => ask(&turn.past, &mut turn.outbox, call, &outcome)?,
         Some(Strategy::Fallback | Strategy::Retry) | None => {}
     }
     match ending {
-        Ending::Refused => say(turn, call, outcome.for_model()),
-        Ending::Recalled => release(turn, call, outcome, duration_ms)?,
-        Ending::Made { denied: Some(denial), .. } => say(turn, call, denial.for_model()),
-        Ending::Made { reviewed: Some(capability), .. } => {
-            restriction::review_output(turn, call, &capability, &outcome)?;
+        Ending::Refused => say(&mut turn.past, &mut turn.outbox, call, outcome.for_model()),
+        Ending::Recalled => {
+            release(&mut turn.past, &turn.bodies, &mut turn.outbox, call, outcome, duration_ms)?
         }
-        Ending::Made { .. } => say(turn, call, outcome.for_model()),
+        Ending::Made { denied: Some(denial), .. } => {
+            say(&mut turn.past, &mut turn.outbox, call, denial.for_model())
+        }
+        Ending::Made { reviewed: Some(capability), .. } => {
+            restriction::review_output(&turn.past, &turn.outbox, call, &capability, &outcome)?;
+        }
+        Ending::Made { .. } => say(&mut turn.past, &mut turn.outbox, call, outcome.for_model()),
     }
     Ok(())
 }
 
-fn say(turn: &mut Turn, call: &Call, text: String) {
-    turn.past.say(&turn.claimed, &mut turn.outbox, Message::tool(call.asked.call_id.clone(), text));
+fn say(past: &mut Past, outbox: &mut Outbox, call: &Call, text: String) {
+    past.say(outbox, Message::tool(call.asked.call_id.clone(), text));
 }
 
 /// Returns the failed call as the job's own failure: no further attempt can change it.
@@ -139,18 +137,18 @@ fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
 
 /// Escalates the error to the contact in the agent's document. Returns once the contact permits the job to
 /// continue.
-fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
+fn ask(past: &Past, outbox: &mut Outbox, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
     let Some(error) = outcome.as_error() else { return Ok(()) };
-    let Some(contact) = turn.claimed.agent.errors.contact(error.kind.ossa()) else {
+    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.ossa()) else {
         let data = error.event_data();
-        turn.outbox.event(&turn.claimed, EventName::ErrorEscalated, data);
+        outbox.event(EventName::ErrorEscalated, data);
         return Ok(());
     };
     let question = json!({"name": call.asked.name, "call_id": call.asked.call_id, "inputs": call.asked.arguments,
         "error": error.event_data(), "approve_means": "report the error to the model and continue",
         "reject_means": "end the job with the error"});
-    let subject = escalation::subject(&error);
-    match escalation::answer(turn, ReviewKind::Escalation, &call.asked.call_id, &subject) {
+    let topic = Topic::error(error.kind, call.asked.call_id.clone());
+    match escalation::answer(past, &topic) {
         Some(ReviewState::Approved) => Ok(()),
         Some(state @ (ReviewState::Rejected | ReviewState::Expired)) => {
             let (target, context) = (Some(contact.target.clone()), Some(json!({"state": state})));
@@ -159,27 +157,27 @@ fn ask(turn: &mut Turn, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> 
         }
         Some(ReviewState::Open) | None => {
             let data = error.event_data();
-            turn.outbox.event(&turn.claimed, EventName::ErrorEscalated, data);
-            let call_id = call.asked.call_id.clone();
-            Err(escalation::ask(turn, ReviewKind::Escalation, call_id, subject, question, &contact))
+            outbox.event(EventName::ErrorEscalated, data);
+            Err(escalation::ask(past, outbox, topic, question, &contact))
         }
     }
 }
 
 /// Journals the outcome of a repeated call; returns the text for the model.
 pub fn known_again(
-    turn: &mut Turn,
+    past: &Past,
+    outbox: &mut Outbox,
     call: &Call,
     capability: &Capability,
     outcome: ToolOutcome,
     duration_ms: i64,
 ) -> String {
-    let outcome = turn.claimed.screen_outcome(&mut turn.outbox, &call.asked.name, outcome);
-    let denied = restriction::after(turn, call, capability, &outcome);
+    let outcome = outbox.screen_outcome(&call.asked.name, outcome);
+    let denied = restriction::after(&outbox.claimed, past, call, capability, &outcome);
     // A reviewer decided about the first outcome; this one was not reviewed, so it is not published.
     let reviewed = capability.output_restriction.is_reviewed();
     let withheld = denied.is_some() || reviewed || !capability.collect_results;
-    journal::note_outcome(&turn.claimed, &mut turn.outbox, call, &outcome, None, duration_ms, withheld);
+    journal::note_outcome(outbox, call, &outcome, None, duration_ms, withheld);
     match denied {
         Some(denial) => denial.for_model(),
         None if reviewed => "withheld, because a reviewer has to approve this output".to_owned(),
@@ -188,8 +186,8 @@ pub fn known_again(
 }
 
 /// Journals the reason why a call was not repeated; returns the text for the model.
-pub fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> String {
-    journal::note_outcome(&turn.claimed, &mut turn.outbox, call, refusal, None, 0, false);
+pub fn refused_again(outbox: &mut Outbox, call: &Call, refusal: &ToolOutcome) -> String {
+    journal::note_outcome(outbox, call, refusal, None, 0, false);
     refusal.for_model()
 }
 
@@ -197,24 +195,27 @@ pub fn refused_again(turn: &mut Turn, call: &Call, refusal: &ToolOutcome) -> Str
 ///
 /// # Errors
 /// [`Stop::Park`] while its output waits for a review, [`Stop::Fail`] when the review rejected it.
-pub fn release(turn: &mut Turn, call: &Call, outcome: ToolOutcome, duration_ms: i64) -> Result<(), Stop> {
-    if let Some(capability) = resol::capability(turn, &call.asked.name)
+pub fn release(
+    past: &mut Past,
+    bodies: &Bodies,
+    outbox: &mut Outbox,
+    call: &Call,
+    outcome: ToolOutcome,
+    duration_ms: i64,
+) -> Result<(), Stop> {
+    if let Some(capability) = resol::capability(&outbox.claimed, bodies, &call.asked.name)
         && capability.output_restriction.is_reviewed()
         && outcome.was_invoked()
     {
-        restriction::review_output(turn, call, &capability, &outcome)?;
+        restriction::review_output(past, outbox, call, &capability, &outcome)?;
         if capability.collect_results {
             let step = journal::settled(call, &outcome, None, duration_ms, false);
-            turn.outbox.pending.tool_calls.push(step);
-            if let Some(object) = &mut turn.past.object {
+            outbox.pending.tool_calls.push(step);
+            if let Some(object) = &mut past.object {
                 object.reveal(&call.asked.name, &outputs_of(&outcome));
             }
         }
     }
-    turn.past.say(
-        &turn.claimed,
-        &mut turn.outbox,
-        Message::tool(call.asked.call_id.clone(), outcome.for_model()),
-    );
+    past.say(outbox, Message::tool(call.asked.call_id.clone(), outcome.for_model()));
     Ok(())
 }

@@ -17,7 +17,7 @@ use crate::breakers::Success;
 use crate::flow;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
-use crate::state::{Secured, Stop, Turn, trace};
+use crate::state::{Claimed, Outbox, Past, Secured, Stop, Turn, trace};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,31 +63,37 @@ pub async fn ask(
     reserved: &mut Option<Afforded>,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
-    let agent = Arc::clone(&turn.claimed.agent);
+    let agent = Arc::clone(&turn.outbox.claimed.agent);
     let default;
-    let models = if turn.claimed.agent.model.models.is_empty() {
-        default = turn.claimed.deps.providers.default_model_at(turn.claimed.agent.model.provider.as_deref());
+    let models = if turn.outbox.claimed.agent.model.models.is_empty() {
+        default = turn
+            .outbox
+            .claimed
+            .deps
+            .providers
+            .default_model_at(turn.outbox.claimed.agent.model.provider.as_deref());
         default.as_slice()
     } else {
         agent.model.models.as_slice()
     };
     let mut last = unconfigured(NO_MODEL.to_owned());
-    let (tenant, wanted_tokens) = (turn.claimed.tenant(), request.max_tokens);
+    let (tenant, wanted_tokens) = (turn.outbox.claimed.tenant(), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
         let Some((provider, model)) = find_model(turn, wanted)? else {
-            let unknown = unknown_provider(turn, wanted);
+            let unknown = unknown_provider(&mut turn.outbox, wanted);
             // If an earlier model of the list may answer later, its error is the one that permits another attempt.
             last = if last.retryable { last } else { unknown };
             continue;
         };
-        let passage = match circuit::pass(turn, turn.outbox.secured()?, &provider, &wanted.model).await {
-            Ok(passage) => passage,
-            Err(open) => {
-                model_failed(turn, wanted, &provider, &open.message);
-                last = open;
-                continue;
-            }
-        };
+        let passage =
+            match circuit::pass(&turn.outbox, turn.outbox.secured()?, &provider, &wanted.model).await {
+                Ok(passage) => passage,
+                Err(open) => {
+                    model_failed(&mut turn.outbox, wanted, &provider, &open.message);
+                    last = open;
+                    continue;
+                }
+            };
         // When a provider demands a delay, the next model of the list is called at once. Only the last one waits.
         let patience =
             if at + 1 == models.len() { request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
@@ -95,60 +101,68 @@ pub async fn ask(
             .map_or(prompt_bound, |allowance| allowance.reserve);
         let call =
             LimitedCall { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
-        let (pass, place, afforded) =
-            match Box::pin(admitted(turn, wanted, call, reserved, (prompt_bound, wanted_tokens), draining))
-                .await
-            {
-                Ok(Ok(admitted)) => admitted,
-                Ok(Err(error)) => {
-                    Box::pin(circuit::not_asked(
-                        turn,
-                        turn.outbox.secured()?,
-                        &provider,
-                        &wanted.model,
-                        passage,
-                    ))
-                    .await;
-                    last = error;
-                    continue;
-                }
-                Err(stop) => {
-                    Box::pin(circuit::not_asked(
-                        turn,
-                        turn.outbox.secured()?,
-                        &provider,
-                        &wanted.model,
-                        passage,
-                    ))
-                    .await;
-                    return Err(stop);
-                }
-            };
+        let (pass, place, afforded) = match Box::pin(admitted(
+            &mut turn.outbox,
+            wanted,
+            call,
+            reserved,
+            (prompt_bound, wanted_tokens),
+            draining,
+        ))
+        .await
+        {
+            Ok(Ok(admitted)) => admitted,
+            Ok(Err(error)) => {
+                Box::pin(circuit::not_asked(
+                    &turn.outbox.claimed,
+                    turn.outbox.secured()?,
+                    &provider,
+                    &wanted.model,
+                    passage,
+                ))
+                .await;
+                last = error;
+                continue;
+            }
+            Err(stop) => {
+                Box::pin(circuit::not_asked(
+                    &turn.outbox.claimed,
+                    turn.outbox.secured()?,
+                    &provider,
+                    &wanted.model,
+                    passage,
+                ))
+                .await;
+                return Err(stop);
+            }
+        };
         // The duration of INFER begins here: it contains the call, and not the waits before it.
         turn.outbox.enter_phase();
         request.model.clone_from(&wanted.model);
         request.max_tokens = afforded.max_tokens;
-        request.listener = if live { listener(turn) } else { Listener::default() };
+        request.listener = if live { listener(&turn.past, &turn.outbox) } else { Listener::default() };
         let began = tokio::time::Instant::now();
-        let answered = call_model(turn, turn.outbox.secured()?, (&provider, &*model), request).await;
+        let answered =
+            call_model(&turn.outbox.claimed, turn.outbox.secured()?, (&provider, &*model), request).await;
         // From here until `Outbox::book` the answer exists only in memory, so `Outbox::secured` refuses every wait.
         turn.outbox.unrecorded = answered.is_ok();
         request.max_tokens = wanted_tokens;
         drop(place);
         match answered {
             Ok(answer) => {
-                let success = circuit::answered(turn, &provider, &wanted.model, passage);
+                let success = circuit::answered(&turn.outbox.claimed, &provider, &wanted.model, passage);
                 return Ok(Answered { provider, answer, pass, afforded, success });
             }
             Err(error) => {
-                Box::pin(circuit::failed(turn, &provider, &wanted.model, passage, &error)).await?;
+                Box::pin(circuit::failed(&mut turn.outbox, &provider, &wanted.model, passage, &error))
+                    .await?;
                 if let Some(pass) = &pass {
-                    Box::pin(give_back(turn, turn.outbox.secured()?, pass, &error)).await;
+                    Box::pin(give_back(&turn.outbox.claimed, turn.outbox.secured()?, pass, &error)).await;
                 }
-                model_failed(turn, wanted, &provider, &error.to_string());
+                model_failed(&mut turn.outbox, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
                 *reserved = Some(afforded);
-                spend_time(turn, request, began);
+                spend_time(&turn.outbox.claimed, request, began);
                 if !error.falls_back() || request.timeout.is_zero() {
                     return Err(last.into());
                 }
@@ -160,8 +174,8 @@ pub async fn ask(
 
 /// Subtracts the time of a failed call from the timeout of the agent's document, which bounds all models and retries
 /// together (RS-42).
-fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Instant) {
-    if turn.claimed.agent.limits.model_timeout_ms.is_some() {
+fn spend_time(claimed: &Claimed, request: &mut ModelRequest, began: tokio::time::Instant) {
+    if claimed.agent.limits.model_timeout_ms.is_some() {
         request.timeout = request.timeout.saturating_sub(began.elapsed());
     }
 }
@@ -169,7 +183,7 @@ fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Insta
 /// Gets three of the permissions of a call: the pass of its rate limit, a place, and the reservation. The inner error is
 /// the refusal of this model; another model of the list may still answer.
 async fn admitted(
-    turn: &mut Turn,
+    outbox: &mut Outbox,
     wanted: &ModelRef,
     call: LimitedCall<'_>,
     reserved: &mut Option<Afforded>,
@@ -178,20 +192,20 @@ async fn admitted(
 ) -> Result<Result<(Option<Pass>, Option<OwnedSemaphorePermit>, Afforded), JobError>, Stop> {
     let provider = call.provider;
     loop {
-        let pass = match enter(turn, call, draining).await? {
+        let pass = match enter(outbox, call, draining).await? {
             Ok(pass) => pass,
             Err(held) => {
-                model_failed(turn, wanted, provider, &held.message);
+                model_failed(outbox, wanted, provider, &held.message);
                 return Ok(Err(held));
             }
         };
-        let place = place(turn, provider, pass.as_ref(), draining).await?;
+        let place = place(outbox, provider, pass.as_ref(), draining).await?;
         let named = format!("{provider}/{}", wanted.model);
-        let refused = match reservation::reserve(turn, reserved, (prompt_bound, tokens), named).await {
+        let refused = match reservation::reserve(outbox, reserved, (prompt_bound, tokens), named).await {
             // The job was paused before the reservation was durable, which is released with the lease.
             Ok(_) if draining.is_cancelled() => Some(Stop::Drain),
             // A freeze began while the call waited. It waits again, and holds no place of others meanwhile.
-            Ok(held) if turn.outbox.is_frozen(&turn.claimed).await? => {
+            Ok(held) if outbox.is_frozen().await? => {
                 *reserved = Some(held);
                 None
             }
@@ -199,7 +213,7 @@ async fn admitted(
             Err(stop) => Some(stop),
         };
         if let Some(pass) = &pass {
-            turn.claimed.deps.limits.settle(turn.outbox.secured()?, &*turn.claimed.deps.clock, pass, 0).await;
+            outbox.claimed.deps.limits.settle(outbox.secured()?, &*outbox.claimed.deps.clock, pass, 0).await;
         }
         match refused {
             None => {}
@@ -213,19 +227,19 @@ async fn admitted(
 /// Waits for a place among the calls that this process makes to the provider at once (`concurrency`); `None` when there
 /// is no such bound. The rate limit comes first, so that a call that waits for it holds no place.
 async fn place(
-    turn: &Turn,
+    outbox: &Outbox,
     provider: &str,
     pass: Option<&Pass>,
     draining: &CancellationToken,
 ) -> Result<Option<OwnedSemaphorePermit>, Stop> {
-    let deps = &turn.claimed.deps;
+    let deps = &outbox.claimed.deps;
     tokio::select! {
         biased;
         place = deps.providers.place(provider) => return Ok(place),
         () = draining.cancelled() => {}
     }
     if let Some(pass) = pass {
-        deps.limits.settle(turn.outbox.secured()?, &*deps.clock, pass, 0).await;
+        deps.limits.settle(outbox.secured()?, &*deps.clock, pass, 0).await;
     }
     Err(Stop::Drain)
 }
@@ -233,12 +247,12 @@ async fn place(
 /// Waits until no freeze holds and the rate limit admits the call. Meanwhile the turn keeps its slot, its lease, and the
 /// reservation of an earlier model. The inner error means that the provider demanded a longer delay than the call may wait.
 async fn enter(
-    turn: &Turn,
+    outbox: &Outbox,
     call: LimitedCall<'_>,
     draining: &CancellationToken,
 ) -> Result<Result<Option<Pass>, JobError>, Stop> {
-    turn.outbox.unless_frozen(&turn.claimed).await?;
-    let (deps, secured) = (&turn.claimed.deps, turn.outbox.secured()?);
+    outbox.unless_frozen().await?;
+    let (deps, secured) = (&outbox.claimed.deps, outbox.secured()?);
     let entered = tokio::select! {
         biased;
         entered = deps.limits.enter(secured, &*deps.clock, call) => entered,
@@ -260,12 +274,12 @@ async fn enter(
 
 /// Returns the listener that sends the text of an answer to the engagement's followers while the model writes it. It does
 /// nothing when the agent's answers are checked before they are shown, and in a conversation without the user.
-pub fn listener(turn: &Turn) -> Listener {
-    if !turn.claimed.agent.speaks_live() || turn.past.conversation.thread().is_some() {
+pub fn listener(past: &Past, outbox: &Outbox) -> Listener {
+    if !outbox.claimed.agent.speaks_live() || past.conversation.thread().is_some() {
         return Listener::default();
     }
-    let (engagement, job) = (turn.claimed.engagement.id.clone(), turn.claimed.job.id.clone());
-    let speaker = turn.claimed.deps.doorbell.live().speaker(engagement, job, turn.outbox.position.turn);
+    let (engagement, job) = (outbox.claimed.engagement.id.clone(), outbox.claimed.job.id.clone());
+    let speaker = outbox.claimed.deps.doorbell.live().speaker(engagement, job, outbox.position.turn);
     Listener::new(move |text| speaker.say(text))
 }
 
@@ -278,11 +292,11 @@ fn find_model(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, 
     match flow::model(turn) {
         Some(Ok(declared)) => Ok(Some(declared)),
         Some(Err(why)) => {
-            model_failed(turn, wanted, "", &why);
+            model_failed(&mut turn.outbox, wanted, "", &why);
             Err(unconfigured(why).into())
         }
         None => {
-            let known = turn.claimed.deps.providers.resolve(wanted);
+            let known = turn.outbox.claimed.deps.providers.resolve(wanted);
             Ok(known.map(|(name, model)| (name.to_owned(), model)))
         }
     }
@@ -290,19 +304,19 @@ fn find_model(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, 
 
 /// Calls one model, with its span and its metrics.
 async fn call_model(
-    turn: &Turn,
+    claimed: &Claimed,
     _: Secured<'_>,
     (provider, model): (&str, &dyn Model),
     request: &ModelRequest,
 ) -> Result<ModelAnswer, ModelError> {
-    let (span, began) = (trace::chat(&turn.claimed, provider, request), Instant::now());
-    let counted = &turn.claimed.trace.counted;
+    let (span, began) = (trace::chat(claimed, provider, request), Instant::now());
+    let counted = &claimed.trace.counted;
     let request = pictures::for_model(request, model);
     let answered = model.answer(&request).instrument(span.clone()).await;
     counted.asked(provider, began.elapsed(), answered.as_ref().err().map(ModelError::kind));
     match &answered {
         Ok(answer) => {
-            trace::answered(&turn.claimed, &span, answer);
+            trace::answered(claimed, &span, answer);
             if let Some(usage) = answer.usage {
                 counted.used(provider, usage.input, usage.output);
             }
@@ -314,8 +328,8 @@ async fn call_model(
 
 /// Returns the tokens of a failed call to the rate limit, and applies the delay that the provider demanded to all workers.
 /// A call whose answer was lost may have used its tokens, so they are not returned.
-async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &ModelError) {
-    let deps = &turn.claimed.deps;
+async fn give_back(claimed: &Claimed, secured: Secured<'_>, pass: &Pass, error: &ModelError) {
+    let deps = &claimed.deps;
     if let ModelError::RateLimited { retry_after_ms: Some(wait_ms), .. } = error {
         deps.limits.hold(secured, &*deps.clock, pass, *wait_ms).await;
     }
@@ -325,16 +339,16 @@ async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &Model
 }
 
 /// Records the event that this model did not answer; another one may.
-fn model_failed(turn: &mut Turn, wanted: &ModelRef, provider: &str, message: &str) {
+fn model_failed(outbox: &mut Outbox, wanted: &ModelRef, provider: &str, message: &str) {
     let data = json!({"model": wanted.model, "provider": provider, "message": message});
-    turn.outbox.event(&turn.claimed, EventName::ModelFailed, data);
+    outbox.event(EventName::ModelFailed, data);
 }
 
-fn unknown_provider(turn: &mut Turn, wanted: &ModelRef) -> JobError {
+fn unknown_provider(outbox: &mut Outbox, wanted: &ModelRef) -> JobError {
     let name = wanted.provider.as_deref().unwrap_or("default");
     let message =
         format!("no provider `{name}` is configured for model {}; add [providers.{name}]", wanted.model);
-    model_failed(turn, wanted, name, &message);
+    model_failed(outbox, wanted, name, &message);
     unconfigured(message)
 }
 

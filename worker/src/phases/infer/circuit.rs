@@ -6,7 +6,7 @@
 
 use crate::breakers::Success;
 use crate::model::ModelError;
-use crate::state::{Secured, Stop, Turn};
+use crate::state::{Claimed, Outbox, Secured, Stop};
 use serde_json::json;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::ids::fraction;
@@ -22,15 +22,15 @@ const WAIT_MS: f64 = 30_000.0;
 /// # Errors
 /// [`FailureKind::CircuitOpen`], which names the breaker and a time after it.
 pub async fn pass(
-    turn: &Turn,
+    outbox: &Outbox,
     secured: Secured<'_>,
     provider: &str,
     model: &str,
 ) -> Result<Passage, JobError> {
-    let deps = &turn.claimed.deps;
+    let deps = &outbox.claimed.deps;
     let key = BreakerKey::model(provider, model);
     let rule = deps.providers.breaker(provider);
-    let passage = deps.breakers.pass(secured, &*deps.clock, (&key, &rule), &turn.outbox.lease).await;
+    let passage = deps.breakers.pass(secured, &*deps.clock, (&key, &rule), &outbox.lease).await;
     let Passage::Refused { until } = passage else { return Ok(passage) };
     let message = format!(
         "model {model} at provider {provider} fails for many jobs: the circuit breaker {} refuses calls until {}; the job runs \
@@ -39,7 +39,7 @@ pub async fn pass(
         until.to_rfc3339()
     );
     // Many jobs wait for the same breaker. Their delays are spread.
-    let spread = (WAIT_MS * (1.0 + 2.0 * fraction(&turn.outbox.lease.token))) as u64;
+    let spread = (WAIT_MS * (1.0 + 2.0 * fraction(&outbox.lease.token))) as u64;
     let wait_ms = u64::try_from(until.since(deps.clock.now())).unwrap_or(0).saturating_add(spread);
     Err(JobError::new(FailureKind::CircuitOpen, message)
         .with("provider", provider)
@@ -48,22 +48,24 @@ pub async fn pass(
 }
 
 /// Releases the place of a trial call that did not run.
-pub async fn not_asked(turn: &Turn, secured: Secured<'_>, provider: &str, model: &str, passage: Passage) {
+pub async fn not_asked(
+    claimed: &Claimed,
+    secured: Secured<'_>,
+    provider: &str,
+    model: &str,
+    passage: Passage,
+) {
     if passage == Passage::Trial {
-        let (key, rule) = (BreakerKey::model(provider, model), turn.claimed.deps.providers.breaker(provider));
-        turn.claimed
-            .deps
-            .breakers
-            .not_made(secured, &*turn.claimed.deps.clock, (&key, &rule), &turn.claimed.job.id)
-            .await;
+        let (key, rule) = (BreakerKey::model(provider, model), claimed.deps.providers.breaker(provider));
+        claimed.deps.breakers.not_made(secured, &*claimed.deps.clock, (&key, &rule), &claimed.job.id).await;
     }
 }
 
 /// Counts a call that the model answered, even with an error; it waits for nothing. The result is to be
 /// [reported](report) as soon as the answer is durable.
-pub fn answered(turn: &Turn, provider: &str, model: &str, passage: Passage) -> Option<Success> {
-    let (key, rule) = (BreakerKey::model(provider, model), turn.claimed.deps.providers.breaker(provider));
-    turn.claimed.deps.breakers.succeeded(key, rule, &turn.claimed.job.id, passage)
+pub fn answered(claimed: &Claimed, provider: &str, model: &str, passage: Passage) -> Option<Success> {
+    let (key, rule) = (BreakerKey::model(provider, model), claimed.deps.providers.breaker(provider));
+    claimed.deps.breakers.succeeded(key, rule, &claimed.job.id, passage)
 }
 
 /// Counts a call that failed.
@@ -71,30 +73,26 @@ pub fn answered(turn: &Turn, provider: &str, model: &str, passage: Passage) -> O
 /// # Errors
 /// As [`Outbox::secured`].
 pub async fn failed(
-    turn: &mut Turn,
+    outbox: &mut Outbox,
     provider: &str,
     model: &str,
     passage: Passage,
     failure: &ModelError,
 ) -> Result<(), Stop> {
     if !matches!(failure, ModelError::Unavailable(_) | ModelError::Timeout(_)) {
-        let success = answered(turn, provider, model, passage);
-        return report(turn, success).await;
+        let success = answered(&outbox.claimed, provider, model, passage);
+        return report(outbox, success).await;
     }
-    let (key, rule) = (BreakerKey::model(provider, model), turn.claimed.deps.providers.breaker(provider));
-    let (deps, secured) = (&turn.claimed.deps, turn.outbox.secured()?);
+    let (key, rule) = (BreakerKey::model(provider, model), outbox.claimed.deps.providers.breaker(provider));
+    let (deps, secured) = (&outbox.claimed.deps, outbox.secured()?);
     if let Some(until) =
-        deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &turn.claimed.job.id).await
+        deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &outbox.claimed.job.id).await
     {
         let until = until.to_rfc3339();
         if deps.breakers.is_new(&key) {
             tracing::warn!(breaker = key.name(), next_try = until, "circuit breaker opened");
         }
-        turn.outbox.event(
-            &turn.claimed,
-            EventName::BreakerOpened,
-            json!({"provider": provider, "model": model, "until": until}),
-        );
+        outbox.event(EventName::BreakerOpened, json!({"provider": provider, "model": model, "until": until}));
     }
     Ok(())
 }
@@ -103,11 +101,11 @@ pub async fn failed(
 ///
 /// # Errors
 /// As [`Outbox::secured`].
-pub async fn report(turn: &Turn, success: Option<Success>) -> Result<(), Stop> {
+pub async fn report(outbox: &Outbox, success: Option<Success>) -> Result<(), Stop> {
     if let Some(success) = success {
-        Box::pin(turn.claimed.deps.breakers.store_success(
-            turn.outbox.secured()?,
-            &*turn.claimed.deps.clock,
+        Box::pin(outbox.claimed.deps.breakers.store_success(
+            outbox.secured()?,
+            &*outbox.claimed.deps.clock,
             success,
         ))
         .await;

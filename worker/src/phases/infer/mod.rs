@@ -25,7 +25,7 @@ mod turn_limit;
 use crate::flow::{self, NodeAnswer};
 use crate::model::{AskedCall, FinishReason, ModelAnswer};
 use crate::state::bodies::InferBody;
-use crate::state::{Stop, Turn};
+use crate::state::{Bodies, Outbox, Stop, Turn};
 use ask::Answered;
 use reservation::Afforded;
 use serde::Serialize;
@@ -62,20 +62,20 @@ struct Facts<'a> {
 /// waits for permission.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if let Some(planned) = flow::plan(turn) {
-        return planned_node(turn, planned);
+        return planned_node(&mut turn.bodies, &mut turn.outbox, planned);
     }
-    if let Some(overflow) = turn.past.conversation.overflow(&turn.claimed.agent.memory) {
+    if let Some(overflow) = turn.past.conversation.overflow(&turn.outbox.claimed.agent.memory) {
         Box::pin(summary::make(turn, overflow, draining)).await?;
     }
     if turn.flow.is_some() {
         Box::pin(summary::transform(turn, draining)).await?;
     }
     let mut request = request::request(turn)?;
-    if pictures::may_be_shown(turn, &request) {
-        Box::pin(pictures::attach(turn, &mut request)).await?;
+    if pictures::may_be_shown(&turn.outbox.claimed, &request) {
+        Box::pin(pictures::attach(&turn.past, &turn.outbox, &mut request)).await?;
     }
     let bound = request::bound(&request);
-    turn_limit::fit(turn, &mut request, bound)?;
+    turn_limit::fit(&turn.past, &turn.outbox, &mut request, bound)?;
     let wanted = request.max_tokens;
     let mut reserved = None;
     let requested = retries::ask(turn, &mut request, bound, &mut reserved, draining).await;
@@ -86,12 +86,16 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
                 let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
                 turn.outbox.book(tokens, afforded.settled(0));
             }
-            return planned_node(turn, NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() });
+            return planned_node(
+                &mut turn.bodies,
+                &mut turn.outbox,
+                NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() },
+            );
         }
         requested => requested?,
     };
     let used = afforded.book(answer.usage);
-    let blocked = turn.claimed.screen_answer(&mut turn.outbox, &mut answer);
+    let blocked = turn.outbox.screen_answer(&mut answer);
     record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
     let has_calls = |answer: &Message| !answer.tool_calls.is_empty();
     let asks_for_tools = turn.node().is_none() && turn.past.conversation.answer().is_some_and(has_calls);
@@ -100,24 +104,24 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
     // The answer is committed before the rate limit gets the unused tokens back. If the process dies in between, the limit
     // refills by itself, and the answer is not lost.
     if let Some(pass) = pass {
-        Box::pin(turn.claimed.deps.limits.settle(
+        Box::pin(turn.outbox.claimed.deps.limits.settle(
             turn.outbox.secured()?,
-            &*turn.claimed.deps.clock,
+            &*turn.outbox.claimed.deps.clock,
             &pass,
             used,
         ))
         .await;
     }
-    circuit::report(turn, success).await?;
+    circuit::report(&turn.outbox, success).await?;
     durable?;
     turn.outbox.deadline.check()?;
-    turn_limit::check_used(turn)?;
+    turn_limit::check_used(&turn.past, &turn.bodies, &turn.outbox)?;
     // Only now, because a blocked answer is paid for as well.
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Completes INFER for a node of a flow that calls no model, or whose call failed.
-fn planned_node(turn: &mut Turn, planned: NodeAnswer) -> Result<(), Stop> {
+fn planned_node(bodies: &mut Bodies, outbox: &mut Outbox, planned: NodeAnswer) -> Result<(), Stop> {
     let body = InferBody {
         provider: String::new(),
         model: String::new(),
@@ -131,9 +135,9 @@ fn planned_node(turn: &mut Turn, planned: NodeAnswer) -> Result<(), Stop> {
         shortage: None,
         node: Some(planned),
     };
-    turn.outbox.complete_phase(&turn.claimed, Phase::Infer, VERSION, &body)?;
-    turn.outbox.spent(Spent::default());
-    turn.bodies.inferred = Some(Arc::new(body));
+    outbox.complete_phase(Phase::Infer, VERSION, &body)?;
+    outbox.spent(Spent::default());
+    bodies.inferred = Some(Arc::new(body));
     Ok(())
 }
 
@@ -163,11 +167,7 @@ fn record(
     let reported = answer.usage.map(|usage| usage.total());
     let used = afforded.book(answer.usage);
     if let Some(reported) = reported.filter(|reported| *reported != used) {
-        turn.outbox.event(
-            &turn.claimed,
-            EventName::UsageClamped,
-            json!({"reported": reported, "booked": used}),
-        );
+        turn.outbox.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
     }
     let booked = answer.usage.unwrap_or_default().within(used);
     let cost = afforded.cost(answer.usage.map(|_| booked));
@@ -175,8 +175,8 @@ fn record(
     let tool_calls: Vec<RequestedCall> = requested
         .into_iter()
         .map(|call| RequestedCall {
-            call_id: CallId(turn.claimed.deps.ids.next()),
-            arguments: flow::cast(turn, &call.name, call.arguments),
+            call_id: CallId(turn.outbox.claimed.deps.ids.next()),
+            arguments: flow::cast(turn.crew(), &call.name, call.arguments),
             name: call.name,
         })
         .collect();
@@ -213,16 +213,12 @@ fn record(
     turn.outbox.pending.position = Some(position);
     turn.outbox.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
     if let Some(content) = content {
-        turn.past.say(
-            &turn.claimed,
-            &mut turn.outbox,
-            Message { tool_calls, ..Message::text(Role::Assistant, content) },
-        );
+        turn.past.say(&mut turn.outbox, Message { tool_calls, ..Message::text(Role::Assistant, content) });
     }
     // A summary bought in this turn is a cost of this phase.
     let (summed_in, summed_out) = turn.past.conversation.summed_up_for(turn.outbox.position.turn);
     let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);
-    turn.outbox.complete_infer(&turn.claimed, VERSION, &body, tokens, &facts)?;
+    turn.outbox.complete_infer(VERSION, &body, tokens, &facts)?;
     turn.outbox.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
     turn.bodies.inferred = Some(Arc::new(body));
     Ok(())

@@ -4,7 +4,7 @@
 use crate::model::Usage;
 use crate::state::bodies::Shortage;
 use crate::state::stop::{budget_exceeded, unpriced};
-use crate::state::{Stop, Turn};
+use crate::state::{Outbox, Stop};
 use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price};
 use turnstone_store::LedgerError;
 
@@ -63,28 +63,28 @@ impl Afforded {
 /// [`Stop::Fail`] when a budget has not enough left for one token of an answer. Also when it is in money and
 /// the model has no price.
 pub async fn reserve(
-    turn: &mut Turn,
+    outbox: &mut Outbox,
     before: &mut Option<Afforded>,
     (prompt_bound, wanted): (i64, i64),
     model: String,
 ) -> Result<Afforded, Stop> {
-    let price = turn.claimed.deps.prices.model(&model).cloned();
+    let price = outbox.claimed.deps.prices.model(&model).cloned();
     let applies = |budget: &&budget::AppliedBudget| budget.model.as_ref().is_none_or(|only| *only == model);
     let budgets: Vec<String> =
-        turn.claimed.budgets.iter().filter(applies).map(|budget| budget.name.clone()).collect();
+        outbox.claimed.budgets.iter().filter(applies).map(|budget| budget.name.clone()).collect();
     // An earlier charge has to be released, whatever this model costs.
     let charged = price.is_some()
         || !budgets.is_empty()
-        || turn.outbox.budget.money.limit.is_some()
+        || outbox.budget.money.limit.is_some()
         || before.as_ref().is_some_and(|before| before.charged);
     if !charged && let Some(before) = before.take() {
         // The reservation is the same for another model, so nothing has to be written.
         return Ok(Afforded { model, ..before });
     }
-    let unlimited = turn.outbox.budget.limit.is_none()
-        && turn.outbox.budget.money.limit.is_none()
-        && turn.claimed.budgets.is_empty();
-    let known = budget::allow(prompt_bound, wanted, turn.outbox.budget.left());
+    let unlimited = outbox.budget.limit.is_none()
+        && outbox.budget.money.limit.is_none()
+        && outbox.claimed.budgets.is_empty();
+    let known = budget::allow(prompt_bound, wanted, outbox.budget.left());
     // The ledger decides even if nothing seems to be left: other jobs may have released tokens.
     let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
     let mut shortage: Option<Shortage> = None;
@@ -104,15 +104,15 @@ pub async fn reserve(
         let charge = charged.then(|| Charge {
             what: format!("model {model}"),
             money,
-            currency: turn.claimed.deps.prices.currency().to_owned(),
+            currency: outbox.claimed.deps.prices.currency().to_owned(),
             budgets: budgets.clone(),
         });
-        turn.outbox.pending.budget = Some(BudgetMove::Reserve { tokens });
-        turn.outbox.pending.charge = charge.map(|charge| Box::new(ChargeMove::Reserve(charge)));
-        match turn.outbox.try_barrier().await {
+        outbox.pending.budget = Some(BudgetMove::Reserve { tokens });
+        outbox.pending.charge = charge.map(|charge| Box::new(ChargeMove::Reserve(charge)));
+        match outbox.try_barrier().await {
             Ok(()) => {
                 *before = None;
-                turn.outbox.deadline.check()?;
+                outbox.deadline.check()?;
                 return Ok(afforded);
             }
             Err(LedgerError::BudgetExceeded { left, needed, of }) => {
@@ -131,14 +131,14 @@ pub async fn reserve(
                     &budget,
                     currency.as_deref(),
                     &model,
-                    turn.claimed.deps.prices.currency(),
+                    outbox.claimed.deps.prices.currency(),
                 )
                 .into());
             }
             Err(error) => return Err(error.into()),
         }
     }
-    let left = turn.outbox.budget.left().unwrap_or_default();
+    let left = outbox.budget.left().unwrap_or_default();
     let error = shortage.map_or_else(|| budget_exceeded(left, fitting.reserve), |shortage| shortage.error());
     Err(error.into())
 }

@@ -4,7 +4,7 @@
 //! Its input comes from a model, and a reviewer has to judge by its own input. An engagement without a known
 //! user has none either.
 
-use crate::state::{Stop, Turn};
+use crate::state::{Outbox, Past, Stop};
 use std::collections::BTreeSet;
 use turnstone_domain::{EventName, memory};
 
@@ -13,24 +13,24 @@ use turnstone_domain::{EventName, memory};
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
+pub async fn recall(past: &mut Past, outbox: &mut Outbox) -> Result<(), Stop> {
     // A fork begins with the memory of its origin, which is on record.
-    let is_fork = turn.past.fork.as_ref().is_some_and(|fork| !fork.recorded.is_all);
-    if !turn.claimed.has_memory() || is_fork || turn.outbox.position.turn != 1 {
+    let is_fork = past.fork.as_ref().is_some_and(|fork| !fork.recorded.is_all);
+    if !outbox.claimed.has_memory() || is_fork || outbox.position.turn != 1 {
         return Ok(());
     }
-    let rules = memory::rules(&turn.claimed.agent);
-    let exchanges = turn.claimed.deps.ledger.reads().memories(&turn.claimed.job.id, &rules).await?;
-    let said = memory::recalled(exchanges, &turn.claimed.agent.memory, turn.outbox.budget.left());
+    let rules = memory::rules(&outbox.claimed.agent);
+    let exchanges = outbox.claimed.deps.ledger.reads().memories(&outbox.claimed.job.id, &rules).await?;
+    let said = memory::recalled(exchanges, &outbox.claimed.agent.memory, outbox.budget.left());
     if said.is_empty() {
         return Ok(());
     }
     let engagements: BTreeSet<_> =
         said.iter().filter_map(|message| message.recalled_from.as_ref().map(|id| id.as_str())).collect();
     let data = serde_json::json!({"engagements": engagements.len(), "messages": said.len()});
-    turn.outbox.event(&turn.claimed, EventName::MemoryRecalled, data);
+    outbox.event(EventName::MemoryRecalled, data);
     for message in said {
-        turn.past.say_before(&turn.claimed, &mut turn.outbox, message);
+        past.say_before(outbox, message);
     }
     Ok(())
 }

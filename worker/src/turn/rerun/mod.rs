@@ -11,7 +11,7 @@ mod world;
 use crate::model::{ModelDefaults, Providers};
 use crate::phases::verdict::{self, Verdict};
 use crate::state::past::Fork;
-use crate::state::{Stop, Turn};
+use crate::state::{Bodies, Outbox, Past, Stop, Turn};
 use crate::tool::Toolbox;
 use crate::turn::begin;
 use crate::{Deps, WorkerOptions, phases};
@@ -31,7 +31,7 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::review::{Review, ReviewAnswer};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{AgentDefinition, Checkpoint, EventName, JobState, Lease, Phase, RawJson, Timestamp};
-use turnstone_store::{Claim, Doorbell, EngagementClaim, Past};
+use turnstone_store::{Claim, Doorbell, EngagementClaim, Past as Stored};
 use world::World;
 
 /// More tokens than any answer has, because an answer that was paid for is not cut.
@@ -56,7 +56,7 @@ pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
     known.is_all = true;
     turn.past.fork = Some(Box::new(Fork {
         origin: Origin {
-            engagement_id: turn.claimed.engagement.id.clone(),
+            engagement_id: turn.outbox.claimed.engagement.id.clone(),
             point: ForkPoint { turn: 1, phase: Phase::Init },
             live_tools: false,
             changes: ForkChanges::default(),
@@ -108,7 +108,7 @@ fn claim(record: &EngagementRecord) -> Result<Claim, String> {
             budget: Budget::default(),
             depth: new.depth,
             budgets: Vec::new(),
-            past: Past::Nothing,
+            past: Stored::Nothing,
         }),
     })
 }
@@ -164,7 +164,7 @@ impl Run<'_> {
                 return self.said_differ(number);
             }
             self.report.turns += 1;
-            let next = self.verdict(turn, number, last)?;
+            let next = self.verdict(&mut turn.past, &mut turn.bodies, &mut turn.outbox, number, last)?;
             self.said_differ(number)?;
             match next {
                 Some(position) => turn.advance(position),
@@ -190,15 +190,15 @@ impl Run<'_> {
     async fn phase(&mut self, turn: &mut Turn, recorded: &Checkpoint) -> Result<(), Difference> {
         let (number, phase) = (recorded.turn, recorded.phase);
         let text = |name: &str| recorded.body.get(name).and_then(Value::as_str).unwrap_or_default();
-        turn.share(deps(&self.world, text("instance_id"), text("provider")));
+        turn.outbox.claimed.deps = deps(&self.world, text("instance_id"), text("provider"));
         self.world.enter(self.record, recorded);
         turn.outbox.enter_phase();
         let draining = CancellationToken::new();
         let ran = match phase {
-            Phase::Init => phases::init::run(turn),
+            Phase::Init => phases::init::run(&mut turn.outbox),
             Phase::Norm => phases::norm::run(turn).await,
             Phase::Resol => {
-                let found = tools::found(turn, self.record, recorded);
+                let found = tools::found(&turn.outbox.claimed, self.record, recorded);
                 if let (Some(fork), Some(found)) = (&mut turn.past.fork, found) {
                     fork.resolved = Some(found);
                 }
@@ -208,7 +208,7 @@ impl Run<'_> {
                 self.recorded
                     .said_from_outside(number)
                     .into_iter()
-                    .for_each(|message| turn.past.say(&turn.claimed, &mut turn.outbox, message));
+                    .for_each(|message| turn.past.say(&mut turn.outbox, message));
                 phases::infer::run(turn, &draining).await
             }
             Phase::Exec => phases::exec::run(turn, &draining).await,
@@ -232,16 +232,21 @@ impl Run<'_> {
     }
 
     /// Returns the position after a complete turn, when the record has the same verdict.
-    fn verdict(&self, turn: &mut Turn, number: i64, last: i64) -> Result<Option<Position>, Difference> {
-        let decided = phases::persist::committed(turn)
-            .and_then(|()| turn.bodies.inferred())
-            .and_then(|inferred| verdict::verdict(turn, &inferred));
+    fn verdict(
+        &self,
+        past: &mut Past,
+        bodies: &mut Bodies,
+        outbox: &mut Outbox,
+        number: i64,
+        last: i64,
+    ) -> Result<Option<Position>, Difference> {
+        let decided = phases::persist::committed(bodies)
+            .and_then(|()| bodies.inferred())
+            .and_then(|inferred| verdict::verdict(past, outbox, &inferred));
         let decided = match decided {
-            Ok(Verdict::HandedOver(result)) => turn
-                .claimed
-                .screen_result(&mut turn.outbox, result)
-                .map(Verdict::Complete)
-                .map_err(Stop::from),
+            Ok(Verdict::HandedOver(result)) => {
+                outbox.screen_result(result).map(Verdict::Complete).map_err(Stop::from)
+            }
             decided => decided,
         };
         let end = &self.record.end;
@@ -249,9 +254,9 @@ impl Run<'_> {
             Ok(Verdict::Continue(position)) => Ok((number < last).then_some(position)),
             Ok(Verdict::Reask(position, why)) => {
                 if number < last || end.state != JobState::Completed {
-                    verdict::reask(turn, &why);
+                    verdict::reask(past, outbox, &why);
                 }
-                self.world.take(turn.outbox.take_pending());
+                self.world.take(outbox.take_pending());
                 Ok((number < last).then_some(position))
             }
             Ok(Verdict::Complete(result) | Verdict::HandedOver(result)) => {
@@ -263,8 +268,7 @@ impl Run<'_> {
             }
             // A complete turn that failed is followed by another one, when there is another attempt.
             Err(_) if number < last => {
-                let (model_used, granted) =
-                    (turn.outbox.position.model_used.clone(), turn.outbox.position.granted);
+                let (model_used, granted) = (outbox.position.model_used.clone(), outbox.position.granted);
                 Ok(Some(Position { turn: number + 1, model_used, granted, ..Position::default() }))
             }
             Err(stop) => {
