@@ -1,13 +1,13 @@
 //! The work of a node in the phases of its turn.
 
 use super::machine::{NEXT, NodeResult, Values};
-use super::run::{NodeAnswer, NodeTurn};
+use super::run::{FlowRun, NodeAnswer, NodeTurn};
 use super::template::{render, text};
 use super::tools::{ASK, RESULT, to_client};
 use super::{agent, answer, nothing, parallel, remote};
 use crate::model::{NamedModel, declared};
 use crate::state::bodies::InferBody;
-use crate::state::{Outbox, Past, Stop, Turn};
+use crate::state::{Claimed, Outbox, Past, Stop, Turn};
 use crate::tool::request;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -51,8 +51,9 @@ pub fn messages(turn: &Turn) -> Option<Vec<Arc<Message>>> {
 }
 
 /// The model of the node or of its agent, with the name of its provider; `None` outside of flows.
-pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
-    let config = match (turn.node().map(|current| &current.node.kind), turn.crew()) {
+pub fn model(claimed: &Claimed, flow: Option<&FlowRun>) -> Option<Result<NamedModel, String>> {
+    let run = flow?;
+    let config = match (run.node.as_ref().map(|current| &current.node.kind), run.crew.as_ref()) {
         (Some(NodeKind::LlmNode { llm_config, .. }), _) => llm_config,
         (_, Some(crew)) => match &crew.summarizer {
             Some(summarizer) => summarizer,
@@ -60,7 +61,7 @@ pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
         },
         _ => return None,
     };
-    (!declared::is_of_server(config)).then(|| turn.outbox.claimed.deps.toolbox.declared_model(config))
+    (!declared::is_of_server(config)).then(|| claimed.deps.toolbox.declared_model(config))
 }
 
 /// Keeps the answer of the node's model for later phases; returns the content when the turn is one of an

@@ -15,6 +15,7 @@ use super::reservation::{self, Afforded};
 use super::retries::LONGEST_HOLD;
 use crate::breakers::Success;
 use crate::flow;
+use crate::flow::run::FlowRun;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
 use crate::state::{Claimed, Outbox, Past, Secured, Stop, Turn, trace};
@@ -63,106 +64,75 @@ pub async fn ask(
     reserved: &mut Option<Afforded>,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
-    let agent = Arc::clone(&turn.outbox.claimed.agent);
+    let Turn { past, outbox, flow, .. } = turn;
+    let agent = Arc::clone(&outbox.claimed.agent);
     let default;
-    let models = if turn.outbox.claimed.agent.model.models.is_empty() {
-        default = turn
-            .outbox
-            .claimed
-            .deps
-            .providers
-            .default_model_at(turn.outbox.claimed.agent.model.provider.as_deref());
+    let models = if agent.model.models.is_empty() {
+        default = outbox.claimed.deps.providers.default_model_at(agent.model.provider.as_deref());
         default.as_slice()
     } else {
         agent.model.models.as_slice()
     };
     let mut last = unconfigured(NO_MODEL.to_owned());
-    let (tenant, wanted_tokens) = (turn.outbox.claimed.tenant(), request.max_tokens);
+    let (tenant, wanted_tokens) = (outbox.claimed.tenant(), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
-        let Some((provider, model)) = find_model(turn, wanted)? else {
-            let unknown = unknown_provider(&mut turn.outbox, wanted);
+        let Some((provider, model)) = find_model(outbox, flow.as_deref(), wanted)? else {
+            let unknown = unknown_provider(outbox, wanted);
             // If an earlier model of the list may answer later, its error is the one that permits another attempt.
             last = if last.retryable { last } else { unknown };
             continue;
         };
-        let passage =
-            match circuit::pass(&turn.outbox, turn.outbox.secured()?, &provider, &wanted.model).await {
-                Ok(passage) => passage,
-                Err(open) => {
-                    model_failed(&mut turn.outbox, wanted, &provider, &open.message);
-                    last = open;
-                    continue;
-                }
-            };
+        let passage = match circuit::pass(outbox, outbox.secured()?, &provider, &wanted.model).await {
+            Ok(passage) => passage,
+            Err(open) => {
+                model_failed(outbox, wanted, &provider, &open.message);
+                last = open;
+                continue;
+            }
+        };
         // When a provider demands a delay, the next model of the list is called at once. Only the last one waits.
         let patience =
             if at + 1 == models.len() { request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
-        let tokens = budget::allow(prompt_bound, wanted_tokens, turn.outbox.budget.left())
+        let tokens = budget::allow(prompt_bound, wanted_tokens, outbox.budget.left())
             .map_or(prompt_bound, |allowance| allowance.reserve);
         let call =
             LimitedCall { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
-        let (pass, place, afforded) = match Box::pin(admitted(
-            &mut turn.outbox,
-            wanted,
-            call,
-            reserved,
-            (prompt_bound, wanted_tokens),
-            draining,
-        ))
-        .await
-        {
+        let tried =
+            Box::pin(admitted(outbox, wanted, call, reserved, (prompt_bound, wanted_tokens), draining));
+        let (pass, place, afforded) = match tried.await {
             Ok(Ok(admitted)) => admitted,
-            Ok(Err(error)) => {
-                Box::pin(circuit::not_asked(
-                    &turn.outbox.claimed,
-                    turn.outbox.secured()?,
-                    &provider,
-                    &wanted.model,
-                    passage,
-                ))
-                .await;
-                last = error;
+            refused => {
+                let (claimed, secured) = (&outbox.claimed, outbox.secured()?);
+                Box::pin(circuit::not_asked(claimed, secured, &provider, &wanted.model, passage)).await;
+                last = refused?.err().unwrap_or(last);
                 continue;
-            }
-            Err(stop) => {
-                Box::pin(circuit::not_asked(
-                    &turn.outbox.claimed,
-                    turn.outbox.secured()?,
-                    &provider,
-                    &wanted.model,
-                    passage,
-                ))
-                .await;
-                return Err(stop);
             }
         };
         // The duration of INFER begins here: it contains the call, and not the waits before it.
-        turn.outbox.enter_phase();
+        outbox.enter_phase();
         request.model.clone_from(&wanted.model);
         request.max_tokens = afforded.max_tokens;
-        request.listener = if live { listener(&turn.past, &turn.outbox) } else { Listener::default() };
+        request.listener = if live { listener(past, outbox) } else { Listener::default() };
         let began = tokio::time::Instant::now();
-        let answered =
-            call_model(&turn.outbox.claimed, turn.outbox.secured()?, (&provider, &*model), request).await;
+        let answered = call_model(&outbox.claimed, outbox.secured()?, (&provider, &*model), request).await;
         // From here until `Outbox::book` the answer exists only in memory, so `Outbox::secured` refuses every wait.
-        turn.outbox.unrecorded = answered.is_ok();
+        outbox.unrecorded = answered.is_ok();
         request.max_tokens = wanted_tokens;
         drop(place);
         match answered {
             Ok(answer) => {
-                let success = circuit::answered(&turn.outbox.claimed, &provider, &wanted.model, passage);
+                let success = circuit::answered(&outbox.claimed, &provider, &wanted.model, passage);
                 return Ok(Answered { provider, answer, pass, afforded, success });
             }
             Err(error) => {
-                Box::pin(circuit::failed(&mut turn.outbox, &provider, &wanted.model, passage, &error))
-                    .await?;
+                Box::pin(circuit::failed(outbox, &provider, &wanted.model, passage, &error)).await?;
                 if let Some(pass) = &pass {
-                    Box::pin(give_back(&turn.outbox.claimed, turn.outbox.secured()?, pass, &error)).await;
+                    Box::pin(give_back(&outbox.claimed, outbox.secured()?, pass, &error)).await;
                 }
-                model_failed(&mut turn.outbox, wanted, &provider, &error.to_string());
+                model_failed(outbox, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
                 *reserved = Some(afforded);
-                spend_time(&turn.outbox.claimed, request, began);
+                spend_time(&outbox.claimed, request, began);
                 if !error.falls_back() || request.timeout.is_zero() {
                     return Err(last.into());
                 }
@@ -288,15 +258,19 @@ pub fn listener(past: &Past, outbox: &Outbox) -> Listener {
 ///
 /// # Errors
 /// [`Stop::Fail`] when the worker may not call the model that the node declares.
-fn find_model(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, Stop> {
-    match flow::model(turn) {
+fn find_model(
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+    wanted: &ModelRef,
+) -> Result<Option<NamedModel>, Stop> {
+    match flow::model(&outbox.claimed, flow) {
         Some(Ok(declared)) => Ok(Some(declared)),
         Some(Err(why)) => {
-            model_failed(&mut turn.outbox, wanted, "", &why);
+            model_failed(outbox, wanted, "", &why);
             Err(unconfigured(why).into())
         }
         None => {
-            let known = turn.outbox.claimed.deps.providers.resolve(wanted);
+            let known = outbox.claimed.deps.providers.resolve(wanted);
             Ok(known.map(|(name, model)| (name.to_owned(), model)))
         }
     }
