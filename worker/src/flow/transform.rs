@@ -7,7 +7,7 @@ use super::machine::Values;
 use super::template::render;
 use super::{agent, node_agent};
 use crate::state::conversation::line;
-use crate::state::{Past, Turn};
+use crate::state::{Turn, TurnHistory};
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
@@ -79,12 +79,12 @@ pub fn end_summary(turn: &mut Turn, own: Arc<AgentDefinition>) {
     }
 }
 
-fn thread(past: &Past, transform: &MessageTransform) -> String {
+fn thread(past: &TurnHistory, transform: &MessageTransform) -> String {
     format!("{} summarized by {}", past.conversation.thread().unwrap_or("user"), transform.head.id)
 }
 
 /// The summaries of a transform, each with what it replaces.
-fn known<'t>(past: &'t Past, thread: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
+fn known<'t>(past: &'t TurnHistory, thread: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
     let read = |message: &'t Message| {
         let until = usize::try_from(message.summary.as_ref()?.until).ok()?;
         Some((until, message.content.as_str()))
@@ -94,7 +94,7 @@ fn known<'t>(past: &'t Past, thread: &'t str) -> impl Iterator<Item = (usize, &'
 
 /// The first summary that is needed and missing: what it replaces, the text, and the number of messages in it.
 fn missing(
-    past: &Past,
+    past: &TurnHistory,
     transform: &MessageTransform,
     thread: &str,
     messages: &[Arc<Message>],
@@ -142,7 +142,7 @@ fn missing(
 
 /// The messages with the summaries of one transform.
 fn applied(
-    past: &Past,
+    past: &TurnHistory,
     transform: &MessageTransform,
     thread: &str,
     messages: Vec<Arc<Message>>,

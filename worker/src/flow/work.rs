@@ -7,7 +7,7 @@ use super::tools::{ASK, RESULT, to_client};
 use super::{agent, answer, nothing, parallel, remote};
 use crate::model::{NamedModel, declared};
 use crate::state::bodies::InferBody;
-use crate::state::{Claimed, Outbox, Past, Stop, Turn};
+use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
 use crate::tool::request;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use turnstone_specs::agent_spec::model::{NodeKind, ToolKind};
 ///
 /// # Errors
 /// [`Stop::Fail`] when an argument is no message.
-pub fn say_inputs(past: &mut Past, outbox: &mut Outbox) -> Result<usize, Stop> {
+pub fn say_inputs(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<usize, Stop> {
     let args: Vec<Value> = outbox.claimed.job.args.parse().unwrap_or_default();
     let mut said = 0;
     for arg in args.into_iter().skip(1) {
@@ -159,7 +159,11 @@ pub fn caught(turn: &Turn, error: JobError) -> Result<String, Stop> {
     Err(JobError { message, retryable: false, ..error }.into())
 }
 
-fn outputs(past: &Past, current: &NodeTurn, inferred: &InferBody) -> Result<(Values, String), JobError> {
+fn outputs(
+    past: &TurnHistory,
+    current: &NodeTurn,
+    inferred: &InferBody,
+) -> Result<(Values, String), JobError> {
     let (node, inputs) = (&current.node, &current.inputs);
     let planned = inferred.node.as_ref();
     if let Some(why) = planned.and_then(|planned| planned.failed.as_deref()) {
@@ -241,7 +245,11 @@ fn checked(outputs: &[Property], mut given: Values) -> Result<Values, String> {
 ///
 /// # Errors
 /// The failure of the call.
-pub fn outcome(past: &Past, current: &NodeTurn, planned: Option<&NodeAnswer>) -> Result<Value, JobError> {
+pub fn outcome(
+    past: &TurnHistory,
+    current: &NodeTurn,
+    planned: Option<&NodeAnswer>,
+) -> Result<Value, JobError> {
     let call = planned.and_then(|planned| planned.call.as_ref());
     let recorded = || {
         let row = past.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));

@@ -5,7 +5,7 @@ use crate::model::FinishReason;
 use crate::policy::{escalation, exposes};
 use crate::state::bodies::{InferBody, Shortage};
 use crate::state::stop::budget_exceeded;
-use crate::state::{Outbox, Past, Stop};
+use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::Value;
 use turnstone_domain::agent::{OutputFormat, ToolChoice};
 use turnstone_domain::error::FailureKind;
@@ -33,7 +33,7 @@ pub enum Verdict {
 /// # Errors
 /// [`Stop::Fail`] when the engagement has used up its turns, or the model does not answer in the demanded
 /// form.
-pub fn verdict(past: &Past, outbox: &Outbox, infer: &InferBody) -> Result<Verdict, Stop> {
+pub fn verdict(past: &TurnHistory, outbox: &Outbox, infer: &InferBody) -> Result<Verdict, Stop> {
     let asked_for_tools = past.conversation.answer().is_some_and(|answer| !answer.tool_calls.is_empty());
     let next = |granted, tool_turns, reasks| Position { tool_turns, reasks, ..following(outbox, granted) };
     if let Some(answer) = exec::handed_over(&outbox.claimed, past) {
@@ -71,7 +71,7 @@ pub fn verdict(past: &Past, outbox: &Outbox, infer: &InferBody) -> Result<Verdic
 ///
 /// # Errors
 /// [`Stop::Fail`] when as many nodes as a flow may run have run.
-pub fn next_node(past: &Past, outbox: &Outbox) -> Result<Position, Stop> {
+pub fn next_node(past: &TurnHistory, outbox: &Outbox) -> Result<Position, Stop> {
     Ok(following(outbox, enough_turns(past, outbox)?))
 }
 
@@ -90,7 +90,7 @@ fn following(outbox: &Outbox, granted: i64) -> Position {
 
 /// Returns the number of granted turns. Exactly `max_turns` turns may run (OSSA §6): one more fails without a
 /// model call, unless the contact of an escalation grants as many again.
-fn enough_turns(past: &Past, outbox: &Outbox) -> Result<i64, Stop> {
+fn enough_turns(past: &TurnHistory, outbox: &Outbox) -> Result<i64, Stop> {
     let (block, granted) = (i64::from(outbox.claimed.agent.limits.max_turns), outbox.position.granted);
     let limit = block + granted;
     if outbox.position.turn < limit {
@@ -112,7 +112,7 @@ fn too_many_turns(limit: i64) -> JobError {
 ///
 /// # Errors
 /// [`Stop::Fail`] when it may not, and no approval permits it.
-pub fn may_begin(past: &Past, outbox: &mut Outbox) -> Result<(), Stop> {
+pub fn may_begin(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
     let block = i64::from(outbox.claimed.agent.limits.max_turns);
     let limit = block + outbox.position.granted;
     if outbox.position.turn <= limit {
@@ -127,7 +127,7 @@ pub fn may_begin(past: &Past, outbox: &mut Outbox) -> Result<(), Stop> {
 
 /// Returns the number of consecutive turns with tool calls. After `max_tool_turns` of them, the next turn
 /// offers no tools and an answer is due (OSSA §4). A model that calls tools even then has used up its turns.
-fn enough_tool_turns(past: &Past, outbox: &Outbox) -> Result<u32, Stop> {
+fn enough_tool_turns(past: &TurnHistory, outbox: &Outbox) -> Result<u32, Stop> {
     if outbox.claimed.may_call(outbox.position.tool_turns) {
         return Ok(outbox.position.tool_turns + 1);
     }
@@ -156,7 +156,7 @@ fn hopeless(outbox: &Outbox, why: &str) -> JobError {
     JobError::new(FailureKind::OutputSchema, message)
 }
 
-fn answer(past: &Past, outbox: &Outbox) -> Result<Value, String> {
+fn answer(past: &TurnHistory, outbox: &Outbox) -> Result<Value, String> {
     if lacks_call(outbox) {
         return Err("the job demands a tool call before the answer, and none was made".to_owned());
     }
@@ -174,7 +174,7 @@ fn answer(past: &Past, outbox: &Outbox) -> Result<Value, String> {
     Ok(value)
 }
 
-fn text_of(past: &Past) -> &str {
+fn text_of(past: &TurnHistory) -> &str {
     past.conversation.answer().map(|answer| answer.content.as_str()).unwrap_or_default()
 }
 
@@ -187,7 +187,7 @@ fn unfenced(text: &str) -> &str {
 }
 
 /// Reports the error in the answer to the model.
-pub fn reask(past: &mut Past, outbox: &mut Outbox, why: &str) {
+pub fn reask(past: &mut TurnHistory, outbox: &mut Outbox, why: &str) {
     use turnstone_domain::message::{Message, Role};
     outbox.event(EventName::OutputRejected, serde_json::json!({"message": why}));
     let text = format!(

@@ -5,7 +5,7 @@
 
 use super::reviewer;
 use super::reviewers::{self, OPERATOR};
-use crate::state::{Claimed, Outbox, Past, Stop};
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::agent::errors::Contact;
 use turnstone_domain::digest;
@@ -13,7 +13,7 @@ use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
 use turnstone_domain::review::{NewReview, ReviewAnswer, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::{CallId, JobError, ReviewId, Wait};
 
-/// What a question is about.
+/// The subject of a question.
 pub struct Topic {
     kind: ReviewKind,
     /// The call; empty for the engagement.
@@ -56,7 +56,13 @@ fn review(outbox: &mut Outbox, topic: Topic, question: Value, contact: &Contact)
 }
 
 /// Parks with a question to this contact: a person, or an agent that supervises.
-pub fn ask(past: &Past, outbox: &mut Outbox, topic: Topic, question: Value, contact: &Contact) -> Stop {
+pub fn ask(
+    past: &TurnHistory,
+    outbox: &mut Outbox,
+    topic: Topic,
+    question: Value,
+    contact: &Contact,
+) -> Stop {
     let Some(supervisor) = supervisor(&outbox.claimed, contact) else {
         return Stop::Park(Box::new(Wait::Review(review(outbox, topic, question, contact))));
     };
@@ -84,7 +90,7 @@ fn supervisor(claimed: &Claimed, contact: &Contact) -> Option<String> {
 }
 
 /// Returns the state of the newest question about this.
-pub fn answer(past: &Past, topic: &Topic) -> Option<ReviewState> {
+pub fn answer(past: &TurnHistory, topic: &Topic) -> Option<ReviewState> {
     let newest = past.reviews.iter().rev().find(|review| {
         review.kind == topic.kind && review.call_id == topic.about && review.arguments_hash == topic.subject
     });
@@ -92,7 +98,7 @@ pub fn answer(past: &Past, topic: &Topic) -> Option<ReviewState> {
 }
 
 /// Returns true if an operator permitted another turn after the current one in spite of this error.
-pub fn is_granted(past: &Past, kind: FailureKind) -> bool {
+pub fn is_granted(past: &TurnHistory, kind: FailureKind) -> bool {
     answer(past, &Topic::error(kind, CallId(String::new()))) == Some(ReviewState::Approved)
 }
 
@@ -100,7 +106,7 @@ pub fn is_granted(past: &Past, kind: FailureKind) -> bool {
 ///
 /// # Errors
 /// [`Stop::Fail`] with the error of the question.
-pub fn not_refused(past: &Past) -> Result<(), Stop> {
+pub fn not_refused(past: &TurnHistory) -> Result<(), Stop> {
     let newest = past
         .reviews
         .iter()
@@ -121,7 +127,7 @@ pub fn not_refused(past: &Past) -> Result<(), Stop> {
 ///
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection.
-pub fn confirmed(past: &Past, outbox: &mut Outbox) -> Result<(), Stop> {
+pub fn confirmed(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
     if !outbox.claimed.agent.chain.confirm_between_turns {
         return Ok(());
     }

@@ -1,17 +1,17 @@
 //! The values of the Engagement object that an agent exposes, with its answer and with its questions to the user
 //! (OAS-47, OAS-55).
 
-use crate::state::{Claimed, Past};
+use crate::state::{Claimed, TurnHistory};
 use serde_json::{Map, Value};
 use turnstone_blocking::wait_in_place;
 
 /// Returns true if the agent's answer is the field `text`, beside the values that it exposes.
-pub fn is_any(claimed: &Claimed, past: &Past) -> bool {
+pub fn is_any(claimed: &Claimed, past: &TurnHistory) -> bool {
     past.object.is_some() && !claimed.agent.exposes.is_empty()
 }
 
 /// Returns the exposed values as they are now; an expression that fails yields `null`.
-pub fn now(claimed: &Claimed, past: &Past) -> Map<String, Value> {
+pub fn now(claimed: &Claimed, past: &TurnHistory) -> Map<String, Value> {
     let Some(object) = past.object.as_ref().filter(|_| is_any(claimed, past)) else { return Map::new() };
     let object = object.view();
     let value = |source: &str| {
@@ -27,7 +27,7 @@ pub fn now(claimed: &Claimed, past: &Past) -> Map<String, Value> {
 
 /// Returns an answer with the exposed values beside it. An answer in JSON is a text, too; its value is
 /// `output`.
-pub fn beside(claimed: &Claimed, past: &Past, result: Value) -> Value {
+pub fn beside(claimed: &Claimed, past: &TurnHistory, result: Value) -> Value {
     if !is_any(claimed, past) {
         return result;
     }

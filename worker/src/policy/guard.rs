@@ -6,7 +6,7 @@
 //! job's retry policy. The audit records the inputs and answers of each check.
 
 use super::{exposes, tool_rules};
-use crate::state::{Claimed, Outbox, Past, Secured, Stop, pay};
+use crate::state::{Claimed, Outbox, Secured, Stop, TurnHistory, pay};
 use crate::tool::http::STATUS;
 use crate::tool::outbound::CANNOT_CONNECT;
 use crate::tool::{Identity, Invocation, Tool, ToolError};
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// [`Stop::Fail`] when one does not pass.
-pub async fn inputs(past: &Past, outbox: &mut Outbox, messages: &[Message]) -> Result<(), Stop> {
+pub async fn inputs(past: &TurnHistory, outbox: &mut Outbox, messages: &[Message]) -> Result<(), Stop> {
     for (position, message) in messages.iter().enumerate() {
         check(past, outbox, Side::Input, position, Checked::of(message)).await?;
     }
@@ -42,7 +42,7 @@ pub async fn inputs(past: &Past, outbox: &mut Outbox, messages: &[Message]) -> R
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
-pub async fn answer(past: &Past, outbox: &mut Outbox, result: &Value) -> Result<(), Stop> {
+pub async fn answer(past: &TurnHistory, outbox: &mut Outbox, result: &Value) -> Result<(), Stop> {
     let said = match result {
         Value::Object(fields) if exposes::is_any(&outbox.claimed, past) => {
             fields.get("text").unwrap_or(result)
@@ -57,7 +57,7 @@ pub async fn answer(past: &Past, outbox: &mut Outbox, result: &Value) -> Result<
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
-pub async fn question(past: &Past, outbox: &mut Outbox, call: usize, text: &str) -> Result<(), Stop> {
+pub async fn question(past: &TurnHistory, outbox: &mut Outbox, call: usize, text: &str) -> Result<(), Stop> {
     check(past, outbox, Side::Output, QUESTIONS * (call + 1), Checked::text(text)).await
 }
 
@@ -65,7 +65,12 @@ pub async fn question(past: &Past, outbox: &mut Outbox, call: usize, text: &str)
 ///
 /// # Errors
 /// [`Stop::Fail`] when one does not pass.
-pub async fn answers(past: &Past, outbox: &mut Outbox, call: usize, texts: &[String]) -> Result<(), Stop> {
+pub async fn answers(
+    past: &TurnHistory,
+    outbox: &mut Outbox,
+    call: usize,
+    texts: &[String],
+) -> Result<(), Stop> {
     for (position, text) in texts.iter().enumerate() {
         check(past, outbox, Side::Input, QUESTIONS * (call + 1) + position, Checked::text(text)).await?;
     }
@@ -80,7 +85,7 @@ const FILES: usize = 500;
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
 pub async fn file(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &mut Outbox,
     call: usize,
     part: usize,
@@ -117,7 +122,7 @@ impl<'a> Checked<'a> {
 }
 
 async fn check(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &mut Outbox,
     side: Side,
     position: usize,
@@ -199,7 +204,7 @@ enum No {
 /// # Errors
 /// [`Stop::Fail`] when a rerun has no verdict on record.
 fn on_record(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &Outbox,
     side: Side,
     position: usize,

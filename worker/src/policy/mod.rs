@@ -1,4 +1,4 @@
-//! What an agent may do, and what may be shown of it: the rules of its document and of the configuration, evaluated here only.
+//! The rules of an agent's document and of the configuration. They are evaluated only here.
 //!
 //! | rule | file |
 //! |---|---|

@@ -5,7 +5,7 @@
 use super::reviewer;
 use super::reviewers::{self, OPERATOR};
 use crate::state::journal::Call;
-use crate::state::{Claimed, Outbox, Past, Stop};
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_blocking::wait_in_place;
 use turnstone_domain::agent::errors::Contact;
@@ -70,7 +70,7 @@ impl<'r> RestrictionPart<'r> {
 
 /// Checks the input restriction before the call (OAS-28, OAS-34).
 pub fn before(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &mut Outbox,
     call: &Call,
     capability: &Capability,
@@ -122,7 +122,7 @@ pub fn before(
 /// Returns the reason why an assertion does not allow a call that is about to be made.
 fn violated_before(
     claimed: &Claimed,
-    past: &Past,
+    past: &TurnHistory,
     call: &Call,
     part: &RestrictionPart<'_>,
 ) -> Option<String> {
@@ -133,7 +133,12 @@ fn violated_before(
 }
 
 /// Returns the outcome of a call of an Agent Spec agent that was rejected: its model continues without the call.
-fn declined(claimed: &Claimed, past: &Past, call: &Call, part: &RestrictionPart<'_>) -> Option<ToolOutcome> {
+fn declined(
+    claimed: &Claimed,
+    past: &TurnHistory,
+    call: &Call,
+    part: &RestrictionPart<'_>,
+) -> Option<ToolOutcome> {
     let answer = answer(past, call, part, ReviewKind::Input).filter(|_| claimed.is_of_crew)?;
     matches!(answer.state, ReviewState::Rejected | ReviewState::Expired).then(|| {
         let why = answer.reason.as_deref().unwrap_or("no reason was given");
@@ -145,7 +150,7 @@ fn declined(claimed: &Claimed, past: &Past, call: &Call, part: &RestrictionPart<
 /// Checks the output assertions, after the call and before any other use of the result (OAS-29, OAS-35).
 pub fn after(
     claimed: &Claimed,
-    past: &Past,
+    past: &TurnHistory,
     call: &Call,
     capability: &Capability,
     outcome: &ToolOutcome,
@@ -166,7 +171,7 @@ pub fn after(
 
 /// Asks for the output reviews; returns once each reviewer has approved.
 pub fn review_output(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &Outbox,
     call: &Call,
     capability: &Capability,
@@ -184,7 +189,7 @@ pub fn review_output(
 
 /// Returns the newest review of this call and these arguments, decided or open.
 fn answer<'t>(
-    past: &'t Past,
+    past: &'t TurnHistory,
     call: &Call,
     part: &RestrictionPart<'_>,
     kind: ReviewKind,
@@ -196,7 +201,7 @@ fn answer<'t>(
 }
 
 /// Returns true if every reviewer has approved the output of this call with these arguments.
-pub fn is_output_approved(past: &Past, call: &Call, capability: &Capability) -> bool {
+pub fn is_output_approved(past: &TurnHistory, call: &Call, capability: &Capability) -> bool {
     let mut reviewed =
         RestrictionPart::all(&capability.output_restriction).filter(|part| part.reviewer().is_some());
     reviewed.all(|part| {
@@ -211,7 +216,7 @@ pub fn is_output_approved(past: &Past, call: &Call, capability: &Capability) -> 
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection: the flow may not continue
 /// without confirmation (OAS-32).
 fn review_requested(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &Outbox,
     (call, part): (&Call, &RestrictionPart<'_>),
     kind: ReviewKind,
@@ -256,7 +261,7 @@ fn review_requested(
 
 /// Returns true if a call that is not idempotent, and whose outcome was lost in a crash, may run once more.
 /// Each approval allows one more request.
-pub fn may_resend(past: &Past, outbox: &Outbox, call: &Call, sends: i64) -> Result<bool, Stop> {
+pub fn may_resend(past: &TurnHistory, outbox: &Outbox, call: &Call, sends: i64) -> Result<bool, Stop> {
     let about = |state| {
         let same = |review: &&ReviewAnswer| {
             review.call_id == call.asked.call_id
@@ -368,7 +373,7 @@ fn question(
 
 /// Returns the Engagement object with the call's output, which the object does not hold until the reviewer
 /// approves.
-fn candidate(past: &Past, call: &Call, outputs: &Value) -> Value {
+fn candidate(past: &TurnHistory, call: &Call, outputs: &Value) -> Value {
     let Some(mut object) = past.object.clone() else { return Value::Null };
     object.reveal(&call.asked.name, outputs);
     object.to_json()

@@ -1,4 +1,4 @@
-//! What a claim brought. No phase changes it; the driver looks up the agents that a document names, and a flow chooses
+//! The content of a claim. No phase changes it; the driver looks up the agents that a document names, and a flow chooses
 //! the agent of its next turn.
 
 use super::slot::TurnSlot;
@@ -49,7 +49,7 @@ pub struct KnownDelegate {
 /// registered.
 pub type Reviewers = BTreeMap<String, Option<Arc<AgentDefinition>>>;
 
-/// What the claim brought.
+/// The content of a claim.
 pub struct Claimed {
     /// The parts that all turns of this worker share.
     pub deps: Arc<Deps>,

@@ -33,7 +33,7 @@ mod turn;
 pub use bodies::Bodies;
 pub use claimed::Claimed;
 pub use outbox::Outbox;
-pub use past::Past;
+pub use past::TurnHistory;
 pub use secured::Secured;
 pub use session_state::shown as shown_changes;
 pub use stop::Stop;

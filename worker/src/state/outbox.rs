@@ -29,7 +29,7 @@ use turnstone_store::LedgerError;
 
 /// The claim with its lease, and the writes that are not durable yet.
 pub struct Outbox {
-    /// What the claim brought.
+    /// The content of the claim.
     pub claimed: Claimed,
     /// The right to write.
     pub lease: Lease,

@@ -1,4 +1,4 @@
-//! What has been said and done so far: in the turns before, and in this one.
+//! The messages, calls and reviews so far: of the turns before, and of this one.
 //!
 //! The word `recalled` marks what was read from the store after a claim, because an earlier attempt wrote it.
 
@@ -34,7 +34,7 @@ pub struct Fork {
 
 /// The past of a turn.
 #[derive(Default)]
-pub struct Past {
+pub struct TurnHistory {
     /// The messages that the model sees.
     pub conversation: Conversation,
     /// The rows of the tool journal that an earlier attempt wrote for the current turn.
@@ -58,7 +58,7 @@ pub struct Past {
     pub fork: Option<Box<Fork>>,
 }
 
-impl Past {
+impl TurnHistory {
     /// Adds a message to the current conversation of the engagement; it becomes durable with the next barrier.
     pub fn say(&mut self, outbox: &mut Outbox, message: Message) {
         let thread = self.conversation.thread().map(str::to_owned);

@@ -3,7 +3,7 @@
 
 use super::claimed::Claimed;
 use super::outbox::Outbox;
-use super::past::Past;
+use super::past::TurnHistory;
 use super::stop::Stop;
 use super::trace;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use turnstone_domain::session_state::{Buffer, Operation, Scope, StateChange};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{EventName, JobError};
 
-impl Past {
+impl TurnHistory {
     /// Returns the owner of the agent's state; `None` when it keeps none.
     #[must_use]
     pub fn state_scope(&self, claimed: &Claimed) -> Option<Scope> {

@@ -1,4 +1,4 @@
-//! What of a text may leave the worker: in events, errors, spans and results.
+//! The part of a text that may leave the worker in events, errors, spans and results.
 //!
 //! Filters of the agent redact personal data (RS-23). An agent with an output guardrail holds back its model's words until
 //! the guardrail has passed them (OAS-43).

@@ -2,17 +2,17 @@
 
 use super::bodies::Bodies;
 use super::outbox::Outbox;
-use super::past::Past;
+use super::past::TurnHistory;
 use crate::flow::run::{Crew, FlowRun, NodeTurn};
 use turnstone_domain::turn_write::Position;
 
 /// A turn in progress, and the turns that follow it under the same lease.
 pub struct Turn {
-    /// What has been said and done so far.
-    pub past: Past,
+    /// The messages, calls and reviews so far.
+    pub past: TurnHistory,
     /// The results of the phases of this turn.
     pub bodies: Bodies,
-    /// What the claim brought, its lease, and what is not durable yet.
+    /// The claim, its lease, and the writes that are not durable yet.
     pub outbox: Outbox,
     /// The run of the flow, when the agent is one.
     pub flow: Option<Box<FlowRun>>,

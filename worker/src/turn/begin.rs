@@ -9,7 +9,7 @@ use crate::state::conversation::Conversation;
 use crate::state::past::Fork;
 use crate::state::slot::TurnSlot;
 use crate::state::trace::Trace;
-use crate::state::{Bodies, Claimed, Outbox, Past, Stop, Turn};
+use crate::state::{Bodies, Claimed, Outbox, Stop, Turn, TurnHistory};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -33,11 +33,11 @@ pub async fn begin(deps: Arc<Deps>, claim: Claim) -> Result<Option<Box<Turn>>, S
     side.agent = handoff::of(&deps, &side).await?;
     side.engagement.agent.clone_from(&side.agent.name);
     let tokens = claim.envelope.extra.given("ext_agent_token_budget");
-    let past = Past {
+    let past = TurnHistory {
         object: tool_rules::reads_engagement(&deps.toolbox, &side.agent)
             .then(|| EngagementObject::begin(&side.engagement, &side.agent)),
         short_circuit: side.agent.short_circuit.map(ShortCircuit::new),
-        ..Past::default()
+        ..TurnHistory::default()
     };
     let interaction_id = of_init(&side.checkpoints, "interaction_id").unwrap_or_default();
     let claimed = Claimed {
@@ -89,7 +89,7 @@ fn of_init(checkpoints: &[Checkpoint], member: &str) -> Option<String> {
 }
 
 /// Reads messages, journal, reviews and delegations of an interrupted or continued engagement.
-async fn recall(past: &mut Past, outbox: &Outbox, stored: Stored) -> Result<(), Stop> {
+async fn recall(past: &mut TurnHistory, outbox: &Outbox, stored: Stored) -> Result<(), Stop> {
     let (claimed, turn) = (&outbox.claimed, outbox.position.turn);
     let agent = &claimed.agent;
     let window = agent.memory.window_size.saturating_add(RECALLED);

@@ -5,7 +5,7 @@
 //! guardrail sees nothing of its delegates (OAS-43); there the operators are asked.
 
 use crate::policy::{escalation, exposes};
-use crate::state::{Outbox, Past, Stop};
+use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::question::{AskedUser, Question, TOOLS};
@@ -23,7 +23,7 @@ const PLACE: i64 = 1_000_000;
 ///
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no.
-pub fn confirmed(past: &Past, outbox: &mut Outbox) -> Result<(), Stop> {
+pub fn confirmed(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
     if !outbox.claimed.agent.chain.confirm_between_turns {
         return Ok(());
     }
@@ -69,7 +69,7 @@ fn is_confirmation(row: &ToolCall, call: &CallId) -> bool {
     ToolCall::note_number(&row.call_id, call).is_some() && row.input.get(MARK).is_some()
 }
 
-fn called(past: &Past) -> String {
+fn called(past: &TurnHistory) -> String {
     let calls = past.conversation.answer().map(|answer| answer.tool_calls.as_slice()).unwrap_or_default();
     calls.iter().map(|call| format!("`{}`", call.name)).collect::<Vec<_>>().join(", ")
 }

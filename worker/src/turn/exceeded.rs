@@ -1,6 +1,6 @@
 //! A budget that has not enough left: the job is retried, parked until the budget is raised, or discarded.
 
-use crate::state::{Outbox, Past};
+use crate::state::{Outbox, TurnHistory};
 use serde_json::{Value, json};
 use std::time::Duration;
 use turnstone_domain::budget::{BudgetWait, OnExceed};
@@ -8,7 +8,7 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, Settlement, Timestamp, Wait};
 
 /// Returns the settlement of a job by the budget's own rule; `None` leaves it to the retry policy.
-pub fn settlement(past: &mut Past, outbox: &mut Outbox, error: &JobError) -> Option<Settlement> {
+pub fn settlement(past: &mut TurnHistory, outbox: &mut Outbox, error: &JobError) -> Option<Settlement> {
     if error.kind != FailureKind::TokenBudget {
         return None;
     }
@@ -24,7 +24,7 @@ pub fn settlement(past: &mut Past, outbox: &mut Outbox, error: &JobError) -> Opt
 }
 
 /// Parks the job until the budget is raised, within a bound since its first wait for a raise.
-fn park(past: &mut Past, outbox: &mut Outbox, error: &JobError) -> Settlement {
+fn park(past: &mut TurnHistory, outbox: &mut Outbox, error: &JobError) -> Settlement {
     let (now, patience) = (outbox.claimed.deps.clock.now(), outbox.claimed.deps.options.raise_wait);
     let longest = |patience: Duration| now.plus_ms(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
     let until = outbox.position.raise_until.or_else(|| patience.map(longest));

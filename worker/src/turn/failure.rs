@@ -2,7 +2,7 @@
 
 use super::exceeded;
 use crate::policy::escalation::{self, Topic};
-use crate::state::{Outbox, Past, Stop};
+use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::json;
 use turnstone_domain::budget;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
@@ -13,7 +13,7 @@ use turnstone_domain::{CallId, EventName, JobError, Settlement};
 
 /// Returns the settlement of an error that may be shown: by the agent's handlers (OSSA §2, RS-50), else by
 /// the job's retry policy.
-pub fn settlement(past: &mut Past, outbox: &mut Outbox, error: JobError) -> Settlement {
+pub fn settlement(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Settlement {
     let error = of_own_limit(outbox, error);
     if outbox.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would fail again in the same way: the next attempt asks the model anew.
@@ -46,7 +46,7 @@ pub fn settlement(past: &mut Past, outbox: &mut Outbox, error: JobError) -> Sett
 }
 
 /// Returns the settlement by the job's retry policy.
-fn by_policy(past: &mut Past, outbox: &mut Outbox, error: JobError) -> Settlement {
+fn by_policy(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Settlement {
     let error = if outbox.claimed.job.retry.stated { error.of_the_work() } else { error };
     let number =
         outbox.claimed.job.retry.number(outbox.claimed.job.failures, outbox.position.outages, &error);
@@ -88,7 +88,7 @@ fn of_own_limit(outbox: &Outbox, error: JobError) -> JobError {
 
 /// Returns the settlement by the agent's handlers, or by OSSA's default strategies. It returns the error when
 /// they leave it to the job's retry policy.
-fn handled(past: &mut Past, outbox: &mut Outbox, error: JobError) -> Result<Settlement, JobError> {
+fn handled(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Result<Settlement, JobError> {
     // A person has already decided about it.
     if error.escalation.is_some() || !error.kind.is_agents() {
         return Err(error);
@@ -122,7 +122,7 @@ fn handled(past: &mut Past, outbox: &mut Outbox, error: JobError) -> Result<Sett
 /// Asks the contact in the agent's document. Without a contact, operators find the job among the dead letters
 /// (D2). A repeated violation is not escalated again after an approval of one more try, because it would
 /// happen every time.
-fn escalate(past: &mut Past, outbox: &mut Outbox, error: JobError) -> Settlement {
+fn escalate(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Settlement {
     if error.kind == FailureKind::Policy && escalation::is_granted(past, error.kind) {
         past.roll_back_state(outbox, &error, true);
         let message = format!("{}; it happened again after an approval", error.message);

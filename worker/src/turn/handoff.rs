@@ -3,7 +3,7 @@
 
 use crate::deps::Deps;
 use crate::phases::exec;
-use crate::state::{Outbox, Past, Stop};
+use crate::state::{Outbox, Stop, TurnHistory};
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
 use turnstone_store::EngagementClaim;
@@ -12,7 +12,7 @@ use turnstone_store::EngagementClaim;
 ///
 /// An agent with an output guardrail of its own takes nothing over. The engagement's API applies the
 /// guardrails of the engagement's agent only, and would show unchecked text (OAS-43).
-pub fn name(past: &Past, outbox: &mut Outbox) {
+pub fn name(past: &TurnHistory, outbox: &mut Outbox) {
     let Some(agent) = exec::took_over(&outbox.claimed, past) else { return };
     if agent.guardrails.output.is_some() {
         return;

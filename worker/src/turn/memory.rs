@@ -5,12 +5,12 @@
 //! user has none either.
 
 use crate::phases::exec;
-use crate::state::{Outbox, Past};
+use crate::state::{Outbox, TurnHistory};
 use turnstone_domain::memory::{self, Remember};
 
 /// Returns the request to remember the exchange with which the job completes. After a handoff another agent
 /// answers, and in a workflow the input holds the results of other jobs.
-pub fn remember(past: &Past, outbox: &Outbox) -> Option<Remember> {
+pub fn remember(past: &TurnHistory, outbox: &Outbox) -> Option<Remember> {
     let handed_over =
         outbox.position.handoff_agent.is_some() || exec::took_over(&outbox.claimed, past).is_some();
     let is_users = outbox.claimed.job.parent_results.is_none();

@@ -25,7 +25,7 @@ use crate::phases::verdict::{self, Verdict};
 use crate::policy::escalation;
 use crate::state::deadline::Deadline;
 use crate::state::signals::{Signal, Signals};
-use crate::state::{Claimed, Outbox, Past, Stop, Turn, trace};
+use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory, trace};
 use futures::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -256,7 +256,11 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
 ///
 /// # Errors
 /// [`Stop::LeaseLost`] and [`Stop::Store`]: the job is not settled, and its lease expires.
-async fn conclude(past: &mut Past, outbox: &mut Outbox, end: Result<Settlement, Stop>) -> Result<(), Stop> {
+async fn conclude(
+    past: &mut TurnHistory,
+    outbox: &mut Outbox,
+    end: Result<Settlement, Stop>,
+) -> Result<(), Stop> {
     // The agent remembers only what it answered itself, and no value by which a handler replaces an error.
     let answered = matches!(&end, Ok(Settlement::Complete { .. }));
     let settlement = match end {

@@ -3,7 +3,7 @@
 use super::identity;
 use crate::phases::resol;
 use crate::state::journal::Call;
-use crate::state::{Bodies, Claimed, Outbox, Past, Stop};
+use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use crate::tool::Tool;
 use std::sync::Arc;
 use turnstone_domain::JobError;
@@ -38,7 +38,7 @@ pub fn known_failures(row: &ToolCall) -> i64 {
 /// about a tool that is read-only. No restriction, review or `short_circuit` may depend on their order.
 pub fn may_be_parallel(
     claimed: &Claimed,
-    past: &Past,
+    past: &TurnHistory,
     bodies: &Bodies,
     requested: &[(usize, RequestedCall)],
 ) -> bool {
@@ -56,7 +56,7 @@ pub fn may_be_parallel(
 ///
 /// # Errors
 /// [`Stop::Fail`] at the repetition that the document forbids, which ends the engagement.
-pub fn watch_repetition(claimed: &Claimed, past: &mut Past, call: &Call) -> Result<(), Stop> {
+pub fn watch_repetition(claimed: &Claimed, past: &mut TurnHistory, call: &Call) -> Result<(), Stop> {
     if call.journalled.is_some() {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use super::{admission, artifacts, delegate, send, tool_outcome};
 use crate::policy::restriction::{self, Checked};
 use crate::state::journal::{self, Call};
 use crate::state::signals::{Signal, Signals};
-use crate::state::{Bodies, Outbox, Past, Stop, pay};
+use crate::state::{Bodies, Outbox, Stop, TurnHistory, pay};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::tool_call::{ToolCall, ToolCallState, ToolOutcome};
@@ -21,7 +21,7 @@ use turnstone_domain::tool_call::{ToolCall, ToolCallState, ToolOutcome};
 /// # Errors
 /// As [`super::run`].
 pub async fn again(
-    past: &mut Past,
+    past: &mut TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     signals: &Signals,
@@ -32,7 +32,7 @@ pub async fn again(
     if past.again.is_empty() { Ok(()) } else { Box::pin(repeat(past, bodies, outbox)).await }
 }
 
-async fn repeat(past: &mut Past, bodies: &mut Bodies, outbox: &mut Outbox) -> Result<(), Stop> {
+async fn repeat(past: &mut TurnHistory, bodies: &mut Bodies, outbox: &mut Outbox) -> Result<(), Stop> {
     // They are the first calls of their phase, so a pause that was acknowledged earlier stops them.
     outbox.barrier().await?;
     outbox.unless_draining()?;
@@ -61,7 +61,7 @@ async fn repeat(past: &mut Past, bodies: &mut Bodies, outbox: &mut Outbox) -> Re
 /// # Errors
 /// As [`super::run`].
 async fn repeat_call(
-    past: &Past,
+    past: &TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     row: ToolCall,

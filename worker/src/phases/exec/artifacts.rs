@@ -4,7 +4,7 @@
 use super::tool_outcome::{Ending, Over};
 use crate::policy::guard;
 use crate::state::journal::Call;
-use crate::state::{Outbox, Past, Stop};
+use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::artifact::{Artifact, NewArtifact};
 use turnstone_domain::error::FailureKind;
@@ -17,7 +17,7 @@ use turnstone_domain::{CallId, EventName};
 /// # Errors
 /// [`Stop::Store`], and [`Stop::Fail`] when a file does not pass an output guardrail.
 pub async fn admit(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &mut Outbox,
     call: &Call,
     outcome: &mut ToolOutcome,

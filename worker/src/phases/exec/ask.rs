@@ -9,7 +9,7 @@ use crate::phases::resol;
 use crate::policy::restriction::{self, Checked};
 use crate::policy::{exposes, guard};
 use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Claimed, Outbox, Past, Stop, Turn};
+use crate::state::{Bodies, Claimed, Outbox, Stop, Turn, TurnHistory};
 use serde_json::Value;
 use turnstone_domain::Wait;
 use turnstone_domain::agent::Capability;
@@ -68,7 +68,7 @@ pub async fn run(
 
 /// Returns the question to ask, or the refusal of the call.
 fn allowable(
-    past: &Past,
+    past: &TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     call: &Call,

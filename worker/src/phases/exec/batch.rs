@@ -21,7 +21,7 @@ use crate::breakers::Success;
 use crate::phases::resol;
 use crate::policy::restriction::{self, Checked};
 use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Claimed, Outbox, Past, Secured, Stop, Turn, pay};
+use crate::state::{Bodies, Claimed, Outbox, Secured, Stop, Turn, TurnHistory, pay};
 use crate::tool::Tool;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -213,7 +213,7 @@ async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> 
 ///   asked; without an approval its outcome stays unknown.
 /// - New, or planned: its arguments and restrictions are checked.
 fn prepare(
-    past: &mut Past,
+    past: &mut TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     position: usize,
@@ -309,7 +309,7 @@ const UNKNOWN: &str =
 
 /// Ends a call that was sent before a crash and may not be repeated: the model learns that its outcome is
 /// unknown.
-fn unknown(past: &Past, outbox: &mut Outbox, call: Call) -> Flight {
+fn unknown(past: &TurnHistory, outbox: &mut Outbox, call: Call) -> Flight {
     let outcome = ToolOutcome::failed(FailureKind::Tool.code(), UNKNOWN);
     let over = Over::made(past, outbox, &call, &Capability::named(call.asked.name.clone()), outcome, None, 0);
     Flight { call, step: Step::Over(Box::new(over)) }
@@ -317,7 +317,7 @@ fn unknown(past: &Past, outbox: &mut Outbox, call: Call) -> Flight {
 
 /// Asks the circuit breaker of each call's tool for permission. A refused call gets its fallback or its end.
 async fn admit(
-    past: &Past,
+    past: &TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     flights: &mut [Flight],
@@ -383,7 +383,7 @@ async fn send(outbox: &mut Outbox, flights: &mut [Flight]) -> Result<(), Stop> {
 /// Runs the calls of the round; returns each result with the index of its flight.
 async fn invoke(
     claimed: &Claimed,
-    past: &Past,
+    past: &TurnHistory,
     secured: Secured<'_>,
     flights: &[Flight],
 ) -> Vec<(usize, Made)> {
@@ -414,7 +414,7 @@ async fn invoke(
 ///
 /// A call may have to park for a reviewer. Then the results of the others are journalled first, so none is lost.
 async fn judge(
-    past: &mut Past,
+    past: &mut TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     flights: &mut [Flight],
@@ -531,7 +531,7 @@ fn abandon(outbox: &mut Outbox, call: &Call, ready: &Ready) {
 /// # Errors
 /// [`Stop::Park`] when a reviewer has to approve the fallback; the replacement is recorded before.
 fn replace(
-    past: &Past,
+    past: &TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     flight: &mut Flight,

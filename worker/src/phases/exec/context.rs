@@ -1,7 +1,7 @@
 //! The input of a delegate: its task, and the context that its terms allow (OSSA §5, `context_propagation`).
 
 use crate::state::journal::Call;
-use crate::state::{Claimed, Past, Stop};
+use crate::state::{Claimed, Stop, TurnHistory};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::ContextTransfer;
@@ -14,7 +14,11 @@ const MOST_STATE_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn look(claimed: &Claimed, past: &mut Past, requested: &[RequestedCall]) -> Result<(), Stop> {
+pub async fn look(
+    claimed: &Claimed,
+    past: &mut TurnHistory,
+    requested: &[RequestedCall],
+) -> Result<(), Stop> {
     let shown = requested
         .iter()
         .filter_map(|call| claimed.delegate(&call.name))
@@ -26,7 +30,7 @@ pub async fn look(claimed: &Claimed, past: &mut Past, requested: &[RequestedCall
 }
 
 /// Returns the input, and below it the context.
-pub fn input(claimed: &Claimed, past: &Past, call: &Call) -> String {
+pub fn input(claimed: &Claimed, past: &TurnHistory, call: &Call) -> String {
     let arguments = &call.asked.arguments;
     let mut text = match arguments.get("input") {
         Some(Value::String(text)) => text.clone(),
@@ -47,7 +51,7 @@ pub fn input(claimed: &Claimed, past: &Past, call: &Call) -> String {
     text
 }
 
-fn push_state(claimed: &Claimed, past: &Past, text: &mut String) {
+fn push_state(claimed: &Claimed, past: &TurnHistory, text: &mut String) {
     let Some(buffer) = &past.buffer else { return };
     let (mut shown, mut bytes, mut left_out) = (Map::new(), 0, 0);
     for (key, value) in buffer.seen(claimed.deps.clock.now()) {
@@ -68,7 +72,7 @@ fn push_state(claimed: &Claimed, past: &Past, text: &mut String) {
     }
 }
 
-fn push_history(claimed: &Claimed, past: &Past, text: &mut String) {
+fn push_history(claimed: &Claimed, past: &TurnHistory, text: &mut String) {
     text.push_str("\n\nThe conversation so far:");
     let messages = past.conversation.messages(&claimed.agent.memory);
     // Messages recalled from other engagements are for this agent alone (OAS-50).

@@ -9,7 +9,7 @@ use super::delegate_failure::{self, Aftermath};
 use super::tool_outcome::{self, Ending, Over, deliver};
 use crate::policy::restriction::{self, Checked};
 use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Claimed, Outbox, Past, Stop, Turn, trace};
+use crate::state::{Bodies, Claimed, Outbox, Stop, Turn, TurnHistory, trace};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::agent::Capability;
@@ -33,7 +33,7 @@ enum Next {
 }
 
 /// Returns true if a call is answered by an agent.
-pub fn is_one(claimed: &Claimed, past: &Past, requested: &RequestedCall) -> bool {
+pub fn is_one(claimed: &Claimed, past: &TurnHistory, requested: &RequestedCall) -> bool {
     claimed.delegate(&requested.name).is_some()
         || past.delegations.iter().any(|done| done.call_id == requested.call_id)
 }
@@ -78,7 +78,7 @@ pub async fn run(turn: &mut Turn, position: usize, requested: &[RequestedCall]) 
 /// # Errors
 /// As [`run`].
 pub async fn repeat(
-    past: &mut Past,
+    past: &mut TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     row: &ToolCall,
@@ -110,7 +110,7 @@ pub async fn repeat(
 }
 
 /// Returns the answer of the agent that took over control in this turn, if there is one.
-pub fn handed_over(claimed: &Claimed, past: &Past) -> Option<Value> {
+pub fn handed_over(claimed: &Claimed, past: &TurnHistory) -> Option<Value> {
     let answer = past.conversation.answer()?;
     if let Some(recorded) = super::stub::handed_over(claimed, past, &answer.tool_calls) {
         return Some(recorded);
@@ -120,7 +120,7 @@ pub fn handed_over(claimed: &Claimed, past: &Past) -> Option<Value> {
 }
 
 /// Returns the agent that took over control in this turn, if it is registered here.
-pub fn took_over(claimed: &Claimed, past: &Past) -> Option<Arc<AgentDefinition>> {
+pub fn took_over(claimed: &Claimed, past: &TurnHistory) -> Option<Arc<AgentDefinition>> {
     let answer = past.conversation.answer()?;
     let known = claimed.delegates.as_ref()?;
     let requested = answer.tool_calls.iter();
@@ -137,7 +137,7 @@ pub fn took_over(claimed: &Claimed, past: &Past) -> Option<Arc<AgentDefinition>>
     agents.find(|agent| agent.name == name).map(Arc::clone)
 }
 
-fn handover<'t>(past: &'t Past, requested: &RequestedCall) -> Option<&'t Delegated> {
+fn handover<'t>(past: &'t TurnHistory, requested: &RequestedCall) -> Option<&'t Delegated> {
     let over = |done: &&Delegated| {
         done.call_id == requested.call_id
             && done.mode == DelegationMode::Handoff
@@ -146,7 +146,7 @@ fn handover<'t>(past: &'t Past, requested: &RequestedCall) -> Option<&'t Delegat
     past.delegations.iter().rev().find(over)
 }
 
-fn call_at(past: &Past, position: usize, requested: &[RequestedCall]) -> Call {
+fn call_at(past: &TurnHistory, position: usize, requested: &[RequestedCall]) -> Call {
     let requested = requested[position].clone();
     let row = past.recalled_calls.iter().find(|row| row.call_id == requested.call_id);
     Call { journalled: row.map(|row| row.state), asked: requested, position, stub_of: None }
@@ -170,7 +170,7 @@ fn mode(claimed: &Claimed, call: &Call) -> DelegationMode {
 }
 
 /// Returns the delegations of this call, past and open.
-fn tries(past: &Past, call: &Call) -> Vec<Delegated> {
+fn tries(past: &TurnHistory, call: &Call) -> Vec<Delegated> {
     past.delegations.iter().filter(|done| done.call_id == call.asked.call_id).cloned().collect()
 }
 
@@ -195,7 +195,7 @@ fn next(turn: &mut Turn, call: &mut Call) -> Result<Next, Stop> {
 }
 
 /// Returns true if a repetition of this call was requested and has not happened yet.
-fn row_again(past: &Past, call: &Call) -> bool {
+fn row_again(past: &TurnHistory, call: &Call) -> bool {
     past.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id && row.again)
 }
 
@@ -223,7 +223,7 @@ fn refused(turn: &mut Turn, call: &mut Call, outcome: ToolOutcome) -> Result<Nex
 
 /// Returns the agent to ask, or the refusal.
 fn askable(
-    past: &Past,
+    past: &TurnHistory,
     bodies: &mut Bodies,
     outbox: &Outbox,
     call: &Call,
@@ -275,7 +275,7 @@ fn free(
 
 /// Returns the next step of a call after a delegation.
 fn after(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &mut Outbox,
     call: &Call,
     tries: &[Delegated],
@@ -308,7 +308,7 @@ fn outputs(done: &Delegated) -> Value {
 /// Begins the other parallel delegations of the turn that need no assertion or review first. With a watch
 /// over repetitions it stops at the first other call, so that calls are counted in order.
 fn others(
-    past: &mut Past,
+    past: &mut TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     position: usize,
@@ -345,7 +345,7 @@ fn others(
 }
 
 /// Begins a delegation: the intent and the child's engagement become durable together when the parent parks.
-fn begin(past: &Past, outbox: &mut Outbox, call: &mut Call, agent: &AgentDefinition) -> NewChild {
+fn begin(past: &TurnHistory, outbox: &mut Outbox, call: &mut Call, agent: &AgentDefinition) -> NewChild {
     journal::record_sent(outbox, call, false, true);
     let mode = mode(&outbox.claimed, call);
     let span = trace::handoff(&agent.name, mode.as_str());

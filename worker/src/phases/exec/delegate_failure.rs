@@ -6,7 +6,7 @@
 use crate::policy::escalation::{self, Topic};
 use crate::state::claimed::KnownDelegate;
 use crate::state::journal::Call;
-use crate::state::{Claimed, Outbox, Past, Stop};
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};
@@ -30,7 +30,7 @@ pub enum Aftermath {
 /// # Errors
 /// [`Stop::Park`] while a reviewer decides, [`Stop::Fail`] after a no.
 pub fn aftermath(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &mut Outbox,
     call: &Call,
     tries: &[Delegated],
@@ -118,7 +118,7 @@ fn handled(handler: &ErrorHandler, outcome: ToolOutcome) -> Aftermath {
 /// Returns true if a reviewer approved one more try that was not made yet. A call asks one question: after an
 /// approved try failed, and where no reviewer is configured, the model receives the failure.
 fn escalated(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &mut Outbox,
     call: &Call,
     tries: &[Delegated],

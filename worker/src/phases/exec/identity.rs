@@ -2,7 +2,7 @@
 //! in it, and dropped with it. They appear in no prompt, event, journal or log.
 
 use super::remote_calls;
-use crate::state::{Claimed, Past, Secured};
+use crate::state::{Claimed, Secured, TurnHistory};
 use crate::tool::identity::{Identity, PeerRequest, headers};
 use crate::tool::{Tool, Transport};
 use serde_json::Value;
@@ -60,7 +60,7 @@ pub struct RemotePart<'a> {
 /// The outcome for the model when the credentials are missing.
 pub async fn of(
     claimed: &Claimed,
-    past: &Past,
+    past: &TurnHistory,
     _: Secured<'_>,
     tool: &dyn Tool,
     capability: &Capability,

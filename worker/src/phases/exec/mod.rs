@@ -17,10 +17,10 @@
 //! | 8. files are checked and kept | `artifacts` |
 //! | 9. the outcome is journalled and reaches the model | `tool_outcome` |
 //!
-//! `batch` runs the stages for all calls of an answer, and `again` for a call of an earlier turn. Other kinds of calls have
-//! stages 1 to 3 and 9 in common with it: `ask` (a question to the user), `delegate` (another agent of this server),
-//! `state_call` (the agent's own state), and `node` (a step of a flow, or a tool of the client). Each adds its outcome to
-//! the conversation as a message of the role `tool`, or parks the job.
+//! `batch` runs the stages for all calls of an answer, and `again` for a call of an earlier turn. Other kinds of calls share
+//! stages 1 to 3 and 9. `ask` is a question to the user, and `delegate` a call of another agent of this server.
+//! `state_call` reads and changes the agent's own state. `node` is a step of a flow, or a tool of the client. Each adds
+//! its outcome to the conversation as a message of the role `tool`, or parks the job.
 
 mod admission;
 mod again;

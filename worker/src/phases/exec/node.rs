@@ -6,7 +6,7 @@ use crate::flow::run::Crew;
 use crate::flow::tools::{ASK, RESULT, capability, to_client};
 use crate::policy::restriction::{self, Checked};
 use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Outbox, Past, Stop, Turn};
+use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::error::FailureKind;
@@ -68,7 +68,7 @@ pub fn client_tool(crew: Option<&Crew>, name: &str) -> Option<Arc<Tool>> {
 /// # Errors
 /// [`Stop::Park`] until the client has answered, or a reviewer has.
 pub fn call_client(
-    past: &mut Past,
+    past: &mut TurnHistory,
     bodies: &mut Bodies,
     outbox: &mut Outbox,
     tool: &Tool,
@@ -90,7 +90,7 @@ pub fn call_client(
 
 /// The result of a tool of the client, cast to its outputs.
 fn by_client(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &mut Outbox,
     tool: &Tool,
     requested: RequestedCall,
@@ -127,7 +127,11 @@ fn by_client(
 ///
 /// # Errors
 /// [`Stop::Park`] until the user has answered.
-pub fn wait_for_user(past: &mut Past, outbox: &mut Outbox, requested: RequestedCall) -> Result<(), Stop> {
+pub fn wait_for_user(
+    past: &mut TurnHistory,
+    outbox: &mut Outbox,
+    requested: RequestedCall,
+) -> Result<(), Stop> {
     let row = past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let journalled = row.as_ref().map(|row| row.state);
     if let Some(outcome) = row.and_then(|row| row.outcome) {

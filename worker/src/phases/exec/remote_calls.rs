@@ -8,7 +8,7 @@
 use crate::phases::resol;
 use crate::policy::{exposes, guard};
 use crate::state::journal::Call;
-use crate::state::{Bodies, Claimed, Outbox, Past, Stop};
+use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use crate::tool::{RemoteQuestion, Tool};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct KnownRemoteCall {
 }
 
 /// Returns the state of the remote work for this call, from the journal.
-pub fn known(past: &Past, call: &RequestedCall) -> KnownRemoteCall {
+pub fn known(past: &TurnHistory, call: &RequestedCall) -> KnownRemoteCall {
     let mut known = KnownRemoteCall::default();
     for note in notes(past, &call.call_id) {
         if let Some(handle) = note.input.get("handle").filter(|_| note.name == call.name) {
@@ -44,7 +44,7 @@ pub fn known(past: &Past, call: &RequestedCall) -> KnownRemoteCall {
     known
 }
 
-fn notes<'t>(past: &'t Past, call: &CallId) -> impl Iterator<Item = &'t ToolCall> {
+fn notes<'t>(past: &'t TurnHistory, call: &CallId) -> impl Iterator<Item = &'t ToolCall> {
     let is_one = |row: &&ToolCall| ToolCall::note_number(&row.call_id, call).is_some();
     past.recalled_calls.iter().filter(is_one).collect::<Vec<_>>().into_iter()
 }
@@ -63,7 +63,7 @@ fn away(outbox: &mut Outbox, call: &CallId, tool: &Arc<dyn Tool>, step: AwayStep
 }
 
 /// Notes that a remote agent works for a call now. The note is durable with the next barrier.
-pub fn begun(past: &mut Past, outbox: &mut Outbox, call: &Call, tool: &Arc<dyn Tool>, handle: &Value) {
+pub fn begun(past: &mut TurnHistory, outbox: &mut Outbox, call: &Call, tool: &Arc<dyn Tool>, handle: &Value) {
     let requested = &call.asked;
     let input = json!({"handle": handle});
     let note = note(past, call, requested.name.clone(), input);
@@ -76,7 +76,7 @@ pub fn begun(past: &mut Past, outbox: &mut Outbox, call: &Call, tool: &Arc<dyn T
 }
 
 /// Returns the next note about a call.
-fn note(past: &mut Past, call: &Call, name: String, input: Value) -> Call {
+fn note(past: &mut TurnHistory, call: &Call, name: String, input: Value) -> Call {
     let id = &call.asked.call_id;
     let (number, call_id) = past.next_note(id);
     past.noted.push(call_id.clone());
@@ -109,7 +109,7 @@ pub fn unasked(requested: &RemoteQuestion) -> ToolOutcome {
 /// Asks our user a remote agent's question; `tokens` were booked for the call so far. The job parks, and the
 /// answer resumes the call.
 pub async fn ask(
-    past: &mut Past,
+    past: &mut TurnHistory,
     outbox: &mut Outbox,
     call: &Call,
     requested: RemoteQuestion,
@@ -130,7 +130,7 @@ pub async fn ask(
 
 /// Returns our user's answers to the questions of a remote agent, each with the question's id, the newest
 /// last.
-pub fn answers(past: &Past, call: &CallId) -> Vec<(String, Map<String, Value>)> {
+pub fn answers(past: &TurnHistory, call: &CallId) -> Vec<(String, Map<String, Value>)> {
     let answered = |row: &ToolCall| {
         let id = row.input["question_id"].as_str()?.to_owned();
         match &row.outcome {
@@ -145,7 +145,7 @@ pub fn answers(past: &Past, call: &CallId) -> Vec<(String, Map<String, Value>)> 
 ///
 /// # Errors
 /// [`Stop::Fail`] when an answer does not pass.
-pub async fn check_answers(past: &Past, outbox: &mut Outbox, call: &Call) -> Result<(), Stop> {
+pub async fn check_answers(past: &TurnHistory, outbox: &mut Outbox, call: &Call) -> Result<(), Stop> {
     for (number, (_, values)) in answers(past, &call.asked.call_id).into_iter().enumerate() {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let texts: Vec<String> = values.values().map(text).collect();

@@ -2,7 +2,7 @@
 
 use super::identity::{self, RemotePart};
 use crate::state::journal::Call;
-use crate::state::{Claimed, Past, Secured, trace};
+use crate::state::{Claimed, Secured, TurnHistory, trace};
 use crate::tool::{Invocation, RemoteQuestion, Tool, ToolError};
 use serde_json::Value;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub enum News {
 /// Sends the request and waits for its result, once. Errors of the tool are part of the result.
 pub async fn try_once(
     claimed: &Claimed,
-    past: &Past,
+    past: &TurnHistory,
     secured: Secured<'_>,
     call: &Call,
     (tool, capability): (&Arc<dyn Tool>, &Capability),

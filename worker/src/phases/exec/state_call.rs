@@ -3,7 +3,7 @@
 
 use crate::model::ToolOffer;
 use crate::state::journal::{self, Call};
-use crate::state::{Claimed, Outbox, Past, Stop};
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use turnstone_domain::agent::{AgentDefinition, StateMode, ToolChoice};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
@@ -35,7 +35,7 @@ pub fn is_one(agent: &AgentDefinition, name: &str) -> bool {
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
 pub async fn run(
-    past: &mut Past,
+    past: &mut TurnHistory,
     outbox: &mut Outbox,
     position: usize,
     requested: RequestedCall,
@@ -58,7 +58,11 @@ pub async fn run(
     at_once(past, outbox).await
 }
 
-async fn outcome(claimed: &Claimed, past: &mut Past, requested: &RequestedCall) -> Result<ToolOutcome, Stop> {
+async fn outcome(
+    claimed: &Claimed,
+    past: &mut TurnHistory,
+    requested: &RequestedCall,
+) -> Result<ToolOutcome, Stop> {
     let operation = match Operation::read(&requested.name, &requested.arguments) {
         Ok(operation) => operation,
         Err(why) => {
@@ -93,7 +97,7 @@ async fn outcome(claimed: &Claimed, past: &mut Past, requested: &RequestedCall) 
 }
 
 /// Commits a change with the outcome of its call under `read_uncommitted`.
-async fn at_once(past: &mut Past, outbox: &mut Outbox) -> Result<(), Stop> {
+async fn at_once(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
     let Some(scope) = past.state_scope(&outbox.claimed) else { return Ok(()) };
     let Some(buffer) = past.buffer.as_mut().filter(|buffer| buffer.writes_at_once()) else {
         return Ok(());

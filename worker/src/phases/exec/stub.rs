@@ -4,7 +4,7 @@ use super::admission::{self, MAX_CALLS};
 use super::tool_outcome::{Over, deliver};
 use crate::phases::resol;
 use crate::state::journal::{self, Call};
-use crate::state::{Claimed, Outbox, Past, Stop, Turn};
+use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
 use serde_json::Value;
 use turnstone_domain::agent::Capability;
 use turnstone_domain::agent::delegation::DelegationMode;
@@ -54,7 +54,7 @@ pub async fn answered(turn: &mut Turn, position: usize, requested: &RequestedCal
 /// Returns the recorded call that replaces this one, with its outcome or the fork's changed one.
 async fn on_record(
     claimed: &Claimed,
-    past: &mut Past,
+    past: &mut TurnHistory,
     requested: &RequestedCall,
 ) -> Result<Option<(ToolCall, ToolOutcome)>, Stop> {
     let Some(fork) = &mut past.fork else { return Ok(None) };
@@ -71,7 +71,7 @@ async fn on_record(
 }
 
 /// Applies the recorded reviews to calls that were replaced before this worker claimed the job.
-pub fn recalled(past: &mut Past) {
+pub fn recalled(past: &mut TurnHistory) {
     let stubs: Vec<(CallId, CallId)> = past
         .recalled_calls
         .iter()
@@ -82,7 +82,7 @@ pub fn recalled(past: &mut Past) {
 
 /// Applies the reviews of a recorded call to the call that it replaces, unless the fork changed the outcome.
 /// So no reviewer answers again, and no reviewing agent is paid again.
-fn reviewed(past: &mut Past, call: &CallId, of: &CallId) {
+fn reviewed(past: &mut TurnHistory, call: &CallId, of: &CallId) {
     let Some(fork) = &past.fork else { return };
     if fork.origin.changes.tool_results.contains_key(of.as_str()) {
         return;
@@ -111,16 +111,16 @@ fn stand_in(turn: &mut Turn, call: &Call, recorded: ToolCall, outcome: ToolOutco
 }
 
 /// Returns the recorded answer of the agent that took over control in this turn, if there is one.
-pub fn handed_over(claimed: &Claimed, past: &Past, requested: &[RequestedCall]) -> Option<Value> {
+pub fn handed_over(claimed: &Claimed, past: &TurnHistory, requested: &[RequestedCall]) -> Option<Value> {
     Some(handover(claimed, past, requested)?.1)
 }
 
 /// Returns the call that handed over control.
-pub fn handed_over_by(claimed: &Claimed, past: &Past, requested: &[RequestedCall]) -> Option<CallId> {
+pub fn handed_over_by(claimed: &Claimed, past: &TurnHistory, requested: &[RequestedCall]) -> Option<CallId> {
     Some(handover(claimed, past, requested)?.0)
 }
 
-fn handover(claimed: &Claimed, past: &Past, requested: &[RequestedCall]) -> Option<(CallId, Value)> {
+fn handover(claimed: &Claimed, past: &TurnHistory, requested: &[RequestedCall]) -> Option<(CallId, Value)> {
     let fork = past.fork.as_ref()?;
     let of_this = |id: &CallId| requested.iter().any(|call| call.call_id == *id);
     if let Some(known) = fork.handed_over.as_ref().filter(|(id, _)| of_this(id)) {

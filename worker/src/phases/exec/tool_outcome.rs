@@ -4,7 +4,7 @@ use crate::phases::resol;
 use crate::policy::escalation::{self, Topic};
 use crate::policy::restriction;
 use crate::state::journal::{self, Call};
-use crate::state::{Bodies, Outbox, Past, Stop, Turn};
+use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::agent::Capability;
 use turnstone_domain::engagement::outputs_of;
@@ -51,7 +51,7 @@ impl Over {
 
     /// Checks and journals the outcome of a call that ran.
     pub fn made(
-        past: &Past,
+        past: &TurnHistory,
         outbox: &mut Outbox,
         call: &Call,
         capability: &Capability,
@@ -122,7 +122,7 @@ pub fn deliver(turn: &mut Turn, call: &Call, over: Over) -> Result<(), Stop> {
     Ok(())
 }
 
-fn say(past: &mut Past, outbox: &mut Outbox, call: &Call, text: String) {
+fn say(past: &mut TurnHistory, outbox: &mut Outbox, call: &Call, text: String) {
     past.say(outbox, Message::tool(call.asked.call_id.clone(), text));
 }
 
@@ -137,7 +137,7 @@ fn failed(call: &Call, outcome: &ToolOutcome) -> JobError {
 
 /// Escalates the error to the contact in the agent's document. Returns once the contact permits the job to
 /// continue.
-fn ask(past: &Past, outbox: &mut Outbox, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
+fn ask(past: &TurnHistory, outbox: &mut Outbox, call: &Call, outcome: &ToolOutcome) -> Result<(), Stop> {
     let Some(error) = outcome.as_error() else { return Ok(()) };
     let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.ossa()) else {
         let data = error.event_data();
@@ -165,7 +165,7 @@ fn ask(past: &Past, outbox: &mut Outbox, call: &Call, outcome: &ToolOutcome) -> 
 
 /// Journals the outcome of a repeated call; returns the text for the model.
 pub fn known_again(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &mut Outbox,
     call: &Call,
     capability: &Capability,
@@ -196,7 +196,7 @@ pub fn refused_again(outbox: &mut Outbox, call: &Call, refusal: &ToolOutcome) ->
 /// # Errors
 /// [`Stop::Park`] while its output waits for a review, [`Stop::Fail`] when the review rejected it.
 pub fn release(
-    past: &mut Past,
+    past: &mut TurnHistory,
     bodies: &Bodies,
     outbox: &mut Outbox,
     call: &Call,

@@ -18,7 +18,7 @@ use crate::flow;
 use crate::flow::run::FlowRun;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
-use crate::state::{Claimed, Outbox, Past, Secured, Stop, Turn, trace};
+use crate::state::{Claimed, Outbox, Secured, Stop, Turn, TurnHistory, trace};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -244,7 +244,7 @@ async fn enter(
 
 /// Returns the listener that sends the text of an answer to the engagement's followers while the model writes it. It does
 /// nothing when the agent's answers are checked before they are shown, and in a conversation without the user.
-pub fn listener(past: &Past, outbox: &Outbox) -> Listener {
+pub fn listener(past: &TurnHistory, outbox: &Outbox) -> Listener {
     if !outbox.claimed.agent.speaks_live() || past.conversation.thread().is_some() {
         return Listener::default();
     }

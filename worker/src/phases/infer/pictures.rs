@@ -7,7 +7,7 @@ use super::request::bound;
 use super::turn_limit;
 use crate::model::{Model, ModelRequest};
 use crate::phases::norm::{IMAGE_TYPES, MOST_IMAGE_CHARS};
-use crate::state::{Claimed, Outbox, Past, Stop};
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::borrow::Cow;
@@ -29,7 +29,7 @@ pub fn may_be_shown(claimed: &Claimed, request: &ModelRequest) -> bool {
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn attach(past: &Past, outbox: &Outbox, request: &mut ModelRequest) -> Result<(), Stop> {
+pub async fn attach(past: &TurnHistory, outbox: &Outbox, request: &mut ModelRequest) -> Result<(), Stop> {
     let kept = outbox.claimed.deps.ledger.reads().artifacts_of(&outbox.claimed.engagement.id).await?;
     let is_picture = |media_type: &str| IMAGE_TYPES.contains(&media_type);
     let mut pictures: Vec<_> = kept.iter().filter(|artifact| is_picture(&artifact.media_type)).collect();

@@ -6,7 +6,7 @@ use crate::model::{Listener, ModelRequest, ToolOffer};
 use crate::phases::exec::state_call;
 use crate::phases::resol;
 use crate::state::conversation::{images, size};
-use crate::state::{Claimed, Outbox, Past, Stop, Turn};
+use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
 use std::time::Duration;
 use turnstone_domain::agent::{OutputContract, ToolChoice};
 use turnstone_domain::budget::{self, Allowance};
@@ -69,7 +69,7 @@ pub fn most_tokens(claimed: &Claimed) -> i64 {
 
 /// Returns the most tokens that the call can use within the rest of the budget, and how many of them the answer may have.
 /// Returns `None` when none are left for an answer.
-pub fn allowed(past: &Past, outbox: &Outbox, request: &ModelRequest) -> Option<Allowance> {
+pub fn allowed(past: &TurnHistory, outbox: &Outbox, request: &ModelRequest) -> Option<Allowance> {
     budget::allow(bound(request), request.max_tokens, turn_limit::left(past, outbox))
 }
 

@@ -13,7 +13,7 @@ use crate::model::ModelRequest;
 use crate::model::limits::Pass;
 use crate::state::conversation::Overflow;
 use crate::state::conversation::line;
-use crate::state::{Claimed, Outbox, Past, Stop, Turn};
+use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
 use serde_json::json;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -84,7 +84,7 @@ impl Bought {
     /// Records the summary as a message of a conversation, durably.
     async fn keep(
         self,
-        past: &mut Past,
+        past: &mut TurnHistory,
         outbox: &mut Outbox,
         thread: Option<String>,
         (role, content, until): (Role, String, i64),

@@ -4,18 +4,18 @@
 //! limit holds as a budget does: the most that a call can use has to fit before the call is made.
 
 use crate::model::ModelRequest;
-use crate::state::{Bodies, Outbox, Past};
+use crate::state::{Bodies, Outbox, TurnHistory};
 use turnstone_domain::JobError;
 use turnstone_domain::error::FailureKind;
 
 /// Returns the tokens that a call may use by the engagement's budget and by the limit of the turn; `None` is
 /// unlimited.
-pub fn left(past: &Past, outbox: &Outbox) -> Option<i64> {
+pub fn left(past: &TurnHistory, outbox: &Outbox) -> Option<i64> {
     outbox.budget.left().into_iter().chain(of_turn(past, outbox)).min()
 }
 
 /// Returns what is left of the turn's limit.
-fn of_turn(past: &Past, outbox: &Outbox) -> Option<i64> {
+fn of_turn(past: &TurnHistory, outbox: &Outbox) -> Option<i64> {
     let (input, output) = past.conversation.summed_up_for(outbox.position.turn);
     let used = input.saturating_add(output);
     outbox.claimed.agent.limits.max_tokens_per_turn.map(|most| most.saturating_sub(used))
@@ -26,7 +26,7 @@ fn of_turn(past: &Past, outbox: &Outbox) -> Option<i64> {
 /// # Errors
 /// [`FailureKind::MaxTokens`] when nothing is left for an answer: the call is not made.
 pub fn fit(
-    past: &Past,
+    past: &TurnHistory,
     outbox: &Outbox,
     request: &mut ModelRequest,
     prompt_bound: i64,
@@ -45,7 +45,7 @@ pub fn fit(
 ///
 /// # Errors
 /// [`FailureKind::MaxTokens`].
-pub fn check_used(past: &Past, bodies: &Bodies, outbox: &Outbox) -> Result<(), JobError> {
+pub fn check_used(past: &TurnHistory, bodies: &Bodies, outbox: &Outbox) -> Result<(), JobError> {
     let Some(left) = of_turn(past, outbox) else { return Ok(()) };
     let Some(used) = bodies.inferred.as_ref().map(|body| body.tokens_in.saturating_add(body.tokens_out))
     else {

@@ -4,7 +4,7 @@
 //! Its input comes from a model, and a reviewer has to judge by its own input. An engagement without a known
 //! user has none either.
 
-use crate::state::{Outbox, Past, Stop};
+use crate::state::{Outbox, Stop, TurnHistory};
 use std::collections::BTreeSet;
 use turnstone_domain::{EventName, memory};
 
@@ -13,7 +13,7 @@ use turnstone_domain::{EventName, memory};
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn recall(past: &mut Past, outbox: &mut Outbox) -> Result<(), Stop> {
+pub async fn recall(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
     // A fork begins with the memory of its origin, which is on record.
     let is_fork = past.fork.as_ref().is_some_and(|fork| !fork.recorded.is_all);
     if !outbox.claimed.has_memory() || is_fork || outbox.position.turn != 1 {

@@ -11,7 +11,7 @@ mod world;
 use crate::model::{ModelDefaults, Providers};
 use crate::phases::verdict::{self, Verdict};
 use crate::state::past::Fork;
-use crate::state::{Bodies, Outbox, Past, Stop, Turn};
+use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use crate::tool::Toolbox;
 use crate::turn::begin;
 use crate::{Deps, WorkerOptions, phases};
@@ -234,7 +234,7 @@ impl Run<'_> {
     /// Returns the position after a complete turn, when the record has the same verdict.
     fn verdict(
         &self,
-        past: &mut Past,
+        past: &mut TurnHistory,
         bodies: &mut Bodies,
         outbox: &mut Outbox,
         number: i64,
