@@ -1,7 +1,7 @@
 //! This worker's view of the fleet's circuit breakers (RS-26, RS-47). While no service fails, all calls of
 //! this process share one read of them, and none waits for a round trip of its own.
 
-use crate::turn::barrier::Secured;
+use crate::state::secured::Secured;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,6 +4,7 @@ use crate::breakers::BreakerWatch;
 use crate::freeze::FreezeWatch;
 use crate::model::{ModelLimits, Prices, Providers};
 use crate::options::WorkerOptions;
+use crate::schema_check;
 use crate::tool::Toolbox;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use turnstone_blocking::{in_place, wait_in_place};
 use turnstone_domain::policy::Expression;
 use turnstone_domain::review::ReviewRules;
-use turnstone_domain::schema::{Schema, bytes_of};
+use turnstone_domain::schema::Schema;
 use turnstone_domain::{Clock, Ids};
 use turnstone_specs::agent_spec::Flows;
 use turnstone_store::breakers::Breakers;
@@ -85,14 +86,6 @@ impl Compiled {
     fn expressions(&self) -> MutexGuard<'_, HashMap<String, Expression>> {
         self.expressions.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Checks a value, in a place that may block if it takes long.
-///
-/// # Errors
-/// As [`Schema::check`].
-pub fn check(schema: &Schema, value: &Value) -> Result<(), String> {
-    if schema.is_light(bytes_of(value)) { schema.check(value) } else { in_place(|| schema.check(value)) }
 }
 
 impl Deps {
@@ -197,7 +190,7 @@ impl Deps {
             self.compiled.keep(key, &compiled);
             compiled
         })?;
-        check(&schema, value)
+        schema_check::check(&schema, value)
     }
 
     /// Returns a compiled expression; `names` are those of the capabilities that it may use in their dotted form.

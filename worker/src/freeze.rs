@@ -2,9 +2,8 @@
 //!
 //! A process reads the freezes at most once per [`FRESH`], so a freeze holds within a second.
 
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::secured::Secured;
+use crate::state::stop::Stop;
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -59,7 +58,8 @@ impl FreezeWatch {
         Ok(())
     }
 
-    async fn is_frozen(&self, tenant: &str) -> bool {
+    /// Returns true while the fleet or the tenant is frozen.
+    pub(crate) async fn is_frozen(&self, tenant: &str) -> bool {
         let Some(keeper) = &self.keeper else { return false };
         let mut known = self.known.lock().await;
         if known.read_at.is_none_or(|at| at.elapsed() >= FRESH) {
@@ -75,30 +75,5 @@ impl FreezeWatch {
             known.read_at = Some(Instant::now());
         }
         known.scopes.contains(&None) || known.scopes.contains(&Some(tenant.to_owned()))
-    }
-}
-
-impl Turn {
-    /// Returns true while the fleet or the job's tenant is frozen.
-    ///
-    /// # Errors
-    /// As [`Turn::secured`].
-    pub async fn is_frozen(&self) -> Result<bool, Stop> {
-        self.secured()?;
-        Ok(self.deps.freezes.is_frozen(&self.tenant()).await)
-    }
-
-    /// Waits while the fleet or the job's tenant is frozen: no model and no tool is called meanwhile.
-    ///
-    /// # Errors
-    /// [`Stop::Drain`]; as [`Turn::secured`].
-    pub async fn unless_frozen(&self) -> Result<(), Stop> {
-        self.deps.freezes.wait(self.secured()?, &self.tenant(), &self.draining).await
-    }
-
-    /// Returns the tenant of the job (OJS multi-tenancy), or `meta.tenant` of an older client; empty without one.
-    pub fn tenant(&self) -> String {
-        let named = |member: &str| self.job.meta.get(member).and_then(|value| value.parse::<String>().ok());
-        named("tenant_id").or_else(|| named("tenant")).unwrap_or_default()
     }
 }

@@ -10,6 +10,8 @@
 //!             │                             │                │        │       │
 //!             │                             │ flow: the node │        │       ╰─▶ tool: HTTP, MCP, remote, built-in
 //!             │                             ╰────────────────┴────────┴─────────▶ model: providers
+//!             │                             ╰─▶ policy: guardrails, filters, restrictions, reviews
+//!             │                             ╰─▶ state: the claim, the past, bodies, and the outbox with the lease
 //!             ╰─ breakers, deps, options: shared by all turns
 //! ```
 
@@ -21,7 +23,10 @@ pub mod model;
 mod oci;
 pub mod options;
 mod phases;
+mod policy;
 pub mod runtime;
+mod schema_check;
+mod state;
 pub mod tool;
 mod turn;
 

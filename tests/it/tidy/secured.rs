@@ -35,7 +35,8 @@ fn functions(text: &str) -> Vec<(&str, &str)> {
 #[test]
 fn every_slow_call_of_a_turn_is_secured() {
     let (mut problems, mut found) = (Vec::new(), 0);
-    for path in ["worker/src/turn", "worker/src/phases"].into_iter().flat_map(|folder| files(folder, ".rs")) {
+    let folders = ["worker/src/turn", "worker/src/state", "worker/src/phases", "worker/src/policy"];
+    for path in folders.into_iter().flat_map(|folder| files(folder, ".rs")) {
         let text = read(&path);
         let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
         for (name, body) in functions(product) {
@@ -51,7 +52,7 @@ fn every_slow_call_of_a_turn_is_secured() {
                 }
                 if !code.contains("Secured") && !code.contains(".secured()?") {
                     problems.push(format!(
-                        "{}: `{name}` has {word}; take a `Secured`, or call `turn.secured()?` before it",
+                        "{}: `{name}` has {word}; take a `Secured`, or call `secured()?` before it",
                         path.display()
                     ));
                 }

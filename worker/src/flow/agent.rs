@@ -1,69 +1,35 @@
 //! A turn of an agent inside a flow. Its phases are those of every agent; here is what the language adds: the calls
 //! that control the run, the wait for the user, and the step that PERSIST records.
 
-use super::machine::{NEXT, NodeResult, Values};
-use super::team::{Consequence, Step, Team};
-use super::work::NodeAnswer;
-use super::{answer, execution, nothing, remote};
+use super::machine::{NEXT, NodeResult};
+use super::run::{Crew, NodeAnswer};
+use super::team::{Consequence, Step};
+use super::{answer, nothing, remote};
 use crate::model::ToolOffer;
-use crate::turn::ending;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Claimed, Stop, Turn};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, JobError, question};
-use turnstone_specs::agent_spec::model::{LlmConfig, MessageTransform, Node};
+use turnstone_specs::agent_spec::model::MessageTransform;
 
 /// The key of the user's next message.
 const USER_INPUT: &str = "user_input";
 
-/// The agents of the node that runs.
-pub struct Crew {
-    /// The node.
-    pub node: Arc<Node>,
-    /// Its inputs.
-    pub inputs: Values,
-    /// The agents and their conversations.
-    pub team: Team,
-    /// The conversation of the flow that the node is in; `None` is the one with the user.
-    pub base: Option<String>,
-    /// The model of the summary that is being made.
-    pub summarizer: Option<Arc<LlmConfig>>,
-}
-
-impl Turn {
-    /// The agents of the node that runs; `None` for a node of another kind, and outside of flows.
-    pub fn crew(&self) -> Option<&Crew> {
-        self.flow.as_ref()?.crew.as_ref()
-    }
-}
-
-/// Returns the name of the node that the turn runs, with the nodes around it and the agent whose turn it is; `None`
-/// outside of flows.
-pub fn place(turn: &Turn) -> Option<String> {
-    let path = turn.flow.as_ref()?.machine.path();
-    match turn.crew().map(|crew| &crew.team.who().head().name) {
-        Some(agent) if !path.ends_with(agent.as_str()) => Some(format!("{path} > {agent}")),
-        _ => Some(path),
-    }
-}
-
 /// Returns the tools by which the agent of the turn controls the run.
-pub fn offers(turn: &Turn) -> Vec<ToolOffer> {
-    turn.crew().map(|crew| crew.team.offers()).unwrap_or_default()
+pub fn offers(crew: Option<&Crew>) -> Vec<ToolOffer> {
+    crew.map(|crew| crew.team.offers()).unwrap_or_default()
 }
 
 /// Returns true if a call controls the run of the flow.
-pub fn controls(turn: &Turn, name: &str) -> bool {
-    turn.crew().is_some_and(|crew| crew.team.controls(name))
+pub fn controls(crew: Option<&Crew>, name: &str) -> bool {
+    crew.is_some_and(|crew| crew.team.controls(name))
 }
 
 /// Returns the arguments of a call in the types that the document declares, as far as they can be cast.
-pub fn cast(turn: &Turn, name: &str, arguments: Value) -> Value {
-    let tool =
-        turn.crew().and_then(|crew| crew.team.agent()?.tools.iter().find(|tool| tool.head.name == name));
+pub fn cast(crew: Option<&Crew>, name: &str, arguments: Value) -> Value {
+    let tool = crew.and_then(|crew| crew.team.agent()?.tools.iter().find(|tool| tool.head.name == name));
     match (tool, arguments) {
         (Some(tool), Value::Object(mut given)) => {
             for input in &tool.inputs {
@@ -84,37 +50,26 @@ pub fn exhausted(turn: &mut Turn) -> Option<NodeAnswer> {
         return None;
     }
     let (text, asks) = (team.exhaustion(), team.may_ask_user());
-    turn.say(Message::text(Role::Assistant, text.as_str()));
-    Some(NodeAnswer { call: asks.then(|| user_is_next(turn, &text)), ..NodeAnswer::default() })
+    turn.past.say(&mut turn.outbox, Message::text(Role::Assistant, text.as_str()));
+    Some(NodeAnswer {
+        call: asks.then(|| user_is_next(&turn.outbox.claimed, &text)),
+        ..NodeAnswer::default()
+    })
 }
 
 /// Returns the plan that INFER stores for an answer without calls: the wait for the user, if the user is next.
 pub fn planned(turn: &Turn, content: &str, calls: &[RequestedCall]) -> Option<NodeAnswer> {
     let asks = turn.crew()?.team.may_ask_user() && calls.is_empty();
-    asks.then(|| NodeAnswer { call: Some(user_is_next(turn, content)), ..NodeAnswer::default() })
+    asks.then(|| NodeAnswer {
+        call: Some(user_is_next(&turn.outbox.claimed, content)),
+        ..NodeAnswer::default()
+    })
 }
 
 /// Returns the call that waits for the user's next message after this text.
-pub fn user_is_next(turn: &Turn, content: &str) -> RequestedCall {
-    let (call_id, name) = (CallId(turn.deps.ids.next()), question::TOOLS[0].to_owned());
+pub fn user_is_next(claimed: &Claimed, content: &str) -> RequestedCall {
+    let (call_id, name) = (CallId(claimed.deps.ids.next()), question::TOOLS[0].to_owned());
     RequestedCall { call_id, name, arguments: json!({"request_keys": {USER_INPUT: content}}) }
-}
-
-/// The end of EXEC: calls that control the run take effect, or the job waits for the user.
-///
-/// Nothing here waits for a commit, so that after a crash everything happens again or nothing does.
-///
-/// # Errors
-/// [`Stop::Park`] until the user has answered; [`Stop::Fail`] as [`result`].
-pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
-    let asks = turn.inferred()?.node.as_ref().and_then(|planned| planned.call.clone());
-    if turn.crew().is_none() {
-        return Ok(());
-    }
-    if let Some(requested) = asks {
-        return execution::wait_for_user(turn, requested);
-    }
-    say_consequence(turn)
 }
 
 /// Says what follows the answer of the turn's agent.
@@ -124,7 +79,7 @@ pub fn conclude(turn: &mut Turn) -> Result<(), Stop> {
 pub fn say_consequence(turn: &mut Turn) -> Result<(), Stop> {
     if let Ok(consequence) = judged(turn)? {
         for (thread, message) in consequence.said {
-            turn.say_in(thread, message);
+            turn.past.say_in(&mut turn.outbox, thread, message);
         }
     }
     Ok(())
@@ -153,7 +108,7 @@ pub fn result(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<Step>), Sto
 }
 
 fn judged(turn: &mut Turn) -> Result<Result<Consequence, JobError>, Stop> {
-    let inferred = turn.inferred()?;
+    let inferred = turn.bodies.inferred()?;
     let Some(crew) = turn.crew() else {
         return Err(JobError::new(FailureKind::Internal, "the turn is none of an agent in a flow").into());
     };
@@ -163,11 +118,11 @@ fn judged(turn: &mut Turn) -> Result<Result<Consequence, JobError>, Stop> {
     if let Some(why) = inferred.node.as_ref().and_then(|planned| planned.failed.as_deref()) {
         return Ok(Err(JobError::new(FailureKind::Model, why)));
     }
-    let Some(said) = turn.conversation.answer_in(turn.position.turn) else {
+    let Some(said) = turn.past.conversation.answer_in(turn.outbox.position.turn) else {
         return Ok(Err(JobError::new(FailureKind::Internal, "the answer of the agent is not recorded")));
     };
     if said.tool_calls.is_empty()
-        && let Some(error) = ending::unusable(&inferred)
+        && let Some(error) = inferred.unusable()
     {
         return Ok(Err(error));
     }
@@ -181,6 +136,6 @@ pub fn arguments(inputs: &[turnstone_specs::agent_spec::Property]) -> Value {
 }
 
 /// Returns the transforms of the turn's agent, in order.
-pub fn transforms(turn: &Turn) -> Vec<Arc<MessageTransform>> {
-    turn.crew().and_then(|crew| Some(crew.team.agent()?.transforms.clone())).unwrap_or_default()
+pub fn transforms(crew: Option<&Crew>) -> Vec<Arc<MessageTransform>> {
+    crew.and_then(|crew| Some(crew.team.agent()?.transforms.clone())).unwrap_or_default()
 }

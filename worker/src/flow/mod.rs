@@ -6,116 +6,84 @@
 
 mod agent;
 mod answer;
-mod execution;
-mod machine;
+pub mod machine;
 mod node_agent;
 mod parallel;
 mod remote;
-mod team;
+pub mod run;
+pub mod team;
 mod template;
-mod tools;
+pub mod tools;
 mod transform;
 mod work;
 
-pub use agent::{cast, conclude, controls, offers, place};
-pub use execution::{call_client, client_tool, run as execute};
-pub use machine::{NodeResult, Values};
-pub use team::{RemoteComponent, Step as TeamStep};
+pub use agent::{cast, controls, offers, say_consequence};
+pub use parallel::run as run_parallel;
+pub use run::NodeAnswer;
+pub use team::RemoteComponent;
 pub use template::{render, render_all, render_url, text};
 pub use tools::{Declared, declared};
 pub use transform::{begin_summary, due_summary, end_summary, transformed};
-pub use work::{NodeAnswer, catches, keep_answer, messages, model, plan, say_inputs};
+pub use work::{catches, keep_answer, messages, model, plan, say_inputs};
 
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use agent::Crew;
-use machine::{Branch, Machine, Step};
+use crate::state::{Outbox, Stop, Turn};
+use machine::{Machine, NodeResult, Step, Values};
+use run::{Crew, FlowRun, NodeTurn};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use team::Team;
+use team::{Step as TeamStep, Team};
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::tool_call::ToolOutcome;
-use turnstone_domain::{AgentDefinition, JobError, RawJson};
+use turnstone_domain::{JobError, RawJson};
 use turnstone_specs::agent_spec::model::{Flow, Node, NodeKind};
 use turnstone_store::LedgerError;
 
 /// Checkpoints that nodes without a call may leave before they are committed.
 const MOST_PENDING: usize = 7 * 16;
 
-/// A run of a flow by this worker.
-pub struct FlowRun {
-    /// The agent that the flow is.
-    root: Arc<AgentDefinition>,
-    machine: Machine,
-    node: Option<NodeTurn>,
-    /// The agents of the node, when it is one of agents.
-    crew: Option<Crew>,
-    /// The steps that they took before this worker claimed the job.
-    steps: Vec<TeamStep>,
-}
-
-/// The node that the current turn runs.
-pub struct NodeTurn {
-    /// The node.
-    pub node: Arc<Node>,
-    /// Its inputs.
-    pub inputs: Values,
-    /// The outcome of its call, once it is known in this process.
-    pub outcome: Option<ToolOutcome>,
-    /// The flows that run as jobs of their own, if it is a parallel node.
-    pub branches: Option<Arc<[Branch]>>,
-}
-
-impl FlowRun {
-    /// The node of the current turn.
-    pub fn node_mut(&mut self) -> Option<&mut NodeTurn> {
-        self.node.as_mut()
-    }
-}
-
-impl Turn {
-    /// The node that this turn runs; `None` for a turn of an agent.
-    pub fn node(&self) -> Option<&NodeTurn> {
-        self.flow.as_ref()?.node.as_ref()
-    }
-}
-
 /// Prepares the turn: finds the node that is next, and makes its agent the agent of the turn.
 ///
 /// # Errors
 /// [`Stop::Fail`] when the flow cannot continue; [`Stop::Store`] when its record cannot be read.
 pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
+    let entered = enter(turn).await;
+    turn.outbox.place = turn.flow.as_deref().map(FlowRun::place);
+    entered
+}
+
+async fn enter(turn: &mut Turn) -> Result<(), Stop> {
     if turn.flow.is_none() {
-        let Some(document) = &turn.agent.flow else { return Ok(()) };
-        let read = turnstone_blocking::in_place(|| turn.deps.flows.get(document));
+        let Some(document) = &turn.outbox.claimed.agent.flow else { return Ok(()) };
+        let read = turnstone_blocking::in_place(|| turn.outbox.claimed.deps.flows.get(document));
         let flow = read.map_err(|why| {
             let message = format!("the stored document of the flow cannot be read by this worker: {why}");
             JobError::new(FailureKind::Internal, message)
         })?;
-        let inputs = inputs(&flow, &turn.job.args)?;
-        let (past, steps) = match turn.position.takes_input() {
+        let inputs = inputs(&flow, &turn.outbox.claimed.job.args)?;
+        let (past, steps) = match turn.outbox.position.takes_input() {
             true => (Vec::new(), Vec::new()),
-            false => past(turn).await?,
+            false => past(&turn.outbox).await?,
         };
-        let fans = turn.depth < i64::from(turn.agent.limits.max_delegation_depth);
+        let fans =
+            turn.outbox.claimed.depth < i64::from(turn.outbox.claimed.agent.limits.max_delegation_depth);
         let machine = Machine::replayed(flow, inputs, fans, past).map_err(|why| {
             let message = format!("the record of the flow does not fit its document: {why}");
             JobError { retryable: false, ..JobError::new(FailureKind::Internal, message) }
         })?;
-        let root = Arc::clone(&turn.agent);
+        let root = Arc::clone(&turn.outbox.claimed.agent);
         turn.flow = Some(Box::new(FlowRun { root, machine, node: None, crew: None, steps }));
     }
-    if turn.pending().checkpoints.len() >= MOST_PENDING {
-        turn.barrier().await?;
+    if turn.outbox.pending.checkpoints.len() >= MOST_PENDING {
+        turn.outbox.barrier().await?;
     }
     let Some(run) = &mut turn.flow else { return Ok(()) };
     match run.machine.decide() {
         Step::Fan(node, branches) => {
-            turn.agent = Arc::new(node_agent::of(&run.root, &node));
+            turn.outbox.claimed.agent = Arc::new(node_agent::of(&run.root, &node));
+            turn.outbox.claimed.is_of_crew = false;
             let thread = run.machine.thread();
             run.node = Some(NodeTurn { node, inputs: nothing(), outcome: None, branches: Some(branches) });
             run.crew = None;
-            turn.conversation.enter(thread);
+            turn.past.conversation.enter(thread);
             Ok(())
         }
         Step::Run(node, inputs) => {
@@ -127,11 +95,12 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
                 Some(crew) => (node_agent::of_crew(&run.root, crew), crew.team.thread(base.as_deref())),
                 None => (node_agent::of(&run.root, &node), base),
             };
-            turn.agent = Arc::new(agent);
+            turn.outbox.claimed.agent = Arc::new(agent);
+            turn.outbox.claimed.is_of_crew = run.crew.is_some();
             // A remote agent is called like the tool of a node.
             let is_node = run.crew.as_ref().is_none_or(|crew| crew.team.agent().is_none());
             run.node = is_node.then_some(NodeTurn { node, inputs, outcome: None, branches: None });
-            turn.conversation.enter(thread);
+            turn.past.conversation.enter(thread);
             Ok(())
         }
         Step::Failed(why) => Err(failed(&why).into()),
@@ -144,7 +113,13 @@ pub async fn begin(turn: &mut Turn) -> Result<(), Stop> {
 /// # Errors
 /// [`Stop::Fail`] when the flow has failed.
 pub fn verdict(turn: &mut Turn) -> Result<Option<Value>, Stop> {
-    let persisted = turn.persisted()?;
+    let decided = decide(turn);
+    turn.outbox.place = turn.flow.as_deref().map(FlowRun::place);
+    decided
+}
+
+fn decide(turn: &mut Turn) -> Result<Option<Value>, Stop> {
+    let persisted = turn.bodies.persisted()?;
     let Some(run) = &mut turn.flow else { return Err(failed("the turn is none of a flow").into()) };
     match (&persisted.node, &persisted.step, &mut run.crew) {
         (Some(result), ..) => {
@@ -191,9 +166,15 @@ pub fn effect(turn: &mut Turn) -> Result<(Option<NodeResult>, Option<TeamStep>),
 }
 
 /// The results of the nodes of the job's earlier turns, and the steps of agents since the last of them.
-async fn past(turn: &Turn) -> Result<(Vec<NodeResult>, Vec<TeamStep>), Stop> {
-    let begins = turn.position.begins.max(1);
-    let stored = turn.deps.ledger.reads().persisted(&turn.job.id, begins, turn.position.turn).await;
+async fn past(outbox: &Outbox) -> Result<(Vec<NodeResult>, Vec<TeamStep>), Stop> {
+    let begins = outbox.position.begins.max(1);
+    let stored = outbox
+        .claimed
+        .deps
+        .ledger
+        .reads()
+        .persisted(&outbox.claimed.job.id, begins, outbox.position.turn)
+        .await;
     let bodies = stored.map_err(|error| Stop::from(LedgerError::Store(error)))?;
     let unreadable = |error: serde_json::Error| {
         let message = format!("the record of a node cannot be read by this worker: {error}");

@@ -1,6 +1,6 @@
 //! The agent that runs a node: the flow's own name and limits, with the model or the tool of the node.
 
-use super::agent::Crew;
+use super::run::Crew;
 use super::template::render;
 use super::tools::capability;
 use std::sync::Arc;

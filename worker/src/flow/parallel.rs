@@ -2,11 +2,8 @@
 //! when all have ended.
 
 use super::machine::{Branch, joined};
-use super::work::NodeAnswer;
-use crate::phases::exec::context;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
+use super::run::NodeAnswer;
+use crate::state::{Claimed, Stop, Turn, trace};
 use serde_json::{Value, json};
 use turnstone_domain::agent::FlowDocument;
 use turnstone_domain::agent::delegation::{DelegationMode, DelegationState};
@@ -22,9 +19,9 @@ const FLOWS: &str = "flows";
 const AT_ONCE: usize = 64;
 
 /// INFER: the call that the flows answer.
-pub fn plan(turn: &Turn, branches: &[Branch]) -> NodeAnswer {
+pub fn plan(claimed: &Claimed, branches: &[Branch]) -> NodeAnswer {
     let arguments = json!({"flows": branches.len()});
-    let call = RequestedCall { call_id: CallId(turn.deps.ids.next()), name: FLOWS.to_owned(), arguments };
+    let call = RequestedCall { call_id: CallId(claimed.deps.ids.next()), name: FLOWS.to_owned(), arguments };
     NodeAnswer { call: Some(call), ..NodeAnswer::default() }
 }
 
@@ -40,7 +37,7 @@ pub fn run(turn: &mut Turn, requested: &RequestedCall) -> Result<(), Stop> {
     };
     let call_of = |at: usize| CallId(format!("{}-{at}", requested.call_id.as_str()));
     let begun: Vec<Option<&Delegated>> = (0..branches.len())
-        .map(|at| turn.delegations.iter().rev().find(|done| done.call_id == call_of(at)))
+        .map(|at| turn.past.delegations.iter().rev().find(|done| done.call_id == call_of(at)))
         .collect();
     let open = begun.iter().flatten().filter(|done| done.state == DelegationState::Open).count();
     let missing = begun.iter().enumerate().filter(|(_, done)| done.is_none()).map(|(at, _)| at);
@@ -68,7 +65,7 @@ pub fn run(turn: &mut Turn, requested: &RequestedCall) -> Result<(), Stop> {
         Ok(outputs) => ToolOutcome::Success { output: outputs.into() },
         Err((kind, why)) => ToolOutcome::failed(kind.code(), why),
     };
-    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node_mut()) {
+    if let Some(node) = turn.flow.as_mut().and_then(|run| run.node.as_mut()) {
         node.outcome = Some(outcome);
     }
     Ok(())
@@ -88,20 +85,20 @@ fn why(branch: &Branch, done: &Delegated) -> (FailureKind, String) {
 
 /// The job of a flow: the same document, of which it runs a part.
 fn child(turn: &Turn, call_id: CallId, branch: &Branch) -> NewChild {
-    let root = turn.flow.as_ref().map_or(&turn.agent, |run| &run.root);
+    let root = turn.flow.as_ref().map_or(&turn.outbox.claimed.agent, |run| &run.root);
     let flow = root.flow.clone().map(|flow| FlowDocument { part: Some(branch.flow.head.id.clone()), ..flow });
     let agent = AgentDefinition { flow, ..(**root).clone() };
     let mode = DelegationMode::Parallel;
     let span = trace::handoff(&agent.name, mode.as_str());
     NewChild {
-        job: JobId(turn.deps.ids.next()),
-        engagement: EngagementId(turn.deps.ids.next()),
-        agent: Box::new(agent.working_for(&turn.agent)),
+        job: JobId(turn.outbox.claimed.deps.ids.next()),
+        engagement: EngagementId(turn.outbox.claimed.deps.ids.next()),
+        agent: Box::new(agent.working_for(&turn.outbox.claimed.agent)),
         call_id,
-        turn: turn.position.turn,
+        turn: turn.outbox.position.turn,
         mode,
         args: RawJson::of(&json!([branch.inputs])),
-        meta: context::meta(turn, None, &root.name, &span),
+        meta: trace::child_meta(&turn.outbox, None, &root.name, &span),
         timeout_ms: None,
         review: None,
     }

@@ -1,10 +1,11 @@
 //! A turn of a remote agent: its message is a call like that of a tool, and its answer is said in the conversation.
 
-use super::agent::{Crew, user_is_next};
+use super::agent::user_is_next;
+use super::run::{Crew, NodeAnswer};
 use super::team::{Consequence, RemotePlace, Step};
 use super::tools::ASK;
-use super::work::{self, NodeAnswer};
-use crate::turn::state::Turn;
+use super::work;
+use crate::state::Turn;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -15,7 +16,7 @@ use turnstone_domain::{CallId, JobError};
 pub fn plan(turn: &Turn) -> Option<NodeAnswer> {
     let crew = turn.crew()?;
     let (agent, place) = crew.team.remote(crew.base.as_deref())?;
-    let messages = turn.conversation.messages(&turn.agent.memory);
+    let messages = turn.past.conversation.messages(&turn.outbox.claimed.agent.memory);
     let is_answer = |message: &Arc<Message>| message.role == Role::Assistant && message.tool_calls.is_empty();
     let begins = messages.iter().rposition(is_answer).map_or(0, |at| at + 1);
     let open: Vec<&str> = messages[begins..]
@@ -25,11 +26,15 @@ pub fn plan(turn: &Turn) -> Option<NodeAnswer> {
         .collect();
     let call = if open.is_empty() {
         let said = begins.checked_sub(1).and_then(|at| messages.get(at));
-        user_is_next(turn, said.map(|message| message.content.as_str()).unwrap_or_default())
+        user_is_next(&turn.outbox.claimed, said.map(|message| message.content.as_str()).unwrap_or_default())
     } else {
         let RemotePlace { context, task } = place;
         let arguments = json!({"input": open.join("\n\n"), "context": context, "task": task});
-        RequestedCall { call_id: CallId(turn.deps.ids.next()), name: agent.head().name.clone(), arguments }
+        RequestedCall {
+            call_id: CallId(turn.outbox.claimed.deps.ids.next()),
+            name: agent.head().name.clone(),
+            arguments,
+        }
     };
     Some(NodeAnswer { call: Some(call), ..NodeAnswer::default() })
 }
@@ -46,7 +51,7 @@ pub fn judged(turn: &Turn, crew: &Crew, planned: Option<&NodeAnswer>) -> Result<
     let Some(current) = turn.node() else {
         return Err(JobError::new(FailureKind::Internal, "the turn is none of a remote agent"));
     };
-    match work::outcome(turn, current, planned) {
+    match work::outcome(&turn.past, current, planned) {
         Ok(output) => {
             let id = |name: &str| output[name].as_str().map(str::to_owned);
             let place = RemotePlace { context: id("context"), task: id("task") };

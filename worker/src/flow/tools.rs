@@ -2,12 +2,10 @@
 
 use super::agent::arguments;
 use super::failed;
+use crate::policy::reviewers::OPERATOR;
+use crate::state::{Claimed, Secured, Stop, Turn};
 use crate::tool::mcp::McpTool;
 use crate::tool::{Invocation, NamedTool, Tool, ToolError};
-use crate::turn::barrier::Secured;
-use crate::turn::reviewers::OPERATOR;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +62,7 @@ impl Tool for ClientTool {
 pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>, Stop> {
     if let Some(found) = of_node(turn, secured).await? {
         let (name, tool) = found;
-        let own = turn.agent.capability(&name).cloned();
+        let own = turn.outbox.claimed.agent.capability(&name).cloned();
         let capability = own.unwrap_or_else(|| Capability::named(name));
         return Ok(vec![Declared { capability, tool }]);
     }
@@ -74,12 +72,12 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
     for tool in &agent.tools {
         let made = match &tool.kind {
             ToolKind::ServerTool | ToolKind::BuiltinTool { .. } => continue,
-            _ => made(turn, secured, tool).await?,
+            _ => made(&turn.outbox.claimed, secured, tool).await?,
         };
         found.push(Declared { capability: capability(tool), tool: made });
     }
     for toolbox in &agent.toolboxes {
-        found.extend(of_toolbox(turn, secured, toolbox).await?);
+        found.extend(of_toolbox(&turn.outbox.claimed, secured, toolbox).await?);
     }
     let mut named = BTreeSet::new();
     for one in &found {
@@ -87,7 +85,7 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
             let why = format!("the agent has two tools of the name `{}`", one.capability.name);
             return Err(failed(&why).into());
         }
-        if super::controls(turn, &one.capability.name) {
+        if super::controls(turn.crew(), &one.capability.name) {
             let why = format!(
                 "a toolbox of the agent has the tool `{}`, the name of one that controls its run; leave it out by `tool_filter`",
                 one.capability.name
@@ -102,33 +100,39 @@ pub async fn declared(turn: &Turn, secured: Secured<'_>) -> Result<Vec<Declared>
 async fn of_node(turn: &Turn, secured: Secured<'_>) -> Result<Option<NamedTool>, Stop> {
     let Some(current) = turn.node() else { return Ok(None) };
     if let Some((agent, _)) = turn.crew().and_then(|crew| crew.team.remote(crew.base.as_deref())) {
-        let made = turn.deps.toolbox.declared_agent(agent).map_err(|why| failed(&why))?;
+        let made = turn.outbox.claimed.deps.toolbox.declared_agent(agent).map_err(|why| failed(&why))?;
         return Ok(Some((agent.head().name.clone(), made)));
     }
     match &current.node.kind {
         NodeKind::ApiNode(request) => {
             let name = current.node.head.name.clone();
-            let made = turn.deps.toolbox.request_tool(&name, request, true).map_err(|why| failed(&why))?;
+            let made = turn
+                .outbox
+                .claimed
+                .deps
+                .toolbox
+                .request_tool(&name, request, true)
+                .map_err(|why| failed(&why))?;
             Ok(Some((name, Arc::new(made))))
         }
         NodeKind::ToolNode(tool)
             if matches!(tool.kind, ToolKind::RemoteTool(_) | ToolKind::MCPTool { .. }) =>
         {
-            Ok(Some((tool.head.name.clone(), made(turn, secured, tool).await?)))
+            Ok(Some((tool.head.name.clone(), made(&turn.outbox.claimed, secured, tool).await?)))
         }
         _ => Ok(None),
     }
 }
 
-async fn made(turn: &Turn, secured: Secured<'_>, tool: &DeclaredTool) -> Result<Arc<dyn Tool>, Stop> {
+async fn made(claimed: &Claimed, secured: Secured<'_>, tool: &DeclaredTool) -> Result<Arc<dyn Tool>, Stop> {
     let name = &tool.head.name;
     match &tool.kind {
         ToolKind::RemoteTool(request) => {
-            let made = turn.deps.toolbox.request_tool(name, request, false).map_err(|why| failed(&why))?;
+            let made = claimed.deps.toolbox.request_tool(name, request, false).map_err(|why| failed(&why))?;
             Ok(Arc::new(made))
         }
         ToolKind::MCPTool { client_transport, .. } => {
-            let offered = offered(turn, secured, client_transport).await?;
+            let offered = offered(claimed, secured, client_transport).await?;
             match offered.get(name) {
                 Some(found) => Ok(Arc::clone(found) as Arc<dyn Tool>),
                 None => Err(failed(&format!("the MCP server has no tool `{name}`")).into()),
@@ -145,11 +149,11 @@ async fn made(turn: &Turn, secured: Secured<'_>, tool: &DeclaredTool) -> Result<
 
 /// The current tools of an MCP server, by its names.
 async fn offered(
-    turn: &Turn,
+    claimed: &Claimed,
     _: Secured<'_>,
     transport: &ClientTransport,
 ) -> Result<BTreeMap<String, Arc<McpTool>>, Stop> {
-    let server = turn.deps.toolbox.transport(transport).map_err(|why| failed(&why))?;
+    let server = claimed.deps.toolbox.transport(transport).map_err(|why| failed(&why))?;
     let catalogue = server.catalogue().await.map_err(|why| {
         JobError::new(
             FailureKind::Tool,
@@ -160,11 +164,15 @@ async fn offered(
 }
 
 /// The tools of a toolbox that pass its filter.
-async fn of_toolbox(turn: &Turn, secured: Secured<'_>, toolbox: &MCPToolBox) -> Result<Vec<Declared>, Stop> {
+async fn of_toolbox(
+    claimed: &Claimed,
+    secured: Secured<'_>,
+    toolbox: &MCPToolBox,
+) -> Result<Vec<Declared>, Stop> {
     if toolbox.tool_filter.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Vec::new());
     }
-    let offered = offered(turn, secured, &toolbox.client_transport).await?;
+    let offered = offered(claimed, secured, &toolbox.client_transport).await?;
     let with = |name: &str, tool: &Arc<McpTool>, spec: Option<&MCPToolSpec>| {
         let confirmed = toolbox.requires_confirmation || spec.is_some_and(|spec| spec.requires_confirmation);
         let capability = Capability {

@@ -6,8 +6,8 @@
 use super::machine::Values;
 use super::template::render;
 use super::{agent, node_agent};
-use crate::phases::infer::summary::line;
-use crate::turn::state::Turn;
+use crate::state::conversation::line;
+use crate::state::{Turn, TurnHistory};
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
@@ -31,14 +31,14 @@ pub struct Due {
 
 /// Returns the next summary that a transform of the turn's agent needs.
 pub fn due_summary(turn: &Turn) -> Option<Due> {
-    let transforms = agent::transforms(turn);
+    let transforms = agent::transforms(turn.crew());
     if transforms.is_empty() {
         return None;
     }
-    let mut messages = turn.conversation.messages(&turn.agent.memory);
+    let mut messages = turn.past.conversation.messages(&turn.outbox.claimed.agent.memory);
     for transform in &transforms {
-        let thread = thread(turn, transform);
-        if let Some((until, text, count)) = missing(turn, transform, &thread, &messages) {
+        let thread = thread(&turn.past, transform);
+        if let Some((until, text, count)) = missing(&turn.past, transform, &thread, &messages) {
             let summary = &transform.summary;
             return Some(Due {
                 instructions: summary.summarization_instructions.clone(),
@@ -49,59 +49,59 @@ pub fn due_summary(turn: &Turn) -> Option<Due> {
                 llm: Arc::clone(&summary.llm),
             });
         }
-        messages = applied(turn, transform, &thread, messages);
+        messages = applied(&turn.past, transform, &thread, messages);
     }
     None
 }
 
 /// Returns the messages as the model reads them, with the summaries that are there.
 pub fn transformed(turn: &Turn, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
-    agent::transforms(turn)
-        .iter()
-        .fold(messages, |messages, transform| applied(turn, transform, &thread(turn, transform), messages))
+    agent::transforms(turn.crew()).iter().fold(messages, |messages, transform| {
+        applied(&turn.past, transform, &thread(&turn.past, transform), messages)
+    })
 }
 
 /// Makes the model of a summary that of the turn; returns the agent to restore.
 pub fn begin_summary(turn: &mut Turn, due: &Due) -> Arc<AgentDefinition> {
-    let mut writer = (*turn.agent).clone();
+    let mut writer = (*turn.outbox.claimed.agent).clone();
     node_agent::with_model(&mut writer, &due.llm);
     if let Some(crew) = turn.flow.as_mut().and_then(|run| run.crew.as_mut()) {
         crew.summarizer = Some(Arc::clone(&due.llm));
     }
-    std::mem::replace(&mut turn.agent, Arc::new(writer))
+    std::mem::replace(&mut turn.outbox.claimed.agent, Arc::new(writer))
 }
 
 /// Restores the agent of the turn.
 pub fn end_summary(turn: &mut Turn, own: Arc<AgentDefinition>) {
-    turn.agent = own;
+    turn.outbox.claimed.agent = own;
     if let Some(crew) = turn.flow.as_mut().and_then(|run| run.crew.as_mut()) {
         crew.summarizer = None;
     }
 }
 
-fn thread(turn: &Turn, transform: &MessageTransform) -> String {
-    format!("{} summarized by {}", turn.conversation.thread().unwrap_or("user"), transform.head.id)
+fn thread(past: &TurnHistory, transform: &MessageTransform) -> String {
+    format!("{} summarized by {}", past.conversation.thread().unwrap_or("user"), transform.head.id)
 }
 
 /// The summaries of a transform, each with what it replaces.
-fn known<'t>(turn: &'t Turn, thread: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
+fn known<'t>(past: &'t TurnHistory, thread: &'t str) -> impl Iterator<Item = (usize, &'t str)> {
     let read = |message: &'t Message| {
         let until = usize::try_from(message.summary.as_ref()?.until).ok()?;
         Some((until, message.content.as_str()))
     };
-    turn.conversation.of_thread(thread).filter_map(read)
+    past.conversation.of_thread(thread).filter_map(read)
 }
 
 /// The first summary that is needed and missing: what it replaces, the text, and the number of messages in it.
 fn missing(
-    turn: &Turn,
+    past: &TurnHistory,
     transform: &MessageTransform,
     thread: &str,
     messages: &[Arc<Message>],
 ) -> Option<(usize, String, usize)> {
     match transform.kind {
         TransformKind::MessageSummarizationTransform { max_message_size } => {
-            let is_known = |at: usize| known(turn, thread).any(|(until, _)| until == at + 1);
+            let is_known = |at: usize| known(past, thread).any(|(until, _)| until == at + 1);
             let (at, long) = messages
                 .iter()
                 .enumerate()
@@ -113,7 +113,7 @@ fn missing(
             max_num_characters,
             min_num_messages,
         } => {
-            let last = known(turn, thread).last();
+            let last = known(past, thread).last();
             let (done, before) =
                 last.map_or((0, None), |(until, text)| (until.min(messages.len()), Some(text)));
             let open = &messages[done..];
@@ -142,7 +142,7 @@ fn missing(
 
 /// The messages with the summaries of one transform.
 fn applied(
-    turn: &Turn,
+    past: &TurnHistory,
     transform: &MessageTransform,
     thread: &str,
     messages: Vec<Arc<Message>>,
@@ -153,7 +153,7 @@ fn applied(
     match transform.kind {
         TransformKind::MessageSummarizationTransform { max_message_size } => {
             let mut messages = messages;
-            for (until, text) in known(turn, thread) {
+            for (until, text) in known(past, thread) {
                 if let Some(message) = until.checked_sub(1).and_then(|at| messages.get_mut(at))
                     && is_longer(&message.content, max_message_size)
                 {
@@ -163,7 +163,7 @@ fn applied(
             }
             messages
         }
-        TransformKind::ConversationSummarizationTransform { .. } => match known(turn, thread).last() {
+        TransformKind::ConversationSummarizationTransform { .. } => match known(past, thread).last() {
             Some((until, text)) if until <= messages.len() => {
                 let summary = Arc::new(Message::text(Role::User, shown(text)));
                 std::iter::once(summary).chain(messages.into_iter().skip(until)).collect()

@@ -1,16 +1,14 @@
 //! The work of a node in the phases of its turn.
 
 use super::machine::{NEXT, NodeResult, Values};
+use super::run::{FlowRun, NodeAnswer, NodeTurn};
 use super::template::{render, text};
 use super::tools::{ASK, RESULT, to_client};
-use super::{NodeTurn, agent, answer, nothing, parallel, remote};
+use super::{agent, answer, nothing, parallel, remote};
 use crate::model::{NamedModel, declared};
-use crate::phases::infer::InferBody;
+use crate::state::bodies::InferBody;
+use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
 use crate::tool::request;
-use crate::turn::failure;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -20,26 +18,12 @@ use turnstone_domain::{CallId, JobError};
 use turnstone_specs::agent_spec::Property;
 use turnstone_specs::agent_spec::model::{NodeKind, ToolKind};
 
-/// The result of INFER for a node: the text of its model, or the call that EXEC makes.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct NodeAnswer {
-    /// The text of the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// The call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<RequestedCall>,
-    /// Why no model answered, when a `CatchExceptionNode` takes that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed: Option<String>,
-}
-
 /// The messages with which a run begins: the arguments after its inputs.
 ///
 /// # Errors
 /// [`Stop::Fail`] when an argument is no message.
-pub fn say_inputs(turn: &mut Turn) -> Result<usize, Stop> {
-    let args: Vec<Value> = turn.job.args.parse().unwrap_or_default();
+pub fn say_inputs(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<usize, Stop> {
+    let args: Vec<Value> = outbox.claimed.job.args.parse().unwrap_or_default();
     let mut said = 0;
     for arg in args.into_iter().skip(1) {
         let role = match arg["role"].as_str() {
@@ -48,7 +32,7 @@ pub fn say_inputs(turn: &mut Turn) -> Result<usize, Stop> {
             _ => return Err(not_a_message().into()),
         };
         let Some(content) = arg["content"].as_str() else { return Err(not_a_message().into()) };
-        turn.say(Message::text(role, content));
+        past.say(outbox, Message::text(role, content));
         said += 1;
     }
     Ok(said)
@@ -67,8 +51,9 @@ pub fn messages(turn: &Turn) -> Option<Vec<Arc<Message>>> {
 }
 
 /// The model of the node or of its agent, with the name of its provider; `None` outside of flows.
-pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
-    let config = match (turn.node().map(|current| &current.node.kind), turn.crew()) {
+pub fn model(claimed: &Claimed, flow: Option<&FlowRun>) -> Option<Result<NamedModel, String>> {
+    let run = flow?;
+    let config = match (run.node.as_ref().map(|current| &current.node.kind), run.crew.as_ref()) {
         (Some(NodeKind::LlmNode { llm_config, .. }), _) => llm_config,
         (_, Some(crew)) => match &crew.summarizer {
             Some(summarizer) => summarizer,
@@ -76,7 +61,7 @@ pub fn model(turn: &Turn) -> Option<Result<NamedModel, String>> {
         },
         _ => return None,
     };
-    (!declared::is_of_server(config)).then(|| turn.deps.toolbox.declared_model(config))
+    (!declared::is_of_server(config)).then(|| claimed.deps.toolbox.declared_model(config))
 }
 
 /// Keeps the answer of the node's model for later phases; returns the content when the turn is one of an
@@ -98,7 +83,7 @@ pub fn catches(turn: &Turn, error: &JobError) -> bool {
     use FailureKind::{ContentFiltered, Model, ModelTimeout, ModelUnavailable, RateLimited};
     turn.flow.as_ref().is_some_and(|run| run.machine.catches())
         && matches!(error.kind, ContentFiltered | Model | ModelTimeout | ModelUnavailable | RateLimited)
-        && failure::is_final(turn, error)
+        && turn.outbox.claimed.is_final(turn.outbox.position.outages, error)
 }
 
 /// INFER of a node that asks no model: what it says is said, and the call that it makes is planned. `None`
@@ -112,11 +97,11 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
     }
     let NodeTurn { node, inputs, branches, .. } = turn.node()?;
     if let Some(branches) = branches {
-        return Some(parallel::plan(turn, branches));
+        return Some(parallel::plan(&turn.outbox.claimed, branches));
     }
     let node = Arc::clone(node);
     let call = |turn: &Turn, name: &str, arguments: Value| {
-        let (call_id, name) = (CallId(turn.deps.ids.next()), name.to_owned());
+        let (call_id, name) = (CallId(turn.outbox.claimed.deps.ids.next()), name.to_owned());
         NodeAnswer { call: Some(RequestedCall { call_id, name, arguments }), ..NodeAnswer::default() }
     };
     Some(match &node.kind {
@@ -131,13 +116,13 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
             let key = node.outputs.first().map_or("user_input", |output| output.title.as_str());
             let requested = call(turn, ASK, json!({"request_keys": {key: message}}));
             if !message.is_empty() {
-                turn.say(Message::text(Role::Assistant, message));
+                turn.past.say(&mut turn.outbox, Message::text(Role::Assistant, message));
             }
             requested
         }
         NodeKind::OutputMessageNode { message } => {
             let message = render(message, inputs);
-            turn.say(Message::text(Role::Assistant, message));
+            turn.past.say(&mut turn.outbox, Message::text(Role::Assistant, message));
             NodeAnswer::default()
         }
         _ => NodeAnswer::default(),
@@ -149,10 +134,10 @@ pub fn plan(turn: &mut Turn) -> Option<NodeAnswer> {
 /// # Errors
 /// [`Stop::Fail`] when the node has failed and no `CatchExceptionNode` contains it.
 pub fn result(turn: &mut Turn) -> Result<Option<NodeResult>, Stop> {
-    let inferred = turn.inferred()?;
+    let inferred = turn.bodies.inferred()?;
     let Some(current) = turn.node() else { return Ok(None) };
     let id = current.node.head.id.clone();
-    match outputs(turn, current, &inferred) {
+    match outputs(&turn.past, current, &inferred) {
         Ok((outputs, branch)) => Ok(Some(NodeResult { node: id, outputs, branch, failed: None })),
         Err(error) => {
             let failed = Some(caught(turn, error)?);
@@ -174,7 +159,11 @@ pub fn caught(turn: &Turn, error: JobError) -> Result<String, Stop> {
     Err(JobError { message, retryable: false, ..error }.into())
 }
 
-fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Values, String), JobError> {
+fn outputs(
+    past: &TurnHistory,
+    current: &NodeTurn,
+    inferred: &InferBody,
+) -> Result<(Values, String), JobError> {
     let (node, inputs) = (&current.node, &current.inputs);
     let planned = inferred.node.as_ref();
     if let Some(why) = planned.and_then(|planned| planned.failed.as_deref()) {
@@ -190,14 +179,14 @@ fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Val
         NodeKind::LlmNode { .. } => {
             let said = planned.and_then(|planned| planned.text.as_deref()).unwrap_or_default();
             let wrong = |why: String| JobError::new(FailureKind::OutputSchema, why);
-            if let Some(error) = crate::turn::ending::unusable(inferred) {
+            if let Some(error) = inferred.unusable() {
                 return Err(error);
             }
             let outputs = answer::read(&node.outputs, said).map_err(wrong)?;
             checked(&node.outputs, outputs).map_err(wrong)?
         }
         NodeKind::ToolNode(tool) => {
-            let value = outcome(turn, current, planned)?;
+            let value = outcome(past, current, planned)?;
             let value = match tool.kind {
                 ToolKind::ClientTool => match value.get(RESULT) {
                     Some(result) => result.clone(),
@@ -208,10 +197,10 @@ fn outputs(turn: &Turn, current: &NodeTurn, inferred: &InferBody) -> Result<(Val
             };
             returned(&node.outputs, value)?
         }
-        NodeKind::ApiNode(_) => request::outputs(&node.outputs, outcome(turn, current, planned)?),
+        NodeKind::ApiNode(_) => request::outputs(&node.outputs, outcome(past, current, planned)?),
         NodeKind::InputMessageNode { .. }
         | NodeKind::ParallelMapNode { .. }
-        | NodeKind::ParallelFlowNode(_) => match outcome(turn, current, planned)? {
+        | NodeKind::ParallelFlowNode(_) => match outcome(past, current, planned)? {
             Value::Object(answers) => answers,
             _ => nothing(),
         },
@@ -256,10 +245,14 @@ fn checked(outputs: &[Property], mut given: Values) -> Result<Values, String> {
 ///
 /// # Errors
 /// The failure of the call.
-pub fn outcome(turn: &Turn, current: &NodeTurn, planned: Option<&NodeAnswer>) -> Result<Value, JobError> {
+pub fn outcome(
+    past: &TurnHistory,
+    current: &NodeTurn,
+    planned: Option<&NodeAnswer>,
+) -> Result<Value, JobError> {
     let call = planned.and_then(|planned| planned.call.as_ref());
     let recorded = || {
-        let row = turn.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));
+        let row = past.recalled_calls.iter().find(|row| call.is_some_and(|call| call.call_id == row.call_id));
         row.and_then(|row| row.outcome.clone())
     };
     match current.outcome.clone().or_else(recorded) {

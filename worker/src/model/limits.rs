@@ -1,7 +1,7 @@
 //! Rate limits of models: finds the limit of a call, and waits until the call may be made.
 
 use crate::model::Providers;
-use crate::turn::barrier::Secured;
+use crate::state::secured::Secured;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

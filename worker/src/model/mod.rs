@@ -11,6 +11,7 @@ pub mod providers;
 pub mod responses;
 pub mod said;
 pub mod scripted;
+pub mod structured_output;
 pub mod usage;
 
 pub use anthropic::{AnthropicConfig, AnthropicModel};

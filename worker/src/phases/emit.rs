@@ -1,10 +1,8 @@
 //! EMIT: the record of the turn for the audit (OSSA §1.7).
 
-use crate::phases::init::instance_id;
-use crate::turn::guard;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::verdict::{Verdict, verdict};
+use super::verdict::{Verdict, verdict};
+use crate::policy::guard;
+use crate::state::{Stop, Turn};
 use serde::{Deserialize, Serialize};
 use turnstone_domain::agent::guardrails::Side;
 use turnstone_domain::{Phase, Spent};
@@ -36,12 +34,12 @@ pub struct EmitBody {
 /// [`Stop::Fail`] when INFER's checkpoint cannot be read, or the answer does not pass the agent's guardrail
 /// (OAS-46).
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let inferred = turn.inferred()?;
-    let verdict = if turn.flow.is_some() { None } else { Some(verdict(turn, &inferred)) };
+    let inferred = turn.bodies.inferred()?;
+    let verdict = if turn.flow.is_some() { None } else { Some(verdict(&turn.past, &turn.outbox, &inferred)) };
     let released = match verdict {
         Some(Ok(Verdict::Complete(result))) => {
-            if turn.agent.guardrails.of(Side::Output).is_some() {
-                Box::pin(guard::answer(turn, &result)).await?;
+            if turn.outbox.claimed.agent.guardrails.of(Side::Output).is_some() {
+                Box::pin(guard::answer(&turn.past, &mut turn.outbox, &result)).await?;
             }
             true
         }
@@ -51,21 +49,21 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
     let body = EmitBody {
         tokens_input: inferred.tokens_in,
         tokens_output: inferred.tokens_out,
-        tool_calls: turn.conversation.answer().map_or(0, |answer| answer.tool_calls.len()),
-        instance_id: instance_id(turn),
+        tool_calls: turn.past.conversation.answer().map_or(0, |answer| answer.tool_calls.len()),
+        instance_id: turn.outbox.claimed.instance_id(),
         released,
     };
     tracing::debug!(
-        job = %turn.job.id,
-        engagement = %turn.engagement.id,
-        turn = turn.position.turn,
+        job = %turn.outbox.claimed.job.id,
+        engagement = %turn.outbox.claimed.engagement.id,
+        turn = turn.outbox.position.turn,
         model = inferred.model,
         tokens_in = body.tokens_input,
         tokens_out = body.tokens_output,
         tool_calls = body.tool_calls,
         "turn complete"
     );
-    turn.complete_phase(Phase::Emit, VERSION, &body)?;
-    turn.spent(Spent::default());
+    turn.outbox.complete_phase(Phase::Emit, VERSION, &body)?;
+    turn.outbox.spent(Spent::default());
     Ok(())
 }

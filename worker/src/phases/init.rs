@@ -1,12 +1,9 @@
 //! INIT: ids, trace context, turn number (OSSA §1.1).
 
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
+use crate::state::{Outbox, Stop, trace};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use turnstone_domain::session_state::inherited_session;
 use turnstone_domain::{JobId, Phase, Timestamp, trace_context};
 use turnstone_telemetry::propagation;
 
@@ -40,44 +37,28 @@ pub struct InitBody {
 ///
 /// # Errors
 /// None that a test could provoke; the signature is that of every phase.
-pub fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let identity = &turn.agent.identity;
+pub fn run(outbox: &mut Outbox) -> Result<(), Stop> {
+    let identity = &outbox.claimed.agent.identity;
     let sent = |name: &str| {
-        turn.job.meta.get(name).and_then(|value| value.parse::<Value>().ok()).unwrap_or_default()
+        outbox.claimed.job.meta.get(name).and_then(|value| value.parse::<Value>().ok()).unwrap_or_default()
     };
-    let context = trace::sent(turn);
-    let traceparent = trace::submitted(turn, &context);
+    let context = trace::sent(&outbox.claimed);
+    let traceparent = trace::submitted(&outbox.claimed, &context);
     let tracestate = context.get("tracestate").cloned().filter(|_| traceparent.is_some());
     let baggage = sent("baggage").as_str().filter(|_| identity.baggage).and_then(trace_context::baggage);
-    let session_id = session_id(turn);
+    let session_id = outbox.claimed.session_id();
     let body = InitBody {
-        interaction_id: identity.interaction_id.next(&*turn.deps.ids),
+        interaction_id: identity.interaction_id.next(&*outbox.claimed.deps.ids),
         session_id,
-        instance_id: instance_id(turn),
-        request_id: turn.job.id.clone(),
+        instance_id: outbox.claimed.instance_id(),
+        request_id: outbox.claimed.job.id.clone(),
         trace_context: traceparent
             .map(|traceparent| json!({"traceparent": traceparent, "tracestate": tracestate})),
         baggage,
-        turn_number: turn.position.turn,
-        started_at: turn.deps.clock.now(),
-        span: propagation::traceparent(&turn.trace.invoke),
+        turn_number: outbox.position.turn,
+        started_at: outbox.claimed.deps.clock.now(),
+        span: propagation::traceparent(&outbox.claimed.trace.invoke),
     };
-    turn.interaction_id.clone_from(&body.interaction_id);
-    turn.complete_phase(Phase::Init, VERSION, &body)
-}
-
-/// Returns the session: the one that the caller names, else the engagement in the form that the manifest demands
-/// (RS-03).
-#[must_use]
-pub fn session_id(turn: &Turn) -> String {
-    let identity = &turn.agent.identity;
-    inherited_session(identity, &turn.job.meta)
-        .unwrap_or_else(|| identity.session_id.of(turn.engagement.id.as_str()))
-}
-
-/// Returns the id of this worker in the form that the manifest demands. It stays the same as long as the
-/// process lives.
-#[must_use]
-pub fn instance_id(turn: &Turn) -> String {
-    turn.agent.identity.instance_id.of(&turn.deps.options.worker_id)
+    outbox.interaction_id.clone_from(&body.interaction_id);
+    outbox.complete_phase(Phase::Init, VERSION, &body)
 }

@@ -1,4 +1,4 @@
-//! The seven phases, one file each (OSSA §1).
+//! The seven phases, one file each (OSSA §1), and the verdict on a complete turn.
 
 pub mod emit;
 pub mod exec;
@@ -7,3 +7,4 @@ pub mod init;
 pub mod norm;
 pub mod persist;
 pub mod resol;
+pub mod verdict;

@@ -3,59 +3,17 @@
 //! A turn that changed the agent's state waits here until the change is durable, because another turn may
 //! have changed the state that it read. A turn without changes waits for nothing.
 
-use crate::flow::{self, NodeResult, TeamStep};
-use crate::turn::session_state::shown;
-use crate::turn::state::Turn;
-use crate::turn::stop::{Stop, state_conflict};
-use crate::turn::trace;
-use serde::{Deserialize, Serialize};
+use crate::flow;
+use crate::state::bodies::{PersistBody, Transaction};
+use crate::state::stop::state_conflict;
+use crate::state::{Bodies, Stop, Turn, shown_changes, trace};
 use serde_json::json;
 use std::sync::Arc;
 use tracing::Instrument;
-use turnstone_domain::agent::StateMode;
 use turnstone_domain::error::FailureKind;
-use turnstone_domain::session_state::StateChange;
 use turnstone_domain::{EventName, Phase};
 
 const VERSION: i64 = 2;
-/// Versions of the body that this worker reads; version 1 had no state.
-pub const VERSIONS: &[i64] = &[1, 2];
-
-/// The result of PERSIST: the record of the turn's transaction. Messages and the tool journal are rows of
-/// their own, written as they arose.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct PersistBody {
-    /// The id of the transaction in the audit.
-    pub transaction_id: String,
-    /// The result of the changes.
-    #[serde(default)]
-    pub status: Transaction,
-    /// The mode in which the agent keeps state.
-    #[serde(default)]
-    pub mode: StateMode,
-    /// The kind of storage that the manifest names.
-    #[serde(default)]
-    pub storage: Option<String>,
-    /// State changes, in order.
-    pub changes: Vec<StateChange>,
-    /// The result of a node of a flow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<NodeResult>,
-    /// The step of the agents of a node that is not done yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<TeamStep>,
-}
-
-/// The result of a turn's changes (RS-31).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Transaction {
-    /// They are committed with the checkpoint that records it.
-    #[default]
-    Committed,
-    /// Another turn had changed the state that this one read.
-    RolledBack,
-}
 
 /// Runs PERSIST. If another turn has changed the state that this one read, none of its changes is committed.
 /// The turn ends, and fails when it is complete.
@@ -63,43 +21,43 @@ pub enum Transaction {
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let scope = turn.state_scope();
+    let scope = turn.past.state_scope(&turn.outbox.claimed);
     if let Some(scope) = &scope {
-        turn.secure().await?;
-        Box::pin(turn.recall_state(scope)).await?;
+        turn.outbox.secure().await?;
+        Box::pin(turn.past.recall_state(&turn.outbox.claimed, scope)).await?;
     }
-    let changes = turn.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();
-    let commit = scope.zip(turn.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
+    let changes = turn.past.buffer.as_ref().map(|buffer| buffer.changes().to_vec()).unwrap_or_default();
+    let commit = scope.zip(turn.past.buffer.as_ref()).and_then(|(scope, buffer)| buffer.commit(&scope));
     let (node, step) = flow::effect(turn)?;
     let mut body = PersistBody {
-        transaction_id: turn.deps.ids.next(),
+        transaction_id: turn.outbox.claimed.deps.ids.next(),
         status: Transaction::Committed,
-        mode: turn.agent.state.mode,
-        storage: turn.agent.state.storage.clone(),
+        mode: turn.outbox.claimed.agent.state.mode,
+        storage: turn.outbox.claimed.agent.state.storage.clone(),
         changes,
         node,
         step,
     };
-    let before = commit.is_some().then(|| turn.pending().clone());
+    let before = commit.is_some().then(|| turn.outbox.pending.clone());
     if !body.changes.is_empty() {
-        let data = json!({"transaction_id": body.transaction_id, "changes": shown(&body.changes)});
-        turn.event(EventName::StateChanged, data);
+        let data = json!({"transaction_id": body.transaction_id, "changes": shown_changes(&body.changes)});
+        turn.outbox.event(EventName::StateChanged, data);
     }
-    turn.complete_phase(Phase::Persist, VERSION, &body)?;
+    turn.outbox.complete_phase(Phase::Persist, VERSION, &body)?;
     if let Some(before) = before {
-        turn.pending().state = commit;
-        let span = trace::state_save(turn);
-        match Box::pin(turn.barrier()).instrument(span).await {
+        turn.outbox.pending.state = commit;
+        let span = trace::state_save(&turn.outbox.claimed);
+        match Box::pin(turn.outbox.barrier()).instrument(span).await {
             Err(Stop::Fail(error)) if error.kind == FailureKind::State => {
-                turn.undo_phase(before);
-                turn.lose_state();
+                turn.outbox.undo_phase(before);
+                turn.past.lose_state(&mut turn.outbox);
                 body.status = Transaction::RolledBack;
-                turn.complete_phase(Phase::Persist, VERSION, &body)?;
+                turn.outbox.complete_phase(Phase::Persist, VERSION, &body)?;
             }
             other => other?,
         }
     }
-    turn.persisted = Some(Arc::new(body));
+    turn.bodies.persisted = Some(Arc::new(body));
     Ok(())
 }
 
@@ -107,8 +65,8 @@ pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
 ///
 /// # Errors
 /// [`Stop::Fail`] when they were rolled back, or when the checkpoint of PERSIST cannot be read.
-pub fn committed(turn: &mut Turn) -> Result<(), Stop> {
-    match turn.persisted()?.status {
+pub fn committed(bodies: &mut Bodies) -> Result<(), Stop> {
+    match bodies.persisted()?.status {
         Transaction::Committed => Ok(()),
         Transaction::RolledBack => Err(state_conflict().into()),
     }

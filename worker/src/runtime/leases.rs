@@ -5,8 +5,8 @@
 mod tests;
 
 use crate::Deps;
-use crate::turn::signals::{Signal, Signals};
-use crate::turn::slot::TurnSlot;
+use crate::state::signals::{Signal, Signals};
+use crate::state::slot::TurnSlot;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -15,8 +15,8 @@ mod leases;
 mod remote_cancellations;
 
 use crate::Deps;
+use crate::state::signals::Signal;
 use crate::turn;
-use crate::turn::signals::Signal;
 use apalis::layers::WorkerBuilderExt;
 use apalis_core::error::BoxDynError;
 use apalis_core::monitor::Monitor;

@@ -173,6 +173,14 @@ impl ToolConfig {
     }
 }
 
+/// Returns true if a tool may have this name.
+#[must_use]
+pub fn is_tool_name(name: &str) -> bool {
+    (1..=253).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 use futures::StreamExt;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, Client, ClientBuilder, Response};
+use serde_json::Value;
 use std::error::Error;
 use std::io;
 use std::time::Duration;
@@ -254,6 +255,15 @@ pub fn media_type(response: &Response) -> String {
 /// Returns a `Retry-After` in seconds as milliseconds; a date is not read.
 pub fn wait_ms(retry_after: &str) -> Option<u64> {
     retry_after.trim().parse::<u64>().ok()?.checked_mul(1000)
+}
+
+/// Returns the codes by which the body of an answer names its error.
+pub fn error_codes(body: &Value) -> Vec<&str> {
+    let inside = &body["error"];
+    [&inside["code"], &inside["type"], inside, &body["code"], &body["type"]]
+        .into_iter()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@
 //! has.
 
 use super::declared::Declared;
+use super::outbound::error_codes;
 use super::outbound::{self, excerpt, trace_headers};
 use super::{Invocation, Tool, ToolError, Transport};
-use crate::flow::{Values, render, render_all, render_url, text};
+use crate::flow::machine::Values;
+use crate::flow::{render, render_all, render_url, text};
 use async_trait::async_trait;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, StatusCode};
@@ -194,15 +196,6 @@ struct Tried {
     status: StatusCode,
     wait_ms: Option<u64>,
     body: String,
-}
-
-/// Returns the codes by which the body of an answer names its error.
-pub fn error_codes(body: &Value) -> Vec<&str> {
-    let inside = &body["error"];
-    [&inside["code"], &inside["type"], inside, &body["code"], &body["type"]]
-        .into_iter()
-        .filter_map(Value::as_str)
-        .collect()
 }
 
 /// Returns true when the error may not occur another time.

@@ -1,6 +1,7 @@
 //! The tools that this worker can call: those of the configuration, the built-in ones, and those of MCP
 //! servers.
 
+use super::config::is_tool_name;
 use crate::flow::RemoteComponent;
 use crate::model::NamedModel;
 use crate::tool::builtin::{AskUserTool, ClockTool, HttpGetTool, SAVE_ARTIFACT, SaveArtifactTool};
@@ -398,14 +399,6 @@ impl fmt::Debug for Toolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.tools.keys()).finish()
     }
-}
-
-/// Returns true if a tool may have this name.
-#[must_use]
-pub fn is_tool_name(name: &str) -> bool {
-    (1..=253).contains(&name.len())
-        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
 #[cfg(test)]

@@ -4,10 +4,8 @@
 //! Its row in the journal is a note about the first call of the turn. The user of an agent behind an output
 //! guardrail sees nothing of its delegates (OAS-43); there the operators are asked.
 
-use super::escalation;
-use super::exposes;
-use super::state::Turn;
-use super::stop::Stop;
+use crate::policy::{escalation, exposes};
+use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::question::{AskedUser, Question, TOOLS};
@@ -25,45 +23,45 @@ const PLACE: i64 = 1_000_000;
 ///
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a no.
-pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
-    if !turn.agent.chain.confirm_between_turns {
+pub fn confirmed(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
+    if !outbox.claimed.agent.chain.confirm_between_turns {
         return Ok(());
     }
-    if turn.agent.guardrails.for_guarded {
-        return escalation::confirmed(turn);
+    if outbox.claimed.agent.guardrails.for_guarded {
+        return escalation::confirmed(past, outbox);
     }
-    let Some(call) = turn.conversation.answer().and_then(|answer| answer.tool_calls.first()).cloned() else {
+    let Some(call) = past.conversation.answer().and_then(|answer| answer.tool_calls.first()).cloned() else {
         return Ok(());
     };
-    let requested = turn.recalled_calls.iter().find(|row| is_confirmation(row, &call.call_id));
+    let requested = past.recalled_calls.iter().find(|row| is_confirmation(row, &call.call_id));
     if let Some(ToolOutcome::Success { output }) = requested.and_then(|row| row.outcome.as_ref()) {
-        return if is_yes(&output[KEY]) { Ok(()) } else { Err(refused(turn).into()) };
+        return if is_yes(&output[KEY]) { Ok(()) } else { Err(refused(outbox).into()) };
     }
     let call_id = requested.map(|row| row.call_id.clone());
     let is_known = call_id.is_some();
-    let call_id = call_id.unwrap_or_else(|| next_note(turn, &call.call_id));
+    let call_id = call_id.unwrap_or_else(|| past.next_note(&call.call_id).1);
     let prompt = format!(
         "Turn {} of {} has called {}. May the next turn begin? true or false",
-        turn.position.turn,
-        turn.agent.name,
-        called(turn)
+        outbox.position.turn,
+        outbox.claimed.agent.name,
+        called(past)
     );
-    let input = json!({"request_keys": {KEY: prompt}, MARK: turn.position.turn});
+    let input = json!({"request_keys": {KEY: prompt}, MARK: outbox.position.turn});
     let question = Question::read(&input)
         .map_err(|why| JobError::new(FailureKind::Internal, format!("the question is none: {why}")))?;
     if !is_known {
         let intent = ToolCallMove::Intend {
             call_id: call_id.clone(),
-            turn: turn.position.turn,
+            turn: outbox.position.turn,
             position: PLACE,
             name: TOOLS[0].to_owned(),
             input,
             idempotent: true,
             sent: false,
         };
-        turn.pending().tool_calls.push(intent);
+        outbox.pending.tool_calls.push(intent);
     }
-    let exposes = exposes::now(turn);
+    let exposes = exposes::now(&outbox.claimed, past);
     Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes }))))
 }
 
@@ -71,13 +69,8 @@ fn is_confirmation(row: &ToolCall, call: &CallId) -> bool {
     ToolCall::note_number(&row.call_id, call).is_some() && row.input.get(MARK).is_some()
 }
 
-fn next_note(turn: &Turn, call: &CallId) -> CallId {
-    let numbers = turn.recalled_calls.iter().filter_map(|row| ToolCall::note_number(&row.call_id, call));
-    ToolCall::note_id(call, turn.remote_calls.next_number(call).max(numbers.max().map_or(0, |last| last + 1)))
-}
-
-fn called(turn: &Turn) -> String {
-    let calls = turn.conversation.answer().map(|answer| answer.tool_calls.as_slice()).unwrap_or_default();
+fn called(past: &TurnHistory) -> String {
+    let calls = past.conversation.answer().map(|answer| answer.tool_calls.as_slice()).unwrap_or_default();
     calls.iter().map(|call| format!("`{}`", call.name)).collect::<Vec<_>>().join(", ")
 }
 
@@ -88,8 +81,8 @@ fn is_yes(answer: &Value) -> bool {
 }
 
 /// Returns the failure of a job whose user ended it. It is final.
-fn refused(turn: &Turn) -> JobError {
-    let message = format!("the user refused the turn after turn {}", turn.position.turn);
+fn refused(outbox: &Outbox) -> JobError {
+    let message = format!("the user refused the turn after turn {}", outbox.position.turn);
     JobError { retryable: false, ..JobError::new(FailureKind::Policy, message) }
 }
 

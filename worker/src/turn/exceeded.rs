@@ -1,6 +1,6 @@
 //! A budget that has not enough left: the job is retried, parked until the budget is raised, or discarded.
 
-use super::state::Turn;
+use crate::state::{Outbox, TurnHistory};
 use serde_json::{Value, json};
 use std::time::Duration;
 use turnstone_domain::budget::{BudgetWait, OnExceed};
@@ -8,44 +8,44 @@ use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, Settlement, Timestamp, Wait};
 
 /// Returns the settlement of a job by the budget's own rule; `None` leaves it to the retry policy.
-pub fn settlement(turn: &mut Turn, error: &JobError) -> Option<Settlement> {
+pub fn settlement(past: &mut TurnHistory, outbox: &mut Outbox, error: &JobError) -> Option<Settlement> {
     if error.kind != FailureKind::TokenBudget {
         return None;
     }
     let said = error.details.get("on_exceed").and_then(|word| OnExceed::parse(word.as_str()?));
-    match said.unwrap_or(turn.deps.options.on_exceed) {
+    match said.unwrap_or(outbox.claimed.deps.options.on_exceed) {
         OnExceed::Retry => None,
-        OnExceed::Park => Some(park(turn, error)),
+        OnExceed::Park => Some(park(past, outbox, error)),
         OnExceed::Fail => {
-            turn.roll_back_state(error, true);
+            past.roll_back_state(outbox, error, true);
             Some(Settlement::Discard { error: error.clone() })
         }
     }
 }
 
 /// Parks the job until the budget is raised, within a bound since its first wait for a raise.
-fn park(turn: &mut Turn, error: &JobError) -> Settlement {
-    let (now, patience) = (turn.deps.clock.now(), turn.deps.options.raise_wait);
+fn park(past: &mut TurnHistory, outbox: &mut Outbox, error: &JobError) -> Settlement {
+    let (now, patience) = (outbox.claimed.deps.clock.now(), outbox.claimed.deps.options.raise_wait);
     let longest = |patience: Duration| now.plus_ms(i64::try_from(patience.as_millis()).unwrap_or(i64::MAX));
-    let until = turn.position.raise_until.or_else(|| patience.map(longest));
+    let until = outbox.position.raise_until.or_else(|| patience.map(longest));
     if let Some(until) = until.filter(|until| *until <= now) {
-        turn.roll_back_state(error, true);
+        past.roll_back_state(outbox, error, true);
         let message = format!("{}; it was not raised until {}", error.message, until.to_rfc3339());
         return Settlement::Discard { error: JobError { message, retryable: false, ..error.clone() } };
     }
-    turn.position.raise_until = until;
-    let mut position = turn.pending().position.take().unwrap_or_else(|| turn.position.clone());
+    outbox.position.raise_until = until;
+    let mut position = outbox.pending.position.take().unwrap_or_else(|| outbox.position.clone());
     position.raise_until = until;
-    turn.pending().position = Some(position);
+    outbox.pending.position = Some(position);
     Settlement::Park { wait: Wait::Raise(BudgetWait { until, ..BudgetWait::after(error) }) }
 }
 
 /// Returns the data of the timeline's event.
-pub fn event_data(turn: &Turn, error: &JobError) -> Value {
+pub fn event_data(outbox: &Outbox, error: &JobError) -> Value {
     let fact = |key: &str| error.details.get(key);
     let mut data = json!({
-        "limit": fact("limit").cloned().unwrap_or_else(|| turn.budget.limit.into()),
-        "settled": fact("settled").cloned().unwrap_or_else(|| turn.budget.settled.into()),
+        "limit": fact("limit").cloned().unwrap_or_else(|| outbox.budget.limit.into()),
+        "settled": fact("settled").cloned().unwrap_or_else(|| outbox.budget.settled.into()),
         "needed": fact("needed"),
     });
     for key in ["budget", "unit"] {

@@ -1,27 +1,26 @@
 //! The consequence of an error for the job, after every reaction within the turn.
 
-use super::state::Turn;
-use super::stop::Stop;
-use super::{escalation, exceeded};
+use super::exceeded;
+use crate::policy::escalation::{self, Topic};
+use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::json;
 use turnstone_domain::budget;
 use turnstone_domain::error::{Escalation, EscalationType, FailureKind, Strategy};
 use turnstone_domain::ids::fraction;
 use turnstone_domain::retry::Decision;
-use turnstone_domain::review::ReviewKind;
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{CallId, EventName, JobError, Settlement};
 
 /// Returns the settlement of an error that may be shown: by the agent's handlers (OSSA §2, RS-50), else by
 /// the job's retry policy.
-pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
-    let error = of_own_limit(turn, error);
-    if turn.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
+pub fn settlement(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Settlement {
+    let error = of_own_limit(outbox, error);
+    if outbox.next_phase().is_none() && error.kind != FailureKind::MaxTurns {
         // A complete turn would fail again in the same way: the next attempt asks the model anew.
-        let Position { begins, granted, outages, .. } = turn.position;
+        let Position { begins, granted, outages, .. } = outbox.position;
         let (model_used, handoff_agent) =
-            (turn.position.model_used.clone(), turn.position.handoff_agent.clone());
-        let turn_number = turn.position.turn + 1;
+            (outbox.position.model_used.clone(), outbox.position.handoff_agent.clone());
+        let turn_number = outbox.position.turn + 1;
         let position = Position {
             turn: turn_number,
             begins,
@@ -31,42 +30,37 @@ pub fn settlement(turn: &mut Turn, error: JobError) -> Settlement {
             outages,
             ..Position::default()
         };
-        turn.pending().position = Some(position);
+        outbox.pending.position = Some(position);
     }
     if error.details.contains_key("needed") {
-        let data = exceeded::event_data(turn, &error);
-        turn.event(EventName::BudgetExceeded, data);
+        let data = exceeded::event_data(outbox, &error);
+        outbox.event(EventName::BudgetExceeded, data);
     }
-    if let Some(settlement) = exceeded::settlement(turn, &error) {
+    if let Some(settlement) = exceeded::settlement(past, outbox, &error) {
         return settlement;
     }
-    match handled(turn, error) {
+    match handled(past, outbox, error) {
         Ok(settlement) => settlement,
-        Err(error) => by_policy(turn, error),
+        Err(error) => by_policy(past, outbox, error),
     }
-}
-
-/// Returns true when the job's retry policy allows no further attempt after this error.
-pub fn is_final(turn: &Turn, error: &JobError) -> bool {
-    let number = turn.job.retry.number(turn.job.failures, turn.position.outages, error);
-    matches!(turn.job.retry.decide(number, error, 0.0), Decision::Exhausted)
 }
 
 /// Returns the settlement by the job's retry policy.
-fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
-    let error = if turn.job.retry.stated { error.of_the_work() } else { error };
-    let number = turn.job.retry.number(turn.job.failures, turn.position.outages, &error);
-    let decision = turn.job.retry.decide(number, &error, fraction(&turn.lease.token));
+fn by_policy(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Settlement {
+    let error = if outbox.claimed.job.retry.stated { error.of_the_work() } else { error };
+    let number =
+        outbox.claimed.job.retry.number(outbox.claimed.job.failures, outbox.position.outages, &error);
+    let decision = outbox.claimed.job.retry.decide(number, &error, fraction(&outbox.lease.token));
     if error.is_of_an_outage() {
-        let mut position = turn.pending().position.take().unwrap_or_else(|| turn.position.clone());
+        let mut position = outbox.pending.position.take().unwrap_or_else(|| outbox.position.clone());
         position.outages = position.outages.saturating_add(1);
-        turn.pending().position = Some(position);
+        outbox.pending.position = Some(position);
     }
-    turn.roll_back_state(&error, matches!(decision, Decision::Exhausted));
+    past.roll_back_state(outbox, &error, matches!(decision, Decision::Exhausted));
     match decision {
         Decision::Exhausted => Settlement::Discard { error },
         Decision::After { delay_ms } => {
-            let now = turn.deps.clock.now();
+            let now = outbox.claimed.deps.clock.now();
             let run_at = exceeded::not_before(&error, now.plus_ms(delay_ms));
             Settlement::Retry { error, run_at, delay_ms: run_at.since(now) }
         }
@@ -75,11 +69,12 @@ fn by_policy(turn: &mut Turn, error: JobError) -> Settlement {
 
 /// Returns OSSA's token-limit error if the budget is the one in the agent's own document, alone or within a
 /// tree. Such a limit is no quota. A job that states the same number as its budget has that budget exceeded.
-fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
-    let own = turn.agent.chain.max_tokens.filter(|own| turn.job.token_budget != Some(*own));
+fn of_own_limit(outbox: &Outbox, error: JobError) -> JobError {
+    let own =
+        outbox.claimed.agent.chain.max_tokens.filter(|own| outbox.claimed.job.token_budget != Some(*own));
     // By default the engagement's tokens are short; `unit` names another measure.
-    let of_tree = !error.details.contains_key("unit") && own == turn.budget.limit;
-    let mine = budget::name_of_delegate(&turn.engagement.id);
+    let of_tree = !error.details.contains_key("unit") && own == outbox.budget.limit;
+    let mine = budget::name_of_delegate(&outbox.claimed.engagement.id);
     let said = |key: &str| error.details.get(key);
     let of_delegate = said("budget").is_some_and(|name| *name == mine.as_str())
         && said("unit").is_some_and(|unit| *unit == "tokens")
@@ -93,30 +88,30 @@ fn of_own_limit(turn: &Turn, error: JobError) -> JobError {
 
 /// Returns the settlement by the agent's handlers, or by OSSA's default strategies. It returns the error when
 /// they leave it to the job's retry policy.
-fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
+fn handled(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Result<Settlement, JobError> {
     // A person has already decided about it.
     if error.escalation.is_some() || !error.kind.is_agents() {
         return Err(error);
     }
     let code = error.kind.ossa();
-    let handler = turn.agent.errors.handler(code).cloned();
+    let handler = outbox.claimed.agent.errors.handler(code).cloned();
     let default = match error.kind {
         // No approval can permit a deeper chain.
         FailureKind::DelegationDepth => Strategy::Abort,
         _ => code.strategy(),
     };
     match handler.as_ref().map_or(default, |handler| handler.strategy) {
-        Strategy::Escalate => Ok(escalate(turn, error)),
+        Strategy::Escalate => Ok(escalate(past, outbox, error)),
         Strategy::Abort if handler.is_some() => {
-            turn.roll_back_state(&error, true);
+            past.roll_back_state(outbox, &error, true);
             Ok(Settlement::Discard { error: JobError { retryable: false, ..error } })
         }
         Strategy::Fallback => match handler.and_then(|handler| handler.fallback_value) {
             Some(value) => {
-                turn.roll_back_state(&error, true);
+                past.roll_back_state(outbox, &error, true);
                 let reported = error.event_data();
-                turn.event(EventName::ErrorReplaced, reported);
-                Ok(turn.complete(&value))
+                outbox.event(EventName::ErrorReplaced, reported);
+                Ok(outbox.claimed.complete(&value))
             }
             None => Err(error),
         },
@@ -127,18 +122,18 @@ fn handled(turn: &mut Turn, error: JobError) -> Result<Settlement, JobError> {
 /// Asks the contact in the agent's document. Without a contact, operators find the job among the dead letters
 /// (D2). A repeated violation is not escalated again after an approval of one more try, because it would
 /// happen every time.
-fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
-    if error.kind == FailureKind::Policy && escalation::is_granted(turn, error.kind) {
-        turn.roll_back_state(&error, true);
+fn escalate(past: &mut TurnHistory, outbox: &mut Outbox, error: JobError) -> Settlement {
+    if error.kind == FailureKind::Policy && escalation::is_granted(past, error.kind) {
+        past.roll_back_state(outbox, &error, true);
         let message = format!("{}; it happened again after an approval", error.message);
         return Settlement::Discard { error: JobError { message, retryable: false, ..error } };
     }
-    let Some(contact) = turn.agent.errors.contact(error.kind.ossa()) else {
+    let Some(contact) = outbox.claimed.agent.errors.contact(error.kind.ossa()) else {
         let alert = Escalation { to: EscalationType::Alert, target: None, context: None };
-        turn.roll_back_state(&error, true);
+        past.roll_back_state(outbox, &error, true);
         let error = JobError { retryable: false, ..error }.escalated(alert);
         let reported = error.event_data();
-        turn.event(EventName::ErrorEscalated, reported);
+        outbox.event(EventName::ErrorEscalated, reported);
         return Settlement::Discard { error };
     };
     let to = if contact.supervisor { EscalationType::Supervisor } else { EscalationType::Human };
@@ -150,10 +145,9 @@ fn escalate(turn: &mut Turn, error: JobError) -> Settlement {
     };
     let question =
         json!({"error": reported, "approve_means": approve, "reject_means": "end the job with the error"});
-    turn.event(EventName::ErrorEscalated, reported);
-    let subject = escalation::subject(&error);
-    let (kind, about) = (ReviewKind::Escalation, CallId(String::new()));
-    match escalation::ask(turn, kind, about, subject, question, &contact) {
+    outbox.event(EventName::ErrorEscalated, reported);
+    let topic = Topic::error(error.kind, CallId(String::new()));
+    match escalation::ask(past, outbox, topic, question, &contact) {
         Stop::Park(wait) => Settlement::Park { wait: *wait },
         _ => Settlement::Discard { error: JobError { retryable: false, ..error } },
     }

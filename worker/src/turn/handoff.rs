@@ -1,10 +1,9 @@
 //! The agent after a handoff: the agent that took over answers the inputs that follow (OSSA §5, agents brief
 //! §2.6).
 
-use super::state::Turn;
-use super::stop::Stop;
 use crate::deps::Deps;
 use crate::phases::exec;
+use crate::state::{Outbox, Stop, TurnHistory};
 use std::sync::Arc;
 use turnstone_domain::AgentDefinition;
 use turnstone_store::EngagementClaim;
@@ -13,14 +12,14 @@ use turnstone_store::EngagementClaim;
 ///
 /// An agent with an output guardrail of its own takes nothing over. The engagement's API applies the
 /// guardrails of the engagement's agent only, and would show unchecked text (OAS-43).
-pub fn name(turn: &mut Turn) {
-    let Some(agent) = exec::took_over(turn) else { return };
+pub fn name(past: &TurnHistory, outbox: &mut Outbox) {
+    let Some(agent) = exec::took_over(&outbox.claimed, past) else { return };
     if agent.guardrails.output.is_some() {
         return;
     }
-    turn.position.handoff_agent = Some(agent.name.clone());
-    let position = turn.position.clone();
-    turn.pending().position = Some(position);
+    outbox.position.handoff_agent = Some(agent.name.clone());
+    let position = outbox.position.clone();
+    outbox.pending.position = Some(position);
 }
 
 /// Returns the agent of a claimed job: the one that took over, in its current form and under the rules of the

@@ -4,53 +4,19 @@
 //! Its input comes from a model, and a reviewer has to judge by its own input. An engagement without a known
 //! user has none either.
 
-use super::state::Turn;
-use super::stop::Stop;
 use crate::phases::exec;
-use std::collections::BTreeSet;
-use turnstone_domain::EventName;
+use crate::state::{Outbox, TurnHistory};
 use turnstone_domain::memory::{self, Remember};
-
-/// Returns true if the agent remembers its user across engagements.
-pub fn has_memory(turn: &Turn) -> bool {
-    turn.agent.retain_memory && turn.depth == 0 && turn.engagement.user.is_known()
-}
-
-/// Recalls messages of earlier engagements, when this one begins. From then on they are among its messages:
-/// no other engagement is read again, neither after a crash nor for a fork.
-///
-/// # Errors
-/// [`Stop::Store`].
-pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
-    // A fork begins with the memory of its origin, which is on record.
-    let is_fork = turn.fork.as_ref().is_some_and(|fork| !fork.recorded.is_all);
-    if !has_memory(turn) || is_fork || turn.position.turn != 1 {
-        return Ok(());
-    }
-    let rules = memory::rules(&turn.agent);
-    let exchanges = turn.deps.ledger.reads().memories(&turn.job.id, &rules).await?;
-    let said = memory::recalled(exchanges, &turn.agent.memory, turn.budget.left());
-    if said.is_empty() {
-        return Ok(());
-    }
-    let engagements: BTreeSet<_> =
-        said.iter().filter_map(|message| message.recalled_from.as_ref().map(|id| id.as_str())).collect();
-    let data = serde_json::json!({"engagements": engagements.len(), "messages": said.len()});
-    turn.event(EventName::MemoryRecalled, data);
-    for message in said {
-        turn.say_before(message);
-    }
-    Ok(())
-}
 
 /// Returns the request to remember the exchange with which the job completes. After a handoff another agent
 /// answers, and in a workflow the input holds the results of other jobs.
-pub fn remember(turn: &Turn) -> Option<Remember> {
-    let handed_over = turn.position.handoff_agent.is_some() || exec::took_over(turn).is_some();
-    let is_users = turn.job.parent_results.is_none();
-    (has_memory(turn) && !handed_over && is_users).then(|| Remember {
-        began: turn.position.begins.max(1),
-        ended: turn.position.turn,
-        rules: memory::rules(&turn.agent),
+pub fn remember(past: &TurnHistory, outbox: &Outbox) -> Option<Remember> {
+    let handed_over =
+        outbox.position.handoff_agent.is_some() || exec::took_over(&outbox.claimed, past).is_some();
+    let is_users = outbox.claimed.job.parent_results.is_none();
+    (outbox.claimed.has_memory() && !handed_over && is_users).then(|| Remember {
+        began: outbox.position.begins.max(1),
+        ended: outbox.position.turn,
+        rules: memory::rules(&outbox.claimed.agent),
     })
 }

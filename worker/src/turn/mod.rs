@@ -2,7 +2,7 @@
 //!
 //! `run_job` runs one claim, in this order:
 //!
-//! 1. `Turn::begin` takes the claim and reads what an unfinished turn needs.
+//! 1. `begin` takes the claim and reads what an unfinished turn needs.
 //! 2. `drive` runs turns. `one_turn` runs the phases that have no checkpoint yet; then `verdict` decides: another
 //!    turn, the result, or a failure.
 //! 3. `conclude` commits the settlement, together with everything that is not durable yet.
@@ -10,46 +10,31 @@
 //! Three things end the turns early: a [`Signal`] of the worker, the end of the attempt's time, and a [`Stop`] that a
 //! phase returns. A phase never settles the job itself; it returns a [`Stop`], and `conclude` decides its consequence.
 
-pub mod barrier;
+mod begin;
 mod confirmation;
-mod content_filter;
-pub mod conversation;
-pub mod deadline;
-pub mod ending;
-pub mod escalation;
-mod events;
 mod exceeded;
-pub mod exposes;
-pub mod failure;
-pub mod guard;
+mod failure;
 mod handoff;
-pub mod memory;
+mod memory;
 pub mod rerun;
-pub mod reviewers;
-pub mod session_state;
-pub mod signals;
-pub mod slot;
-pub mod state;
-pub mod stop;
-pub mod trace;
-pub mod verdict;
 
 use crate::deps::Deps;
-use crate::{flow, phases};
-use deadline::Deadline;
+use crate::flow;
+use crate::phases;
+use crate::phases::verdict::{self, Verdict};
+use crate::policy::escalation;
+use crate::state::deadline::Deadline;
+use crate::state::signals::{Signal, Signals};
+use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory, trace};
 use futures::FutureExt;
-use signals::{Signal, Signals};
-use state::Turn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use stop::Stop;
 use tracing::Instrument;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::{JobError, JobId, Lease, Phase, Settlement, TurnWrite};
 use turnstone_store::{Claim, LedgerError};
 use turnstone_telemetry::names;
-use verdict::Verdict;
 
 /// Runs a claimed job until its lease ends. It has no result, because its caller has nothing left to do: the outcome of
 /// the job is in the store, and a reason why there is none is logged.
@@ -57,14 +42,14 @@ pub fn run_job(deps: Arc<Deps>, claim: Claim, signals: Signals) -> impl Future<O
     let timeout = claim.timeout_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let (id, lease) = (claim.job.clone(), claim.lease.clone());
     // Boxed, so that the future of a waiting turn reserves no memory for the claim.
-    let begun = Box::pin(Turn::begin(Arc::clone(&deps), claim));
+    let begun = Box::pin(begin::begin(Arc::clone(&deps), claim));
     async move {
         let stopped = match begun.await {
             Ok(Some(mut turn)) => {
-                turn.slot = signals.slot.clone();
-                turn.draining = signals.draining.clone();
-                let span = trace::invoke(&mut turn);
-                let timeout = AttemptTimeout::of(&turn, timeout);
+                turn.outbox.claimed.slot = signals.slot.clone();
+                turn.outbox.draining = signals.draining.clone();
+                let span = trace::invoke(&mut turn.outbox.claimed);
+                let timeout = AttemptTimeout::of(&turn.outbox.claimed, timeout);
                 run_turns(turn, timeout, &signals).instrument(span).await
             }
             // A plain job. The claimer asks for jobs of agents only, so there is none.
@@ -110,13 +95,13 @@ async fn run_turns(
     timeout: Option<AttemptTimeout>,
     signals: &Signals,
 ) -> Result<(), Stop> {
-    let deadline = Arc::clone(&turn.deadline);
+    let deadline = Arc::clone(&turn.outbox.deadline);
     let driven = AssertUnwindSafe(drive(&mut turn, signals)).catch_unwind();
     let end = tokio::select! {
         biased;
         // Another worker may hold the lease now. After `Revoked` the job is settled already: nothing is left to log.
         ended = signals.any_of(&[Signal::Lost, Signal::Revoked]) => return match ended {
-            Signal::Lost => Err(Stop::LeaseLost(turn.job.id.clone())),
+            Signal::Lost => Err(Stop::LeaseLost(turn.outbox.claimed.job.id.clone())),
             _ => Ok(()),
         },
         end = driven => end.unwrap_or_else(|_| Err(Stop::Fail(panicked()))),
@@ -128,7 +113,7 @@ async fn run_turns(
         signals.raise(Signal::Settling);
     }
     // Boxed, so that the future of a waiting turn reserves no memory for the settlement.
-    Box::pin(conclude(&mut turn, end)).await
+    Box::pin(conclude(&mut turn.past, &mut turn.outbox, end)).await
 }
 
 fn panicked() -> JobError {
@@ -147,9 +132,9 @@ struct AttemptTimeout {
 
 impl AttemptTimeout {
     /// Returns the shorter of two timeouts: the job's, and that of the agent's document (RS-42).
-    fn of(turn: &Turn, job: Option<Duration>) -> Option<Self> {
+    fn of(claimed: &Claimed, job: Option<Duration>) -> Option<Self> {
         let of_job = job.map(|after| Self { after, setting: "the job's timeout_ms" });
-        let document = turn.agent.limits.attempt_timeout_ms.map(Duration::from_millis);
+        let document = claimed.agent.limits.attempt_timeout_ms.map(Duration::from_millis);
         let setting = "the document's max_execution_time_seconds, in milliseconds,";
         let of_document = document.map(|after| Self { after, setting });
         [of_job, of_document].into_iter().flatten().min_by_key(|timeout| timeout.after)
@@ -167,12 +152,12 @@ async fn expired(timeout: Option<AttemptTimeout>, deadline: &Deadline) -> JobErr
 
 /// Logs that a job failed for good. The log has ids and the error's code only, because the error's message may quote
 /// a client, a model or a tool.
-fn log_discarded(turn: &Turn, code: &str) {
+fn log_discarded(claimed: &Claimed, code: &str) {
     tracing::warn!(
-        job = %turn.job.id,
+        job = %claimed.job.id,
         code = %code,
-        agent = %turn.agent.name,
-        failures = turn.job.failures + 1,
+        agent = %claimed.agent.name,
+        failures = claimed.job.failures + 1,
         "job discarded"
     );
 }
@@ -185,47 +170,47 @@ fn log_discarded(turn: &Turn, code: &str) {
 /// # Errors
 /// The [`Stop`] of a phase or of a rule.
 async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
-    escalation::not_refused(turn)?;
+    escalation::not_refused(&turn.past)?;
     loop {
         // The steps below may wait, so the last answer of the turn before has to be durable.
-        turn.secure().await?;
-        if turn.flow.is_some() || turn.agent.flow.is_some() {
+        turn.outbox.secure().await?;
+        if turn.flow.is_some() || turn.outbox.claimed.agent.flow.is_some() {
             Box::pin(flow::begin(turn)).await?;
         }
-        let (span, began) = (trace::turn(turn), Instant::now());
+        let (span, began) = (trace::turn(&turn.outbox), Instant::now());
         phases::exec::delegates::look_up(turn).await?;
-        verdict::may_begin(turn)?;
+        verdict::may_begin(&turn.past, &mut turn.outbox)?;
         one_turn(turn, signals).instrument(span).await?;
-        trace::turned(turn, began.elapsed());
+        trace::turned(&turn.outbox.claimed, began.elapsed());
         // All phases have run, but changes of the agent's state may have been rolled back.
-        phases::persist::committed(turn)?;
+        phases::persist::committed(&mut turn.bodies)?;
         if turn.flow.is_some() {
             if let Some(result) = flow::verdict(turn)? {
-                return Ok(turn.complete(&result));
+                return Ok(turn.outbox.claimed.complete(&result));
             }
-            turn.advance(verdict::next_node(turn)?);
+            turn.advance(verdict::next_node(&turn.past, &turn.outbox)?);
             if signals.is_raised(Signal::GiveWay) {
                 return Ok(Settlement::GiveWay);
             }
             continue;
         }
-        let infer = turn.inferred()?;
-        match verdict::verdict(turn, &infer)? {
-            Verdict::Complete(result) => return Ok(turn.complete(&result)),
+        let infer = turn.bodies.inferred()?;
+        match verdict::verdict(&turn.past, &turn.outbox, &infer)? {
+            Verdict::Complete(result) => return Ok(turn.outbox.claimed.complete(&result)),
             Verdict::HandedOver(result) => {
-                let result = turn.screen_result(result)?;
-                handoff::name(turn);
-                return Ok(turn.complete(&result));
+                let result = turn.outbox.screen_result(result)?;
+                handoff::name(&turn.past, &mut turn.outbox);
+                return Ok(turn.outbox.claimed.complete(&result));
             }
             Verdict::Continue(position) => {
-                confirmation::confirmed(turn)?;
+                confirmation::confirmed(&turn.past, &mut turn.outbox)?;
                 turn.advance(position);
                 if signals.is_raised(Signal::GiveWay) {
                     return Ok(Settlement::GiveWay);
                 }
             }
             Verdict::Reask(position, why) => {
-                verdict::reask(turn, &why);
+                verdict::reask(&mut turn.past, &mut turn.outbox, &why);
                 turn.advance(position);
             }
         }
@@ -237,23 +222,25 @@ async fn drive(turn: &mut Turn, signals: &Signals) -> Result<Settlement, Stop> {
 /// The futures of the phases are part of this one, and box what few turns need. So a turn that waits for its model holds
 /// little memory beside the call.
 async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
-    if phases::resol::is_to_be_recalled(turn) {
+    if phases::resol::is_to_be_recalled(&turn.bodies, &turn.outbox) {
         Box::pin(phases::resol::recall(turn)).await?;
     }
-    while let Some(phase) = turn.next_phase() {
-        turn.unless_draining()?;
-        turn.enter_phase();
+    while let Some(phase) = turn.outbox.next_phase() {
+        turn.outbox.unless_draining()?;
+        turn.outbox.enter_phase();
         let span = tracing::debug_span!(names::PHASE, { names::PHASE_NAME } = phase.as_str());
         match phase {
             Phase::Init => {
-                span.in_scope(|| phases::init::run(turn))?;
-                trace::identified(turn);
+                span.in_scope(|| phases::init::run(&mut turn.outbox))?;
+                trace::identified(&turn.outbox);
             }
             Phase::Norm => phases::norm::run(turn).instrument(span).await?,
             Phase::Resol => phases::resol::run(turn).instrument(span).await?,
             Phase::Infer => {
                 // Calls of earlier turns that an operator wants repeated: the model receives their new outcomes.
-                phases::exec::again(turn, signals).instrument(span.clone()).await?;
+                phases::exec::again(&mut turn.past, &mut turn.bodies, &mut turn.outbox, signals)
+                    .instrument(span.clone())
+                    .await?;
                 phases::infer::run(turn, &signals.draining).instrument(span).await?;
             }
             Phase::Exec => phases::exec::run(turn, &signals.draining).instrument(span).await?,
@@ -269,32 +256,42 @@ async fn one_turn(turn: &mut Turn, signals: &Signals) -> Result<(), Stop> {
 ///
 /// # Errors
 /// [`Stop::LeaseLost`] and [`Stop::Store`]: the job is not settled, and its lease expires.
-async fn conclude(turn: &mut Turn, end: Result<Settlement, Stop>) -> Result<(), Stop> {
+async fn conclude(
+    past: &mut TurnHistory,
+    outbox: &mut Outbox,
+    end: Result<Settlement, Stop>,
+) -> Result<(), Stop> {
     // The agent remembers only what it answered itself, and no value by which a handler replaces an error.
     let answered = matches!(&end, Ok(Settlement::Complete { .. }));
     let settlement = match end {
         Ok(settlement) => settlement,
         Err(Stop::Fail(error)) => {
             // The job, its events and its spans get the same error, without content that must not be shown.
-            let error = turn.unquoted(turn.screen_error(error));
-            trace::failed(turn, &error);
-            turn.fail_turn();
-            failure::settlement(turn, error)
+            let error = outbox.claimed.unquoted(outbox.claimed.screen_error(error));
+            trace::failed(&outbox.claimed, &error);
+            outbox.fail_turn();
+            failure::settlement(past, outbox, error)
         }
         Err(Stop::Park(wait)) => Settlement::Park { wait: *wait },
         Err(Stop::Drain) => Settlement::Yield,
         Err(stop @ (Stop::LeaseLost(_) | Stop::Store(_))) => return Err(stop),
     };
-    let mut write = turn.take_pending();
-    write.remember = answered.then(|| memory::remember(turn)).flatten();
+    let mut write = outbox.take_pending();
+    write.remember = answered.then(|| memory::remember(past, outbox)).flatten();
     let discarded = match &settlement {
         Settlement::Discard { error } => Some(error.code().to_owned()),
         _ => None,
     };
-    match turn.deps.ledger.settle(&turn.lease, write, settlement, turn.deps.clock.now()).await {
+    match outbox
+        .claimed
+        .deps
+        .ledger
+        .settle(&outbox.lease, write, settlement, outbox.claimed.deps.clock.now())
+        .await
+    {
         Ok(()) => {
             if let Some(code) = discarded {
-                log_discarded(turn, &code);
+                log_discarded(&outbox.claimed, &code);
             }
             Ok(())
         }

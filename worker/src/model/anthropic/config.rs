@@ -1,7 +1,7 @@
 //! The configuration of a provider of the messages API.
 
 use crate::breakers::BreakerConfig;
-use crate::model::providers::StructuredOutput;
+use crate::model::structured_output::StructuredOutput;
 use crate::tool::header::HeaderText;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 
 use crate::model::ModelRequest;
 use crate::model::http::WireNames;
-use crate::model::providers::StructuredOutput;
+use crate::model::structured_output::StructuredOutput;
 use serde_json::{Value, json};
 use turnstone_domain::agent::ToolChoice;
 

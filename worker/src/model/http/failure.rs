@@ -2,8 +2,8 @@
 //! share this mapping.
 
 use crate::model::ModelError;
+use crate::tool::outbound::error_codes;
 use crate::tool::outbound::{self, excerpt};
-use crate::tool::request::error_codes;
 use chrono::DateTime;
 use reqwest::Response;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};

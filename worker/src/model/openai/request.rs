@@ -3,7 +3,7 @@
 use super::config::{MaxTokensField, OpenAiConfig, ResponseFormat};
 use crate::model::ModelRequest;
 use crate::model::http::{PDF, WireNames};
-use crate::model::providers::StructuredOutput;
+use crate::model::structured_output::StructuredOutput;
 use serde_json::{Map, Value, json};
 use turnstone_domain::agent::{OutputContract, OutputFormat, ToolChoice};
 use turnstone_domain::message::{ContentPart, Message, RequestedCall, Role};

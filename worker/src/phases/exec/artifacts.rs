@@ -1,11 +1,10 @@
 //! Files of calls. Their size is bounded, and the output guardrail checks them like the agent's words. They
 //! are stored in the write that publishes the outcome, so both become durable together.
 
-use super::call::Call;
 use super::tool_outcome::{Ending, Over};
-use crate::turn::guard;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::policy::guard;
+use crate::state::journal::Call;
+use crate::state::{Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::artifact::{Artifact, NewArtifact};
 use turnstone_domain::error::FailureKind;
@@ -18,7 +17,8 @@ use turnstone_domain::{CallId, EventName};
 /// # Errors
 /// [`Stop::Store`], and [`Stop::Fail`] when a file does not pass an output guardrail.
 pub async fn admit(
-    turn: &mut Turn,
+    past: &TurnHistory,
+    outbox: &mut Outbox,
     call: &Call,
     outcome: &mut ToolOutcome,
     files: Vec<NewArtifact>,
@@ -26,22 +26,22 @@ pub async fn admit(
     if files.is_empty() || !matches!(outcome, ToolOutcome::Success { .. }) {
         return Ok(Vec::new());
     }
-    let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
-    if let Err(refusal) = bounded(turn, &kept, &files).and_then(|()| screened(turn, call, &files)) {
+    let kept = outbox.claimed.deps.ledger.reads().artifacts_of(&outbox.claimed.engagement.id).await?;
+    if let Err(refusal) = bounded(outbox, &kept, &files).and_then(|()| screened(outbox, call, &files)) {
         *outcome = refusal;
         return Ok(Vec::new());
     }
     for (part, file) in files.iter().enumerate() {
         if let Some(text) = file.text() {
-            guard::file(turn, call.position, part, text).await?;
+            guard::file(past, outbox, call.position, part, text).await?;
         }
     }
     Ok(files)
 }
 
-fn bounded(turn: &mut Turn, kept: &[Artifact], files: &[NewArtifact]) -> Result<(), ToolOutcome> {
-    let limits = turn.deps.options.artifacts;
-    let waiting = &turn.pending().artifacts;
+fn bounded(outbox: &mut Outbox, kept: &[Artifact], files: &[NewArtifact]) -> Result<(), ToolOutcome> {
+    let limits = outbox.claimed.deps.options.artifacts;
+    let waiting = &outbox.pending.artifacts;
     let count = kept.len() + waiting.len();
     let mut bytes: u64 = kept.iter().map(|artifact| artifact.bytes.unsigned_abs()).sum();
     bytes += waiting.iter().map(|(_, file)| file.bytes()).sum::<u64>();
@@ -56,9 +56,9 @@ fn bounded(turn: &mut Turn, kept: &[Artifact], files: &[NewArtifact]) -> Result<
     Ok(())
 }
 
-fn screened(turn: &mut Turn, call: &Call, files: &[NewArtifact]) -> Result<(), ToolOutcome> {
+fn screened(outbox: &mut Outbox, call: &Call, files: &[NewArtifact]) -> Result<(), ToolOutcome> {
     for text in files.iter().filter_map(NewArtifact::text) {
-        turn.screen_file(&call.asked.name, text).map_err(|blocked| {
+        outbox.screen_file(&call.asked.name, text).map_err(|blocked| {
             ToolOutcome::failed(blocked.kind.code(), blocked.message).again_is_useless()
         })?;
     }
@@ -67,15 +67,15 @@ fn screened(turn: &mut Turn, call: &Call, files: &[NewArtifact]) -> Result<(), T
 
 /// Keeps the files of a call that is over, or drops them if its output is denied. Files of a withheld output
 /// are published once it is released.
-pub fn keep(turn: &mut Turn, call: &Call, over: &Over, files: Vec<NewArtifact>) {
+pub fn keep(outbox: &mut Outbox, call: &Call, over: &Over, files: Vec<NewArtifact>) {
     let Ending::Made { denied, withheld, .. } = &over.ending else { return };
     if denied.is_none() && matches!(over.outcome, ToolOutcome::Success { .. }) {
-        put(turn, call, files, !withheld);
+        put(outbox, call, files, !withheld);
     }
 }
 
 /// Keeps the files of a call; `publishes` adds an event for each.
-pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, publishes: bool) {
+pub fn put(outbox: &mut Outbox, call: &Call, files: Vec<NewArtifact>, publishes: bool) {
     for file in files {
         if publishes {
             let reported = artifact_event(
@@ -84,10 +84,10 @@ pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, publishes: boo
                 (file.name.as_str(), file.media_type.as_str()),
                 &file.digest,
             );
-            publish(turn, reported, file.bytes().into());
+            publish(outbox, reported, file.bytes().into());
         }
-        let at = turn.position.turn;
-        turn.pending().artifacts.push((at, file));
+        let at = outbox.position.turn;
+        outbox.pending.artifacts.push((at, file));
     }
 }
 
@@ -95,15 +95,15 @@ pub fn put(turn: &mut Turn, call: &Call, files: Vec<NewArtifact>, publishes: boo
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn reveal(turn: &mut Turn, calls: &[CallId]) -> Result<(), Stop> {
+pub async fn reveal(outbox: &mut Outbox, calls: &[CallId]) -> Result<(), Stop> {
     if calls.is_empty() {
         return Ok(());
     }
-    let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
+    let kept = outbox.claimed.deps.ledger.reads().artifacts_of(&outbox.claimed.engagement.id).await?;
     for artifact in kept.iter().filter(|artifact| calls.contains(&artifact.call_id)) {
         let named = (artifact.name.as_str(), artifact.media_type.as_str());
         let reported = artifact_event(&artifact.call_id, artifact.id.as_str(), named, &artifact.digest);
-        publish(turn, reported, artifact.bytes.into());
+        publish(outbox, reported, artifact.bytes.into());
     }
     Ok(())
 }
@@ -112,7 +112,7 @@ fn artifact_event(call_id: &CallId, id: &str, (name, media_type): (&str, &str), 
     json!({"artifact_id": id, "call_id": call_id, "file": name, "media_type": media_type, "sha256": digest})
 }
 
-fn publish(turn: &mut Turn, mut reported: Value, bytes: Value) {
+fn publish(outbox: &mut Outbox, mut reported: Value, bytes: Value) {
     reported["bytes"] = bytes;
-    turn.event(EventName::ArtifactGenerated, reported);
+    outbox.event(EventName::ArtifactGenerated, reported);
 }

@@ -3,13 +3,13 @@
 //! The question passes the output guardrail first, because the model wrote it. The answers pass the input
 //! guardrail before the model sees them (OAS-42, OAS-44).
 
-use super::call::{self, Call};
-use super::restriction::{self, Checked};
+use super::admission;
 use super::tool_outcome::{Ending, Over, deliver};
 use crate::phases::resol;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::{exposes, guard};
+use crate::policy::restriction::{self, Checked};
+use crate::policy::{exposes, guard};
+use crate::state::journal::{self, Call};
+use crate::state::{Bodies, Claimed, Outbox, Stop, Turn, TurnHistory};
 use serde_json::Value;
 use turnstone_domain::Wait;
 use turnstone_domain::agent::Capability;
@@ -24,8 +24,8 @@ const NOBODY: &str = "there is nobody to ask: the agent that you work for has it
                       yours are not. Go on without an answer, or say what you have to know in what you answer";
 
 /// Returns true if a call asks the user.
-pub fn is_one(turn: &Turn, name: &str) -> bool {
-    resol::callable(turn, name).is_some_and(|(tool, _)| tool.asks_user())
+pub fn is_one(claimed: &Claimed, bodies: &Bodies, name: &str) -> bool {
+    resol::callable(claimed, bodies, name).is_some_and(|(tool, _)| tool.asks_user())
 }
 
 /// Asks the user, or passes the answer to the model.
@@ -39,43 +39,49 @@ pub async fn run(
     requested: RequestedCall,
     allowed: bool,
 ) -> Result<(), Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
+    let row = turn.past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let mut call =
         Call { asked: requested, position, journalled: row.as_ref().map(|row| row.state), stub_of: None };
     if let Some(row) = row.filter(|row| row.outcome.is_some()) {
         return answered(turn, &call, row).await;
     }
-    call::watch_repetition(turn, &call)?;
-    let question = match allowable(turn, &call, allowed)? {
+    admission::watch_repetition(&turn.outbox.claimed, &mut turn.past, &call)?;
+    let question = match allowable(&turn.past, &mut turn.bodies, &mut turn.outbox, &call, allowed)? {
         Ok(question) => question,
         Err(outcome) => {
-            call::plan(turn, &mut call, true);
+            journal::plan(&mut turn.outbox, &mut call, true);
             let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
-            over.note(turn, &call, false);
+            over.note(&mut turn.outbox, &call, false);
             deliver(turn, &call, over)?;
-            return turn.barrier().await;
+            return turn.outbox.barrier().await;
         }
     };
-    guard::question(turn, position, &question.prompt()).await?;
+    guard::question(&turn.past, &mut turn.outbox, position, &question.prompt()).await?;
     if call.journalled.is_none() {
-        call::called(turn, &call);
+        journal::called(&mut turn.outbox, &call);
     }
-    call::plan(turn, &mut call, true);
+    journal::plan(&mut turn.outbox, &mut call, true);
     let call_id = call.asked.call_id.clone();
-    let exposes = exposes::now(turn);
+    let exposes = exposes::now(&turn.outbox.claimed, &turn.past);
     Err(Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes }))))
 }
 
 /// Returns the question to ask, or the refusal of the call.
-fn allowable(turn: &mut Turn, call: &Call, allowed: bool) -> Result<Result<Question, ToolOutcome>, Stop> {
-    let capability = match call::callable(turn, call, allowed) {
+fn allowable(
+    past: &TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    call: &Call,
+    allowed: bool,
+) -> Result<Result<Question, ToolOutcome>, Stop> {
+    let capability = match admission::callable(bodies, outbox, call, allowed) {
         Ok((_, capability)) => capability,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    if turn.agent.guardrails.for_guarded {
+    if outbox.claimed.agent.guardrails.for_guarded {
         return Ok(Err(ToolOutcome::refused(FailureKind::Policy.code(), NOBODY)));
     }
-    if let Checked::Denied(refusal) = restriction::before(turn, call, &capability, true)? {
+    if let Checked::Denied(refusal) = restriction::before(past, outbox, call, &capability, true)? {
         return Ok(Err(refusal));
     }
     let wrong = |why: String| ToolOutcome::refused(FailureKind::ToolInput.code(), why);
@@ -89,18 +95,18 @@ async fn answered(turn: &mut Turn, call: &Call, row: ToolCall) -> Result<(), Sto
     let over = if is_new {
         if let ToolOutcome::Success { output } = &outcome {
             let said = texts(output);
-            guard::answers(turn, call.position, &said).await?;
-            turn.screen_answers(&said)?;
+            guard::answers(&turn.past, &mut turn.outbox, call.position, &said).await?;
+            turn.outbox.screen_answers(&said)?;
         }
-        let outcome = turn.screen_outcome(&call.asked.name, outcome);
-        let capability = resol::capability(turn, &call.asked.name);
+        let outcome = turn.outbox.screen_outcome(&call.asked.name, outcome);
+        let capability = resol::capability(&turn.outbox.claimed, &turn.bodies, &call.asked.name);
         let capability = capability.unwrap_or_else(|| Capability::named(call.asked.name.clone()));
-        Over::made(turn, call, &capability, outcome, None, duration_ms)
+        Over::made(&turn.past, &mut turn.outbox, call, &capability, outcome, None, duration_ms)
     } else {
         Over::recalled(outcome, row.handled, duration_ms)
     };
     deliver(turn, call, over)?;
-    turn.barrier().await
+    turn.outbox.barrier().await
 }
 
 fn nothing() -> ToolOutcome {

@@ -12,22 +12,17 @@
 //!
 //! The model receives the outcomes in the order of its requests, whichever call returned first.
 
-use super::artifacts;
-use super::call::{self, Call, Fate, Made, News};
-use super::circuit;
 use super::identity::RemotePart;
-use super::pay;
 use super::remedy::{FailedCall, Remedy, remedy};
-use super::remote_calls;
-use super::restriction::{self, Checked};
+use super::send::{self, Fate, Made, News};
 use super::tool_outcome::{Ending, Over, deliver};
-use super::tries;
+use super::{admission, artifacts, circuit, remote_calls, tries};
 use crate::breakers::Success;
 use crate::phases::resol;
+use crate::policy::restriction::{self, Checked};
+use crate::state::journal::{self, Call};
+use crate::state::{Bodies, Claimed, Outbox, Secured, Stop, Turn, TurnHistory, pay};
 use crate::tool::Tool;
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,18 +101,6 @@ struct Ready {
     in_round: bool,
 }
 
-/// Returns true if these calls may run in parallel. The document must allow it for each of them, or say nothing
-/// about a tool that is read-only. No restriction, review or `short_circuit` may depend on their order.
-pub fn may_be_parallel(turn: &Turn, requested: &[(usize, RequestedCall)]) -> bool {
-    turn.short_circuit.is_none()
-        && turn.agent.approvals.is_default()
-        && requested.iter().all(|(_, call)| {
-            resol::callable(turn, &call.name).is_some_and(|(tool, capability)| {
-                capability.parallel.unwrap_or_else(|| tool.is_read_only()) && !capability.is_restricted()
-            })
-        })
-}
-
 /// Runs calls until each has its outcome and the model has received it. Each call comes with its position in the model's
 /// answer; a call whose position is not below `allowed` is refused.
 ///
@@ -131,62 +114,65 @@ pub async fn run(
 ) -> Result<(), Stop> {
     let mut flights = Vec::with_capacity(requested.len());
     for (position, call) in requested {
-        let flight = prepare(turn, position, call, position < allowed)?;
+        let flight =
+            prepare(&mut turn.past, &mut turn.bodies, &mut turn.outbox, position, call, position < allowed)?;
         if matches!(flight.step, Step::Ready(_)) {
-            remote_calls::check_answers(turn, &flight.call).await?;
+            remote_calls::check_answers(&turn.past, &mut turn.outbox, &flight.call).await?;
         }
         flights.push(flight);
     }
-    let mut reviewed = reviewed(turn, &flights);
+    let mut reviewed = reviewed(&turn.outbox.claimed, &turn.bodies, &flights);
     let mut outside = None;
     loop {
-        begin_round(turn, &mut flights).await?;
-        admit(turn, &mut flights).await?;
+        begin_round(&mut turn.outbox, &mut flights).await?;
+        admit(&turn.past, &mut turn.bodies, &mut turn.outbox, &mut flights).await?;
         deliver_in_order(turn, &mut flights)?;
-        artifacts::reveal(turn, &std::mem::take(&mut reviewed)).await?;
+        artifacts::reveal(&mut turn.outbox, &std::mem::take(&mut reviewed)).await?;
         if flights.iter().all(|flight| matches!(flight.step, Step::Returned)) {
             return Ok(());
         }
-        turn.secure().await?;
-        send(turn, &mut flights).await?;
+        turn.outbox.secure().await?;
+        send(&mut turn.outbox, &mut flights).await?;
         // A round of remote calls alone needs no slot of this worker. It keeps the slot if too many such
         // rounds wait already, and the worker claims no more jobs than it has slots.
         if outside.is_none() && flights.iter().all(Flight::is_remote) {
-            outside = turn.deps.toolbox.room_outside();
+            outside = turn.outbox.claimed.deps.toolbox.room_outside();
         }
         if outside.is_some() {
-            turn.slot.release();
+            turn.outbox.claimed.slot.release();
         }
-        let returned = invoke(turn, turn.secured()?, &flights).await;
+        let returned = invoke(&turn.outbox.claimed, &turn.past, turn.outbox.secured()?, &flights).await;
         let only_begun = returned.iter().all(|(_, made)| matches!(made.news, Some(News::Begun(_))));
         // The turn takes a slot again, unless its remote agents have only begun to work.
         tokio::select! {
-            () = turn.slot.take_again(), if !only_begun => {}
+            () = turn.outbox.claimed.slot.take_again(), if !only_begun => {}
             () = std::future::ready(()), if only_begun => {}
             // A draining worker waits for no slot: the outcomes become durable without one.
             () = draining.cancelled() => {}
         }
-        if turn.slot.is_taken() {
+        if turn.outbox.claimed.slot.is_taken() {
             outside = None;
         }
         let mut successes = Vec::new();
-        let judged = judge(turn, &mut flights, returned, &mut successes).await;
+        let judged =
+            judge(&mut turn.past, &mut turn.bodies, &mut turn.outbox, &mut flights, returned, &mut successes)
+                .await;
         if judged.is_ok() {
             deliver_in_order(turn, &mut flights)?;
             // The outcomes are durable before any step relies on them.
-            turn.barrier().await?;
+            turn.outbox.barrier().await?;
         }
-        circuit::learn(turn, successes).await?;
+        circuit::learn(&mut turn.outbox, successes).await?;
         let wait = judged?;
         if let Some(wait) = wait {
-            pause(turn.secured()?, wait, draining).await?;
+            pause(turn.outbox.secured()?, wait, draining).await?;
         }
     }
 }
 
 /// Chooses the calls of the next round: those that continue, and the first [`AT_ONCE`] others. If the round begins a
 /// call, it waits for the end of a freeze.
-async fn begin_round(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+async fn begin_round(outbox: &mut Outbox, flights: &mut [Flight]) -> Result<(), Stop> {
     let mut begun = 0;
     for flight in flights {
         let Step::Ready(ready) = &mut flight.step else { continue };
@@ -196,15 +182,15 @@ async fn begin_round(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop
     if begun == 0 {
         return Ok(());
     }
-    turn.secure().await?;
-    turn.unless_frozen().await
+    outbox.secure().await?;
+    outbox.unless_frozen().await
 }
 
 /// Returns the settled calls that wait for a review of their output. Their files become visible once the model has
 /// received the output, because the review was approved then.
-fn reviewed(turn: &Turn, flights: &[Flight]) -> Vec<CallId> {
+fn reviewed(claimed: &Claimed, bodies: &Bodies, flights: &[Flight]) -> Vec<CallId> {
     let waits = |flight: &&Flight| {
-        let capability = resol::capability(turn, &flight.call.asked.name);
+        let capability = resol::capability(claimed, bodies, &flight.call.asked.name);
         matches!(&flight.step, Step::Over(over) if matches!(over.ending, Ending::Recalled))
             && capability.is_some_and(|own| own.output_restriction.is_reviewed() && own.collect_results)
     };
@@ -227,12 +213,14 @@ async fn pause(_: Secured<'_>, wait: Duration, draining: &CancellationToken) -> 
 ///   asked; without an approval its outcome stays unknown.
 /// - New, or planned: its arguments and restrictions are checked.
 fn prepare(
-    turn: &mut Turn,
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
     position: usize,
     mut requested: RequestedCall,
     allowed: bool,
 ) -> Result<Flight, Stop> {
-    let row = turn.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
+    let row = past.recalled_calls.iter().find(|row| row.call_id == requested.call_id).cloned();
     let replaced = row.as_ref().is_some_and(|row| row.provider.is_some());
     if let Some(instead) = row.as_ref().and_then(|row| row.provider.clone()) {
         requested.name = instead;
@@ -246,35 +234,36 @@ fn prepare(
         let over = Over::recalled(outcome, row.handled.clone(), row.duration_ms.unwrap_or(0));
         return Ok(Flight { call, step: Step::Over(Box::new(over)) });
     }
-    call::watch_repetition(turn, &call)?;
+    admission::watch_repetition(&outbox.claimed, past, &call)?;
     let tried = row.as_ref().map(|row| row.tried.as_slice()).unwrap_or_default();
     let tries_of_tool = tried.iter().filter(|tried| tried.instead.is_some() == replaced).count();
-    let known_failures = row.as_ref().map_or(0, call::known_failures);
+    let known_failures = row.as_ref().map_or(0, admission::known_failures);
     let sent = row.as_ref().filter(|row| row.state == ToolCallState::Sent);
-    let found = call::callable(turn, &call, allowed);
+    let found = admission::callable(bodies, outbox, &call, allowed);
     let (tool, capability) = match (found, sent) {
         (Ok(found), _) => found,
-        (Err(refusal), None) => return Ok(refused(turn, call, refusal)),
+        (Err(refusal), None) => return Ok(refused(bodies, outbox, call, refusal)),
         // The tool was removed or changed after the request was sent, and the request may have had its effect.
-        (Err(_), Some(_)) => return Ok(unknown(turn, call)),
+        (Err(_), Some(_)) => return Ok(unknown(past, outbox, call)),
     };
-    let remote_calls::KnownRemoteCall { handle, booked } = remote_calls::known(turn, &call.asked);
+    let remote_calls::KnownRemoteCall { handle, booked } = remote_calls::known(past, &call.asked);
     match sent {
         // A remote agent works for it: no second request is sent, and the turn waits for its end.
         Some(_) if handle.is_some() => {}
         // It passed its restrictions before it was sent. It must have been idempotent then, and be so now.
-        Some(sent) if sent.idempotent && call::is_idempotent(&tool, &capability) => {}
+        Some(sent) if sent.idempotent && admission::is_idempotent(&tool, &capability) => {}
         // One approval permits one request with an unknown outcome. Requests that are known to have failed need none.
-        Some(sent) if restriction::may_resend(turn, &call, sent.sends - known_failures)? => {}
-        Some(_) => return Ok(unknown(turn, call)),
+        Some(sent) if restriction::may_resend(past, outbox, &call, sent.sends - known_failures)? => {}
+        Some(_) => return Ok(unknown(past, outbox, call)),
         None => {
             if let Checked::Denied(refusal) = restriction::before(
-                turn,
+                past,
+                outbox,
                 &call,
                 &capability,
-                call::is_declared_idempotent(&tool, &capability),
+                admission::is_declared_idempotent(&tool, &capability),
             )? {
-                return Ok(refused(turn, call, refusal));
+                return Ok(refused(bodies, outbox, call, refusal));
             }
         }
     }
@@ -296,20 +285,21 @@ fn prepare(
 }
 
 /// Journals a call that is refused before it runs. The model receives the refusal in the order of its requests.
-fn refused(turn: &mut Turn, mut call: Call, refusal: ToolOutcome) -> Flight {
-    let own = resol::capability(turn, &call.asked.name).map(|capability| capability.errors.clone());
+fn refused(bodies: &Bodies, outbox: &mut Outbox, mut call: Call, refusal: ToolOutcome) -> Flight {
+    let own = resol::capability(&outbox.claimed, bodies, &call.asked.name)
+        .map(|capability| capability.errors.clone());
     // A refused call has no other try and no other tool. A handler may still replace its outcome.
     let failed = FailedCall { tries: 0, repeatable: false, replaced: true };
     let (outcome, handled) = match refusal.failure() {
         Some(FailureKind::ToolNotFound) => (refusal, None),
-        _ => match remedy(&turn.agent.errors, &own.unwrap_or_default(), refusal.clone(), failed) {
+        _ => match remedy(&outbox.claimed.agent.errors, &own.unwrap_or_default(), refusal.clone(), failed) {
             Remedy::End(outcome, handled) => (outcome, handled),
             Remedy::Again(_) | Remedy::Instead(_) => (refusal, None),
         },
     };
-    call::plan(turn, &mut call, false);
+    journal::plan(outbox, &mut call, false);
     let over = Over { outcome, handled, duration_ms: 0, ending: Ending::Refused };
-    over.note(turn, &call, false);
+    over.note(outbox, &call, false);
     Flight { call, step: Step::Over(Box::new(over)) }
 }
 
@@ -319,37 +309,42 @@ const UNKNOWN: &str =
 
 /// Ends a call that was sent before a crash and may not be repeated: the model learns that its outcome is
 /// unknown.
-fn unknown(turn: &mut Turn, call: Call) -> Flight {
+fn unknown(past: &TurnHistory, outbox: &mut Outbox, call: Call) -> Flight {
     let outcome = ToolOutcome::failed(FailureKind::Tool.code(), UNKNOWN);
-    let over = Over::made(turn, &call, &Capability::named(call.asked.name.clone()), outcome, None, 0);
+    let over = Over::made(past, outbox, &call, &Capability::named(call.asked.name.clone()), outcome, None, 0);
     Flight { call, step: Step::Over(Box::new(over)) }
 }
 
 /// Asks the circuit breaker of each call's tool for permission. A refused call gets its fallback or its end.
-async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+async fn admit(
+    past: &TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
+    flights: &mut [Flight],
+) -> Result<(), Stop> {
     for flight in flights {
         while let Step::Ready(ready) = &mut flight.step {
             if ready.continues || !ready.in_round {
                 break;
             }
-            let passage = circuit::pass(turn, &ready.tool, &ready.capability).await?;
+            let passage = circuit::pass(outbox, &ready.tool, &ready.capability).await?;
             ready.passage = passage;
             let Passage::Refused { until } = passage else { break };
-            let outcome = circuit::open(turn, &flight.call, until);
+            let outcome = circuit::open(&outbox.claimed, &flight.call, until);
             let failed = FailedCall { tries: ready.tries, repeatable: false, replaced: ready.replaced };
-            match remedy(&turn.agent.errors, &ready.capability.errors, outcome.clone(), failed) {
+            match remedy(&outbox.claimed.agent.errors, &ready.capability.errors, outcome.clone(), failed) {
                 Remedy::Instead(name) => {
-                    abandon(turn, &flight.call, ready);
-                    replace(turn, flight, name, &outcome, 0)?;
+                    abandon(outbox, &flight.call, ready);
+                    replace(past, bodies, outbox, flight, name, &outcome, 0)?;
                     // The loop then asks for the fallback, whose breaker may be open as well. The barrier stands between,
                     // because one write may change a row of the journal only once.
-                    turn.barrier().await?;
+                    outbox.barrier().await?;
                 }
                 Remedy::End(outcome, handled) => {
-                    abandon(turn, &flight.call, ready);
-                    call::plan(turn, &mut flight.call, false);
+                    abandon(outbox, &flight.call, ready);
+                    journal::plan(outbox, &mut flight.call, false);
                     let over = Over { outcome, handled, duration_ms: 0, ending: Ending::Refused };
-                    over.note(turn, &flight.call, false);
+                    over.note(outbox, &flight.call, false);
                     flight.step = Step::Over(Box::new(over));
                 }
                 Remedy::Again(_) => break,
@@ -360,7 +355,7 @@ async fn admit(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
 }
 
 /// Makes the intents of the round durable.
-async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
+async fn send(outbox: &mut Outbox, flights: &mut [Flight]) -> Result<(), Stop> {
     let (mut leaving, mut aside) = (Vec::new(), 0);
     let remote = flights.iter().filter(|flight| flight.is_in_round() && flight.tokens().is_some()).count();
     let share = i64::try_from(remote.max(1)).unwrap_or(i64::MAX);
@@ -370,30 +365,46 @@ async fn send(turn: &mut Turn, flights: &mut [Flight]) -> Result<(), Stop> {
         if !ready.in_round {
             continue;
         }
-        let left = |most: i64| turn.budget.left().map_or(most, |left| left / share);
+        let left = |most: i64| outbox.budget.left().map_or(most, |left| left / share);
         ready.set_aside = most.map_or(0, |most| most.min(left(most)).max(1));
         aside += ready.set_aside;
         leaving.push((flight.call.asked.call_id.clone(), flight.call.asked.name.clone()));
         if std::mem::take(&mut ready.continues) {
             continue;
         }
-        let idempotent = call::is_idempotent(&ready.tool, &ready.capability);
+        let idempotent = admission::is_idempotent(&ready.tool, &ready.capability);
         let is_first = ready.tries == 0 && ready.handle.is_none();
-        call::record_sent(turn, &mut flight.call, idempotent, is_first);
-        remote_calls::record_sent(turn, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
+        journal::record_sent(outbox, &mut flight.call, idempotent, is_first);
+        remote_calls::record_sent(outbox, &flight.call.asked.call_id, &ready.tool, ready.handle.as_ref());
     }
-    pay::barrier(turn, leaving, aside).await
+    pay::barrier(outbox, leaving, aside).await
 }
 
 /// Runs the calls of the round; returns each result with the index of its flight.
-async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(usize, Made)> {
+async fn invoke(
+    claimed: &Claimed,
+    past: &TurnHistory,
+    secured: Secured<'_>,
+    flights: &[Flight],
+) -> Vec<(usize, Made)> {
     let in_round = flights.iter().enumerate().filter(|(_, flight)| flight.is_in_round());
     let calls = in_round.filter_map(|(at, flight)| {
         let Step::Ready(ready) = &flight.step else { return None };
         let call = &flight.call.asked.call_id;
         let remote = RemotePart { call, set_aside: ready.set_aside, handle: ready.handle.as_ref() };
         Some(async move {
-            (at, call::try_once(turn, secured, &flight.call, (&ready.tool, &ready.capability), remote).await)
+            (
+                at,
+                send::try_once(
+                    claimed,
+                    past,
+                    secured,
+                    &flight.call,
+                    (&ready.tool, &ready.capability),
+                    remote,
+                )
+                .await,
+            )
         })
     });
     futures::future::join_all(calls).await
@@ -403,7 +414,9 @@ async fn invoke(turn: &Turn, secured: Secured<'_>, flights: &[Flight]) -> Vec<(u
 ///
 /// A call may have to park for a reviewer. Then the results of the others are journalled first, so none is lost.
 async fn judge(
-    turn: &mut Turn,
+    past: &mut TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
     flights: &mut [Flight],
     returned: Vec<(usize, Made)>,
     successes: &mut Vec<Success>,
@@ -412,28 +425,28 @@ async fn judge(
     for (at, mut made) in returned {
         let Some(flight) = flights.get_mut(at) else { continue };
         let files = std::mem::take(&mut made.artifacts);
-        let files = match artifacts::admit(turn, &flight.call, &mut made.outcome, files).await {
+        let files = match artifacts::admit(past, outbox, &flight.call, &mut made.outcome, files).await {
             Ok(files) => files,
             Err(refused) => {
                 stop.get_or_insert(refused);
                 Vec::new()
             }
         };
-        made.outcome = turn.screen_outcome(&flight.call.asked.name, made.outcome);
+        made.outcome = outbox.screen_outcome(&flight.call.asked.name, made.outcome);
         let Step::Ready(ready) = &mut flight.step else { continue };
         let begun = matches!(made.news, Some(News::Begun(_)));
-        pay::settle(turn, &flight.call.asked, (ready.set_aside, made.tokens - ready.booked), !begun);
+        pay::settle(outbox, &flight.call.asked, (ready.set_aside, made.tokens - ready.booked), !begun);
         ready.booked = ready.booked.max(made.tokens);
         match made.news.take() {
             Some(News::Begun(handle)) => {
-                remote_calls::begun(turn, &flight.call, &ready.tool, &handle);
+                remote_calls::begun(past, outbox, &flight.call, &ready.tool, &handle);
                 (ready.handle, ready.continues) = (Some(handle), true);
                 wait = wait.max(Some(Duration::ZERO));
                 continue;
             }
-            Some(News::Asks(requested)) if remote_calls::may_ask(turn) => {
+            Some(News::Asks(requested)) if remote_calls::may_ask(&outbox.claimed, bodies) => {
                 if stop.is_none() {
-                    stop = Some(remote_calls::ask(turn, &flight.call, requested, ready.booked).await);
+                    stop = Some(remote_calls::ask(past, outbox, &flight.call, requested, ready.booked).await);
                 }
                 continue;
             }
@@ -448,17 +461,17 @@ async fn judge(
             *message = format!("{message}; {UNKNOWN}");
         }
         let is_open =
-            circuit::count(turn, (&ready.tool, &ready.capability), ready.passage, &made, successes).await?;
+            circuit::count(outbox, (&ready.tool, &ready.capability), ready.passage, &made, successes).await?;
         // While the breaker is open another try would be refused: all tries count as used.
         let tries = if is_open { u32::MAX - 1 } else { ready.tries };
         let failed = FailedCall { tries, repeatable, replaced: ready.replaced };
-        match remedy(&turn.agent.errors, &ready.capability.errors, made.outcome.clone(), failed) {
+        match remedy(&outbox.claimed.agent.errors, &ready.capability.errors, made.outcome.clone(), failed) {
             Remedy::Again(wait_ms) => {
                 ready.tries += 1;
                 let replaced = ready.replaced.then(|| flight.call.asked.name.clone());
-                tries::tried(turn, &flight.call, &made.outcome, made.duration_ms, replaced, None);
+                tries::tried(outbox, &flight.call, &made.outcome, made.duration_ms, replaced, None);
                 tries::retrying(
-                    turn,
+                    outbox,
                     &flight.call,
                     &made.outcome,
                     json!({"retry": ready.tries, "delay_ms": wait_ms}),
@@ -467,17 +480,20 @@ async fn judge(
                 wait = wait.max(Some(Duration::from_millis(wait_ms)));
             }
             Remedy::Instead(name) => {
-                remote_calls::over(turn, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
-                if let Err(parked) = replace(turn, flight, name, &made.outcome, made.duration_ms) {
+                remote_calls::over(outbox, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
+                if let Err(parked) =
+                    replace(past, bodies, outbox, flight, name, &made.outcome, made.duration_ms)
+                {
                     stop.get_or_insert(parked);
                 }
                 wait = wait.max(Some(Duration::ZERO));
             }
             Remedy::End(outcome, handled) => {
                 let capability = ready.capability.clone();
-                remote_calls::over(turn, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
-                let over = Over::made(turn, &flight.call, &capability, outcome, handled, made.duration_ms);
-                artifacts::keep(turn, &flight.call, &over, files);
+                remote_calls::over(outbox, &flight.call.asked.call_id, &ready.tool, ended(ready, &made));
+                let over =
+                    Over::made(past, outbox, &flight.call, &capability, outcome, handled, made.duration_ms);
+                artifacts::keep(outbox, &flight.call, &over, files);
                 flight.step = Step::Over(Box::new(over));
             }
         }
@@ -489,7 +505,7 @@ async fn judge(
 /// reported, the tool has to be idempotent, or the manifest to have a `retry_policy` for it. After an unknown outcome, the
 /// tool has to be idempotent.
 fn may_repeat(ready: &Ready, fate: Fate) -> bool {
-    let idempotent = ready.handle.is_some() || call::is_idempotent(&ready.tool, &ready.capability);
+    let idempotent = ready.handle.is_some() || admission::is_idempotent(&ready.tool, &ready.capability);
     match fate {
         Fate::Undone => true,
         Fate::Answered => idempotent || ready.capability.errors.retry.is_some(),
@@ -503,9 +519,9 @@ fn ended(ready: &Ready, made: &Made) -> bool {
 }
 
 /// Cancels the remote work of a call that is neither repeated nor waited for.
-fn abandon(turn: &mut Turn, call: &Call, ready: &Ready) {
+fn abandon(outbox: &mut Outbox, call: &Call, ready: &Ready) {
     if ready.doubtful || ready.handle.is_some() {
-        remote_calls::over(turn, &call.asked.call_id, &ready.tool, false);
+        remote_calls::over(outbox, &call.asked.call_id, &ready.tool, false);
     }
 }
 
@@ -515,13 +531,15 @@ fn abandon(turn: &mut Turn, call: &Call, ready: &Ready) {
 /// # Errors
 /// [`Stop::Park`] when a reviewer has to approve the fallback; the replacement is recorded before.
 fn replace(
-    turn: &mut Turn,
+    past: &TurnHistory,
+    bodies: &mut Bodies,
+    outbox: &mut Outbox,
     flight: &mut Flight,
     name: String,
     failed: &ToolOutcome,
     duration_ms: i64,
 ) -> Result<(), Stop> {
-    call::plan(turn, &mut flight.call, false);
+    journal::plan(outbox, &mut flight.call, false);
     let requested = RequestedCall { name: name.clone(), ..flight.call.asked.clone() };
     let other = Call {
         asked: requested,
@@ -529,23 +547,23 @@ fn replace(
         journalled: Some(ToolCallState::Planned),
         stub_of: None,
     };
-    let Ok((tool, capability)) = call::callable(turn, &other, true) else {
+    let Ok((tool, capability)) = admission::callable(bodies, outbox, &other, true) else {
         // The fallback does not accept this call, so the model receives the failure of the requested tool.
         let own = Capability::named(flight.call.asked.name.clone());
-        let over = Over::made(turn, &flight.call, &own, failed.clone(), None, duration_ms);
+        let over = Over::made(past, outbox, &flight.call, &own, failed.clone(), None, duration_ms);
         flight.step = Step::Over(Box::new(over));
         return Ok(());
     };
-    let declared = call::is_declared_idempotent(&tool, &capability);
-    let checked = restriction::before(turn, &other, &capability, declared);
+    let declared = admission::is_declared_idempotent(&tool, &capability);
+    let checked = restriction::before(past, outbox, &other, &capability, declared);
     if let Ok(Checked::Denied(outcome)) = checked {
         let over = Over { outcome, handled: None, duration_ms: 0, ending: Ending::Refused };
-        over.note(turn, &other, false);
+        over.note(outbox, &other, false);
         *flight = Flight { call: other, step: Step::Over(Box::new(over)) };
         return Ok(());
     }
-    tries::tried(turn, &flight.call, failed, duration_ms, None, Some(name.clone()));
-    tries::retrying(turn, &flight.call, failed, json!({"instead": name}));
+    tries::tried(outbox, &flight.call, failed, duration_ms, None, Some(name.clone()));
+    tries::retrying(outbox, &flight.call, failed, json!({"instead": name}));
     let ready = Ready {
         tool,
         capability,

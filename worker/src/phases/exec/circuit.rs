@@ -1,11 +1,11 @@
 //! The circuit breakers of tools (RS-26): while many calls cannot reach a tool, the whole fleet stops calling
 //! it.
 
-use super::call::{Call, Made};
+use super::send::Made;
 use crate::breakers::Success;
+use crate::state::journal::Call;
+use crate::state::{Claimed, Outbox, Stop};
 use crate::tool::Tool;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::Capability;
@@ -17,30 +17,34 @@ use turnstone_store::breakers::{BreakerKey, Passage};
 
 /// Returns the breaker of a tool. The document's rule for the tool overrides that of the configuration, which
 /// overrides the document's rule for all tools.
-fn breaker(turn: &Turn, tool: &Arc<dyn Tool>, capability: &Capability) -> (BreakerKey, Breaker) {
+fn breaker(claimed: &Claimed, tool: &Arc<dyn Tool>, capability: &Capability) -> (BreakerKey, Breaker) {
     let own = capability.errors.breaker.or_else(|| tool.breaker());
-    let rule = own.unwrap_or(turn.agent.errors.breaker);
-    (BreakerKey::tool(&turn.agent.name, &capability.name), rule)
+    let rule = own.unwrap_or(claimed.agent.errors.breaker);
+    (BreakerKey::tool(&claimed.agent.name, &capability.name), rule)
 }
 
 /// Asks for permission to call a tool.
 ///
 /// # Errors
-/// As [`Turn::secure`].
-pub async fn pass(turn: &mut Turn, tool: &Arc<dyn Tool>, capability: &Capability) -> Result<Passage, Stop> {
-    turn.secure().await?;
-    let ((key, rule), deps) = (breaker(turn, tool, capability), &turn.deps);
-    Ok(deps.breakers.pass(turn.secured()?, &*deps.clock, (&key, &rule), &turn.lease).await)
+/// As [`Outbox::secure`].
+pub async fn pass(
+    outbox: &mut Outbox,
+    tool: &Arc<dyn Tool>,
+    capability: &Capability,
+) -> Result<Passage, Stop> {
+    outbox.secure().await?;
+    let ((key, rule), deps) = (breaker(&outbox.claimed, tool, capability), &outbox.claimed.deps);
+    Ok(deps.breakers.pass(outbox.secured()?, &*deps.clock, (&key, &rule), &outbox.lease).await)
 }
 
 /// Returns the refusal of an open breaker.
-pub fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
+pub fn open(claimed: &Claimed, call: &Call, until: Timestamp) -> ToolOutcome {
     let text = format!(
         "`{}` could not be reached repeatedly and is not called before {}; continue without it",
         call.asked.name,
         until.to_rfc3339()
     );
-    let wait_ms = u64::try_from(until.since(turn.deps.clock.now())).unwrap_or(0);
+    let wait_ms = u64::try_from(until.since(claimed.deps.clock.now())).unwrap_or(0);
     ToolOutcome::refused(FailureKind::CircuitOpen.code(), text).retry_after(Some(wait_ms))
 }
 
@@ -48,49 +52,54 @@ pub fn open(turn: &Turn, call: &Call, until: Timestamp) -> ToolOutcome {
 /// what the store must learn, until the barrier.
 ///
 /// # Errors
-/// As [`Turn::secure`].
+/// As [`Outbox::secure`].
 pub async fn count(
-    turn: &mut Turn,
+    outbox: &mut Outbox,
     (tool, capability): (&Arc<dyn Tool>, &Capability),
     passage: Passage,
     made: &Made,
     successes: &mut Vec<Success>,
 ) -> Result<bool, Stop> {
-    let (key, rule) = breaker(turn, tool, capability);
+    let (key, rule) = breaker(&outbox.claimed, tool, capability);
     if !made.counts && made.outcome.was_invoked() {
-        successes.extend(turn.deps.breakers.succeeded(key, rule, &turn.job.id, passage));
+        successes.extend(outbox.claimed.deps.breakers.succeeded(key, rule, &outbox.claimed.job.id, passage));
         return Ok(false);
     }
     if !made.counts && passage != Passage::Trial {
         return Ok(false);
     }
     // Calls beside it may have been paid for.
-    turn.secure().await?;
-    let (deps, secured) = (&turn.deps, turn.secured()?);
+    outbox.secure().await?;
+    let (deps, secured) = (&outbox.claimed.deps, outbox.secured()?);
     if !made.counts {
-        deps.breakers.not_made(secured, &*deps.clock, (&key, &rule), &turn.job.id).await;
+        deps.breakers.not_made(secured, &*deps.clock, (&key, &rule), &outbox.claimed.job.id).await;
         return Ok(false);
     }
-    let failed = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &turn.job.id).await;
+    let failed = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &outbox.claimed.job.id).await;
     let Some(until) = failed else { return Ok(false) };
     if deps.breakers.is_new(&key) {
         tracing::warn!(breaker = key.name(), next_try = until.to_rfc3339(), "circuit breaker opened");
     }
-    turn.event(EventName::BreakerOpened, json!({"tool": capability.name, "until": until.to_rfc3339()}));
+    outbox.event(EventName::BreakerOpened, json!({"tool": capability.name, "until": until.to_rfc3339()}));
     Ok(true)
 }
 
 /// Reports successes to the store.
 ///
 /// # Errors
-/// As [`Turn::secure`].
-pub async fn learn(turn: &mut Turn, successes: Vec<Success>) -> Result<(), Stop> {
+/// As [`Outbox::secure`].
+pub async fn learn(outbox: &mut Outbox, successes: Vec<Success>) -> Result<(), Stop> {
     if successes.is_empty() {
         return Ok(());
     }
-    turn.secure().await?;
+    outbox.secure().await?;
     for success in successes {
-        turn.deps.breakers.store_success(turn.secured()?, &*turn.deps.clock, success).await;
+        outbox
+            .claimed
+            .deps
+            .breakers
+            .store_success(outbox.secured()?, &*outbox.claimed.deps.clock, success)
+            .await;
     }
     Ok(())
 }

@@ -1,18 +1,11 @@
 //! The input of a delegate: its task, and the context that its terms allow (OSSA §5, `context_propagation`).
 
-use super::call::Call;
-use crate::phases::init::session_id;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
+use crate::state::journal::Call;
+use crate::state::{Claimed, Stop, TurnHistory};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use tracing::Span;
-use turnstone_domain::agent::delegation::{ContextTransfer, Delegate};
+use turnstone_domain::agent::delegation::ContextTransfer;
 use turnstone_domain::message::{Message, RequestedCall, Role};
-use turnstone_domain::principal::SUBMITTED_BY;
-use turnstone_domain::{RawObject, trace_context};
-use turnstone_telemetry::{names, propagation};
 
 /// The most bytes of state in a delegate's input; keys beyond it are only counted.
 const MOST_STATE_BYTES: usize = 64 * 1024;
@@ -21,41 +14,47 @@ const MOST_STATE_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn look(turn: &mut Turn, requested: &[RequestedCall]) -> Result<(), Stop> {
+pub async fn look(
+    claimed: &Claimed,
+    past: &mut TurnHistory,
+    requested: &[RequestedCall],
+) -> Result<(), Stop> {
     let shown = requested
         .iter()
-        .filter_map(|call| turn.delegate(&call.name))
+        .filter_map(|call| claimed.delegate(&call.name))
         .any(|delegate| delegate.terms.shares_state());
-    match turn.state_scope().filter(|_| shown) {
-        Some(scope) => turn.look_at_state(&scope).await,
+    match past.state_scope(claimed).filter(|_| shown) {
+        Some(scope) => past.look_at_state(claimed, &scope).await,
         None => Ok(()),
     }
 }
 
 /// Returns the input, and below it the context.
-pub fn input(turn: &Turn, call: &Call) -> String {
+pub fn input(claimed: &Claimed, past: &TurnHistory, call: &Call) -> String {
     let arguments = &call.asked.arguments;
     let mut text = match arguments.get("input") {
         Some(Value::String(text)) => text.clone(),
         _ => arguments.to_string(),
     };
-    let Some(terms) = turn.delegate(&call.asked.name).map(|delegate| &delegate.terms) else { return text };
+    let Some(terms) = claimed.delegate(&call.asked.name).map(|delegate| &delegate.terms) else {
+        return text;
+    };
     if terms.context != ContextTransfer::Minimal && !terms.custom_context.is_empty() {
         text.push_str(&format!("\n\nContext: {}", Value::Object(terms.custom_context.clone())));
     }
     if terms.shares_state() {
-        push_state(turn, &mut text);
+        push_state(claimed, past, &mut text);
     }
     if terms.shares_history() {
-        push_history(turn, &mut text);
+        push_history(claimed, past, &mut text);
     }
     text
 }
 
-fn push_state(turn: &Turn, text: &mut String) {
-    let Some(buffer) = &turn.buffer else { return };
+fn push_state(claimed: &Claimed, past: &TurnHistory, text: &mut String) {
+    let Some(buffer) = &past.buffer else { return };
     let (mut shown, mut bytes, mut left_out) = (Map::new(), 0, 0);
-    for (key, value) in buffer.seen(turn.deps.clock.now()) {
+    for (key, value) in buffer.seen(claimed.deps.clock.now()) {
         let size = key.len() + value.to_string().len();
         if bytes + size > MOST_STATE_BYTES {
             left_out += 1;
@@ -73,9 +72,9 @@ fn push_state(turn: &Turn, text: &mut String) {
     }
 }
 
-fn push_history(turn: &Turn, text: &mut String) {
+fn push_history(claimed: &Claimed, past: &TurnHistory, text: &mut String) {
     text.push_str("\n\nThe conversation so far:");
-    let messages = turn.conversation.messages(&turn.agent.memory);
+    let messages = past.conversation.messages(&claimed.agent.memory);
     // Messages recalled from other engagements are for this agent alone (OAS-50).
     let of_this_one =
         |message: &&Arc<Message>| !message.content.is_empty() && message.recalled_from.is_none();
@@ -88,38 +87,4 @@ fn push_history(turn: &Turn, text: &mut String) {
         };
         text.push_str(&format!("\n{who}: {}", message.content));
     }
-}
-
-/// The member of the baggage that names the session.
-const SESSION: &str = "ossa.session.id";
-
-/// Returns the job's `meta` for a delegate: its agent, its parent, and its tenant and user.
-pub fn meta(turn: &Turn, terms: Option<&Delegate>, agent: &str, span: &Span) -> RawObject {
-    let mut meta = RawObject::new();
-    meta.insert("agent", agent);
-    for kept in ["tenant", "tenant_id", "user", SUBMITTED_BY] {
-        if let Some(value) = turn.job.meta.get(kept) {
-            meta.insert(kept, value.clone());
-        }
-    }
-    meta.insert(names::PARENT_INTERACTION_ID, turn.interaction_id.as_str());
-    let shares_session = terms.is_none_or(Delegate::shares_session);
-    if shares_session {
-        let session = session_id(turn);
-        meta.insert("session_id", session.as_str());
-        meta.insert("ossa.parent.session.id", session);
-    }
-    meta.insert(names::PARENT_AGENT_ID, turn.agent.name.as_str());
-    if let Some(traceparent) = propagation::traceparent(span) {
-        meta.insert(trace::PARENT_TRACEPARENT, traceparent);
-    }
-    if let Some(baggage) = turn.job.meta.get("baggage").filter(|_| turn.agent.identity.baggage) {
-        let sent = baggage.parse::<String>().ok().filter(|_| !shares_session);
-        match sent.map(|sent| trace_context::without(&sent, SESSION)) {
-            None => meta.insert("baggage", baggage.clone()),
-            Some(rest) if !rest.is_empty() => meta.insert("baggage", rest),
-            Some(_) => {}
-        }
-    }
-    meta
 }

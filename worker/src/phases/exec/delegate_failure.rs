@@ -3,11 +3,10 @@
 //! The terms of the delegation come first (`on_failure: retry` or `fallback`), then the agent's handler for
 //! `DELEGATION_FAILED`, and a reviewer last. Without a handler and without a reviewer the model receives the failure.
 
-use super::call::Call;
-use super::delegates::KnownDelegate;
-use crate::turn::escalation;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::policy::escalation::{self, Topic};
+use crate::state::claimed::KnownDelegate;
+use crate::state::journal::Call;
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::{DelegationState, OnFailure, RETRIES};
@@ -31,32 +30,33 @@ pub enum Aftermath {
 /// # Errors
 /// [`Stop::Park`] while a reviewer decides, [`Stop::Fail`] after a no.
 pub fn aftermath(
-    turn: &mut Turn,
+    past: &TurnHistory,
+    outbox: &mut Outbox,
     call: &Call,
     tries: &[Delegated],
     last: &Delegated,
 ) -> Result<Aftermath, Stop> {
-    if let Some(agent) = next(turn, call, tries) {
+    if let Some(agent) = next(&outbox.claimed, call, tries) {
         return Ok(Aftermath::Ask(agent));
     }
-    let (outcome, handler) = (failure(last), handler(turn, call));
+    let (outcome, handler) = (failure(last), handler(&outbox.claimed, call));
     if let Some(handler) = handler.as_ref().filter(|handler| handler.strategy != Strategy::Escalate) {
         return Ok(handled(handler, outcome));
     }
-    let delegate = turn.delegate(&call.asked.name);
+    let delegate = outbox.claimed.delegate(&call.asked.name);
     let agent = delegate.map(|delegate| Arc::clone(&delegate.agent));
     let escalates = handler.is_some()
         || delegate.is_some_and(|delegate| delegate.terms.on_failure == OnFailure::Escalate);
     match agent.filter(|_| escalates) {
-        Some(agent) if escalated(turn, call, tries, &outcome)? => Ok(Aftermath::Ask(agent)),
+        Some(agent) if escalated(past, outbox, call, tries, &outcome)? => Ok(Aftermath::Ask(agent)),
         _ => Ok(Aftermath::Outcome(outcome, None)),
     }
 }
 
 /// Returns the agent that is asked next without asking a reviewer; `None` when the failure is final.
-pub fn next(turn: &Turn, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
-    let delegate = turn.delegate(&call.asked.name)?;
-    by_terms(delegate, tries).or_else(|| by_handler(turn, call, delegate, tries))
+pub fn next(claimed: &Claimed, call: &Call, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
+    let delegate = claimed.delegate(&call.asked.name)?;
+    by_terms(delegate, tries).or_else(|| by_handler(claimed, call, delegate, tries))
 }
 
 fn by_terms(delegate: &KnownDelegate, tries: &[Delegated]) -> Option<Arc<AgentDefinition>> {
@@ -71,19 +71,19 @@ fn by_terms(delegate: &KnownDelegate, tries: &[Delegated]) -> Option<Arc<AgentDe
 }
 
 fn by_handler(
-    turn: &Turn,
+    claimed: &Claimed,
     call: &Call,
     delegate: &KnownDelegate,
     tries: &[Delegated],
 ) -> Option<Arc<AgentDefinition>> {
-    let handler = handler(turn, call)?;
+    let handler = handler(claimed, call)?;
     let usual = if handler.strategy == Strategy::Retry { RETRIES } else { 0 };
     let retries = handler.max_retries.map_or(usual, |said| usize::try_from(said).unwrap_or(usize::MAX));
     if tries.iter().filter(|done| done.agent == delegate.agent.name).count() <= retries {
         return Some(Arc::clone(&delegate.agent));
     }
     let instead = handler.fallback_capability.filter(|_| replaces(handler.strategy))?;
-    let other = &turn.delegate(&instead)?.agent;
+    let other = &claimed.delegate(&instead)?.agent;
     tries.iter().all(|done| done.agent != other.name).then(|| Arc::clone(other))
 }
 
@@ -92,10 +92,10 @@ fn replaces(strategy: Strategy) -> bool {
 }
 
 /// Returns the handler for a failed delegate: the capability's own, else the agent's.
-fn handler(turn: &Turn, call: &Call) -> Option<ErrorHandler> {
+fn handler(claimed: &Claimed, call: &Call) -> Option<ErrorHandler> {
     let code = OssaCode::DelegationFailed;
-    let own = turn.agent.capability(&call.asked.name).and_then(|own| own.errors.handler.clone());
-    own.filter(|handler| handler.is_about(code)).or_else(|| turn.agent.errors.handler(code).cloned())
+    let own = claimed.agent.capability(&call.asked.name).and_then(|own| own.errors.handler.clone());
+    own.filter(|handler| handler.is_about(code)).or_else(|| claimed.agent.errors.handler(code).cloned())
 }
 
 /// Returns what a handler makes of the failure once its retries are used up.
@@ -117,14 +117,21 @@ fn handled(handler: &ErrorHandler, outcome: ToolOutcome) -> Aftermath {
 
 /// Returns true if a reviewer approved one more try that was not made yet. A call asks one question: after an
 /// approved try failed, and where no reviewer is configured, the model receives the failure.
-fn escalated(turn: &mut Turn, call: &Call, tries: &[Delegated], outcome: &ToolOutcome) -> Result<bool, Stop> {
+fn escalated(
+    past: &TurnHistory,
+    outbox: &mut Outbox,
+    call: &Call,
+    tries: &[Delegated],
+    outcome: &ToolOutcome,
+) -> Result<bool, Stop> {
     let Some(error) = outcome.as_error() else { return Ok(false) };
     let id = &call.asked.call_id;
     let about = |review: &&ReviewAnswer| review.call_id == *id && review.kind == ReviewKind::Escalation;
-    let newest = turn.reviews.iter().rev().find(about).cloned();
+    let newest = past.reviews.iter().rev().find(about).cloned();
     match newest.as_ref().map(|review| review.state) {
         Some(ReviewState::Approved) => {
-            let asked_after = (1..=tries.len()).find(|count| next(turn, call, &tries[..*count]).is_none());
+            let asked_after =
+                (1..=tries.len()).find(|count| next(&outbox.claimed, call, &tries[..*count]).is_none());
             return Ok(asked_after == Some(tries.len()));
         }
         Some(state @ (ReviewState::Rejected | ReviewState::Expired)) => {
@@ -137,13 +144,15 @@ fn escalated(turn: &mut Turn, call: &Call, tries: &[Delegated], outcome: &ToolOu
         Some(ReviewState::Open) | None => {}
     }
     let data = error.event_data();
-    turn.event(EventName::ErrorEscalated, data.clone());
-    let Some(contact) = turn.agent.errors.contact(OssaCode::DelegationFailed) else { return Ok(false) };
+    outbox.event(EventName::ErrorEscalated, data.clone());
+    let Some(contact) = outbox.claimed.agent.errors.contact(OssaCode::DelegationFailed) else {
+        return Ok(false);
+    };
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": id,
         "what_happened": outcome.for_model(), "error": data, "approve_means": "ask the agent once more",
         "reject_means": "end the job with the error"});
-    let (id, subject) = (id.clone(), escalation::subject(&error));
-    Err(escalation::ask(turn, ReviewKind::Escalation, id, subject, question, &contact))
+    let topic = Topic::error(error.kind, id.clone());
+    Err(escalation::ask(past, outbox, topic, question, &contact))
 }
 
 /// Returns the outcome of a call whose delegate failed.

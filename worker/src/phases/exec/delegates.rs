@@ -1,9 +1,9 @@
 //! The delegates of an agent: the capabilities that are agents, and their current definitions.
 
-use super::reviewer;
 use crate::model::ToolOffer;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::policy::reviewer;
+use crate::state::claimed::KnownDelegate;
+use crate::state::{Stop, Turn};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,32 +11,20 @@ use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::delegation::{Delegate, OnFailure};
 use turnstone_domain::agent::{AgentFormat, Capability};
 
-/// An agent that may receive calls.
-pub struct KnownDelegate {
-    /// The terms of the delegation.
-    pub terms: Delegate,
-    /// The definition of the delegate.
-    pub agent: Arc<AgentDefinition>,
-    /// The agents that replace it when it fails, in their order.
-    pub fallback: Vec<Arc<AgentDefinition>>,
-    /// Its description as a tool, for the model.
-    pub offer: ToolOffer,
-}
-
 /// Looks up the delegates, once per lease.
 ///
 /// # Errors
 /// [`Stop::Store`].
 pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
-    if turn.delegates.is_some() {
+    if turn.outbox.claimed.delegates.is_some() {
         return Ok(());
     }
-    if turn.agent.format == AgentFormat::AgentSpec {
+    if turn.outbox.claimed.agent.format == AgentFormat::AgentSpec {
         // Its agents are in its document.
-        turn.delegates = Some(Arc::default());
+        turn.outbox.claimed.delegates = Some(Arc::default());
         return Ok(());
     }
-    let toolbox = &turn.deps.toolbox;
+    let toolbox = &turn.outbox.claimed.deps.toolbox;
     let is_tool = |capability: &Capability| {
         let name = capability.name.as_str();
         toolbox.get(name).is_some()
@@ -45,6 +33,8 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
             || capability.origin.is_some()
     };
     let terms: Vec<(&Capability, Delegate)> = turn
+        .outbox
+        .claimed
         .agent
         .capabilities
         .iter()
@@ -53,10 +43,18 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
     let names: BTreeSet<String> = terms
         .iter()
         .flat_map(|(_, terms)| std::iter::once(&terms.agent).chain(fallback(terms)).cloned())
-        .chain(reviewer::words(&turn.agent).iter().map(|word| reviewer::agent_name(word).to_owned()))
+        .chain(
+            reviewer::words(&turn.outbox.claimed.agent)
+                .iter()
+                .map(|word| reviewer::agent_name(word).to_owned()),
+        )
         .collect();
     let names: Vec<String> = names.into_iter().collect();
-    let found = if names.is_empty() { Vec::new() } else { turn.deps.ledger.reads().agents(&names).await? };
+    let found = if names.is_empty() {
+        Vec::new()
+    } else {
+        turn.outbox.claimed.deps.ledger.reads().agents(&names).await?
+    };
     let found: BTreeMap<String, Arc<AgentDefinition>> =
         found.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();
     let mut delegates = BTreeMap::new();
@@ -66,8 +64,8 @@ pub async fn look_up(turn: &mut Turn) -> Result<(), Stop> {
         let offer = offer(capability, &agent);
         delegates.insert(capability.name.clone(), KnownDelegate { terms, agent, fallback, offer });
     }
-    turn.reviewers = reviewer::among(&turn.agent, &found);
-    turn.delegates = Some(Arc::new(delegates));
+    turn.outbox.claimed.reviewers = reviewer::among(&turn.outbox.claimed.agent, &found);
+    turn.outbox.claimed.delegates = Some(Arc::new(delegates));
     Ok(())
 }
 

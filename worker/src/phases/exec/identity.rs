@@ -2,10 +2,9 @@
 //! in it, and dropped with it. They appear in no prompt, event, journal or log.
 
 use super::remote_calls;
+use crate::state::{Claimed, Secured, TurnHistory};
 use crate::tool::identity::{Identity, PeerRequest, headers};
 use crate::tool::{Tool, Transport};
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -17,25 +16,25 @@ use turnstone_domain::tool_call::ToolOutcome;
 
 /// Returns the refusal of a call whose identity is not available. Only OpenAgentSpec defines the identity of
 /// calls.
-pub fn refusal(turn: &Turn, capability: &Capability, tool: &dyn Tool) -> Option<ToolOutcome> {
+pub fn refusal(claimed: &Claimed, capability: &Capability, tool: &dyn Tool) -> Option<ToolOutcome> {
     let refused = |text: String| Some(ToolOutcome::refused(FailureKind::Policy.code(), text));
     if tool.tokens().is_some() {
-        let most = i64::from(turn.agent.limits.max_delegation_depth);
-        let depth = turn.depth + 1;
+        let most = i64::from(claimed.agent.limits.max_delegation_depth);
+        let depth = claimed.depth + 1;
         let text = format!(
             "`{}` was not asked: it would be {depth} deep, and this agent may delegate to a depth of {most}",
             capability.name
         );
         return (depth > most).then(|| ToolOutcome::refused(FailureKind::DelegationDepth.code(), text));
     }
-    if turn.agent.format != AgentFormat::OpenAgentSpec {
+    if claimed.agent.format != AgentFormat::OpenAgentSpec {
         return None;
     }
     if tool.asks_user() {
         // Any user is allowed, because the user is the one who answers.
         return None;
     }
-    match acting(capability, &turn.engagement.user) {
+    match acting(capability, &claimed.engagement.user) {
         Err(why) => refused(why),
         Ok(Acting::Static(name)) if !tool.takes_credentials() => {
             refused(format!("`{}` takes no credentials, so it cannot be called as {name}", capability.name))
@@ -60,26 +59,27 @@ pub struct RemotePart<'a> {
 /// # Errors
 /// The outcome for the model when the credentials are missing.
 pub async fn of(
-    turn: &Turn,
+    claimed: &Claimed,
+    past: &TurnHistory,
     _: Secured<'_>,
     tool: &dyn Tool,
     capability: &Capability,
     remote: RemotePart<'_>,
 ) -> Result<Identity, ToolOutcome> {
-    let user = &turn.engagement.user;
+    let user = &claimed.engagement.user;
     if tool.tokens().is_some() {
         // The end user is the same on every server (agents brief §1.3).
         let peer_request = PeerRequest {
-            depth: turn.depth + 1,
+            depth: claimed.depth + 1,
             token_budget: remote.set_aside,
             user: user.is_known().then(|| user.clone()),
             tokens_used: AtomicI64::new(0),
             handle: remote.handle.cloned(),
-            answers: remote_calls::answers(turn, remote.call),
+            answers: remote_calls::answers(past, remote.call),
         };
         return Ok(Identity { peer_request: Some(Arc::new(peer_request)), ..Identity::default() });
     }
-    if turn.agent.format != AgentFormat::OpenAgentSpec {
+    if claimed.agent.format != AgentFormat::OpenAgentSpec {
         return Ok(Identity::default());
     }
     let acting = acting(capability, user).map_err(refused)?;
@@ -92,12 +92,12 @@ pub async fn of(
         Acting::Anonymous => return Ok(Identity::default()),
         // Two tenants may have users with the same id, because the client chooses the id.
         Acting::User => {
-            let tenant = turn.job.meta.get("tenant_id").and_then(|tenant| tenant.parse::<String>().ok());
+            let tenant = claimed.job.meta.get("tenant_id").and_then(|tenant| tenant.parse::<String>().ok());
             Owner::end_user(tenant.as_deref(), &user.id)
         }
         Acting::Static(name) => Owner::Static(name.clone()),
     };
-    let kept = match &turn.deps.credentials {
+    let kept = match &claimed.deps.credentials {
         None => Vec::new(),
         Some(keeper) => keeper.of_call(&owner, &tool.spec().name).await.map_err(|error| {
             tracing::warn!(%error, "credentials cannot be read");
@@ -112,7 +112,7 @@ pub async fn of(
             tool.spec().name
         )));
     }
-    let named = |name: &str, credential: &Credential| turn.deps.toolbox.secret(name, tool, credential);
+    let named = |name: &str, credential: &Credential| claimed.deps.toolbox.secret(name, tool, credential);
     let credentials = headers(&kept, named).map_err(refused)?;
     let user = matches!(acting, Acting::User).then(|| user.clone());
     Ok(Identity { user, credentials, peer_request: None })

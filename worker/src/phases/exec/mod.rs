@@ -5,35 +5,40 @@
 //! step relies on it. After a crash, a call that was sent and has no outcome is repeated only if it is idempotent.
 //! Otherwise a reviewer decides. There is never a blind retry.
 //!
-//! | kind of call | file |
+//! | stage of a tool call | file |
 //! |---|---|
-//! | a tool: built-in, HTTP, MCP, remote agent | `batch` (rounds of calls), `call` (one call) |
-//! | a delegate: another agent of this server | `delegate` |
-//! | a question to the user | `ask` |
-//! | an operation on the agent's own state | `state_call` |
-//! | a call whose recorded outcome a fork reuses | `stub` |
-//! | a tool of the client, or a step of a flow | `flow` |
+//! | 1. a fork reuses the outcome on record | `stub` |
+//! | 2. name, arguments and sequence are checked | `admission` |
+//! | 3. restrictions of the capability hold, reviewers approve | `policy/restriction` |
+//! | 4. the circuit breaker lets it through | `circuit` |
+//! | 5. the intent is journalled and paid for, in one barrier | `state/journal`, `state/pay` |
+//! | 6. the request is sent, under the identity of the call | `send`, `identity`, `remote_calls` |
+//! | 7. a failure is repeated or handled | `remedy`, `tries` |
+//! | 8. files are checked and kept | `artifacts` |
+//! | 9. the outcome is journalled and reaches the model | `tool_outcome` |
 //!
-//! Each kind adds its outcome to the conversation as a message of the role `tool`, or parks the job.
+//! `batch` runs the stages for all calls of an answer, and `again` for a call of an earlier turn. Other kinds of calls share
+//! stages 1 to 3 and 9. `ask` is a question to the user, and `delegate` a call of another agent of this server.
+//! `state_call` reads and changes the agent's own state. `node` is a step of a flow, or a tool of the client. Each adds
+//! its outcome to the conversation as a message of the role `tool`, or parks the job.
 
+mod admission;
 mod again;
 mod artifacts;
 mod ask;
-pub mod batch;
-pub mod call;
+mod batch;
 mod circuit;
-pub mod context;
+mod context;
 mod delegate;
 mod delegate_failure;
 pub mod delegates;
 mod identity;
-pub mod pay;
+mod node;
 mod remedy;
-pub mod remote_calls;
-pub mod restriction;
-pub mod reviewer;
+mod remote_calls;
+mod send;
 pub mod state_call;
-pub mod stub;
+mod stub;
 mod tool_outcome;
 mod tries;
 
@@ -41,17 +46,14 @@ pub use again::again;
 pub use delegate::{handed_over, took_over};
 
 use crate::flow;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Stop, Turn};
+use admission::MAX_CALLS;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::{CallId, Phase};
 
 const VERSION: i64 = 1;
-
-/// The most calls of one answer that run; further calls are refused.
-const MAX_CALLS: usize = 32;
 
 /// The result of EXEC; inputs and outcomes are rows of the journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -69,18 +71,19 @@ pub struct ExecBody {
 /// while a call waits for its next try.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if turn.node().is_some() {
-        stub::recalled(turn);
-        let calls = Box::pin(flow::execute(turn, draining)).await?;
-        return turn.complete_phase(Phase::Exec, VERSION, &ExecBody { calls });
+        stub::recalled(&mut turn.past);
+        let calls = Box::pin(node::run(turn, draining)).await?;
+        return turn.outbox.complete_phase(Phase::Exec, VERSION, &ExecBody { calls });
     }
-    let requested = turn.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
+    let requested =
+        turn.past.conversation.answer().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
     let body = ExecBody { calls: requested.iter().map(|call| call.call_id.clone()).collect() };
-    stub::recalled(turn);
+    stub::recalled(&mut turn.past);
     if !requested.is_empty() {
         Box::pin(run_calls(turn, requested, draining)).await?;
     }
-    flow::conclude(turn)?;
-    turn.complete_phase(Phase::Exec, VERSION, &body)
+    node::conclude(turn)?;
+    turn.outbox.complete_phase(Phase::Exec, VERSION, &body)
 }
 
 /// Runs the calls that have no outcome yet.
@@ -92,27 +95,39 @@ async fn run_calls(
     let all = requested.clone();
     let mut open: Vec<_> = requested.into_iter().enumerate().collect();
     // A fork reuses recorded outcomes one after the other, in the order of its calls.
-    let parallel = turn.fork.is_none()
+    let parallel = turn.past.fork.is_none()
         && open.len() > 1
         && open.len() <= MAX_CALLS
-        && !open.iter().any(|(_, requested)| ask::is_one(turn, &requested.name))
-        && batch::may_be_parallel(turn, &open);
+        && !open
+            .iter()
+            .any(|(_, requested)| ask::is_one(&turn.outbox.claimed, &turn.bodies, &requested.name))
+        && admission::may_be_parallel(&turn.outbox.claimed, &turn.past, &turn.bodies, &open);
     open.retain(|(_, requested)| {
-        !turn.conversation.has_outcome(&requested.call_id) && !flow::controls(turn, &requested.name)
+        !turn.past.conversation.has_outcome(&requested.call_id)
+            && !flow::controls(turn.crew(), &requested.name)
     });
     if parallel {
         return batch::run(turn, open, MAX_CALLS, draining).await;
     }
     for (position, requested) in open {
-        if let Some(tool) = flow::client_tool(turn, &requested.name) {
-            flow::call_client(turn, &tool, requested, position, MAX_CALLS)?;
-        } else if state_call::is_one(&turn.agent, &requested.name) {
-            state_call::run(turn, position, requested, position < MAX_CALLS).await?;
+        if let Some(tool) = node::client_tool(turn.crew(), &requested.name) {
+            node::call_client(
+                &mut turn.past,
+                &mut turn.bodies,
+                &mut turn.outbox,
+                &tool,
+                requested,
+                position,
+                MAX_CALLS,
+            )?;
+        } else if state_call::is_one(&turn.outbox.claimed.agent, &requested.name) {
+            state_call::run(&mut turn.past, &mut turn.outbox, position, requested, position < MAX_CALLS)
+                .await?;
         } else if stub::answered(turn, position, &requested).await? {
             continue;
-        } else if ask::is_one(turn, &requested.name) {
+        } else if ask::is_one(&turn.outbox.claimed, &turn.bodies, &requested.name) {
             ask::run(turn, position, requested, position < MAX_CALLS).await?;
-        } else if delegate::is_one(turn, &requested) {
+        } else if delegate::is_one(&turn.outbox.claimed, &turn.past, &requested) {
             delegate::run(turn, position, &all).await?;
         } else {
             batch::run(turn, vec![(position, requested)], MAX_CALLS, draining).await?;

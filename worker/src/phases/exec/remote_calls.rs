@@ -5,12 +5,11 @@
 //! A note is a row of the journal with an id of its own. It is durable before any step relies on it. So after
 //! a takeover the next worker waits for the same remote work, and gives the same answers.
 
-use super::call::{Call, intend};
 use crate::phases::resol;
+use crate::policy::{exposes, guard};
+use crate::state::journal::Call;
+use crate::state::{Bodies, Claimed, Outbox, Stop, TurnHistory};
 use crate::tool::{RemoteQuestion, Tool};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::{exposes, guard};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use turnstone_domain::error::FailureKind;
@@ -24,21 +23,6 @@ const PLACES: usize = 1_000;
 /// The positions of answers among a turn's checks; each call has so many, after those of the agent itself.
 const CHECKS: usize = 32;
 
-/// The notes about remote work for calls of the current turn.
-#[derive(Default)]
-pub struct RemoteNotes {
-    /// Notes that this process made.
-    noted: Vec<CallId>,
-}
-
-impl RemoteNotes {
-    /// Returns the smallest number that no note about this call has among those that this process made.
-    pub fn next_number(&self, call: &CallId) -> usize {
-        let numbers = self.noted.iter().filter_map(|id| ToolCall::note_number(id, call));
-        numbers.max().map_or(0, |last| last + 1)
-    }
-}
-
 /// The state of a remote call from before this process.
 #[derive(Default)]
 pub struct KnownRemoteCall {
@@ -49,9 +33,9 @@ pub struct KnownRemoteCall {
 }
 
 /// Returns the state of the remote work for this call, from the journal.
-pub fn known(turn: &Turn, call: &RequestedCall) -> KnownRemoteCall {
+pub fn known(past: &TurnHistory, call: &RequestedCall) -> KnownRemoteCall {
     let mut known = KnownRemoteCall::default();
-    for note in notes(turn, &call.call_id) {
+    for note in notes(past, &call.call_id) {
         if let Some(handle) = note.input.get("handle").filter(|_| note.name == call.name) {
             known.handle = Some(handle.clone());
         }
@@ -60,45 +44,42 @@ pub fn known(turn: &Turn, call: &RequestedCall) -> KnownRemoteCall {
     known
 }
 
-fn notes<'t>(turn: &'t Turn, call: &CallId) -> impl Iterator<Item = &'t ToolCall> {
+fn notes<'t>(past: &'t TurnHistory, call: &CallId) -> impl Iterator<Item = &'t ToolCall> {
     let is_one = |row: &&ToolCall| ToolCall::note_number(&row.call_id, call).is_some();
-    turn.recalled_calls.iter().filter(is_one).collect::<Vec<_>>().into_iter()
+    past.recalled_calls.iter().filter(is_one).collect::<Vec<_>>().into_iter()
 }
 
 /// Records that after the next barrier a request is sent to a remote agent, or that the call waits for the work under this
 /// handle. From then on the end of the job cancels that work.
-pub fn record_sent(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, handle: Option<&Value>) {
-    away(turn, call, tool, handle.map_or(AwayStep::Leaves, |handle| AwayStep::Works(handle.clone())));
+pub fn record_sent(outbox: &mut Outbox, call: &CallId, tool: &Arc<dyn Tool>, handle: Option<&Value>) {
+    away(outbox, call, tool, handle.map_or(AwayStep::Leaves, |handle| AwayStep::Works(handle.clone())));
 }
 
-fn away(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, step: AwayStep) {
+fn away(outbox: &mut Outbox, call: &CallId, tool: &Arc<dyn Tool>, step: AwayStep) {
     if let Some(place) = tool.place() {
         let place = place.to_owned();
-        turn.pending().tool_calls.push(ToolCallMove::Away { call_id: call.clone(), place, step });
+        outbox.pending.tool_calls.push(ToolCallMove::Away { call_id: call.clone(), place, step });
     }
 }
 
 /// Notes that a remote agent works for a call now. The note is durable with the next barrier.
-pub fn begun(turn: &mut Turn, call: &Call, tool: &Arc<dyn Tool>, handle: &Value) {
+pub fn begun(past: &mut TurnHistory, outbox: &mut Outbox, call: &Call, tool: &Arc<dyn Tool>, handle: &Value) {
     let requested = &call.asked;
     let input = json!({"handle": handle});
-    let note = note(turn, call, requested.name.clone(), input);
+    let note = note(past, call, requested.name.clone(), input);
     let call_id = note.asked.call_id.clone();
-    let intent = intend(turn, &note, true, false);
+    let intent = note.intend(outbox.position.turn, true, false);
     let outcome = ToolOutcome::Success { output: Value::Null };
     let settled = ToolCallMove::Settle { call_id, outcome, handled: None, duration_ms: 0, withheld: false };
-    turn.pending().tool_calls.extend([intent, settled]);
-    away(turn, &call.asked.call_id, tool, AwayStep::Works(handle.clone()));
+    outbox.pending.tool_calls.extend([intent, settled]);
+    away(outbox, &call.asked.call_id, tool, AwayStep::Works(handle.clone()));
 }
 
 /// Returns the next note about a call.
-fn note(turn: &mut Turn, call: &Call, name: String, input: Value) -> Call {
+fn note(past: &mut TurnHistory, call: &Call, name: String, input: Value) -> Call {
     let id = &call.asked.call_id;
-    let ids = turn.recalled_calls.iter().map(|row| &row.call_id).chain(&turn.remote_calls.noted);
-    let last = ids.filter_map(|other| ToolCall::note_number(other, id)).max();
-    let number = last.map_or(0, |last| last + 1);
-    let call_id = ToolCall::note_id(id, number);
-    turn.remote_calls.noted.push(call_id.clone());
+    let (number, call_id) = past.next_note(id);
+    past.noted.push(call_id.clone());
     let requested = RequestedCall { call_id, name, arguments: input };
     Call {
         asked: requested,
@@ -110,9 +91,9 @@ fn note(turn: &mut Turn, call: &Call, name: String, input: Value) -> Call {
 
 /// Returns true if the agent of this turn may ask its user; then questions of remote agents are passed on. An
 /// agent that works behind an output guardrail may not ask (OAS-43).
-pub fn may_ask(turn: &Turn) -> bool {
-    !turn.agent.guardrails.for_guarded
-        && question::TOOLS.iter().any(|name| resol::capability(turn, name).is_some())
+pub fn may_ask(claimed: &Claimed, bodies: &Bodies) -> bool {
+    !claimed.agent.guardrails.for_guarded
+        && question::TOOLS.iter().any(|name| resol::capability(claimed, bodies, name).is_some())
 }
 
 /// Returns the outcome for the model if a remote agent's question may not be asked.
@@ -127,22 +108,29 @@ pub fn unasked(requested: &RemoteQuestion) -> ToolOutcome {
 
 /// Asks our user a remote agent's question; `tokens` were booked for the call so far. The job parks, and the
 /// answer resumes the call.
-pub async fn ask(turn: &mut Turn, call: &Call, requested: RemoteQuestion, tokens: i64) -> Stop {
-    if let Err(stop) = guard::question(turn, call.position, &requested.question.prompt()).await {
+pub async fn ask(
+    past: &mut TurnHistory,
+    outbox: &mut Outbox,
+    call: &Call,
+    requested: RemoteQuestion,
+    tokens: i64,
+) -> Stop {
+    if let Err(stop) = guard::question(past, outbox, call.position, &requested.question.prompt()).await {
         return stop;
     }
     let input = json!({"request_keys": requested.question.request_keys(), "asked_by": call.asked.name,
                        "question_id": requested.id, "tokens": tokens});
-    let note = note(turn, call, question::TOOLS[0].to_owned(), input);
-    let intent = intend(turn, &note, true, false);
-    turn.pending().tool_calls.push(intent);
-    let (call_id, question, exposes) = (note.asked.call_id, requested.question, exposes::now(turn));
+    let note = note(past, call, question::TOOLS[0].to_owned(), input);
+    let intent = note.intend(outbox.position.turn, true, false);
+    outbox.pending.tool_calls.push(intent);
+    let (call_id, question, exposes) =
+        (note.asked.call_id, requested.question, exposes::now(&outbox.claimed, past));
     Stop::Park(Box::new(Wait::Input(AskedUser { call_id, question, exposes })))
 }
 
 /// Returns our user's answers to the questions of a remote agent, each with the question's id, the newest
 /// last.
-pub fn answers(turn: &Turn, call: &CallId) -> Vec<(String, Map<String, Value>)> {
+pub fn answers(past: &TurnHistory, call: &CallId) -> Vec<(String, Map<String, Value>)> {
     let answered = |row: &ToolCall| {
         let id = row.input["question_id"].as_str()?.to_owned();
         match &row.outcome {
@@ -150,25 +138,25 @@ pub fn answers(turn: &Turn, call: &CallId) -> Vec<(String, Map<String, Value>)> 
             _ => None,
         }
     };
-    notes(turn, call).filter_map(answered).collect()
+    notes(past, call).filter_map(answered).collect()
 }
 
 /// Checks our user's answers before they are sent to the remote agent (OAS-42, RS-08).
 ///
 /// # Errors
 /// [`Stop::Fail`] when an answer does not pass.
-pub async fn check_answers(turn: &mut Turn, call: &Call) -> Result<(), Stop> {
-    for (number, (_, values)) in answers(turn, &call.asked.call_id).into_iter().enumerate() {
+pub async fn check_answers(past: &TurnHistory, outbox: &mut Outbox, call: &Call) -> Result<(), Stop> {
+    for (number, (_, values)) in answers(past, &call.asked.call_id).into_iter().enumerate() {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let texts: Vec<String> = values.values().map(text).collect();
-        guard::answers(turn, CHECKS * (number + 1) + call.position, &texts).await?;
-        turn.screen_answers(&texts)?;
+        guard::answers(past, outbox, CHECKS * (number + 1) + call.position, &texts).await?;
+        outbox.screen_answers(&texts)?;
     }
     Ok(())
 }
 
 /// Records that the job no longer waits for the remote work of a call. The work has `ended` or never began;
 /// else it is cancelled.
-pub fn over(turn: &mut Turn, call: &CallId, tool: &Arc<dyn Tool>, ended: bool) {
-    away(turn, call, tool, if ended { AwayStep::Over } else { AwayStep::Abandoned });
+pub fn over(outbox: &mut Outbox, call: &CallId, tool: &Arc<dyn Tool>, ended: bool) {
+    away(outbox, call, tool, if ended { AwayStep::Over } else { AwayStep::Abandoned });
 }

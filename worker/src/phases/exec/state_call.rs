@@ -1,11 +1,9 @@
 //! Calls of the operations on the agent's own state (OSSA §3). They run in memory, so no request is sent and
 //! no outcome can be lost. Intent and outcome are one row, durable with the next barrier.
 
-use super::call::{self, Call};
 use crate::model::ToolOffer;
-use crate::phases::infer;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::journal::{self, Call};
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use turnstone_domain::agent::{AgentDefinition, StateMode, ToolChoice};
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::message::{Message, RequestedCall};
@@ -37,29 +35,34 @@ pub fn is_one(agent: &AgentDefinition, name: &str) -> bool {
 /// # Errors
 /// [`Stop::Store`] and [`Stop::LeaseLost`].
 pub async fn run(
-    turn: &mut Turn,
+    past: &mut TurnHistory,
+    outbox: &mut Outbox,
     position: usize,
     requested: RequestedCall,
     allowed: bool,
 ) -> Result<(), Stop> {
-    let outcome = match allowed && infer::may_call(turn) {
-        true => outcome(turn, &requested).await?,
+    let outcome = match allowed && outbox.claimed.may_call(outbox.position.tool_turns) {
+        true => outcome(&outbox.claimed, past, &requested).await?,
         false => {
             ToolOutcome::refused(FailureKind::Validation.code(), "no more tools may be called in this turn")
         }
     };
-    let outcome = turn.screen_outcome(&requested.name, outcome);
+    let outcome = outbox.screen_outcome(&requested.name, outcome);
     let call = Call { asked: requested, position, journalled: None, stub_of: None };
-    if !turn.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
-        let intent = call::intend(turn, &call, true, false);
-        turn.pending().tool_calls.push(intent);
+    if !past.recalled_calls.iter().any(|row| row.call_id == call.asked.call_id) {
+        let intent = call.intend(outbox.position.turn, true, false);
+        outbox.pending.tool_calls.push(intent);
     }
-    call::note_outcome(turn, &call, &outcome, None, 0, false);
-    turn.say(Message::tool(call.asked.call_id.clone(), outcome.for_model()));
-    at_once(turn).await
+    journal::note_outcome(outbox, &call, &outcome, None, 0, false);
+    past.say(outbox, Message::tool(call.asked.call_id.clone(), outcome.for_model()));
+    at_once(past, outbox).await
 }
 
-async fn outcome(turn: &mut Turn, requested: &RequestedCall) -> Result<ToolOutcome, Stop> {
+async fn outcome(
+    claimed: &Claimed,
+    past: &mut TurnHistory,
+    requested: &RequestedCall,
+) -> Result<ToolOutcome, Stop> {
     let operation = match Operation::read(&requested.name, &requested.arguments) {
         Ok(operation) => operation,
         Err(why) => {
@@ -69,18 +72,18 @@ async fn outcome(turn: &mut Turn, requested: &RequestedCall) -> Result<ToolOutco
             ));
         }
     };
-    let Some(scope) = turn.state_scope() else {
+    let Some(scope) = past.state_scope(claimed) else {
         return Ok(ToolOutcome::refused(FailureKind::ToolNotFound.code(), "this agent keeps no state"));
     };
-    turn.look_at_state(&scope).await?;
-    let now = turn.deps.clock.now();
-    if turn.buffer.as_ref().is_some_and(turnstone_domain::session_state::Buffer::looks_each_time) {
-        let snapshot = turn.deps.ledger.reads().state(&scope, now).await?;
-        if let Some(buffer) = &mut turn.buffer {
+    past.look_at_state(claimed, &scope).await?;
+    let now = claimed.deps.clock.now();
+    if past.buffer.as_ref().is_some_and(turnstone_domain::session_state::Buffer::looks_each_time) {
+        let snapshot = claimed.deps.ledger.reads().state(&scope, now).await?;
+        if let Some(buffer) = &mut past.buffer {
             buffer.see(snapshot);
         }
     }
-    let Some(buffer) = &mut turn.buffer else {
+    let Some(buffer) = &mut past.buffer else {
         return Ok(ToolOutcome::refused(FailureKind::State.code(), "the state was not read"));
     };
     Ok(match buffer.apply(&operation, now) {
@@ -94,11 +97,13 @@ async fn outcome(turn: &mut Turn, requested: &RequestedCall) -> Result<ToolOutco
 }
 
 /// Commits a change with the outcome of its call under `read_uncommitted`.
-async fn at_once(turn: &mut Turn) -> Result<(), Stop> {
-    let Some(scope) = turn.state_scope() else { return Ok(()) };
-    let Some(buffer) = turn.buffer.as_mut().filter(|buffer| buffer.writes_at_once()) else { return Ok(()) };
+async fn at_once(past: &mut TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
+    let Some(scope) = past.state_scope(&outbox.claimed) else { return Ok(()) };
+    let Some(buffer) = past.buffer.as_mut().filter(|buffer| buffer.writes_at_once()) else {
+        return Ok(());
+    };
     let Some(commit) = buffer.commit(&scope) else { return Ok(()) };
     buffer.committed();
-    turn.pending().state = Some(commit);
-    turn.barrier().await
+    outbox.pending.state = Some(commit);
+    outbox.barrier().await
 }

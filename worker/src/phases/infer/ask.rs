@@ -15,12 +15,10 @@ use super::reservation::{self, Afforded};
 use super::retries::LONGEST_HOLD;
 use crate::breakers::Success;
 use crate::flow;
+use crate::flow::run::FlowRun;
 use crate::model::limits::{LimitRefusal, LimitedCall, Pass};
 use crate::model::{Listener, Model, ModelAnswer, ModelError, ModelRequest, NamedModel};
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
+use crate::state::{Claimed, Outbox, Secured, Stop, Turn, TurnHistory, trace};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,27 +64,28 @@ pub async fn ask(
     reserved: &mut Option<Afforded>,
     draining: &CancellationToken,
 ) -> Result<Answered, Stop> {
-    let agent = Arc::clone(&turn.agent);
+    let Turn { past, outbox, flow, .. } = turn;
+    let agent = Arc::clone(&outbox.claimed.agent);
     let default;
-    let models = if turn.agent.model.models.is_empty() {
-        default = turn.deps.providers.default_model_at(turn.agent.model.provider.as_deref());
+    let models = if agent.model.models.is_empty() {
+        default = outbox.claimed.deps.providers.default_model_at(agent.model.provider.as_deref());
         default.as_slice()
     } else {
         agent.model.models.as_slice()
     };
     let mut last = unconfigured(NO_MODEL.to_owned());
-    let (tenant, wanted_tokens) = (turn.tenant(), request.max_tokens);
+    let (tenant, wanted_tokens) = (outbox.claimed.tenant(), request.max_tokens);
     for (at, wanted) in models.iter().enumerate() {
-        let Some((provider, model)) = find_model(turn, wanted)? else {
-            let unknown = unknown_provider(turn, wanted);
+        let Some((provider, model)) = find_model(outbox, flow.as_deref(), wanted)? else {
+            let unknown = unknown_provider(outbox, wanted);
             // If an earlier model of the list may answer later, its error is the one that permits another attempt.
             last = if last.retryable { last } else { unknown };
             continue;
         };
-        let passage = match circuit::pass(turn, turn.secured()?, &provider, &wanted.model).await {
+        let passage = match circuit::pass(outbox, outbox.secured()?, &provider, &wanted.model).await {
             Ok(passage) => passage,
             Err(open) => {
-                model_failed(turn, wanted, &provider, &open.message);
+                model_failed(outbox, wanted, &provider, &open.message);
                 last = open;
                 continue;
             }
@@ -94,52 +93,46 @@ pub async fn ask(
         // When a provider demands a delay, the next model of the list is called at once. Only the last one waits.
         let patience =
             if at + 1 == models.len() { request.timeout.min(LONGEST_HOLD) } else { Duration::ZERO };
-        let tokens = budget::allow(prompt_bound, wanted_tokens, turn.budget.left())
+        let tokens = budget::allow(prompt_bound, wanted_tokens, outbox.budget.left())
             .map_or(prompt_bound, |allowance| allowance.reserve);
         let call =
             LimitedCall { provider: &provider, model: &wanted.model, tenant: &tenant, tokens, patience };
-        let (pass, place, afforded) =
-            match Box::pin(admitted(turn, wanted, call, reserved, (prompt_bound, wanted_tokens), draining))
-                .await
-            {
-                Ok(Ok(admitted)) => admitted,
-                Ok(Err(error)) => {
-                    Box::pin(circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage))
-                        .await;
-                    last = error;
-                    continue;
-                }
-                Err(stop) => {
-                    Box::pin(circuit::not_asked(turn, turn.secured()?, &provider, &wanted.model, passage))
-                        .await;
-                    return Err(stop);
-                }
-            };
+        let tried =
+            Box::pin(admitted(outbox, wanted, call, reserved, (prompt_bound, wanted_tokens), draining));
+        let (pass, place, afforded) = match tried.await {
+            Ok(Ok(admitted)) => admitted,
+            refused => {
+                let (claimed, secured) = (&outbox.claimed, outbox.secured()?);
+                Box::pin(circuit::not_asked(claimed, secured, &provider, &wanted.model, passage)).await;
+                last = refused?.err().unwrap_or(last);
+                continue;
+            }
+        };
         // The duration of INFER begins here: it contains the call, and not the waits before it.
-        turn.enter_phase();
+        outbox.enter_phase();
         request.model.clone_from(&wanted.model);
         request.max_tokens = afforded.max_tokens;
-        request.listener = if live { listener(turn) } else { Listener::default() };
+        request.listener = if live { listener(past, outbox) } else { Listener::default() };
         let began = tokio::time::Instant::now();
-        let answered = call_model(turn, turn.secured()?, (&provider, &*model), request).await;
-        // From here until `Turn::book` the answer exists only in memory, so `Turn::secured` refuses every wait.
-        turn.unrecorded = answered.is_ok();
+        let answered = call_model(&outbox.claimed, outbox.secured()?, (&provider, &*model), request).await;
+        // From here until `Outbox::book` the answer exists only in memory, so `Outbox::secured` refuses every wait.
+        outbox.unrecorded = answered.is_ok();
         request.max_tokens = wanted_tokens;
         drop(place);
         match answered {
             Ok(answer) => {
-                let success = circuit::answered(turn, &provider, &wanted.model, passage);
+                let success = circuit::answered(&outbox.claimed, &provider, &wanted.model, passage);
                 return Ok(Answered { provider, answer, pass, afforded, success });
             }
             Err(error) => {
-                Box::pin(circuit::failed(turn, &provider, &wanted.model, passage, &error)).await?;
+                Box::pin(circuit::failed(outbox, &provider, &wanted.model, passage, &error)).await?;
                 if let Some(pass) = &pass {
-                    Box::pin(give_back(turn, turn.secured()?, pass, &error)).await;
+                    Box::pin(give_back(&outbox.claimed, outbox.secured()?, pass, &error)).await;
                 }
-                model_failed(turn, wanted, &provider, &error.to_string());
+                model_failed(outbox, wanted, &provider, &error.to_string());
                 last = failure(wanted, &error);
                 *reserved = Some(afforded);
-                spend_time(turn, request, began);
+                spend_time(&outbox.claimed, request, began);
                 if !error.falls_back() || request.timeout.is_zero() {
                     return Err(last.into());
                 }
@@ -151,8 +144,8 @@ pub async fn ask(
 
 /// Subtracts the time of a failed call from the timeout of the agent's document, which bounds all models and retries
 /// together (RS-42).
-fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Instant) {
-    if turn.agent.limits.model_timeout_ms.is_some() {
+fn spend_time(claimed: &Claimed, request: &mut ModelRequest, began: tokio::time::Instant) {
+    if claimed.agent.limits.model_timeout_ms.is_some() {
         request.timeout = request.timeout.saturating_sub(began.elapsed());
     }
 }
@@ -160,7 +153,7 @@ fn spend_time(turn: &Turn, request: &mut ModelRequest, began: tokio::time::Insta
 /// Gets three of the permissions of a call: the pass of its rate limit, a place, and the reservation. The inner error is
 /// the refusal of this model; another model of the list may still answer.
 async fn admitted(
-    turn: &mut Turn,
+    outbox: &mut Outbox,
     wanted: &ModelRef,
     call: LimitedCall<'_>,
     reserved: &mut Option<Afforded>,
@@ -169,20 +162,20 @@ async fn admitted(
 ) -> Result<Result<(Option<Pass>, Option<OwnedSemaphorePermit>, Afforded), JobError>, Stop> {
     let provider = call.provider;
     loop {
-        let pass = match enter(turn, call, draining).await? {
+        let pass = match enter(outbox, call, draining).await? {
             Ok(pass) => pass,
             Err(held) => {
-                model_failed(turn, wanted, provider, &held.message);
+                model_failed(outbox, wanted, provider, &held.message);
                 return Ok(Err(held));
             }
         };
-        let place = place(turn, provider, pass.as_ref(), draining).await?;
+        let place = place(outbox, provider, pass.as_ref(), draining).await?;
         let named = format!("{provider}/{}", wanted.model);
-        let refused = match reservation::reserve(turn, reserved, (prompt_bound, tokens), named).await {
+        let refused = match reservation::reserve(outbox, reserved, (prompt_bound, tokens), named).await {
             // The job was paused before the reservation was durable, which is released with the lease.
             Ok(_) if draining.is_cancelled() => Some(Stop::Drain),
             // A freeze began while the call waited. It waits again, and holds no place of others meanwhile.
-            Ok(held) if turn.is_frozen().await? => {
+            Ok(held) if outbox.is_frozen().await? => {
                 *reserved = Some(held);
                 None
             }
@@ -190,7 +183,7 @@ async fn admitted(
             Err(stop) => Some(stop),
         };
         if let Some(pass) = &pass {
-            turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, pass, 0).await;
+            outbox.claimed.deps.limits.settle(outbox.secured()?, &*outbox.claimed.deps.clock, pass, 0).await;
         }
         match refused {
             None => {}
@@ -204,19 +197,19 @@ async fn admitted(
 /// Waits for a place among the calls that this process makes to the provider at once (`concurrency`); `None` when there
 /// is no such bound. The rate limit comes first, so that a call that waits for it holds no place.
 async fn place(
-    turn: &Turn,
+    outbox: &Outbox,
     provider: &str,
     pass: Option<&Pass>,
     draining: &CancellationToken,
 ) -> Result<Option<OwnedSemaphorePermit>, Stop> {
-    let deps = &turn.deps;
+    let deps = &outbox.claimed.deps;
     tokio::select! {
         biased;
         place = deps.providers.place(provider) => return Ok(place),
         () = draining.cancelled() => {}
     }
     if let Some(pass) = pass {
-        deps.limits.settle(turn.secured()?, &*deps.clock, pass, 0).await;
+        deps.limits.settle(outbox.secured()?, &*deps.clock, pass, 0).await;
     }
     Err(Stop::Drain)
 }
@@ -224,12 +217,12 @@ async fn place(
 /// Waits until no freeze holds and the rate limit admits the call. Meanwhile the turn keeps its slot, its lease, and the
 /// reservation of an earlier model. The inner error means that the provider demanded a longer delay than the call may wait.
 async fn enter(
-    turn: &Turn,
+    outbox: &Outbox,
     call: LimitedCall<'_>,
     draining: &CancellationToken,
 ) -> Result<Result<Option<Pass>, JobError>, Stop> {
-    turn.unless_frozen().await?;
-    let (deps, secured) = (&turn.deps, turn.secured()?);
+    outbox.unless_frozen().await?;
+    let (deps, secured) = (&outbox.claimed.deps, outbox.secured()?);
     let entered = tokio::select! {
         biased;
         entered = deps.limits.enter(secured, &*deps.clock, call) => entered,
@@ -251,12 +244,12 @@ async fn enter(
 
 /// Returns the listener that sends the text of an answer to the engagement's followers while the model writes it. It does
 /// nothing when the agent's answers are checked before they are shown, and in a conversation without the user.
-pub fn listener(turn: &Turn) -> Listener {
-    if !turn.agent.speaks_live() || turn.conversation.thread().is_some() {
+pub fn listener(past: &TurnHistory, outbox: &Outbox) -> Listener {
+    if !outbox.claimed.agent.speaks_live() || past.conversation.thread().is_some() {
         return Listener::default();
     }
-    let (engagement, job) = (turn.engagement.id.clone(), turn.job.id.clone());
-    let speaker = turn.deps.doorbell.live().speaker(engagement, job, turn.position.turn);
+    let (engagement, job) = (outbox.claimed.engagement.id.clone(), outbox.claimed.job.id.clone());
+    let speaker = outbox.claimed.deps.doorbell.live().speaker(engagement, job, outbox.position.turn);
     Listener::new(move |text| speaker.say(text))
 }
 
@@ -265,15 +258,19 @@ pub fn listener(turn: &Turn) -> Listener {
 ///
 /// # Errors
 /// [`Stop::Fail`] when the worker may not call the model that the node declares.
-fn find_model(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, Stop> {
-    match flow::model(turn) {
+fn find_model(
+    outbox: &mut Outbox,
+    flow: Option<&FlowRun>,
+    wanted: &ModelRef,
+) -> Result<Option<NamedModel>, Stop> {
+    match flow::model(&outbox.claimed, flow) {
         Some(Ok(declared)) => Ok(Some(declared)),
         Some(Err(why)) => {
-            model_failed(turn, wanted, "", &why);
+            model_failed(outbox, wanted, "", &why);
             Err(unconfigured(why).into())
         }
         None => {
-            let known = turn.deps.providers.resolve(wanted);
+            let known = outbox.claimed.deps.providers.resolve(wanted);
             Ok(known.map(|(name, model)| (name.to_owned(), model)))
         }
     }
@@ -281,19 +278,19 @@ fn find_model(turn: &mut Turn, wanted: &ModelRef) -> Result<Option<NamedModel>, 
 
 /// Calls one model, with its span and its metrics.
 async fn call_model(
-    turn: &Turn,
+    claimed: &Claimed,
     _: Secured<'_>,
     (provider, model): (&str, &dyn Model),
     request: &ModelRequest,
 ) -> Result<ModelAnswer, ModelError> {
-    let (span, began) = (trace::chat(turn, provider, request), Instant::now());
-    let counted = &turn.trace.counted;
+    let (span, began) = (trace::chat(claimed, provider, request), Instant::now());
+    let counted = &claimed.trace.counted;
     let request = pictures::for_model(request, model);
     let answered = model.answer(&request).instrument(span.clone()).await;
     counted.asked(provider, began.elapsed(), answered.as_ref().err().map(ModelError::kind));
     match &answered {
         Ok(answer) => {
-            trace::answered(turn, &span, answer);
+            trace::answered(claimed, &span, answer);
             if let Some(usage) = answer.usage {
                 counted.used(provider, usage.input, usage.output);
             }
@@ -305,8 +302,8 @@ async fn call_model(
 
 /// Returns the tokens of a failed call to the rate limit, and applies the delay that the provider demanded to all workers.
 /// A call whose answer was lost may have used its tokens, so they are not returned.
-async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &ModelError) {
-    let deps = &turn.deps;
+async fn give_back(claimed: &Claimed, secured: Secured<'_>, pass: &Pass, error: &ModelError) {
+    let deps = &claimed.deps;
     if let ModelError::RateLimited { retry_after_ms: Some(wait_ms), .. } = error {
         deps.limits.hold(secured, &*deps.clock, pass, *wait_ms).await;
     }
@@ -316,16 +313,16 @@ async fn give_back(turn: &Turn, secured: Secured<'_>, pass: &Pass, error: &Model
 }
 
 /// Records the event that this model did not answer; another one may.
-fn model_failed(turn: &mut Turn, wanted: &ModelRef, provider: &str, message: &str) {
+fn model_failed(outbox: &mut Outbox, wanted: &ModelRef, provider: &str, message: &str) {
     let data = json!({"model": wanted.model, "provider": provider, "message": message});
-    turn.event(EventName::ModelFailed, data);
+    outbox.event(EventName::ModelFailed, data);
 }
 
-fn unknown_provider(turn: &mut Turn, wanted: &ModelRef) -> JobError {
+fn unknown_provider(outbox: &mut Outbox, wanted: &ModelRef) -> JobError {
     let name = wanted.provider.as_deref().unwrap_or("default");
     let message =
         format!("no provider `{name}` is configured for model {}; add [providers.{name}]", wanted.model);
-    model_failed(turn, wanted, name, &message);
+    model_failed(outbox, wanted, name, &message);
     unconfigured(message)
 }
 

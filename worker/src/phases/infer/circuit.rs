@@ -6,9 +6,7 @@
 
 use crate::breakers::Success;
 use crate::model::ModelError;
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Claimed, Outbox, Secured, Stop};
 use serde_json::json;
 use turnstone_domain::error::FailureKind;
 use turnstone_domain::ids::fraction;
@@ -24,15 +22,15 @@ const WAIT_MS: f64 = 30_000.0;
 /// # Errors
 /// [`FailureKind::CircuitOpen`], which names the breaker and a time after it.
 pub async fn pass(
-    turn: &Turn,
+    outbox: &Outbox,
     secured: Secured<'_>,
     provider: &str,
     model: &str,
 ) -> Result<Passage, JobError> {
-    let deps = &turn.deps;
+    let deps = &outbox.claimed.deps;
     let key = BreakerKey::model(provider, model);
     let rule = deps.providers.breaker(provider);
-    let passage = deps.breakers.pass(secured, &*deps.clock, (&key, &rule), &turn.lease).await;
+    let passage = deps.breakers.pass(secured, &*deps.clock, (&key, &rule), &outbox.lease).await;
     let Passage::Refused { until } = passage else { return Ok(passage) };
     let message = format!(
         "model {model} at provider {provider} fails for many jobs: the circuit breaker {} refuses calls until {}; the job runs \
@@ -41,7 +39,7 @@ pub async fn pass(
         until.to_rfc3339()
     );
     // Many jobs wait for the same breaker. Their delays are spread.
-    let spread = (WAIT_MS * (1.0 + 2.0 * fraction(&turn.lease.token))) as u64;
+    let spread = (WAIT_MS * (1.0 + 2.0 * fraction(&outbox.lease.token))) as u64;
     let wait_ms = u64::try_from(until.since(deps.clock.now())).unwrap_or(0).saturating_add(spread);
     Err(JobError::new(FailureKind::CircuitOpen, message)
         .with("provider", provider)
@@ -50,43 +48,51 @@ pub async fn pass(
 }
 
 /// Releases the place of a trial call that did not run.
-pub async fn not_asked(turn: &Turn, secured: Secured<'_>, provider: &str, model: &str, passage: Passage) {
+pub async fn not_asked(
+    claimed: &Claimed,
+    secured: Secured<'_>,
+    provider: &str,
+    model: &str,
+    passage: Passage,
+) {
     if passage == Passage::Trial {
-        let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
-        turn.deps.breakers.not_made(secured, &*turn.deps.clock, (&key, &rule), &turn.job.id).await;
+        let (key, rule) = (BreakerKey::model(provider, model), claimed.deps.providers.breaker(provider));
+        claimed.deps.breakers.not_made(secured, &*claimed.deps.clock, (&key, &rule), &claimed.job.id).await;
     }
 }
 
 /// Counts a call that the model answered, even with an error; it waits for nothing. The result is to be
 /// [reported](report) as soon as the answer is durable.
-pub fn answered(turn: &Turn, provider: &str, model: &str, passage: Passage) -> Option<Success> {
-    let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
-    turn.deps.breakers.succeeded(key, rule, &turn.job.id, passage)
+pub fn answered(claimed: &Claimed, provider: &str, model: &str, passage: Passage) -> Option<Success> {
+    let (key, rule) = (BreakerKey::model(provider, model), claimed.deps.providers.breaker(provider));
+    claimed.deps.breakers.succeeded(key, rule, &claimed.job.id, passage)
 }
 
 /// Counts a call that failed.
 ///
 /// # Errors
-/// As [`Turn::secured`].
+/// As [`Outbox::secured`].
 pub async fn failed(
-    turn: &mut Turn,
+    outbox: &mut Outbox,
     provider: &str,
     model: &str,
     passage: Passage,
     failure: &ModelError,
 ) -> Result<(), Stop> {
     if !matches!(failure, ModelError::Unavailable(_) | ModelError::Timeout(_)) {
-        let success = answered(turn, provider, model, passage);
-        return report(turn, success).await;
+        let success = answered(&outbox.claimed, provider, model, passage);
+        return report(outbox, success).await;
     }
-    let (key, rule) = (BreakerKey::model(provider, model), turn.deps.providers.breaker(provider));
-    let (deps, secured) = (&turn.deps, turn.secured()?);
-    if let Some(until) = deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &turn.job.id).await {
+    let (key, rule) = (BreakerKey::model(provider, model), outbox.claimed.deps.providers.breaker(provider));
+    let (deps, secured) = (&outbox.claimed.deps, outbox.secured()?);
+    if let Some(until) =
+        deps.breakers.failed(secured, &*deps.clock, (&key, &rule), &outbox.claimed.job.id).await
+    {
         let until = until.to_rfc3339();
         if deps.breakers.is_new(&key) {
             tracing::warn!(breaker = key.name(), next_try = until, "circuit breaker opened");
         }
-        turn.event(EventName::BreakerOpened, json!({"provider": provider, "model": model, "until": until}));
+        outbox.event(EventName::BreakerOpened, json!({"provider": provider, "model": model, "until": until}));
     }
     Ok(())
 }
@@ -94,10 +100,15 @@ pub async fn failed(
 /// Reports a success to the store, if there is one to report.
 ///
 /// # Errors
-/// As [`Turn::secured`].
-pub async fn report(turn: &Turn, success: Option<Success>) -> Result<(), Stop> {
+/// As [`Outbox::secured`].
+pub async fn report(outbox: &Outbox, success: Option<Success>) -> Result<(), Stop> {
     if let Some(success) = success {
-        Box::pin(turn.deps.breakers.store_success(turn.secured()?, &*turn.deps.clock, success)).await;
+        Box::pin(outbox.claimed.deps.breakers.store_success(
+            outbox.secured()?,
+            &*outbox.claimed.deps.clock,
+            success,
+        ))
+        .await;
     }
     Ok(())
 }

@@ -3,12 +3,12 @@
 //! Before the call everything is durable, and the most tokens and money that it can use are reserved. The answer, its
 //! cost and its message are committed together. They are committed at once when the answer asks for tools, or when a rate
 //! limit or a circuit breaker has to learn its outcome. Otherwise they are committed with the next write, before any
-//! other call or wait ([`Turn::secure`]).
+//! other call or wait ([`Outbox::secure`]).
 //!
 //! | file | part |
 //! |---|---|
 //! | `summary` | a call before, which shortens a conversation that outgrew the agent's memory |
-//! | `prompt`, `pictures` | the request |
+//! | `request`, `prompt`, `pictures` | the request |
 //! | `retries`, `ask` | calls models until one answers |
 //! | `circuit`, `reservation`, `turn_limit` | may a call be made, and how much may it use |
 
@@ -16,66 +16,27 @@ mod ask;
 mod circuit;
 mod pictures;
 mod prompt;
+mod request;
 mod reservation;
 mod retries;
 pub mod summary;
 mod turn_limit;
 
-use super::exec::state_call;
-use super::resol;
 use crate::flow::{self, NodeAnswer};
-use crate::model::{AskedCall, FinishReason, Listener, ModelAnswer, ModelRequest, ToolOffer};
-use crate::turn::conversation::{images, size};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::model::{AskedCall, FinishReason, ModelAnswer};
+use crate::state::bodies::InferBody;
+use crate::state::{Bodies, Outbox, Stop, Turn};
 use ask::Answered;
 use reservation::Afforded;
-pub use reservation::Shortage;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use turnstone_domain::agent::{OutputContract, ToolChoice};
-use turnstone_domain::budget::{self, Allowance, Amount, BudgetMove};
+use turnstone_domain::budget::{Amount, BudgetMove};
 use turnstone_domain::message::{Message, RequestedCall, Role};
 use turnstone_domain::{CallId, EventName, Phase, Spent};
 
 const VERSION: i64 = 3;
-/// The versions of [`InferBody`] that this worker reads. Version 1 did not count cached and reasoning tokens apart;
-/// version 2 did not record the budget that capped the answer.
-pub const VERSIONS: &[i64] = &[1, 2, 3];
-
-/// The result of INFER; the answer itself is a message of the engagement.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct InferBody {
-    /// The provider that answered.
-    pub provider: String,
-    /// The model that answered.
-    pub model: String,
-    /// The reason why the model stopped writing.
-    pub finish_reason: FinishReason,
-    /// The tokens of the prompt, as charged to the budget.
-    pub tokens_in: i64,
-    /// The tokens of the answer, as charged to the budget.
-    pub tokens_out: i64,
-    /// Prompt tokens from the provider's cache: a part of `tokens_in`.
-    #[serde(default)]
-    pub tokens_cached: i64,
-    /// Tokens of the model's reasoning: a part of `tokens_out`.
-    #[serde(default)]
-    pub tokens_reasoning: i64,
-    /// True if the provider sent no count, so the whole reservation was charged.
-    pub estimated: bool,
-    /// True if the answer had to be shorter than the agent allows, because the budget had too little left.
-    pub capped: bool,
-    /// The budget that had too little left, unless it was the engagement's tokens.
-    #[serde(default)]
-    pub shortage: Option<Shortage>,
-    /// The answer to a node of a flow, if the turn runs one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub node: Option<NodeAnswer>,
-}
 
 /// The data of `phase.completed` for INFER.
 #[derive(Serialize)]
@@ -101,20 +62,20 @@ struct Facts<'a> {
 /// waits for permission.
 pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), Stop> {
     if let Some(planned) = flow::plan(turn) {
-        return planned_node(turn, planned);
+        return planned_node(&mut turn.bodies, &mut turn.outbox, planned);
     }
-    if let Some(overflow) = turn.conversation.overflow(&turn.agent.memory) {
+    if let Some(overflow) = turn.past.conversation.overflow(&turn.outbox.claimed.agent.memory) {
         Box::pin(summary::make(turn, overflow, draining)).await?;
     }
     if turn.flow.is_some() {
         Box::pin(summary::transform(turn, draining)).await?;
     }
-    let mut request = request(turn)?;
-    if pictures::may_be_shown(turn, &request) {
-        Box::pin(pictures::attach(turn, &mut request)).await?;
+    let mut request = request::request(turn)?;
+    if pictures::may_be_shown(&turn.outbox.claimed, &request) {
+        Box::pin(pictures::attach(&turn.past, &turn.outbox, &mut request)).await?;
     }
-    let bound = bound(&request);
-    turn_limit::fit(turn, &mut request, bound)?;
+    let bound = request::bound(&request);
+    turn_limit::fit(&turn.past, &turn.outbox, &mut request, bound)?;
     let wanted = request.max_tokens;
     let mut reserved = None;
     let requested = retries::ask(turn, &mut request, bound, &mut reserved, draining).await;
@@ -123,34 +84,44 @@ pub async fn run(turn: &mut Turn, draining: &CancellationToken) -> Result<(), St
         Err(Stop::Fail(error)) if flow::catches(turn, &error) => {
             if let Some(afforded) = reserved {
                 let tokens = BudgetMove::Settle { reserved: afforded.tokens, used: 0 };
-                turn.book(tokens, afforded.settled(0));
+                turn.outbox.book(tokens, afforded.settled(0));
             }
-            return planned_node(turn, NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() });
+            return planned_node(
+                &mut turn.bodies,
+                &mut turn.outbox,
+                NodeAnswer { failed: Some(error.message), ..NodeAnswer::default() },
+            );
         }
         requested => requested?,
     };
     let used = afforded.book(answer.usage);
-    let blocked = turn.screen_answer(&mut answer);
+    let blocked = turn.outbox.screen_answer(&mut answer);
     record(turn, provider, answer, &afforded, afforded.max_tokens < wanted)?;
     let has_calls = |answer: &Message| !answer.tool_calls.is_empty();
-    let asks_for_tools = turn.node().is_none() && turn.conversation.answer().is_some_and(has_calls);
+    let asks_for_tools = turn.node().is_none() && turn.past.conversation.answer().is_some_and(has_calls);
     let commits_now = asks_for_tools || pass.is_some() || success.is_some();
-    let durable = if commits_now { turn.secure().await } else { Ok(()) };
+    let durable = if commits_now { turn.outbox.secure().await } else { Ok(()) };
     // The answer is committed before the rate limit gets the unused tokens back. If the process dies in between, the limit
     // refills by itself, and the answer is not lost.
     if let Some(pass) = pass {
-        Box::pin(turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, used)).await;
+        Box::pin(turn.outbox.claimed.deps.limits.settle(
+            turn.outbox.secured()?,
+            &*turn.outbox.claimed.deps.clock,
+            &pass,
+            used,
+        ))
+        .await;
     }
-    circuit::report(turn, success).await?;
+    circuit::report(&turn.outbox, success).await?;
     durable?;
-    turn.deadline.check()?;
-    turn_limit::check_used(turn)?;
+    turn.outbox.deadline.check()?;
+    turn_limit::check_used(&turn.past, &turn.bodies, &turn.outbox)?;
     // Only now, because a blocked answer is paid for as well.
     blocked.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Completes INFER for a node of a flow that calls no model, or whose call failed.
-fn planned_node(turn: &mut Turn, planned: NodeAnswer) -> Result<(), Stop> {
+fn planned_node(bodies: &mut Bodies, outbox: &mut Outbox, planned: NodeAnswer) -> Result<(), Stop> {
     let body = InferBody {
         provider: String::new(),
         model: String::new(),
@@ -164,88 +135,10 @@ fn planned_node(turn: &mut Turn, planned: NodeAnswer) -> Result<(), Stop> {
         shortage: None,
         node: Some(planned),
     };
-    turn.complete_phase(Phase::Infer, VERSION, &body)?;
-    turn.spent(Spent::default());
-    turn.inferred = Some(Arc::new(body));
+    outbox.complete_phase(Phase::Infer, VERSION, &body)?;
+    outbox.spent(Spent::default());
+    bodies.inferred = Some(Arc::new(body));
     Ok(())
-}
-
-fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
-    let resolved = turn.resolved()?;
-    let agent = &turn.agent;
-    let tools: Vec<ToolOffer> = match may_call(turn) {
-        true => {
-            let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
-            let own = allowed.filter_map(|name| resol::offer(turn, name));
-            own.chain(state_call::offers(agent)).chain(flow::offers(turn)).collect()
-        }
-        false => Vec::new(),
-    };
-    // "required" applies to the first answer; afterwards the model may finish.
-    let tool_choice = match agent.tool_choice {
-        ToolChoice::Required if turn.position.tool_turns > 0 => ToolChoice::Auto,
-        choice => choice,
-    };
-    Ok(ModelRequest {
-        system: prompt::system(agent),
-        messages: flow::messages(turn).unwrap_or_else(|| flow::transformed(turn, prompt::messages(turn))),
-        tools,
-        tool_choice,
-        output: agent.output.clone(),
-        ..plain_request(turn)
-    })
-}
-
-/// Returns a request with the agent's settings, and without messages and tools.
-fn plain_request(turn: &Turn) -> ModelRequest {
-    let agent = &turn.agent;
-    ModelRequest {
-        model: String::new(),
-        system: String::new(),
-        messages: Vec::new(),
-        tools: Vec::new(),
-        tool_choice: ToolChoice::Auto,
-        temperature: agent.model.temperature,
-        top_p: agent.model.top_p,
-        frequency_penalty: agent.model.frequency_penalty,
-        presence_penalty: agent.model.presence_penalty,
-        max_tokens: most_tokens(turn),
-        output: OutputContract::default(),
-        timeout: agent.limits.model_timeout_ms.map_or(turn.deps.options.model_timeout, Duration::from_millis),
-        listener: Listener::default(),
-    }
-}
-
-/// Returns the most tokens that an answer may have.
-fn most_tokens(turn: &Turn) -> i64 {
-    turn.agent.model.max_tokens.unwrap_or(turn.deps.options.max_tokens)
-}
-
-/// Returns true if the model may ask for tools in this turn. After `max_tool_turns` turns in a row that did, it is offered
-/// none and has to answer (OSSA §4).
-pub fn may_call(turn: &Turn) -> bool {
-    turn.agent.limits.max_tool_turns.is_none_or(|most| turn.position.tool_turns < most)
-}
-
-/// Returns the most tokens that the call can use within the rest of the budget, and how many of them the answer may have.
-/// Returns `None` when none are left for an answer.
-fn allowed(turn: &Turn, request: &ModelRequest) -> Option<Allowance> {
-    budget::allow(bound(request), request.max_tokens, turn_limit::left(turn))
-}
-
-/// Returns an upper bound of the tokens of a prompt. No tokenizer is needed: the bound comes from bytes, messages, tools
-/// and pictures.
-fn bound(request: &ModelRequest) -> i64 {
-    let messages: usize = request.messages.iter().map(|message| size(message)).sum();
-    let tools: usize = request
-        .tools
-        .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
-        .sum();
-    let schema = request.output.schema.as_ref().map_or(0, |schema| schema.to_string().len());
-    let bytes = request.system.len() + messages + tools + schema;
-    let parts = request.messages.len() + request.tools.len() + 2;
-    budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(|message| images(message)).sum())
 }
 
 /// Returns the calls of an answer that run, and the names of those that do not. When the answer was cut at its length,
@@ -274,7 +167,7 @@ fn record(
     let reported = answer.usage.map(|usage| usage.total());
     let used = afforded.book(answer.usage);
     if let Some(reported) = reported.filter(|reported| *reported != used) {
-        turn.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
+        turn.outbox.event(EventName::UsageClamped, json!({"reported": reported, "booked": used}));
     }
     let booked = answer.usage.unwrap_or_default().within(used);
     let cost = afforded.cost(answer.usage.map(|_| booked));
@@ -282,8 +175,8 @@ fn record(
     let tool_calls: Vec<RequestedCall> = requested
         .into_iter()
         .map(|call| RequestedCall {
-            call_id: CallId(turn.deps.ids.next()),
-            arguments: flow::cast(turn, &call.name, call.arguments),
+            call_id: CallId(turn.outbox.claimed.deps.ids.next()),
+            arguments: flow::cast(turn.crew(), &call.name, call.arguments),
             name: call.name,
         })
         .collect();
@@ -309,24 +202,24 @@ fn record(
         tokens_cached: body.tokens_cached,
         tokens_reasoning: body.tokens_reasoning,
         finish_reason: body.finish_reason,
-        budget_left: turn.budget.limit.map(|limit| limit - turn.budget.settled - used),
+        budget_left: turn.outbox.budget.limit.map(|limit| limit - turn.outbox.budget.settled - used),
         cost: (cost > 0).then_some(Amount(cost)),
         tool_calls: tool_calls.iter().map(|call| call.name.clone()).collect(),
         tool_calls_cut: (!cut.is_empty()).then_some(cut),
     };
-    turn.position.model_used = Some(body.model.clone());
-    turn.position.raise_until = None;
-    let position = turn.position.clone();
-    turn.pending().position = Some(position);
-    turn.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
+    turn.outbox.position.model_used = Some(body.model.clone());
+    turn.outbox.position.raise_until = None;
+    let position = turn.outbox.position.clone();
+    turn.outbox.pending.position = Some(position);
+    turn.outbox.book(BudgetMove::Settle { reserved, used }, afforded.settled(cost));
     if let Some(content) = content {
-        turn.say(Message { tool_calls, ..Message::text(Role::Assistant, content) });
+        turn.past.say(&mut turn.outbox, Message { tool_calls, ..Message::text(Role::Assistant, content) });
     }
     // A summary bought in this turn is a cost of this phase.
-    let (summed_in, summed_out) = turn.conversation.summed_up_for(turn.position.turn);
+    let (summed_in, summed_out) = turn.past.conversation.summed_up_for(turn.outbox.position.turn);
     let tokens = (body.tokens_in + summed_in, body.tokens_out + summed_out);
-    turn.complete_infer(VERSION, &body, tokens, &facts)?;
-    turn.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
-    turn.inferred = Some(Arc::new(body));
+    turn.outbox.complete_infer(VERSION, &body, tokens, &facts)?;
+    turn.outbox.spent(Spent { tokens_cached: body.tokens_cached, cost, model: Some(afforded.model.clone()) });
+    turn.bodies.inferred = Some(Arc::new(body));
     Ok(())
 }

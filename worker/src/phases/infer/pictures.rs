@@ -3,11 +3,11 @@
 //! The conversation keeps only the names of the files. The bytes are read for each model call and are no part
 //! of the record, so a fork or a rerun needs none of them.
 
-use super::{bound, turn_limit};
+use super::request::bound;
+use super::turn_limit;
 use crate::model::{Model, ModelRequest};
 use crate::phases::norm::{IMAGE_TYPES, MOST_IMAGE_CHARS};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::borrow::Cow;
@@ -18,10 +18,10 @@ use turnstone_domain::message::{ContentPart, ImageKind, ImageSource, Message, Ro
 const MOST: usize = 8;
 
 /// Returns true if an outcome names a file, and one of the agent's models takes pictures.
-pub fn may_be_shown(turn: &Turn, request: &ModelRequest) -> bool {
+pub fn may_be_shown(claimed: &Claimed, request: &ModelRequest) -> bool {
     let of_tool =
         |message: &Arc<Message>| message.role == Role::Tool && message.content.contains("artifact_id");
-    request.messages.iter().any(of_tool) && are_taken(turn)
+    request.messages.iter().any(of_tool) && are_taken(claimed)
 }
 
 /// Adds the newest pictures to the outcomes that name them, as long as the budget leaves room for the longest
@@ -29,8 +29,8 @@ pub fn may_be_shown(turn: &Turn, request: &ModelRequest) -> bool {
 ///
 /// # Errors
 /// [`Stop::Store`].
-pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop> {
-    let kept = turn.deps.ledger.reads().artifacts_of(&turn.engagement.id).await?;
+pub async fn attach(past: &TurnHistory, outbox: &Outbox, request: &mut ModelRequest) -> Result<(), Stop> {
+    let kept = outbox.claimed.deps.ledger.reads().artifacts_of(&outbox.claimed.engagement.id).await?;
     let is_picture = |media_type: &str| IMAGE_TYPES.contains(&media_type);
     let mut pictures: Vec<_> = kept.iter().filter(|artifact| is_picture(&artifact.media_type)).collect();
     pictures.reverse();
@@ -44,7 +44,9 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
         };
         let Some(message) = request.messages.iter_mut().find(names) else { continue };
         let message = Arc::make_mut(message);
-        let Some(bytes) = turn.deps.ledger.reads().artifact_bytes(&artifact.id).await? else { continue };
+        let Some(bytes) = outbox.claimed.deps.ledger.reads().artifact_bytes(&artifact.id).await? else {
+            continue;
+        };
         let data = BASE64_STANDARD.encode(bytes);
         if data.len() > MOST_IMAGE_CHARS {
             continue;
@@ -56,7 +58,7 @@ pub async fn attach(turn: &Turn, request: &mut ModelRequest) -> Result<(), Stop>
         // The loop begins with the newest picture, so inserting after the text restores their order.
         message.parts.insert(1, ContentPart::Image { source });
         let (call_id, most) = (message.call_id.clone(), request.max_tokens);
-        if turn_limit::left(turn).is_some_and(|left| bound(request).saturating_add(most) > left) {
+        if turn_limit::left(past, outbox).is_some_and(|left| bound(request).saturating_add(most) > left) {
             let message = request.messages.iter_mut().find(|message| message.call_id == call_id);
             let Some(message) = message.map(Arc::make_mut) else { break };
             message.parts.remove(1);
@@ -86,10 +88,10 @@ pub fn for_model<'r>(request: &'r ModelRequest, model: &dyn Model) -> Cow<'r, Mo
 }
 
 /// Returns true if one of the agent's models takes pictures.
-fn are_taken(turn: &Turn) -> bool {
-    let providers = &turn.deps.providers;
-    let default = providers.default_model_at(turn.agent.model.provider.as_deref());
-    let models = &turn.agent.model.models;
+fn are_taken(claimed: &Claimed) -> bool {
+    let providers = &claimed.deps.providers;
+    let default = providers.default_model_at(claimed.agent.model.provider.as_deref());
+    let models = &claimed.agent.model.models;
     let requested = default.iter().filter(|_| models.is_empty()).chain(models);
     requested.filter_map(|wanted| providers.resolve(wanted)).any(|(_, model)| model.takes_pictures())
 }

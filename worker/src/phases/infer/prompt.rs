@@ -1,6 +1,6 @@
 //! The parts of a prompt beside the conversation (RS-16, RS-17).
 
-use crate::turn::state::Turn;
+use crate::state::{Claimed, TurnHistory};
 use std::sync::Arc;
 use turnstone_domain::agent::{AgentDefinition, Example, OutputFormat};
 use turnstone_domain::message::{Message, Role};
@@ -28,9 +28,9 @@ pub fn system(agent: &AgentDefinition) -> String {
 
 /// Returns the examples as exchanges, and then the conversation (RS-17). The examples are no part of its
 /// window.
-pub fn messages(turn: &Turn) -> Vec<Arc<Message>> {
-    let examples = turn.agent.prompts.examples.iter().flat_map(exchange).map(Arc::new);
-    examples.chain(turn.conversation.messages(&turn.agent.memory)).collect()
+pub fn messages(claimed: &Claimed, past: &TurnHistory) -> Vec<Arc<Message>> {
+    let examples = claimed.agent.prompts.examples.iter().flat_map(exchange).map(Arc::new);
+    examples.chain(past.conversation.messages(&claimed.agent.memory)).collect()
 }
 
 fn exchange(example: &Example) -> [Message; 2] {

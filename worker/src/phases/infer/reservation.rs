@@ -2,33 +2,14 @@
 //! before it runs.
 
 use crate::model::Usage;
-use crate::turn::state::Turn;
-use crate::turn::stop::{Stop, budget_exceeded, too_little, unpriced};
-use serde::{Deserialize, Serialize};
-use turnstone_domain::JobError;
-use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price, Short};
+use crate::state::bodies::Shortage;
+use crate::state::stop::{budget_exceeded, unpriced};
+use crate::state::{Outbox, Stop};
+use turnstone_domain::budget::{self, Allowance, BudgetMove, Charge, ChargeMove, Measure, Price};
 use turnstone_store::LedgerError;
 
 /// Attempts to fit a call into a budget, because other jobs may use it between two of them.
 const FITTINGS: usize = 4;
-
-/// A budget that had not enough left for a whole answer.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Shortage {
-    /// The amount left, in the unit of the measure.
-    pub left: i64,
-    /// The most that the call could have needed.
-    pub needed: i64,
-    /// The budget.
-    pub of: Short,
-}
-
-impl Shortage {
-    /// Returns the error of a call that needs more.
-    pub fn error(&self) -> JobError {
-        too_little(self.left, self.needed, &self.of)
-    }
-}
 
 /// The reservation for a call.
 pub struct Afforded {
@@ -82,27 +63,28 @@ impl Afforded {
 /// [`Stop::Fail`] when a budget has not enough left for one token of an answer. Also when it is in money and
 /// the model has no price.
 pub async fn reserve(
-    turn: &mut Turn,
+    outbox: &mut Outbox,
     before: &mut Option<Afforded>,
     (prompt_bound, wanted): (i64, i64),
     model: String,
 ) -> Result<Afforded, Stop> {
-    let price = turn.deps.prices.model(&model).cloned();
+    let price = outbox.claimed.deps.prices.model(&model).cloned();
     let applies = |budget: &&budget::AppliedBudget| budget.model.as_ref().is_none_or(|only| *only == model);
     let budgets: Vec<String> =
-        turn.budgets.iter().filter(applies).map(|budget| budget.name.clone()).collect();
+        outbox.claimed.budgets.iter().filter(applies).map(|budget| budget.name.clone()).collect();
     // An earlier charge has to be released, whatever this model costs.
     let charged = price.is_some()
         || !budgets.is_empty()
-        || turn.budget.money.limit.is_some()
+        || outbox.budget.money.limit.is_some()
         || before.as_ref().is_some_and(|before| before.charged);
     if !charged && let Some(before) = before.take() {
         // The reservation is the same for another model, so nothing has to be written.
         return Ok(Afforded { model, ..before });
     }
-    let unlimited =
-        turn.budget.limit.is_none() && turn.budget.money.limit.is_none() && turn.budgets.is_empty();
-    let known = budget::allow(prompt_bound, wanted, turn.budget.left());
+    let unlimited = outbox.budget.limit.is_none()
+        && outbox.budget.money.limit.is_none()
+        && outbox.claimed.budgets.is_empty();
+    let known = budget::allow(prompt_bound, wanted, outbox.budget.left());
     // The ledger decides even if nothing seems to be left: other jobs may have released tokens.
     let mut fitting = known.unwrap_or(Allowance { reserve: prompt_bound.saturating_add(1), max_tokens: 1 });
     let mut shortage: Option<Shortage> = None;
@@ -122,15 +104,15 @@ pub async fn reserve(
         let charge = charged.then(|| Charge {
             what: format!("model {model}"),
             money,
-            currency: turn.deps.prices.currency().to_owned(),
+            currency: outbox.claimed.deps.prices.currency().to_owned(),
             budgets: budgets.clone(),
         });
-        turn.pending().budget = Some(BudgetMove::Reserve { tokens });
-        turn.pending().charge = charge.map(|charge| Box::new(ChargeMove::Reserve(charge)));
-        match turn.try_barrier().await {
+        outbox.pending.budget = Some(BudgetMove::Reserve { tokens });
+        outbox.pending.charge = charge.map(|charge| Box::new(ChargeMove::Reserve(charge)));
+        match outbox.try_barrier().await {
             Ok(()) => {
                 *before = None;
-                turn.deadline.check()?;
+                outbox.deadline.check()?;
                 return Ok(afforded);
             }
             Err(LedgerError::BudgetExceeded { left, needed, of }) => {
@@ -145,14 +127,18 @@ pub async fn reserve(
                 shortage = Some(Shortage { left, needed, of: *of });
             }
             Err(LedgerError::Unpriced { budget, currency }) => {
-                return Err(
-                    unpriced(&budget, currency.as_deref(), &model, turn.deps.prices.currency()).into()
-                );
+                return Err(unpriced(
+                    &budget,
+                    currency.as_deref(),
+                    &model,
+                    outbox.claimed.deps.prices.currency(),
+                )
+                .into());
             }
             Err(error) => return Err(error.into()),
         }
     }
-    let left = turn.budget.left().unwrap_or_default();
+    let left = outbox.budget.left().unwrap_or_default();
     let error = shortage.map_or_else(|| budget_exceeded(left, fitting.reserve), |shortage| shortage.error());
     Err(error.into())
 }

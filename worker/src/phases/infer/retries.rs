@@ -7,8 +7,7 @@
 use super::ask::{Answered, ask as ask_once};
 use super::reservation::Afforded;
 use crate::model::ModelRequest;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::{Claimed, Stop, Turn};
 use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -40,11 +39,11 @@ pub async fn ask(
             Err(Stop::Fail(error)) => error,
             other => return other,
         };
-        let Some(wait_ms) = wait(turn, &error, tries) else {
-            let retryable = error.retryable && !is_last(turn, &error);
+        let Some(wait_ms) = wait(&turn.outbox.claimed, &error, tries) else {
+            let retryable = error.retryable && !is_last(&turn.outbox.claimed, &error);
             return Err(JobError { retryable, ..error }.into());
         };
-        if turn.agent.limits.model_timeout_ms.is_some() {
+        if turn.outbox.claimed.agent.limits.model_timeout_ms.is_some() {
             let pause = Duration::from_millis(wait_ms);
             if pause >= request.timeout {
                 return Err(error.into());
@@ -55,8 +54,8 @@ pub async fn ask(
         let mut data = error.event_data();
         data["retry"] = tries.into();
         data["delay_ms"] = json!(wait_ms);
-        turn.event(EventName::ModelRetrying, data);
-        turn.secured()?;
+        turn.outbox.event(EventName::ModelRetrying, data);
+        turn.outbox.secured()?;
         tokio::select! {
             biased;
             () = draining.cancelled() => return Err(Stop::Drain),
@@ -67,8 +66,8 @@ pub async fn ask(
 
 /// Returns true if no further attempt of the job calls the model again: the policy of an Agent Spec document counts all
 /// calls. A provider that demands a longer delay than the turn may wait is called again later.
-fn is_last(turn: &Turn, error: &JobError) -> bool {
-    let limits = turn.agent.format == AgentFormat::AgentSpec && turn.agent.errors.model_retry.is_some();
+fn is_last(claimed: &Claimed, error: &JobError) -> bool {
+    let limits = claimed.agent.format == AgentFormat::AgentSpec && claimed.agent.errors.model_retry.is_some();
     limits && of_model(error) && !is_held(error)
 }
 
@@ -81,19 +80,19 @@ fn is_held(error: &JobError) -> bool {
 }
 
 /// Returns the delay before the models are called again, in milliseconds; `None` when they are not.
-fn wait(turn: &Turn, error: &JobError, tries: u32) -> Option<u64> {
+fn wait(claimed: &Claimed, error: &JobError, tries: u32) -> Option<u64> {
     let code = error.kind.ossa();
     if !error.retryable || !of_model(error) {
         return None;
     }
-    let policy = &turn.agent.errors;
+    let policy = &claimed.agent.errors;
     let handler = policy.handler(code);
     let retries = match handler.map(|handler| (handler.strategy, handler.max_retries)) {
         Some((Strategy::Retry, said)) => said.unwrap_or_else(|| code.retries()),
         Some((_, said)) => said.unwrap_or(0),
         None => match &policy.model_retry {
             Some(rule) => rule.retries.unwrap_or_else(|| code.retries()),
-            None if turn.agent.format == AgentFormat::Ossa => code.retries(),
+            None if claimed.agent.format == AgentFormat::Ossa => code.retries(),
             None => 0,
         },
     };

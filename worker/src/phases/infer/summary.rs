@@ -5,14 +5,15 @@
 //! again.
 
 use super::ask::{Answered, ask};
-use super::{allowed, bound, circuit};
+use super::circuit;
+use super::request::{self, allowed, bound};
 use crate::breakers::Success;
 use crate::flow;
 use crate::model::ModelRequest;
 use crate::model::limits::Pass;
-use crate::turn::conversation::Overflow;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use crate::state::conversation::Overflow;
+use crate::state::conversation::line;
+use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
 use serde_json::json;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -34,15 +35,15 @@ const TASK: &str = "You sum up the earlier part of a conversation between a user
 /// # Errors
 /// As the main call of the phase.
 pub async fn make(turn: &mut Turn, overflow: Overflow, draining: &CancellationToken) -> Result<(), Stop> {
-    let mut request = request(turn, &overflow);
-    let Some(allowance) = allowed(turn, &request) else {
-        turn.conversation.forget_before(overflow.until);
+    let mut request = request(&turn.outbox.claimed, &overflow);
+    let Some(allowance) = allowed(&turn.past, &turn.outbox, &request) else {
+        turn.past.conversation.forget_before(overflow.until);
         return Ok(());
     };
     request.max_tokens = allowance.max_tokens;
     let bought = buy(turn, request, overflow.messages.len(), draining).await?;
     let content = format!("Summary of the conversation so far: {}", bought.text);
-    bought.keep(turn, None, (Role::System, content, overflow.until)).await
+    bought.keep(&mut turn.past, &mut turn.outbox, None, (Role::System, content, overflow.until)).await
 }
 
 /// A summary that is paid for and not recorded yet.
@@ -68,13 +69,13 @@ async fn buy(
     let used = afforded.book(answer.usage);
     let booked = answer.usage.unwrap_or_default().within(used);
     let (tokens_in, cost) = (booked.input, afforded.cost(answer.usage.map(|_| booked)));
-    turn.book(BudgetMove::Settle { reserved: afforded.tokens, used }, afforded.settled(cost));
-    turn.paid_before = turn.paid_before.saturating_add(cost);
-    let blocked = turn.screen_answer(&mut answer);
+    turn.outbox.book(BudgetMove::Settle { reserved: afforded.tokens, used }, afforded.settled(cost));
+    turn.outbox.paid_before = turn.outbox.paid_before.saturating_add(cost);
+    let blocked = turn.outbox.screen_answer(&mut answer);
     let tokens_out = used - tokens_in;
     let facts = json!({"messages": messages, "model": answer.model, "provider": provider,
                        "tokens_in": tokens_in, "tokens_out": tokens_out});
-    turn.event(EventName::HistorySummarized, facts);
+    turn.outbox.event(EventName::HistorySummarized, facts);
     let text = answer.content.unwrap_or_default();
     Ok(Bought { text, tokens_in, tokens_out, pass, success, blocked })
 }
@@ -83,18 +84,24 @@ impl Bought {
     /// Records the summary as a message of a conversation, durably.
     async fn keep(
         self,
-        turn: &mut Turn,
+        past: &mut TurnHistory,
+        outbox: &mut Outbox,
         thread: Option<String>,
         (role, content, until): (Role, String, i64),
     ) -> Result<(), Stop> {
         let Self { tokens_in, tokens_out, pass, success, blocked, .. } = self;
         let summary = Some(Summary { until, tokens_in, tokens_out });
-        turn.say_in(thread, Message { summary, ..Message::text(role, content) });
-        let durable = turn.barrier().await;
+        past.say_in(outbox, thread, Message { summary, ..Message::text(role, content) });
+        let durable = outbox.barrier().await;
         if let Some(pass) = pass {
-            turn.deps.limits.settle(turn.secured()?, &*turn.deps.clock, &pass, tokens_in + tokens_out).await;
+            outbox
+                .claimed
+                .deps
+                .limits
+                .settle(outbox.secured()?, &*outbox.claimed.deps.clock, &pass, tokens_in + tokens_out)
+                .await;
         }
-        circuit::report(turn, success).await?;
+        circuit::report(outbox, success).await?;
         durable?;
         blocked.map_or(Ok(()), |error| Err(error.into()))
     }
@@ -111,10 +118,10 @@ pub async fn transform(turn: &mut Turn, draining: &CancellationToken) -> Result<
         let own = flow::begin_summary(turn, &due);
         let request = ModelRequest {
             messages,
-            max_tokens: super::most_tokens(turn).min(MOST_TOKENS),
-            ..super::plain_request(turn)
+            max_tokens: request::most_tokens(&turn.outbox.claimed).min(MOST_TOKENS),
+            ..request::plain_request(&turn.outbox.claimed)
         };
-        let bought = match allowed(turn, &request) {
+        let bought = match allowed(&turn.past, &turn.outbox, &request) {
             Some(allowance) => {
                 let request = ModelRequest { max_tokens: allowance.max_tokens, ..request };
                 buy(turn, request, due.messages, draining).await.map(Some)
@@ -124,33 +131,22 @@ pub async fn transform(turn: &mut Turn, draining: &CancellationToken) -> Result<
         flow::end_summary(turn, own);
         let Some(bought) = bought? else { return Ok(()) };
         let content = bought.text.clone();
-        bought.keep(turn, Some(due.thread), (Role::User, content, due.until)).await?;
+        bought
+            .keep(&mut turn.past, &mut turn.outbox, Some(due.thread), (Role::User, content, due.until))
+            .await?;
     }
     Ok(())
 }
 
-fn request(turn: &Turn, overflow: &Overflow) -> ModelRequest {
+fn request(claimed: &Claimed, overflow: &Overflow) -> ModelRequest {
     let said: Vec<String> = overflow.messages.iter().map(|message| line(message)).collect();
     ModelRequest {
         system: TASK.to_owned(),
         messages: vec![Arc::new(Message::text(Role::User, said.join("\n\n")))],
         tools: Vec::new(),
         tool_choice: ToolChoice::None,
-        max_tokens: super::most_tokens(turn).min(MOST_TOKENS),
+        max_tokens: request::most_tokens(claimed).min(MOST_TOKENS),
         output: OutputContract::default(),
-        ..super::plain_request(turn)
+        ..request::plain_request(claimed)
     }
-}
-
-/// Returns a message as a line of the transcript.
-pub fn line(message: &Message) -> String {
-    let who = match message.role {
-        Role::User => "User",
-        Role::System => "Note",
-        Role::Assistant => "Assistant",
-        Role::Tool => "Tool",
-    };
-    let calls =
-        message.tool_calls.iter().map(|call| format!(" [calls {} with {}]", call.name, call.arguments));
-    format!("{who}: {}{}", message.content, calls.collect::<String>())
 }

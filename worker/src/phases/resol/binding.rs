@@ -1,63 +1,20 @@
 //! Finds the tools that this worker can call for the agent's declarations.
 
-use super::record::{ResolvedTool, ToolSource};
-use super::rules;
 use crate::model::ToolOffer;
+use crate::policy::tool_rules;
+use crate::state::tools::{Bound, ResolvedTool, ToolSource};
+use crate::state::{Claimed, Secured};
 use crate::tool::mcp::{Catalogue, McpServer, McpTool};
 use crate::tool::{Tool, Toolbox};
-use crate::turn::barrier::Secured;
-use crate::turn::state::Turn;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use turnstone_domain::agent::delegation::Target;
-use turnstone_domain::agent::{AgentDefinition, AgentFormat, Capability, Reached, Toolset};
+use turnstone_domain::agent::{AgentFormat, Capability, Reached, Toolset};
 use turnstone_domain::digest;
 
 /// The reason why a capability has no tool, or none for this caller.
 const NO_TOOL: &str = "no tool of this name is registered on this worker; add it to [tools]";
-
-/// The tools of a turn, by the names that the model knows.
-#[derive(Default)]
-pub struct Bindings {
-    by_name: HashMap<String, Bound>,
-}
-
-/// A tool that was found.
-pub struct Bound {
-    /// The tool.
-    pub tool: Arc<dyn Tool>,
-    /// The record of it that RESOL writes.
-    pub record: ResolvedTool,
-    /// The capability of a tool that the agent does not name individually, or that has rules of the configuration.
-    own: Option<Capability>,
-}
-
-impl Bindings {
-    /// Returns the tool of this name.
-    pub fn get(&self, name: &str) -> Option<&Bound> {
-        self.by_name.get(name)
-    }
-
-    /// Adds a tool of which there is a record.
-    pub fn insert_recorded(&mut self, agent: &AgentDefinition, record: ResolvedTool, tool: Arc<dyn Tool>) {
-        let name = record.name.clone();
-        let own = agent.capability(&name).is_none().then(|| Capability::named(name.clone()));
-        self.by_name.insert(name, Bound { tool, record, own });
-    }
-
-    /// Adds a tool.
-    pub fn insert(&mut self, name: String, bound: Bound) {
-        self.by_name.insert(name, bound);
-    }
-}
-
-impl Bound {
-    /// Returns the agent's capability for it.
-    pub fn capability<'a>(&'a self, agent: &'a AgentDefinition, name: &str) -> Option<&'a Capability> {
-        self.own.as_ref().or_else(|| agent.capability(name))
-    }
-}
 
 /// The current offers of an agent's MCP servers.
 pub struct Catalogues {
@@ -68,24 +25,24 @@ pub struct Catalogues {
 
 impl Catalogues {
     /// Asks the servers of all `wanted` capabilities and of the toolsets, in parallel.
-    pub async fn ask(turn: &Turn, secured: Secured<'_>, wanted: impl Fn(&str) -> bool) -> Self {
-        let toolbox = &turn.deps.toolbox;
-        let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
-        let servers: BTreeMap<String, Arc<McpServer>> = capabilities
-            .filter_map(|capability| place(toolbox, capability)?.ok())
-            .map(|place| (place.key.to_owned(), place.server))
-            .chain(
-                turn.agent
-                    .toolsets
-                    .iter()
-                    .filter_map(|set| Some((set.server.clone(), Arc::clone(toolbox.server(&set.server)?)))),
-            )
-            .collect();
+    pub async fn ask(claimed: &Claimed, secured: Secured<'_>, wanted: impl Fn(&str) -> bool) -> Self {
+        let toolbox = &claimed.deps.toolbox;
+        let capabilities = claimed.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
+        let servers: BTreeMap<String, Arc<McpServer>> =
+            capabilities
+                .filter_map(|capability| place(toolbox, capability)?.ok())
+                .map(|place| (place.key.to_owned(), place.server))
+                .chain(
+                    claimed.agent.toolsets.iter().filter_map(|set| {
+                        Some((set.server.clone(), Arc::clone(toolbox.server(&set.server)?)))
+                    }),
+                )
+                .collect();
         let requested = servers.into_iter().map(async |(key, server)| {
             let catalogue = server.catalogue().await;
             (key, catalogue)
         });
-        let capabilities = turn.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
+        let capabilities = claimed.agent.capabilities.iter().filter(|capability| wanted(&capability.name));
         let remote: BTreeSet<&str> =
             capabilities.filter_map(|capability| remote(toolbox, capability)).collect();
         let read =
@@ -167,16 +124,20 @@ fn place<'a>(toolbox: &Toolbox, capability: &'a Capability) -> Option<Result<Mcp
 ///
 /// # Errors
 /// A sentence that gives the reason why this turn does not have it.
-pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues) -> Result<Bound, String> {
+pub async fn bind(
+    claimed: &Claimed,
+    capability: &Capability,
+    catalogues: &Catalogues,
+) -> Result<Bound, String> {
     let name = capability.name.as_str();
-    let toolbox = &turn.deps.toolbox;
-    if !rules::admits(turn, capability) {
+    let toolbox = &claimed.deps.toolbox;
+    if !tool_rules::admits(claimed, capability) {
         return Err(NO_TOOL.to_owned());
     }
     if let Some(key) = remote(toolbox, capability) {
         let unknown = || Err("it was not asked for".to_owned());
         let agent = catalogues.remote.get(key).cloned().unwrap_or_else(unknown)?;
-        return bound(turn, agent, capability, ToolSource::Delegation { agent_id: key.to_owned() }).await;
+        return bound(claimed, agent, capability, ToolSource::Delegation { agent_id: key.to_owned() }).await;
     }
     let index = capability.origin.as_ref().map(|origin| origin.tool_index);
     if let Some(tool) = toolbox.get(name) {
@@ -184,18 +145,18 @@ pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues)
             Some(tool_index) => ToolSource::Manifest { tool_index },
             None => ToolSource::Function { handler: name.to_owned() },
         };
-        return bound(turn, Arc::clone(tool), capability, source).await;
+        return bound(claimed, Arc::clone(tool), capability, source).await;
     }
     if let Some(place) = place(toolbox, capability) {
         let place = place?;
-        let tool = catalogues.tool(place.key, place.tool, turn.agent.format)?;
+        let tool = catalogues.tool(place.key, place.tool, claimed.agent.format)?;
         let source = of_server(&tool);
-        return bound(turn, tool, capability, source).await;
+        return bound(claimed, tool, capability, source).await;
     }
     match capability.origin.as_ref().map(|origin| (&origin.reached, origin.tool_index)) {
         Some((Reached::Http(endpoint), tool_index)) => {
             let tool = toolbox.declared_tool(capability, endpoint)?;
-            bound(turn, tool, capability, ToolSource::Manifest { tool_index }).await
+            bound(claimed, tool, capability, ToolSource::Manifest { tool_index }).await
         }
         Some((Reached::Unserved { kind }, _)) => Err(format!(
             "tools of type {kind} are not served; put what serves it over HTTP into [tools.{name}]"
@@ -206,7 +167,7 @@ pub async fn bind(turn: &Turn, capability: &Capability, catalogues: &Catalogues)
 
 /// Finds all tools of a server, in the order of their names.
 pub async fn bind_all(
-    turn: &Turn,
+    claimed: &Claimed,
     set: &Toolset,
     catalogues: &Catalogues,
 ) -> Vec<(String, Result<Bound, String>)> {
@@ -217,11 +178,11 @@ pub async fn bind_all(
             let mut offered = Vec::new();
             for (tool, found) in catalogue.tools() {
                 let capability = set.capability(name(tool));
-                if !rules::admits(turn, &capability) {
+                if !tool_rules::admits(claimed, &capability) {
                     continue;
                 }
                 let known = Arc::clone(found) as Arc<dyn Tool>;
-                let bound = bound(turn, known, &capability, of_server(found)).await;
+                let bound = bound(claimed, known, &capability, of_server(found)).await;
                 offered.push((
                     name(tool),
                     bound.map(|bound| Bound { own: bound.own.or(Some(capability)), ..bound }),
@@ -238,16 +199,16 @@ fn of_server(tool: &McpTool) -> ToolSource {
 }
 
 async fn bound(
-    turn: &Turn,
+    claimed: &Claimed,
     tool: Arc<dyn Tool>,
     capability: &Capability,
     source: ToolSource,
 ) -> Result<Bound, String> {
     let offer = offer(&*tool, capability);
-    turn.deps.prepare(&offer.input_schema).await?;
-    turn.deps.prepare(&tool.spec().input_schema).await?;
+    claimed.deps.prepare(&offer.input_schema).await?;
+    claimed.deps.prepare(&tool.spec().input_schema).await?;
     if let Some(schema) = &capability.output_schema {
-        turn.deps.prepare(schema).await?;
+        claimed.deps.prepare(schema).await?;
     }
     let timeout =
         capability.timeout_ms.map_or(tool.timeout(), |ms| tool.timeout().min(Duration::from_millis(ms)));
@@ -256,11 +217,11 @@ async fn bound(
         source,
         transport: tool.transport(),
         timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-        retry_policy: capability.errors.retry.clone().or_else(|| turn.agent.errors.retry.clone()),
+        retry_policy: capability.errors.retry.clone().or_else(|| claimed.agent.errors.retry.clone()),
         digest: digest::of_json(&serde_json::json!([offer.description, offer.input_schema])),
     };
-    let unnamed = || turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
-    let own = rules::added(&turn.deps.toolbox, capability).or_else(unnamed);
+    let unnamed = || claimed.agent.capability(&capability.name).is_none().then(|| capability.clone());
+    let own = tool_rules::added(&claimed.deps.toolbox, capability).or_else(unnamed);
     Ok(Bound { tool, record, own })
 }
 
@@ -268,10 +229,14 @@ async fn bound(
 ///
 /// # Errors
 /// A sentence that says why its schema cannot be used.
-pub async fn declared(turn: &Turn, tool: Arc<dyn Tool>, capability: &Capability) -> Result<Bound, String> {
-    let bound = bound(turn, tool, capability, ToolSource::Manifest { tool_index: 0 }).await?;
+pub async fn declared(
+    claimed: &Claimed,
+    tool: Arc<dyn Tool>,
+    capability: &Capability,
+) -> Result<Bound, String> {
+    let bound = bound(claimed, tool, capability, ToolSource::Manifest { tool_index: 0 }).await?;
     // The rules of the configuration are about its own tools.
-    let own = turn.agent.capability(&capability.name).is_none().then(|| capability.clone());
+    let own = claimed.agent.capability(&capability.name).is_none().then(|| capability.clone());
     Ok(Bound { own, ..bound })
 }
 

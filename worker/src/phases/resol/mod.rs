@@ -1,20 +1,14 @@
 //! RESOL: finds the tools of this turn (OSSA §1.3).
 
 mod binding;
-mod record;
-mod rules;
-
-pub use binding::Bindings;
-pub use record::{ResolBody, ResolvedTool};
-pub use rules::{admits_guardrail, reads_engagement};
 
 use crate::flow::{self, Declared};
 use crate::model::ToolOffer;
+use crate::policy::tool_rules;
+use crate::state::tools::{Bindings, Bound, ResolBody, ResolvedTool, ToolSource};
+use crate::state::{Bodies, Claimed, Outbox, Stop, Turn};
 use crate::tool::{Tool, Transport};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use binding::{Bound, Catalogues};
-use record::ToolSource;
+use binding::Catalogues;
 use serde_json::json;
 use std::sync::Arc;
 use turnstone_domain::agent::delegation::Target;
@@ -22,9 +16,6 @@ use turnstone_domain::agent::{Capability, ToolChoice};
 use turnstone_domain::{EventName, Phase, digest};
 
 const VERSION: i64 = 3;
-/// Versions of the body that this worker reads. The first has no record of the tools' sources, the second
-/// none of the retry policies of their calls.
-pub const VERSIONS: &[i64] = &[1, 2, 3];
 
 /// Runs RESOL: finds every tool that the agent declares, one per capability (RS-11). A tool that is
 /// unavailable, or whose schema is invalid (RS-13), is omitted with a warning, and the turn continues without
@@ -33,26 +24,27 @@ pub const VERSIONS: &[i64] = &[1, 2, 3];
 /// # Errors
 /// [`Stop::Fail`] when the request of a flow's node may not be sent by this worker.
 pub async fn run(turn: &mut Turn) -> Result<(), Stop> {
-    let agent = &turn.agent;
+    let agent = &turn.outbox.claimed.agent;
     let is_bare = agent.capabilities.is_empty() && agent.toolsets.is_empty() && agent.output.schema.is_none();
-    if is_bare && turn.fork.is_none() && turn.flow.is_none() {
-        return found(turn, ResolBody::default(), Bindings::default());
+    if is_bare && turn.past.fork.is_none() && turn.flow.is_none() {
+        return found(&mut turn.bodies, &mut turn.outbox, ResolBody::default(), Bindings::default());
     }
     Box::pin(find(turn)).await
 }
 
 async fn find(turn: &mut Turn) -> Result<(), Stop> {
-    prepare_output(turn).await;
-    let recorded = turn.fork.as_mut().and_then(|fork| fork.resolved.take());
+    prepare_output(&turn.outbox.claimed).await;
+    let recorded = turn.past.fork.as_mut().and_then(|fork| fork.resolved.take());
     let is_known = recorded.is_some();
     let (mut body, mut bindings) = recorded.unwrap_or_default();
-    let declared = flow::declared(turn, turn.secured()?).await?;
+    let declared = flow::declared(turn, turn.outbox.secured()?).await?;
     let is_declared = |name: &str| declared.iter().any(|one| one.capability.name == name);
-    if turn.agent.tool_choice != ToolChoice::None && !is_known {
-        let agent = Arc::clone(&turn.agent);
-        let catalogues = Catalogues::ask(turn, turn.secured()?, |name| !is_declared(name)).await;
+    if turn.outbox.claimed.agent.tool_choice != ToolChoice::None && !is_known {
+        let agent = Arc::clone(&turn.outbox.claimed.agent);
+        let catalogues =
+            Catalogues::ask(&turn.outbox.claimed, turn.outbox.secured()?, |name| !is_declared(name)).await;
         for capability in agent.capabilities.iter().filter(|own| !is_declared(&own.name)) {
-            if let Some(found) = delegate(turn, capability).await {
+            if let Some(found) = delegate(&turn.outbox.claimed, capability).await {
                 match found {
                     Ok(record) => {
                         body.tools.push(capability.name.clone());
@@ -62,14 +54,14 @@ async fn find(turn: &mut Turn) -> Result<(), Stop> {
                 }
                 continue;
             }
-            match binding::bind(turn, capability, &catalogues).await {
+            match binding::bind(&turn.outbox.claimed, capability, &catalogues).await {
                 Ok(bound) => keep(capability.name.clone(), bound, &mut body, &mut bindings),
                 Err(why) => body.unavailable.push((capability.name.clone(), why)),
             }
         }
         let mut of_sets = Vec::new();
         for set in &agent.toolsets {
-            of_sets.extend(binding::bind_all(turn, set, &catalogues).await);
+            of_sets.extend(binding::bind_all(&turn.outbox.claimed, set, &catalogues).await);
         }
         for (name, found) in of_sets {
             match found {
@@ -80,35 +72,35 @@ async fn find(turn: &mut Turn) -> Result<(), Stop> {
         }
     }
     for Declared { capability, tool } in declared {
-        match binding::declared(turn, tool, &capability).await {
+        match binding::declared(&turn.outbox.claimed, tool, &capability).await {
             Ok(bound) => keep(capability.name, bound, &mut body, &mut bindings),
             Err(why) => body.unavailable.push((capability.name, why)),
         }
     }
     for (name, message) in &body.unavailable {
-        turn.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+        turn.outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
     }
-    found(turn, body, bindings)
+    found(&mut turn.bodies, &mut turn.outbox, body, bindings)
 }
 
 /// Completes RESOL with what was found.
-fn found(turn: &mut Turn, body: ResolBody, bindings: Bindings) -> Result<(), Stop> {
-    turn.complete_phase(Phase::Resol, VERSION, &body)?;
-    turn.resolved = Some(Arc::new(body));
-    turn.bindings = Some(Arc::new(bindings));
+fn found(bodies: &mut Bodies, outbox: &mut Outbox, body: ResolBody, bindings: Bindings) -> Result<(), Stop> {
+    outbox.complete_phase(Phase::Resol, VERSION, &body)?;
+    bodies.resolved = Some(Arc::new(body));
+    bodies.bindings = Some(Arc::new(bindings));
     Ok(())
 }
 
 /// Compiles the schema of the answer. An unusable schema is refused when there is an answer.
-async fn prepare_output(turn: &Turn) {
-    if let Some(schema) = &turn.agent.output.schema {
-        let _ = turn.deps.prepare(schema).await;
+async fn prepare_output(claimed: &Claimed) {
+    if let Some(schema) = &claimed.agent.output.schema {
+        let _ = claimed.deps.prepare(schema).await;
     }
 }
 
 /// Returns the record of a capability that is another agent; `None` for a tool.
-async fn delegate(turn: &Turn, capability: &Capability) -> Option<Result<ResolvedTool, String>> {
-    let Some(delegate) = turn.delegate(&capability.name) else {
+async fn delegate(claimed: &Claimed, capability: &Capability) -> Option<Result<ResolvedTool, String>> {
+    let Some(delegate) = claimed.delegate(&capability.name) else {
         let Target::Agent(wanted) = &capability.target else { return None };
         return Some(Err(format!("no agent `{}` is registered", wanted.agent)));
     };
@@ -121,7 +113,7 @@ async fn delegate(turn: &Turn, capability: &Capability) -> Option<Result<Resolve
         retry_policy: None,
         digest: digest::of_json(&json!([offer.description, offer.input_schema])),
     };
-    Some(turn.deps.prepare(&offer.input_schema).await.map(|()| record()))
+    Some(claimed.deps.prepare(&offer.input_schema).await.map(|()| record()))
 }
 
 fn keep(name: String, bound: Bound, body: &mut ResolBody, bindings: &mut Bindings) {
@@ -131,8 +123,8 @@ fn keep(name: String, bound: Bound, body: &mut ResolBody, bindings: &mut Binding
 }
 
 /// Returns true if RESOL of this turn ran in another process and its tools are still needed.
-pub fn is_to_be_recalled(turn: &Turn) -> bool {
-    turn.bindings.is_none() && matches!(turn.next_phase(), Some(Phase::Infer | Phase::Exec))
+pub fn is_to_be_recalled(bodies: &Bodies, outbox: &Outbox) -> bool {
+    bodies.bindings.is_none() && matches!(outbox.next_phase(), Some(Phase::Infer | Phase::Exec))
 }
 
 /// Finds the tools again for a turn whose RESOL ran in another process. A tool that is gone or differs from
@@ -141,16 +133,16 @@ pub fn is_to_be_recalled(turn: &Turn) -> bool {
 /// # Errors
 /// When the checkpoint cannot be read.
 pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
-    prepare_output(turn).await;
-    let body = turn.resolved()?;
-    let agent = Arc::clone(&turn.agent);
-    let declared = flow::declared(turn, turn.secured()?).await?;
+    prepare_output(&turn.outbox.claimed).await;
+    let body = turn.bodies.resolved()?;
+    let agent = Arc::clone(&turn.outbox.claimed.agent);
+    let declared = flow::declared(turn, turn.outbox.secured()?).await?;
     let of_document = |name: &str| declared.iter().find(|one| one.capability.name == name);
     let wanted = |name: &str| body.tools.iter().any(|known| known == name) && of_document(name).is_none();
-    let catalogues = Catalogues::ask(turn, turn.secured()?, wanted).await;
+    let catalogues = Catalogues::ask(&turn.outbox.claimed, turn.outbox.secured()?, wanted).await;
     let mut bindings = Bindings::default();
     for name in &body.tools {
-        if turn.delegate(name).is_some() {
+        if turn.outbox.claimed.delegate(name).is_some() {
             continue;
         }
         let own =
@@ -159,8 +151,8 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
             || agent.toolsets.iter().find(|set| set.covers(name)).map(|set| set.capability(name.clone()));
         let Some(capability) = own.or_else(of_set) else { continue };
         let found = match of_document(name) {
-            Some(one) => binding::declared(turn, Arc::clone(&one.tool), &capability).await,
-            None => binding::bind(turn, &capability, &catalogues).await,
+            Some(one) => binding::declared(&turn.outbox.claimed, Arc::clone(&one.tool), &capability).await,
+            None => binding::bind(&turn.outbox.claimed, &capability, &catalogues).await,
         };
         let found = found.and_then(|bound| {
             let recorded = body.resolved.iter().find(|record| record.name == *name);
@@ -172,44 +164,44 @@ pub async fn recall(turn: &mut Turn) -> Result<(), Stop> {
         match found {
             Ok(bound) => bindings.insert(name.clone(), bound),
             Err(message) => {
-                turn.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
+                turn.outbox.event(EventName::ToolUnavailable, json!({"name": name, "message": message}));
             }
         }
     }
-    turn.bindings = Some(Arc::new(bindings));
+    turn.bodies.bindings = Some(Arc::new(bindings));
     Ok(())
 }
 
 /// Returns a tool as it is described to the model: the agent's texts override those of the registry.
 #[must_use]
-pub fn offer(turn: &Turn, name: &str) -> Option<ToolOffer> {
-    if let Some(delegate) = turn.delegate(name) {
+pub fn offer(claimed: &Claimed, bodies: &Bodies, name: &str) -> Option<ToolOffer> {
+    if let Some(delegate) = claimed.delegate(name) {
         return Some(delegate.offer.clone());
     }
-    let bound = turn.bindings.as_ref()?.get(name)?;
-    Some(binding::offer(&*bound.tool, bound.capability(&turn.agent, name)?))
+    let bound = bodies.bindings.as_ref()?.get(name)?;
+    Some(binding::offer(&*bound.tool, bound.capability(&claimed.agent, name)?))
 }
 
 /// Returns the rules for the calls of a tool: the agent's own, or those for all tools of its server, with those of the
 /// configuration. A tool that is not available now keeps them.
 #[must_use]
-pub fn capability(turn: &Turn, name: &str) -> Option<Capability> {
-    let found = turn.bindings.as_ref().and_then(|bindings| bindings.get(name));
+pub fn capability(claimed: &Claimed, bodies: &Bodies, name: &str) -> Option<Capability> {
+    let found = bodies.bindings.as_ref().and_then(|bindings| bindings.get(name));
     match found {
-        Some(bound) => bound.capability(&turn.agent, name).cloned(),
+        Some(bound) => bound.capability(&claimed.agent, name).cloned(),
         None => {
-            let own = turn.agent.capability(name).cloned();
+            let own = claimed.agent.capability(name).cloned();
             let of_set =
-                || turn.agent.toolsets.iter().find(|set| set.covers(name)).map(|set| set.capability(name));
+                || claimed.agent.toolsets.iter().find(|set| set.covers(name)).map(|set| set.capability(name));
             let own = own.or_else(of_set)?;
-            Some(rules::added(&turn.deps.toolbox, &own).unwrap_or(own))
+            Some(tool_rules::added(&claimed.deps.toolbox, &own).unwrap_or(own))
         }
     }
 }
 
 /// Returns a tool of this turn, and the agent's rules for its calls.
 #[must_use]
-pub fn callable(turn: &Turn, name: &str) -> Option<(Arc<dyn Tool>, Capability)> {
-    let bound = turn.bindings.as_ref()?.get(name)?;
-    Some((Arc::clone(&bound.tool), bound.capability(&turn.agent, name)?.clone()))
+pub fn callable(claimed: &Claimed, bodies: &Bodies, name: &str) -> Option<(Arc<dyn Tool>, Capability)> {
+    let bound = bodies.bindings.as_ref()?.get(name)?;
+    Some((Arc::clone(&bound.tool), bound.capability(&claimed.agent, name)?.clone()))
 }

@@ -3,8 +3,8 @@
 use super::{Deps, LeaseKeeper};
 use crate::WorkerOptions;
 use crate::model::Providers;
+use crate::state::signals::Signal;
 use crate::tool::Toolbox;
-use crate::turn::signals::Signal;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::config::McpConfig;
 use super::server::McpServer;
 use super::tool::{Hints, McpTool, OutputSchema};
-use crate::tool::toolbox::is_tool_name;
+use crate::tool::config::is_tool_name;
 use rmcp::model::Tool as Listed;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -204,7 +204,7 @@ fn is_digest(text: &str) -> bool {
 /// Returns true if a server may have this name: its tools are named `<server>.<tool>`, so it holds no dot.
 #[must_use]
 pub fn is_server_name(name: &str) -> bool {
-    name.len() <= 64 && !name.contains('.') && crate::tool::toolbox::is_tool_name(name)
+    name.len() <= 64 && !name.contains('.') && crate::tool::config::is_tool_name(name)
 }
 
 #[cfg(test)]

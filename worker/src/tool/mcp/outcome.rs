@@ -1,6 +1,6 @@
 //! A server's answer to a call, as the tool's output.
 
-use crate::deps::check;
+use crate::schema_check::check;
 use crate::tool::ToolError;
 use crate::tool::outbound::excerpt;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};

@@ -8,11 +8,12 @@ mod compare;
 mod tools;
 mod world;
 
-use super::state::{Fork, Turn};
-use super::stop::Stop;
-use super::verdict::{self, Verdict};
 use crate::model::{ModelDefaults, Providers};
+use crate::phases::verdict::{self, Verdict};
+use crate::state::past::Fork;
+use crate::state::{Bodies, Outbox, Stop, Turn, TurnHistory};
 use crate::tool::Toolbox;
+use crate::turn::begin;
 use crate::{Deps, WorkerOptions, phases};
 use compare::Recorded;
 pub use compare::{Difference, Rerun};
@@ -30,7 +31,7 @@ use turnstone_domain::record::EngagementRecord;
 use turnstone_domain::review::{Review, ReviewAnswer};
 use turnstone_domain::turn_write::Position;
 use turnstone_domain::{AgentDefinition, Checkpoint, EventName, JobState, Lease, Phase, RawJson, Timestamp};
-use turnstone_store::{Claim, Doorbell, EngagementClaim, Past};
+use turnstone_store::{Claim, Doorbell, EngagementClaim, Past as Stored};
 use world::World;
 
 /// More tokens than any answer has, because an answer that was paid for is not cut.
@@ -45,7 +46,7 @@ pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
     let world = Arc::new(World::of(record));
     let claim = claim(record)?;
     let deps = deps(&world, "", "");
-    let Ok(Some(mut turn)) = Turn::begin(deps, claim).await else {
+    let Ok(Some(mut turn)) = begin::begin(deps, claim).await else {
         return Err("the document has no job of an agent".to_owned());
     };
     let calls = record.calls.iter().filter(|call| call.outcome.is_some()).map(RecordedCall::from);
@@ -53,9 +54,9 @@ pub async fn rerun(record: &EngagementRecord) -> Result<Rerun, String> {
     let mut known = fork::Recorded::of(calls.collect());
     known.checks = checked.filter_map(|event| RecordedCheck::of_event(event.turn, &event.data)).collect();
     known.is_all = true;
-    turn.fork = Some(Box::new(Fork {
+    turn.past.fork = Some(Box::new(Fork {
         origin: Origin {
-            engagement_id: turn.engagement.id.clone(),
+            engagement_id: turn.outbox.claimed.engagement.id.clone(),
             point: ForkPoint { turn: 1, phase: Phase::Init },
             live_tools: false,
             changes: ForkChanges::default(),
@@ -107,7 +108,7 @@ fn claim(record: &EngagementRecord) -> Result<Claim, String> {
             budget: Budget::default(),
             depth: new.depth,
             budgets: Vec::new(),
-            past: Past::Nothing,
+            past: Stored::Nothing,
         }),
     })
 }
@@ -151,10 +152,10 @@ impl Run<'_> {
             return Ok(());
         }
         loop {
-            let number = turn.position.turn;
+            let number = turn.outbox.position.turn;
             let at = |what: &str| Difference::of(number, None, what);
             phases::exec::delegates::look_up(turn).await.map_err(|_| at("its agents cannot be looked up"))?;
-            turn.reviews = self.reviews(number);
+            turn.past.reviews = self.reviews(number);
             let done = self.recorded.phases(number);
             for checkpoint in &done {
                 self.phase(turn, checkpoint).await?;
@@ -163,7 +164,7 @@ impl Run<'_> {
                 return self.said_differ(number);
             }
             self.report.turns += 1;
-            let next = self.verdict(turn, number, last)?;
+            let next = self.verdict(&mut turn.past, &mut turn.bodies, &mut turn.outbox, number, last)?;
             self.said_differ(number)?;
             match next {
                 Some(position) => turn.advance(position),
@@ -189,22 +190,25 @@ impl Run<'_> {
     async fn phase(&mut self, turn: &mut Turn, recorded: &Checkpoint) -> Result<(), Difference> {
         let (number, phase) = (recorded.turn, recorded.phase);
         let text = |name: &str| recorded.body.get(name).and_then(Value::as_str).unwrap_or_default();
-        turn.deps = deps(&self.world, text("instance_id"), text("provider"));
+        turn.outbox.claimed.deps = deps(&self.world, text("instance_id"), text("provider"));
         self.world.enter(self.record, recorded);
-        turn.enter_phase();
+        turn.outbox.enter_phase();
         let draining = CancellationToken::new();
         let ran = match phase {
-            Phase::Init => phases::init::run(turn),
+            Phase::Init => phases::init::run(&mut turn.outbox),
             Phase::Norm => phases::norm::run(turn).await,
             Phase::Resol => {
-                let found = tools::found(turn, self.record, recorded);
-                if let (Some(fork), Some(found)) = (&mut turn.fork, found) {
+                let found = tools::found(&turn.outbox.claimed, self.record, recorded);
+                if let (Some(fork), Some(found)) = (&mut turn.past.fork, found) {
                     fork.resolved = Some(found);
                 }
                 phases::resol::run(turn).await
             }
             Phase::Infer => {
-                self.recorded.said_from_outside(number).into_iter().for_each(|message| turn.say(message));
+                self.recorded
+                    .said_from_outside(number)
+                    .into_iter()
+                    .for_each(|message| turn.past.say(&mut turn.outbox, message));
                 phases::infer::run(turn, &draining).await
             }
             Phase::Exec => phases::exec::run(turn, &draining).await,
@@ -212,7 +216,7 @@ impl Run<'_> {
             Phase::Emit => phases::emit::run(turn).await,
         };
         let ran = match ran {
-            Ok(()) => turn.barrier().await,
+            Ok(()) => turn.outbox.barrier().await,
             stopped => stopped,
         };
         ran.map_err(|stop| Difference::of(number, Some(phase), &format!("it stops: {}", why(&stop))))?;
@@ -228,13 +232,20 @@ impl Run<'_> {
     }
 
     /// Returns the position after a complete turn, when the record has the same verdict.
-    fn verdict(&self, turn: &mut Turn, number: i64, last: i64) -> Result<Option<Position>, Difference> {
-        let decided = phases::persist::committed(turn)
-            .and_then(|()| turn.inferred())
-            .and_then(|inferred| verdict::verdict(turn, &inferred));
+    fn verdict(
+        &self,
+        past: &mut TurnHistory,
+        bodies: &mut Bodies,
+        outbox: &mut Outbox,
+        number: i64,
+        last: i64,
+    ) -> Result<Option<Position>, Difference> {
+        let decided = phases::persist::committed(bodies)
+            .and_then(|()| bodies.inferred())
+            .and_then(|inferred| verdict::verdict(past, outbox, &inferred));
         let decided = match decided {
             Ok(Verdict::HandedOver(result)) => {
-                turn.screen_result(result).map(Verdict::Complete).map_err(Stop::from)
+                outbox.screen_result(result).map(Verdict::Complete).map_err(Stop::from)
             }
             decided => decided,
         };
@@ -243,9 +254,9 @@ impl Run<'_> {
             Ok(Verdict::Continue(position)) => Ok((number < last).then_some(position)),
             Ok(Verdict::Reask(position, why)) => {
                 if number < last || end.state != JobState::Completed {
-                    verdict::reask(turn, &why);
+                    verdict::reask(past, outbox, &why);
                 }
-                self.world.take(turn.take_pending());
+                self.world.take(outbox.take_pending());
                 Ok((number < last).then_some(position))
             }
             Ok(Verdict::Complete(result) | Verdict::HandedOver(result)) => {
@@ -257,7 +268,7 @@ impl Run<'_> {
             }
             // A complete turn that failed is followed by another one, when there is another attempt.
             Err(_) if number < last => {
-                let (model_used, granted) = (turn.position.model_used.clone(), turn.position.granted);
+                let (model_used, granted) = (outbox.position.model_used.clone(), outbox.position.granted);
                 Ok(Some(Position { turn: number + 1, model_used, granted, ..Position::default() }))
             }
             Err(stop) => {

@@ -1,8 +1,8 @@
 //! The tools of a recorded turn: their recorded descriptions, without anything to call.
 
-use crate::phases::resol::{Bindings, ResolBody, ResolvedTool};
+use crate::state::Claimed;
+use crate::state::tools::{Bindings, ResolBody, ResolvedTool};
 use crate::tool::{Invocation, Tool, ToolError, Transport};
-use crate::turn::state::Turn;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -40,14 +40,14 @@ impl Tool for OnRecord {
 
 /// Returns the result of RESOL in a recorded turn; `None` when its checkpoint cannot be read.
 pub(super) fn found(
-    turn: &Turn,
+    claimed: &Claimed,
     record: &EngagementRecord,
     recorded: &Checkpoint,
 ) -> Option<(ResolBody, Bindings)> {
     let body = ResolBody::deserialize(&recorded.body).ok()?;
     let mut bindings = Bindings::default();
-    for resolved in body.resolved.iter().filter(|tool| turn.delegate(&tool.name).is_none()) {
-        bindings.insert_recorded(&turn.agent, resolved.clone(), Arc::new(tool(record, resolved)));
+    for resolved in body.resolved.iter().filter(|tool| claimed.delegate(&tool.name).is_none()) {
+        bindings.insert_recorded(&claimed.agent, resolved.clone(), Arc::new(tool(record, resolved)));
     }
     Some((body, bindings))
 }

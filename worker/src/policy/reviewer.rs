@@ -5,11 +5,9 @@
 //! parked job resumes when it has ended. The question is in the inbox like any other; the store answers it
 //! with the result of the reviewer's engagement.
 
-use super::call::{self, Call};
-use super::context;
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
-use crate::turn::trace;
+use crate::state::claimed::Reviewers;
+use crate::state::journal::Call;
+use crate::state::{Outbox, Stop, trace};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +19,6 @@ use turnstone_domain::{AgentDefinition, EngagementId, JobError, JobId, NewChild,
 
 /// The prefix that marks a name as an agent's.
 const PREFIX: &str = "oagent://";
-
-/// The agents that review calls of this one, by their names in its document; `None` for one that is not
-/// registered.
-pub type Reviewers = BTreeMap<String, Option<Arc<AgentDefinition>>>;
 
 /// Returns the name under which a reviewer would be registered as an agent.
 pub fn agent_name(reviewer: &str) -> &str {
@@ -63,28 +57,28 @@ pub fn among(agent: &AgentDefinition, found: &BTreeMap<String, Arc<AgentDefiniti
 }
 
 /// Asks the agent that the review names, and parks until it has answered or the deadline has passed.
-pub fn ask(turn: &mut Turn, review: NewReview, text: String) -> Stop {
+pub fn ask(outbox: &Outbox, review: NewReview, text: String) -> Stop {
     let reviewer = review.reviewer.as_str();
-    let Some(agent) = turn.reviewers.get(reviewer).cloned().flatten() else {
+    let Some(agent) = outbox.claimed.reviewers.get(reviewer).cloned().flatten() else {
         let message = format!("the reviewer `{reviewer}` is not on this server");
         return JobError::new(FailureKind::Policy, message).with("oas_rule", "OAS-31").into();
     };
-    let most = i64::from(turn.agent.limits.max_delegation_depth);
-    if turn.depth + 1 > most {
+    let most = i64::from(outbox.claimed.agent.limits.max_delegation_depth);
+    if outbox.claimed.depth + 1 > most {
         let message = format!(
             "the reviewer `{reviewer}` was not asked: it would be {} deep, and this agent may delegate to a depth of {most}",
-            turn.depth + 1
+            outbox.claimed.depth + 1
         );
         let error = JobError::new(FailureKind::DelegationDepth, message).with("oas_rule", "OAS-32");
         return JobError { retryable: false, ..error }.into();
     }
     let span = trace::handoff(&agent.name, DelegationMode::Supervisor.as_str());
-    let meta = context::meta(turn, None, &agent.name, &span);
-    let agent = (*agent).clone().working_for(&turn.agent);
-    let engagement = EngagementId(turn.deps.ids.next());
-    let left_ms = review.deadline_at.map(|deadline| deadline.since(turn.deps.clock.now()).max(1));
+    let meta = trace::child_meta(outbox, None, &agent.name, &span);
+    let agent = (*agent).clone().working_for(&outbox.claimed.agent);
+    let engagement = EngagementId(outbox.claimed.deps.ids.next());
+    let left_ms = review.deadline_at.map(|deadline| deadline.since(outbox.claimed.deps.clock.now()).max(1));
     let child = NewChild {
-        job: JobId(turn.deps.ids.next()),
+        job: JobId(outbox.claimed.deps.ids.next()),
         engagement: engagement.clone(),
         agent: Box::new(agent),
         call_id: call_of_review(&review.call_id, review.kind),
@@ -112,9 +106,9 @@ pub fn input(call: &Call, kind: ReviewKind, question: &Value) -> String {
 }
 
 /// Journals the reviewed call, so that it is known when the reviewer has answered.
-pub fn plan(turn: &mut Turn, call: &Call, idempotent: bool) {
+pub fn plan(outbox: &mut Outbox, call: &Call, idempotent: bool) {
     if call.journalled.is_none() {
-        let intent = call::intend(turn, call, idempotent, false);
-        turn.pending().tool_calls.push(intent);
+        let intent = call.intend(outbox.position.turn, idempotent, false);
+        outbox.pending.tool_calls.push(intent);
     }
 }

@@ -1,7 +1,9 @@
 //! The agent's state within a turn (OSSA §3): read at the first operation, changed in memory, and committed
 //! by PERSIST or rolled back.
 
-use super::state::Turn;
+use super::claimed::Claimed;
+use super::outbox::Outbox;
+use super::past::TurnHistory;
 use super::stop::Stop;
 use super::trace;
 use serde_json::{Value, json};
@@ -12,13 +14,13 @@ use turnstone_domain::session_state::{Buffer, Operation, Scope, StateChange};
 use turnstone_domain::tool_call::ToolOutcome;
 use turnstone_domain::{EventName, JobError};
 
-impl Turn {
+impl TurnHistory {
     /// Returns the owner of the agent's state; `None` when it keeps none.
     #[must_use]
-    pub fn state_scope(&self) -> Option<Scope> {
+    pub fn state_scope(&self, claimed: &Claimed) -> Option<Scope> {
         match self.fork {
-            Some(_) => Scope::of_fork(&self.agent, &self.engagement),
-            None => Scope::of(&self.agent, &self.engagement, &self.job.meta),
+            Some(_) => Scope::of_fork(&claimed.agent, &claimed.engagement),
+            None => Scope::of(&claimed.agent, &claimed.engagement, &claimed.job.meta),
         }
     }
 
@@ -27,14 +29,15 @@ impl Turn {
     ///
     /// # Errors
     /// [`Stop::Store`].
-    pub async fn look_at_state(&mut self, scope: &Scope) -> Result<(), Stop> {
+    pub async fn look_at_state(&mut self, claimed: &Claimed, scope: &Scope) -> Result<(), Stop> {
         if self.buffer.is_some() {
             return Ok(());
         }
-        let now = self.deps.clock.now();
+        let now = claimed.deps.clock.now();
         let mut buffer = {
-            let loading = self.deps.ledger.reads().state(scope, now).instrument(trace::state_load(self));
-            Buffer::new(&self.agent.state, loading.await?)
+            let loading =
+                claimed.deps.ledger.reads().state(scope, now).instrument(trace::state_load(claimed));
+            Buffer::new(&claimed.agent.state, loading.await?)
         };
         if !buffer.writes_at_once() {
             for call in &self.recalled_calls {
@@ -53,39 +56,39 @@ impl Turn {
     ///
     /// # Errors
     /// [`Stop::Store`].
-    pub async fn recall_state(&mut self, scope: &Scope) -> Result<(), Stop> {
+    pub async fn recall_state(&mut self, claimed: &Claimed, scope: &Scope) -> Result<(), Stop> {
         let used = self.recalled_calls.iter().any(|call| Operation::is_one(&call.name));
-        if used { self.look_at_state(scope).await } else { Ok(()) }
+        if used { self.look_at_state(claimed, scope).await } else { Ok(()) }
     }
 
     /// Drops the changes of a turn that failed for good, and publishes that. A turn that is retried resumes
     /// where it stopped, with its changes.
-    pub fn roll_back_state(&mut self, error: &JobError, for_good: bool) {
+    pub fn roll_back_state(&mut self, outbox: &mut Outbox, error: &JobError, for_good: bool) {
         let Some(buffer) = self.buffer.take().filter(|buffer| for_good && !buffer.writes_at_once()) else {
             return;
         };
-        if !buffer.changes().is_empty() && self.next_phase().is_some() {
-            self.tell_of_rollback(buffer.changes(), error.code());
+        if !buffer.changes().is_empty() && outbox.next_phase().is_some() {
+            tell_of_rollback(outbox, buffer.changes(), error.code());
         }
     }
 
     /// Drops the changes of a turn that lost against another one. It runs again as the next turn, because its
     /// own calls stay on record. The model learns that its changes are gone.
-    pub fn lose_state(&mut self) {
+    pub fn lose_state(&mut self, outbox: &mut Outbox) {
         let Some(buffer) = self.buffer.take() else { return };
-        self.tell_of_rollback(buffer.changes(), FailureKind::State.code());
+        tell_of_rollback(outbox, buffer.changes(), FailureKind::State.code());
         let text = format!(
             "The changes that you made to your state in turn {} were rolled back, because another conversation changed it \
              at the same time. Read it again, and make them again if they are still right.",
-            self.position.turn
+            outbox.position.turn
         );
-        self.say(Message::text(Role::System, text));
+        self.say(outbox, Message::text(Role::System, text));
     }
+}
 
-    fn tell_of_rollback(&mut self, changes: &[StateChange], reason: &str) {
-        let changes = shown(changes);
-        self.event(EventName::StateRolledBack, json!({"changes": changes, "reason": reason}));
-    }
+fn tell_of_rollback(outbox: &mut Outbox, changes: &[StateChange], reason: &str) {
+    let changes = shown(changes);
+    outbox.event(EventName::StateRolledBack, json!({"changes": changes, "reason": reason}));
 }
 
 /// Returns keys and operations, without values.

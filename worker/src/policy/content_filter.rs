@@ -4,8 +4,9 @@
 //! Texts change before they are stored, sent or logged, so that redacted text never leaves the worker. The
 //! arguments of a call reach their tool as the model wrote them.
 
-use super::state::Turn;
 use crate::model::ModelAnswer;
+use crate::state::Outbox;
+use crate::state::shown::changes;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,14 +20,14 @@ use turnstone_domain::{EventName, JobError};
 /// The text that replaces an answer that a filter blocked.
 const WITHHELD: &str = "(withheld by a filter of the agent)";
 
-impl Turn {
+impl Outbox {
     /// Checks inputs, and redacts them if the agent demands it.
     ///
     /// # Errors
     /// [`FailureKind::ContentFiltered`] when a filter blocks it.
     pub fn screen_inputs(&mut self, messages: &mut [Message]) -> Result<(), JobError> {
         self.screen_content("input", None, messages.iter().map(|message| readable(&message.content)))?;
-        let Some(rule) = self.agent.safety.personal.clone() else { return Ok(()) };
+        let Some(rule) = self.claimed.agent.safety.personal.clone() else { return Ok(()) };
         let mut found = Vec::new();
         for message in messages.iter_mut() {
             found.extend(personal::kinds_in(&rule.kinds, &Value::from(message.content.as_str())));
@@ -38,7 +39,7 @@ impl Turn {
     }
 
     /// Checks what a user answered to a question, as an input is checked; personal data is left to
-    /// [`Turn::screen_outcome`].
+    /// [`Outbox::screen_outcome`].
     ///
     /// # Errors
     /// [`FailureKind::ContentFiltered`] when a filter blocks it.
@@ -53,7 +54,7 @@ impl Turn {
         tool: Option<&str>,
         texts: impl Iterator<Item = Cow<'t, str>>,
     ) -> Result<(), JobError> {
-        let Some(rule) = self.agent.safety.content.clone() else { return Ok(()) };
+        let Some(rule) = self.claimed.agent.safety.content.clone() else { return Ok(()) };
         let found: BTreeSet<&str> =
             texts.flat_map(|text| content::found(&rule, &text)).map(Category::as_str).collect();
         self.act(place, tool, rule.action, &Vec::from_iter(found))
@@ -145,34 +146,8 @@ impl Turn {
         Ok(result)
     }
 
-    /// Redacts the data of an event, if the agent demands that personal data is redacted or blocked.
-    pub fn screen_event(&self, data: &mut Value) {
-        for rule in self.agent.safety.leaving().filter(|rule| changes(rule)) {
-            personal::redact(&rule.kinds, data);
-        }
-    }
-
-    /// Returns the part of a text that a span may carry, which is the same as for an event.
-    #[must_use]
-    pub fn screened(&self, mut said: Value) -> Value {
-        self.screen_event(&mut said);
-        said
-    }
-
-    /// Redacts the message and details of an error.
-    #[must_use]
-    pub fn screen_error(&self, mut error: JobError) -> JobError {
-        for rule in self.agent.safety.leaving().filter(|rule| changes(rule)) {
-            personal::replace(&rule.kinds, &mut error.message);
-            error.details.values_mut().for_each(|fact| {
-                personal::redact(&rule.kinds, fact);
-            });
-        }
-        error
-    }
-
     fn leaving(&self) -> Vec<PersonalRule> {
-        self.agent.safety.leaving().cloned().collect()
+        self.claimed.agent.safety.leaving().cloned().collect()
     }
 
     /// Applies the action of a rule to its findings.
@@ -188,7 +163,7 @@ impl Turn {
         }
         if action == FilterAction::Log {
             tracing::info!(
-                job = %self.job.id,
+                job = %self.claimed.job.id,
                 turn = self.position.turn,
                 place,
                 found = found.join(", "),
@@ -213,10 +188,6 @@ impl Turn {
         };
         Err(JobError::new(FailureKind::ContentFiltered, message).with("found", json!(found)))
     }
-}
-
-fn changes(rule: &PersonalRule) -> bool {
-    matches!(rule.action, FilterAction::Redact | FilterAction::Block)
 }
 
 /// A text as it is read; of JSON all texts, without the escapes between which words get lost.

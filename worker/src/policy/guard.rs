@@ -5,12 +5,8 @@
 //! no further step runs for it. One whose tool is unavailable passes no text either, and runs again under the
 //! job's retry policy. The audit records the inputs and answers of each check.
 
-use super::barrier::Secured;
-use super::exposes;
-use super::state::Turn;
-use super::stop::Stop;
-use crate::phases::exec::pay;
-use crate::phases::resol;
+use super::{exposes, tool_rules};
+use crate::state::{Claimed, Outbox, Secured, Stop, TurnHistory, pay};
 use crate::tool::http::STATUS;
 use crate::tool::outbound::CANNOT_CONNECT;
 use crate::tool::{Identity, Invocation, Tool, ToolError};
@@ -23,7 +19,7 @@ use turnstone_domain::fork::QUESTIONS;
 use turnstone_domain::guardrail_check::{GuardrailCall, GuardrailCheck};
 use turnstone_domain::message::{ContentPart, Message};
 use turnstone_domain::policy::Expression;
-use turnstone_domain::{CallId, EventName, JobError, Phase, RawJson, Settlement, digest};
+use turnstone_domain::{CallId, EventName, JobError, Phase, digest};
 
 /// The most tries of a guardrail's tool whose failure is known.
 const TRIES: u32 = 3;
@@ -34,9 +30,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// [`Stop::Fail`] when one does not pass.
-pub async fn inputs(turn: &mut Turn, messages: &[Message]) -> Result<(), Stop> {
+pub async fn inputs(past: &TurnHistory, outbox: &mut Outbox, messages: &[Message]) -> Result<(), Stop> {
     for (position, message) in messages.iter().enumerate() {
-        check(turn, Side::Input, position, Checked::of(message)).await?;
+        check(past, outbox, Side::Input, position, Checked::of(message)).await?;
     }
     Ok(())
 }
@@ -46,30 +42,37 @@ pub async fn inputs(turn: &mut Turn, messages: &[Message]) -> Result<(), Stop> {
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
-pub async fn answer(turn: &mut Turn, result: &Value) -> Result<(), Stop> {
+pub async fn answer(past: &TurnHistory, outbox: &mut Outbox, result: &Value) -> Result<(), Stop> {
     let said = match result {
-        Value::Object(fields) if exposes::is_any(turn) => fields.get("text").unwrap_or(result),
+        Value::Object(fields) if exposes::is_any(&outbox.claimed, past) => {
+            fields.get("text").unwrap_or(result)
+        }
         whole => whole,
     };
     let text = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
-    check(turn, Side::Output, 0, Checked::text(&text)).await
+    check(past, outbox, Side::Output, 0, Checked::text(&text)).await
 }
 
 /// Checks the agent's question to its user, before any of it is shown (OAS-44).
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
-pub async fn question(turn: &mut Turn, call: usize, text: &str) -> Result<(), Stop> {
-    check(turn, Side::Output, QUESTIONS * (call + 1), Checked::text(text)).await
+pub async fn question(past: &TurnHistory, outbox: &mut Outbox, call: usize, text: &str) -> Result<(), Stop> {
+    check(past, outbox, Side::Output, QUESTIONS * (call + 1), Checked::text(text)).await
 }
 
 /// Checks a user's answer to a question of the agent, value by value, before a model sees any of it (OAS-42).
 ///
 /// # Errors
 /// [`Stop::Fail`] when one does not pass.
-pub async fn answers(turn: &mut Turn, call: usize, texts: &[String]) -> Result<(), Stop> {
+pub async fn answers(
+    past: &TurnHistory,
+    outbox: &mut Outbox,
+    call: usize,
+    texts: &[String],
+) -> Result<(), Stop> {
     for (position, text) in texts.iter().enumerate() {
-        check(turn, Side::Input, QUESTIONS * (call + 1) + position, Checked::text(text)).await?;
+        check(past, outbox, Side::Input, QUESTIONS * (call + 1) + position, Checked::text(text)).await?;
     }
     Ok(())
 }
@@ -81,8 +84,14 @@ const FILES: usize = 500;
 ///
 /// # Errors
 /// [`Stop::Fail`] when it does not pass.
-pub async fn file(turn: &mut Turn, call: usize, part: usize, text: &str) -> Result<(), Stop> {
-    check(turn, Side::Output, QUESTIONS * (call + 1) + FILES + part, Checked::text(text)).await
+pub async fn file(
+    past: &TurnHistory,
+    outbox: &mut Outbox,
+    call: usize,
+    part: usize,
+    text: &str,
+) -> Result<(), Stop> {
+    check(past, outbox, Side::Output, QUESTIONS * (call + 1) + FILES + part, Checked::text(text)).await
 }
 
 /// The content that a guardrail checks.
@@ -112,18 +121,28 @@ impl<'a> Checked<'a> {
     }
 }
 
-async fn check(turn: &mut Turn, side: Side, position: usize, content: Checked<'_>) -> Result<(), Stop> {
-    let agent = Arc::clone(&turn.agent);
+async fn check(
+    past: &TurnHistory,
+    outbox: &mut Outbox,
+    side: Side,
+    position: usize,
+    content: Checked<'_>,
+) -> Result<(), Stop> {
+    let agent = Arc::clone(&outbox.claimed.agent);
     let Some(guardrail) = agent.guardrails.of(side) else { return Ok(()) };
-    let call_id =
-        CallId(format!("{}-guard-{}-{}-{position}", turn.job.id, side.as_str(), turn.position.turn));
+    let call_id = CallId(format!(
+        "{}-guard-{}-{}-{position}",
+        outbox.claimed.job.id,
+        side.as_str(),
+        outbox.position.turn
+    ));
     let text_sha256 = content.digest();
-    let known = on_record(turn, side, position, &text_sha256)?;
+    let known = on_record(past, outbox, side, position, &text_sha256)?;
     let mut checked_call = GuardrailCall::default();
     let outcome = match known {
         Some(true) => Ok(()),
         Some(false) => Err(No::Denied("as the record says; a fork with live tools asks it again".to_owned())),
-        None => held(turn, guardrail, (side, &call_id), content, &mut checked_call).await?,
+        None => held(outbox, guardrail, (side, &call_id), content, &mut checked_call).await?,
     };
     let passed = outcome.is_ok();
     let mut data = json!({"side": side, "tool": guardrail.tool_name, "passed": passed, "position": position});
@@ -138,8 +157,8 @@ async fn check(turn: &mut Turn, side: Side, position: usize, content: Checked<'_
         data["on_record"] = true.into();
     } else {
         let (tool, turn_number, at) =
-            (guardrail.tool_name.clone(), turn.position.turn, turn.deps.clock.now());
-        turn.pending().checks.push(GuardrailCheck {
+            (guardrail.tool_name.clone(), outbox.position.turn, outbox.claimed.deps.clock.now());
+        outbox.pending.checks.push(GuardrailCheck {
             call_id,
             turn: turn_number,
             side,
@@ -149,7 +168,7 @@ async fn check(turn: &mut Turn, side: Side, position: usize, content: Checked<'_
             at,
         });
     }
-    turn.event(EventName::GuardrailChecked, data);
+    outbox.event(EventName::GuardrailChecked, data);
     outcome.map_err(|no| {
         let side = side.as_str();
         let (message, retryable, wait_ms) = match no {
@@ -184,9 +203,15 @@ enum No {
 ///
 /// # Errors
 /// [`Stop::Fail`] when a rerun has no verdict on record.
-fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Result<Option<bool>, Stop> {
-    let Some(fork) = &turn.fork else { return Ok(None) };
-    let number = turn.position.turn;
+fn on_record(
+    past: &TurnHistory,
+    outbox: &Outbox,
+    side: Side,
+    position: usize,
+    text_sha256: &str,
+) -> Result<Option<bool>, Stop> {
+    let Some(fork) = &past.fork else { return Ok(None) };
+    let number = outbox.position.turn;
     if fork.recorded.is_all {
         let known = fork.recorded.verdict_at(number, side, position);
         let missing = || {
@@ -208,9 +233,9 @@ fn on_record(turn: &Turn, side: Side, position: usize, text_sha256: &str) -> Res
 /// Runs the guardrail; `asked` receives the input and the answer of its tool.
 ///
 /// # Errors
-/// [`Stop::Fail`] when a budget has too little left for its tool, and the errors of [`Turn::secure`].
+/// [`Stop::Fail`] when a budget has too little left for its tool, and the errors of [`Outbox::secure`].
 async fn held(
-    turn: &mut Turn,
+    outbox: &mut Outbox,
     guardrail: &Guardrail,
     (side, call_id): (Side, &CallId),
     content: Checked<'_>,
@@ -218,14 +243,14 @@ async fn held(
 ) -> Result<Result<(), No>, Stop> {
     let name = &guardrail.tool_name;
     // The text was paid for: it is durable before the tool is called, because the call may take long.
-    turn.secure().await?;
-    if turn.next_phase() == Some(Phase::Emit) {
+    outbox.secure().await?;
+    if outbox.next_phase() == Some(Phase::Emit) {
         // Its call is the first of its phase.
-        turn.unless_draining()?;
+        outbox.unless_draining()?;
     }
     let Checked { text, parts } = content;
     checked_call.input = without_pictures(side.arguments(&Value::Null, text, parts));
-    let tool = match tool(turn, turn.secured()?, name).await {
+    let tool = match tool(&outbox.claimed, outbox.secured()?, name).await {
         Ok(tool) => tool,
         Err((no, error)) => {
             checked_call.error = Some(error);
@@ -240,7 +265,7 @@ async fn held(
         checked_call.error = Some(why.clone());
         return Ok(Err(No::Denied(why)));
     }
-    let output = match called(turn, &tool, name, call_id, &input).await? {
+    let output = match called(outbox, &tool, name, call_id, &input).await? {
         Ok(output) => output,
         Err(error) => {
             checked_call.error = Some(error.to_string());
@@ -289,13 +314,13 @@ fn cause(error: &ToolError) -> String {
     .to_owned()
 }
 
-async fn tool(turn: &Turn, _: Secured<'_>, name: &str) -> Result<Arc<dyn Tool>, (No, String)> {
-    let toolbox = &turn.deps.toolbox;
+async fn tool(claimed: &Claimed, _: Secured<'_>, name: &str) -> Result<Arc<dyn Tool>, (No, String)> {
+    let toolbox = &claimed.deps.toolbox;
     let missing = || {
         let why = format!("this worker has no tool `{name}`");
         (No::Denied(why.clone()), why)
     };
-    match resol::admits_guardrail(turn, name) {
+    match tool_rules::admits_guardrail(claimed, name) {
         Ok(true) => {}
         Ok(false) => return Err(missing()),
         Err(why) => return Err((No::Denied(why.clone()), why)),
@@ -308,14 +333,14 @@ async fn tool(turn: &Turn, _: Secured<'_>, name: &str) -> Result<Arc<dyn Tool>, 
         .catalogue()
         .await
         .map_err(|why| (No::Away(format!("the server of its tool `{name}` is not available"), None), why))?;
-    let found = catalogue.named(tool, turn.agent.format);
+    let found = catalogue.named(tool, claimed.agent.format);
     let found = found.map_err(|why| (No::Denied(format!("this worker has no tool `{name}`")), why))?;
     Ok(Arc::clone(found) as Arc<dyn Tool>)
 }
 
 /// Returns the answer of the tool. Each try is paid for before it runs.
 async fn called(
-    turn: &mut Turn,
+    outbox: &mut Outbox,
     tool: &Arc<dyn Tool>,
     name: &str,
     call_id: &CallId,
@@ -325,9 +350,9 @@ async fn called(
     let identity = Identity::default();
     let mut tries = 1;
     loop {
-        turn.unless_frozen().await?;
-        pay::guardrail(turn, name).await?;
-        turn.secured()?;
+        outbox.unless_frozen().await?;
+        pay::guardrail(outbox, name).await?;
+        outbox.secured()?;
         let invocation = Invocation { call_id, input, timeout: tool.timeout(), identity: &identity };
         match tool.call(invocation).await {
             Err(
@@ -338,59 +363,5 @@ async fn called(
             }
             other => return Ok(other),
         }
-    }
-}
-
-/// The fields of events that may hold a model's words.
-const SAID: [&str; 9] = [
-    "file",
-    "input",
-    "media_type",
-    "message",
-    "output",
-    "output_bytes",
-    "sha256",
-    "tool_calls",
-    "tool_calls_cut",
-];
-
-impl Turn {
-    /// Returns the settlement of a completed job. No event shows the result when another agent's guardrail
-    /// decides about it (OAS-43).
-    #[must_use]
-    pub fn complete(&self, result: &Value) -> Settlement {
-        Settlement::Complete { result: RawJson::of(result), withheld: self.agent.guardrails.for_guarded }
-    }
-
-    /// Removes a model's words from an event, when they may not be shown before a guardrail has passed them
-    /// (OAS-43).
-    pub fn hold_back(&self, data: &mut Value) {
-        if !self.agent.guardrails.hold_back() {
-            return;
-        }
-        if let Value::Object(fields) = data {
-            let name = fields.get("name").and_then(Value::as_str);
-            if name.is_some_and(|name| self.agent.capability(name).is_none()) {
-                fields.shift_remove("name");
-            }
-            SAID.iter().for_each(|name| drop(fields.shift_remove(*name)));
-        }
-    }
-
-    /// Returns an error without its sentence, if the sentence may quote a model.
-    #[must_use]
-    pub fn unquoted(&self, error: JobError) -> JobError {
-        use FailureKind::{Delegation, Model, OutputSchema, Policy, Tool, ToolInput, ToolNotFound};
-        let quotes = matches!(
-            error.kind,
-            Delegation | Model | OutputSchema | Policy | Tool | ToolInput | ToolNotFound
-        );
-        let is_guardrails = error.details.contains_key("guardrail");
-        if !self.agent.guardrails.hold_back() || !quotes || is_guardrails {
-            return error;
-        }
-        let message =
-            "the engagement failed before its answer had passed the output guardrail; the audit says where";
-        JobError { message: message.to_owned(), cause: None, ..error }
     }
 }

@@ -1,8 +1,9 @@
 //! Payment for tool calls: calls with a price are paid for in the transaction that makes their intent
 //! durable.
 
-use crate::turn::state::Turn;
-use crate::turn::stop::{Stop, unpriced};
+use super::claimed::Claimed;
+use super::outbox::Outbox;
+use super::stop::{Stop, unpriced};
 use turnstone_domain::budget::{BudgetMove, Charge, ChargeMove};
 use turnstone_domain::message::RequestedCall;
 use turnstone_domain::tool_call::{AwayStep, ToolCallMove};
@@ -13,24 +14,28 @@ use turnstone_store::LedgerError;
 /// agent on another server may spend. If a budget has not enough left, none of the calls is recorded as sent.
 ///
 /// # Errors
-/// As [`Turn::barrier`], and [`Stop::Fail`] when a budget has not enough left.
-pub async fn barrier(turn: &mut Turn, leaving: Vec<(CallId, String)>, set_aside: i64) -> Result<(), Stop> {
-    let prices = &turn.deps.prices;
+/// As [`Outbox::barrier`], and [`Stop::Fail`] when a budget has not enough left.
+pub async fn barrier(
+    outbox: &mut Outbox,
+    leaving: Vec<(CallId, String)>,
+    set_aside: i64,
+) -> Result<(), Stop> {
+    let prices = &outbox.claimed.deps.prices;
     let calls: Vec<(CallId, i64)> = leaving
         .into_iter()
         .map(|(call, tool)| (call, prices.tool(&tool)))
         .filter(|(_, money)| *money > 0)
         .collect();
     if calls.is_empty() && set_aside == 0 {
-        return turn.barrier().await;
+        return outbox.barrier().await;
     }
-    let charge = charge(turn, "tool calls", calls.iter().map(|(_, money)| money).sum());
-    turn.pending().charge = Some(Box::new(match set_aside {
+    let charge = charge(&outbox.claimed, "tool calls", calls.iter().map(|(_, money)| money).sum());
+    outbox.pending.charge = Some(Box::new(match set_aside {
         0 => ChargeMove::Spend { charge, calls },
         _ => ChargeMove::Reserve(charge),
     }));
-    turn.pending().budget = (set_aside > 0).then_some(BudgetMove::Reserve { tokens: set_aside });
-    paid(turn).await
+    outbox.pending.budget = (set_aside > 0).then_some(BudgetMove::Reserve { tokens: set_aside });
+    paid(outbox).await
 }
 
 /// Pays for one try of a guardrail's tool before it runs. The journal has no row for it, so its price is
@@ -38,38 +43,38 @@ pub async fn barrier(turn: &mut Turn, leaving: Vec<(CallId, String)>, set_aside:
 ///
 /// # Errors
 /// As [`barrier`].
-pub async fn guardrail(turn: &mut Turn, tool: &str) -> Result<(), Stop> {
-    let money = turn.deps.prices.tool(tool);
+pub async fn guardrail(outbox: &mut Outbox, tool: &str) -> Result<(), Stop> {
+    let money = outbox.claimed.deps.prices.tool(tool);
     if money == 0 {
         return Ok(());
     }
-    let charge = charge(turn, "a guardrail", money);
-    turn.pending().charge = Some(Box::new(ChargeMove::Spend { charge, calls: Vec::new() }));
-    paid(turn).await?;
-    turn.paid_before = turn.paid_before.saturating_add(money);
+    let charge = charge(&outbox.claimed, "a guardrail", money);
+    outbox.pending.charge = Some(Box::new(ChargeMove::Spend { charge, calls: Vec::new() }));
+    paid(outbox).await?;
+    outbox.paid_before = outbox.paid_before.saturating_add(money);
     Ok(())
 }
 
 /// Returns a charge of this much money for every budget that is not limited to one model.
-fn charge(turn: &Turn, what: &str, money: i64) -> Charge {
-    let every_model = turn.budgets.iter().filter(|budget| budget.model.is_none());
+fn charge(claimed: &Claimed, what: &str, money: i64) -> Charge {
+    let every_model = claimed.budgets.iter().filter(|budget| budget.model.is_none());
     Charge {
         what: what.to_owned(),
         money: Some(money),
-        currency: turn.deps.prices.currency().to_owned(),
+        currency: claimed.deps.prices.currency().to_owned(),
         budgets: every_model.map(|budget| budget.name.clone()).collect(),
     }
 }
 
 /// Runs the barrier that pays for the pending calls; if it fails, they do not leave.
-async fn paid(turn: &mut Turn) -> Result<(), Stop> {
-    match turn.try_barrier().await {
+async fn paid(outbox: &mut Outbox) -> Result<(), Stop> {
+    match outbox.try_barrier().await {
         Ok(()) => Ok(()),
         Err(error @ (LedgerError::BudgetExceeded { .. } | LedgerError::Unpriced { .. })) => {
-            stay(turn.pending());
+            stay(&mut outbox.pending);
             Err(match error {
                 LedgerError::Unpriced { budget, currency } => {
-                    let priced_in = turn.deps.prices.currency();
+                    let priced_in = outbox.claimed.deps.prices.currency();
                     unpriced(&budget, currency.as_deref(), "the tool", priced_in).into()
                 }
                 error => error.into(),
@@ -81,13 +86,13 @@ async fn paid(turn: &mut Turn) -> Result<(), Stop> {
 
 /// Books the tokens that an agent on another server used, and its price once it is `over`, and returns the
 /// rest of the reservation. Calls that returned together are settled together.
-pub fn settle(turn: &mut Turn, requested: &RequestedCall, (set_aside, used): (i64, i64), over: bool) {
+pub fn settle(outbox: &mut Outbox, requested: &RequestedCall, (set_aside, used): (i64, i64), over: bool) {
     if set_aside == 0 {
         return;
     }
-    let price = if over { turn.deps.prices.tool(&requested.name) } else { 0 };
+    let price = if over { outbox.claimed.deps.prices.tool(&requested.name) } else { 0 };
     let used = used.clamp(0, set_aside);
-    let pending = turn.pending();
+    let pending = &mut outbox.pending;
     let (reserved, before) = match pending.budget {
         Some(BudgetMove::Settle { reserved, used }) => (reserved, used),
         _ => (0, 0),

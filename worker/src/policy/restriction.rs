@@ -2,11 +2,10 @@
 //!
 //! The configuration may add restrictions for the tool (`[tool_rules]`). All assertions precede all reviews.
 
-use super::call::Call;
 use super::reviewer;
-use crate::turn::reviewers::{self, OPERATOR};
-use crate::turn::state::Turn;
-use crate::turn::stop::Stop;
+use super::reviewers::{self, OPERATOR};
+use crate::state::journal::Call;
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_blocking::wait_in_place;
 use turnstone_domain::agent::errors::Contact;
@@ -61,9 +60,9 @@ impl<'r> RestrictionPart<'r> {
     }
 
     /// Returns the names of capabilities that the assertion may use in their dotted form.
-    fn names(&self, turn: &'r Turn) -> Vec<&'r str> {
+    fn names(&self, claimed: &'r Claimed) -> Vec<&'r str> {
         match self.section {
-            None => turn.agent.capability_names(),
+            None => claimed.agent.capability_names(),
             Some(section) => vec![section],
         }
     }
@@ -71,20 +70,21 @@ impl<'r> RestrictionPart<'r> {
 
 /// Checks the input restriction before the call (OAS-28, OAS-34).
 pub fn before(
-    turn: &mut Turn,
+    past: &TurnHistory,
+    outbox: &mut Outbox,
     call: &Call,
     capability: &Capability,
     idempotent: bool,
 ) -> Result<Checked, Stop> {
     let restriction = &capability.input_restriction;
-    let high_risk = of_high_risk(turn, call, idempotent);
+    let high_risk = of_high_risk(&outbox.claimed, call, idempotent);
     let outputs = RestrictionPart::all(&capability.output_restriction).filter_map(|part| part.reviewer());
     let outputs: Vec<Contact> = outputs.collect();
     if !restriction.restricts() && high_risk.is_none() && outputs.is_empty() {
         return Ok(Checked::Passed);
     }
     for part in RestrictionPart::all(restriction) {
-        if let Some(why) = violated_before(turn, call, &part) {
+        if let Some(why) = violated_before(&outbox.claimed, past, call, &part) {
             let text =
                 format!("the input restriction of `{}` does not allow this call: {why}", part.name(call));
             return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
@@ -97,7 +97,7 @@ pub fn before(
     let reviewed: Vec<(Contact, RestrictionPart<'_>)> = reviewed.collect();
     // A call whose output has no reviewer does not run either.
     let all = reviewed.iter().map(|(reviewer, _)| reviewer).chain(&outputs);
-    if let Some(word) = all.into_iter().find_map(|requested| missing_reviewer(turn, requested)) {
+    if let Some(word) = all.into_iter().find_map(|requested| missing_reviewer(&outbox.claimed, requested)) {
         let text = format!(
             "`{}` needs the approval of its reviewer `{word}`, and there is no such reviewer: the caller named no user",
             call.asked.name
@@ -105,32 +105,41 @@ pub fn before(
         return Ok(Checked::Denied(ToolOutcome::refused(FailureKind::Policy.code(), text)));
     }
     for (reviewer, part) in reviewed {
-        let view = turn.object.as_ref();
+        let view = past.object.as_ref();
         let view = view.map(|object| object.with_pending(&call.asked.name, &call.asked.arguments));
         let engagement = view.map(|view| view.to_json()).unwrap_or_default();
-        if let Some(refusal) = declined(turn, call, &part) {
+        if let Some(refusal) = declined(&outbox.claimed, past, call, &part) {
             return Ok(Checked::Denied(refusal));
         }
         // Planned: no request leaves before the answer.
-        reviewer::plan(turn, call, idempotent);
-        let question = question(turn, (call, &part), None, engagement);
-        review_requested(turn, (call, &part), ReviewKind::Input, reviewer, question)?;
+        reviewer::plan(outbox, call, idempotent);
+        let question = question(&outbox.claimed, (call, &part), None, engagement);
+        review_requested(past, outbox, (call, &part), ReviewKind::Input, reviewer, question)?;
     }
     Ok(Checked::Passed)
 }
 
 /// Returns the reason why an assertion does not allow a call that is about to be made.
-fn violated_before(turn: &Turn, call: &Call, part: &RestrictionPart<'_>) -> Option<String> {
+fn violated_before(
+    claimed: &Claimed,
+    past: &TurnHistory,
+    call: &Call,
+    part: &RestrictionPart<'_>,
+) -> Option<String> {
     let source = part.restriction.assertion.as_deref()?;
-    let object = turn.object.as_ref();
+    let object = past.object.as_ref();
     let view = object.map(|object| object.with_pending(part.name(call), &call.asked.arguments));
-    violated(turn, (source, &part.names(turn)), view.as_ref())
+    violated(claimed, (source, &part.names(claimed)), view.as_ref())
 }
 
 /// Returns the outcome of a call of an Agent Spec agent that was rejected: its model continues without the call.
-fn declined(turn: &Turn, call: &Call, part: &RestrictionPart<'_>) -> Option<ToolOutcome> {
-    turn.crew()?;
-    let answer = answer(turn, call, part, ReviewKind::Input)?;
+fn declined(
+    claimed: &Claimed,
+    past: &TurnHistory,
+    call: &Call,
+    part: &RestrictionPart<'_>,
+) -> Option<ToolOutcome> {
+    let answer = answer(past, call, part, ReviewKind::Input).filter(|_| claimed.is_of_crew)?;
     matches!(answer.state, ReviewState::Rejected | ReviewState::Expired).then(|| {
         let why = answer.reason.as_deref().unwrap_or("no reason was given");
         let text = format!("the call of `{}` was denied: {why}", call.asked.name);
@@ -140,7 +149,8 @@ fn declined(turn: &Turn, call: &Call, part: &RestrictionPart<'_>) -> Option<Tool
 
 /// Checks the output assertions, after the call and before any other use of the result (OAS-29, OAS-35).
 pub fn after(
-    turn: &Turn,
+    claimed: &Claimed,
+    past: &TurnHistory,
     call: &Call,
     capability: &Capability,
     outcome: &ToolOutcome,
@@ -151,9 +161,9 @@ pub fn after(
     RestrictionPart::all(&capability.output_restriction).find_map(|part| {
         let source = part.restriction.assertion.as_deref()?;
         let (name, outputs) = (part.name(call), outputs_of(outcome));
-        let object = turn.object.as_ref();
+        let object = past.object.as_ref();
         let view = object.map(|object| object.with_made(name, &call.asked.arguments, &outputs));
-        let why = violated(turn, (source, &part.names(turn)), view.as_ref())?;
+        let why = violated(claimed, (source, &part.names(claimed)), view.as_ref())?;
         let text = format!("the output restriction of `{name}` does not allow its result to be used: {why}");
         Some(ToolOutcome::failed(FailureKind::Policy.code(), text))
     })
@@ -161,7 +171,8 @@ pub fn after(
 
 /// Asks for the output reviews; returns once each reviewer has approved.
 pub fn review_output(
-    turn: &mut Turn,
+    past: &TurnHistory,
+    outbox: &Outbox,
     call: &Call,
     capability: &Capability,
     outcome: &ToolOutcome,
@@ -169,32 +180,32 @@ pub fn review_output(
     for part in RestrictionPart::all(&capability.output_restriction) {
         let Some(reviewer) = part.reviewer() else { continue };
         let outputs = outputs_of(outcome);
-        let engagement = candidate(turn, call, &outputs);
-        let question = question(turn, (call, &part), Some(outputs), engagement);
-        review_requested(turn, (call, &part), ReviewKind::Output, reviewer, question)?;
+        let engagement = candidate(past, call, &outputs);
+        let question = question(&outbox.claimed, (call, &part), Some(outputs), engagement);
+        review_requested(past, outbox, (call, &part), ReviewKind::Output, reviewer, question)?;
     }
     Ok(())
 }
 
 /// Returns the newest review of this call and these arguments, decided or open.
 fn answer<'t>(
-    turn: &'t Turn,
+    past: &'t TurnHistory,
     call: &Call,
     part: &RestrictionPart<'_>,
     kind: ReviewKind,
 ) -> Option<&'t ReviewAnswer> {
     let subject = part.subject(call);
-    turn.reviews.iter().rev().find(|review| {
+    past.reviews.iter().rev().find(|review| {
         review.call_id == call.asked.call_id && review.kind == kind && review.arguments_hash == subject
     })
 }
 
 /// Returns true if every reviewer has approved the output of this call with these arguments.
-pub fn is_output_approved(turn: &Turn, call: &Call, capability: &Capability) -> bool {
+pub fn is_output_approved(past: &TurnHistory, call: &Call, capability: &Capability) -> bool {
     let mut reviewed =
         RestrictionPart::all(&capability.output_restriction).filter(|part| part.reviewer().is_some());
     reviewed.all(|part| {
-        answer(turn, call, &part, ReviewKind::Output)
+        answer(past, call, &part, ReviewKind::Output)
             .is_some_and(|answer| answer.state == ReviewState::Approved)
     })
 }
@@ -205,7 +216,8 @@ pub fn is_output_approved(turn: &Turn, call: &Call, capability: &Capability) -> 
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection: the flow may not continue
 /// without confirmation (OAS-32).
 fn review_requested(
-    turn: &mut Turn,
+    past: &TurnHistory,
+    outbox: &Outbox,
     (call, part): (&Call, &RestrictionPart<'_>),
     kind: ReviewKind,
     reviewer: Contact,
@@ -213,27 +225,27 @@ fn review_requested(
 ) -> Result<(), Stop> {
     let word = reviewer.target.as_str();
     let own_ms = reviewer.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
-    let wait = own_ms.or_else(|| turn.deps.options.review_deadline_ms());
-    let answer = answer(turn, call, part, kind);
-    let asking = |turn: &Turn| {
+    let wait = own_ms.or_else(|| outbox.claimed.deps.options.review_deadline_ms());
+    let answer = answer(past, call, part, kind);
+    let asking = || {
         let arguments_hash = part.subject(call);
-        NewReview { arguments_hash, ..question_to(turn, call, kind, question) }
+        NewReview { arguments_hash, ..question_to(outbox, call, kind, question) }
     };
     match answer.map(|review| review.state) {
         Some(ReviewState::Approved) => Ok(()),
-        Some(ReviewState::Rejected | ReviewState::Expired) => Err(rejected(turn, call, answer)),
-        None if turn.is_reviewed_by_agent(word) => {
-            let review = NewReview { reviewer: word.to_owned(), ..asking(turn) };
-            let deadline_at = wait.map(|ms| turn.deps.clock.now().plus_ms(ms));
+        Some(ReviewState::Rejected | ReviewState::Expired) => Err(rejected(&outbox.claimed, call, answer)),
+        None if outbox.claimed.is_reviewed_by_agent(word) => {
+            let review = NewReview { reviewer: word.to_owned(), ..asking() };
+            let deadline_at = wait.map(|ms| outbox.claimed.deps.clock.now().plus_ms(ms));
             let text = reviewer::input(call, kind, &review.question);
-            Err(reviewer::ask(turn, NewReview { deadline_at, ..review }, text))
+            Err(reviewer::ask(outbox, NewReview { deadline_at, ..review }, text))
         }
-        Some(ReviewState::Open) if turn.is_reviewed_by_agent(word) => {
+        Some(ReviewState::Open) if outbox.claimed.is_reviewed_by_agent(word) => {
             Err(Stop::Park(Box::new(Wait::Children(Vec::new()))))
         }
         None | Some(ReviewState::Open) => {
-            let review = asking(turn);
-            match reviewers::assign(turn, review, word, wait) {
+            let review = asking();
+            match reviewers::assign(&outbox.claimed, review, word, wait) {
                 Some(review) => Err(Stop::Park(Box::new(Wait::Review(review)))),
                 None => {
                     let message = format!(
@@ -249,14 +261,14 @@ fn review_requested(
 
 /// Returns true if a call that is not idempotent, and whose outcome was lost in a crash, may run once more.
 /// Each approval allows one more request.
-pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop> {
+pub fn may_resend(past: &TurnHistory, outbox: &Outbox, call: &Call, sends: i64) -> Result<bool, Stop> {
     let about = |state| {
         let same = |review: &&ReviewAnswer| {
             review.call_id == call.asked.call_id
                 && review.kind == ReviewKind::UnknownOutcome
                 && review.state == state
         };
-        turn.reviews.iter().filter(same).count()
+        past.reviews.iter().filter(same).count()
     };
     if about(ReviewState::Rejected) + about(ReviewState::Expired) > 0 {
         return Ok(false);
@@ -267,20 +279,20 @@ pub fn may_resend(turn: &mut Turn, call: &Call, sends: i64) -> Result<bool, Stop
     let question = json!({"name": call.asked.name, "inputs": call.asked.arguments, "call_id": call.asked.call_id,
         "what_happened": "a worker stopped after it sent this call and before it learnt the outcome",
         "approve_means": "call it once more", "reject_means": "report an unknown outcome to the model"});
-    Err(ask_operator(turn, call, ReviewKind::UnknownOutcome, question))
+    Err(ask_operator(outbox, call, ReviewKind::UnknownOutcome, question))
 }
 
 /// Parks the job until an operator has answered.
-pub fn ask_operator(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> Stop {
-    let review = question_to(turn, call, kind, question);
-    Stop::Park(Box::new(Wait::Review(reviewers::assign_or_operator(turn, review, OPERATOR, None))))
+pub fn ask_operator(outbox: &Outbox, call: &Call, kind: ReviewKind, question: Value) -> Stop {
+    let review = question_to(outbox, call, kind, question);
+    Stop::Park(Box::new(Wait::Review(reviewers::assign_or_operator(&outbox.claimed, review, OPERATOR, None))))
 }
 
 /// Returns a question about this call and these arguments, without a reviewer yet.
-fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> NewReview {
+fn question_to(outbox: &Outbox, call: &Call, kind: ReviewKind, question: Value) -> NewReview {
     NewReview {
-        id: ReviewId(turn.deps.ids.next()),
-        turn: turn.position.turn,
+        id: ReviewId(outbox.claimed.deps.ids.next()),
+        turn: outbox.position.turn,
         call_id: call.asked.call_id.clone(),
         kind,
         reviewer: String::new(),
@@ -296,7 +308,7 @@ fn question_to(turn: &Turn, call: &Call, kind: ReviewKind, question: Value) -> N
 const NO_REVIEWER: &str = "no reviewer in time";
 
 /// Returns the failure after a rejection, which ends the engagement (OAS-A7).
-fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
+fn rejected(claimed: &Claimed, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     let reason =
         answer.and_then(|said| said.reason.as_ref()).map(|why| format!(": {why}")).unwrap_or_default();
     let decided_by = answer.and_then(|said| said.decided_by.as_deref());
@@ -311,7 +323,7 @@ fn rejected(turn: &Turn, call: &Call, answer: Option<&ReviewAnswer>) -> Stop {
     };
     let by = decided_by.unwrap_or(NO_REVIEWER);
     let error = JobError::new(FailureKind::Policy, message);
-    if turn.agent.format == AgentFormat::Ossa {
+    if claimed.agent.format == AgentFormat::Ossa {
         // A person has decided: no handler of the manifest asks again.
         let context = answer.map(|said| json!({"state": said.state}));
         let decided = Escalation { to: EscalationType::Human, target: Some(by.to_owned()), context };
@@ -327,25 +339,25 @@ fn reviewer_of(restriction: &Restriction) -> Option<Contact> {
 }
 
 /// Returns the reviewer's name in the document, if no such reviewer exists.
-fn missing_reviewer<'a>(turn: &Turn, requested: &'a Contact) -> Option<&'a str> {
-    (!reviewers::is_reviewer(turn, &requested.target)).then_some(requested.target.as_str())
+fn missing_reviewer<'a>(claimed: &Claimed, requested: &'a Contact) -> Option<&'a str> {
+    (!reviewers::is_reviewer(claimed, &requested.target)).then_some(requested.target.as_str())
 }
 
 /// Returns the reviewer for calls of an OSSA agent that may not run twice (`human_in_loop`,
 /// `high_risk_action`).
-fn of_high_risk(turn: &Turn, call: &Call, idempotent: bool) -> Option<Contact> {
-    let risky = !idempotent && turn.delegate(&call.asked.name).is_none();
-    turn.agent.approvals.high_risk.clone().filter(|_| risky)
+fn of_high_risk(claimed: &Claimed, call: &Call, idempotent: bool) -> Option<Contact> {
+    let risky = !idempotent && claimed.delegate(&call.asked.name).is_none();
+    claimed.agent.approvals.high_risk.clone().filter(|_| risky)
 }
 
 /// Returns the question for a reviewer: the agent, the call's arguments, and the assertion that it passed.
 fn question(
-    turn: &Turn,
+    claimed: &Claimed,
     (call, part): (&Call, &RestrictionPart<'_>),
     outputs: Option<Value>,
     engagement: Value,
 ) -> Value {
-    let mut question = json!({"agent": turn.agent.name, "name": call.asked.name, "call_id": call.asked.call_id,
+    let mut question = json!({"agent": claimed.agent.name, "name": call.asked.name, "call_id": call.asked.call_id,
                               "inputs": call.asked.arguments, "engagement": engagement});
     if let Some(assertion) = &part.restriction.assertion {
         question["assertion"] = assertion.as_str().into();
@@ -361,16 +373,16 @@ fn question(
 
 /// Returns the Engagement object with the call's output, which the object does not hold until the reviewer
 /// approves.
-fn candidate(turn: &Turn, call: &Call, outputs: &Value) -> Value {
-    let Some(mut object) = turn.object.clone() else { return Value::Null };
+fn candidate(past: &TurnHistory, call: &Call, outputs: &Value) -> Value {
+    let Some(mut object) = past.object.clone() else { return Value::Null };
     object.reveal(&call.asked.name, outputs);
     object.to_json()
 }
 
 /// Returns the reason why an assertion does not hold; any value except `true` fails (OAS-36).
-fn violated(turn: &Turn, (source, names): (&str, &[&str]), view: Option<&View<'_>>) -> Option<String> {
+fn violated(claimed: &Claimed, (source, names): (&str, &[&str]), view: Option<&View<'_>>) -> Option<String> {
     let Some(view) = view else { return Some("there is no Engagement object".to_owned()) };
-    match turn.deps.expression(names, source) {
+    match claimed.deps.expression(names, source) {
         Ok(expression) => {
             let denied = match expression.is_light() {
                 true => expression.assert(view),

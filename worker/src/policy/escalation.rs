@@ -3,10 +3,9 @@
 //! A question belongs to the turn with which the job resumes, so the answer is recalled with it. The hash of
 //! the error's code replaces the hash of arguments.
 
+use super::reviewer;
 use super::reviewers::{self, OPERATOR};
-use super::state::Turn;
-use super::stop::Stop;
-use crate::phases::exec::reviewer;
+use crate::state::{Claimed, Outbox, Stop, TurnHistory};
 use serde_json::{Value, json};
 use turnstone_domain::agent::errors::Contact;
 use turnstone_domain::digest;
@@ -14,9 +13,21 @@ use turnstone_domain::error::{Escalation, EscalationType, FailureKind};
 use turnstone_domain::review::{NewReview, ReviewAnswer, ReviewKind, ReviewPlan, ReviewState};
 use turnstone_domain::{CallId, JobError, ReviewId, Wait};
 
-/// Returns the subject of a question about an error.
-pub fn subject(error: &JobError) -> String {
-    of_kind(error.kind)
+/// The subject of a question.
+pub struct Topic {
+    kind: ReviewKind,
+    /// The call; empty for the engagement.
+    about: CallId,
+    /// The hash of the error's code.
+    subject: String,
+}
+
+impl Topic {
+    /// Returns the topic of an error of a call; the id is empty for one of the engagement.
+    #[must_use]
+    pub fn error(kind: FailureKind, about: CallId) -> Self {
+        Self { kind: ReviewKind::Escalation, about, subject: of_kind(kind) }
+    }
 }
 
 fn of_kind(kind: FailureKind) -> String {
@@ -24,89 +35,79 @@ fn of_kind(kind: FailureKind) -> String {
 }
 
 /// Returns a question to this contact, or to the operators instead of an agent.
-fn review(
-    turn: &mut Turn,
-    kind: ReviewKind,
-    about: CallId,
-    subject: String,
-    question: Value,
-    contact: &Contact,
-) -> NewReview {
+fn review(outbox: &mut Outbox, topic: Topic, question: Value, contact: &Contact) -> NewReview {
     let wait_ms = contact.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
-    let current = turn.position.turn;
+    let current = outbox.position.turn;
     let review = NewReview {
-        id: ReviewId(turn.deps.ids.next()),
-        turn: turn.pending().position.as_ref().map_or(current, |position| position.turn),
-        call_id: about,
-        kind,
+        id: ReviewId(outbox.claimed.deps.ids.next()),
+        turn: outbox.pending.position.as_ref().map_or(current, |position| position.turn),
+        call_id: topic.about,
+        kind: topic.kind,
         reviewer: String::new(),
         question,
-        arguments_hash: subject,
+        arguments_hash: topic.subject,
         deadline_at: None,
         plan: ReviewPlan::default(),
         asked: None,
     };
     let agent = reviewer::supervisor(contact).is_some();
     let target = if contact.target.is_empty() || agent { OPERATOR } else { &contact.target };
-    reviewers::assign_or_operator(turn, review, target, wait_ms)
+    reviewers::assign_or_operator(&outbox.claimed, review, target, wait_ms)
 }
 
 /// Parks with a question to this contact: a person, or an agent that supervises.
 pub fn ask(
-    turn: &mut Turn,
-    kind: ReviewKind,
-    about: CallId,
-    subject: String,
+    past: &TurnHistory,
+    outbox: &mut Outbox,
+    topic: Topic,
     question: Value,
     contact: &Contact,
 ) -> Stop {
-    let Some(supervisor) = supervisor(turn, contact) else {
-        return Stop::Park(Box::new(Wait::Review(review(turn, kind, about, subject, question, contact))));
+    let Some(supervisor) = supervisor(&outbox.claimed, contact) else {
+        return Stop::Park(Box::new(Wait::Review(review(outbox, topic, question, contact))));
     };
-    if answer(turn, kind, &about, &subject) == Some(ReviewState::Open) {
+    if answer(past, &topic) == Some(ReviewState::Open) {
         return Stop::Park(Box::new(Wait::Children(Vec::new())));
     }
     let text = format!(
         "You supervise the agent `{}`, which asks for your decision. Answer with one JSON object and nothing else: \
          {{\"approve\": true or false, \"reason\": \"one sentence\"}}.\n\n{question}",
-        turn.agent.name
+        outbox.claimed.agent.name
     );
-    let unaddressed = review(turn, kind, about, subject, question, contact);
+    let unaddressed = review(outbox, topic, question, contact);
     let deadline_at = contact.timeout_ms.and_then(|ms| i64::try_from(ms).ok());
-    let deadline_at = deadline_at.map(|ms| turn.deps.clock.now().plus_ms(ms));
+    let deadline_at = deadline_at.map(|ms| outbox.claimed.deps.clock.now().plus_ms(ms));
     let plan = ReviewPlan::default();
-    reviewer::ask(turn, NewReview { reviewer: supervisor, deadline_at, plan, ..unaddressed }, text)
+    reviewer::ask(outbox, NewReview { reviewer: supervisor, deadline_at, plan, ..unaddressed }, text)
 }
 
 /// The agent that decides in the place of a person, as a word of its reviewers. One that is not on this
 /// server, or would be too deep, leaves the decision to a person.
-fn supervisor(turn: &Turn, contact: &Contact) -> Option<String> {
+fn supervisor(claimed: &Claimed, contact: &Contact) -> Option<String> {
     let word = reviewer::supervisor(contact)?;
-    let known = turn.reviewers.get(&word).is_some_and(Option::is_some);
-    (known && turn.depth < i64::from(turn.agent.limits.max_delegation_depth)).then_some(word)
+    let known = claimed.reviewers.get(&word).is_some_and(Option::is_some);
+    (known && claimed.depth < i64::from(claimed.agent.limits.max_delegation_depth)).then_some(word)
 }
 
 /// Returns the state of the newest question about this.
-pub fn answer(turn: &Turn, kind: ReviewKind, about: &CallId, subject: &str) -> Option<ReviewState> {
-    let newest =
-        turn.reviews.iter().rev().find(|review| {
-            review.kind == kind && review.call_id == *about && review.arguments_hash == subject
-        });
+pub fn answer(past: &TurnHistory, topic: &Topic) -> Option<ReviewState> {
+    let newest = past.reviews.iter().rev().find(|review| {
+        review.kind == topic.kind && review.call_id == topic.about && review.arguments_hash == topic.subject
+    });
     newest.map(|review| review.state)
 }
 
 /// Returns true if an operator permitted another turn after the current one in spite of this error.
-pub fn is_granted(turn: &Turn, kind: FailureKind) -> bool {
-    let about = CallId(String::new());
-    answer(turn, ReviewKind::Escalation, &about, &of_kind(kind)) == Some(ReviewState::Approved)
+pub fn is_granted(past: &TurnHistory, kind: FailureKind) -> bool {
+    answer(past, &Topic::error(kind, CallId(String::new()))) == Some(ReviewState::Approved)
 }
 
 /// Checks that the engagement was not rejected; a rejected one does not continue.
 ///
 /// # Errors
 /// [`Stop::Fail`] with the error of the question.
-pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
-    let newest = turn
+pub fn not_refused(past: &TurnHistory) -> Result<(), Stop> {
+    let newest = past
         .reviews
         .iter()
         .rev()
@@ -126,27 +127,33 @@ pub fn not_refused(turn: &Turn) -> Result<(), Stop> {
 ///
 /// # Errors
 /// [`Stop::Park`] until there is an answer, [`Stop::Fail`] after a rejection.
-pub fn confirmed(turn: &mut Turn) -> Result<(), Stop> {
-    if !turn.agent.chain.confirm_between_turns {
+pub fn confirmed(past: &TurnHistory, outbox: &mut Outbox) -> Result<(), Stop> {
+    if !outbox.claimed.agent.chain.confirm_between_turns {
         return Ok(());
     }
-    let newest = turn.reviews.iter().rev().find(|review| review.kind == ReviewKind::Confirmation);
+    let newest = past.reviews.iter().rev().find(|review| review.kind == ReviewKind::Confirmation);
     match newest {
         Some(review) if review.state == ReviewState::Approved => Ok(()),
         Some(review) if review.state != ReviewState::Open => {
             Err(refusal(FailureKind::Policy, "the next turn was refused", review).into())
         }
         _ => {
-            let contact = turn.agent.errors.escalation.clone().unwrap_or_default();
-            let calls: Vec<Value> = turn
+            let contact = outbox.claimed.agent.errors.escalation.clone().unwrap_or_default();
+            let calls: Vec<Value> = past
                 .conversation
                 .answer()
                 .map(|answer| answer.tool_calls.iter().map(|call| json!({"name": call.name})).collect())
                 .unwrap_or_default();
-            let question = json!({"turn": turn.position.turn, "tool_calls": calls,
+            let question = json!({"turn": outbox.position.turn, "tool_calls": calls,
                 "approve_means": "begin the next turn", "reject_means": "end the job"});
-            let (kind, about) = (ReviewKind::Confirmation, CallId(String::new()));
-            Err(ask(turn, kind, about, String::new(), question, &contact))
+            let (about, subject) = (CallId(String::new()), String::new());
+            Err(ask(
+                past,
+                outbox,
+                Topic { kind: ReviewKind::Confirmation, about, subject },
+                question,
+                &contact,
+            ))
         }
     }
 }

@@ -1,34 +1,34 @@
 //! The values of the Engagement object that an agent exposes, with its answer and with its questions to the user
 //! (OAS-47, OAS-55).
 
-use super::state::Turn;
+use crate::state::{Claimed, TurnHistory};
 use serde_json::{Map, Value};
 use turnstone_blocking::wait_in_place;
 
 /// Returns true if the agent's answer is the field `text`, beside the values that it exposes.
-pub fn is_any(turn: &Turn) -> bool {
-    turn.object.is_some() && !turn.agent.exposes.is_empty()
+pub fn is_any(claimed: &Claimed, past: &TurnHistory) -> bool {
+    past.object.is_some() && !claimed.agent.exposes.is_empty()
 }
 
 /// Returns the exposed values as they are now; an expression that fails yields `null`.
-pub fn now(turn: &Turn) -> Map<String, Value> {
-    let Some(object) = turn.object.as_ref().filter(|_| is_any(turn)) else { return Map::new() };
+pub fn now(claimed: &Claimed, past: &TurnHistory) -> Map<String, Value> {
+    let Some(object) = past.object.as_ref().filter(|_| is_any(claimed, past)) else { return Map::new() };
     let object = object.view();
     let value = |source: &str| {
-        let expression = turn.deps.expression(&turn.agent.capability_names(), source).ok()?;
+        let expression = claimed.deps.expression(&claimed.agent.capability_names(), source).ok()?;
         match expression.is_light() {
             true => expression.evaluate(&object).ok(),
             false => wait_in_place(|| expression.evaluate(&object)).ok(),
         }
     };
-    let exposed = turn.agent.exposes.iter();
+    let exposed = claimed.agent.exposes.iter();
     exposed.map(|(key, source)| (key.clone(), value(source).unwrap_or_default())).collect()
 }
 
 /// Returns an answer with the exposed values beside it. An answer in JSON is a text, too; its value is
 /// `output`.
-pub fn beside(turn: &Turn, result: Value) -> Value {
-    if !is_any(turn) {
+pub fn beside(claimed: &Claimed, past: &TurnHistory, result: Value) -> Value {
+    if !is_any(claimed, past) {
         return result;
     }
     let mut shown = Map::new();
@@ -39,6 +39,6 @@ pub fn beside(turn: &Turn, result: Value) -> Value {
             shown.insert("output".to_owned(), output);
         }
     }
-    shown.extend(now(turn));
+    shown.extend(now(claimed, past));
     Value::Object(shown)
 }

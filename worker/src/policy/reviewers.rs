@@ -1,7 +1,7 @@
 //! The recipients of reviews: the person or group that the document names, and the next group after a
 //! deadline.
 
-use super::state::Turn;
+use crate::state::Claimed;
 use turnstone_domain::engagement::User;
 use turnstone_domain::review::NewReview;
 
@@ -10,38 +10,43 @@ pub const OPERATOR: &str = "operator";
 
 /// Returns the question with its reviewers, or `None` when there is no one to ask. `wait_ms` is the time to
 /// answer, unless the configuration sets another.
-pub fn assign(turn: &Turn, review: NewReview, word: &str, wait_ms: Option<i64>) -> Option<NewReview> {
-    let plan = turn.deps.reviews.plan(word, wait_ms, &|word| person(turn, word))?;
-    let (_, answer_by) = plan.begin(turn.deps.clock.now());
+pub fn assign(claimed: &Claimed, review: NewReview, word: &str, wait_ms: Option<i64>) -> Option<NewReview> {
+    let plan = claimed.deps.reviews.plan(word, wait_ms, &|word| person(claimed, word))?;
+    let (_, answer_by) = plan.begin(claimed.deps.clock.now());
     let reviewer = match plan.steps.first() {
         Some(step) => step.name.clone(),
-        None => person(turn, word)?,
+        None => person(claimed, word)?,
     };
     let deadline_at = match plan.steps.is_empty() {
-        true => wait_ms.map(|ms| turn.deps.clock.now().plus_ms(ms)),
+        true => wait_ms.map(|ms| claimed.deps.clock.now().plus_ms(ms)),
         false => answer_by,
     };
     Some(NewReview { reviewer, deadline_at, plan, ..review })
 }
 
 /// Returns the question with its reviewers, with the operators as the last resort.
-pub fn assign_or_operator(turn: &Turn, review: NewReview, word: &str, wait_ms: Option<i64>) -> NewReview {
+pub fn assign_or_operator(
+    claimed: &Claimed,
+    review: NewReview,
+    word: &str,
+    wait_ms: Option<i64>,
+) -> NewReview {
     let operators = NewReview { reviewer: OPERATOR.to_owned(), ..review.clone() };
-    assign(turn, review, word, wait_ms).unwrap_or(operators)
+    assign(claimed, review, word, wait_ms).unwrap_or(operators)
 }
 
 /// Returns true if the reviewer that the document names exists.
-pub fn is_reviewer(turn: &Turn, word: &str) -> bool {
-    turn.is_reviewed_by_agent(word)
-        || turn.deps.reviews.plan(word, None, &|word| person(turn, word)).is_some()
+pub fn is_reviewer(claimed: &Claimed, word: &str) -> bool {
+    claimed.is_reviewed_by_agent(word)
+        || claimed.deps.reviews.plan(word, None, &|word| person(claimed, word)).is_some()
 }
 
 /// Returns the person behind a word of the document: `user` is the engagement's user, if its caller named
 /// one, `owner` the agent's owner (OAS-A8).
-fn person(turn: &Turn, word: &str) -> Option<String> {
+fn person(claimed: &Claimed, word: &str) -> Option<String> {
     let id = match word {
-        "user" => &turn.engagement.user.id,
-        "owner" if !turn.agent.owner.is_empty() => &turn.agent.owner,
+        "user" => &claimed.engagement.user.id,
+        "owner" if !claimed.agent.owner.is_empty() => &claimed.agent.owner,
         word => word,
     };
     User { id: id.to_owned(), email: None }.is_known().then(|| id.to_owned())

@@ -1,7 +1,7 @@
 //! The rules of the configuration for the tools of a turn (`[tool_rules]`).
 
+use crate::state::Claimed;
 use crate::tool::Toolbox;
-use crate::turn::state::Turn;
 use turnstone_domain::AgentDefinition;
 use turnstone_domain::agent::{AgentFormat, Capability, Reached, ToolCaller};
 
@@ -26,31 +26,31 @@ fn registered(toolbox: &Toolbox, capability: &Capability) -> Option<String> {
 }
 
 /// Returns true if the job's tenant and the turn's agent may call the capability's tool.
-pub fn admits(turn: &Turn, capability: &Capability) -> bool {
-    let rules = turn.deps.toolbox.rules();
+pub fn admits(claimed: &Claimed, capability: &Capability) -> bool {
+    let rules = claimed.deps.toolbox.rules();
     if rules.is_empty() {
         return true;
     }
-    let tool = registered(&turn.deps.toolbox, capability);
-    tool.is_none_or(|tool| is_admitted(turn, &tool))
+    let tool = registered(&claimed.deps.toolbox, capability);
+    tool.is_none_or(|tool| is_admitted(claimed, &tool))
 }
 
-fn is_admitted(turn: &Turn, tool: &str) -> bool {
-    let caller = ToolCaller { tenant: &turn.tenant(), agent: turn.agent.known_name() };
-    turn.deps.toolbox.rules().admits(tool, caller)
+fn is_admitted(claimed: &Claimed, tool: &str) -> bool {
+    let caller = ToolCaller { tenant: &claimed.tenant(), agent: claimed.agent.known_name() };
+    claimed.deps.toolbox.rules().admits(tool, caller)
 }
 
 /// Returns true if the tool of a guardrail may be called for this turn.
 ///
 /// # Errors
 /// A sentence when rules restrict its calls: a guardrail runs by itself, and nothing would hold the restriction.
-pub fn admits_guardrail(turn: &Turn, name: &str) -> Result<bool, String> {
-    let toolbox = &turn.deps.toolbox;
+pub fn admits_guardrail(claimed: &Claimed, name: &str) -> Result<bool, String> {
+    let toolbox = &claimed.deps.toolbox;
     if toolbox.rules().is_empty() {
         return Ok(true);
     }
     let Some(tool) = registered(toolbox, &Capability::named(name)) else { return Ok(true) };
-    if !is_admitted(turn, &tool) {
+    if !is_admitted(claimed, &tool) {
         return Ok(false);
     }
     match toolbox.rules().restricts(&tool) {

@@ -321,6 +321,19 @@ pub fn images(message: &Message) -> usize {
     message.parts.iter().filter(|part| part.is_image()).count()
 }
 
+/// Returns a message as a line of the transcript.
+pub fn line(message: &Message) -> String {
+    let who = match message.role {
+        Role::User => "User",
+        Role::System => "Note",
+        Role::Assistant => "Assistant",
+        Role::Tool => "Tool",
+    };
+    let calls =
+        message.tool_calls.iter().map(|call| format!(" [calls {} with {}]", call.name, call.arguments));
+    format!("{who}: {}{}", message.content, calls.collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,89 @@
+//! The request to the model.
+
+use super::{prompt, turn_limit};
+use crate::flow;
+use crate::model::{Listener, ModelRequest, ToolOffer};
+use crate::phases::exec::state_call;
+use crate::phases::resol;
+use crate::state::conversation::{images, size};
+use crate::state::{Claimed, Outbox, Stop, Turn, TurnHistory};
+use std::time::Duration;
+use turnstone_domain::agent::{OutputContract, ToolChoice};
+use turnstone_domain::budget::{self, Allowance};
+
+/// Returns the request of the turn, with its messages and tools.
+pub fn request(turn: &mut Turn) -> Result<ModelRequest, Stop> {
+    let resolved = turn.bodies.resolved()?;
+    let agent = &turn.outbox.claimed.agent;
+    let tools: Vec<ToolOffer> = match turn.outbox.claimed.may_call(turn.outbox.position.tool_turns) {
+        true => {
+            let allowed = resolved.tools.iter().filter(|name| agent.actions.forbids(name).is_none());
+            let own = allowed.filter_map(|name| resol::offer(&turn.outbox.claimed, &turn.bodies, name));
+            own.chain(state_call::offers(agent)).chain(flow::offers(turn.crew())).collect()
+        }
+        false => Vec::new(),
+    };
+    // "required" applies to the first answer; afterwards the model may finish.
+    let tool_choice = match agent.tool_choice {
+        ToolChoice::Required if turn.outbox.position.tool_turns > 0 => ToolChoice::Auto,
+        choice => choice,
+    };
+    Ok(ModelRequest {
+        system: prompt::system(agent),
+        messages: flow::messages(turn)
+            .unwrap_or_else(|| flow::transformed(turn, prompt::messages(&turn.outbox.claimed, &turn.past))),
+        tools,
+        tool_choice,
+        output: agent.output.clone(),
+        ..plain_request(&turn.outbox.claimed)
+    })
+}
+
+/// Returns a request with the agent's settings, and without messages and tools.
+pub fn plain_request(claimed: &Claimed) -> ModelRequest {
+    let agent = &claimed.agent;
+    ModelRequest {
+        model: String::new(),
+        system: String::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        temperature: agent.model.temperature,
+        top_p: agent.model.top_p,
+        frequency_penalty: agent.model.frequency_penalty,
+        presence_penalty: agent.model.presence_penalty,
+        max_tokens: most_tokens(claimed),
+        output: OutputContract::default(),
+        timeout: agent
+            .limits
+            .model_timeout_ms
+            .map_or(claimed.deps.options.model_timeout, Duration::from_millis),
+        listener: Listener::default(),
+    }
+}
+
+/// Returns the most tokens that an answer may have.
+pub fn most_tokens(claimed: &Claimed) -> i64 {
+    claimed.agent.model.max_tokens.unwrap_or(claimed.deps.options.max_tokens)
+}
+
+/// Returns the most tokens that the call can use within the rest of the budget, and how many of them the answer may have.
+/// Returns `None` when none are left for an answer.
+pub fn allowed(past: &TurnHistory, outbox: &Outbox, request: &ModelRequest) -> Option<Allowance> {
+    budget::allow(bound(request), request.max_tokens, turn_limit::left(past, outbox))
+}
+
+/// Returns an upper bound of the tokens of a prompt. No tokenizer is needed: the bound comes from bytes, messages, tools
+/// and pictures.
+pub fn bound(request: &ModelRequest) -> i64 {
+    let messages: usize = request.messages.iter().map(|message| size(message)).sum();
+    let tools: usize = request
+        .tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
+        .sum();
+    let schema = request.output.schema.as_ref().map_or(0, |schema| schema.to_string().len());
+    let bytes = request.system.len() + messages + tools + schema;
+    let parts = request.messages.len() + request.tools.len() + 2;
+    budget::prompt_upper_bound(bytes, parts, request.messages.iter().map(|message| images(message)).sum())
+}

@@ -1,0 +1,121 @@
+//! A call of the turn, and its row in the tool journal: planned ([`plan`]), sent ([`record_sent`]), settled ([`note_outcome`]).
+//!
+//! These functions only add to the pending write; the caller runs the barriers.
+
+use super::outbox::Outbox;
+use serde_json::json;
+use turnstone_domain::message::RequestedCall;
+use turnstone_domain::tool_call::{Handled, ToolCallMove, ToolCallState, ToolOutcome};
+use turnstone_domain::{CallId, EventName};
+
+/// The most bytes of an output inside its event; a longer output is read from the journal.
+const SHOWN_OUTPUT: usize = 4096;
+
+/// A call in progress.
+pub struct Call {
+    /// The model's request.
+    pub asked: RequestedCall,
+    /// Its position among the calls of the turn.
+    pub position: usize,
+    /// The state of its journal row, as recorded so far; `None` when there is no row yet.
+    pub journalled: Option<ToolCallState>,
+    /// In a fork: the recorded call whose outcome it reuses, so that it does not run.
+    pub stub_of: Option<CallId>,
+}
+
+impl Call {
+    /// Returns the write that adds a journal row for the call, in this turn.
+    #[must_use]
+    pub fn intend(&self, turn: i64, idempotent: bool, sent: bool) -> ToolCallMove {
+        ToolCallMove::Intend {
+            call_id: self.asked.call_id.clone(),
+            turn,
+            position: i64::try_from(self.position).unwrap_or(i64::MAX),
+            name: self.asked.name.clone(),
+            input: self.asked.arguments.clone(),
+            idempotent,
+            sent,
+        }
+    }
+}
+
+/// Journals a call as planned, unless it has a row: its request is not sent yet.
+pub fn plan(outbox: &mut Outbox, call: &mut Call, idempotent: bool) {
+    if call.journalled.is_none() {
+        let intent = call.intend(outbox.position.turn, idempotent, false);
+        outbox.pending.tool_calls.push(intent);
+        call.journalled = Some(ToolCallState::Planned);
+    }
+}
+
+/// Journals a call as sent: the caller sends the request directly after the next barrier. `publishes` adds the event
+/// `tool.called`.
+pub fn record_sent(outbox: &mut Outbox, call: &mut Call, idempotent: bool, publishes: bool) {
+    let intent = match call.journalled {
+        Some(_) => ToolCallMove::Send { call_id: call.asked.call_id.clone() },
+        None => call.intend(outbox.position.turn, idempotent, true),
+    };
+    outbox.pending.tool_calls.push(intent);
+    call.journalled = Some(ToolCallState::Sent);
+    if publishes {
+        called(outbox, call);
+    }
+}
+
+/// Records the event `tool.called`. It precedes every event of the outcome.
+pub fn called(outbox: &mut Outbox, call: &Call) {
+    let requested = &call.asked;
+    let data = json!({"call_id": requested.call_id, "name": requested.name, "input": requested.arguments});
+    outbox.event(EventName::ToolCalled, data);
+}
+
+/// Returns the write that settles the row of a call.
+pub fn settled(
+    call: &Call,
+    outcome: &ToolOutcome,
+    handled: Option<Handled>,
+    duration_ms: i64,
+    withheld: bool,
+) -> ToolCallMove {
+    let call_id = call.asked.call_id.clone();
+    ToolCallMove::Settle { call_id, outcome: outcome.clone(), handled, duration_ms, withheld }
+}
+
+/// Journals an outcome and records its event. A `withheld` output is in no event and in no view.
+pub fn note_outcome(
+    outbox: &mut Outbox,
+    call: &Call,
+    outcome: &ToolOutcome,
+    handled: Option<Handled>,
+    duration_ms: i64,
+    withheld: bool,
+) {
+    let step = settled(call, outcome, handled.clone(), duration_ms, withheld);
+    outbox.pending.tool_calls.push(step);
+    let (call_id, name) = (&call.asked.call_id, &call.asked.name);
+    let (event, mut data) = match outcome {
+        ToolOutcome::Success { output } => {
+            let mut data = json!({"call_id": call_id, "name": name, "duration_ms": duration_ms});
+            let bytes = output.to_string().len();
+            if !withheld && bytes <= SHOWN_OUTPUT {
+                data["output"] = output.clone();
+            } else if !withheld {
+                data["output_bytes"] = bytes.into();
+            }
+            (EventName::ToolCompleted, data)
+        }
+        ToolOutcome::Error { .. } => {
+            let mut data = outcome.event_data().unwrap_or_default();
+            data["call_id"] = json!(call_id);
+            data["name"] = json!(name);
+            (EventName::ToolFailed, data)
+        }
+    };
+    if let Some(of) = &call.stub_of {
+        data["stub_of"] = json!(of);
+    }
+    if let Some(handled) = handled {
+        data["handled"] = json!(handled);
+    }
+    outbox.event(event, data);
+}
