@@ -55,8 +55,8 @@ struct FoundIds {
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
     responses(
-        (status = 200, description = "The ids.", body = FoundIds, content_type = "application/json"),
-        (status = 400, description = "No id begins like this.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The ids.", body = FoundIds),
+        (status = 400, description = "No id begins like this.", body = docs::ErrorReply),
     ),
 )]
 async fn find_ids(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {

@@ -90,7 +90,8 @@ pub(crate) async fn check_version(request: Request, next: Next) -> Answer {
     Ok(next.run(request).await)
 }
 
-fn speaks_ojs(path: &str) -> bool {
+/// Returns true if the JSON under this path has the media type of OJS.
+pub(crate) fn speaks_ojs(path: &str) -> bool {
     matches!(path, "/health" | "/ready") || path == "/ojs" || path.starts_with("/ojs/")
 }
 

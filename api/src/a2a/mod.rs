@@ -55,7 +55,7 @@ struct A2aCall {
 #[utoipa::path(
     get, path = "/a2a", tag = "a2a",
     security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "The agents.", body = [A2aAgent], content_type = "application/json")),
+    responses((status = 200, description = "The agents.", body = [A2aAgent])),
 )]
 async fn directory(State(app): State<Shared>) -> Answer {
     let agents = app.api.store.views.agents().await?;

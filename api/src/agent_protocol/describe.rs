@@ -42,7 +42,7 @@ struct AgentOperation {
     get, path = "/agents/{name}/describe", tag = "agent protocol",
     security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The agent's name.")),
-    responses((status = 200, description = "The descriptor.", body = AgentDescriptor, content_type = "application/json")),
+    responses((status = 200, description = "The descriptor.", body = AgentDescriptor)),
 )]
 pub(crate) async fn describe(State(app): State<Shared>, Segment(name): Segment) -> Answer {
     let agent = find::agent(&app, &name).await?;

@@ -18,7 +18,7 @@ struct AgentPath {
 #[utoipa::path(
     get, path = "/", tag = "agent protocol",
     security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "Name and path of each agent.", body = Vec<AgentPath>, content_type = "application/json")),
+    responses((status = 200, description = "Name and path of each agent.", body = Vec<AgentPath>)),
 )]
 pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
     places(&app).await
@@ -28,7 +28,7 @@ pub(crate) async fn discover(State(app): State<Shared>) -> Answer {
 #[utoipa::path(
     get, path = "/ap/", tag = "agent protocol",
     security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "Name and path of each agent.", body = Vec<AgentPath>, content_type = "application/json")),
+    responses((status = 200, description = "Name and path of each agent.", body = Vec<AgentPath>)),
 )]
 pub(crate) async fn discover_here(State(app): State<Shared>) -> Answer {
     places(&app).await

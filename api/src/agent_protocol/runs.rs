@@ -34,7 +34,7 @@ struct ListedRun {
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "A page of runs, the newest first.", body = Vec<ListedRun>, content_type = "application/json")),
+    responses((status = 200, description = "A page of runs, the newest first.", body = Vec<ListedRun>)),
 )]
 pub(crate) async fn runs(
     State(app): State<Shared>,

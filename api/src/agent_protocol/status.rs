@@ -51,7 +51,7 @@ struct RequestStatus {
         ("name" = String, Path, description = "The agent's name."),
         ("request_id" = String, Path, description = "The request."),
     ),
-    responses((status = 200, description = "Where it stands.", body = RequestStatus, content_type = "application/json")),
+    responses((status = 200, description = "Where it stands.", body = RequestStatus)),
 )]
 pub(crate) async fn status(
     State(app): State<Shared>,

@@ -57,7 +57,7 @@ pub(crate) struct Begun {
         (InputBody = "application/json"),
     )),
     responses(
-        (status = 303, description = "The engagement has begun; Location is its state.", body = Begun, content_type = "application/json"),
+        (status = 303, description = "The engagement has begun; Location is its state.", body = Begun),
     ),
 )]
 pub(crate) async fn engage(

@@ -10,7 +10,7 @@ use serde_json::Value;
 #[utoipa::path(
     get, path = "/agents", operation_id = "list_agents", tag = "agents",
     security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "Every registered agent, by name.", body = [super::ListedAgent], content_type = "application/json")),
+    responses((status = 200, description = "Every registered agent, by name.", body = [super::ListedAgent])),
 )]
 pub(crate) async fn list(State(app): State<Shared>, caller: Caller) -> Answer {
     let mut records = app.api.store.views.agents().await?;

@@ -30,10 +30,10 @@ use turnstone_store::NewAgent;
         (BundleBody = "application/json"),
     )),
     responses(
-        (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent, content_type = "application/json"),
-        (status = 201, description = "The agent is new.", body = super::RegisteredAgent, content_type = "application/json"),
-        (status = 409, description = "There are as many agents as are allowed.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 422, description = "The document is not a usable agent; every problem is listed.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The agent was known and is replaced, or is the same.", body = super::RegisteredAgent),
+        (status = 201, description = "The agent is new.", body = super::RegisteredAgent),
+        (status = 409, description = "There are as many agents as are allowed.", body = docs::ErrorReply),
+        (status = 422, description = "The document is not a usable agent; every problem is listed.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn register(State(app): State<Shared>, params: Params, Raw(bytes): Raw) -> Answer {

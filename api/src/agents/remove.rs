@@ -29,8 +29,8 @@ struct RemovedAgent {
         ("allow_unresolved" = Option<bool>, Query, description = "Remove it although other agents name it; their calls of it fail until it is there again."),
     ),
     responses(
-        (status = 200, description = "It is removed.", body = RemovedAgent, content_type = "application/json"),
-        (status = 409, description = "Other agents name it as a capability or as a reviewer.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "It is removed.", body = RemovedAgent),
+        (status = 409, description = "Other agents name it as a capability or as a reviewer.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn remove(

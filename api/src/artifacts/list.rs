@@ -13,7 +13,7 @@ use turnstone_domain::artifact::Artifact;
     get, path = "/engagements/{id}/artifacts", operation_id = "list_artifacts", tag = "engagements",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
-    responses((status = 200, description = "The artifacts.", body = rows::Artifacts, content_type = "application/json")),
+    responses((status = 200, description = "The artifacts.", body = rows::Artifacts)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let (engagement, agent, _) = crate::engagements::find(&app, &id, &tenant).await?;

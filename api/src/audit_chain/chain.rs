@@ -39,7 +39,7 @@ struct ChainPart {
         ("after" = Option<i64>, Query, description = "Entries after this number; 0 by default.", minimum = 0),
         ("limit" = Option<u32>, Query, description = "1000 by default and at most.", minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "The entries.", body = ChainPart, content_type = "application/json")),
+    responses((status = 200, description = "The entries.", body = ChainPart)),
 )]
 pub(crate) async fn chain(State(app): State<Shared>, params: Params) -> Answer {
     let (after, limit) = (params.number("after", 0, 0, i64::MAX)?, params.number("limit", MOST, 1, MOST)?);

@@ -27,7 +27,7 @@ struct AuditList {
         ("before" = Option<i64>, Query, description = "Entries before this number: `next_before` of the part before.", minimum = 1),
         ("offset" = Option<u32>, Query, description = "After this many."),
     ),
-    responses((status = 200, description = "The entries.", body = AuditList, content_type = "application/json")),
+    responses((status = 200, description = "The entries.", body = AuditList)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let slice = params.slice(200)?;

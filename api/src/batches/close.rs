@@ -18,8 +18,8 @@ use turnstone_ojs::OjsError;
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs."),
     ),
     responses(
-        (status = 200, description = "It is closed.", body = BatchView, content_type = "application/json"),
-        (status = 404, description = "No job has this tag.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "It is closed.", body = BatchView),
+        (status = 404, description = "No job has this tag.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn close_batch(State(app): State<Shared>, Segment(tag): Segment, tenant: Tenant) -> Answer {

@@ -14,7 +14,7 @@ use axum::extract::State;
         ("tag" = String, Path, description = "The tag.", example = "run=7"),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs."),
     ),
-    responses((status = 200, description = "The batch.", body = BatchView, content_type = "application/json")),
+    responses((status = 200, description = "The batch.", body = BatchView)),
 )]
 pub(crate) async fn show_batch(State(app): State<Shared>, Segment(tag): Segment, tenant: Tenant) -> Answer {
     let batch = app.api.store.batches.batch(&tag, tenant.name()).await?;

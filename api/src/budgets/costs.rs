@@ -39,7 +39,7 @@ struct Costs {
         ("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said."),
         ("tag" = Option<String>, Query, description = "Only jobs with this tag, and their delegates."),
     ),
-    responses((status = 200, description = "What was spent.", body = Costs, content_type = "application/json")),
+    responses((status = 200, description = "What was spent.", body = Costs)),
 )]
 pub(crate) async fn costs(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let days = params.word("days", |text| text.parse().ok(), "a number of days")?.unwrap_or(DAYS);

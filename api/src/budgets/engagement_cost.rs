@@ -43,7 +43,7 @@ struct Cost {
     get, path = "/engagements/{id}/cost", tag = "engagements",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
-    responses((status = 200, description = "The cost.", body = Cost, content_type = "application/json")),
+    responses((status = 200, description = "The cost.", body = Cost)),
 )]
 pub(crate) async fn engagement_cost(
     State(app): State<Shared>,

@@ -23,7 +23,7 @@ struct Forgotten {
     delete, path = "/budgets/{name}", operation_id = "delete_budget", tag = "budgets",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The budget.", example = "tenant/acme")),
-    responses((status = 200, description = "It is forgotten.", body = Forgotten, content_type = "application/json")),
+    responses((status = 200, description = "It is forgotten.", body = Forgotten)),
 )]
 pub(crate) async fn forget(
     State(app): State<Shared>,

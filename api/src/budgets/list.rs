@@ -20,7 +20,7 @@ struct BudgetList {
     get, path = "/budgets", operation_id = "list_budgets", tag = "budgets",
     security(("tenant" = ["viewer"])),
     params(("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said.")),
-    responses((status = 200, description = "The budgets.", body = BudgetList, content_type = "application/json")),
+    responses((status = 200, description = "The budgets.", body = BudgetList)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let days = params.word("days", |text| text.parse().ok(), "a number of days")?.unwrap_or(DAYS);

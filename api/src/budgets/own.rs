@@ -55,8 +55,8 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     patch, path = "/engagements/{id}/budget", tag = "budgets",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The engagement.")),
-    request_body(content = PatchBudget, content_type = "application/json"),
-    responses((status = 200, description = "It is changed.", body = Own, content_type = "application/json")),
+    request_body = PatchBudget,
+    responses((status = 200, description = "It is changed.", body = Own)),
 )]
 pub(crate) async fn own(
     State(app): State<Shared>,

@@ -15,7 +15,7 @@ use turnstone_ojs::OjsError;
         ("name" = String, Path, description = "The budget.", example = "tenant/acme"),
         ("days" = Option<u32>, Query, description = "How many days are shown, today included; 7 unless said."),
     ),
-    responses((status = 200, description = "The budget.", body = rows::BudgetView, content_type = "application/json")),
+    responses((status = 200, description = "The budget.", body = rows::BudgetView)),
 )]
 pub(crate) async fn show(
     State(app): State<Shared>,

@@ -28,7 +28,7 @@ struct ForgottenCredentials {
         ("tool" = String, Path, description = "The tool, or `*`."),
         ("header" = Option<String>, Query, description = "One header; all of them unless said."),
     ),
-    responses((status = 200, description = "They are forgotten.", body = ForgottenCredentials, content_type = "application/json")),
+    responses((status = 200, description = "They are forgotten.", body = ForgottenCredentials)),
 )]
 pub(crate) async fn forget(
     State(app): State<Shared>,

@@ -19,7 +19,7 @@ struct CredentialList {
 #[utoipa::path(
     get, path = "/credentials", operation_id = "list_credentials", tag = "credentials",
     security(("fleet" = ["operator"])),
-    responses((status = 200, description = "The credentials.", body = CredentialList, content_type = "application/json")),
+    responses((status = 200, description = "The credentials.", body = CredentialList)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
     whole_fleet(&tenant)?;

@@ -122,8 +122,8 @@ fn remarks(api: &Api, tool: &str) -> Vec<String> {
         ("owner" = String, Path, description = "user:ID, member:TENANT:ID or static:NAME.", example = "static:desk"),
         ("tool" = String, Path, description = "The tool, or `*` for every tool."),
     ),
-    request_body(content = CredentialRequest, content_type = "application/json"),
-    responses((status = 200, description = "It is kept.", body = KeptCredential, content_type = "application/json")),
+    request_body = CredentialRequest,
+    responses((status = 200, description = "It is kept.", body = KeptCredential)),
 )]
 pub(crate) async fn put(
     State(app): State<Shared>,

@@ -53,12 +53,12 @@ pub(crate) struct AnswerTaken {
         ("id" = String, Path, description = "The engagement."),
         ("Idempotency-Key" = Option<String>, Header, description = "The same key for the same engagement is the same answer."),
     ),
-    request_body(content = AnswerBody, content_type = "application/json"),
+    request_body = AnswerBody,
     responses(
-        (status = 200, description = "The answer counts.", body = AnswerTaken, content_type = "application/json"),
-        (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "It does not wait for an answer, or another one counted.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 422, description = "A key has no value; it still waits.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The answer counts.", body = AnswerTaken),
+        (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply),
+        (status = 409, description = "It does not wait for an answer, or another one counted.", body = docs::ErrorReply),
+        (status = 422, description = "A key has no value; it still waits.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn answer_question(

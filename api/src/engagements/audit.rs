@@ -31,7 +31,7 @@ const REVIEWS: u32 = 1000;
         ("after" = Option<u32>, Query, description = "Only attempts after this many: the `cursor` of the page before.", minimum = 0),
         ("limit" = Option<u32>, Query, description = "At most this many attempts; 100 unless said otherwise.", minimum = 1, maximum = 200),
     ),
-    responses((status = 200, description = "The audit.", body = rows::Audit, content_type = "application/json")),
+    responses((status = 200, description = "The audit.", body = rows::Audit)),
 )]
 pub(crate) async fn audit(
     State(app): State<Shared>,

@@ -19,7 +19,7 @@ use turnstone_store::{CheckpointRow, Page};
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
         ("bodies" = Option<bool>, Query, description = "With what each phase left for the later ones."),
     ),
-    responses((status = 200, description = "The checkpoints.", body = rows::Checkpoints, content_type = "application/json")),
+    responses((status = 200, description = "The checkpoints.", body = rows::Checkpoints)),
 )]
 pub(crate) async fn checkpoints(
     State(app): State<Shared>,

@@ -35,7 +35,7 @@ pub(super) struct Diff {
         ("id" = String, Path, description = "The first engagement."),
         ("with" = String, Query, description = "The second one."),
     ),
-    responses((status = 200, description = "The comparison.", body = Diff, content_type = "application/json")),
+    responses((status = 200, description = "The comparison.", body = Diff)),
 )]
 pub(crate) async fn diff(
     State(app): State<Shared>,

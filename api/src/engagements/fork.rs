@@ -91,8 +91,8 @@ pub(super) fn origin(origin: &Origin) -> Value {
     post, path = "/engagements/{id}/fork", operation_id = "fork_engagement", tag = "engagements",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The engagement.")),
-    request_body(content = EngagementForkRequest, content_type = "application/json"),
-    responses((status = 201, description = "The new engagement.", body = Forked, content_type = "application/json")),
+    request_body = EngagementForkRequest,
+    responses((status = 201, description = "The new engagement.", body = Forked)),
 )]
 pub(crate) async fn fork(
     State(app): State<Shared>,

@@ -19,7 +19,7 @@ use turnstone_store::{EngagementFilter, ListedEngagement};
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
         ("cursor" = Option<i64>, Query, description = "`next_cursor` of the part before.", minimum = 0),
     ),
-    responses((status = 200, description = "The engagements.", body = rows::EngagementPage, content_type = "application/json")),
+    responses((status = 200, description = "The engagements.", body = rows::EngagementPage)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let after = match params.text("cursor") {

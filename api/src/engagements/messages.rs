@@ -23,7 +23,7 @@ const WITHHELD: &str = "(withheld)";
         ("after" = Option<i64>, Query, description = "Only messages after this one, by `seq`.", minimum = 0),
         ("limit" = Option<u32>, Query, description = "100 unless said otherwise.", minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "The messages.", body = rows::Messages, content_type = "application/json")),
+    responses((status = 200, description = "The messages.", body = rows::Messages)),
 )]
 pub(crate) async fn messages(
     State(app): State<Shared>,

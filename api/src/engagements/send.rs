@@ -50,9 +50,9 @@ pub(crate) struct Sent {
         (InputBody = "application/json"),
     )),
     responses(
-        (status = 303, description = "It is taken; Location is the engagement's state.", body = Sent, content_type = "application/json"),
-        (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "The engagement has ended, or waits for a review.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 303, description = "It is taken; Location is the engagement's state.", body = Sent),
+        (status = 403, description = "The engagement is another user's.", body = docs::ErrorReply),
+        (status = 409, description = "The engagement has ended, or waits for a review.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn send(

@@ -14,7 +14,7 @@ use turnstone_domain::session_state::Scope;
     get, path = "/engagements/{id}/state", tag = "engagements",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
-    responses((status = 200, description = "The state.", body = rows::SessionState, content_type = "application/json")),
+    responses((status = 200, description = "The state.", body = rows::SessionState)),
 )]
 pub(crate) async fn session_state(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &tenant).await?;

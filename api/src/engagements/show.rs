@@ -26,7 +26,7 @@ const MOST_REVIEWS: u32 = 100;
     get, path = "/engagements/{id}", operation_id = "show_engagement", tag = "engagements",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The engagement.")),
-    responses((status = 200, description = "The engagement.", body = state::State, content_type = "application/json")),
+    responses((status = 200, description = "The engagement.", body = state::State)),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, who: Who) -> Answer {
     let (engagement, agent, job_id) = super::find(&app, &id, &who.tenant).await?;

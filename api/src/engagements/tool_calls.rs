@@ -40,7 +40,7 @@ impl JournalPage {
         ("after" = Option<u32>, Query, description = "The `cursor` of the page before.", minimum = 0),
         ("limit" = Option<u32>, Query, description = "100 unless said otherwise.", minimum = 1, maximum = 200),
     ),
-    responses((status = 200, description = "The calls.", body = rows::ToolCalls, content_type = "application/json")),
+    responses((status = 200, description = "The calls.", body = rows::ToolCalls)),
 )]
 pub(crate) async fn tool_calls(
     State(app): State<Shared>,

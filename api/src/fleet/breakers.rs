@@ -33,7 +33,7 @@ struct Breakers {
 #[utoipa::path(
     get, path = "/breakers", operation_id = "list_breakers", tag = "fleet",
     security(("fleet" = ["viewer"])),
-    responses((status = 200, description = "The breakers.", body = Breakers, content_type = "application/json")),
+    responses((status = 200, description = "The breakers.", body = Breakers)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
     super::whole_fleet(&tenant)?;

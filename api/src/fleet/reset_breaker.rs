@@ -24,7 +24,7 @@ struct Reset {
     delete, path = "/breakers/{name}", tag = "fleet",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The breaker.", example = "tool/researcher/web_search")),
-    responses((status = 200, description = "It is closed.", body = Reset, content_type = "application/json")),
+    responses((status = 200, description = "It is closed.", body = Reset)),
 )]
 pub(crate) async fn reset(
     State(app): State<Shared>,

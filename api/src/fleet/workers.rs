@@ -11,7 +11,7 @@ use serde_json::Value;
 #[utoipa::path(
     get, path = "/workers", operation_id = "list_workers", tag = "fleet",
     security(("fleet" = ["viewer"])),
-    responses((status = 200, description = "The workers.", body = [rows::Worker], content_type = "application/json")),
+    responses((status = 200, description = "The workers.", body = [rows::Worker])),
 )]
 pub(crate) async fn list(State(app): State<Shared>) -> Answer {
     let workers = app.api.store.views.workers().await?;

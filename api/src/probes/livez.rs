@@ -8,7 +8,7 @@ use axum::response::Response;
 #[utoipa::path(
     get, path = "/livez", tag = "server",
     security(()),
-    responses((status = 200, description = "It does.", body = super::Status, content_type = "application/json"))
+    responses((status = 200, description = "It does.", body = super::Status))
 )]
 pub(crate) async fn livez() -> Response {
     reply::json(StatusCode::OK, &super::Status { status: "ok" })

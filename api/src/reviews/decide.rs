@@ -19,12 +19,12 @@ use turnstone_store::{Decision, DecisionOutcome};
     post, path = "/reviews/{id}/approve", tag = "reviews",
     security(("tenant" = ["approver"])),
     params(("id" = String, Path, description = "The review.")),
-    request_body(content = rows::ReviewAnswer, content_type = "application/json"),
+    request_body = rows::ReviewAnswer,
     responses(
-        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review, content_type = "application/json"),
-        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review),
+        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply),
+        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply),
+        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn approve(
@@ -41,12 +41,12 @@ pub(crate) async fn approve(
     post, path = "/reviews/{id}/reject", tag = "reviews",
     security(("tenant" = ["approver"])),
     params(("id" = String, Path, description = "The review.")),
-    request_body(content = rows::ReviewAnswer, content_type = "application/json"),
+    request_body = rows::ReviewAnswer,
     responses(
-        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review, content_type = "application/json"),
-        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply, content_type = "application/json"),
-        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply, content_type = "application/json"),
+        (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review),
+        (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply),
+        (status = 403, description = "Another reviewer has to answer, or an agent.", body = docs::ErrorReply),
+        (status = 409, description = "The review can no longer be answered, or this reviewer has voted.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn reject(

@@ -22,7 +22,7 @@ use turnstone_store::{Page, ReviewFilter};
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The reviews.", body = rows::ReviewPage, content_type = "application/json")),
+    responses((status = 200, description = "The reviews.", body = rows::ReviewPage)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let after = params.after().map(ReviewId::from);

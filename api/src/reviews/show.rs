@@ -14,7 +14,7 @@ use turnstone_ojs::OjsError;
     get, path = "/reviews/{id}", operation_id = "show_review", tag = "reviews",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The review.")),
-    responses((status = 200, description = "The review.", body = rows::Review, content_type = "application/json")),
+    responses((status = 200, description = "The review.", body = rows::Review)),
 )]
 pub(crate) async fn show(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     match app.api.store.views.review_of(&ReviewId::from(id.as_str()), tenant.name()).await? {

@@ -30,7 +30,7 @@ struct Keys {
 #[utoipa::path(
     get, path = "/ojs/v1/attest/keys", tag = "attest",
     security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "The keys.", body = Keys, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The keys.", body = Keys)),
 )]
 pub(crate) async fn keys(State(app): State<Shared>) -> Answer {
     let keys = public_keys(&app).await?;

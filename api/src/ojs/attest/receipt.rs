@@ -65,8 +65,7 @@ struct ReceiptReply {
     get, path = "/ojs/v1/jobs/{id}/receipt", tag = "attest",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "The receipt.", body = ReceiptReply,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The receipt.", body = ReceiptReply)),
 )]
 pub(crate) async fn receipt(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let found = app.api.store.views.job_of(&JobId::from(id.as_str()), tenant.name()).await?;

@@ -35,9 +35,8 @@ struct Verified {
 #[utoipa::path(
     post, path = "/ojs/v1/attest/verify", tag = "attest",
     security(("tenant" = ["viewer"])),
-    request_body(content = Verify, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "Whether it is valid.", body = Verified,
-               content_type = "application/openjobspec+json")),
+    request_body = Verify,
+    responses((status = 200, description = "Whether it is valid.", body = Verified)),
 )]
 pub(crate) async fn verify(State(app): State<Shared>, JsonBytes(body): JsonBytes) -> Answer {
     let fields = Fields::read(&body)?;

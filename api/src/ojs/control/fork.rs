@@ -46,8 +46,8 @@ pub(super) struct Forked {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/fork", operation_id = "fork_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = Option<JobForkRequest>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The branch.", body = Forked, content_type = "application/openjobspec+json")),
+    request_body = Option<JobForkRequest>,
+    responses((status = 200, description = "The branch.", body = Forked)),
 )]
 pub(crate) async fn fork(
     State(app): State<Shared>,
@@ -80,8 +80,8 @@ pub(crate) async fn fork(
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/fork", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = Option<JobForkRequest>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The branch.", body = Forked, content_type = "application/json")),
+    request_body = Option<JobForkRequest>,
+    responses((status = 200, description = "The branch.", body = Forked)),
 )]
 pub(crate) async fn fork_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
     fork(app, id, tenant, body).await

@@ -50,8 +50,8 @@ pub(super) struct Conflict {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = MergeRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/openjobspec+json")),
+    request_body = MergeRequest,
+    responses((status = 200, description = "The merged branch.", body = Reply)),
 )]
 pub(crate) async fn merge(
     State(app): State<Shared>,
@@ -88,8 +88,8 @@ pub(crate) async fn merge(
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/merge", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = MergeRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The merged branch.", body = Reply, content_type = "application/json")),
+    request_body = MergeRequest,
+    responses((status = 200, description = "The merged branch.", body = Reply)),
 )]
 pub(crate) async fn merge_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
     merge(app, id, tenant, body).await

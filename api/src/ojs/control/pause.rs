@@ -35,8 +35,8 @@ pub(super) struct AgentControlStatus {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/pause", operation_id = "pause_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["operator"])),
-    request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is paused.", body = AgentControlStatus, content_type = "application/openjobspec+json")),
+    request_body = Option<Pause>,
+    responses((status = 200, description = "It is paused.", body = AgentControlStatus)),
 )]
 pub(crate) async fn pause(
     State(app): State<Shared>,
@@ -59,8 +59,8 @@ pub(crate) async fn pause(
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/pause", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["operator"])),
-    request_body(content = Option<Pause>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is paused.", body = AgentControlStatus, content_type = "application/json")),
+    request_body = Option<Pause>,
+    responses((status = 200, description = "It is paused.", body = AgentControlStatus)),
 )]
 pub(crate) async fn pause_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
     pause(app, id, tenant, body).await

@@ -24,8 +24,8 @@ pub(super) struct Resume {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/resume", operation_id = "resume_agent_job", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["operator"])),
-    request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is resumed.", body = AgentControlStatus, content_type = "application/openjobspec+json")),
+    request_body = Option<Resume>,
+    responses((status = 200, description = "It is resumed.", body = AgentControlStatus)),
 )]
 pub(crate) async fn resume(
     State(app): State<Shared>,
@@ -49,8 +49,8 @@ pub(crate) async fn resume(
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/resume", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["operator"])),
-    request_body(content = Option<Resume>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is resumed.", body = AgentControlStatus, content_type = "application/json")),
+    request_body = Option<Resume>,
+    responses((status = 200, description = "It is resumed.", body = AgentControlStatus)),
 )]
 pub(crate) async fn resume_job(app: State<Shared>, id: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
     resume(app, id, tenant, body).await

@@ -44,9 +44,8 @@ pub(super) struct Reply {
 #[utoipa::path(
     post, path = "/ojs/v1/agents/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["operator"])),
-    request_body(content = ToolRetryRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is going to be made again.", body = Reply,
-               content_type = "application/openjobspec+json")),
+    request_body = ToolRetryRequest,
+    responses((status = 200, description = "It is going to be made again.", body = Reply)),
 )]
 pub(crate) async fn tool_retry(
     State(app): State<Shared>,
@@ -86,8 +85,8 @@ pub(crate) async fn tool_retry(
 #[utoipa::path(
     post, path = "/v1/agent/jobs/{id}/tool-retry", tag = "agents", params(("id" = String, Path, description = "The job.")),
     security(("tenant" = ["operator"])),
-    request_body(content = ToolRetryRequest, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is going to be made again.", body = Reply, content_type = "application/json")),
+    request_body = ToolRetryRequest,
+    responses((status = 200, description = "It is going to be made again.", body = Reply)),
 )]
 pub(crate) async fn retry_tool_of_job(
     app: State<Shared>,

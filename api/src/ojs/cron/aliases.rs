@@ -12,8 +12,7 @@ use axum::extract::State;
     get, path = "/ojs/v1/crons", operation_id = "list_crons_alias", tag = "cron",
     security(("tenant" = ["viewer"])),
     params(("enabled" = Option<bool>, Query, description = "Only those that are, or that are not.")),
-    responses((status = 200, description = "The entries.", body = CronList,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The entries.", body = CronList)),
 )]
 pub(crate) async fn list(app: State<Shared>, tenant: Tenant, params: Params) -> Answer {
     super::list_crons::list_crons(app, tenant, params).await
@@ -23,14 +22,11 @@ pub(crate) async fn list(app: State<Shared>, tenant: Tenant, params: Params) -> 
 #[utoipa::path(
     post, path = "/ojs/v1/crons", operation_id = "put_cron_alias", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
-    request_body(content = PutCron, content_type = "application/openjobspec+json"),
+    request_body = PutCron,
     responses(
-        (status = 200, description = "An entry of this name is replaced; its counts stay.", body = CronReply,
-         content_type = "application/openjobspec+json"),
-        (status = 201, description = "The entry is new.", body = CronReply,
-         content_type = "application/openjobspec+json"),
-        (status = 400, description = "Something cannot be read; the message says what.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "An entry of this name is replaced; its counts stay.", body = CronReply),
+        (status = 201, description = "The entry is new.", body = CronReply),
+        (status = 400, description = "Something cannot be read; the message says what.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn put(app: State<Shared>, tenant: Tenant, body: JsonBytes) -> Answer {
@@ -42,8 +38,7 @@ pub(crate) async fn put(app: State<Shared>, tenant: Tenant, body: JsonBytes) -> 
     get, path = "/ojs/v1/crons/{id}", operation_id = "show_cron_alias", tag = "cron",
     security(("tenant" = ["viewer"])),
     params(("id" = String, Path, description = "The name of the entry.")),
-    responses((status = 200, description = "The entry.", body = CronReply,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The entry.", body = CronReply)),
 )]
 pub(crate) async fn show(app: State<Shared>, name: Segment, tenant: Tenant) -> Answer {
     super::show_cron::show_cron(app, name, tenant).await
@@ -54,9 +49,8 @@ pub(crate) async fn show(app: State<Shared>, name: Segment, tenant: Tenant) -> A
     patch, path = "/ojs/v1/crons/{id}", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The name of the entry.")),
-    request_body(content = ChangeCron, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The entry as it is now.", body = CronReply,
-               content_type = "application/openjobspec+json")),
+    request_body = ChangeCron,
+    responses((status = 200, description = "The entry as it is now.", body = CronReply)),
 )]
 pub(crate) async fn change(app: State<Shared>, name: Segment, tenant: Tenant, body: JsonBytes) -> Answer {
     super::change_cron::change_cron(app, name, tenant, body).await
@@ -67,8 +61,7 @@ pub(crate) async fn change(app: State<Shared>, name: Segment, tenant: Tenant, bo
     delete, path = "/ojs/v1/crons/{id}", operation_id = "delete_cron_alias", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The name of the entry.")),
-    responses((status = 200, description = "The entry as it was.", body = ForgottenCron,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The entry as it was.", body = ForgottenCron)),
 )]
 pub(crate) async fn forget(app: State<Shared>, name: Segment, tenant: Tenant) -> Answer {
     super::forget_cron::forget_cron(app, name, tenant).await

@@ -15,9 +15,8 @@ use turnstone_ojs::{OjsError, body, cron};
     patch, path = "/ojs/v1/cron/{name}", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("name" = String, Path, description = "The entry.")),
-    request_body(content = ChangeCron, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The entry as it is now.", body = CronReply,
-               content_type = "application/openjobspec+json")),
+    request_body = ChangeCron,
+    responses((status = 200, description = "The entry as it is now.", body = CronReply)),
 )]
 pub(crate) async fn change_cron(
     State(app): State<Shared>,

@@ -13,8 +13,7 @@ use turnstone_ojs::OjsError;
     delete, path = "/ojs/v1/cron/{name}", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("name" = String, Path, description = "The entry.")),
-    responses((status = 200, description = "The entry as it was.", body = ForgottenCron,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The entry as it was.", body = ForgottenCron)),
 )]
 pub(crate) async fn forget_cron(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
     let Some(entry) = app.api.store.crons.forget(&name, tenant.name()).await? else {

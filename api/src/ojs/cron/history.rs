@@ -21,8 +21,7 @@ use turnstone_ojs::{OjsError, job_to_json};
         ("limit" = Option<u32>, Query, description = "20 unless said otherwise; 100 are remembered.",
          minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The occurrences.", body = CronHistory,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The occurrences.", body = CronHistory)),
 )]
 pub(crate) async fn history(
     State(app): State<Shared>,

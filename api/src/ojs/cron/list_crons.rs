@@ -14,8 +14,7 @@ use turnstone_ojs::cron::entry_to_json;
     get, path = "/ojs/v1/cron", tag = "cron",
     security(("tenant" = ["viewer"])),
     params(("enabled" = Option<bool>, Query, description = "Only those that are, or that are not.")),
-    responses((status = 200, description = "The entries.", body = CronList,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The entries.", body = CronList)),
 )]
 pub(crate) async fn list_crons(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let read = |text: &str| text.parse::<bool>().ok();

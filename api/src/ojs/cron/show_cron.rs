@@ -12,8 +12,7 @@ use axum::http::StatusCode;
     get, path = "/ojs/v1/cron/{name}", tag = "cron",
     security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The entry.")),
-    responses((status = 200, description = "The entry.", body = CronReply,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The entry.", body = CronReply)),
 )]
 pub(crate) async fn show_cron(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
     Ok(reply::json(StatusCode::OK, &wrapped(&find(&app, &name, &tenant).await?)))

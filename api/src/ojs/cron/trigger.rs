@@ -16,8 +16,7 @@ use turnstone_ojs::{OjsError, cron, job_to_json};
     post, path = "/ojs/v1/cron/{name}/trigger", tag = "cron",
     security(("tenant" = ["submitter"]), ("tenant" = ["operator"])),
     params(("name" = String, Path, description = "The entry.")),
-    responses((status = 201, description = "The job is accepted.", body = TriggeredCron,
-               content_type = "application/openjobspec+json")),
+    responses((status = 201, description = "The job is accepted.", body = TriggeredCron)),
 )]
 pub(crate) async fn trigger(State(app): State<Shared>, Segment(name): Segment, tenant: Tenant) -> Answer {
     let now = app.api.clock.now();

@@ -31,7 +31,7 @@ const MOST: u32 = 1_000;
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only events of this tenant's jobs."),
     ),
     responses((status = 200, description = "A page of events; a stream of them for `Accept: text/event-stream`.", content(
-        (EventPage = "application/openjobspec+json"),
+        (EventPage = "application/json"),
         (String = "text/event-stream"),
     ))),
 )]

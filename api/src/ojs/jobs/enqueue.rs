@@ -31,12 +31,11 @@ use turnstone_store::{Pushed, RecordedPush};
         ("Idempotency-Key" = Option<String>, Header, max_length = 255,
          description = "For 24 hours a request with the same key and body adds no second job and gets the same response. The same key with another body is 409."),
     ),
-    request_body(content = docs::Enqueue, content_type = "application/openjobspec+json"),
+    request_body = docs::Enqueue,
     responses(
-        (status = 201, description = "The job is accepted.", body = docs::JobReply,
-         content_type = "application/openjobspec+json"),
+        (status = 201, description = "The job is accepted.", body = docs::JobReply),
         (status = 200, description = "An equal job exists (unique jobs, on_conflict ignore). No job is added; the response has the existing one, with deduplicated true.",
-         body = docs::JobReply, content_type = "application/openjobspec+json"),
+         body = docs::JobReply),
     ),
 )]
 pub(crate) async fn enqueue(

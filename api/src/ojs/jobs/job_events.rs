@@ -25,7 +25,7 @@ use turnstone_store::EventFilter;
     ),
     responses(
         (status = 200, description = "A page of events, or a stream of them.", content(
-            (rows::EventPage = "application/openjobspec+json"),
+            (rows::EventPage = "application/json"),
             (String = "text/event-stream"),
         )),
         (status = 204, description = "The stream that is resumed has ended."),

@@ -27,7 +27,7 @@ pub(crate) struct DeadLetterStats {
     get, path = "/ojs/v1/admin/dead-letter/stats", operation_id = "admin_dead_letter_stats", tag = "admin",
     security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    responses((status = 200, description = "The counts.", body = DeadLetterStats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The counts.", body = DeadLetterStats)),
 )]
 pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let totals = app.api.store.operate.dead_totals(tenant.name()).await?;
@@ -51,7 +51,7 @@ pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
     get, path = "/ojs/v1/dead-letter/stats", tag = "dead letters",
     security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    responses((status = 200, description = "The counts.", body = DeadLetterStats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The counts.", body = DeadLetterStats)),
 )]
 pub(crate) async fn stats_for_clients(app: State<Shared>, tenant: Tenant) -> Answer {
     stats(app, tenant).await

@@ -25,7 +25,7 @@ use turnstone_store::JobFilter;
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The dead letters.", body = docs::JobSlice, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The dead letters.", body = docs::JobSlice)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let slice = params.slice(100)?;
@@ -48,7 +48,7 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The dead letters.", body = docs::JobPage, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The dead letters.", body = docs::JobPage)),
 )]
 pub(crate) async fn list_for_admins(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let (page, slice) = params.page()?;

@@ -34,7 +34,7 @@ pub(crate) struct PurgedQueue {
         ("older_than" = Option<String>, Query, description = "Accepted before then, RFC 3339, or at least as long ago, such as PT1H."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's."),
     ),
-    responses((status = 200, description = "The outcome.", body = PurgedQueue, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The outcome.", body = PurgedQueue)),
 )]
 pub(crate) async fn purge(
     State(app): State<Shared>,

@@ -16,8 +16,8 @@ use turnstone_store::ActionOutcome;
     post, path = "/ojs/v1/dead-letter/{id}/retry", operation_id = "retry_dead_letter", tag = "dead letters",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json")),
+    request_body = Option<docs::RetryRequest>,
+    responses((status = 200, description = "It is available.", body = docs::JobReply)),
 )]
 pub(crate) async fn retry(
     State(app): State<Shared>,
@@ -34,8 +34,8 @@ pub(crate) async fn retry(
     post, path = "/ojs/v1/admin/dead-letter/{id}/retry", tag = "admin",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = Option<docs::RetryRequest>, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is available.", body = docs::JobReply, content_type = "application/openjobspec+json")),
+    request_body = Option<docs::RetryRequest>,
+    responses((status = 200, description = "It is available.", body = docs::JobReply)),
 )]
 pub(crate) async fn retry_for_admins(
     State(app): State<Shared>,

@@ -26,7 +26,7 @@ pub(crate) struct Stats {
     get, path = "/ojs/v1/admin/stats", operation_id = "admin_stats", tag = "admin",
     security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs.")),
-    responses((status = 200, description = "The counts.", body = Stats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The counts.", body = Stats)),
 )]
 pub(crate) async fn stats(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let (store, now) = (&app.api.store, app.api.clock.now());

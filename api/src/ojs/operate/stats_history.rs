@@ -51,7 +51,7 @@ pub(crate) struct History {
         ("queue" = Option<String>, Query, description = "Only of this queue."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's jobs."),
     ),
-    responses((status = 200, description = "The hours.", body = History, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The hours.", body = History)),
 )]
 pub(crate) async fn history(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let hours = params.number("hours", 24, 1, MOST_HOURS)?;

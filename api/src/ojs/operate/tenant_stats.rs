@@ -29,7 +29,7 @@ pub(crate) struct TenantStats {
         ("id" = String, Path, description = "The tenant."),
         ("X-OJS-Tenant" = Option<String>, Header, description = "The same tenant, if it is sent."),
     ),
-    responses((status = 200, description = "The counts.", body = TenantStats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The counts.", body = TenantStats)),
 )]
 pub(crate) async fn stats(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     if tenant.name().is_some_and(|name| name != id) {

@@ -39,7 +39,7 @@ pub(crate) struct TenantPage {
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
         ("X-OJS-Tenant" = Option<String>, Header, description = "Only this one."),
     ),
-    responses((status = 200, description = "The tenants.", body = TenantPage, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The tenants.", body = TenantPage)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let (page, slice) = params.page()?;

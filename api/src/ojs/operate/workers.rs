@@ -73,7 +73,7 @@ pub(crate) struct WorkerPlace {
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The workers.", body = WorkerPage, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The workers.", body = WorkerPage)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, params: Params) -> Answer {
     let (page, slice) = params.page()?;

@@ -49,8 +49,8 @@ pub(super) struct Backpressure {
     put, path = "/ojs/v1/admin/queues/{name}/config", tag = "queues",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    request_body(content = QueueConfig, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "It is set.", body = QueueDetail, content_type = "application/openjobspec+json")),
+    request_body = QueueConfig,
+    responses((status = 200, description = "It is set.", body = QueueDetail)),
 )]
 pub(crate) async fn configure(
     State(app): State<Shared>,

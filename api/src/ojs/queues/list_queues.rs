@@ -45,7 +45,7 @@ impl Slice {
         ("limit" = Option<u32>, Query, description = "50 unless said otherwise, at most 200.", minimum = 1, maximum = 200),
         ("offset" = Option<u32>, Query, description = "After this many."),
     ),
-    responses((status = 200, description = "The queues.", body = QueueList, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The queues.", body = QueueList)),
 )]
 pub(crate) async fn list_queues(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let page =
@@ -120,7 +120,7 @@ pub(super) struct PagePosition {
         ("page" = Option<u32>, Query, description = "From 1.", minimum = 1),
         ("per_page" = Option<u32>, Query, description = "20 unless said otherwise, at most 100.", minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The queues.", body = CountedQueues, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The queues.", body = CountedQueues)),
 )]
 pub(crate) async fn list_all(State(app): State<Shared>, tenant: Tenant, params: Params) -> Answer {
     let (page, slice) = params.page()?;

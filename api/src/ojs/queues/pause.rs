@@ -29,7 +29,7 @@ pub(super) struct PausedQueue {
     post, path = "/ojs/v1/queues/{name}/pause", operation_id = "pause_queue", tag = "queues",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "It is paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It is paused.", body = PausedQueue)),
 )]
 pub(crate) async fn pause(State(app): State<Shared>, Segment(name): Segment) -> Answer {
     set(&app, name, true).await
@@ -40,7 +40,7 @@ pub(crate) async fn pause(State(app): State<Shared>, Segment(name): Segment) -> 
     post, path = "/ojs/v1/queues/{name}/resume", operation_id = "resume_queue", tag = "queues",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "It is not paused.", body = PausedQueue, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It is not paused.", body = PausedQueue)),
 )]
 pub(crate) async fn resume(State(app): State<Shared>, Segment(name): Segment) -> Answer {
     set(&app, name, false).await
@@ -52,9 +52,8 @@ pub(crate) async fn resume(State(app): State<Shared>, Segment(name): Segment) ->
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses(
-        (status = 200, description = "It is paused.", body = PausedQueue, content_type = "application/openjobspec+json"),
-        (status = 404, description = "No queue has this name.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is paused.", body = PausedQueue),
+        (status = 404, description = "No queue has this name.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn pause_as_admin(State(app): State<Shared>, Segment(name): Segment) -> Answer {
@@ -68,9 +67,8 @@ pub(crate) async fn pause_as_admin(State(app): State<Shared>, Segment(name): Seg
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
     responses(
-        (status = 200, description = "It is not paused.", body = PausedQueue, content_type = "application/openjobspec+json"),
-        (status = 404, description = "No queue has this name.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is not paused.", body = PausedQueue),
+        (status = 404, description = "No queue has this name.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn resume_as_admin(State(app): State<Shared>, Segment(name): Segment) -> Answer {

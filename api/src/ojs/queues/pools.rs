@@ -100,10 +100,10 @@ pub(super) struct QueueShare {
     put, path = "/ojs/v1/admin/pools/{name}", tag = "queues",
     security(("fleet" = ["operator"])),
     params(("name" = String, Path, description = "The pool.", example = "tenants")),
-    request_body(content = PoolRequest, content_type = "application/openjobspec+json"),
+    request_body = PoolRequest,
     responses(
-        (status = 200, description = "It is set.", body = PoolReply, content_type = "application/openjobspec+json"),
-        (status = 201, description = "It is new.", body = PoolReply, content_type = "application/openjobspec+json"),
+        (status = 200, description = "It is set.", body = PoolReply),
+        (status = 201, description = "It is new.", body = PoolReply),
     ),
 )]
 pub(crate) async fn put_pool(
@@ -122,7 +122,7 @@ pub(crate) async fn put_pool(
 #[utoipa::path(
     get, path = "/ojs/v1/admin/pools", tag = "queues",
     security(("fleet" = ["viewer"])),
-    responses((status = 200, description = "The pools.", body = PoolList, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The pools.", body = PoolList)),
 )]
 pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
     let pools = app.api.store.queues.pools(None).await?;
@@ -135,7 +135,7 @@ pub(crate) async fn list_pools(State(app): State<Shared>) -> Answer {
     get, path = "/ojs/v1/admin/pools/{name}", tag = "queues",
     security(("fleet" = ["viewer"])),
     params(("name" = String, Path, description = "The pool.", example = "tenants")),
-    responses((status = 200, description = "The pool.", body = PoolReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The pool.", body = PoolReply)),
 )]
 pub(crate) async fn show_pool(State(app): State<Shared>, Segment(name): Segment) -> Answer {
     let found = app.api.store.queues.pools(Some(&name)).await?.pop();
@@ -147,7 +147,7 @@ pub(crate) async fn show_pool(State(app): State<Shared>, Segment(name): Segment)
 #[utoipa::path(
     get, path = "/ojs/v1/admin/scheduling/stats", tag = "queues",
     security(("fleet" = ["viewer"])),
-    responses((status = 200, description = "The shares.", body = SchedulingStats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The shares.", body = SchedulingStats)),
 )]
 pub(crate) async fn scheduling_stats(State(app): State<Shared>) -> Answer {
     let shares = app.api.store.queues.shares().await?;

@@ -23,7 +23,7 @@ pub(super) struct QueueReply {
     get, path = "/ojs/v1/queues/{name}", tag = "queues",
     security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "The queue.", body = QueueReply, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The queue.", body = QueueReply)),
 )]
 pub(crate) async fn show_queue(State(app): State<Shared>, _tenant: Tenant, Segment(name): Segment) -> Answer {
     queue_name(&name)?;
@@ -70,7 +70,7 @@ pub(super) struct Depths {
     get, path = "/ojs/v1/queues/{name}/stats", tag = "queues",
     security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "The counts.", body = QueueStats, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The counts.", body = QueueStats)),
 )]
 pub(crate) async fn queue_stats(State(app): State<Shared>, tenant: Tenant, Segment(name): Segment) -> Answer {
     queue_name(&name)?;
@@ -126,7 +126,7 @@ pub(super) struct QueueDetail {
     get, path = "/ojs/v1/admin/queues/{name}", tag = "queues",
     security(("tenant" = ["viewer"])),
     params(("name" = String, Path, description = "The queue.", example = "default")),
-    responses((status = 200, description = "The queue.", body = QueueDetail, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The queue.", body = QueueDetail)),
 )]
 pub(crate) async fn queue_detail(
     State(app): State<Shared>,

@@ -60,8 +60,7 @@ pub(super) struct ListedVersion {
 #[utoipa::path(
     get, path = "/ojs/v1/schemas", operation_id = "list_schemas_for_clients", tag = "schemas",
     security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "The schemas.", body = ArgsSchemas,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schemas.", body = ArgsSchemas)),
 )]
 pub(crate) async fn list(app: State<Shared>) -> Answer {
     list_schemas::list_schemas(app).await
@@ -71,12 +70,10 @@ pub(crate) async fn list(app: State<Shared>) -> Answer {
 #[utoipa::path(
     post, path = "/ojs/v1/schemas", operation_id = "register_schema", tag = "schemas",
     security(("fleet" = ["operator"])),
-    request_body(content = PostedSchema, content_type = "application/openjobspec+json"),
+    request_body = PostedSchema,
     responses(
-        (status = 201, description = "It is registered.", body = WrappedSchema,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "This version is registered already.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 201, description = "It is registered.", body = WrappedSchema),
+        (status = 409, description = "This version is registered already.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn register(State(app): State<Shared>, JsonBytes(bytes): JsonBytes) -> Answer {
@@ -97,8 +94,7 @@ pub(crate) async fn register(State(app): State<Shared>, JsonBytes(bytes): JsonBy
     get, path = "/ojs/v1/schemas/{type}", operation_id = "latest_schema", tag = "schemas",
     security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
-    responses((status = 200, description = "The schema.", body = WrappedSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema.", body = WrappedSchema)),
 )]
 pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment) -> Answer {
     let schema = found(&app, &job_type, None).await?.into_iter().next();
@@ -111,8 +107,7 @@ pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment
     get, path = "/ojs/v1/schemas/{type}/versions", operation_id = "list_schema_versions", tag = "schemas",
     security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
-    responses((status = 200, description = "The versions.", body = ListedVersions,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The versions.", body = ListedVersions)),
 )]
 pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segment) -> Answer {
     let schemas = found(&app, &job_type, None).await?;
@@ -138,8 +133,7 @@ pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segme
         ("type" = String, Path, description = "The job type."),
         ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),
     ),
-    responses((status = 200, description = "The schema.", body = WrappedSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema.", body = WrappedSchema)),
 )]
 pub(crate) async fn version(State(app): State<Shared>, segments: Segments) -> Answer {
     let (job_type, version) = named(segments)?;
@@ -156,8 +150,7 @@ pub(crate) async fn version(State(app): State<Shared>, segments: Segments) -> An
         ("type" = String, Path, description = "The job type."),
         ("version" = String, Path, description = "A whole number, also written as 2.0 or 2.0.0."),
     ),
-    responses((status = 200, description = "The schema as it was.", body = ArgsSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema as it was.", body = ArgsSchema)),
 )]
 pub(crate) async fn remove(app: State<Shared>, segments: Segments) -> Answer {
     super::remove::remove(app, segments).await

@@ -16,9 +16,8 @@ use turnstone_ojs::Fields;
     patch, path = "/ojs/v1/admin/schemas/{type}", tag = "schemas",
     security(("fleet" = ["operator"])),
     params(("type" = String, Path, description = "The job type.")),
-    request_body(content = SchemaMode, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The versions as they are now.", body = ArgsSchemaVersions,
-               content_type = "application/openjobspec+json")),
+    request_body = SchemaMode,
+    responses((status = 200, description = "The versions as they are now.", body = ArgsSchemaVersions)),
 )]
 pub(crate) async fn of_all(
     State(app): State<Shared>,
@@ -40,9 +39,8 @@ pub(crate) async fn of_all(
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),
     ),
-    request_body(content = SchemaMode, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The schema as it is now.", body = ArgsSchema,
-               content_type = "application/openjobspec+json")),
+    request_body = SchemaMode,
+    responses((status = 200, description = "The schema as it is now.", body = ArgsSchema)),
 )]
 pub(crate) async fn of_one(
     State(app): State<Shared>,

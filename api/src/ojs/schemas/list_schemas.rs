@@ -11,8 +11,7 @@ use turnstone_domain::RawObject;
 #[utoipa::path(
     get, path = "/ojs/v1/admin/schemas", tag = "schemas",
     security(("tenant" = ["viewer"])),
-    responses((status = 200, description = "The schemas.", body = ArgsSchemas,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schemas.", body = ArgsSchemas)),
 )]
 pub(crate) async fn list_schemas(State(app): State<Shared>) -> Answer {
     let schemas = app.api.store.schemas.schemas(None, None).await?;

@@ -21,12 +21,10 @@ use turnstone_ojs::{Fields, OjsError, check_job_type};
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),
     ),
-    request_body(content = NewArgsSchema, content_type = "application/openjobspec+json"),
+    request_body = NewArgsSchema,
     responses(
-        (status = 201, description = "It is registered.", body = ArgsSchema,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "This version is registered already.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 201, description = "It is registered.", body = ArgsSchema),
+        (status = 409, description = "This version is registered already.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn register(

@@ -15,8 +15,7 @@ use axum::http::StatusCode;
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),
     ),
-    responses((status = 200, description = "The schema as it was.", body = ArgsSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema as it was.", body = ArgsSchema)),
 )]
 pub(crate) async fn remove(State(app): State<Shared>, segments: Segments) -> Answer {
     let (job_type, version) = named(segments)?;

@@ -12,8 +12,7 @@ use axum::http::StatusCode;
     get, path = "/ojs/v1/admin/schemas/{type}", operation_id = "admin_latest_schema", tag = "schemas",
     security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
-    responses((status = 200, description = "The schema.", body = ArgsSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema.", body = ArgsSchema)),
 )]
 pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment) -> Answer {
     show(&app, &job_type, None).await
@@ -27,8 +26,7 @@ pub(crate) async fn latest(State(app): State<Shared>, Segment(job_type): Segment
         ("type" = String, Path, description = "The job type."),
         ("version" = i64, Path, description = "From 1.", minimum = 1, maximum = 1_000_000_000),
     ),
-    responses((status = 200, description = "The schema.", body = ArgsSchema,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The schema.", body = ArgsSchema)),
 )]
 pub(crate) async fn version(State(app): State<Shared>, segments: Segments) -> Answer {
     let (job_type, version) = named(segments)?;

@@ -13,8 +13,7 @@ use turnstone_domain::RawObject;
     get, path = "/ojs/v1/admin/schemas/{type}/versions", operation_id = "admin_list_schema_versions", tag = "schemas",
     security(("tenant" = ["viewer"])),
     params(("type" = String, Path, description = "The job type.")),
-    responses((status = 200, description = "The versions.", body = ArgsSchemaVersions,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The versions.", body = ArgsSchemaVersions)),
 )]
 pub(crate) async fn versions(State(app): State<Shared>, Segment(job_type): Segment) -> Answer {
     let schemas = app.api.store.schemas.schemas(Some(&job_type), None).await?;

@@ -37,9 +37,8 @@ pub(crate) struct BackendHealth {
     get, path = "/health", tag = "server",
     security(()),
     responses(
-        (status = 200, description = "Both are.", body = Health, content_type = "application/openjobspec+json"),
-        (status = 503, description = "The store does not answer.", body = Health,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "Both are.", body = Health),
+        (status = 503, description = "The store does not answer.", body = Health),
     ),
 )]
 pub(crate) async fn health(State(app): State<Shared>) -> Response {
@@ -51,9 +50,8 @@ pub(crate) async fn health(State(app): State<Shared>) -> Response {
     get, path = "/ojs/v1/health", tag = "server",
     security(()),
     responses(
-        (status = 200, description = "Both are.", body = Health, content_type = "application/openjobspec+json"),
-        (status = 503, description = "The store does not answer.", body = Health,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "Both are.", body = Health),
+        (status = 503, description = "The store does not answer.", body = Health),
     ),
 )]
 pub(crate) async fn health_v1(State(app): State<Shared>) -> Response {

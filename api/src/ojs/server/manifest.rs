@@ -114,8 +114,7 @@ pub(crate) struct Extension {
 #[utoipa::path(
     get, path = "/ojs/manifest", tag = "server",
     security(()),
-    responses((status = 200, description = "The manifest.", body = Manifest,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "The manifest.", body = Manifest)),
 )]
 pub(crate) async fn manifest(State(app): State<Shared>) -> Response {
     let extension =

@@ -22,7 +22,7 @@ pub(crate) struct Deleted {
     delete, path = "/ojs/v1/webhooks/subscriptions/{id}", operation_id = "delete_webhook", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
-    responses((status = 200, description = "It is gone.", body = Deleted, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "It is gone.", body = Deleted)),
 )]
 pub(crate) async fn delete(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     if app.api.store.webhooks.delete_webhook(&id, tenant.name()).await? {

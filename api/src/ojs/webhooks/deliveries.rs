@@ -44,7 +44,7 @@ pub(crate) struct Deliveries {
         ("after" = Option<String>, Query, description = "After the delivery with this id: `next_after` of the part before."),
         ("offset" = Option<u32>, Query, description = "After this many.", minimum = 0),
     ),
-    responses((status = 200, description = "A part of the list.", body = Deliveries, content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "A part of the list.", body = Deliveries)),
 )]
 pub(crate) async fn deliveries(
     State(app): State<Shared>,

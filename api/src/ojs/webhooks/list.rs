@@ -24,8 +24,7 @@ pub(crate) struct Subscriptions {
     get, path = "/ojs/v1/webhooks/subscriptions", operation_id = "list_webhooks", tag = "webhooks",
     security(("tenant" = ["viewer"])),
     params(("X-OJS-Tenant" = Option<String>, Header, description = "Only this tenant's.")),
-    responses((status = 200, description = "All subscriptions, without their secrets.", body = Subscriptions,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "All subscriptions, without their secrets.", body = Subscriptions)),
 )]
 pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant) -> Answer {
     let webhooks = app.api.store.webhooks.webhooks(tenant.name()).await?;

@@ -18,7 +18,7 @@ use turnstone_ojs::{OjsError, delivery_to_json};
         ("id" = String, Path, description = "The subscription."),
         ("delivery" = String, Path, description = "The delivery."),
     ),
-    responses((status = 202, description = "It is on its way.", body = DeliveryReply, content_type = "application/openjobspec+json")),
+    responses((status = 202, description = "It is on its way.", body = DeliveryReply)),
 )]
 pub(crate) async fn redeliver(
     State(app): State<Shared>,

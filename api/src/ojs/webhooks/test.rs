@@ -15,7 +15,7 @@ use turnstone_ojs::{OjsError, delivery_to_json, test_event};
     post, path = "/ojs/v1/webhooks/subscriptions/{id}/test", tag = "webhooks",
     security(("tenant" = ["operator"])),
     params(("id" = String, Path, description = "The subscription.")),
-    responses((status = 202, description = "It is on its way.", body = DeliveryReply, content_type = "application/openjobspec+json")),
+    responses((status = 202, description = "It is on its way.", body = DeliveryReply)),
 )]
 pub(crate) async fn test(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let webhook = find(&app, &id, &tenant).await?;

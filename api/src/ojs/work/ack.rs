@@ -15,12 +15,10 @@ use turnstone_store::{Report, ReportedEnd};
 #[utoipa::path(
     post, path = "/ojs/v1/workers/ack", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Ack, content_type = "application/openjobspec+json"),
+    request_body = shapes::Ack,
     responses(
-        (status = 200, description = "The job is completed.", body = shapes::Acknowledged,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "The job is completed.", body = shapes::Acknowledged),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
@@ -34,12 +32,10 @@ pub(crate) async fn ack(State(app): State<Shared>, tenant: Tenant, JsonBytes(bod
     post, path = "/ojs/v1/jobs/{id}/ack", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = shapes::Ack, content_type = "application/openjobspec+json"),
+    request_body = shapes::Ack,
     responses(
-        (status = 200, description = "The job is completed.", body = shapes::Acknowledged,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "The job is completed.", body = shapes::Acknowledged),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn ack_job(

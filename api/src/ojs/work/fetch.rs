@@ -14,9 +14,8 @@ use turnstone_store::{ClaimRequest, DEFAULT_VISIBILITY_MS, JobKind};
 #[utoipa::path(
     post, path = "/ojs/v1/workers/fetch", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Fetch, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched,
-               content_type = "application/openjobspec+json")),
+    request_body = shapes::Fetch,
+    responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched)),
 )]
 pub(crate) async fn fetch(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
     claim(&app, tenant, &body).await
@@ -26,9 +25,8 @@ pub(crate) async fn fetch(State(app): State<Shared>, tenant: Tenant, JsonBytes(b
 #[utoipa::path(
     post, path = "/ojs/v1/jobs/fetch", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Fetch, content_type = "application/openjobspec+json"),
-    responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched,
-               content_type = "application/openjobspec+json")),
+    request_body = shapes::Fetch,
+    responses((status = 200, description = "The jobs, each active and reserved.", body = shapes::Fetched)),
 )]
 pub(crate) async fn fetch_with_runtime(
     State(app): State<Shared>,

@@ -14,8 +14,7 @@ use turnstone_ojs::OjsError;
     delete, path = "/ojs/v1/jobs/{id}/checkpoint", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "Nothing is kept any more.", body = shapes::Forgotten,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "Nothing is kept any more.", body = shapes::Forgotten)),
 )]
 pub(crate) async fn forget_state(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let job_id = JobId(id);

@@ -15,12 +15,10 @@ use turnstone_store::{Directive, Heartbeat, HeartbeatAnswer, StoreError, WorkerS
 #[utoipa::path(
     post, path = "/ojs/v1/workers/heartbeat", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Beat, content_type = "application/openjobspec+json"),
+    request_body = shapes::Beat,
     responses(
-        (status = 200, description = "What the worker is to do.", body = shapes::Heard,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "What the worker is to do.", body = shapes::Heard),
+        (status = 409, description = "One of Turnstone's own workers has this name.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn heartbeat(

@@ -15,12 +15,10 @@ use turnstone_store::{Report, ReportedEnd};
 #[utoipa::path(
     post, path = "/ojs/v1/workers/nack", tag = "workers",
     security(("tenant" = ["worker"])),
-    request_body(content = shapes::Nack, content_type = "application/openjobspec+json"),
+    request_body = shapes::Nack,
     responses(
-        (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn nack(State(app): State<Shared>, tenant: Tenant, JsonBytes(body): JsonBytes) -> Answer {
@@ -34,12 +32,10 @@ pub(crate) async fn nack(State(app): State<Shared>, tenant: Tenant, JsonBytes(bo
     post, path = "/ojs/v1/jobs/{id}/nack", tag = "workers",
     security(("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    request_body(content = shapes::Nack, content_type = "application/openjobspec+json"),
+    request_body = shapes::Nack,
     responses(
-        (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked,
-         content_type = "application/openjobspec+json"),
-        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "The job is retryable, discarded, or available again.", body = shapes::Nacked),
+        (status = 409, description = "The job is not active, or another worker holds it.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn nack_job(

@@ -14,8 +14,7 @@ use turnstone_store::Progress;
     get, path = "/ojs/v1/jobs/{id}/progress", tag = "workers",
     security(("tenant" = ["viewer"]), ("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
-    responses((status = 200, description = "How far it is.", body = shapes::Progress,
-               content_type = "application/openjobspec+json")),
+    responses((status = 200, description = "How far it is.", body = shapes::Progress)),
 )]
 pub(crate) async fn show_progress(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {
     let job_id = JobId(id);

@@ -16,10 +16,8 @@ use turnstone_ojs::OjsError;
     security(("tenant" = ["viewer"]), ("tenant" = ["worker"])),
     params(("id" = String, Path, description = "The job.")),
     responses(
-        (status = 200, description = "What is kept.", body = shapes::SavedState,
-         content_type = "application/openjobspec+json"),
-        (status = 404, description = "Nothing is kept, or there is no such job.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "What is kept.", body = shapes::SavedState),
+        (status = 404, description = "Nothing is kept, or there is no such job.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn show_state(State(app): State<Shared>, Segment(id): Segment, tenant: Tenant) -> Answer {

@@ -16,10 +16,8 @@ use turnstone_store::WorkerState;
     security(("fleet" = ["viewer"])),
     params(("id" = String, Path, description = "The worker.")),
     responses(
-        (status = 200, description = "It works, finishes what it has, or has been silent for too long: `state` says so.", body = shapes::Health,
-         content_type = "application/openjobspec+json"),
-        (status = 404, description = "No worker of this name has sent a heartbeat.", body = docs::ErrorReply,
-         content_type = "application/openjobspec+json"),
+        (status = 200, description = "It works, finishes what it has, or has been silent for too long: `state` says so.", body = shapes::Health),
+        (status = 404, description = "No worker of this name has sent a heartbeat.", body = docs::ErrorReply),
     ),
 )]
 pub(crate) async fn worker_health(State(app): State<Shared>, Segment(id): Segment) -> Answer {
