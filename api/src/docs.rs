@@ -5,8 +5,6 @@
 
 #![expect(unused_qualifications, reason = "the derive of the schemas writes every name out in full")]
 
-pub(crate) mod rows;
-
 use crate::reply::{self, JSON};
 use crate::stamp::speaks_ojs;
 use axum::response::Response;

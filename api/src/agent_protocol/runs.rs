@@ -2,7 +2,7 @@
 
 use super::{find, name};
 use crate::api::Shared;
-use crate::names::{Names, names};
+use crate::names::Names;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Segment, Tenant};
 use axum::extract::State;
@@ -48,7 +48,7 @@ pub(crate) async fn runs(
         // Runs of an agent that is no longer registered are kept.
         find::agent(&app, &agent).await?;
     }
-    let names = names(&app).await?;
+    let names = app.names().await?;
     let shown: Vec<Value> = runs.iter().map(|run| shown(names, &agent, run)).collect();
     Ok(reply::ok(&shown))
 }

@@ -5,7 +5,6 @@ use crate::api::Shared;
 use crate::caller::Who;
 use crate::engagements::exposed;
 use crate::engagements::waiting::{Among, Wanted, waiting};
-use crate::names::names;
 use crate::reply::{self, Answer};
 use crate::request::Segments;
 use axum::extract::State;
@@ -87,7 +86,7 @@ pub(crate) async fn status(
         exposes = exposed::now(&app, &run).await?;
     }
     Ok(reply::ok(&json!({
-        "request_id": name::of(names(&app).await?, &job),
+        "request_id": name::of(app.names().await?, &job),
         "run_id": run.id,
         "agent": run.agent,
         "status": word(&job, !reviews.is_empty() || !waiting.is_empty(), asks),

@@ -1,6 +1,6 @@
 //! `GET /batches/{tag}`: the progress of the jobs with a tag.
 
-use super::{BatchView, view};
+use super::BatchView;
 use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Segment, Tenant};
@@ -18,5 +18,5 @@ use axum::extract::State;
 )]
 pub(crate) async fn show_batch(State(app): State<Shared>, Segment(tag): Segment, tenant: Tenant) -> Answer {
     let batch = app.api.store.batches.batch(&tag, tenant.name()).await?;
-    Ok(reply::ok(&view(&tag, &batch)))
+    Ok(reply::ok(&BatchView::of(tag, &batch)))
 }

@@ -5,12 +5,11 @@ use crate::api::Shared;
 use crate::reply::{self, Answer};
 use crate::request::{Params, Tenant};
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 /// Shared budgets by name.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "described, never built")]
+#[derive(Serialize, ToSchema)]
 struct BudgetList {
     budgets: Vec<rows::BudgetView>,
 }
@@ -26,6 +25,5 @@ pub(crate) async fn list(State(app): State<Shared>, tenant: Tenant, params: Para
     let days = params.word("days", |text| text.parse().ok(), "a number of days")?.unwrap_or(DAYS);
     let since = since(app.api.clock.now(), days);
     let budgets = app.api.store.budgets.list(None, tenant.name(), since).await?;
-    let shown: Vec<Value> = budgets.iter().map(rows::shared).collect();
-    Ok(reply::ok(&json!({ "budgets": shown })))
+    Ok(reply::ok(&BudgetList { budgets: budgets.iter().map(rows::BudgetView::from).collect() }))
 }

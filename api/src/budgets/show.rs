@@ -28,5 +28,5 @@ pub(crate) async fn show(
     let since = since(app.api.clock.now(), days);
     let found = app.api.store.budgets.list(Some(&name), tenant.name(), since).await?.pop();
     let budget = found.ok_or_else(|| OjsError::not_found("budget", &name))?;
-    Ok(reply::ok(&rows::shared(&budget)))
+    Ok(reply::ok(&rows::BudgetView::from(&budget)))
 }

@@ -3,23 +3,36 @@
 
 use super::check_duties;
 use crate::api::Shared;
-use crate::docs::{self, rows};
+use crate::docs;
 use crate::reply::{self, Answer};
 use crate::request::{JsonBytes, Segment, Tenant};
-use crate::show;
+use crate::rows;
 use axum::extract::State;
 use turnstone_domain::principal::Principal;
 use turnstone_domain::review::{Review, ReviewState};
 use turnstone_domain::{ReviewId, Timestamp};
 use turnstone_ojs::{Fields, OjsError};
 use turnstone_store::{Decision, DecisionOutcome};
+use utoipa::ToSchema;
+
+/// An answer to a review.
+#[derive(serde::Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"by": "ada", "reason": "the price is fine"}))]
+#[expect(dead_code, reason = "described, read by hand")]
+struct ReviewAnswer {
+    /// The reviewer.
+    by: String,
+    /// Why.
+    reason: Option<String>,
+}
 
 /// Approves a review. The first answer counts.
 #[utoipa::path(
     post, path = "/reviews/{id}/approve", tag = "reviews",
     security(("tenant" = ["approver"])),
     params(("id" = String, Path, description = "The review.")),
-    request_body = rows::ReviewAnswer,
+    request_body = ReviewAnswer,
     responses(
         (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review),
         (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply),
@@ -41,7 +54,7 @@ pub(crate) async fn approve(
     post, path = "/reviews/{id}/reject", tag = "reviews",
     security(("tenant" = ["approver"])),
     params(("id" = String, Path, description = "The review.")),
-    request_body = rows::ReviewAnswer,
+    request_body = ReviewAnswer,
     responses(
         (status = 200, description = "The answer counts; the parked job resumes, unless others have to approve.", body = rows::Review),
         (status = 400, description = "It is not said whose answer it is.", body = docs::ErrorReply),
@@ -66,7 +79,7 @@ async fn decide(app: &Shared, id: &str, tenant: &Tenant, (approve, body): (bool,
     let by = decision.by.clone();
     match app.api.store.intake.decide_review(&ReviewId::from(id), decision).await? {
         DecisionOutcome::Decided(review) | DecisionOutcome::Counted(review) => {
-            Ok(reply::ok(&show::review(&review)))
+            Ok(reply::ok(&rows::Review::from(*review)))
         }
         DecisionOutcome::NotAsked(review) => Err(not_asked(&review, &by).into()),
         DecisionOutcome::VotedAlready => {

@@ -6,10 +6,11 @@ mod forget_cron;
 mod history;
 mod list_crons;
 mod put_cron;
+pub(crate) mod routes;
 mod show_cron;
 mod trigger;
 
-use crate::api::{App, Shared};
+use crate::api::App;
 use crate::docs;
 use crate::reply::Failure;
 use crate::request::Tenant;
@@ -19,18 +20,6 @@ use turnstone_domain::cron::CronEntry;
 use turnstone_ojs::OjsError;
 use turnstone_ojs::cron::entry_to_json;
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list_crons::list_crons, put_cron::put_cron))
-        .routes(routes!(show_cron::show_cron, change_cron::change_cron, forget_cron::forget_cron))
-        .routes(routes!(trigger::trigger))
-        .routes(routes!(history::history))
-        .routes(routes!(aliases::list, aliases::put))
-        .routes(routes!(aliases::show, aliases::change, aliases::forget))
-}
 
 /// Returns the entry of this name that the tenant may see, or 404.
 async fn find(app: &App, name: &str, tenant: &Tenant) -> Result<CronEntry, Failure> {

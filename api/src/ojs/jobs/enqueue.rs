@@ -55,7 +55,7 @@ pub(crate) async fn enqueue(
     let mut fields = body::read_object(&body)?;
     request.keep(&mut fields);
     let job = accept(&app, fields, &tenant, app.api.clock.now()).await?;
-    let misfit = app.schemas.warning(&app, &job).await?;
+    let misfit = app.schemas.warning(&job).await?;
     let remarks = job.envelope.extra.names().filter_map(agent_fields::remark);
     let misfit = misfit.map(|misfit| format!("args do not fit their schema: {misfit}"));
     let warnings: Vec<String> = misfit.into_iter().chain(remarks).collect();

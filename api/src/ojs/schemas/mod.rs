@@ -1,17 +1,15 @@
 //! Schemas of arguments (OJS schema registry): register, show, change the mode, remove; and the check at enqueue.
 
 mod binding;
-mod book;
+pub(crate) mod book;
 mod change_mode;
 mod list_schemas;
 mod register;
 mod remove;
+pub(crate) mod routes;
 mod show_schema;
 mod versions;
 
-pub(crate) use book::SchemaBook;
-
-use crate::api::Shared;
 use crate::reply::Failure;
 use crate::request::Segments;
 use serde_json::Value;
@@ -19,20 +17,6 @@ use turnstone_domain::schema::RegisteredSchema;
 use turnstone_domain::{RawJson, RawObject};
 use turnstone_ojs::{OjsError, schema_version};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::default()
-        .routes(routes!(list_schemas::list_schemas))
-        .routes(routes!(show_schema::latest, change_mode::of_all))
-        .routes(routes!(versions::versions))
-        .routes(routes!(register::register, show_schema::version, change_mode::of_one, remove::remove))
-        .routes(routes!(binding::list, binding::register))
-        .routes(routes!(binding::latest))
-        .routes(routes!(binding::versions))
-        .routes(routes!(binding::version, binding::remove))
-}
 
 /// Reads a version: a whole number, which may be written as `2.0` or `2.0.0`.
 fn version(text: &str) -> Result<i64, OjsError> {
